@@ -1,0 +1,285 @@
+"""Closed forms of Gaussian averages, by a few reductions that end in three elementary integrals.
+
+Steps and their δ-functions, polynomials and exponentials are removed one after the other:
+
+* δ(h_i − a) conditions the other variables on h_i = a;
+* exp(−hᵀQh + bᵀh) tilts the Gaussian to the covariance (K⁻¹ + 2Q)⁻¹ and shifts it;
+* a factor h_i becomes Σ_j K_ij ∂_j (Stein's lemma, the first-order companion of Price's theorem).
+
+What is left are products of error functions and signs of linear forms u, v with variances a, b
+and covariance c (J.-P. Cho and L. Saul 2009 for the steps; C. Williams 1998 for erf):
+
+    ⟨sgn u sgn v⟩ = (2/π) atan2(c, √(ab−c²))
+    ⟨erf u sgn v⟩ = (2/π) atan2(√2 c, √(b + 2(ab−c²)))
+    ⟨erf u erf v⟩ = (2/π) atan2(2c, √(1 + 2a + 2b + 4(ab−c²)))
+
+They are written with atan2 because asin loses half the digits where its argument approaches one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sympy as sp
+from sympy import DiracDelta, Heaviside, erf
+
+from fieldtheory.averages.steps import sift, step_form
+
+_MAX_TERMS = 400
+
+
+class _NoClosedForm(Exception):
+    """Raised inside the reductions when a term matches no rule."""
+
+
+class _Linear(NamedTuple):
+    """An error function or sign of the linear form Σ_i weights_i h_i + offset."""
+
+    kind: str
+    weights: tuple[sp.Expr, ...]
+    offset: sp.Expr
+
+
+def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Expr | None:
+    """The average ⟨F⟩_{N(0,K)} in elementary functions, or None where no rule applies.
+
+    Parameters
+    ----------
+    F : sympy.Expr
+        Integrand: a sum of products of polynomials, exponentials of quadratic forms, sines and
+        cosines, and up to two (up to three, if signs) error functions or steps of linear forms.
+    variables : sequence of symbols, length n
+    K : matrix, shape (n, n)
+        Covariance, positive definite; the result is continued to the singular limit where finite.
+
+    Returns
+    -------
+    sympy.Expr or None
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> closed_form(sp.cos(x), (x,), sp.Matrix([[3]]))
+    exp(-3/2)
+    >>> closed_form(sp.tanh(x), (x,), sp.Matrix([[3]])) is None
+    True
+    """
+    if _is_transcendental_in(F, variables):
+        return None
+    F = step_form(F).replace(sp.sin, lambda u: _sine(u)).replace(sp.cos, lambda u: _cosine(u))
+    F = F.replace(sp.erfc, lambda u: 1 - erf(u))
+    F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
+    F = sp.expand(F)
+    terms = sp.Add.make_args(F)
+    if len(terms) > _MAX_TERMS:
+        return None
+    try:
+        total = sp.Add(*[_term(term, tuple(variables), sp.ImmutableMatrix(K)) for term in terms])
+    except _NoClosedForm:
+        return None
+    return _tidy(total)
+
+
+def _is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
+    """Whether F holds a quotient or a function that no rule removes."""
+    if any(f.args[0].has(*variables) for f in F.atoms(sp.tanh, sp.atan, sp.log)):
+        return True
+    return any(
+        p.base.has(*variables) and not (p.exp.is_Integer and p.exp > 0) for p in F.atoms(sp.Pow)
+    )
+
+
+def _tidy(expr: sp.Expr) -> sp.Expr:
+    if expr.has(sp.I):
+        expr = sp.expand(expr)
+        expr = sp.re(expr.rewrite(sp.cos)) if expr.has(sp.I) else expr
+    if expr.is_Add and len(expr.args) <= 12:
+        # The terms of M' and its like cancel to leading order at large variance.
+        factored = sp.factor_terms(sp.together(expr))
+        numerator, denominator = factored.as_numer_denom()
+        if not numerator.has(sp.atan2, sp.atan, sp.exp) and numerator.count_ops() < 200:
+            return sp.factor(numerator) / denominator
+    return expr
+
+
+def _term(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    constant, F = F.as_independent(*variables, as_Add=False)
+    if F == 1 or constant == 0:
+        return constant
+    used = [i for i, v in enumerate(variables) if F.has(v)]
+    variables, K = tuple(variables[i] for i in used), K.extract(used, used)
+    for rule in (_condition, _tilt, _stein):
+        reduced = rule(F, variables, K)
+        if reduced is not None:
+            return constant * reduced
+    return constant * _elementary(F, variables, K)
+
+
+def _sum(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    return sp.Add(*[_term(term, variables, K) for term in sp.Add.make_args(sp.expand(F))])
+
+
+def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
+    deltas = [f for f in sp.Mul.make_args(F) if isinstance(f, DiracDelta)]
+    if not deltas:
+        return None
+    delta = deltas[0]
+    inside = [i for i, v in enumerate(variables) if delta.args[0].has(v)]
+    if len(delta.args) > 1 or len(inside) != 1:
+        raise _NoClosedForm
+    (i,) = inside
+    x = variables[i]
+    slope = sp.diff(delta.args[0], x)
+    point = -delta.args[0].subs(x, 0) / slope
+    if slope.has(x):
+        raise _NoClosedForm
+    others = [j for j in range(len(variables)) if j != i]
+    density = sp.exp(-(point**2) / (2 * K[i, i])) / sp.sqrt(2 * sp.pi * K[i, i]) / sp.Abs(slope)
+    means = {variables[j]: variables[j] + K[i, j] / K[i, i] * point for j in others}
+    rest = (F / delta).subs(x, point).subs(means, simultaneous=True)
+    if not others:
+        return density * rest
+    conditional = sp.ImmutableMatrix(
+        len(others),
+        len(others),
+        lambda r, s: (
+            (K[others[r], others[s]] * K[i, i] - K[i, others[r]] * K[i, others[s]]) / K[i, i]
+        ),
+    )
+    return density * _sum(rest, tuple(variables[j] for j in others), conditional)
+
+
+def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
+    exponentials = [f for f in sp.Mul.make_args(F) if isinstance(f, sp.exp)]
+    if not exponentials:
+        return None
+    exponent = sp.expand(sp.Add(*[f.args[0] for f in exponentials]))
+    polynomial = _polynomial(exponent, variables)
+    if polynomial is None or polynomial.total_degree() > 2:
+        raise _NoClosedForm
+    rest = F / sp.Mul(*exponentials)
+    curvature = -sp.hessian(exponent, variables)
+    at_zero = dict.fromkeys(variables, 0)
+    slope = sp.Matrix([sp.diff(exponent, v).subs(at_zero) for v in variables])
+    determinant, tilted = _tilted_covariance(K, curvature)
+    shift = tilted * slope
+    prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
+    if any(shift):
+        means = {v: v + shift[i] for i, v in enumerate(variables)}
+        rest = rest.subs(means, simultaneous=True)
+    return prefactor * _sum(rest, variables, sp.ImmutableMatrix(tilted))
+
+
+def _tilted_covariance(K: sp.Matrix, X: sp.Matrix) -> tuple[sp.Expr, sp.Matrix]:
+    """det(1+KX) and (K⁻¹+X)⁻¹, for one and two variables without subtracting large terms."""
+    size = K.shape[0]
+    if X.is_zero_matrix:
+        return sp.S.One, K
+    if size > 2:
+        mixing = sp.eye(size) + K * X
+        return mixing.det(), mixing.inv() * K
+    minor = K.det() if size == 2 else sp.S.Zero
+    determinant = 1 + (K * X).trace() + (X.det() * minor if size == 2 else 0)
+    adjugate = X.adjugate() * minor if size == 2 else sp.zeros(1)
+    return determinant, (K + adjugate) / determinant
+
+
+def _stein(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
+    for i, x in enumerate(variables):
+        power = next((f for f in sp.Mul.make_args(F) if f.as_base_exp()[0] == x), None)
+        if power is None:
+            continue
+        degree = power.as_base_exp()[1]
+        if not (degree.is_Integer and degree > 0):
+            raise _NoClosedForm
+        if power == F:
+            return sp.S.Zero if degree % 2 else sp.factorial2(degree - 1) * K[i, i] ** (degree / 2)
+        rest = F / x
+        total = sp.S.Zero
+        for j, y in enumerate(variables):
+            if K[i, j] != 0:
+                total += K[i, j] * _sum(sift(sp.expand(rest.diff(y)), variables), variables, K)
+        return total
+    return None
+
+
+def _elementary(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    forms: list[_Linear] = []
+    for factor in sp.Mul.make_args(F):
+        base, power = factor.as_base_exp()
+        if not isinstance(base, erf | Heaviside) or not (power.is_Integer and power > 0):
+            raise _NoClosedForm
+        repeats = int(power) if isinstance(base, erf) else 1
+        forms += [_linear_form(base, variables)] * repeats
+    return _product(forms, K)
+
+
+def _linear_form(function: sp.Expr, variables: tuple) -> _Linear:
+    argument = sp.expand(function.args[0])
+    polynomial = _polynomial(argument, variables)
+    if polynomial is None or polynomial.total_degree() != 1:
+        raise _NoClosedForm
+    weights = tuple(argument.coeff(v, 1) for v in variables)
+    offset = argument.subs(dict.fromkeys(variables, 0))
+    return _Linear("erf" if isinstance(function, erf) else "step", weights, offset)
+
+
+def _product(forms: list[_Linear], K: sp.Matrix) -> sp.Expr:
+    """⟨Π of error functions, signs and steps⟩; a step is half of one plus a sign."""
+    for index, form in enumerate(forms):
+        if form.kind == "step":
+            others = forms[:index] + forms[index + 1 :]
+            with_sign = _product([*others, form._replace(kind="sgn")], K)
+            return (_product(others, K) + with_sign) / 2
+    if not forms:
+        return sp.S.One
+    if len(forms) == 1:
+        return _single(forms[0], K)
+    if any(form.offset != 0 for form in forms):
+        raise _NoClosedForm
+    if len(forms) % 2:
+        return sp.S.Zero
+    if len(forms) > 2:
+        raise _NoClosedForm
+    return _pair(*forms, K)
+
+
+def _single(form: _Linear, K: sp.Matrix) -> sp.Expr:
+    variance = _covariance(form, form, K)
+    spread = 1 + 2 * variance if form.kind == "erf" else 2 * variance
+    return erf(form.offset / sp.sqrt(spread))
+
+
+def _pair(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
+    if u.kind == v.kind == "sgn" and u.weights == v.weights:
+        return sp.S.One
+    if v.kind == "erf":
+        u, v = v, u
+    a, b, c = _covariance(u, u, K), _covariance(v, v, K), _covariance(u, v, K)
+    minor = a * b - c**2 if not a == b == c else sp.S.Zero
+    if u.kind == v.kind == "erf":
+        angle = sp.atan2(2 * c, sp.sqrt(1 + 2 * a + 2 * b + 4 * minor))
+    elif u.kind == "erf":
+        angle = sp.atan2(sp.sqrt(2) * c, sp.sqrt(b + 2 * minor))
+    else:
+        angle = sp.atan2(c, sp.sqrt(minor))
+    return 2 / sp.pi * angle
+
+
+def _covariance(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
+    pairs = range(len(u.weights))
+    return sp.Add(*[u.weights[i] * K[i, j] * v.weights[j] for i in pairs for j in pairs])
+
+
+def _polynomial(expr: sp.Expr, variables: tuple) -> sp.Poly | None:
+    return sp.Poly(expr, *variables) if expr.is_polynomial(*variables) else None
+
+
+def _sine(u: sp.Expr) -> sp.Expr:
+    return (sp.exp(sp.I * u) - sp.exp(-sp.I * u)) / (2 * sp.I)
+
+
+def _cosine(u: sp.Expr) -> sp.Expr:
+    return (sp.exp(sp.I * u) + sp.exp(-sp.I * u)) / 2

@@ -1,0 +1,38 @@
+"""Where to cut an integral over a Gaussian variable so that each panel is smooth.
+
+A panel is refined towards the centres of the integrand (zero and its kinks) down to its own scale,
+and nowhere wider than the Gaussian allows. Widths grow by factors of two, so that the number of
+panels grows with the logarithm of the ratio of the two scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# Widest panel in units of the Gaussian's standard deviation.
+WIDEST = 2.0
+
+
+def offsets(scale: float, reach: float) -> list[float]:
+    """Distances scale, 2 scale, 4 scale, ... from a centre, growing to ``WIDEST``, then evenly."""
+    points, point, width = [], 0.0, scale
+    while point < reach:
+        point += min(width, WIDEST)
+        points.append(point)
+        width = point
+    return points
+
+
+def breakpoints(centres: Sequence[float], scale: float, reach: float) -> list[float]:
+    """Sorted cuts of [−reach, reach], refined around every centre."""
+    steps = offsets(scale, 2 * reach)
+    cuts = {-reach, reach, *offsets_both_sides(0.0, offsets(1.0, reach), reach)}
+    for centre in centres:
+        cuts.update(offsets_both_sides(centre, steps, reach))
+    return sorted(cuts)
+
+
+def offsets_both_sides(centre: float, steps: Sequence[float], reach: float) -> set[float]:
+    """The centre and its two sides, as far as they lie inside the reach."""
+    points = {centre} | {centre + s for s in steps} | {centre - s for s in steps}
+    return {p for p in points if abs(p) < reach}

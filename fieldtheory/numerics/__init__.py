@@ -1,0 +1,1 @@
+"""Recursions over layers. The entries come from the symbolic layer; here is only structure."""

@@ -1,0 +1,51 @@
+"""Gaussian fluctuations of the kernels to order 1/N, for one input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldtheory.network import ResidualNetwork
+from fieldtheory.numerics.chain import Chain, accumulate, propagate
+from fieldtheory.numerics.entries import entries
+
+
+def connected_squares(network: ResidualNetwork, K: np.ndarray) -> np.ndarray:
+    """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1).
+
+    The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
+    """
+    size = network.depth + 1
+    lower, upper = np.triu_indices(size)
+    skip = np.ones(size)
+    covariance = np.empty((size, size))
+    for k in range(size):
+        skip = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
+        covariance[k, k:] = skip * K[k]
+    values = np.empty((size, size))
+    connected = entries(network.activation).connected
+    values[lower, upper] = connected(K[lower], K[upper], covariance[lower, upper])
+    values[upper, lower] = values[lower, upper]
+    return values
+
+
+def source_covariance(network: ResidualNetwork, layers: Chain, K: np.ndarray) -> np.ndarray:
+    """S22/N, shape (L + 2, L + 2); row and column 0 vanish (F25 eq. (39) with σ²_w,out)."""
+    S22 = np.zeros((network.depth + 2, network.depth + 2))
+    weights = layers.weights[1:]
+    S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1])
+    return S22
+
+
+def kernel_covariance(layers: Chain, gains: np.ndarray, S22: np.ndarray, width: int) -> np.ndarray:
+    """G11 = G12 S22 G21, shape (L + 2, L + 2), by two forward substitutions."""
+    half = propagate(layers.skips, gains, S22)
+    return propagate(layers.skips, gains, half.T) / width
+
+
+def accumulated_variance(layers: Chain, G11: np.ndarray) -> np.ndarray:
+    """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1,).
+
+    F25 prints the diagonal terms k = m alone, after eq. (133).
+    """
+    half = accumulate(layers.skips[:-1], G11[:-1, :-1])
+    return np.diagonal(accumulate(layers.skips[:-1], half.T)).copy()

@@ -1,0 +1,256 @@
+"""`solve` and the result it returns."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.network import ResidualNetwork
+from fieldtheory.numerics import fluctuations, kernels, response
+from fieldtheory.numerics.chain import Chain, chain, propagate
+
+
+class ValidityWarning(UserWarning):
+    """A result leaves the range in which an expansion in 1/N holds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The theory of one network in numbers; every field is computed when first asked for.
+
+    With L the depth, P the number of inputs and ``...`` the batch axes of ``branch_scale``,
+    ``skip_scale`` and K0:
+
+    ====================  ================================  =====================================
+    field                 shape                             meaning
+    ====================  ================================  =====================================
+    residual_kernels      (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
+    kernels               the same                          K^(l), last entry the output kernel
+    residual_response     (..., L+1) or (..., L+1, P, P)    η^(l) = ∂C^(l)/∂K^(0)
+    response              the same                          χ^(l) = ∂K^(l)/∂K^(0)
+    output_response       (...) or (..., P, P)              χ^out
+    full_response         (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of the input
+    G12                   (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
+    G11                   (L+2, L+2)                        Cov(C^(l), C^(m)), one input
+    kernel_variance       (L+1,)                            Var K^(l), one input
+    ====================  ================================  =====================================
+
+    Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
+    one kernel entry alone; ``full_response`` has those to the two variances as well.
+    """
+
+    network: ResidualNetwork
+    input_kernel: np.ndarray
+
+    @property
+    def inputs(self) -> int:
+        """P; 1 where K0 was given as variances."""
+        return self.input_kernel.shape[-1] if self._has_matrix else 1
+
+    @cached_property
+    def residual_kernels(self) -> np.ndarray:
+        """C*^(l)."""
+        return self._assembled(self._variances[0], self._has_matrix and self._covariances[0])
+
+    @cached_property
+    def kernels(self) -> np.ndarray:
+        """K^(l)."""
+        return self._assembled(self._variances[1], self._has_matrix and self._covariances[1])
+
+    @cached_property
+    def residual_response(self) -> np.ndarray:
+        """η^(l), with η^(0) = 1."""
+        own, pair = self._responses
+        return self._assembled(own[0][:-1], self._has_matrix and pair[0][:-1])
+
+    @cached_property
+    def response(self) -> np.ndarray:
+        """χ^(l), with χ^(0) = 1."""
+        own, pair = self._responses
+        return self._assembled(own[1][:-1], self._has_matrix and pair[1][:-1])
+
+    @cached_property
+    def output_response(self) -> np.ndarray:
+        """χ^out = ∂K^(L+1)/∂K^(0)."""
+        own, pair = self._responses
+        return self._assembled(own[1][-1:], self._has_matrix and pair[1][-1:], squeeze=True)
+
+    @cached_property
+    def full_response(self) -> np.ndarray:
+        """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0) on the last axis; a variance responds in the last."""
+        if not self._has_matrix:
+            raise ValueError("full_response needs an input kernel of shape (P, P)")
+        own, pair = self._responses
+        pairs, variance = self._pairs, own[1]
+        sources = response.cross_gains(
+            self.network, self._variances[1], self._covariances[1], pairs
+        )
+        parts = [
+            response.driven_response(
+                self._chain.skips, self._gains[1], source, variance[..., index]
+            )
+            for source, index in zip(sources, pairs, strict=True)
+        ]
+        zeros = np.zeros_like(variance[:-1])
+        to_first = self._assembled(zeros, parts[0][:-1], lower=parts[1][:-1])
+        to_second = self._assembled(zeros, parts[1][:-1], lower=parts[0][:-1])
+        return np.stack([to_first, to_second, self.response], axis=-1)
+
+    @cached_property
+    def G12(self) -> np.ndarray:
+        """⟨C^(l) C̃^(m)⟩ = Δ12^lm / N; for P inputs of the (αβ) <- (αβ) entries."""
+        self._require_no_batch("G12")
+        size = self.network.depth + 2
+        sources = np.eye(size)
+        skips, gains = self._chain.skips, self._gains
+        if not self._has_matrix:
+            return propagate(skips, gains[0], sources) / self.network.width
+        parts = []
+        for gain in gains:
+            rows = np.repeat(sources[:, :, None], gain.shape[-1], axis=-1)
+            parts.append(propagate(skips, gain, rows))
+        return _symmetric(*parts, self._pairs) / self.network.width
+
+    @cached_property
+    def G11(self) -> np.ndarray:
+        """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)), for one input."""
+        self._require_one_input("G11")
+        K = self._variances[1]
+        S22 = fluctuations.source_covariance(self.network, self._chain, K)
+        G11 = fluctuations.kernel_covariance(self._chain, self._gains[0], S22, self.network.width)
+        self._warn_if_not_small(G11)
+        return G11
+
+    @cached_property
+    def kernel_variance(self) -> np.ndarray:
+        """Var K^(l) to order 1/N, for one input."""
+        return fluctuations.accumulated_variance(self._chain, self.G11)
+
+    def __repr__(self) -> str:
+        net = self.network
+        return (
+            f"Solution(depth={net.depth}, activation={net.activation.name}, "
+            f"inputs={self.inputs}, width={net.width})"
+        )
+
+    @property
+    def _has_matrix(self) -> bool:
+        return self.input_kernel.ndim > 1
+
+    @cached_property
+    def _pairs(self) -> tuple:
+        return np.triu_indices(self.inputs, 1)
+
+    @cached_property
+    def _chain(self) -> Chain:
+        return chain(self.network, int(self._has_matrix))
+
+    @cached_property
+    def _variances(self) -> tuple:
+        K0 = self.input_kernel
+        own = np.diagonal(K0, axis1=-2, axis2=-1) if self._has_matrix else K0
+        return kernels.variances(self.network, own, int(self._has_matrix))
+
+    @cached_property
+    def _covariances(self) -> tuple:
+        K0 = self.input_kernel[..., *self._pairs]
+        return kernels.covariances(self.network, self._variances[1], K0, self._pairs)
+
+    @cached_property
+    def _gains(self) -> tuple:
+        K = self._variances[1]
+        own = response.variance_gains(self.network, K, int(self._has_matrix))
+        if not self._has_matrix:
+            return (own,)
+        kernel = self._covariances[1]
+        return own, response.covariance_gains(self.network, K, kernel, self._pairs)
+
+    @cached_property
+    def _responses(self) -> tuple:
+        pair = None
+        own = response.responses(self._chain.skips, self._gains[0])
+        if self._has_matrix:
+            pair = response.responses(self._chain.skips, self._gains[1])
+        return own, pair
+
+    def _assembled(
+        self, own: np.ndarray, pair: Any, lower: Any = None, squeeze: bool = False
+    ) -> np.ndarray:
+        """Layer axis behind the batch axes, pairs as symmetric matrices."""
+        if self._has_matrix:
+            joined = _symmetric(own, pair, self._pairs, lower)
+            moved = np.moveaxis(joined, 0, -3)
+            return moved[..., 0, :, :] if squeeze else moved
+        moved = np.moveaxis(own, 0, -1)
+        return moved[..., 0] if squeeze else moved
+
+    def _require_no_batch(self, name: str) -> None:
+        if self.network.branch_scales.ndim > 1 or self.network.skip_scales.ndim > 1:
+            raise ValueError(f"{name} needs one network, got scales with batch axes")
+        if self.input_kernel.ndim not in (0, 2):
+            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
+
+    def _require_one_input(self, name: str) -> None:
+        self._require_no_batch(name)
+        if self._has_matrix:
+            raise ValueError(f"{name} is for one input, got K0 of shape {self.input_kernel.shape}")
+
+    def _warn_if_not_small(self, G11: np.ndarray) -> None:
+        relative = np.sqrt(np.diagonal(G11)) / self._variances[0]
+        if relative.max() > 0.5:
+            warnings.warn(
+                f"kernels fluctuate by {relative.max():.2g} of their mean at depth "
+                f"{self.network.depth} and width {self.network.width}: 1/N is not small",
+                ValidityWarning,
+                stacklevel=3,
+            )
+
+
+def solve(network: ResidualNetwork, K0: Any) -> Solution:
+    """Kernels, responses and fluctuations of a network for given inputs.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+        Its ``branch_scale`` and ``skip_scale`` may have leading batch axes.
+    K0 : float or array_like
+        Kernel of the input: a variance, an array of variances (a batch), or a covariance matrix
+        (..., P, P) of P inputs. See `input_kernel`.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    TypeError, ValueError
+        If K0 is not finite, not symmetric, not positive semidefinite or of the wrong shape.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=20, branch_scale=0.3)
+    >>> s = solve(net, 0.05)
+    >>> round(float(s.output_response), 6)
+    2.084196
+    """
+    if not isinstance(network, ResidualNetwork):
+        raise TypeError(f"network must be a ResidualNetwork, got {network!r}")
+    return Solution(network, validation.input_kernel_array("K0", K0))
+
+
+def _symmetric(own: np.ndarray, pair: np.ndarray, pairs: tuple, lower: Any = None) -> np.ndarray:
+    """Matrices (..., P, P) from P diagonal and P(P−1)/2 upper entries on the last axis."""
+    first, second = pairs
+    size = own.shape[-1]
+    shape = np.broadcast_shapes(own.shape[:-1], pair.shape[:-1])
+    matrix = np.empty((*shape, size, size))
+    diagonal = np.arange(size)
+    matrix[..., diagonal, diagonal] = own
+    matrix[..., first, second] = pair
+    matrix[..., second, first] = pair if lower is None else lower
+    return matrix

@@ -1,0 +1,398 @@
+"""One self-contained HTML page: formulas as MathML, figures embedded, tables; no network needed.
+
+In every text of a page ``$...$`` is a formula, everything else is shown as it stands.
+"""
+
+import base64
+import html
+import os
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+ACCENTS = ("~", "^", "¯", "˙", "¨", "→")
+PRIMES = "′″‴⁗"
+CLOSING = (")", "]", "}", "⟩", "|", "!")
+LIMITS = {"msub": "munder", "msubsup": "munderover"}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A displayed formula; its LaTeX source can be unfolded and copied.
+
+    Attributes
+    ----------
+    title : str
+        What the formula is.
+    latex : str
+        LaTeX in math mode, without ``$``.
+    note : str
+        A remark below it.
+    """
+
+    title: str
+    latex: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture, embedded into the page.
+
+    Attributes
+    ----------
+    title : str
+        What it shows; also the text for readers who do not see it.
+    png : bytes or Path
+        The picture, or the PNG file that holds it.
+    caption : str
+        Text below it.
+
+    Raises
+    ------
+    ValueError
+        ``png`` is not a PNG picture.
+    """
+
+    title: str
+    png: bytes | Path
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        data = self.png if isinstance(self.png, bytes) else Path(self.png).read_bytes()
+        if not data.startswith(b"\x89PNG\r\n\x1a\n"):
+            source = f"{data[:8]!r}..." if data is self.png else str(self.png)
+            raise ValueError(f"png must be a PNG picture, got {source}")
+        object.__setattr__(self, "png", data)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers and words in columns.
+
+    Attributes
+    ----------
+    title : str
+        What the table holds.
+    columns : sequence of str
+        Headings.
+    rows : sequence of sequences
+        Cells, as many as columns: numbers, shown with six significant digits, texts,
+        booleans, or None for an empty cell. Digits that must all be shown go in as text.
+    note : str
+        A remark below it.
+    scientific : sequence of str
+        Headings of columns always set as m × 10ⁿ with two digits, such as differences.
+
+    Raises
+    ------
+    ValueError
+        A row has another length than ``columns``, or ``scientific`` names no column.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+    scientific: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for i, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"rows must have {len(self.columns)} cells each, got {len(row)} in row {i}"
+                )
+        for heading in self.scientific:
+            if heading not in self.columns:
+                raise ValueError(f"scientific must name columns, got {heading!r}")
+
+
+@dataclass(frozen=True)
+class Text:
+    """Paragraphs; a single string is one of them."""
+
+    paragraphs: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.paragraphs, str):
+            object.__setattr__(self, "paragraphs", (self.paragraphs,))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of the page and an entry of its table of contents."""
+
+    title: str
+    items: Sequence[Formula | Figure | Table | Text]
+
+
+def write_report(
+    path: str | Path,
+    title: str,
+    sections: Sequence[Section],
+    subtitle: str = "",
+    highlights: Sequence[tuple[str, Any]] = (),
+    footer: str = "",
+) -> Path:
+    """Write sections as one HTML page that needs no other file and no network.
+
+    The page is put in place in one step, whole.
+
+    Parameters
+    ----------
+    path : str or Path
+        The page; its folder must exist.
+    title, subtitle, footer : str
+        Texts at the top and the bottom of the page.
+    sections : sequence of Section
+        The page's parts, in order.
+    highlights : sequence of (label, value)
+        The few results to see first, shown large above the table of contents.
+
+    Returns
+    -------
+    Path
+        ``path``.
+
+    Raises
+    ------
+    ImportError
+        jinja2 or latex2mathml is not installed.
+
+    Notes
+    -----
+    A formula that cannot be turned into MathML is shown as its LaTeX source, with the reason.
+    Tall brackets need a mathematical font: macOS and Windows have one (STIX Two Math, Cambria
+    Math), Linux with DejaVu Math TeX Gyre or Latin Modern Math installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> response = Formula("Response", r"\\chi^{\\mathrm{out}} = a_{L+1} M'(K^{(L)}) \\chi^{(L)}")
+    >>> table = Table("Optimum", ["depth", "scaling"], [[50, 0.157]])
+    >>> page = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> page = write_report(page, "A network", [Section("Results", [response, table])])
+    >>> "<math" in page.read_text(encoding="utf-8")
+    True
+    """
+    try:
+        import jinja2
+        import latex2mathml  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "a report needs jinja2 and latex2mathml: pip install fieldtheory-networks[figures]"
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"inline": _inline, "formula": _formula, "cell": _cell}
+    environment.filters["base64"] = lambda data: base64.b64encode(data).decode("ascii")
+    environment.tests["number"] = _is_number
+    page = environment.get_template("report.html.j2").render(
+        title=title,
+        subtitle=subtitle,
+        highlights=highlights,
+        sections=[
+            (section.title, [(type(item).__name__.lower(), item) for item in section.items])
+            for section in sections
+        ],
+        footer=footer,
+    )
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(page, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def mathml(latex: str, display: str = "block") -> str:
+    """A LaTeX formula as a MathML element, by latex2mathml with its known faults mended.
+
+    Parameters
+    ----------
+    latex : str
+        LaTeX in math mode, without ``$``.
+    display : {"block", "inline"}
+        Set on a line of its own or within text.
+
+    Returns
+    -------
+    str
+        ``<math>...</math>``, escaped and safe to embed.
+
+    Raises
+    ------
+    ValueError
+        latex2mathml cannot read the formula or does not know one of its commands.
+
+    Examples
+    --------
+    >>> mathml("K^{2}", display="inline")
+    '<math display="inline"><mrow><msup><mi>K</mi><mrow><mn>2</mn></mrow></msup></mrow></math>'
+    """
+    from latex2mathml.converter import Converter
+
+    shown = repr(latex if len(latex) <= 80 else latex[:77] + "...")
+    try:
+        root = Converter(display=display).convert_to_element(_mend_latex(latex))
+    except Exception as error:  # its exceptions share no base class, and some are IndexErrors
+        reason = " ".join(f"{type(error).__name__} {error}".split())
+        raise ValueError(f"latex must be a readable formula, got {shown} ({reason})") from error
+    _mend_elements(root)
+    for element in root.iter():
+        if re.match(r"\\[a-zA-Z]|&$", element.text or "") or element.get("linebreak"):
+            raise ValueError(
+                "latex must hold known commands, and & and \\\\ in known environments only, "
+                f"got {element.text or chr(92) * 2} in {shown}"
+            )
+    del root.attrib["xmlns"]  # implied in HTML
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _mend_latex(latex: str) -> str:
+    """Replace LaTeX that latex2mathml misreads by equivalents that it reads.
+
+    It loses the alignment of ``aligned`` and shows its ampersands, hangs a power of ``pmatrix`` on
+    the bracket, reads single characters only after ``\\bigl`` and its kind and letters only in
+    ``\\operatorname``, loses the upright shape of a single letter in ``\\mathrm``, and sets no
+    space between a function's name and its neighbours. Primes it puts into a superscript, where
+    most fonts shrink them to a speck, for theirs are small and high: they join the base.
+    """
+    from latex2mathml.commands import FUNCTIONS
+
+    latex = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{split}", latex)
+    for kind, left, right in (("p", "(", ")"), ("b", "[", "]"), ("v", "|", "|")):
+        latex = latex.replace(rf"\begin{{{kind}matrix}}", rf"\left{left}\begin{{matrix}}")
+        latex = latex.replace(rf"\end{{{kind}matrix}}", rf"\end{{matrix}}\right{right}")
+    for command, character in (("langle", "⟨"), ("rangle", "⟩")):
+        latex = re.sub(rf"(\\[bB]igg?[lrm]?)\s*\\{command}", rf"\1{character}", latex)
+
+    latex = re.sub(r"\^\{((?:\\prime\s*)+)\}", lambda m: "'" * m[1].count("prime"), latex)
+    accent = r"(?:\\(?:tilde|widetilde|hat|bar|dot)\s*)?"
+    base = rf"({accent}(?:\\[a-zA-Z]+|[a-zA-Z])(?:_\{{[^{{}}]*\}}|_\\[a-zA-Z]+|_[a-zA-Z0-9])?)"
+    latex = re.sub(
+        rf"(\\text\{{[^{{}}]*\}})|{base}('+)",
+        lambda m: m[1] or f"{{{m[2]} {PRIMES[min(len(m[3]), 4) - 1]}}}",
+        latex,
+    )
+
+    name = r"\\operatorname\{(?:[^{}]|\{[^{}]*\})*\}"
+    function = rf"((?:{'|'.join(map(re.escape, FUNCTIONS))})(?![a-zA-Z])|{name})"
+    latex = re.sub(rf"(?<=[^\W_]|[)}}\]])\s*{function}", r"\\,\1", latex)
+    argument = r"(?=\\?[a-zA-Z0-9])(?!\\(?:left|langle|[bB]ig|[lr]vert|[lr]Vert))"
+    latex = re.sub(rf"{function}\s*{argument}", r"\1\\,", latex)
+    latex = latex.replace(r"\operatorname{", r"\mathrm{")
+    return re.sub(r"\\mathrm\{([a-zA-Z])\}", r"\\mathrm{{\1}}", latex)
+
+
+def _mend_elements(root: ElementTree.Element) -> None:
+    """Mend MathML that latex2mathml gets wrong or that is not in MathML Core, which browsers read.
+
+    Entities in its texts are undone here; writing the tree escapes them, as its own writer does
+    not. An upright word becomes one identifier, letters of other styles the characters they are
+    in Unicode. Limits go below max and, within fences too, sums; accents, and signs that
+    follow an operator as in = -1, are declared as such; infinity is no operator.
+    """
+    for element in root.iter():
+        element.text = html.unescape(element.text or "")
+        element.attrib.pop("href", None)  # a page without network has no links
+        if element.get("mathvariant", "normal") != "normal":
+            style = element.attrib.pop("mathvariant")
+            element.text = "".join(_styled(character, style) for character in element.text)
+    for element in list(root.iter()):
+        if element.tag == "mrow" and _is_upright_word(element):
+            word = "".join(leaf.text or "" for leaf in element)
+            element[:] = []
+            element.tag, element.text = "mi", word
+        elif element.tag in LIMITS and element[0].tag == "mo":
+            if re.match("[a-z]{2}|[∑∏]", element[0].text or ""):
+                element.tag = LIMITS[element.tag]
+                element[0].set("movablelimits", "true")
+        elif element.tag == "mo" and re.match("[a-z]{2}", element.text or ""):
+            element.attrib |= {"lspace": "0.17em", "rspace": "0.17em"}
+        elif element.text == "∞":
+            element.tag = "mi"
+        elif element.tag == "mover" and element[1].text in ACCENTS:
+            element.set("accent", "true")
+        for before, sign in pairwise(element):
+            if sign.text in ("−", "+") and before.tag == "mo" and before.text not in CLOSING:
+                sign.set("form", "prefix")
+
+
+def _is_upright_word(element: ElementTree.Element) -> bool:
+    """Whether a row holds the letters of an upright word, and perhaps digits, one by one."""
+    letters = [leaf.tag == "mi" and leaf.get("mathvariant") == "normal" for leaf in element]
+    others = [leaf for leaf, letter in zip(element, letters, strict=True) if not letter]
+    return len(element) > 1 and any(letters) and all(leaf.tag == "mn" for leaf in others)
+
+
+def _styled(character: str, style: str) -> str:
+    """The character of the style, such as 𝒙 for x in bold-italic, where Unicode has it."""
+    name = re.sub("LATIN |GREEK |LETTER ", "", unicodedata.name(character, ""))
+    style = style.upper().replace("BOLD-ITALIC", "BOLD ITALIC")
+    try:
+        return unicodedata.lookup(f"MATHEMATICAL {style} {name}")
+    except KeyError:
+        return character
+
+
+def _inline(text: str) -> str:
+    """Escape a text and set the formulas between its dollar signs."""
+    from markupsafe import Markup, escape
+
+    pieces = re.split(r"\$([^$]+)\$", text)
+    return Markup("").join(
+        _formula(piece, "inline") if i % 2 else escape(piece) for i, piece in enumerate(pieces)
+    )
+
+
+def _formula(latex: str, display: str = "block") -> str:
+    """MathML, or where that fails the LaTeX source with the reason."""
+    from markupsafe import Markup
+
+    try:
+        return Markup(mathml(latex, display))
+    except ValueError as error:
+        return Markup('<code class="source" title="{}">{}</code>').format(error, latex)
+
+
+def _cell(value: Any, scientific: bool = False) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return _number(value, scientific) if isinstance(value, Real) else _inline(str(value))
+
+
+def _number(value: Any, scientific: bool) -> str:
+    """Six significant digits, or m × 10ⁿ with two."""
+    from markupsafe import Markup
+
+    if (isinstance(value, Integral) and not scientific) or value == 0:
+        return Markup(str(int(value)).replace("-", "−"))
+    text = format(float(value), ".1e" if scientific else ".6g")
+    mantissa, _, exponent = text.partition("e")
+    power = f" × 10<sup>{int(exponent)}</sup>" if exponent else ""
+    return Markup((mantissa + power).replace("-", "−"))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a cell lines up to the right: numbers, and texts of digits."""
+    if isinstance(value, str):
+        return re.fullmatch(r"[-+−]?\d[\d. ]*(e[-+]?\d+)?", value) is not None
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""The symbolic field theory: action, saddle point, Hessian, propagator. Nothing here is numeric."""

@@ -1,0 +1,172 @@
+"""The action S(C, C̃) of residual kernels and conjugates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.activations import Activation
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.theory import notation as sym
+
+
+@dataclass(frozen=True)
+class Action:
+    r"""The action of a layered network, a function of kernels and conjugate fields.
+
+        S(C, C̃) = −N Σ_j ν_j C_j C̃_j + N ln ⟨ exp Σ_j C̃_j g_j(h) ⟩_{h ~ N(0, K[C])}
+
+    A field j is one entry (αβ) of the kernel of one layer. What distinguishes one architecture
+    from another are the observables g and the covariance K of the Gaussian variables they depend
+    on; everything else (saddle point, Hessian, vertices) follows by differentiation.
+
+    Parameters
+    ----------
+    kernels, conjugates : tuple of symbols
+        The fields C_j and C̃_j, ordered by layer, then by entry (11), (12), (22).
+    relative_widths : tuple
+        ν_j.
+    observables : tuple of sympy.Expr
+        g_j, functions of the variables.
+    variables : tuple of symbols
+        The Gaussian variables h.
+    covariance : sympy.ImmutableMatrix
+        K[C], their covariance, a function of the kernels.
+    fields_per_layer : int
+        1 for one input, P(P+1)/2 for P inputs.
+    """
+
+    kernels: tuple[sp.Symbol, ...]
+    conjugates: tuple[sp.Symbol, ...]
+    relative_widths: tuple[sp.Expr, ...]
+    observables: tuple[sp.Expr, ...]
+    variables: tuple[sp.Symbol, ...]
+    covariance: sp.ImmutableMatrix
+    fields_per_layer: int
+
+    @cached_property
+    def expression(self) -> sp.Expr:
+        """S(C, C̃) as one SymPy expression."""
+        fields = zip(self.relative_widths, self.kernels, self.conjugates, strict=True)
+        constraints = sp.Add(*[nu * C * conjugate for nu, C, conjugate in fields])
+        sources = sp.Add(*[c * g for c, g in zip(self.conjugates, self.observables, strict=True)])
+        weight = GaussianAverage(sp.exp(sources), self.variables, self.covariance)
+        return -sym.WIDTH * constraints + sym.WIDTH * sp.log(weight)
+
+    def derivative(self, conjugates: Sequence[int], kernels: Sequence[int] = ()) -> sp.Expr:
+        """A derivative of S of any order at C̃ = 0, as a function of the kernels.
+
+        Parameters
+        ----------
+        conjugates, kernels : sequence of int
+            Indices of the fields to differentiate by; repeated ones count.
+
+        Returns
+        -------
+        sympy.Expr
+
+        Notes
+        -----
+        C̃ is set to zero before the kernel derivatives, which commute with it. Conjugates that
+        are not differentiated by are set to zero first. Both leave the result unchanged and keep
+        averages over many layers from being formed.
+        """
+        wanted = {self.conjugates[j] for j in conjugates}
+        zero = dict.fromkeys(self.conjugates, sp.S.Zero)
+        result = self.expression.xreplace({c: v for c, v in zero.items() if c not in wanted})
+        for j in conjugates:
+            result = result.diff(self.conjugates[j])
+        result = result.xreplace(zero)
+        for j in kernels:
+            result = result.diff(self.kernels[j])
+        return result
+
+
+def residual_action(
+    depth: int,
+    inputs: int = 1,
+    activation: Activation | None = None,
+    branch_scale: Any = None,
+    skip_scale: Any = None,
+) -> Action:
+    """The action of the residual network (F25 eqs. (21), (22), (98), (99), with sums from l = 0).
+
+        g_0 = ν_0 C^(0)_data,   g_l = a_l φ(h_α^(l-1)) φ(h_β^(l-1)) + c_l
+        a_l = ρ_l² σ²_w,  c_l = ρ_l² σ²_b  (l <= L);   a_{L+1} = σ²_w,out,  c_{L+1} = σ²_b,out
+        Cov(h^(k), h^(l)) = Σ_m A_km A_lm C^(m),   A_lm = γ_{m+1} ... γ_l
+
+    Parameters
+    ----------
+    depth : int
+        Number of residual layers L.
+    inputs : int
+        Number P of inputs.
+    activation : Activation, optional
+        φ; undetermined if left out.
+    branch_scale, skip_scale : optional
+        One expression for all layers; symbols ρ_l and γ_l if left out.
+
+    Returns
+    -------
+    Action
+
+    Notes
+    -----
+    F25 has γ = 1 and one ρ. Its (96) and (99) miss a factor 1/N on the data term.
+    """
+    function = sym.phi if activation is None else activation
+    pairs = sym.pairs(inputs)
+    fields = [(layer, pair) for layer in range(depth + 2) for pair in pairs]
+    rho = {
+        l: sym.branch_scale(l) if branch_scale is None else sp.sympify(branch_scale)
+        for l in range(1, depth + 1)
+    }
+    gamma = {
+        l: sym.skip_scale(l) if skip_scale is None else sp.sympify(skip_scale)
+        for l in range(1, depth + 1)
+    }
+
+    def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
+        if layer == 0:
+            return sym.relative_width(0) * sym.data_kernel(pair, inputs)
+        weight, bias, scale = (
+            (sym.READOUT_WEIGHT, sym.READOUT_BIAS, sp.S.One)
+            if layer == depth + 1
+            else (sym.WEIGHT, sym.BIAS, rho[layer])
+        )
+        first, second = (function(sym.signal(layer - 1, sample, inputs)) for sample in pair)
+        return scale**2 * weight**2 * first * second + scale**2 * bias**2
+
+    return Action(
+        kernels=tuple(sym.kernel(l, pair, inputs) for l, pair in fields),
+        conjugates=tuple(sym.conjugate(l, pair, inputs) for l, pair in fields),
+        relative_widths=tuple(sym.relative_width(l) for l, _ in fields),
+        observables=tuple(observable(l, pair) for l, pair in fields),
+        variables=tuple(sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)),
+        covariance=_signal_covariance(depth, inputs, gamma),
+        fields_per_layer=len(pairs),
+    )
+
+
+def _signal_covariance(depth: int, inputs: int, gamma: dict[int, sp.Expr]) -> sp.ImmutableMatrix:
+    skip = [
+        [
+            sp.Mul(*[gamma[j] for j in range(m + 1, l + 1)]) if m <= l else sp.S.Zero
+            for m in range(depth + 1)
+        ]
+        for l in range(depth + 1)
+    ]
+
+    def covariance(row: int, column: int) -> sp.Expr:
+        (k, alpha), (l, beta) = divmod(row, inputs), divmod(column, inputs)
+        pair = (min(alpha, beta), max(alpha, beta))
+        return sp.Add(
+            *[skip[k][m] * skip[l][m] * sym.kernel(m, pair, inputs) for m in range(min(k, l) + 1)]
+        )
+
+    size = (depth + 1) * inputs
+    return sp.ImmutableMatrix(size, size, covariance)

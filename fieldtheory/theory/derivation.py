@@ -1,0 +1,188 @@
+"""From the network to its propagators: everything symbolic about a network, in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory import validation
+from fieldtheory.activations import Activation, as_activation
+from fieldtheory.latex import aligned, latex
+from fieldtheory.theory.action import Action, residual_action
+from fieldtheory.theory.hessian import Hessian, hessian
+from fieldtheory.theory.propagator import Propagator
+from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
+
+_BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
+QUANTITIES = ("action", "saddle_point", "hessian", "propagator", *_BLOCKS)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """The field theory of a network of given depth; each part is derived when first asked for.
+
+    Parameters
+    ----------
+    depth, inputs : int
+    activation : Activation or None
+        None leaves φ undetermined.
+    network_action : Action
+        Fields, observables and covariance; see `Action`.
+    """
+
+    depth: int
+    inputs: int
+    activation: Activation | None
+    network_action: Action
+
+    @property
+    def action(self) -> sp.Expr:
+        """S(C, C̃), one SymPy expression."""
+        return self.network_action.expression
+
+    @cached_property
+    def saddle_point(self) -> SaddlePoint:
+        """C* of every field and C̃* = 0."""
+        return saddle_point(self.network_action)
+
+    @cached_property
+    def hessian(self) -> Hessian:
+        """The blocks S11, S12, S21, S22 at the saddle point."""
+        return hessian(self.network_action)
+
+    @cached_property
+    def propagator(self) -> Propagator:
+        """The blocks G11, G12, G21, G22 of −(S^(2))^{-1}."""
+        return Propagator(self.hessian)
+
+    def block(self, name: str) -> sp.ImmutableMatrix:
+        """One block of the Hessian (S..) or the propagator (G..)."""
+        validation.choice("name", name, _BLOCKS)
+        return getattr(self.hessian if name.startswith("S") else self.propagator, name)
+
+    def latex(self, quantity: str) -> str:
+        """LaTeX of a result in the notation of F25.
+
+        Parameters
+        ----------
+        quantity : str
+            "action", "saddle_point", "hessian", "propagator", or one block ("S21", "G11", ...).
+
+        Returns
+        -------
+        str
+            An equation or aligned equations, without delimiters. K^(l) is the covariance of the
+            signals of layer l and K^(k,l) that of the signals of two layers.
+
+        Raises
+        ------
+        ValueError
+            For an unknown quantity.
+
+        Examples
+        --------
+        >>> print(derive(depth=1).latex("saddle_point").splitlines()[1])
+        C^{(0)}_* &= C^{(0)}_{\\mathrm{data}} \\\\
+        """
+        validation.choice("quantity", quantity, QUANTITIES)
+        if quantity == "action":
+            return rf"S(C, \tilde{{C}}) = {latex(self.action)}"
+        if quantity == "saddle_point":
+            return aligned([(_starred(C), latex(v)) for C, v in self._saddle_entries()])
+        if quantity == "hessian":
+            return aligned([self._block_latex(b) for b in _BLOCKS[:4]])
+        if quantity == "propagator":
+            return aligned([self._block_latex(b) for b in _BLOCKS[4:]])
+        return " = ".join(self._block_latex(quantity))
+
+    def lambdify(self, quantity: str) -> Callable[..., Any]:
+        """A block as a numeric function of a network and its input kernel.
+
+        Parameters
+        ----------
+        quantity : str
+            A block: "S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22".
+
+        Returns
+        -------
+        callable
+            ``f(network, K0)`` gives the block at the saddle point, shape (n, n) with n the number
+            of fields, with ν_l = 1. K0 is a variance, or a matrix (P, P) for P inputs. With an
+            undetermined φ the network's activation is put in.
+
+        Raises
+        ------
+        ValueError
+            For an unknown block; from the function, if depth, inputs or activation do not fit.
+        """
+        from fieldtheory.evaluation import block_function
+
+        return block_function(self, validation.choice("quantity", quantity, _BLOCKS))
+
+    def _saddle_entries(self) -> list[tuple[sp.Symbol, sp.Expr]]:
+        found = self.saddle_point
+        return [*found.kernels.items(), *found.conjugates.items()]
+
+    def _block_latex(self, name: str) -> tuple[str, str]:
+        symbol = rf"\mathcal{{{name[0]}}}_{{{name[1:]}}}"
+        matrix = self.block(name)
+        if matrix.is_zero_matrix:
+            return symbol, "0"
+        return symbol, latex(matrix)
+
+
+def derive(
+    depth: int,
+    inputs: int = 1,
+    activation: str | Activation | sp.Expr | None = None,
+    branch_scale: Any = None,
+    skip_scale: Any = None,
+) -> Derivation:
+    """Derive the field theory of a residual network.
+
+    Parameters
+    ----------
+    depth : int
+        Number of residual layers L >= 1.
+    inputs : int
+        Number of inputs P >= 1.
+    activation : str, Activation or sympy.Expr, optional
+        φ; left undetermined if not given.
+    branch_scale, skip_scale : sympy.Expr or number, optional
+        ρ and γ of all layers; symbols ρ_l and γ_l if not given. ``skip_scale=1`` is the network
+        of F25, ``skip_scale=0`` the feed-forward network.
+
+    Returns
+    -------
+    Derivation
+        With ``action``, ``saddle_point``, ``hessian``, ``propagator``, ``latex`` and ``lambdify``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the stated kind.
+
+    Examples
+    --------
+    >>> th = derive(depth=2)
+    >>> th.hessian.S21[0, 0], th.hessian.S11.is_zero_matrix
+    (-N*\\nu_{0}, True)
+    """
+    depth = validation.integer("depth", depth, 1)
+    inputs = validation.integer("inputs", inputs, 1)
+    function = None if activation is None else as_activation(activation)
+    scales = {"branch_scale": branch_scale, "skip_scale": skip_scale}
+    for name, value in scales.items():
+        if value is not None and not isinstance(sp.sympify(value), sp.Expr):
+            raise TypeError(f"{name} must be a number or SymPy expression, got {value!r}")
+    action = residual_action(depth, inputs, function, **scales)
+    return Derivation(depth, inputs, function, action)
+
+
+def _starred(symbol: sp.Symbol) -> str:
+    name = latex(symbol)
+    return f"{name[:-1]}, *}}" if "_{" in name else f"{name}_*"

@@ -1,0 +1,66 @@
+"""The Hessian of the action at the saddle point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from fieldtheory.averages.node import gather_connected
+from fieldtheory.theory.action import Action
+
+
+@dataclass(frozen=True)
+class Hessian:
+    """The four blocks of S^(2) at C̃ = 0, as functions of the kernels (F25 eq. (37)).
+
+    Rows and columns run over the fields, ordered by layer, then by entry. Index 1 stands for C
+    and 2 for C̃. At the saddle point the kernels take their values C*.
+
+    Parameters
+    ----------
+    S11, S12, S21, S22 : sympy.ImmutableMatrix
+        ∂²S/∂C∂C = 0, ∂²S/∂C∂C̃, ∂²S/∂C̃∂C and ∂²S/∂C̃∂C̃.
+    """
+
+    S11: sp.ImmutableMatrix
+    S12: sp.ImmutableMatrix
+    S21: sp.ImmutableMatrix
+    S22: sp.ImmutableMatrix
+
+
+def hessian(action: Action) -> Hessian:
+    """Differentiate the action twice at the saddle point.
+
+    For one input (F25 eqs. (38), (39), (41), with σ²_w,out for the readout row)
+
+        S11 = 0
+        S21[k,l] = N (−ν_k δ_kl + a_k ⟨φ'² + φφ''⟩_{K^(k-1)} A²_{k-1,l} 1_{l<k})
+        S22[k,l] = N a_k a_l ⟨φ²(h^(k-1)) ; φ²(h^(l-1))⟩
+
+    comes out of the differentiation; none of it is assumed.
+
+    Parameters
+    ----------
+    action : Action
+
+    Returns
+    -------
+    Hessian
+    """
+    size = len(action.kernels)
+    rows = [action.derivative((k,)) for k in range(size)]
+    normalisation = action.derivative(())
+
+    def fluctuation(k: int, l: int) -> sp.Expr:
+        return gather_connected(action.derivative((k, l))) if k <= l else sp.S.Zero
+
+    S11 = sp.ImmutableMatrix(size, size, lambda k, l: normalisation.diff(*_fields(action, k, l)))
+    S21 = sp.ImmutableMatrix(size, size, lambda k, l: rows[k].diff(action.kernels[l]))
+    upper = sp.Matrix(size, size, fluctuation)
+    S22 = sp.ImmutableMatrix(size, size, lambda k, l: upper[min(k, l), max(k, l)])
+    return Hessian(S11, S21.T, S21, S22)
+
+
+def _fields(action: Action, *indices: int) -> list[sp.Symbol]:
+    return [action.kernels[j] for j in indices]

@@ -1,0 +1,58 @@
+"""The saddle point dS = 0: the NNGP recursion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import Action
+
+
+@dataclass(frozen=True)
+class SaddlePoint:
+    """The stationary point of the action, C* layer by layer and C̃* = 0 (F25 eqs. (25), (26)).
+
+    Parameters
+    ----------
+    kernels : dict
+        C_j* as an expression in the kernels of earlier layers, for every field in order.
+    conjugates : dict
+        C̃_j* = 0 for every field.
+    """
+
+    kernels: dict[sp.Symbol, sp.Expr]
+    conjugates: dict[sp.Symbol, sp.Expr]
+
+
+def saddle_point(action: Action) -> SaddlePoint:
+    """Solve ∂S/∂C̃ = 0 and ∂S/∂C = 0.
+
+    Parameters
+    ----------
+    action : Action
+
+    Returns
+    -------
+    SaddlePoint
+
+    Raises
+    ------
+    ArithmeticError
+        If C̃ = 0 does not solve ∂S/∂C = 0, that is, if the averages are not normalised.
+
+    Notes
+    -----
+    At C̃ = 0 the average in the action is ⟨1⟩ = 1 for every C, so that S does not depend on C
+    there and C̃* = 0 solves ∂S/∂C = 0. What is left of ∂S/∂C̃_j is linear in C_j.
+    """
+    kernels = {}
+    for j, kernel in enumerate(action.kernels):
+        if action.derivative((), (j,)) != 0:
+            raise ArithmeticError(f"the action depends on {kernel} where all conjugates vanish")
+        constraint = action.derivative((j,)) / sym.WIDTH
+        slope = -action.relative_widths[j]
+        kernels[kernel] = sp.expand((slope * kernel - constraint) / slope)
+    conjugates = {conjugate: sp.S.Zero for conjugate in action.conjugates}
+    return SaddlePoint(kernels, conjugates)

@@ -1,0 +1,286 @@
+"""Loading of images, what is refused and how, and the input scale."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn import datasets
+
+from fieldtheory.data import Dataset, load_digits, load_file, normalise
+
+X = np.array([[0.0, 1.0, 2.0], [3.0, 5.0, 4.0], [6.0, 7.0, 9.0], [8.0, 1.0, 1.0]])
+
+
+def csv_file(tmp_path, text, name="images.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def npz_file(tmp_path, **arrays):
+    path = tmp_path / "images.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+def refusal(call, *args, error=ValueError, **kwargs):
+    """The message of the refusal, which must be one line."""
+    with pytest.raises(error) as caught:
+        call(*args, **kwargs)
+    message = str(caught.value)
+    assert message
+    assert "\n" not in message
+    return message
+
+
+class TestLoadDigits:
+    def test_default_is_ten_of_each_sorted_by_class(self):
+        digits = load_digits()
+        assert digits.samples.shape == (20, 64)
+        assert digits.samples.dtype == np.float64
+        assert digits.labels.tolist() == [0] * 10 + [3] * 10
+        assert "0, 3" in digits.name
+
+    def test_takes_the_first_samples_of_each_class(self):
+        bunch = datasets.load_digits()
+        digits = load_digits(classes=(7, 1, 4), count=6)
+        expected = [bunch.data[bunch.target == digit][:2] for digit in (1, 4, 7)]
+        np.testing.assert_array_equal(digits.samples, np.concatenate(expected))
+        assert digits.labels.tolist() == [1, 1, 4, 4, 7, 7]
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"classes": (0, 10)}, ["classes", "'10'", "0, 1, 2"]),
+            ({"classes": ()}, ["classes", "at least one"]),
+            ({"classes": (3, 3)}, ["classes", "each once", "[3, 3]"]),
+            ({"count": 21}, ["count", "multiple of 2", "21"]),
+            ({"count": 1}, ["count", ">= 2", "1"]),
+            ({"count": 2000}, ["count", "at most 356", "2000"]),
+        ],
+    )
+    def test_refuses(self, arguments, words):
+        message = refusal(load_digits, **arguments)
+        for word in words:
+            assert word in message
+
+    @pytest.mark.parametrize("arguments", [{"count": 4.0}, {"count": True}, {"classes": 3}])
+    def test_refuses_wrong_types(self, arguments):
+        assert next(iter(arguments)) in refusal(load_digits, error=TypeError, **arguments)
+
+    def test_names_the_extra_without_scikit_learn(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "sklearn", None)
+        message = refusal(load_digits, error=ImportError)
+        assert "pip install fieldtheory-networks[data]" in message
+
+
+class TestNpz:
+    @pytest.mark.parametrize("name", ["X", "samples", "data", "images"])
+    def test_named_samples(self, tmp_path, name):
+        loaded = load_file(npz_file(tmp_path, weights=np.ones((2, 2)), **{name: X}))
+        np.testing.assert_array_equal(loaded.samples, X)
+        assert loaded.labels is None
+        assert loaded.name == "images.npz"
+
+    def test_only_array_with_two_axes(self, tmp_path):
+        loaded = load_file(npz_file(tmp_path, scale=np.ones(4), pixels=X, y=[[0], [0], [1], [1]]))
+        np.testing.assert_array_equal(loaded.samples, X)
+        assert loaded.labels.tolist() == [0, 0, 1, 1]
+
+    def test_images_are_flattened_and_become_float64(self, tmp_path):
+        images = np.arange(36, dtype=np.uint8).reshape(3, 2, 6)
+        loaded = load_file(npz_file(tmp_path, images=images))
+        assert loaded.samples.dtype == np.float64
+        np.testing.assert_array_equal(loaded.samples, np.arange(36.0).reshape(3, 12))
+
+    @pytest.mark.parametrize("name", ["y", "labels", "target"])
+    def test_sorted_by_class_in_file_order_within(self, tmp_path, name):
+        path = npz_file(tmp_path, X=X, **{name: np.array([2.0, 1.0, 2.0, 1.0])})
+        loaded = load_file(path)
+        np.testing.assert_array_equal(loaded.samples, X[[1, 3, 0, 2]])
+        assert loaded.labels.tolist() == [1, 1, 2, 2]
+        assert loaded.labels.dtype == np.int64
+        # Enough samples that an unstable sort would show.
+        labels = np.random.default_rng(3).integers(0, 3, 300)
+        path = npz_file(tmp_path, X=np.arange(300.0)[:, None] ** [0, 1], **{name: labels})
+        order = np.concatenate([np.flatnonzero(labels == label) for label in range(3)])
+        np.testing.assert_array_equal(load_file(path).samples[:, 1], order)
+
+    def test_labels_that_are_not_integers_become_strings(self, tmp_path):
+        loaded = load_file(npz_file(tmp_path, X=X, y=[0.5, 1.0, 1.0, 0.5]), classes=["0.5"])
+        assert loaded.labels.tolist() == ["0.5", "0.5"]
+
+    def test_classes_and_count(self, tmp_path):
+        path = npz_file(tmp_path, X=np.arange(16.0).reshape(8, 2), y=[0, 1, 2, 0, 1, 2, 0, 2])
+        loaded = load_file(path, classes=("2", 0), count=4)
+        np.testing.assert_array_equal(loaded.samples[:, 0], [0, 6, 4, 10])
+        assert loaded.labels.tolist() == [0, 0, 2, 2]
+        assert len(load_file(path, classes=[0, 2]).samples) == 6
+        np.testing.assert_array_equal(load_file(path, count=3).samples[:, 0], [0, 2, 4])
+
+    @pytest.mark.parametrize(
+        ("arrays", "words"),
+        [
+            ({"X": X[0]}, ["no samples", "(P, d)"]),
+            ({"y": [1, 2]}, ["no samples", "(P, d)"]),
+            ({"a": X, "b": X}, ["a, b", "X or samples"]),
+            ({"X": X.astype(str)}, ["'X'", "real numbers"]),
+            ({"X": X * 1j}, ["'X'", "real numbers"]),
+            ({"X": X.astype(object)}, ["Python objects"]),
+            ({"X": np.where(X == 5, np.nan, X)}, ["sample 1, entry 1", "nan", "finite"]),
+            ({"X": np.where(X == 9, -np.inf, X)}, ["sample 2, entry 2", "-inf", "finite"]),
+            ({"X": X[:1]}, ["at least 2"]),
+            ({"X": X[:, :0]}, ["no numbers"]),
+            ({"X": np.empty((0, 3, 3))}, ["at least 2"]),
+            ({"X": X, "y": [0, 1, 0]}, ["labels of shape (3,)", "must be (4,)"]),
+            ({"X": X, "y": X[:, 0] * 1j}, ["labels", "complex128", "integers or strings"]),
+            ({"X": X, "y": np.eye(4)}, ["labels of shape (4, 4)", "must be (4,)"]),
+        ],
+    )
+    def test_refuses(self, tmp_path, arrays, words):
+        message = refusal(load_file, npz_file(tmp_path, **arrays))
+        for word in ["images.npz", *words]:
+            assert word in message
+
+    def test_refuses_unreadable_archives(self, tmp_path):
+        path = npz_file(tmp_path, X=np.arange(4000.0).reshape(40, 100))
+        whole = path.read_bytes()
+        for broken in (b"", b"not an archive", whole[:200], whole[:300] + b"xxxx" + whole[304:]):
+            path.write_bytes(broken)
+            assert "cannot be read" in refusal(load_file, path)
+        np.savez_compressed(path, X=np.random.default_rng(2).normal(size=(40, 100)))
+        whole = path.read_bytes()
+        path.write_bytes(whole[:300] + b"\xff" * 200 + whole[500:])
+        assert "cannot be read" in refusal(load_file, path)
+
+
+class TestCsv:
+    def test_without_header(self, tmp_path):
+        loaded = load_file(csv_file(tmp_path, "0,1,2\n3,5,4\n\n6, 7 ,9e0\n8,1,1\n"))
+        np.testing.assert_array_equal(loaded.samples, X)
+        assert loaded.labels is None
+
+    def test_header_without_labels(self, tmp_path):
+        loaded = load_file(csv_file(tmp_path, "a,b\n0,1\n1,2\n", "upper.CSV"))
+        np.testing.assert_array_equal(loaded.samples, [[0, 1], [1, 2]])
+        assert loaded.labels is None
+
+    @pytest.mark.parametrize("name", ["label", "labels", "y", "target", "class", "Label"])
+    def test_label_column(self, tmp_path, name):
+        loaded = load_file(csv_file(tmp_path, f"0,{name},2\n1,8,2\n3,5,4\n"))
+        np.testing.assert_array_equal(loaded.samples, [[3, 4], [1, 2]])
+        assert loaded.labels.tolist() == [5, 8]
+
+    def test_text_labels_and_byte_order_mark(self, tmp_path):
+        path = csv_file(tmp_path, "\ufefflabel,p\nplane,1\ndog,2\ncat,3\ndog,4\n")
+        loaded = load_file(path, classes=["plane", "dog"])
+        assert loaded.labels.tolist() == ["dog", "dog", "plane"]
+        np.testing.assert_array_equal(loaded.samples[:, 0], [2, 4, 1])
+
+    def test_reads_what_numpy_writes(self, tmp_path):
+        samples = np.random.default_rng(1).normal(size=(5, 7))
+        path = tmp_path / "random.csv"
+        np.savetxt(path, samples, delimiter=",", fmt="%.17g")
+        np.testing.assert_array_equal(load_file(path).samples, samples)
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("", ["at least 2"]),
+            ("a,b\n", ["at least 2"]),
+            ("1,2\n", ["at least 2"]),
+            ("1,2\n3\n", ["line 2", "1 columns", "equally long"]),
+            ("1,2\n3,4,5\n", ["line 2", "3 columns", "equally long"]),
+            ("a,b\n1,2\n3,x\n", ["line 3", "'x' is not a number"]),
+            ("1,2\n3,\n", ["line 2", "'' is not a number"]),
+            ("1,2\n3,nan\n", ["sample 1, entry 1", "finite"]),
+            ("1,2\n3,1e999\n", ["sample 1, entry 1", "finite"]),
+            (",a\n0,1\n1,2\n", ["column 1", "no name"]),
+            ("label,class,a\n0,1,2\n0,1,2\n", ["label, class", "at most one"]),
+            ("label\n0\n1\n", ["no numbers"]),
+        ],
+    )
+    def test_refuses(self, tmp_path, text, words):
+        message = refusal(load_file, csv_file(tmp_path, text))
+        for word in ["images.csv", *words]:
+            assert word in message
+
+    def test_refuses_binary(self, tmp_path):
+        path = tmp_path / "images.csv"
+        for content in (bytes(range(256)), b"7" * 200_000):
+            path.write_bytes(content)
+            assert "cannot be read" in refusal(load_file, path)
+
+
+class TestLoadFile:
+    def test_refuses_missing_file_directory_and_other_formats(self, tmp_path):
+        (tmp_path / "folder.csv").mkdir()
+        assert "no such file" in refusal(load_file, tmp_path / "missing.npz")
+        assert "no such file" in refusal(load_file, tmp_path / "folder.csv")
+        for name in ("images.png", "images", "images.npy"):
+            message = refusal(load_file, tmp_path / name)
+            assert name in message
+            assert ".npz or .csv" in message
+
+    def test_refuses_selections_the_file_does_not_hold(self, tmp_path):
+        path = npz_file(tmp_path, X=X, y=["b", "a", "a", "a"])
+        message = refusal(load_file, path, classes=["a", "c"])
+        assert "'c'" in message
+        assert "a, b" in message
+        assert "at most 2" in refusal(load_file, path, classes=["a", "b"], count=4)
+        assert "at most 4" in refusal(load_file, path, count=5)
+        assert "at least 2" in refusal(load_file, path, classes=["b"])
+        assert "need labels" in refusal(load_file, npz_file(tmp_path, X=X), classes=["a"])
+        assert "classes" in refusal(load_file, path, error=TypeError, classes="ab")
+
+
+class TestNormalise:
+    @pytest.mark.parametrize(("scale", "variance"), [(0.05, 1.25), (3.0, 0.2), (1e-12, 1.0)])
+    def test_diagonal_of_the_input_kernel(self, scale, variance):
+        samples = load_digits().samples
+        x = normalise(samples, scale, variance)
+        diagonal = variance / x.shape[1] * np.einsum("ai,ai->a", x, x)
+        np.testing.assert_allclose(diagonal, scale, rtol=1e-12)
+
+    def test_keeps_the_angles(self):
+        samples = load_digits(count=6).samples
+        x = normalise(samples, 0.05, 1.25)
+        lengths = np.linalg.norm(samples, axis=1)
+        cosines = samples @ samples.T / np.outer(lengths, lengths)
+        np.testing.assert_allclose(1.25 / 64 * x @ x.T, 0.05 * cosines, rtol=1e-12)
+
+    @pytest.mark.parametrize("size", [1e-200, 1e200])
+    def test_neither_over_nor_underflows(self, size):
+        np.testing.assert_allclose(
+            normalise(X * size, 0.05, 1.25), normalise(X, 0.05, 1.25), rtol=1e-12
+        )
+
+    @pytest.mark.parametrize("value", [0.0, 0.1, -7.0])
+    def test_refuses_constant_images(self, value):
+        samples = X.copy()
+        samples[2] = value
+        message = refusal(normalise, samples, 0.05, 1.25)
+        assert "image 2" in message
+        assert "constant" in message
+
+    @pytest.mark.parametrize("name", ["scale", "weight_variance"])
+    @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf])
+    def test_refuses_scales_that_are_not_positive(self, name, value):
+        assert name in refusal(
+            normalise, X, **({"scale": 1.0, "weight_variance": 1.0} | {name: value})
+        )
+
+    def test_refuses_other_samples(self):
+        assert "(P, d)" in refusal(normalise, X[0], 1.0, 1.0)
+        assert "finite" in refusal(normalise, np.where(X == 5, np.nan, X), 1.0, 1.0)
+        assert "samples" in refusal(normalise, [["a", "b"]], 1.0, 1.0, error=TypeError)
+
+    def test_leaves_its_argument_alone(self):
+        samples = X.copy()
+        normalise(samples, 0.05, 1.25)
+        np.testing.assert_array_equal(samples, X)
+
+
+def test_dataset_is_frozen():
+    with pytest.raises(AttributeError):
+        Dataset(X, None, "x").name = "y"
