@@ -9,6 +9,7 @@ from fieldtheory.activations import Activation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.network import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import Solution, ValidityWarning, solve
+from fieldtheory.scaling import optimal_scaling
 from fieldtheory.theory.derivation import Derivation, derive
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "ValidityWarning",
     "derive",
     "input_kernel",
+    "optimal_scaling",
     "solve",
 ]

@@ -17,7 +17,22 @@ _LAYER = re.compile(r"\^\{\((.*)\)\}")
 
 
 class TheoryPrinter(LatexPrinter):
-    """SymPy's LaTeX printer with the measures and primes of the papers."""
+    """SymPy's LaTeX printer with the measures and primes of the papers.
+
+    Expressions that it has printed once it does not print again: in a propagator of ten layers
+    the same averages stand thousands of times.
+    """
+
+    def __init__(self, settings: dict[str, Any] | None = None) -> None:
+        super().__init__(settings)
+        self._printed: dict[sp.Expr, str] = {}
+
+    def _print(self, expr: Any, **options: Any) -> str:
+        if options or not isinstance(expr, sp.Expr):
+            return super()._print(expr, **options)
+        if expr not in self._printed:
+            self._printed[expr] = super()._print(expr)
+        return self._printed[expr]
 
     def measure(self, variables: sp.Tuple, K: sp.ImmutableMatrix) -> str:
         """N(0, K^(l)) for signals of one layer, N(0, K^(k,l)) for those of two, N(0, K) for all."""

@@ -2,7 +2,7 @@
 
 Steps and their δ-functions, polynomials and exponentials are removed one after the other:
 
-* δ(h_i − a) conditions the other variables on h_i = a;
+* δ(h_i − a) conditions the other variables on h_i = a, its derivatives after integrating by parts;
 * exp(−hᵀQh + bᵀh) tilts the Gaussian to the covariance (K⁻¹ + 2Q)⁻¹ and shifts it;
 * a factor h_i becomes Σ_j K_ij ∂_j (Stein's lemma, the first-order companion of Price's theorem).
 
@@ -18,7 +18,7 @@ They are written with atan2 because asin loses half the digits where its argumen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import sympy as sp
@@ -27,6 +27,9 @@ from sympy import DiracDelta, Heaviside, erf
 from fieldtheory.averages.steps import sift, step_form
 
 _MAX_TERMS = 400
+
+# ⟨F⟩ for an integrand, its variables and their covariance.
+Average = Callable[[sp.Expr, tuple, sp.Matrix], sp.Expr]
 
 
 class _NoClosedForm(Exception):
@@ -72,7 +75,8 @@ def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Ex
     F = F.replace(sp.erfc, lambda u: 1 - erf(u))
     F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
     F = sp.expand(F)
-    terms = sp.Add.make_args(F)
+    # Terms with many error functions come first: they fail if any does.
+    terms = sorted(sp.Add.make_args(F), key=lambda term: -_count_erf(term))
     if len(terms) > _MAX_TERMS:
         return None
     try:
@@ -91,10 +95,27 @@ def _is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
     )
 
 
+def conditioned(
+    F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix, average: Average
+) -> sp.Expr | None:
+    """⟨F⟩ with δ-functions integrated out, what is left averaged by ``average``; None if unable."""
+    terms = sp.Add.make_args(sp.expand(F))
+    singular = [term for term in terms if term.has(DiracDelta)]
+    smooth = [term for term in terms if term not in singular]
+    try:
+        parts = [_condition(term, tuple(variables), K, average) for term in singular]
+    except _NoClosedForm:
+        return None
+    return average(sp.Add(*smooth), tuple(variables), K) + sp.Add(*parts)
+
+
 def _tidy(expr: sp.Expr) -> sp.Expr:
     if expr.has(sp.I):
-        expr = sp.expand(expr)
+        expr = sp.expand(expr, power_exp=False)
         expr = sp.re(expr.rewrite(sp.cos)) if expr.has(sp.I) else expr
+    if expr.has(sp.exp):
+        # Single factors over- and underflow at large variance.
+        expr = sp.powsimp(expr, combine="exp")
     if expr.is_Add and len(expr.args) <= 12:
         # The terms of M' and its like cancel to leading order at large variance.
         factored = sp.factor_terms(sp.together(expr))
@@ -104,41 +125,55 @@ def _tidy(expr: sp.Expr) -> sp.Expr:
     return expr
 
 
+def _count_erf(term: sp.Expr) -> int:
+    powers = [factor.as_base_exp() for factor in sp.Mul.make_args(term)]
+    return sum(int(power) for base, power in powers if isinstance(base, erf) and power.is_Integer)
+
+
+def _times(factor: sp.Expr, expr: sp.Expr) -> sp.Expr:
+    """The product, distributed over the summands so that equal ones can cancel."""
+    return sp.Add(*[factor * term for term in sp.Add.make_args(expr)])
+
+
 def _term(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
     constant, F = F.as_independent(*variables, as_Add=False)
     if F == 1 or constant == 0:
         return constant
     used = [i for i, v in enumerate(variables) if F.has(v)]
     variables, K = tuple(variables[i] for i in used), K.extract(used, used)
-    for rule in (_condition, _tilt, _stein):
+    for rule in (_delta, _tilt, _stein):
         reduced = rule(F, variables, K)
         if reduced is not None:
-            return constant * reduced
-    return constant * _elementary(F, variables, K)
+            return _times(constant, reduced)
+    return _times(constant, _elementary(F, variables, K))
 
 
 def _sum(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
     return sp.Add(*[_term(term, variables, K) for term in sp.Add.make_args(sp.expand(F))])
 
 
-def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
-    deltas = [f for f in sp.Mul.make_args(F) if isinstance(f, DiracDelta)]
-    if not deltas:
-        return None
-    delta = deltas[0]
-    inside = [i for i, v in enumerate(variables) if delta.args[0].has(v)]
-    if len(delta.args) > 1 or len(inside) != 1:
+def _delta(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
+    return _condition(F, variables, K, _sum) if F.has(DiracDelta) else None
+
+
+def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, average: Average) -> sp.Expr:
+    """⟨F⟩ for a product with a δ-function as a factor."""
+    delta = next((f for f in sp.Mul.make_args(F) if isinstance(f, DiracDelta)), sp.S.One)
+    inside = [i for i, v in enumerate(variables) if delta.has(v)]
+    if len(inside) != 1:
         raise _NoClosedForm
     (i,) = inside
-    x = variables[i]
+    x, rest = variables[i], F / delta
     slope = sp.diff(delta.args[0], x)
-    point = -delta.args[0].subs(x, 0) / slope
     if slope.has(x):
         raise _NoClosedForm
+    if len(delta.args) > 1:
+        return _by_parts(delta, slope, rest, i, variables, K, average)
+    point = -delta.args[0].subs(x, 0) / slope
     others = [j for j in range(len(variables)) if j != i]
     density = sp.exp(-(point**2) / (2 * K[i, i])) / sp.sqrt(2 * sp.pi * K[i, i]) / sp.Abs(slope)
     means = {variables[j]: variables[j] + K[i, j] / K[i, i] * point for j in others}
-    rest = (F / delta).subs(x, point).subs(means, simultaneous=True)
+    rest = rest.subs(x, point).subs(means, simultaneous=True)
     if not others:
         return density * rest
     conditional = sp.ImmutableMatrix(
@@ -148,7 +183,35 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
             (K[others[r], others[s]] * K[i, i] - K[i, others[r]] * K[i, others[s]]) / K[i, i]
         ),
     )
-    return density * _sum(rest, tuple(variables[j] for j in others), conditional)
+    return _times(density, average(rest, tuple(variables[j] for j in others), conditional))
+
+
+def _by_parts(
+    delta: sp.Expr,
+    slope: sp.Expr,
+    rest: sp.Expr,
+    i: int,
+    variables: tuple,
+    K: sp.Matrix,
+    average: Average,
+) -> sp.Expr:
+    """⟨δ^(n) G⟩ from ⟨∂_i (δ^(n−1) G)⟩ = Σ_j (K⁻¹)_ij ⟨h_j δ^(n−1) G⟩."""
+    argument, order = delta.args
+    determinant = K.det()
+    if determinant == 0 or any(s.has(variables[i]) for s in rest.atoms(Heaviside, DiracDelta)):
+        raise _NoClosedForm
+    lower = DiracDelta(argument, order - 1) if order > 1 else DiracDelta(argument)
+    inverse = K.adjugate() / determinant
+    total = -_average_terms(lower * rest.diff(variables[i]), variables, K, average)
+    for j, y in enumerate(variables):
+        moment = _average_terms(sift(y * lower * rest, variables), variables, K, average)
+        total += _times(inverse[i, j], moment)
+    return _times(1 / slope, total)
+
+
+def _average_terms(F: sp.Expr, variables: tuple, K: sp.Matrix, average: Average) -> sp.Expr:
+    terms = [term for term in sp.Add.make_args(sp.expand(F)) if term != 0]
+    return sp.Add(*[_condition(term, variables, K, average) for term in terms])
 
 
 def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
@@ -164,12 +227,14 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
     at_zero = dict.fromkeys(variables, 0)
     slope = sp.Matrix([sp.diff(exponent, v).subs(at_zero) for v in variables])
     determinant, tilted = _tilted_covariance(K, curvature)
+    if any(value.is_nonpositive for value in (determinant, *tilted.diagonal())):
+        raise _NoClosedForm
     shift = tilted * slope
     prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
     if any(shift):
         means = {v: v + shift[i] for i, v in enumerate(variables)}
         rest = rest.subs(means, simultaneous=True)
-    return prefactor * _sum(rest, variables, sp.ImmutableMatrix(tilted))
+    return _times(prefactor, _sum(rest, variables, sp.ImmutableMatrix(tilted)))
 
 
 def _tilted_covariance(K: sp.Matrix, X: sp.Matrix) -> tuple[sp.Expr, sp.Matrix]:
@@ -200,7 +265,8 @@ def _stein(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
         total = sp.S.Zero
         for j, y in enumerate(variables):
             if K[i, j] != 0:
-                total += K[i, j] * _sum(sift(sp.expand(rest.diff(y)), variables), variables, K)
+                slope = sift(sp.expand(rest.diff(y)), variables)
+                total += _times(K[i, j], _sum(slope, variables, K))
         return total
     return None
 
@@ -243,7 +309,8 @@ def _product(forms: list[_Linear], K: sp.Matrix) -> sp.Expr:
         return sp.S.Zero
     if len(forms) > 2:
         raise _NoClosedForm
-    return _pair(*forms, K)
+    u, v = forms
+    return _pair(u, v, K)
 
 
 def _single(form: _Linear, K: sp.Matrix) -> sp.Expr:

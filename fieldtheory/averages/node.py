@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import sympy as sp
+from sympy.core.evalf import prec_to_dps
+from sympy.core.function import AppliedUndef
 from sympy.printing.latex import LatexPrinter
 
-from fieldtheory.averages.steps import has_steps, second_derivative, sift, step_form
+from fieldtheory.averages.binding import (
+    as_covariance,
+    as_variables,
+    covariance_symbols,
+    replaced,
+    substituted,
+)
+from fieldtheory.averages.simplification import observable, simplified
+from fieldtheory.averages.steps import second_derivative, sift
 
 
 class GaussianAverage(sp.Expr):
@@ -38,8 +48,10 @@ class GaussianAverage(sp.Expr):
     Raises
     ------
     ValueError
-        If K is not symmetric, of the wrong size or numerically indefinite on its diagonal, or a
-        variable is repeated.
+        If K is not symmetric, of the wrong size, not real or (as far as its numbers tell) not
+        positive semidefinite, or a variable is repeated.
+    TypeError
+        If a variable is not a symbol.
 
     Examples
     --------
@@ -57,13 +69,11 @@ class GaussianAverage(sp.Expr):
 
     def __new__(cls, F: Any, variables: Any, K: Any, evaluate: bool = True) -> Any:
         F = sp.sympify(F)
-        names = sp.Tuple(*_as_sequence(variables))
-        matrix = _as_covariance(K, len(names))
-        if len(set(names)) != len(names):
-            raise ValueError(f"variables must be different from each other, got {names}")
+        names = as_variables(variables)
+        matrix = as_covariance(K, len(names))
         if evaluate:
-            return _simplified(cls, F, names, matrix)
-        return _node(cls, F, names, matrix)
+            return simplified(cls, F, names, matrix)
+        return sp.Expr.__new__(cls, F, names, matrix)
 
     @property
     def integrand(self) -> sp.Expr:
@@ -86,7 +96,7 @@ class GaussianAverage(sp.Expr):
 
     @property
     def free_symbols(self) -> set:
-        return (self.integrand.free_symbols - self.variables.free_symbols) | _symbols(
+        return (self.integrand.free_symbols - self.variables.free_symbols) | covariance_symbols(
             self.covariance
         )
 
@@ -95,12 +105,10 @@ class GaussianAverage(sp.Expr):
 
     def _eval_derivative(self, symbol: sp.Expr) -> sp.Expr:
         F, variables, K = self.args
-        if symbol in variables:
-            return sp.S.Zero
         total = sp.S.Zero
-        if F.has(symbol):
+        if F.has(symbol) and symbol not in variables:
             total += GaussianAverage(F.diff(symbol), variables, K)
-        if symbol not in _symbols(K):
+        if symbol not in covariance_symbols(K):
             return total
         for i, x in enumerate(variables):
             for j, y in enumerate(variables[: i + 1]):
@@ -111,28 +119,13 @@ class GaussianAverage(sp.Expr):
         return total
 
     def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr:
-        F, variables, K = self.args
-        if old in variables:
-            return self
-        clash = [v for v in variables if v in sp.sympify(new).free_symbols]
-        if clash:
-            fresh = {v: sp.Dummy(v.name, **v.assumptions0) for v in clash}
-            F, variables = F.xreplace(fresh), variables.xreplace(fresh)
-        if old in _symbols(K) or not old.is_Symbol:
-            K = K.subs(old, new)
-        return GaussianAverage(F.subs(old, new), variables.subs(old, new), K)
+        return GaussianAverage(*substituted(self, old, new))
 
     def _xreplace(self, rule: Any) -> tuple[sp.Expr, bool]:
-        if self in rule:
-            return rule[self], True
-        F, variables, K = self.args
-        # A joint covariance is large and most replacements touch the integrand alone.
-        free = all(key.is_Symbol and key not in _symbols(K) for key in rule)
-        parts = [part._xreplace(rule) for part in ((F, variables) if free else self.args)]
-        if not any(changed for _, changed in parts):
-            return self, False
-        new = [part for part, _ in parts]
-        return GaussianAverage(*new, *((K,) if free else ())), True
+        if self in rule or not isinstance(rule, Mapping):
+            return super()._xreplace(rule)
+        args, changed = replaced(self, rule)
+        return (GaussianAverage(*args), True) if changed else (self, False)
 
     def _eval_expand_basic(self, **hints: Any) -> sp.Expr:
         F, variables, K = self.args
@@ -143,22 +136,27 @@ class GaussianAverage(sp.Expr):
         return self
 
     def doit(self, **hints: Any) -> sp.Expr:
-        """The closed form where a rule exists, else the node itself."""
-        from fieldtheory.averages.closed_forms import closed_form
+        """The closed form where a rule exists, else the node, free of δ-functions if possible."""
+        from fieldtheory.averages.closed_forms import closed_form, conditioned
 
         F = self.integrand.doit(**hints) if hints.get("deep", True) else self.integrand
-        if F.atoms(sp.core.function.AppliedUndef):
+        if F.atoms(AppliedUndef):
             return GaussianAverage(F, self.variables, self.covariance)
         F = sift(F, tuple(self.variables))
         result = closed_form(F, tuple(self.variables), self.covariance)
+        if result is None and F.has(sp.DiracDelta):
+            result = conditioned(F, tuple(self.variables), self.covariance, _in_closed_form)
         return GaussianAverage(F, self.variables, self.covariance) if result is None else result
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
         from fieldtheory.averages.precise import average
 
-        if self.free_symbols or self.integrand.atoms(sp.core.function.AppliedUndef):
+        if self.free_symbols or self.integrand.atoms(AppliedUndef):
             return self
-        digits = sp.core.evalf.prec_to_dps(prec)
+        digits = prec_to_dps(prec)
+        if self.integrand.has(sp.DiracDelta):
+            value = self.doit()
+            return self if value.has(sp.DiracDelta) else value.evalf(digits)
         return sp.Float(
             average(self.integrand, tuple(self.variables), self.covariance, digits), digits
         )
@@ -202,11 +200,14 @@ class ConnectedCorrelator(sp.Expr):
 
     def __new__(cls, F: Any, G: Any, variables: Any, K: Any) -> Any:
         F, G = sp.sympify(F), sp.sympify(G)
-        names = sp.Tuple(*_as_sequence(variables))
-        matrix = _as_covariance(K, len(names))
-        F, names_f, factor_f = _observable(F, names)
-        G, names_g, factor_g = _observable(G, names)
+        names = as_variables(variables)
+        matrix = as_covariance(K, len(names))
+        F, names_f, factor_f = observable(F, names)
+        G, names_g, factor_g = observable(G, names)
         used = [i for i, v in enumerate(names) if v in names_f or v in names_g]
+        # ⟨F;G⟩ = ⟨G;F⟩ is one node, whatever the order of the observables and the variables.
+        used.sort(key=lambda i: sp.default_sort_key(names[i]))
+        F, G = sorted((F, G), key=lambda f: (sorted(map(str, f.free_symbols)), str(f)))
         coupled = any(
             matrix[i, j] != 0
             for i in used
@@ -241,10 +242,10 @@ class ConnectedCorrelator(sp.Expr):
     def free_symbols(self) -> set:
         bound = self.variables.free_symbols
         F, G = self.observables
-        return ((F.free_symbols | G.free_symbols) - bound) | _symbols(self.covariance)
+        return ((F.free_symbols | G.free_symbols) - bound) | covariance_symbols(self.covariance)
 
     def _eval_is_real(self) -> bool | None:
-        return self.rewrite(GaussianAverage).is_real
+        return True if all(part.is_real for part in self.observables) else None
 
     def _eval_rewrite_as_GaussianAverage(self, *args: Any, **hints: Any) -> sp.Expr:
         (F, G), variables, K = self.observables, self.variables, self.covariance
@@ -255,21 +256,48 @@ class ConnectedCorrelator(sp.Expr):
         return self.rewrite(GaussianAverage).diff(symbol)
 
     def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr:
-        if old in self.variables:
+        return ConnectedCorrelator(*substituted(self, old, new))
+
+    def _xreplace(self, rule: Any) -> tuple[sp.Expr, bool]:
+        if self in rule or not isinstance(rule, Mapping):
+            return super()._xreplace(rule)
+        args, changed = replaced(self, rule)
+        return (ConnectedCorrelator(*args), True) if changed else (self, False)
+
+    def _eval_expand_basic(self, **hints: Any) -> sp.Expr:
+        F, G = (sp.Add.make_args(sp.expand(part)) for part in self.observables)
+        if len(F) == len(G) == 1:
             return self
-        return ConnectedCorrelator(*[arg.subs(old, new) for arg in self.args])
+        return sp.Add(*[ConnectedCorrelator(f, g, *self.args[2:]) for f, g in product(F, G)])
 
     def doit(self, **hints: Any) -> sp.Expr:
         """The closed form where every average has one, else the node itself."""
-        result = self.rewrite(GaussianAverage).doit(**hints)
+        (F, G), variables, K = self.observables, self.variables, self.covariance
+        joint, *apart = (
+            sp.Add.make_args(GaussianAverage(f, variables, K).doit(**hints)) for f in (F * G, F, G)
+        )
+        # Multiplied out, since equal terms of the two parts cancel.
+        result = sp.Add(*joint, *[-f * g for f, g in product(*apart)])
         if not result.has(GaussianAverage):
             return result
-        (F, G), variables, K = self.observables, self.variables, self.covariance
         return ConnectedCorrelator(F.doit(**hints), G.doit(**hints), variables, K)
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
-        # Guard digits: the two terms nearly cancel where the variables are weakly coupled.
-        return sp.N(self.rewrite(GaussianAverage)._eval_evalf(prec + 40), n=_digits(prec))
+        if self.free_symbols:
+            return self
+        digits, guard = prec_to_dps(prec), 10
+        terms = sp.Add.make_args(self.rewrite(GaussianAverage))
+        for _ in range(2):
+            values = [term.evalf(digits + guard) for term in terms]
+            total = sp.Add(*values)
+            if not total.is_Float or total == 0:
+                return self if total.has(GaussianAverage) else total
+            # The two terms nearly cancel where the variables are weakly coupled.
+            lost = int(sp.log(max(map(abs, values)) / abs(total), 10)) + 2
+            if lost <= guard:
+                break
+            guard += lost
+        return sp.Float(total, digits)
 
     def _sympystr(self, printer: Any) -> str:
         F, G = self.observables
@@ -320,9 +348,10 @@ def gather_connected(expr: sp.Expr) -> sp.Expr:
         for factor in sp.Mul.make_args(term):
             base, power = factor.as_base_exp()
             is_average = isinstance(base, GaussianAverage) and power in (1, 2)
-            (averages if is_average else others).extend(
-                [base] * int(power) if is_average else [factor]
-            )
+            if is_average:
+                averages += [base] * int(power)
+            else:
+                others.append(factor)
         if len(averages) in (1, 2):
             key = tuple(sorted(averages, key=sp.default_sort_key))
             coefficients[key] = coefficients.get(key, sp.S.Zero) + sp.Mul(*others)
@@ -335,139 +364,27 @@ def gather_connected(expr: sp.Expr) -> sp.Expr:
 
 def _gather(coefficients: dict[tuple, sp.Expr]) -> list[sp.Expr]:
     """Move matching terms out of ``coefficients`` into connected correlators."""
-    joint_averages = {key[0].integrand: key[0] for key in coefficients if len(key) == 1}
+    single = {key[0]: key for key in coefficients if len(key) == 1}
     gathered = []
     for first, second in [key for key in coefficients if len(key) == 2]:
-        joint = joint_averages.get(first.integrand * second.integrand)
         coefficient = -coefficients[first, second]
-        if joint is None or coefficients[(joint,)] != coefficient:
-            continue
-        coefficients[first, second] = coefficients[(joint,)] = sp.S.Zero
-        connected = ConnectedCorrelator(
-            first.integrand, second.integrand, joint.variables, joint.covariance
-        )
-        gathered.append(coefficient * connected)
+        for joint, key in single.items():
+            if coefficients[key] == coefficient and _joins(joint, first, second):
+                coefficients[first, second] = coefficients[key] = sp.S.Zero
+                F, G = first.integrand, second.integrand
+                connected = ConnectedCorrelator(F, G, joint.variables, joint.covariance)
+                gathered.append(coefficient * connected)
+                break
     return gathered
 
 
-@lru_cache(maxsize=4096)
-def _symbols(matrix: sp.ImmutableMatrix) -> frozenset:
-    return frozenset(matrix.free_symbols)
-
-
-def _digits(prec: int) -> int:
-    return int(prec / 3.3219280948873626) + 1
-
-
-def _as_sequence(variables: Any) -> Iterable:
-    return variables if isinstance(variables, list | tuple | sp.Tuple) else (sp.sympify(variables),)
-
-
-def _as_covariance(K: Any, size: int) -> sp.ImmutableMatrix:
-    if isinstance(K, sp.ImmutableDenseMatrix):
-        matrix = K
-    elif hasattr(K, "__len__") or isinstance(K, sp.MatrixBase):
-        matrix = sp.ImmutableMatrix(K)
-    else:
-        matrix = sp.ImmutableMatrix([[K]])
-    if matrix.shape != (size, size):
-        raise ValueError(
-            f"K must have shape ({size}, {size}), one row for each variable, got {matrix.shape}"
-        )
-    if matrix != matrix.T:
-        raise ValueError(f"K must be symmetric, got {matrix.tolist()}")
-    negative = [matrix[i, i] for i in range(size) if matrix[i, i].is_negative]
-    if negative:
-        raise ValueError(f"K must be positive semidefinite, got the variance {negative[0]}")
-    return matrix
-
-
-def _node(cls: type, F: sp.Expr, names: sp.Tuple, K: sp.ImmutableMatrix) -> sp.Expr:
-    return sp.Expr.__new__(cls, F, names, K)
-
-
-def _simplified(cls: type, F: sp.Expr, names: sp.Tuple, K: sp.ImmutableMatrix) -> sp.Expr:
-    certain = {v: sp.S.Zero for i, v in enumerate(names) if K[i, i] == 0}
-    if certain:
-        F = F.subs(certain)
-    used = _used(F, names)
-    if not used:
-        return F
-    if len(used) < len(names):
-        names, K = sp.Tuple(*[names[i] for i in used]), K.extract(used, used)
-    constant, F = F.as_independent(*names, as_Add=True) if F.is_Add else (sp.S.Zero, F)
-    factor, F = _common_factor(F, names)
-    if _is_odd(F, names):
-        return constant
-    groups = _independent_groups(F, K, names)
-    if len(groups) == 1:
-        return constant + factor * _node(cls, F, names, K)
-    parts = [
-        _simplified(cls, part, sp.Tuple(*[names[i] for i in group]), K.extract(group, group))
-        for part, group in groups
-    ]
-    return constant + factor * sp.Mul(*parts)
-
-
-def _used(F: sp.Expr, names: sp.Tuple) -> list[int]:
-    present = F.free_symbols
-    return [i for i, v in enumerate(names) if (v in present if v.is_Symbol else F.has(v))]
-
-
-def _common_factor(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, sp.Expr]:
-    """Split F into a factor without the variables, common to all summands, and the rest."""
-    if not F.is_Add:
-        return F.as_independent(*names, as_Add=False)
-    split = [term.as_independent(*names, as_Add=False) for term in F.args]
-    numbers, symbols = zip(*[c.as_coeff_Mul() for c, _ in split], strict=True)
-    factor = sp.gcd(list(numbers)) if all(n.is_Rational for n in numbers) else sp.S.One
-    if len(set(symbols)) == 1:
-        factor *= symbols[0]
-    return factor, sp.Add(*[(c / factor) * rest for c, rest in split])
-
-
-def _observable(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, list[sp.Expr], sp.Expr]:
-    """F without the constants a connected correlator drops, its variables, and its factor."""
-    if F.is_Add:
-        F = F.as_independent(*names, as_Add=True)[1]
-    factor, F = _common_factor(F, names)
-    return F, [names[i] for i in _used(F, names)], factor
-
-
-def _is_odd(F: sp.Expr, names: sp.Tuple) -> bool:
-    if F.atoms(sp.core.function.AppliedUndef) or F.has(sp.exp, sp.Derivative):
+def _joins(joint: GaussianAverage, first: GaussianAverage, second: GaussianAverage) -> bool:
+    """Whether ``joint`` averages the product of the two integrands over the same measure."""
+    if joint.integrand != first.integrand * second.integrand:
         return False
-    mirrored = F.xreplace({v: -v for v in names})
-    if has_steps(F):
-        return sp.expand(step_form(mirrored) + step_form(F)) == 0
-    return mirrored.doit() == -F
+    variables, K = joint.variables, joint.covariance
+    return all(GaussianAverage(part.integrand, variables, K) == part for part in (first, second))
 
 
-def _independent_groups(
-    F: sp.Expr, K: sp.ImmutableMatrix, names: sp.Tuple
-) -> list[tuple[sp.Expr, list[int]]]:
-    """Factors of F that depend on mutually independent variables, with those variables."""
-    factors = sp.Mul.make_args(F)
-    if len(names) == 1 or len(factors) == 1:
-        return [(F, list(range(len(names))))]
-    label = list(range(len(names)))
-
-    def merge(i: int, j: int) -> None:
-        old, new = label[i], label[j]
-        label[:] = [new if value == old else value for value in label]
-
-    used = [_used(factor, names) for factor in factors]
-    for i in range(len(names)):
-        for j in range(i):
-            if K[i, j] != 0:
-                merge(i, j)
-    for indices in used:
-        for j in indices[1:]:
-            merge(indices[0], j)
-    return [
-        (
-            sp.Mul(*[f for f, ix in zip(factors, used, strict=True) if label[ix[0]] == value]),
-            [i for i, v in enumerate(label) if v == value],
-        )
-        for value in sorted(set(label))
-    ]
+def _in_closed_form(F: sp.Expr, variables: Any, K: Any) -> sp.Expr:
+    return GaussianAverage(F, variables, K).doit()

@@ -174,6 +174,12 @@ def _grid_sum(
     return norm * total, norm * size
 
 
+def mpf(value: sp.Expr, digits: int) -> Any:
+    """A SymPy number as an mpmath number of that many digits."""
+    with mpmath.workdps(digits):
+        return _number(value)
+
+
 def _number(value: Any) -> Any:
     return mpmath.mpf(value) if not isinstance(value, sp.Basic) else _from_sympy(value)
 

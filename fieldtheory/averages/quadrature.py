@@ -45,7 +45,8 @@ def average_1d(f: Callable, K: np.ndarray, kinks: Sequence[float] = ()) -> np.nd
     Raises
     ------
     QuadratureError
-        If two orders differ by more than 1e-13 of the average of |f|.
+        If two orders differ by more than 1e-13 of the average of |f|, or 1e-15 of its
+        maximum where that is larger.
 
     Examples
     --------
@@ -82,7 +83,8 @@ def average_2d(
     Raises
     ------
     QuadratureError
-        If two orders differ by more than 1e-13 of the average of |f|.
+        If two orders differ by more than 1e-13 of the average of |f|, or 1e-15 of its
+        maximum where that is larger.
 
     Examples
     --------
@@ -180,17 +182,16 @@ def _means(f: Callable, K: np.ndarray, kinks: Sequence[float]) -> np.ndarray:
     return average_1d(f, variances, kinks)[index]
 
 
-def integrate(f: Callable, cuts: Sequence[float], order: int) -> tuple[float, float]:
-    """∫ f and ∫ |f| by the Gauss-Legendre rule of an order on every panel."""
-    nodes, weights = composite(np.asarray(cuts, dtype=float), order)
-    terms = weights * f(nodes)
-    return float(terms.sum()), float(np.abs(terms).sum())
+def _sums(weights: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    """Σ w f and the size its error is measured by: Σ |w f|, but no less than rounding of f."""
+    size = np.abs(weights * values).sum()
+    return float((weights * values).sum()), float(max(size, 0.01 * np.abs(values).max()))
 
 
 def refine(rule: Callable[[int], tuple], what: str) -> Any:
-    """The value of a rule once two orders agree to ``TOLERANCE`` of the integral of |f|.
+    """The value of a rule once two orders agree to ``TOLERANCE`` of a size, that of |f|.
 
-    The rule maps an order to the integrals of f and |f|, numbers or arrays.
+    The rule maps an order to the value and the size, numbers or arrays.
     """
     with np.errstate(all="ignore"):
         previous, error = rule(_ORDERS[0])[0], np.inf
@@ -222,11 +223,13 @@ def _one(f: Callable, variance: float, kinks: Sequence[float]) -> float:
     if deviation == 0:
         return float(np.ravel(f(np.zeros(1)))[0])
     centres = [0.0, *(k / deviation for k in kinks)]
-    cuts = breakpoints(centres, min(1.0, 1 / deviation), _REACH)
-    return refine(
-        lambda order: integrate(lambda z: _density(z) * f(deviation * z), cuts, order),
-        f"an average at the variance {variance:.6g}",
-    )
+    cuts = np.array(breakpoints(centres, min(1.0, 1 / deviation), _REACH))
+
+    def rule(order: int) -> tuple[float, float]:
+        nodes, weights = composite(cuts, order)
+        return _sums(weights * _density(nodes), f(deviation * nodes))
+
+    return refine(rule, f"an average at the variance {variance:.6g}")
 
 
 def _two(
@@ -240,11 +243,10 @@ def _two(
         return float(np.ravel(f(np.zeros(1), np.zeros(1)))[0])
     slope = K_xy / K_xx
     spread = np.sqrt(max(K_yy - slope * K_xy, 0.0))
-    # A kink in y is a kink in x as seen from the outer integral, smeared over the inner spread.
+    # A kink in y is seen by the outer integral too, smeared over the inner spread.
     seen = [k / slope for k in kinks[1]] if slope != 0 else []
     centres = [0.0, *(k / deviation for k in (*kinks[0], *seen))]
-    smeared = min(1.0, max(1.0, spread) / deviation)
-    cuts = breakpoints(centres, smeared, _REACH)
+    cuts = breakpoints(centres, min(1.0, 1 / deviation), _REACH)
     inner_centres = np.array([0.0, *kinks[1]])
 
     def rule(order: int) -> tuple[float, float]:
@@ -252,13 +254,11 @@ def _two(
         x = deviation * nodes
         outer = weights * _density(nodes)
         if spread == 0:
-            terms = outer * f(x, slope * x)
-            return float(terms.sum()), float(np.abs(terms).sum())
+            return _sums(outer, f(x, slope * x))
         edges = _inner_cuts((inner_centres - slope * x[:, None]) / spread, min(1.0, 1 / spread))
         w_nodes, w_weights = composite(edges, order)
         values = f(x[:, None], slope * x[:, None] + spread * w_nodes)
-        terms = outer[:, None] * w_weights * _density(w_nodes) * values
-        return float(terms.sum()), float(np.abs(terms).sum())
+        return _sums(outer[:, None] * w_weights * _density(w_nodes), values)
 
     return refine(rule, f"an average at the covariance [[{K_xx:.6g}, {K_xy:.6g}], [., {K_yy:.6g}]]")
 

@@ -7,6 +7,8 @@ products of a δ-function with a step at the same point, which have no meaning, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
@@ -20,24 +22,17 @@ def has_steps(expr: sp.Expr) -> bool:
 
 
 def step_form(expr: sp.Expr) -> sp.Expr:
-    """The expression with every kink and jump written by steps, powers of steps reduced."""
-    if not has_steps(expr):
-        return expr
-    expr = expr.replace(lambda e: isinstance(e, Piecewise), lambda e: e.rewrite(Heaviside))
-    expr = expr.replace(lambda e: isinstance(e, Max), lambda e: _extremum(e.args, 1))
-    expr = expr.replace(lambda e: isinstance(e, Min), lambda e: _extremum(e.args, -1))
-    expr = expr.replace(lambda e: isinstance(e, Abs), lambda e: e.args[0] * _sign(e.args[0]))
-    expr = expr.replace(lambda e: isinstance(e, sign), lambda e: _sign(e.args[0]))
-    expr = expr.replace(lambda e: isinstance(e, Heaviside), lambda e: _step(e.args[0]))
-    return reduce_powers(sp.expand(expr))
+    """The expression with every kink and jump written by steps, products of steps reduced."""
+    return reduce_steps(_expand(_resolve(expr))) if has_steps(expr) else expr
 
 
-def reduce_powers(expr: sp.Expr) -> sp.Expr:
-    """Replace θ(x)^n by θ(x); the two differ on a set of measure zero only."""
-    return expr.replace(
+def reduce_steps(expr: sp.Expr) -> sp.Expr:
+    """Replace θ(x)^n by θ(x) and θ(x−a) θ(x−b) by the later step; equal almost everywhere."""
+    expr = expr.replace(
         lambda e: e.is_Pow and isinstance(e.base, Heaviside) and e.exp.is_positive,
         lambda e: e.base,
     )
+    return expr.replace(lambda e: e.is_Mul and e.count(Heaviside) > 1, _latest_steps)
 
 
 def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
@@ -45,27 +40,66 @@ def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     if not has_steps(expr):
         return expr.diff(x, y)
     first = sift(step_form(expr).diff(x), (x, y))
-    return sift(reduce_powers(sp.expand(first)).diff(y), (x, y))
+    second = sift(reduce_steps(_expand(first)).diff(y), (x, y))
+    return reduce_steps(_expand(second))
 
 
 def sift(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     """Apply f(x) δ(x−a) = f(a) δ(x−a) and f(x) δ'(x−a) = f(a) δ'(x−a) − f'(a) δ(x−a)."""
     if not expr.has(DiracDelta):
         return expr
-    return sp.Add(*[_sift_term(term, variables) for term in sp.Add.make_args(sp.expand(expr))])
+    return sp.Add(*[_sift_term(term, variables) for term in sp.Add.make_args(_expand(expr))])
 
 
 def break_points(expr: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
-    """Where an expression in one variable has kinks or jumps, sorted and real."""
-    points: set[sp.Expr] = set()
-    for step in step_form(expr).atoms(Heaviside):
-        if not step.has(variable):
-            continue
-        solutions = sp.solveset(step.args[0], variable, sp.S.Reals)
-        if not isinstance(solutions, sp.FiniteSet):
-            raise ValueError(f"cannot locate the kinks of {expr} in {variable}")
-        points.update(solutions)
+    """Where an expression has kinks or jumps in one variable, sorted and real."""
+    steps = [step for step in step_form(expr).atoms(Heaviside) if step.has(variable)]
+    points: set[Any] = {_location(step, variable) for step in steps}
+    if None in points:
+        raise ValueError(f"cannot locate the kinks of {expr} in {variable}")
     return sorted(points, key=float)
+
+
+def _resolve(expr: sp.Expr) -> sp.Expr:
+    """Kinks and jumps written by steps, innermost first."""
+    if not has_steps(expr):
+        return expr
+    if isinstance(expr, Piecewise):
+        return _pieces([(_resolve(value), condition) for value, condition in expr.args])
+    args = [_resolve(arg) for arg in expr.args]
+    if isinstance(expr, Max | Min):
+        return _extremum(args, 1 if isinstance(expr, Max) else -1)
+    if isinstance(expr, Abs):
+        return args[0] * _sign(args[0])
+    if isinstance(expr, sign):
+        return _sign(args[0])
+    return _step(args[0]) if isinstance(expr, Heaviside) else expr.func(*args)
+
+
+def _pieces(pieces: Sequence[tuple[sp.Expr, Any]]) -> sp.Expr:
+    total, remaining = sp.S.Zero, sp.S.One
+    for value, condition in pieces:
+        inside = _indicator(condition)
+        total += remaining * inside * value
+        remaining = sp.expand(remaining * (1 - inside))
+    return total
+
+
+def _indicator(condition: Any) -> sp.Expr:
+    """One where a condition holds, else zero, up to single points."""
+    if isinstance(condition, sp.And):
+        return sp.Mul(*map(_indicator, condition.args))
+    if isinstance(condition, sp.Or):
+        return 1 - sp.Mul(*[1 - _indicator(part) for part in condition.args])
+    if isinstance(condition, sp.Not):
+        return 1 - _indicator(condition.args[0])
+    if isinstance(condition, sp.Ne) or condition == sp.true:
+        return sp.S.One
+    if isinstance(condition, sp.Eq) or condition == sp.false:
+        return sp.S.Zero
+    if not isinstance(condition, sp.core.relational.Relational):
+        raise ValueError(f"conditions of a Piecewise must compare real numbers, got {condition}")
+    return _step(_resolve(condition.gts - condition.lts))
 
 
 def _extremum(args: Sequence[sp.Expr], direction: int) -> sp.Expr:
@@ -81,13 +115,85 @@ def _sign(x: sp.Expr) -> sp.Expr:
 
 def _step(x: sp.Expr) -> sp.Expr:
     """θ(x) with a positive leading coefficient, so that θ(−x) = 1 − θ(x) is one function."""
-    x = sp.expand(x)
+    x = _expand(x)
     if x.is_number:
         return sp.Heaviside(x)
+    symbols = x.free_symbols
+    if len(symbols) == 1 and not _is_linear(x, variable := symbols.pop()):
+        return _steps_at_roots(x, variable)
     if x.could_extract_minus_sign():
         return 1 - Heaviside(-x)
     content, primitive = x.as_content_primitive()
     return Heaviside(primitive if content.is_positive else x)
+
+
+def _is_linear(x: sp.Expr, variable: sp.Expr) -> bool:
+    return x.is_polynomial(variable) and sp.degree(x, variable) == 1
+
+
+def _steps_at_roots(x: sp.Expr, variable: sp.Expr) -> sp.Expr:
+    """θ of a nonlinear function of one variable, by steps at its roots where these are known."""
+    inner = x.atoms(Heaviside)
+    points: set[Any] = {_location(step, variable) for step in inner}
+    if None in points:
+        return Heaviside(x)
+    cuts = sorted(points, key=float)
+    for middle in _between(cuts):
+        roots = sp.solveset(_on_piece(x, variable, middle), variable, sp.S.Reals)
+        if isinstance(roots, sp.FiniteSet):
+            points.update(roots)
+        elif roots not in (sp.S.EmptySet, sp.S.Reals):
+            return Heaviside(x)
+    cuts = sorted(points, key=float)
+    levels = []
+    for middle in _between(cuts):
+        piece = _on_piece(x, variable, middle)
+        levels.append(sp.Heaviside(sp.sign(piece.subs(variable, middle).evalf())))
+    jumps = zip(cuts, levels[1:], levels, strict=False)
+    return levels[0] + sp.Add(*[(b - a) * _step(variable - root) for root, b, a in jumps])
+
+
+def _between(cuts: Sequence[sp.Expr]) -> list[sp.Expr]:
+    """A point of every interval between sorted cuts, the outer two included."""
+    if not cuts:
+        return [sp.S.Zero]
+    middles = [sp.Rational((float(a) + float(b)) / 2) for a, b in pairwise(cuts)]
+    ends = sp.Rational(float(cuts[0])) - 1, sp.Rational(float(cuts[-1])) + 1
+    return [ends[0], *middles, ends[1]]
+
+
+def _on_piece(x: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
+    """The smooth expression that x equals around a point."""
+    return sp.expand(x.xreplace({s: s.subs(variable, middle) for s in x.atoms(Heaviside)}))
+
+
+def _location(step: sp.Expr, variable: sp.Expr) -> sp.Expr | None:
+    """Where a linear step jumps, or None."""
+    x = step.args[0]
+    if x.free_symbols != {variable} or not _is_linear(x, variable):
+        return None
+    return -x.coeff(variable, 0) / x.coeff(variable, 1)
+
+
+def _latest_steps(term: sp.Expr) -> sp.Expr:
+    steps = [f for f in term.args if isinstance(f, Heaviside) and len(f.free_symbols) == 1]
+    latest: dict[sp.Expr, tuple[sp.Expr, sp.Expr]] = {}
+    for step in steps:
+        (variable,) = step.free_symbols
+        point = _location(step, variable)
+        if point is None:
+            return term
+        if variable not in latest or point > latest[variable][0]:
+            latest[variable] = (point, step)
+    kept = [step for _, step in latest.values()]
+    return sp.Mul(*[f for f in term.args if f not in steps], *kept)
+
+
+def _expand(expr: sp.Expr) -> sp.Expr:
+    """Expand products and powers, but not denominators."""
+    masks = {p: sp.Dummy(real=True) for p in expr.atoms(sp.Pow) if p.exp.is_negative}
+    expanded = sp.expand(expr.xreplace(masks), power_exp=False)
+    return expanded.xreplace({mask: p for p, mask in masks.items()})
 
 
 def _sift_term(term: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
@@ -100,6 +206,8 @@ def _sift_term(term: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
         if any(other.args[0].has(variable) for other in rest.atoms(DiracDelta)):
             continue
         slope = argument.diff(variable)
+        if slope.has(variable):
+            continue
         point = -argument.subs(variable, 0) / slope
         value = rest.subs(variable, point)
         if order == 0:

@@ -30,9 +30,9 @@ class Chain:
 
 def chain(network: ResidualNetwork, trailing: int = 0) -> Chain:
     """The coefficients of a network, with ``trailing`` axes of length 1 for pairs of inputs."""
-    rho2 = np.moveaxis(network.branch_scales**2, -1, 0)
-    gamma2 = np.moveaxis(network.skip_scales**2, -1, 0)
-    shape = np.broadcast_shapes(rho2.shape, gamma2.shape)
+    scales = np.broadcast_arrays(network.branch_scales, network.skip_scales)
+    rho2, gamma2 = (np.moveaxis(scale**2, -1, 0) for scale in scales)
+    shape = rho2.shape
     one = np.ones((1, *shape[1:]))
     readout_weight, readout_bias = network.readout_variances
 

@@ -37,7 +37,7 @@ def data_kernel(pair: tuple[int, int] = (0, 0), inputs: int = 1) -> sp.Symbol:
     return sp.Symbol(rf"C^{{(0)}}_{{\mathrm{{data}}{index}}}", **kind)
 
 
-def signal(layer: int, sample: int = 0, inputs: int = 1) -> sp.Symbol:
+def signal(layer: int | sp.Expr, sample: int = 0, inputs: int = 1) -> sp.Symbol:
     """The signal h^(l)_α of one neuron."""
     index = "" if inputs == 1 else f"_{{{sample + 1}}}"
     return sp.Symbol(f"h^{{({layer})}}{index}", real=True)

@@ -1,0 +1,75 @@
+"""The look of all figures: small sans-serif type, open axes, colours safe for colour-blind readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+BLUE, GREEN, ORANGE, GRAY = "#0072B2", "#009E73", "#D55E00", "#7f7f7f"
+
+_RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "mathtext.fontset": "cm",
+    "axes.labelsize": 9.5,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "lines.linewidth": 1.4,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "legend.handlelength": 1.4,
+    "legend.labelspacing": 0.3,
+}
+
+
+def panels(widths: Sequence[float], height: float) -> tuple[Any, np.ndarray]:
+    """A figure and its axes side by side, labelled (a), (b), ...; sizes in inches.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "figures need matplotlib: pip install fieldtheory-networks[figures]"
+        ) from error
+    with matplotlib.rc_context(_RC):
+        figure = Figure(figsize=(sum(widths), height), layout="constrained")
+        axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0]
+        for letter, ax in zip("abcdef", axes, strict=False):
+            ax.set_title(f"({letter})", loc="left", fontsize=9.5, pad=7)
+    return figure, axes
+
+
+def save(figure: Any, folder: Path, name: str) -> Path:
+    """Write a figure as ``name.png`` and ``name.pdf``; returns the path of the former."""
+    import matplotlib
+
+    with matplotlib.rc_context(_RC):
+        # Without a date the same numbers give the same file.
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+        figure.savefig(folder / f"{name}.png", dpi=220)
+    return folder / f"{name}.png"
+
+
+def tints(colour: str, number: int) -> list[tuple[float, ...]]:
+    """Shades of a colour from dark to light."""
+    from matplotlib.colors import to_rgb
+
+    base = np.array(to_rgb(colour))
+    steps = np.linspace(-0.45, 0.55, number) if number > 1 else np.zeros(1)
+    return [tuple(base * (1 + t) if t < 0 else base + (1 - base) * t) for t in steps]
