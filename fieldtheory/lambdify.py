@@ -16,7 +16,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, quadrature
-from fieldtheory.averages.steps import break_points, has_steps, step_form
+from fieldtheory.averages.node import without_deltas
+from fieldtheory.averages.steps import break_points, has_steps, pieces
 from fieldtheory.validation import choice
 
 BACKENDS = ("numpy", "mpmath")
@@ -64,7 +65,8 @@ def lambdify(arguments: Sequence[sp.Expr], expression: Any, backend: str = "nump
             f"missing {', '.join(sorted(map(str, missing)))}"
         )
     if backend == "mpmath":
-        return sp.lambdify(list(arguments), translated, modules=[functions, "mpmath"], cse=True)
+        library = [functions, {"sqrt": lambda v: mpmath.sqrt(max(v, 0))}, "mpmath"]
+        return sp.lambdify(list(arguments), translated, modules=library, cse=True)
     library = [functions, {"sqrt": _sqrt}, "scipy", "numpy"]
     compiled = sp.lambdify(list(arguments), translated, modules=library, cse=True)
 
@@ -115,7 +117,11 @@ def _translate(entries: Any, backend: str) -> tuple[Any, dict[str, Callable]]:
 
 
 def _resolve(node: sp.Expr, backend: str, functions: dict) -> sp.Expr:
-    return node.doit().replace(
+    value = node.doit()
+    if value.has(sp.erf):
+        # Steps at a distance come as exp(2K) (1 − erf √(2K)), which cancels and overflows.
+        value = without_deltas(node)
+    return value.replace(
         lambda e: isinstance(e, GaussianAverage | ConnectedCorrelator),
         lambda e: _integral(e, backend, functions),
     )
@@ -145,8 +151,8 @@ def _integral(node: sp.Expr, backend: str, functions: dict) -> sp.Expr:
 
 
 def _vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
-    # Steps rather than Max and Piecewise, which NumPy code evaluates element by element.
-    return sp.lambdify(list(variables), step_form(F), modules=["scipy", "numpy"], cse=True)
+    # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
+    return sp.lambdify(list(variables), pieces(F, variables), modules=["scipy", "numpy"], cse=True)
 
 
 def _kinks(F: sp.Expr, variable: sp.Expr) -> list[float]:

@@ -95,18 +95,22 @@ def _is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
     )
 
 
-def conditioned(
+def without_deltas(
     F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix, average: Average
-) -> sp.Expr | None:
-    """⟨F⟩ with δ-functions integrated out, what is left averaged by ``average``; None if unable."""
+) -> tuple[sp.Expr, sp.Expr] | None:
+    """Split ⟨F⟩ into what is left to average and the value of the terms with δ-functions.
+
+    These are conditioned on δ's argument and averaged by ``average`` over the other variables.
+    None where a term has no meaning or no rule.
+    """
     terms = sp.Add.make_args(sp.expand(F))
     singular = [term for term in terms if term.has(DiracDelta)]
-    smooth = [term for term in terms if term not in singular]
+    smooth = [term for term in terms if not term.has(DiracDelta)]
     try:
-        parts = [_condition(term, tuple(variables), K, average) for term in singular]
+        values = [_condition(term, tuple(variables), K, average) for term in singular]
     except _NoClosedForm:
         return None
-    return average(sp.Add(*smooth), tuple(variables), K) + sp.Add(*parts)
+    return sp.Add(*smooth), sp.Add(*values)
 
 
 def _tidy(expr: sp.Expr) -> sp.Expr:

@@ -137,16 +137,15 @@ class GaussianAverage(sp.Expr):
 
     def doit(self, **hints: Any) -> sp.Expr:
         """The closed form where a rule exists, else the node, free of δ-functions if possible."""
-        from fieldtheory.averages.closed_forms import closed_form, conditioned
+        from fieldtheory.averages.closed_forms import closed_form
 
         F = self.integrand.doit(**hints) if hints.get("deep", True) else self.integrand
         if F.atoms(AppliedUndef):
             return GaussianAverage(F, self.variables, self.covariance)
         F = sift(F, tuple(self.variables))
         result = closed_form(F, tuple(self.variables), self.covariance)
-        if result is None and F.has(sp.DiracDelta):
-            result = conditioned(F, tuple(self.variables), self.covariance, _in_closed_form)
-        return GaussianAverage(F, self.variables, self.covariance) if result is None else result
+        node = GaussianAverage(F, self.variables, self.covariance)
+        return without_deltas(node) if result is None else result
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
         from fieldtheory.averages.precise import average
@@ -386,5 +385,11 @@ def _joins(joint: GaussianAverage, first: GaussianAverage, second: GaussianAvera
     return all(GaussianAverage(part.integrand, variables, K) == part for part in (first, second))
 
 
-def _in_closed_form(F: sp.Expr, variables: Any, K: Any) -> sp.Expr:
-    return GaussianAverage(F, variables, K).doit()
+def without_deltas(node: sp.Expr) -> sp.Expr:
+    """The average with δ-functions integrated out; the node itself where that is impossible."""
+    from fieldtheory.averages import closed_forms
+
+    if not (isinstance(node, GaussianAverage) and node.integrand.has(sp.DiracDelta)):
+        return node
+    split = closed_forms.without_deltas(*node.args, lambda *args: GaussianAverage(*args).doit())
+    return node if split is None else GaussianAverage(split[0], *node.args[1:]) + split[1]

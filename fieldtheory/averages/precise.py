@@ -99,16 +99,34 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
 def _products(F: sp.Expr, variables: tuple) -> list[tuple[Callable, Callable]]:
     """F as Σ f(x) g(y), as functions; empty where it is not of that form."""
     x, y = variables
-    products = []
+    parts: list[tuple[sp.Expr, sp.Expr]] = []
     for term in sp.Add.make_args(F):
-        in_x, in_y = [], []
-        for factor in sp.Mul.make_args(term):
+        split = _separated(term, x, y)
+        if split is None:
+            return []
+        parts += split
+    return [
+        (sp.lambdify([x], f, modules="mpmath", cse=True), sp.lambdify([y], g, modules="mpmath"))
+        for f, g in parts
+    ]
+
+
+def _separated(term: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:
+    """A product as Σ f(x) g(y); only factors that mix the variables are expanded."""
+    factors = sp.Mul.make_args(term)
+    mixed = sp.expand(sp.Mul(*[f for f in factors if f.has(x) and f.has(y)]))
+    only_y = sp.Mul(*[f for f in factors if f.has(y) and not f.has(x)])
+    only_x = sp.Mul(*[f for f in factors if not f.has(y)])
+    by_y: dict[sp.Expr, sp.Expr] = {}
+    for piece in sp.Add.make_args(mixed):
+        in_y, in_x = [], []
+        for factor in sp.Mul.make_args(piece):
             if factor.has(x) and factor.has(y):
-                return _products(sp.expand(F), variables) if sp.expand(F) != F else []
+                return None
             (in_y if factor.has(y) else in_x).append(factor)
-        parts = ((x, sp.Mul(*in_x)), (y, sp.Mul(*in_y)))
-        products.append(tuple(sp.lambdify([v], f, modules="mpmath") for v, f in parts))
-    return products
+        key = sp.Mul(*in_y)
+        by_y[key] = by_y.get(key, sp.S.Zero) + sp.Mul(*in_x)
+    return [(only_x * f, only_y * g) for g, f in by_y.items()]
 
 
 def _even_grid(

@@ -60,6 +60,17 @@ def break_points(expr: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
     return sorted(points, key=float)
 
 
+def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
+    """The expression as a Piecewise of smooth ones, none of which is used outside its piece."""
+    for i, variable in enumerate(variables):
+        if has_steps(expr) and (cuts := break_points(expr, variable)):
+            values = [_on_piece(step_form(expr), variable, m) for m in _between(cuts)]
+            values = [pieces(value, variables[i + 1 :]) for value in values]
+            conditions = [*[variable < cut for cut in cuts], sp.true]
+            return Piecewise(*zip(values, conditions, strict=True))
+    return expr
+
+
 def _resolve(expr: sp.Expr) -> sp.Expr:
     """Kinks and jumps written by steps, innermost first."""
     if not has_steps(expr):
@@ -164,7 +175,8 @@ def _between(cuts: Sequence[sp.Expr]) -> list[sp.Expr]:
 
 def _on_piece(x: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
     """The smooth expression that x equals around a point."""
-    return sp.expand(x.xreplace({s: s.subs(variable, middle) for s in x.atoms(Heaviside)}))
+    steps = [step for step in x.atoms(Heaviside) if step.has(variable)]
+    return _expand(x.xreplace({step: step.subs(variable, middle) for step in steps}))
 
 
 def _location(step: sp.Expr, variable: sp.Expr) -> sp.Expr | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.style import BLUE, GRAY, GREEN, ORANGE, panels, tints
+from fieldtheory.figures.style import BLUE, GRAY, GREEN, ORANGE, panels, styled, tints
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import optimal_scaling
@@ -29,7 +29,7 @@ class Fig3:
     ----------
     branch_scales : ndarray, shape (R,)
     kernels, response : ndarray, shape (R, L+1)
-        K^(l) and χ^(l) = ∂K^(l)/∂K^(0) for each ρ.
+        K^(l) and χ^(l) = ∂K^(l)/∂K^(0), a row for each ρ.
     """
 
     branch_scales: np.ndarray
@@ -69,6 +69,7 @@ def fig3(
     return Fig3(rho, s.kernels[:, :-1], s.response)
 
 
+@styled
 def draw_fig3(numbers: Fig3) -> Any:
     """F25 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l)."""
     figure, axes = panels((3.1, 3.1), 2.5)
@@ -77,10 +78,10 @@ def draw_fig3(numbers: Fig3) -> Any:
     for ax, values in zip(axes, (numbers.kernels, numbers.response), strict=True):
         for row, shade, label in zip(values, shades, labels, strict=True):
             ax.plot(row, color=shade, label=label, marker="o", markersize=2.2)
-        ax.set(xlabel="layer $l$", yscale="log")
+        ax.set_xlabel("layer $l$")
         ax.xaxis.get_major_locator().set_params(integer=True)
-    axes[0].set_ylabel(r"kernel $K^{(l)}$")
-    axes[1].set_ylabel(r"response $\chi^{(l)}$")
+    axes[0].set(ylabel=r"kernel $K^{(l)}$", yscale="log")
+    axes[1].set(ylabel=r"response $\chi^{(l)}$", ylim=(0, None))
     axes[0].legend(loc="upper left")
     return figure
 
@@ -157,6 +158,7 @@ def fig4(
     return Fig4(np.array(depths), rho, response, optima, maxima, between, scaling)
 
 
+@styled
 def draw_fig4(numbers: Fig4) -> Any:
     """F25 Fig. 4 as a matplotlib Figure: χ^out of (a) variance, (b) covariance; (c) ρ* over L."""
     figure, axes = panels((2.5, 2.5, 2.5), 2.6)
@@ -180,8 +182,9 @@ def draw_fig4(numbers: Fig4) -> Any:
                 markersize=4,
                 zorder=3,
             )
-        ax.set(xlabel=r"residual scaling $\rho$", xlim=(0, None))
-        ax.legend(loc="upper right")
+        top = 1.3 * numbers.maxima[entry].max()
+        ax.set(xlabel=r"residual scaling $\rho$", xlim=(0, None), ylim=(0, top))
+        ax.legend(loc="upper center", ncols=2)
     axes[0].set_ylabel(r"output response $\chi^{\mathrm{out}}_{\alpha\alpha}$")
     axes[1].set_ylabel(r"output response $\chi^{\mathrm{out}}_{\alpha\beta}$")
     _draw_scaling(axes[2], numbers)
@@ -214,8 +217,8 @@ class Fig6:
     labels : ndarray, shape (P,), or None
         Classes of the inputs.
     curve_overlap, curve_scaling : ndarray, shape (S,)
-        ρ* of inputs of variance 0.05 over their correlation, the angular dependence of panel (a)
-        of F25.
+        ρ* over the correlation of inputs that all have the mean variance of the given ones; this
+        is the angular dependence of panel (a) of F25.
     """
 
     scaling: np.ndarray
@@ -255,17 +258,18 @@ def fig6(
     net = ResidualNetwork(depth=200) if network is None else network
     if scaling is None:
         scaling = np.asarray(optimal_scaling(net, kernel))
-    size = np.sqrt(np.diagonal(kernel))
+    variances = np.diagonal(kernel)
+    size = np.sqrt(variances)
     overlap = kernel / np.outer(size, size)
     # Unit vectors in the plane; the first row of their kernel runs through all correlations.
-    lowest = float(np.clip(overlap.min() - 0.05, -1, 1))
-    angle = np.arccos(np.linspace(1, lowest, 25))
-    circle = _INPUT_SCALE * np.cos(angle[:, None] - angle)
-    curve = np.asarray(optimal_scaling(net, circle))[0, 1:]
+    angles = np.linspace(0, np.arccos(np.clip(overlap.min() - 0.05, -1, 1)), 17)
+    circle = variances.mean() * np.cos(angles[:, None] - angles)
+    curve = np.asarray(optimal_scaling(net, circle))[0]
     classes = None if labels is None else np.asarray(labels)
-    return Fig6(scaling, overlap, classes, np.cos(angle[1:]), curve)
+    return Fig6(scaling, overlap, classes, np.cos(angles[1:]), curve[1:])
 
 
+@styled
 def draw_fig6(numbers: Fig6) -> Any:
     """F25 Fig. 6 as a matplotlib Figure: (a) ρ* of all pairs, (b) ρ* over their correlation."""
     figure, axes = panels((3.2, 3.6), 2.9)
@@ -277,7 +281,7 @@ def draw_fig6(numbers: Fig6) -> Any:
         groups = {"same class": same, "different classes": ~same}
     overlap, scaling = numbers.overlap[first, second], numbers.scaling[first, second]
     ax = axes[1]
-    ax.plot(numbers.curve_overlap, numbers.curve_scaling, color=GRAY, linewidth=1, label="theory")
+    ax.plot(numbers.curve_overlap, numbers.curve_scaling, color=GRAY, linewidth=1, label="synthetic inputs")
     for (name, members), colour, marker in zip(groups.items(), (BLUE, ORANGE), "os", strict=False):
         ax.plot(
             overlap[members],
@@ -290,7 +294,7 @@ def draw_fig6(numbers: Fig6) -> Any:
             label=name,
         )
     ax.set(
-        xlabel=r"correlation $K^{(0)}_{\alpha\beta} / K^{(0)}_{\alpha\alpha}$",
+        xlabel=r"correlation of the inputs $\alpha$ and $\beta$",
         ylabel=r"optimal scaling $\rho^*$",
     )
     ax.set_ylim(bottom=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -32,37 +33,41 @@ _RC = {
 }
 
 
-def panels(widths: Sequence[float], height: float) -> tuple[Any, np.ndarray]:
-    """A figure and its axes side by side, labelled (a), (b), ...; sizes in inches.
+def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that draws use this style; without matplotlib it raises an ImportError."""
 
-    Raises
-    ------
-    ImportError
-        matplotlib is not installed.
-    """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "figures need matplotlib: pip install fieldtheory-networks[figures]"
-        ) from error
-    with matplotlib.rc_context(_RC):
-        figure = Figure(figsize=(sum(widths), height), layout="constrained")
-        axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0]
-        for letter, ax in zip("abcdef", axes, strict=False):
-            ax.set_title(f"({letter})", loc="left", fontsize=9.5, pad=7)
+    @wraps(draw)
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        try:
+            import matplotlib
+        except ImportError as error:
+            raise ImportError(
+                "figures need matplotlib: pip install fieldtheory-networks[figures]"
+            ) from error
+        with matplotlib.rc_context(_RC):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def panels(widths: Sequence[float], height: float) -> tuple[Any, np.ndarray]:
+    """A figure and its axes side by side, labelled (a), (b), ...; sizes in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(sum(widths), height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, wspace=0.06)
+    axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0]
+    for letter, ax in zip("abcdef", axes, strict=False):
+        ax.set_title(f"({letter})", loc="left", fontsize=9.5, pad=7)
     return figure, axes
 
 
+@styled
 def save(figure: Any, folder: Path, name: str) -> Path:
     """Write a figure as ``name.png`` and ``name.pdf``; returns the path of the former."""
-    import matplotlib
-
-    with matplotlib.rc_context(_RC):
-        # Without a date the same numbers give the same file.
-        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-        figure.savefig(folder / f"{name}.png", dpi=220)
+    # Without a date the same numbers give the same file.
+    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+    figure.savefig(folder / f"{name}.png", dpi=220)
     return folder / f"{name}.png"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.finite import require_finite
 
 
 def variances(network: ResidualNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
@@ -26,8 +27,7 @@ def variances(network: ResidualNetwork, K0: np.ndarray, trailing: int = 0) -> tu
         for l in range(1, network.depth + 2):
             C[l] = layers.weights[l] * moment(K[l - 1]) + layers.biases[l]
             K[l] = layers.skips[l] * K[l - 1] + C[l]
-            _require_finite(K[l], l)
-    return C, K
+    return C, require_finite("the kernel", K)
 
 
 def covariances(
@@ -58,11 +58,3 @@ def covariances(
         C[l] = layers.weights[l] * average + layers.biases[l]
         kernel[l] = layers.skips[l] * kernel[l - 1] + C[l]
     return C, kernel
-
-
-def _require_finite(kernel: np.ndarray, layer: int) -> None:
-    if not np.isfinite(kernel).all():
-        raise OverflowError(
-            f"the kernel exceeds the range of float64 in layer {layer}; reduce depth, branch_scale "
-            f"or weight_variance"
-        )

@@ -7,6 +7,7 @@ import numpy as np
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.finite import require_finite
 
 
 def variance_gains(network: ResidualNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
@@ -48,10 +49,11 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
     """
     eta = np.ones(np.broadcast_shapes(skips.shape, gains.shape))
     chi = np.ones_like(eta)
-    for l in range(1, len(eta)):
-        eta[l] = gains[l] * chi[l - 1]
-        chi[l] = skips[l] * chi[l - 1] + eta[l]
-    return eta, chi
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, len(eta)):
+            eta[l] = gains[l] * chi[l - 1]
+            chi[l] = skips[l] * chi[l - 1] + eta[l]
+    return eta, require_finite("the response", chi)
 
 
 def driven_response(

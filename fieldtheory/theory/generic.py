@@ -107,10 +107,10 @@ class S22(LayerQuantity):
 
 
 def residual_kernel(l: Any) -> sp.Expr:
-    """C*^(l) for l >= 1 (F25 eq. (29), and (25) for the readout)."""
+    """C*^(l) for l >= 1 (F25 eq. (29), and (25) for the readout, both with ν_l = 1)."""
     h = sym.signal(l - 1)
     average = GaussianAverage(sym.phi(h) ** 2, h, K(l - 1))
-    return Weight(l) * average + Bias(l)
+    return (Weight(l) * average + Bias(l)) / RelativeWidth(l)
 
 
 def kernel(l: Any) -> sp.Expr:
