@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import sympy as sp
-from sympy.core.cache import clear_cache
 
 import fieldtheory as ft
 
 
-def seconds(task: Callable[[], object]) -> float:
-    """Wall time of a task from empty caches."""
-    clear_cache()
+def seconds(task: Callable[..., None], *arguments: int) -> float:
+    """Wall time of a task in a new process, where SymPy's caches are empty."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_timed, task, *arguments).result()
+
+
+def _timed(task: Callable[..., None], *arguments: int) -> float:
     start = time.perf_counter()
-    task()
+    task(*arguments)
     return time.perf_counter() - start
 
 
@@ -44,14 +48,14 @@ def naive(depth: int) -> None:
 def main() -> None:
     print("whole derivation, seconds")
     for depth, inputs in ((10, 1), (3, 2)):
-        time_taken = seconds(partial(derivation, depth, inputs))
+        time_taken = seconds(derivation, depth, inputs)
         print(f"  depth {depth:2d}, {inputs} input(s): {time_taken:6.2f}")
     print("growth with depth, one input")
     for depth in (2, 5, 10, 20):
-        print(f"  depth {depth:2d}: {seconds(partial(derivation, depth, 1)):6.2f}")
+        print(f"  depth {depth:2d}: {seconds(derivation, depth, 1):6.2f}")
     print("naive derivation / this one")
     for depth in (1, 2, 3):
-        ratio = seconds(partial(naive, depth)) / seconds(partial(derivation, depth, 1))
+        ratio = seconds(naive, depth) / seconds(derivation, depth, 1)
         print(f"  depth {depth:2d}: {ratio:6.1f}")
 
 

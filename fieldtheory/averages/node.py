@@ -391,5 +391,8 @@ def without_deltas(node: sp.Expr) -> sp.Expr:
 
     if not (isinstance(node, GaussianAverage) and node.integrand.has(sp.DiracDelta)):
         return node
-    split = closed_forms.without_deltas(*node.args, lambda *args: GaussianAverage(*args).doit())
-    return node if split is None else GaussianAverage(split[0], *node.args[1:]) + split[1]
+    F, variables, K = node.args
+    split = closed_forms.without_deltas(
+        F, tuple(variables), K, lambda *args: GaussianAverage(*args).doit()
+    )
+    return node if split is None else GaussianAverage(split[0], variables, K) + split[1]

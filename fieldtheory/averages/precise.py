@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -90,10 +91,12 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
             smooth = not has_steps(F)
             if smooth:
                 return lambda level: _even_grid(products, K, determinant, digits, level)
-            return lambda level: _panel_grid(products, K, points, order(level), digits)
+            return lambda level: _panel_grid(
+                products, K, points, order(level), _reach(digits, level)
+            )
     function = sp.lambdify(list(variables), F, modules="mpmath")
     integrate = _one if len(variables) == 1 else _two
-    return lambda level: integrate(function, K, points, order(level), digits)
+    return lambda level: integrate(function, K, points, order(level), _reach(digits, level))
 
 
 def _products(F: sp.Expr, variables: tuple) -> list[tuple[Callable, Callable]]:
@@ -137,7 +140,7 @@ def _even_grid(
     narrow = mpmath.sqrt(determinant / max(K[0][0], K[1][1]))
     step = min(mpmath.pi**2 / exponent, narrow * mpmath.pi * mpmath.sqrt(2 / exponent))
     step /= mpmath.mpf(1.25) ** level
-    reach = mpmath.sqrt(2 * exponent) + 1
+    reach = _reach(digits, level)
     counts = [int(reach * mpmath.sqrt(K[i][i]) / step) + 1 for i in range(2)]
     grids = [[(step * i, step) for i in range(-n, n + 1)] for n in counts]
     ratio = mpmath.exp(K[0][1] / determinant * step**2)
@@ -152,13 +155,12 @@ def _even_grid(
     return _grid_sum(products, K, determinant, grids, row)
 
 
-def _panel_grid(products: list, K: list, points: list, order: int, digits: int) -> tuple[Any, Any]:
+def _panel_grid(products: list, K: list, points: list, order: int, reach: Any) -> tuple[Any, Any]:
     determinant = K[0][0] * K[1][1] - K[0][1] ** 2
     grids = []
     for i in range(2):
         deviation = mpmath.sqrt(K[i][i])
         # A few wide panels of high order: every node pair costs an exponential.
-        reach = _reach(digits)
         cuts = {-reach, -reach / 4, reach / 4, reach, *(p / deviation for p in points[i])}
         rule = _composite(sorted(cuts), 3 * order // 2)
         grids.append([(deviation * z, deviation * weight) for z, weight in rule])
@@ -210,24 +212,25 @@ def _kinks(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
     return break_points(F, variable) if has_steps(F) and F.has(variable) else []
 
 
-def _one(f: Callable, K: list, points: list, order: int, digits: int) -> tuple[Any, Any]:
+def _one(f: Callable, K: list, points: list, order: int, reach: Any) -> tuple[Any, Any]:
     deviation = mpmath.sqrt(K[0][0])
     if deviation == 0:
         return f(mpmath.mpf(0)), mpmath.mpf(0)
     centres = [p / deviation for p in points[0]]
-    return _sum(lambda z: f(deviation * z), centres, _scale(deviation), order, digits)
+    return _sum(lambda z: f(deviation * z), centres, _scale(deviation), order, reach)
 
 
-def _two(f: Callable, K: list, points: list, order: int, digits: int) -> tuple[Any, Any]:
+def _two(f: Callable, K: list, points: list, order: int, reach: Any) -> tuple[Any, Any]:
     (a, c), (_, b) = K
     if a == 0:
-        return _one(lambda y: f(mpmath.mpf(0), y), [[b]], points[1:], order, digits)
+        return _one(lambda y: f(mpmath.mpf(0), y), [[b]], points[1:], order, reach)
     deviation = mpmath.sqrt(a)
     residual = b - c * c / a
-    if residual < -abs(b) * mpmath.mpf(10) ** (-digits):
+    rounding = mpmath.mpf(10) ** (_GUARD - mpmath.mp.dps)
+    if residual < -abs(b) * rounding:
         raise ValueError(f"K must be positive semidefinite, got the determinant {a * residual}")
     spread = mpmath.sqrt(max(residual, mpmath.mpf(0)))
-    tiny = spread <= mpmath.sqrt(b) * mpmath.mpf(10) ** (-digits - 2)
+    tiny = spread <= mpmath.sqrt(b) * rounding / 100
     moved = [k * deviation / c for k in points[1]] if c != 0 else []
     centres = [k / deviation for k in points[0]] + moved
 
@@ -236,23 +239,24 @@ def _two(f: Callable, K: list, points: list, order: int, digits: int) -> tuple[A
         if tiny:
             return f(x, mean)
         shifted = [(k - mean) / spread for k in points[1]]
-        return _sum(lambda w: f(x, mean + spread * w), shifted, _scale(spread), order, digits)[0]
+        return _sum(lambda w: f(x, mean + spread * w), shifted, _scale(spread), order, reach)[0]
 
-    return _sum(inner, centres, _scale(deviation), order, digits)
+    return _sum(inner, centres, _scale(deviation), order, reach)
 
 
 def _scale(deviation: Any) -> Any:
     return min(mpmath.mpf(1), 1 / deviation)
 
 
-def _reach(digits: int) -> Any:
-    return mpmath.sqrt(2 * mpmath.log(10) * (digits + _GUARD)) + 1
+def _reach(digits: int, level: int) -> Any:
+    """Where to end, farther on each level, so that two differ if the tail matters after all."""
+    return (mpmath.sqrt(2 * mpmath.log(10) * (digits + _GUARD)) + 1) * mpmath.mpf(1.1) ** level
 
 
-def _sum(f: Callable, centres: list, scale: Any, order: int, digits: int) -> tuple[Any, Any]:
+def _sum(f: Callable, centres: list, scale: Any, order: int, reach: Any) -> tuple[Any, Any]:
     """∫ f(z) N(z; 0, 1) dz and the same of |f| by the composite rule."""
     norm = 1 / mpmath.sqrt(2 * mpmath.pi)
-    cuts = breakpoints(centres, scale, _reach(digits))
+    cuts = breakpoints(centres, scale, reach)
     terms = [w * mpmath.exp(-z * z / 2) * f(z) for z, w in _composite(cuts, order)]
     return norm * mpmath.fsum(terms), norm * mpmath.fsum(map(abs, terms))
 
@@ -260,7 +264,7 @@ def _sum(f: Callable, centres: list, scale: Any, order: int, digits: int) -> tup
 def _composite(cuts: list, order: int) -> list[tuple[Any, Any]]:
     """Nodes and weights of the Gauss-Legendre rule on every panel."""
     rule = []
-    for left, right in zip(cuts, cuts[1:], strict=False):
+    for left, right in pairwise(cuts):
         middle, half = (left + right) / 2, (right - left) / 2
         rule += [(middle + half * x, half * w) for x, w in legendre(order, mpmath.mp.prec)]
     return rule

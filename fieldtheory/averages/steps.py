@@ -225,6 +225,9 @@ def _sift_term(term: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
         if order == 0:
             term = value * delta
         else:
-            change = rest.diff(variable).subs(variable, point) / slope
+            change = rest.diff(variable)
+            if change.has(DiracDelta):
+                continue
+            change = change.subs(variable, point) / slope
             return value * delta - _sift_term(change * DiracDelta(argument), variables)
     return term

@@ -293,6 +293,8 @@ def draw_fig6(numbers: Fig6) -> Any:
             markeredgewidth=0,
             label=name,
         )
+    variances = np.diagonal(numbers.scaling)
+    ax.plot(np.ones(len(variances)), variances, "D", color="black", markersize=3, label="same input")
     ax.set(
         xlabel=r"correlation of the inputs $\alpha$ and $\beta$",
         ylabel=r"optimal scaling $\rho^*$",

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 
-def require_finite(name: str, values: np.ndarray) -> np.ndarray:
-    """Return ``values``, layer axis first, or raise OverflowError naming the first layer at fault."""
-    layers = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-    if not layers.all():
+def require_finite(name: str, values: np.ndarray, layer: int) -> None:
+    """Raise OverflowError if the values of a layer are not finite."""
+    if not np.isfinite(values).all():
         raise OverflowError(
-            f"{name} is not a finite float64 in layer {np.argmin(layers)}; reduce depth, "
-            f"branch_scale, skip_scale or weight_variance"
+            f"{name} exceeds the range of float64 in layer {layer}; reduce depth, branch_scale, "
+            f"skip_scale or weight_variance"
         )
-    return values

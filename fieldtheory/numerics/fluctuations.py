@@ -7,6 +7,7 @@ import numpy as np
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.chain import Chain, accumulate, propagate
 from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.finite import require_finite
 
 
 def connected_squares(network: ResidualNetwork, K: np.ndarray) -> np.ndarray:
@@ -16,7 +17,6 @@ def connected_squares(network: ResidualNetwork, K: np.ndarray) -> np.ndarray:
     """
     size = network.depth + 1
     lower, upper = np.triu_indices(size)
-    skip = np.ones(size)
     covariance = np.empty((size, size))
     for k in range(size):
         skip = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
@@ -32,14 +32,21 @@ def source_covariance(network: ResidualNetwork, layers: Chain, K: np.ndarray) ->
     """S22/N, shape (L + 2, L + 2); row and column 0 vanish (F25 eq. (39) with σ²_w,out)."""
     S22 = np.zeros((network.depth + 2, network.depth + 2))
     weights = layers.weights[1:]
-    S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1])
+    for l, row in enumerate(S22):
+        require_finite("the covariance of the kernels", row, l)
     return S22
 
 
 def kernel_covariance(layers: Chain, gains: np.ndarray, S22: np.ndarray, width: int) -> np.ndarray:
     """G11 = G12 S22 G21, shape (L + 2, L + 2), by two forward substitutions."""
-    half = propagate(layers.skips, gains, S22)
-    return propagate(layers.skips, gains, half.T) / width
+    with np.errstate(over="ignore", invalid="ignore"):
+        half = propagate(layers.skips, gains, S22)
+        G11 = propagate(layers.skips, gains, half.T) / width
+    for l, row in enumerate(G11):
+        require_finite("the covariance of the kernels", row, l)
+    return G11
 
 
 def accumulated_variance(layers: Chain, G11: np.ndarray) -> np.ndarray:

@@ -27,7 +27,8 @@ def variances(network: ResidualNetwork, K0: np.ndarray, trailing: int = 0) -> tu
         for l in range(1, network.depth + 2):
             C[l] = layers.weights[l] * moment(K[l - 1]) + layers.biases[l]
             K[l] = layers.skips[l] * K[l - 1] + C[l]
-    return C, require_finite("the kernel", K)
+            require_finite("the kernel", K[l], l)
+    return C, K
 
 
 def covariances(

@@ -29,14 +29,20 @@ def covariance_gains(
 def cross_gains(
     network: ResidualNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
-    """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances."""
+    """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances.
+
+    Where φ has a kink at zero they diverge as the variance vanishes; this raises ValueError.
+    """
     slope = entries(network.activation).cross_susceptibility
     weights = chain(network, 1).weights
     alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
-    return (
-        _gains(weights, slope(alpha, beta, kernel[:-1])),
-        _gains(weights, slope(beta, alpha, kernel[:-1])),
-    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        averages = slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])
+    if not np.isfinite(averages).all():
+        raise ValueError(
+            f"K0 must have positive variances: ⟨φφ''⟩ of {network.activation.name} diverges at zero"
+        )
+    return _gains(weights, averages[0]), _gains(weights, averages[1])
 
 
 def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +59,8 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
         for l in range(1, len(eta)):
             eta[l] = gains[l] * chi[l - 1]
             chi[l] = skips[l] * chi[l - 1] + eta[l]
-    return eta, require_finite("the response", chi)
+            require_finite("the response", chi[l], l)
+    return eta, chi
 
 
 def driven_response(
@@ -65,8 +72,10 @@ def driven_response(
     χ^(l) = (γ_l² + gain_l) χ^(l-1) + source_l χ_αα^(l-1).
     """
     chi = np.zeros_like(variance_response)
-    for l in range(1, len(chi)):
-        chi[l] = (skips[l] + gains[l]) * chi[l - 1] + sources[l] * variance_response[l - 1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, len(chi)):
+            chi[l] = (skips[l] + gains[l]) * chi[l - 1] + sources[l] * variance_response[l - 1]
+            require_finite("the response to a variance", chi[l], l)
     return chi
 
 

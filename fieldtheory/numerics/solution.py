@@ -201,7 +201,9 @@ class Solution:
             raise ValueError(f"{name} is for one input, got K0 of shape {self.input_kernel.shape}")
 
     def _warn_if_not_small(self, G11: np.ndarray) -> None:
-        relative = np.sqrt(np.diagonal(G11)) / self._variances[0]
+        mean = self._variances[0]
+        spread = np.sqrt(np.maximum(np.diagonal(G11), 0.0))
+        relative = np.divide(spread, mean, out=np.zeros_like(spread), where=mean > 0)
         if relative.max() > 0.5:
             warnings.warn(
                 f"kernels fluctuate by {relative.max():.2g} of their mean at depth "

@@ -18,6 +18,8 @@ from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 
 _BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
+# G11 grows like the third power of its columns times their depth; twelve take five megabytes.
+_WRITTEN_OUT = 5
 QUANTITIES = ("action", "saddle_point", "hessian", "propagator", *_BLOCKS)
 
 
@@ -76,7 +78,8 @@ class Derivation:
         -------
         str
             An equation or aligned equations, without delimiters. K^(l) is the covariance of the
-            signals of layer l and K^(k,l) that of the signals of two layers.
+            signals of layer l and K^(k,l) that of the signals of two layers. G11 is written out up
+            to five columns and as the product G12 S22 G21 beyond.
 
         Raises
         ------
@@ -129,6 +132,8 @@ class Derivation:
 
     def _block_latex(self, name: str) -> tuple[str, str]:
         symbol = rf"\mathcal{{{name[0]}}}_{{{name[1:]}}}"
+        if name == "G11" and len(self.network_action.kernels) > _WRITTEN_OUT:
+            return symbol, r"\mathcal{G}_{12} \mathcal{S}_{22} \mathcal{G}_{21}"
         matrix = self.block(name)
         if matrix.is_zero_matrix:
             return symbol, "0"

@@ -1,5 +1,7 @@
 """Kinks and jumps written by steps, and their derivatives as distributions."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -40,7 +42,7 @@ FUNCTIONS = [
     Piecewise((1, (x < -1) | (x > 1)), (x, True)),
     Piecewise((1, sp.Eq(x, 7)), (Abs(x), True)),
 ]
-POINTS = [sp.Rational(k, 7) for k in range(-15, 16) if k]
+POINTS = [sp.Rational(k, 7) for k in range(-15, 16) if k % 7]  # no kink
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=str)
@@ -109,8 +111,8 @@ def test_second_derivative(f, expected):
     def integral(expr):
         function = sp.lambdify(x, pieces(expr, (x,)), ["scipy", "numpy"])
         total = 0.0
-        for left, right in zip(cuts, cuts[1:], strict=False):
-            for a, b in zip(*[np.linspace(left, right, 9)[s] for s in (slice(8), slice(1, 9))]):
+        for left, right in pairwise(cuts):
+            for a, b in pairwise(np.linspace(left, right, 9)):
                 u = (a + b) / 2 + (b - a) / 2 * nodes
                 total += (b - a) / 2 * np.sum(weights * function(u) * np.ones_like(u))
         return total

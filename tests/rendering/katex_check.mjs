@@ -11,6 +11,8 @@ for (const { name, latex } of JSON.parse(readFileSync(0, "utf8"))) {
       strict: "error",
       throwOnError: true,
       trust: false,
+      // The limit guards a page against hostile input; each \, or \operatorname of ours counts.
+      maxExpand: Infinity,
     });
   } catch (error) {
     failures.push({ name, message: error.message });

@@ -1,0 +1,242 @@
+"""The page of the main job: what `workflow.run` found, put into words, formulas and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+
+from fieldtheory.checks import Check
+from fieldtheory.latex import latex
+from fieldtheory.report import Figure, Formula, Section, Table, Text, write_report
+from fieldtheory.scaling import saturation_formula
+
+if TYPE_CHECKING:
+    from fieldtheory.workflow import Inputs
+
+GENERIC_TITLES = {
+    "weights": "Coefficients",
+    "saddle_point": "Saddle point",
+    "kernel": "Kernel",
+    "S21": "Hessian, mixed block",
+    "S22": "Hessian, block of the conjugate fields",
+    "G12": "Response propagator, from layer to layer",
+    "G12_product": "Response propagator, as a running product",
+    "G11": "Fluctuations of the residual kernels",
+    "response": "Response function",
+    "output_response": "Response of the output",
+}
+EXPLICIT_TITLES = {
+    "action": "Action",
+    "saddle_point": "Saddle point",
+    "S21": "Hessian, mixed block",
+    "S22": "Hessian, block of the conjugate fields",
+    "G12": "Response propagator",
+}
+_SHOWN_DIGITS = 25
+
+
+def write(
+    path: Path,
+    inputs: Inputs,
+    formulas: dict[str, dict[str, str]],
+    scaling: Sequence[dict[str, Any]],
+    propagators: dict[str, np.ndarray],
+    pictures: dict[str, Path],
+    checks: Sequence[Check],
+    summary: tuple[float, float, str, float, int],
+) -> Path:
+    """Write the page; the arguments are what the steps of `workflow.run` return."""
+    depth = int(propagators["depths"][-1])
+    variance_scaling, covariance_scaling, pair_class, difference, _ = summary
+    return write_report(
+        path,
+        "Field theory of a residual network",
+        [
+            Section("Network and inputs", _network(inputs, propagators)),
+            Section("Theory for any layer", _generic(formulas["generic"])),
+            Section("Theory of two layers", _explicit(formulas["explicit"])),
+            Section("Kernels, responses, propagators", _numbers(inputs, propagators, pictures)),
+            Section("Optimal scaling of the residual branch", _scaling(depth, scaling, pictures)),
+            Section("What was checked", _checks(checks)),
+        ],
+        subtitle=f"{inputs.name}: {len(inputs.K0)} images",
+        highlights=[
+            (rf"optimal scaling $\rho^*$ of a single image, $L = {depth}$", variance_scaling),
+            (rf"mean $\rho^*$ of pairs, {pair_class}, $L = {depth}$", covariance_scaling),
+            ("largest relative difference of float64 from mpmath", f"{difference:.1e}"),
+        ],
+        footer=f"Written by fieldtheory {version('fieldtheory-networks')}. "
+        "F25: K. Fischer, D. Dahmen, M. Helias, Field theory for optimal signal propagation "
+        "in ResNets (2025).",
+    )
+
+
+def _network(inputs: Inputs, propagators: dict[str, np.ndarray]) -> list[Any]:
+    net = inputs.network
+    readin, readout = net.readin_variances, net.readout_variances
+    depths = ", ".join(map(str, propagators["depths"]))
+    rows = [
+        [r"depth $L$", depths],
+        [r"activation $\phi$", net.activation.name],
+        [r"weight variance $\sigma_w^2$ (read-in, residual layers, readout)"]
+        + [f"{readin[0]:g}, {net.weight_variance:g}, {readout[0]:g}"],
+        [r"bias variance $\sigma_b^2$ (read-in, residual layers, readout)"]
+        + [f"{readin[1]:g}, {net.bias_variance:g}, {readout[1]:g}"],
+        [r"width $N$", str(net.width)],
+        [r"pixels $d_{\mathrm{in}}$", str(net.input_dim)],
+        [r"input kernel $K^{(0)}_{\alpha\alpha}$", f"{inputs.K0[0, 0]:g}"],
+    ]
+    return [
+        Text(
+            "A fully connected residual network with Gaussian weights, averaged over them, is a "
+            "field theory in its kernels. This page has its action, saddle point and Hessian in "
+            "symbols, its propagators in numbers, and the scaling of the residual branch at which "
+            "the output responds most to the input. Every image is scaled to the same length."
+        ),
+        Formula(
+            "Network",
+            r"\begin{aligned} h^{(0)} &= W_{\mathrm{in}} x + b_{\mathrm{in}} \\ "
+            r"h^{(l)} &= \gamma_{l} h^{(l-1)} + \rho_{l} \left[ W^{(l)} \phi(h^{(l-1)}) + b^{(l)} "
+            r"\right] \\ y &= W_{\mathrm{out}} \phi(h^{(L)}) + b_{\mathrm{out}} \end{aligned}",
+            r"Here $\gamma_l = 1$, and one scaling $\rho$ for all layers.",
+        ),
+        Table("Parameters", ["parameter", "value"], rows),
+    ]
+
+
+def _generic(formulas: dict[str, str]) -> list[Any]:
+    return [
+        Text(
+            r"$\left\langle \cdot \right\rangle_{\mathcal{N}(0, K)}$ is the average over signals "
+            r"of covariance $K$, a semicolon makes it a connected correlator. "
+            r"$\nu_l$ is the width that feeds layer $l$ relative to $N$; all numbers below have "
+            r"$\nu_l = 1$."
+        ),
+        *(Formula(GENERIC_TITLES.get(name, name), source) for name, source in formulas.items()),
+    ]
+
+
+def _explicit(formulas: dict[str, str]) -> list[Any]:
+    return [
+        Text(
+            r"The same for $L = 2$ with $\gamma_l = 1$ and $\phi$ undetermined, obtained from the "
+            r"action by differentiation. $\mathcal{S}_{11} = 0$ and $\mathcal{G}_{22} = 0$; "
+            r"$\mathcal{S}_{12}$ and $\mathcal{G}_{21}$ are transposes of what is shown."
+        ),
+        *(Formula(title, formulas[name]) for name, title in EXPLICIT_TITLES.items()),
+    ]
+
+
+def _numbers(
+    inputs: Inputs, propagators: dict[str, np.ndarray], pictures: dict[str, Path]
+) -> list[Any]:
+    rows = []
+    for depth, rho in zip(propagators["depths"].tolist(), propagators["rho"], strict=True):
+        K, chi, out, G11 = (propagators[f"{name}_L{depth}"] for name in ("K", "chi", "chi_out", "G11"))
+        fluctuation = np.sqrt(G11[-1, -1])
+        rows.append(
+            [depth, rho, K[-2, 0, 0], K[-1, 0, 0], chi[-1, 0, 0], out[0, 0], fluctuation]
+        )
+    columns = [
+        "$L$",
+        r"$\rho$",
+        "$K^{(L)}$",
+        r"$K^{\mathrm{out}}$",
+        r"$\chi^{(L)}$",
+        r"$\chi^{\mathrm{out}}$",
+        r"$\sqrt{\mathcal{G}_{11}}$ of the output",
+    ]
+    size = len(inputs.K0)
+    keys = [
+        ["C_L10, K_L10", f"residual kernels, kernels: (L + 2, {size}, {size})"],
+        ["eta_L10, chi_L10", f"residual response, response: (L + 1, {size}, {size})"],
+        ["chi_out_L10", f"response of the output: ({size}, {size})"],
+        ["G12_L10, G11_L10", "propagators of a single image: (L + 2, L + 2)"],
+        ["depths, rho, K0, labels", "depths, scaling at each of them, input kernel, classes"],
+    ]
+    keys = [[name.replace("L10", f"L{propagators['depths'][0]}"), text] for name, text in keys]
+    return [
+        Figure(
+            "Kernels and response function over the layers (F25 Fig. 3)",
+            pictures["fig3"],
+            r"Weight variances 1.2, bias variances 0.2, $\phi = \mathrm{erf}$, as in F25; $L = 20$ "
+            r"and an input of unit length, $K^{(0)} = 0.212$, which F25 does not state.",
+        ),
+        Table(
+            "A single image at its optimal scaling",
+            columns,
+            rows,
+            rf"$\sqrt{{\mathcal{{G}}_{{11}}}}$ is the standard deviation of the output kernel over "
+            rf"networks of width {inputs.network.width}, to order $1/N$.",
+        ),
+        Table("Arrays in propagators.npz", ["key", "what, shape"], keys),
+    ]
+
+
+def _scaling(
+    depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]
+) -> list[Any]:
+    columns = ["$L$", "pairs", "number", r"mean $\rho^*$", "min", "max", "spread", "eq. (67)"]
+    rows = [[None if value == "" else value for value in row.values()] for row in scaling]
+    columns_note = (
+        "The spread is the standard deviation over the pairs. F25 eq. (67), with dynamic range 1, "
+        "is made for single inputs."
+    )
+    formula = saturation_formula()
+    return [
+        Figure(
+            "Response of the output against the residual scaling (F25 Fig. 4)",
+            pictures["fig4"],
+            r"Response of (a) a variance and (b) a covariance of the output to that of the input, "
+            r"with its maxima; (c) their places against depth. Input kernel 0.05 on and 0.03 off "
+            r"the diagonal.",
+        ),
+        Table("Optimal scaling of the images", columns, rows, columns_note),
+        Formula("Approximation F25 eq. (67)", f"{latex(formula.lhs)} = {latex(formula.rhs)}"),
+        Figure(
+            "Optimal scaling of all pairs of images (F25 Fig. 6)",
+            pictures["fig6"],
+            rf"(a) $\rho^*$ of every entry of the kernel at $L = {depth}$; lines separate classes. "
+            r"(b) The same against the correlation of the two images: for images of equal length "
+            r"nothing else matters, as inputs in a plane at all angles show (gray).",
+        ),
+    ]
+
+
+def _checks(checks: Sequence[Check]) -> list[Any]:
+    failed = [check for check in checks if not check.passed]
+    verdict = "All pass." if not failed else f"{len(failed)} do not pass."
+    remarks = [f"{c.quantity}: {c.mpmath[:12]}. {c.note}." for c in checks if c.note]
+    tables = []
+    for group, members in groupby(checks, lambda check: check.group):
+        rows = [
+            [c.quantity, c.float64 or None, _shortened(c.mpmath), c.difference]
+            + ["passes" if c.passed else f"fails (> {c.tolerance:.0e})"]
+            for c in members
+        ]
+        columns = ["quantity", "float64", "mpmath", "difference", "verdict"]
+        tables.append(Table(group.capitalize(), columns, rows, scientific=["difference"]))
+    return [
+        Text(
+            [
+                f"{len(checks)} numbers were computed in two ways, in float64 and in mpmath, or "
+                f"as two sides of an identity in mpmath. {verdict} Differences are relative. "
+                f"Up to {_SHOWN_DIGITS} digits are shown, all of them are in checks.csv.",
+                *remarks,
+            ]
+        ),
+        *tables,
+    ]
+
+
+def _shortened(number: str) -> str:
+    if len(number) <= _SHOWN_DIGITS:
+        return number
+    with mpmath.workdps(len(number)):
+        return mpmath.nstr(mpmath.mpf(number), _SHOWN_DIGITS)

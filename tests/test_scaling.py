@@ -1,0 +1,205 @@
+"""The optimal residual scaling against a scalar optimiser, the deep limit and exact cases."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy import integrate, optimize
+
+import fieldtheory as ft
+from fieldtheory.scaling import saturation_formula
+
+K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
+
+
+def response(network, kernel, rho, entry=()):
+    return float(ft.solve(network.replace(branch_scale=rho), kernel).output_response[entry])
+
+
+def by_scalar_optimiser(network, kernel, bounds, entry=()):
+    found = optimize.minimize_scalar(
+        lambda rho: -response(network, kernel, rho, entry),
+        bounds=bounds,
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return found.x
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"depth": 1},
+        {"depth": 10},
+        {"depth": 200},
+        {"depth": 20, "bias_variance": 0.0, "weight_variance": 3.0},
+        {"depth": 10, "skip_scale": 0.95},
+        {"depth": 5, "activation": "tanh"},
+        {"depth": 12, "readout_weight_variance": 0.3},
+    ],
+)
+def test_variance_optimum_is_where_a_scalar_optimiser_finds_it(parameters):
+    network = ft.ResidualNetwork(**parameters)
+    found = ft.optimal_scaling(network, 0.05)
+    # A maximum is located to the square root of the rounding of its value.
+    assert found == pytest.approx(by_scalar_optimiser(network, 0.05, (0.01, 3)), rel=2e-7)
+
+
+@pytest.mark.parametrize("depth", [10, 50])
+def test_covariance_optimum_is_where_a_scalar_optimiser_finds_it(depth):
+    network = ft.ResidualNetwork(depth=depth)
+    found = ft.optimal_scaling(network, K0)
+    assert found[0, 1] == pytest.approx(
+        by_scalar_optimiser(network, K0, (0.05, 3), (0, 1)), rel=2e-7
+    )
+    assert found[0, 0] == pytest.approx(ft.optimal_scaling(network, 0.05), rel=1e-12)
+
+
+def test_optima_of_the_papers_network_lie_outside_the_range_its_text_claims():
+    # F25 section III.1 puts them between 0.1 and 0.3.
+    shallow = ft.optimal_scaling(ft.ResidualNetwork(depth=10), K0)
+    deep = ft.optimal_scaling(ft.ResidualNetwork(depth=200), K0)
+    assert shallow[0, 0] == pytest.approx(0.3265, abs=1e-4)
+    assert shallow[0, 1] == pytest.approx(1.089, abs=1e-3)
+    assert deep[0, 0] == pytest.approx(0.0685, abs=1e-4)
+
+
+def test_matrix_of_optima_is_symmetric_and_each_entry_is_that_of_its_pair():
+    X = np.random.default_rng(3).normal(size=(4, 9))
+    kernel = 0.05 * X @ X.T / 9
+    network = ft.ResidualNetwork(depth=6)
+    found = ft.optimal_scaling(network, kernel)
+    assert (found == found.T).all()
+    for i in range(4):
+        for j in range(i + 1, 4):
+            pair = kernel[np.ix_([i, j], [i, j])]
+            np.testing.assert_allclose(
+                found[np.ix_([i, j], [i, j])], ft.optimal_scaling(network, pair), rtol=1e-10
+            )
+
+
+def test_deep_limit_is_approached_as_one_over_depth():
+    weight, bias, start = 1.25, 0.05, 0.05
+
+    def flow(K):
+        return weight * 2 / math.pi * math.asin(2 * K / (1 + 2 * K)) + bias
+
+    def gain(K):
+        return flow(K) / ((1 + 2 * K) * math.sqrt(1 + 4 * K))
+
+    end = optimize.minimize_scalar(
+        lambda K: -gain(K), bounds=(0.01, 1), method="bounded", options={"xatol": 1e-12}
+    ).x
+    limit = math.sqrt(integrate.quad(lambda K: 1 / flow(K), start, end, epsabs=1e-13)[0])
+    errors = [
+        ft.optimal_scaling(ft.ResidualNetwork(depth=depth), start) * math.sqrt(depth) / limit - 1
+        for depth in (100, 200, 400)
+    ]
+    assert abs(errors[-1]) < 2e-3
+    assert errors[0] / errors[1] == pytest.approx(2, rel=0.02)
+    assert errors[1] / errors[2] == pytest.approx(2, rel=0.02)
+
+
+def test_saturation_puts_the_linearised_signal_at_the_edge_of_the_dynamic_range():
+    network = ft.ResidualNetwork(depth=30)
+    rho = ft.optimal_scaling(network, 0.05, method="saturation", dynamic_range=1.4)
+    x = sp.Symbol("x")
+    linearised = network.replace(activation=2 * x / sp.sqrt(sp.pi), branch_scale=rho)
+    assert ft.solve(linearised, 0.05).kernels[-2] == pytest.approx(0.49, rel=1e-12)
+
+
+def test_large_depth_form_misses_the_order_three_halves():
+    # F25 states that (68) neglects terms of order 1/L.
+    gaps = []
+    for depth in (100, 400, 1600):
+        network = ft.ResidualNetwork(depth=depth)
+        exact = ft.optimal_scaling(network, 0.05, method="saturation")
+        gaps.append((exact - ft.optimal_scaling(network, 0.05, "large_depth")) * depth**1.5)
+    assert gaps[0] > 0
+    assert gaps[2] == pytest.approx(gaps[1], rel=2e-3)
+
+
+def test_saturation_formula_solves_the_linear_recursion():
+    formula = saturation_formula()
+    weight, bias, slope, V, start, depth = sp.symbols("w b s V K L", positive=True)
+    by_name = {s.name: s for s in formula.rhs.free_symbols}
+    rho = formula.rhs.subs(
+        {
+            by_name[r"\sigma_{w}"]: weight,
+            by_name[r"\sigma_{b}"]: bias,
+            by_name[r"\phi'(0)"]: slope,
+            by_name[r"\mathcal{V}"]: V,
+            by_name["K^{(0)}"]: start,
+            by_name["L"]: depth,
+        }
+    )
+    growth = 1 + rho**2 * weight**2 * slope**2
+    # F25 eq. (66).
+    end = growth**depth * start + bias**2 / (slope**2 * weight**2) * (growth**depth - 1)
+    assert sp.simplify(end - (V / 2) ** 2) == 0
+
+
+def test_saturated_inputs_have_their_optimum_at_zero():
+    assert ft.optimal_scaling(ft.ResidualNetwork(depth=20), 0.5) == 0
+    assert ft.optimal_scaling(ft.ResidualNetwork(depth=20), 0.3, method="saturation") == 0
+    network = ft.ResidualNetwork(depth=20)
+    assert response(network, 0.5, 0.01) < response(network, 0.5, 0.0)
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear", "leaky_relu"])
+def test_unbounded_response_has_no_optimum(activation):
+    network = ft.ResidualNetwork(depth=10, activation=activation)
+    with pytest.raises(ValueError, match="must have a response with a maximum"):
+        ft.optimal_scaling(network, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"method": "guess"}, "method must be one of response, saturation, large_depth"),
+        ({"K0": K0, "method": "saturation"}, "K0 must be a variance"),
+        ({"K0": -1.0}, "K0 must be a variance >= 0"),
+        ({"K0": float("nan")}, "K0 must be finite"),
+        ({"K0": [[1.0, 2.0], [2.0, 1.0]]}, "positive semidefinite"),
+        ({"method": "saturation", "dynamic_range": -1.0}, "dynamic_range must be"),
+    ],
+)
+def test_bad_arguments(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        ft.optimal_scaling(ft.ResidualNetwork(depth=3), **{"K0": 0.05, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "method"),
+    [
+        ({"weight_variance": 0.0}, "response"),
+        ({"readout_weight_variance": 0.0}, "response"),
+        ({"skip_scale": 0.9}, "saturation"),
+        ({"activation": sp.Symbol("x") ** 2}, "saturation"),
+    ],
+)
+def test_networks_without_an_answer(parameters, method):
+    with pytest.raises(ValueError, match="network must have"):
+        ft.optimal_scaling(ft.ResidualNetwork(depth=3, **parameters), 0.05, method=method)
+
+
+def test_slope_of_the_response_vanishes_at_the_optimum():
+    network = ft.ResidualNetwork(depth=8, weight_variance=1.7)
+    best = ft.optimal_scaling(network, 0.1)
+
+    def log_response(rho):
+        K, chi = 0.1, 1.0
+        for _ in range(network.depth):
+            gain = 4 / math.pi / ((1 + 2 * K) * math.sqrt(1 + 4 * K))
+            chi *= 1 + rho**2 * 1.7 * gain
+            K += rho**2 * (1.7 * 2 / math.pi * math.asin(2 * K / (1 + 2 * K)) + 0.05)
+        return math.log(chi * 4 / math.pi / ((1 + 2 * K) * math.sqrt(1 + 4 * K)))
+
+    step = 1e-4
+    slope = (log_response(best + step) - log_response(best - step)) / (2 * step)
+    curvature = (log_response(best + step) - 2 * log_response(best) + log_response(best - step)) / (
+        step**2
+    )
+    assert curvature < 0
+    assert abs(slope / curvature) < 1e-7

@@ -1,0 +1,173 @@
+"""The action: its form, and its derivatives against differentiating everything first."""
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from mpmath import mpf
+
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.averages.node import expand_averages
+from fieldtheory.evaluation import parameter_values
+from fieldtheory.lambdify import lambdify
+from fieldtheory.numerics.entries import entries
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import residual_action
+from tests.networks import K0_PAIR, block, derivation, network, oracle
+from tests.oracles import action as oracle_action
+from tests.oracles import exact, recursion
+
+
+def equal(left, right):
+    """Equality of expressions that are polynomials in averages."""
+    return expand_averages(left - right) == 0
+
+
+def at_zero(action, expression):
+    return expression.xreplace(dict.fromkeys(action.conjugates, sp.S.Zero))
+
+
+def test_action_of_depth_one_is_the_typed_one():
+    C = [sym.kernel(l) for l in range(3)]
+    Ct = [sym.conjugate(l) for l in range(3)]
+    nu = [sym.relative_width(l) for l in range(3)]
+    h0, h1 = sym.signal(0), sym.signal(1)
+    rho, gamma = sym.branch_scale(1), sym.skip_scale(1)
+    g0 = nu[0] * sym.data_kernel()
+    g1 = rho**2 * (sym.WEIGHT**2 * sym.phi(h0) ** 2 + sym.BIAS**2)
+    g2 = sym.READOUT_WEIGHT**2 * sym.phi(h1) ** 2 + sym.READOUT_BIAS**2
+    K = [[C[0], gamma * C[0]], [gamma * C[0], gamma**2 * C[0] + C[1]]]
+    source = sp.expand(sum(c * g for c, g in zip(Ct, (g0, g1, g2), strict=True)))
+    average = GaussianAverage(sp.exp(source), (h0, h1), K)
+    typed = -sym.WIDTH * sum(n * c * t for n, c, t in zip(nu, C, Ct, strict=True))
+    typed += sym.WIDTH * sp.log(average)
+    assert sp.simplify(residual_action(1).expression - typed) == 0
+
+
+@pytest.mark.parametrize("depth, inputs", [(1, 1), (2, 1), (5, 1), (1, 2), (2, 2)])
+def test_action_vanishes_without_conjugates(depth, inputs):
+    action = residual_action(depth, inputs)
+    assert action.derivative(()) == 0
+    assert at_zero(action, action.expression) == 0
+
+
+def test_covariance_of_signals():
+    """Cov(h^(k), h^(l)) = A_lk K^(k) for k <= l, and K^(l) = γ_l² K^(l-1) + C^(l)."""
+    K = residual_action(4).covariance
+    gamma = [sym.skip_scale(l) for l in range(5)]
+    for k, l in itertools.combinations_with_replacement(range(5), 2):
+        assert sp.expand(K[k, l] - sp.Mul(*gamma[k + 1 : l + 1]) * K[k, k]) == 0
+        assert K[k, l] == K[l, k]
+    for l in range(1, 5):
+        assert sp.expand(K[l, l] - gamma[l] ** 2 * K[l - 1, l - 1] - sym.kernel(l)) == 0
+
+
+def test_fields_of_two_inputs():
+    action = residual_action(1, 2)
+    assert [str(c) for c in action.kernels[3:6]] == ["C^{(1)}_{1 1}", "C^{(1)}_{1 2}", "C^{(1)}_{2 2}"]
+    assert (action.fields_per_layer, len(action.kernels), len(action.variables)) == (3, 9, 4)
+    assert action.covariance[0, 3] == sym.skip_scale(1) * sym.kernel(0, (0, 1), 2)
+
+
+def naive_derivative(action, fields):
+    result = action.expression
+    for field in fields:
+        # One at a time: SymPy factors the result of several, and with it the covariances.
+        result = result.diff(field)
+    return at_zero(action, result)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_hessian_by_differentiating_the_whole_action_first(depth):
+    """All derivatives of the full S(C, C̃), C̃ = 0 only afterwards."""
+    action = derivation(depth).network_action
+    hessian = derivation(depth).hessian
+    size = len(action.kernels)
+    for k, l in itertools.product(range(size), repeat=2):
+        C, Ct = action.kernels, action.conjugates
+        if k <= l:
+            assert naive_derivative(action, (C[k], C[l])) == 0
+            S22 = naive_derivative(action, (Ct[k], Ct[l]))
+            assert equal(S22, hessian.S22[k, l].rewrite(GaussianAverage))
+            assert equal(S22, action.derivative((k, l)))
+        S21 = naive_derivative(action, (Ct[k], C[l]))
+        assert equal(S21, hessian.S21[k, l])
+        assert equal(S21, action.derivative((k,), (l,)))
+
+
+def test_gradient_by_differentiating_the_whole_action_first():
+    action = residual_action(2)
+    for j, (C, Ct) in enumerate(zip(action.kernels, action.conjugates, strict=True)):
+        assert naive_derivative(action, (C,)) == 0
+        assert equal(naive_derivative(action, (Ct,)), action.derivative((j,)))
+
+
+def test_third_derivatives_are_derivatives_of_the_hessian():
+    action, hessian = derivation(3).network_action, derivation(3).hessian
+    C = action.kernels
+    for m, k, j in itertools.product(range(5), repeat=3):
+        vertex = action.derivative((m,), (k, j))
+        assert equal(vertex, hessian.S21[m, k].diff(C[j]))
+        if j < m and k < m:
+            assert vertex != 0
+        else:
+            assert vertex == 0
+    for m, k, j in [(1, 2, 0), (2, 2, 1), (4, 3, 2), (1, 1, 0), (2, 1, 3)]:
+        vertex = action.derivative((m, k), (j,))
+        assert equal(vertex, hessian.S22[m, k].rewrite(GaussianAverage).diff(C[j]))
+
+
+def test_third_derivative_is_the_curvature_of_the_kernel():
+    """N a_m M''(K) A² A² for erf, where M'' comes from the closed form of one variable."""
+    th, net = derivation(2, activation="erf"), network(2)
+    action, K0 = th.network_action, 0.4
+    values = parameter_values(net, K0)
+    C, K = recursion.kernels(oracle(net), K0, lambda *k: float(exact.erf_average(*k)))
+    arguments = [*values, *action.kernels]
+    vertex = lambdify(arguments, action.derivative((3,), (0, 1)))(*values.values(), *C)
+    A, a = recursion.skip_matrix(oracle(net)), recursion.weight_terms(oracle(net))
+    expected = net.width * a[3] * entries(net.activation).curvature(K[2])
+    assert vertex == pytest.approx(expected * A[2, 0] ** 2 * A[2, 1] ** 2, rel=1e-12)
+
+
+def test_third_cumulant():
+    action = residual_action(1)
+    h, K = sym.signal(0), sym.kernel(0)
+    a = sym.branch_scale(1) ** 2 * sym.WEIGHT**2
+    m = [GaussianAverage(sym.phi(h) ** (2 * n), h, K) for n in range(4)]
+    cumulant = m[3] - 3 * m[2] * m[1] + 2 * m[1] ** 3
+    assert equal(action.derivative((1, 1, 1)), sym.WIDTH * a**3 * cumulant)
+
+
+def test_derivatives_are_those_of_the_action_integrated_numerically():
+    """All blocks at depth one against finite differences of S itself, ν_0 = 2."""
+    net, K0 = network(1, branch_scale=0.8), 0.3
+    precise = recursion.Net(
+        *(tuple(map(mpf, x)) if isinstance(x, tuple) else mpf(x) for x in oracle(net))
+    )
+    with mpmath.workdps(24):
+        C, _ = recursion.kernels(precise, mpf(K0), exact.erf_average)
+        H = oracle_action.hessian(precise, list(C), mpmath.erf, nu0=mpf(2))
+    th = derivation(1, activation="erf")
+    values = parameter_values(net, K0) | {sym.relative_width(0): 2.0}
+    numbers = [*values.values(), *map(float, C)]
+
+    def evaluated(name):
+        return lambdify([*values, *th.network_action.kernels], th.block(name))(*numbers)
+
+    blocks = {name: evaluated(name) / net.width for name in ("S11", "S12", "S21", "S22")}
+    dense = np.block([[blocks["S11"], blocks["S12"]], [blocks["S21"], blocks["S22"]]])
+    np.testing.assert_allclose(H, dense, rtol=0, atol=2e-12)
+
+
+def test_two_equal_inputs_have_the_fields_of_one():
+    """Where both inputs coincide, moving all three entries together is moving the variance."""
+    net, K0 = network(1), 0.4
+    pair = block("S21", 1, 2)(net, np.full((2, 2), K0) * [[1, 1 - 1e-9], [1 - 1e-9, 1]])
+    single = block("S21", 1)(net, K0)
+    rows = pair.reshape(3, 3, 3, 3).sum(axis=3)
+    for entry in range(3):
+        np.testing.assert_allclose(rows[:, entry], single, rtol=1e-6, atol=1e-6)
+    assert not np.allclose(pair, block("S21", 1, 2)(net, K0_PAIR))

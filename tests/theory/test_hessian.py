@@ -1,0 +1,134 @@
+"""The blocks of the Hessian against the formulas, written down independently."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.node import expand_averages
+from fieldtheory.theory import notation as sym
+from tests.networks import derivation
+from tests.theory.test_saddle_point import GOLDEN, coefficients, variance
+
+
+def skip(l, m):
+    """A_lm = γ_{m+1} ... γ_l for m <= l."""
+    return sp.Mul(*[sym.skip_scale(j) for j in range(m + 1, l + 1)]) if m <= l else sp.S.Zero
+
+
+def slope(layer):
+    """M'(K^(l)) = ⟨φ'² + φφ''⟩."""
+    h = sym.signal(layer)
+    phi = sym.phi(h)
+    return GaussianAverage(phi.diff(h) ** 2 + phi * phi.diff(h, 2), h, variance(layer))
+
+
+def typed_S21(k, l, depth):
+    diagonal = -sym.relative_width(k) if k == l else 0
+    if l >= k:
+        return sym.WIDTH * diagonal
+    return sym.WIDTH * coefficients(k, depth)[0] * slope(k - 1) * skip(k - 1, l) ** 2
+
+
+def typed_S22(k, l, depth):
+    if min(k, l) == 0:
+        return sp.S.Zero
+    k, l = min(k, l), max(k, l)
+    x, y = sym.signal(k - 1), sym.signal(l - 1)
+    a = coefficients(k, depth)[0] * coefficients(l, depth)[0]
+    if k == l:
+        correlator = ConnectedCorrelator(sym.phi(x) ** 2, sym.phi(x) ** 2, x, variance(k - 1))
+    else:
+        cross = sp.expand(skip(l - 1, k - 1) * variance(k - 1))
+        K = [[variance(k - 1), cross], [cross, variance(l - 1)]]
+        correlator = ConnectedCorrelator(sym.phi(x) ** 2, sym.phi(y) ** 2, (x, y), K)
+    return sym.WIDTH * a * correlator.rewrite(GaussianAverage)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_blocks_are_the_typed_formulas(depth):
+    hessian = derivation(depth).hessian
+    size = depth + 2
+    assert hessian.S11 == sp.zeros(size, size)
+    assert hessian.S12 == hessian.S21.T
+    assert hessian.S21.is_lower
+    for k, l in itertools.product(range(size), repeat=2):
+        assert expand_averages(hessian.S21[k, l] - typed_S21(k, l, depth)) == 0
+        S22 = hessian.S22[k, l].rewrite(GaussianAverage)
+        assert expand_averages(S22 - typed_S22(k, l, depth)) == 0
+
+
+def test_connected_correlators_are_gathered():
+    S22 = derivation(3).hessian.S22
+    for k, l in itertools.product(range(1, 5), repeat=2):
+        assert len(S22[k, l].atoms(ConnectedCorrelator)) == 1
+        assert not S22[k, l].atoms(GaussianAverage)
+
+
+def test_feedforward_network_has_independent_layers():
+    hessian = ft.derive(3, branch_scale=1, skip_scale=0).hessian
+    assert hessian.S22.is_diagonal()
+    assert all(hessian.S22[k, k] != 0 for k in range(1, 5))
+    for k, l in itertools.product(range(5), repeat=2):
+        assert (hessian.S21[k, l] != 0) == (k in (l, l + 1))
+
+
+def test_without_randomness_of_the_branch_only_the_readout_fluctuates():
+    S22 = ft.derive(2, branch_scale=0).hessian.S22
+    assert [entry != 0 for entry in S22.diagonal()] == [False, False, False, True]
+    assert S22.is_diagonal()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_pairs_close_on_themselves(depth):
+    """Within a layer variances respond to themselves alone, the covariance to all three."""
+    S21 = derivation(depth, 2).hessian.S21
+    allowed = {(0, 0), (1, 0), (1, 1), (1, 2), (2, 2)}
+    for k, l in itertools.product(range(depth + 2), repeat=2):
+        part = S21[3 * k : 3 * k + 3, 3 * l : 3 * l + 3]
+        if l > k:
+            assert part.is_zero_matrix
+        elif l == k:
+            assert part == -sym.WIDTH * sym.relative_width(k) * sp.eye(3)
+        else:
+            found = {(i, j) for i, j in itertools.product(range(3), repeat=2) if part[i, j] != 0}
+            assert found == allowed
+
+
+def test_covariance_responds_by_the_second_derivatives_of_its_average():
+    """⟨φ'φ'⟩ and (1/2)⟨φ''φ⟩, (1/2)⟨φφ''⟩: the halves that F25 (116) leaves out."""
+    S21 = derivation(1, 2).hessian.S21
+    x, y = (sym.signal(0, sample, 2) for sample in range(2))
+    K = [[sym.kernel(0, (min(i, j), max(i, j)), 2) for j in range(2)] for i in range(2)]
+    f, g = sym.phi(x), sym.phi(y)
+    a = sym.WIDTH * coefficients(1, 1)[0]
+    expected = [
+        f.diff(x, 2) * g / 2,
+        f.diff(x) * g.diff(y),
+        f * g.diff(y, 2) / 2,
+    ]
+    for column, integrand in enumerate(expected):
+        assert expand_averages(S21[4, column] - a * GaussianAverage(integrand, (x, y), K)) == 0
+
+
+def test_variances_of_a_pair_have_the_blocks_of_one_input():
+    """The (11) fields of two inputs, renamed, are the fields of one."""
+    pair, single = derivation(2, 2), derivation(2)
+    names = {sym.kernel(l, (0, 0), 2): sym.kernel(l) for l in range(4)}
+    names |= {sym.signal(l, 0, 2): sym.signal(l) for l in range(3)}
+    rows = list(range(0, 12, 3))
+    for name in ("S11", "S21", "S22"):
+        part = pair.block(name).extract(rows, rows).xreplace(names)
+        assert expand_averages_of(part - single.block(name)).is_zero_matrix
+
+
+def expand_averages_of(matrix):
+    return matrix.applyfunc(lambda e: expand_averages(e.rewrite(GaussianAverage)))
+
+
+def test_latex_is_the_committed_one():
+    path: Path = GOLDEN / "hessian.tex"
+    assert derivation(2).latex("hessian") + "\n" == path.read_text()

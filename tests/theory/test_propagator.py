@@ -1,0 +1,139 @@
+"""The propagator: forward substitution, and the closed form as a running product."""
+
+import itertools
+import random
+
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.propagator import forward_substitution
+from tests.networks import derivation
+from tests.theory.test_hessian import slope, typed_S22
+from tests.theory.test_saddle_point import coefficients
+
+
+MASKS = {}
+
+
+def masked(expression):
+    """Averages and correlators as plain symbols, so that rational functions can be cancelled."""
+    nodes = expression.atoms(GaussianAverage, ConnectedCorrelator)
+    for node in sorted(nodes, key=sp.default_sort_key):
+        MASKS.setdefault(node, sp.Symbol(f"m_{len(MASKS)}"))
+    return expression.xreplace({node: MASKS[node] for node in nodes})
+
+
+def equal(left, right):
+    return sp.cancel(masked(left - right)) == 0
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_response_is_a_running_product(depth):
+    """Δ12^lm = a_l M'_{l-1} Π_{j=m+1}^{l-1} (γ_j² + a_j M'_{j-1}), with ν_l in the denominators."""
+    G12 = derivation(depth).propagator.G12
+    for l, m in itertools.product(range(depth + 2), repeat=2):
+        if l < m:
+            assert G12[l, m] == 0
+            continue
+        nu = sym.relative_width
+        expected = 1 / (sym.WIDTH * nu(l))
+        if l > m:
+            expected *= coefficients(l, depth)[0] * slope(l - 1) / nu(m)
+            for j in range(m + 1, l):
+                gain = coefficients(j, depth)[0] * slope(j - 1) / nu(j)
+                expected *= sym.skip_scale(j) ** 2 + gain
+        assert equal(G12[l, m], expected)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_response_inverts_the_hessian(depth):
+    th = derivation(depth)
+    product = th.propagator.G12 * th.hessian.S21
+    for l, m in itertools.product(range(depth + 2), repeat=2):
+        assert equal(product[l, m], sp.Integer(-(l == m)))
+
+
+def test_response_of_a_pair_inverts_the_hessian():
+    th = derivation(1, 2)
+    product = th.propagator.G12 * th.hessian.S21
+    for l, m in itertools.product(range(9), repeat=2):
+        assert equal(product[l, m], sp.Integer(-(l == m)))
+
+
+@pytest.mark.parametrize("depth, inputs", [(1, 1), (2, 1), (1, 2)])
+def test_blocks_are_those_of_the_inverse(depth, inputs):
+    """G S'' = −1 with random rationals for all averages and symbols: exact, no rounding."""
+    th = derivation(depth, inputs)
+    names = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
+    blocks = {name: th.block(name).applyfunc(masked) for name in names}
+    symbols = sorted(set().union(*(b.free_symbols for b in blocks.values())), key=str)
+    draw = random.Random(0)
+    values = {s: sp.Rational(draw.randint(1, 50), draw.randint(1, 50)) for s in symbols}
+    blocks = {name: sp.Matrix(b.xreplace(values)) for name, b in blocks.items()}
+    S, G = (
+        sp.Matrix(sp.BlockMatrix([[blocks[f"{x}11"], blocks[f"{x}12"]],
+                                  [blocks[f"{x}21"], blocks[f"{x}22"]]]))
+        for x in "SG"
+    )
+    assert G * S == -sp.eye(S.rows)
+
+
+def test_covariance_of_kernels_is_symmetric_and_starts_with_the_first_layer():
+    G11 = derivation(3).propagator.G11
+    assert G11 == G11.T
+    assert all(entry == 0 for entry in G11.row(0))
+    assert equal(
+        G11[1, 1].rewrite(GaussianAverage),
+        typed_S22(1, 1, 3) / (sym.WIDTH * sym.relative_width(1)) ** 2,
+    )
+
+
+def test_propagators_scale_as_one_over_width():
+    propagator = derivation(2).propagator
+    for block in (propagator.G11, propagator.G12):
+        for entry in block:
+            assert sym.WIDTH not in sp.cancel(masked(entry * sym.WIDTH)).free_symbols
+
+
+def test_product_stays_a_product_at_depth_ten():
+    """Written out, the last entry would have 2^10 terms."""
+    G12 = ft.derive(10, activation="linear", skip_scale=1).propagator.G12
+    assert G12[11, 0].count_ops() < 200
+    assert sp.Mul.make_args(G12[11, 0])[0] is not G12[11, 0]
+
+
+def random_lower(size, seed, zeros=0.0):
+    draw = random.Random(seed)
+
+    def entry(k, l):
+        if l > k or (l < k and draw.random() < zeros):
+            return 0
+        return sp.Rational(draw.choice([-1, 1]) * draw.randint(1, 9), draw.randint(1, 9))
+
+    return sp.ImmutableMatrix(size, size, entry)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("zeros", [0.0, 0.6])
+def test_forward_substitution_of_any_lower_triangle(seed, zeros):
+    S21 = random_lower(5, seed, zeros)
+    assert forward_substitution(S21) == -S21.inv()
+
+
+@pytest.mark.parametrize("gamma", [0, 1, 3])
+def test_forward_substitution_of_a_chain(gamma):
+    """Rows that are multiples of each other take the running product."""
+    gains = [sp.Rational(k + 2, 3) for k in range(6)]
+    S21 = sp.ImmutableMatrix(
+        6, 6, lambda k, l: -sp.Rational(k + 1, 2) if k == l
+        else gains[k] * sp.Integer(gamma) ** (2 * (k - 1 - l)) if l < k else 0,
+    )
+    assert forward_substitution(S21) == -S21.inv()
+
+
+def test_forward_substitution_needs_a_lower_triangle():
+    with pytest.raises(ValueError, match="lower triangular"):
+        forward_substitution(sp.ImmutableMatrix([[1, 2], [0, 1]]))
