@@ -96,10 +96,17 @@ class ResidualNetwork:
                 checked[name] = validation.nonnegative(name, getattr(self, name))
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        branch, skip = self.branch_scales.shape, self.skip_scales.shape
+        try:
+            np.broadcast_shapes(branch, skip)
+        except ValueError:
+            raise ValueError(
+                f"branch_scale and skip_scale must broadcast, got shapes {branch} and {skip}"
+            ) from None
 
     def replace(self, **changes: Any) -> ResidualNetwork:
         """A copy with some arguments changed, checked as a new network is."""
-        known = {f.name for f in fields(self)}
+        known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
                 raise TypeError(f"{name} is not a parameter of the network: {', '.join(known)}")

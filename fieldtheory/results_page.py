@@ -31,6 +31,10 @@ GENERIC_TITLES = {
     "response": "Response function",
     "output_response": "Response of the output",
 }
+GENERIC_NOTES = {
+    "weights": r"$c_l$ is the same as $a_l$ with the variances of the biases, $\sigma_b^2$.",
+    "G12_product": r"For $l = m$ it is $1/(N \nu_l)$, for $l < m$ it vanishes.",
+}
 EXPLICIT_TITLES = {
     "action": "Action",
     "saddle_point": "Saddle point",
@@ -79,19 +83,15 @@ def write(
 
 def _network(inputs: Inputs, propagators: dict[str, np.ndarray]) -> list[Any]:
     net = inputs.network
-    readin, readout = net.readin_variances, net.readout_variances
     depths = ", ".join(map(str, propagators["depths"]))
-    rows = [
-        [r"depth $L$", depths],
-        [r"activation $\phi$", net.activation.name],
-        [r"weight variance $\sigma_w^2$ (read-in, residual layers, readout)"]
-        + [f"{readin[0]:g}, {net.weight_variance:g}, {readout[0]:g}"],
-        [r"bias variance $\sigma_b^2$ (read-in, residual layers, readout)"]
-        + [f"{readin[1]:g}, {net.bias_variance:g}, {readout[1]:g}"],
-        [r"width $N$", str(net.width)],
-        [r"pixels $d_{\mathrm{in}}$", str(net.input_dim)],
-        [r"input kernel $K^{(0)}_{\alpha\alpha}$", f"{inputs.K0[0, 0]:g}"],
-    ]
+    variances = zip(
+        net.readin_variances,
+        (net.weight_variance, net.bias_variance),
+        net.readout_variances,
+        strict=True,
+    )
+    names = (r"weight variance $\sigma_w^2$", r"bias variance $\sigma_b^2$")
+    rows = [[name, *row] for name, row in zip(names, variances, strict=True)]
     return [
         Text(
             "A fully connected residual network with Gaussian weights, averaged over them, is a "
@@ -104,9 +104,12 @@ def _network(inputs: Inputs, propagators: dict[str, np.ndarray]) -> list[Any]:
             r"\begin{aligned} h^{(0)} &= W_{\mathrm{in}} x + b_{\mathrm{in}} \\ "
             r"h^{(l)} &= \gamma_{l} h^{(l-1)} + \rho_{l} \left[ W^{(l)} \phi(h^{(l-1)}) + b^{(l)} "
             r"\right] \\ y &= W_{\mathrm{out}} \phi(h^{(L)}) + b_{\mathrm{out}} \end{aligned}",
-            r"Here $\gamma_l = 1$, and one scaling $\rho$ for all layers.",
+            rf"Here $\gamma_l = 1$, one scaling $\rho$ for all layers, $\phi = "
+            rf"\mathrm{{{net.activation.name}}}$, width $N = {net.width}$, depths $L$ = {depths}; "
+            rf"images of $d_{{\mathrm{{in}}}} = {net.input_dim}$ pixels have the input kernel "
+            rf"$K^{{(0)}}_{{\alpha\alpha}} = {inputs.K0[0, 0]:g}$.",
         ),
-        Table("Parameters", ["parameter", "value"], rows),
+        Table("Variances", ["", "read-in", "residual layers", "readout"], rows),
     ]
 
 
@@ -118,7 +121,10 @@ def _generic(formulas: dict[str, str]) -> list[Any]:
             r"$\nu_l$ is the width that feeds layer $l$ relative to $N$; all numbers below have "
             r"$\nu_l = 1$."
         ),
-        *(Formula(GENERIC_TITLES.get(name, name), source) for name, source in formulas.items()),
+        *(
+            Formula(GENERIC_TITLES.get(name, name), source, GENERIC_NOTES.get(name, ""))
+            for name, source in formulas.items()
+        ),
     ]
 
 
@@ -138,11 +144,10 @@ def _numbers(
 ) -> list[Any]:
     rows = []
     for depth, rho in zip(propagators["depths"].tolist(), propagators["rho"], strict=True):
-        K, chi, out, G11 = (propagators[f"{name}_L{depth}"] for name in ("K", "chi", "chi_out", "G11"))
+        names = ("K", "chi", "chi_out", "G11")
+        K, chi, out, G11 = (propagators[f"{name}_L{depth}"] for name in names)
         fluctuation = np.sqrt(G11[-1, -1])
-        rows.append(
-            [depth, rho, K[-2, 0, 0], K[-1, 0, 0], chi[-1, 0, 0], out[0, 0], fluctuation]
-        )
+        rows.append([depth, rho, K[-2, 0, 0], K[-1, 0, 0], chi[-1, 0, 0], out[0, 0], fluctuation])
     columns = [
         "$L$",
         r"$\rho$",
@@ -179,9 +184,7 @@ def _numbers(
     ]
 
 
-def _scaling(
-    depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]
-) -> list[Any]:
+def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]) -> list[Any]:
     columns = ["$L$", "pairs", "number", r"mean $\rho^*$", "min", "max", "spread", "eq. (67)"]
     rows = [[None if value == "" else value for value in row.values()] for row in scaling]
     columns_note = (
@@ -216,8 +219,7 @@ def _checks(checks: Sequence[Check]) -> list[Any]:
     tables = []
     for group, members in groupby(checks, lambda check: check.group):
         rows = [
-            [c.quantity, c.float64 or None, _shortened(c.mpmath), c.difference]
-            + ["passes" if c.passed else f"fails (> {c.tolerance:.0e})"]
+            [c.quantity, c.float64 or None, _shortened(c.mpmath), c.difference, _verdict(c)]
             for c in members
         ]
         columns = ["quantity", "float64", "mpmath", "difference", "verdict"]
@@ -240,3 +242,7 @@ def _shortened(number: str) -> str:
         return number
     with mpmath.workdps(len(number)):
         return mpmath.nstr(mpmath.mpf(number), _SHOWN_DIGITS)
+
+
+def _verdict(check: Check) -> str:
+    return "passes" if check.passed else f"fails (> {check.tolerance:.0e})"

@@ -1,4 +1,4 @@
-"""Checks of arguments shared by every public entry: one line that names argument, value and range."""
+"""Checks of arguments shared by every entry: one line that names argument, value and range."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def finite_array(name: str, value: Any) -> np.ndarray:
     """Return ``value`` as a float64 array without NaN or infinity, or raise."""
     try:
         array = np.asarray(value)
-        if array.dtype == bool or np.iscomplexobj(array):
+        if array.dtype.kind not in "iufO":
+            raise TypeError
+        if array.dtype.kind == "O" and not all(isinstance(v, Real) for v in array.flat):
             raise TypeError
         array = array.astype(float)
     except (TypeError, ValueError):
@@ -47,7 +49,7 @@ def finite_array(name: str, value: Any) -> np.ndarray:
     if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)].flat[0]!r}")
+        raise ValueError(f"{name} must be finite, got {float(array[~np.isfinite(array)][0])!r}")
     return array
 
 
@@ -69,13 +71,13 @@ def _as_tuples(value: Any) -> Any:
 def input_kernel_array(name: str, value: Any) -> np.ndarray:
     """Return K0 as variances (any shape with ndim < 2) or covariance matrices (..., P, P).
 
-    Raises if an entry is not finite, a variance is not positive, or a matrix is not square,
+    Raises if an entry is not finite, a variance is negative, or a matrix is not square,
     symmetric and positive semidefinite up to rounding.
     """
     kernel = finite_array(name, value)
     if kernel.ndim < 2:
         if (kernel < 0).any():
-            raise ValueError(f"{name} must be a variance >= 0, got {kernel.min()!r}")
+            raise ValueError(f"{name} must be a variance >= 0, got {float(kernel.min())!r}")
         return kernel
     if kernel.shape[-1] != kernel.shape[-2]:
         raise ValueError(f"{name} must be a scalar or square (P, P), got shape {kernel.shape}")

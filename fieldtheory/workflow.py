@@ -186,9 +186,7 @@ def load(
         if count is None and len(dataset.samples) > _MOST_IMAGES:
             share = _MOST_IMAGES - _MOST_IMAGES % (1 if classes is None else len(classes))
             dataset = images.load_file(data, classes, share)
-    network = ResidualNetwork(
-        depth=1, readin_bias_variance=0.0, input_dim=dataset.samples.shape[1]
-    )
+    network = ResidualNetwork(depth=1, readin_bias_variance=0.0, input_dim=dataset.samples.shape[1])
     samples = images.normalise(dataset.samples, INPUT_SCALE, network.readin_variances[0])
     return Inputs(dataset.name, dataset.labels, network, input_kernel(samples, network))
 
@@ -245,7 +243,8 @@ def _write(
 
     progress(3, "propagators")
     propagators = propagator_arrays(inputs, depths)
-    np.savez_compressed(folder / "propagators.npz", **propagators)
+    with (folder / "propagators.npz").open("wb") as file:
+        np.savez_compressed(file, **propagators)  # type: ignore[arg-type]
 
     progress(4, "figures")
     pictures = _write_figures(folder, inputs, depths, scaling[depths[-1]])
@@ -271,7 +270,7 @@ def _write(
 
 
 def write_formulas(folder: Path) -> dict[str, dict[str, str]]:
-    """Write the .tex files; returns LaTeX by name for two layers ("explicit") and "generic" ones."""
+    """Write the .tex files; returns LaTeX by name, of two layers ("explicit") and "generic"."""
     import sympy as sp
 
     from fieldtheory.theory.derivation import derive
@@ -311,7 +310,9 @@ def scaling_rows(inputs: Inputs, scaling: dict[int, np.ndarray]) -> list[dict[st
     for depth, values in scaling.items():
         for name, mask in pair_classes(inputs.labels, len(inputs.K0)).items():
             chosen = values[mask]
-            numbers = [chosen.mean(), chosen.min(), chosen.max(), chosen.std()]
+            # Equal images differ by the rounding of the root finder, which is no spread.
+            spread = round(float(chosen.std()), 12)
+            numbers = [chosen.mean(), chosen.min(), chosen.max(), spread]
             approximation: Any = ""
             if name == "same image":
                 net = inputs.network.replace(depth=depth)

@@ -122,7 +122,8 @@ def _separated(term: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.
     only_x = sp.Mul(*[f for f in factors if not f.has(y)])
     by_y: dict[sp.Expr, sp.Expr] = {}
     for piece in sp.Add.make_args(mixed):
-        in_y, in_x = [], []
+        in_y: list[sp.Expr] = []
+        in_x: list[sp.Expr] = []
         for factor in sp.Mul.make_args(piece):
             if factor.has(x) and factor.has(y):
                 return None

@@ -1,4 +1,4 @@
-"""Figures of Fischer, Dahmen, Helias, "Field theory for optimal signal propagation in ResNets" (F25).
+"""Figures of F25: Fischer, Dahmen, Helias, Field theory for optimal signal propagation in ResNets.
 
 ``fig3``, ``fig4`` and ``fig6`` compute what is plotted; ``draw_fig3`` and so on draw it.
 """
@@ -119,7 +119,7 @@ def fig4(
     covariance: float = 0.03,
     points: int = 301,
 ) -> Fig4:
-    """Response of the output to its input against the residual scaling, and its maxima (F25 Fig. 4).
+    """Response of the output against the residual scaling, and its maxima (F25 Fig. 4).
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def fig4(
         raise ValueError(f"depths must hold at least two different depths, got {depths}")
     net = ResidualNetwork(depth=1) if network is None else network
     K0 = np.array([[_INPUT_SCALE, covariance], [covariance, _INPUT_SCALE]])
-    optima = np.array([optimal_scaling(_at(net, L), K0)[0] for L in depths]).T
+    optima = _optima(net, depths, K0)
     rho = np.linspace(0, 1.5 * optima.max(axis=1), points, axis=1)
     response = np.empty((2, len(depths), points))
     maxima = np.empty((2, len(depths)))
@@ -153,8 +153,8 @@ def fig4(
             branch_scale = np.append(rho[entry], optima[entry, i])
             chi = solve(_at(net, L, branch_scale[:, None]), K0).output_response[:, 0, entry]
             response[entry, i], maxima[entry, i] = chi[:-1], chi[-1]
-    between = np.unique(np.geomspace(depths[0], depths[-1], 13).round().astype(int))
-    scaling = np.array([optimal_scaling(_at(net, int(L)), K0)[0] for L in between]).T
+    between = np.unique(np.geomspace(depths[0], depths[-1], 11).round().astype(int))
+    scaling = _optima(net, between, K0)
     return Fig4(np.array(depths), rho, response, optima, maxima, between, scaling)
 
 
@@ -281,7 +281,13 @@ def draw_fig6(numbers: Fig6) -> Any:
         groups = {"same class": same, "different classes": ~same}
     overlap, scaling = numbers.overlap[first, second], numbers.scaling[first, second]
     ax = axes[1]
-    ax.plot(numbers.curve_overlap, numbers.curve_scaling, color=GRAY, linewidth=1, label="synthetic inputs")
+    ax.plot(
+        numbers.curve_overlap,
+        numbers.curve_scaling,
+        color=GRAY,
+        linewidth=1,
+        label="synthetic inputs",
+    )
     for (name, members), colour, marker in zip(groups.items(), (BLUE, ORANGE), "os", strict=False):
         ax.plot(
             overlap[members],
@@ -294,7 +300,9 @@ def draw_fig6(numbers: Fig6) -> Any:
             label=name,
         )
     variances = np.diagonal(numbers.scaling)
-    ax.plot(np.ones(len(variances)), variances, "D", color="black", markersize=3, label="same input")
+    ax.plot(
+        np.ones(len(variances)), variances, "D", color="black", markersize=3, label="same input"
+    )
     ax.set(
         xlabel=r"correlation of the inputs $\alpha$ and $\beta$",
         ylabel=r"optimal scaling $\rho^*$",
@@ -317,6 +325,12 @@ def _draw_pairs(figure: Any, ax: Any, numbers: Fig6) -> None:
         for edge in np.flatnonzero(numbers.labels[1:] != numbers.labels[:-1]) + 0.5:
             ax.axvline(edge, color="white", linewidth=0.8)
             ax.axhline(edge, color="white", linewidth=0.8)
+
+
+def _optima(network: ResidualNetwork, depths: Sequence[int], K0: np.ndarray) -> np.ndarray:
+    """ρ* of the first variance and of the covariance with the second input, shape (2, D)."""
+    found = [optimal_scaling(_at(network, int(L)), K0) for L in depths]
+    return np.array([np.asarray(scaling)[0] for scaling in found]).T
 
 
 def _at(network: ResidualNetwork, depth: int, branch_scale: Any = 1.0) -> ResidualNetwork:

@@ -1,4 +1,4 @@
-"""The look of all figures: small sans-serif type, open axes, colours safe for colour-blind readers."""
+"""The look of all figures: small type, open axes, colours safe for colour-blind readers."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
 def panels(widths: Sequence[float], height: float) -> tuple[Any, np.ndarray]:
     """A figure and its axes side by side, labelled (a), (b), ...; sizes in inches."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(sum(widths), height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, wspace=0.06)
+    layout = ConstrainedLayoutEngine(w_pad=0.08, wspace=0.06)
+    figure = Figure(figsize=(sum(widths), height), layout=layout)
     axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0]
     for letter, ax in zip("abcdef", axes, strict=False):
         ax.set_title(f"({letter})", loc="left", fontsize=9.5, pad=7)

@@ -1,0 +1,542 @@
+"""The command line: derive, solve, optimum, verify, run."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class Commands(TyperGroup):
+    """Commands that answer bad input with one line on stderr and exit code 2."""
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _warn
+                code = super().main(args, standalone_mode=False, **extra)
+        except BrokenPipeError:
+            # The reader of our output, such as head, has seen enough.
+            sys.stderr.close()
+            code = 1
+        except (ValueError, TypeError, ArithmeticError, ImportError, OSError) as error:
+            code = _refuse(error)
+        except Exception as error:
+            # Usage errors, of a class that typer keeps to itself.
+            if not hasattr(error, "format_message"):
+                raise
+            code = _refuse(error.format_message())
+        if standalone_mode:
+            sys.exit(code if isinstance(code, int) else 0)
+        return code
+
+
+def _refuse(reason: Any) -> int:
+    line = " ".join(str(reason).split())
+    if line:
+        typer.echo(f"error: {line}", err=True)
+    return 2
+
+
+def _warn(message: Any, *_: Any, **__: Any) -> None:
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Format(StrEnum):
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+class Method(StrEnum):
+    response = "response"
+    saturation = "saturation"
+    large_depth = "large_depth"
+
+
+class Quantity(StrEnum):
+    action = "action"
+    saddle_point = "saddle_point"
+    hessian = "hessian"
+    propagator = "propagator"
+    S11 = "S11"
+    S12 = "S12"
+    S21 = "S21"
+    S22 = "S22"
+    G11 = "G11"
+    G12 = "G12"
+    G21 = "G21"
+    G22 = "G22"
+
+
+_NETWORK = "The network"
+_ACTIVATION = (
+    "φ: erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin, or an expression in h "
+    "such as `tanh(2*h)` or `h*erf(h)`."
+)
+Depth = Annotated[
+    int,
+    typer.Option("--depth", "-L", help="Number of residual layers L.", rich_help_panel=_NETWORK),
+]
+ActivationText = Annotated[
+    str, typer.Option("--activation", "-a", help=_ACTIVATION, rich_help_panel=_NETWORK)
+]
+BranchScale = Annotated[
+    str,
+    typer.Option(help="ρ: one number, or L numbers 0.3,0.2,...", rich_help_panel=_NETWORK),
+]
+SkipScale = Annotated[
+    str, typer.Option(help="γ: one number, or L numbers.", rich_help_panel=_NETWORK)
+]
+WeightVariance = Annotated[
+    float, typer.Option(help="σ_w² of the residual layers.", rich_help_panel=_NETWORK)
+]
+BiasVariance = Annotated[
+    float, typer.Option(help="σ_b² of the residual layers.", rich_help_panel=_NETWORK)
+]
+ReadoutWeight = Annotated[
+    float | None,
+    typer.Option(
+        "--readout-weight-variance",
+        help="σ_w² of the readout; as the residual layers if left out.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+ReadoutBias = Annotated[
+    float | None,
+    typer.Option(
+        "--readout-bias-variance",
+        help="σ_b² of the readout; as the residual layers if left out.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+Width = Annotated[int, typer.Option(help="Width N of the layers.", rich_help_panel=_NETWORK)]
+InputKernel = Annotated[
+    str,
+    typer.Option(
+        "--K0",
+        "-k",
+        help='Kernel of the input: a variance 0.05, a matrix "0.05,0.03;0.03,0.05" of several '
+        "inputs, or a .csv or .npy file with either.",
+    ),
+]
+OutputFormat = Annotated[Format, typer.Option("--format", "-f", help="How to print numbers.")]
+Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"fieldtheory {version('fieldtheory-networks')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _fieldtheory(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Field theory of wide residual networks, in symbols and in numbers.
+
+    A network averaged over its random weights
+
+        h⁽⁰⁾ = W_in x + b_in
+        h⁽ˡ⁾ = γ h⁽ˡ⁻¹⁾ + ρ [W⁽ˡ⁾ φ(h⁽ˡ⁻¹⁾) + b⁽ˡ⁾],   l = 1, ..., L
+        y = W_out φ(h⁽ᴸ⁾) + b_out
+
+    is a field theory in its kernels. **derive** prints its action, saddle point, Hessian and
+    propagator as LaTeX; **solve** gives kernels and responses as numbers; **optimum** finds the
+    scaling ρ of the residual branch at which the output responds most to the input; **verify**
+    compares all of it with high-precision numbers; **run** does everything for a set of images and
+    writes one page to look at.
+
+    Each command explains itself: `fieldtheory solve --help`.
+    """
+
+
+@app.command()
+def derive(
+    depth: Depth = 2,
+    inputs: Annotated[int, typer.Option(help="Number of inputs P.")] = 1,
+    what: Annotated[
+        Quantity, typer.Option("--what", "-w", help="What to print; S.. and G.. are single blocks.")
+    ] = Quantity.hessian,
+    activation: Annotated[
+        str | None,
+        typer.Option("--activation", "-a", help=_ACTIVATION + " Left undetermined if not given."),
+    ] = None,
+) -> None:
+    """Print the theory of a network as LaTeX.
+
+    The LaTeX goes to standard output without delimiters, ready for an equation environment.
+
+    Examples:
+
+        fieldtheory derive --depth 2 --what hessian
+
+        fieldtheory derive --depth 1 --inputs 2 --what saddle_point
+
+        fieldtheory derive --activation erf --what G12 > G12.tex
+    """
+    from fieldtheory import derive as derivation
+    from fieldtheory import parsing
+
+    phi = None if activation is None else parsing.activation(activation)
+    typer.echo(derivation(depth, inputs, phi).latex(what.value))
+
+
+@app.command()
+def solve(
+    K0: InputKernel = "0.05",
+    depth: Depth = 50,
+    activation: ActivationText = "erf",
+    branch_scale: BranchScale = "1.0",
+    skip_scale: SkipScale = "1.0",
+    weight_variance: WeightVariance = 1.25,
+    bias_variance: BiasVariance = 0.05,
+    readout_weight_variance: ReadoutWeight = None,
+    readout_bias_variance: ReadoutBias = None,
+    width: Width = 500,
+    fluctuations: Annotated[
+        bool,
+        typer.Option(
+            "--fluctuations",
+            help="Also Var C and Var K over networks of finite width, for one input.",
+        ),
+    ] = False,
+    format: OutputFormat = Format.table,
+) -> None:
+    """Kernels and response functions of every layer.
+
+    Columns: the residual kernel C, the kernel K, and their responses eta = ∂C/∂K0 and
+    chi = ∂K/∂K0. Row L + 1 is the output, its chi the response of the output. For several inputs
+    there is a row for each pair alpha, beta, and responses are those to the same pair's entry.
+
+    Examples:
+
+        fieldtheory solve --depth 50 --branch-scale 0.14
+
+        fieldtheory solve -L 20 -a "tanh(2*h)" --K0 "0.05,0.03;0.03,0.05" --format csv
+
+        fieldtheory solve -L 3 --branch-scale 0.5,0.3,0.1 --fluctuations --format json
+    """
+    import fieldtheory as ft
+    from fieldtheory import parsing
+
+    net = _network(
+        depth=depth,
+        activation=activation,
+        branch_scale=parsing.numbers("branch_scale", branch_scale),
+        skip_scale=parsing.numbers("skip_scale", skip_scale),
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        readout_weight_variance=readout_weight_variance,
+        readout_bias_variance=readout_bias_variance,
+        width=width,
+    )
+    solution = ft.solve(net, parsing.kernel(K0))
+    rows = _solution_rows(solution)
+    if fluctuations:
+        variances = solution.G11.diagonal().tolist()
+        of_kernels = [*solution.kernel_variance.tolist(), variances[-1]]
+        for row, residual, kernel in zip(rows, variances, of_kernels, strict=True):
+            row |= {"var_C": residual, "var_K": kernel}
+    title = f"depth {depth}, φ = {net.activation.name}; layer {depth + 1} is the output"
+    _print_rows(rows, format, title)
+
+
+@app.command()
+def optimum(
+    K0: InputKernel = "0.05",
+    depth: Depth = 50,
+    activation: ActivationText = "erf",
+    skip_scale: SkipScale = "1.0",
+    weight_variance: WeightVariance = 1.25,
+    bias_variance: BiasVariance = 0.05,
+    readout_weight_variance: ReadoutWeight = None,
+    readout_bias_variance: ReadoutBias = None,
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method",
+            "-m",
+            help="response: the exact maximum of the output's response; saturation and large_depth:"
+            " the approximations (67) and (68) of Fischer, Dahmen, Helias (2025), for one input.",
+        ),
+    ] = Method.response,
+    dynamic_range: Annotated[
+        float, typer.Option(help="V of the activation, for saturation and large_depth.")
+    ] = 1.0,
+    format: OutputFormat = Format.table,
+) -> None:
+    """The scaling of the residual branch with the largest response of the output.
+
+    One scaling ρ for all layers. For several inputs there is a row for every pair alpha, beta: the
+    scaling at which this entry of the output kernel responds most.
+
+    Examples:
+
+        fieldtheory optimum --depth 200
+
+        fieldtheory optimum -L 200 --K0 "0.05,0.03;0.03,0.05" --format csv
+
+        fieldtheory optimum -L 50 --method saturation
+    """
+    import numpy as np
+
+    import fieldtheory as ft
+    from fieldtheory import parsing
+
+    net = _network(
+        depth=depth,
+        activation=activation,
+        skip_scale=parsing.numbers("skip_scale", skip_scale),
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        readout_weight_variance=readout_weight_variance,
+        readout_bias_variance=readout_bias_variance,
+    )
+    kernel = parsing.kernel(K0)
+    found = np.asarray(ft.optimal_scaling(net, kernel, method.value, dynamic_range))
+    entries = np.asarray(kernel)
+    rows: list[dict[str, Any]]
+    if found.ndim == 0:
+        rows = [{"depth": depth, "K0": float(entries), "rho": float(found)}]
+    else:
+        rows = [
+            {"depth": depth, "alpha": a + 1, "beta": b + 1, "K0": entries[a, b], "rho": found[a, b]}
+            for a, b in zip(*np.triu_indices(len(found)), strict=True)
+        ]
+    _print_rows(rows, format, f"optimal scaling ({method.value}), φ = {net.activation.name}")
+
+
+@app.command()
+def verify(digits: Digits = 50, format: OutputFormat = Format.table) -> None:
+    """Check identities and float64 numbers against high-precision numbers.
+
+    Price's theorem for every activation, averages, connected correlators, a whole network, and the
+    maximum-entropy condition of Fischer, Dahmen, Helias (2025), each computed in two ways. The exit
+    code is 1 if a check fails. It takes about a minute or two at 50 digits.
+
+    Examples:
+
+        fieldtheory verify
+
+        fieldtheory verify --digits 100 --format csv > checks.csv
+    """
+    import os
+
+    from fieldtheory import checks
+
+    with _display(None) as progress:
+        found = checks.run_checks(
+            digits, lambda text: progress(0, f"checked: {text}"), min(os.cpu_count() or 1, 8)
+        )
+    rows: list[dict[str, Any]]
+    if format is Format.table:
+        rows = [
+            {
+                "group": c.group,
+                "quantity": c.quantity,
+                "float64": c.float64,
+                f"mpmath, first of {digits} digits": c.mpmath[:22],
+                "difference": f"{c.difference:.1e}",
+                "verdict": "passes" if c.passed else "FAILS",
+            }
+            for c in found
+        ]
+    else:
+        rows = [{**vars(c), "passed": c.passed} for c in found]
+    _print_rows(rows, format, f"{len(found)} checks")
+    failed = sum(not c.passed for c in found)
+    if format is Format.table:
+        for c in found:
+            if c.note:
+                typer.echo(f"{c.quantity} = {c.mpmath[:22]}: {c.note}")
+        typer.echo(f"{len(found) - failed} of {len(found)} checks pass.")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Images: .npz (array X, labels y) or .csv (rows are samples; a column named label "
+            "may hold classes). Default: digits of scikit-learn's set.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder for the results; one of an earlier run is replaced."
+        ),
+    ] = Path("results"),
+    depths: Annotated[str, typer.Option(help="Depths of the network.")] = "10,50,100,200",
+    digits: Digits = 50,
+    classes: Annotated[
+        str | None,
+        typer.Option(help="Classes of images to keep.", show_default="0,3; all of a file"),
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(help="Number of images.", show_default="20, or all of a smaller file"),
+    ] = None,
+) -> None:
+    """The main job: formulas, numbers, figures, checks and one page, for real images.
+
+    It writes the action, saddle point and Hessian as LaTeX, the propagators, the optimal scaling of
+    every pair of images, three figures, the high-precision checks, and report.html, a page that
+    holds all of it. The folder appears when everything in it is done; this takes about two minutes.
+
+    Examples:
+
+        fieldtheory run
+
+        fieldtheory run --classes 1,7 --count 10 --output ones_and_sevens
+
+        fieldtheory run --data images.npz --depths 20,40,80
+    """
+    from fieldtheory import workflow
+
+    chosen = None if classes is None else _classes(classes, data is None)
+    layers = _integers("depths", depths)
+    with _display(workflow.STEPS) as progress:
+        found = workflow.run(data, output, layers, digits, chosen, count, progress)
+    typer.echo(f"Results in {found.folder}")
+    typer.echo(f"Page to look at: {found.report}")
+    L = found.depth
+    lines = [
+        (f"optimal scaling of a single image, L = {L}", f"{found.variance_scaling:.6g}"),
+        (f"mean over pairs, {found.pair_class}, L = {L}", f"{found.covariance_scaling:.6g}"),
+        ("largest relative difference float64 - mpmath", f"{found.largest_difference:.1e}"),
+    ]
+    for name, value in lines:
+        typer.echo(f"  {name:<48} {value}")
+    if found.failed_checks:
+        typer.echo(f"{found.failed_checks} checks fail, see checks.csv.", err=True)
+        raise typer.Exit(1)
+
+
+def _network(activation: str, **parameters: Any) -> Any:
+    from fieldtheory import ResidualNetwork, parsing
+
+    return ResidualNetwork(activation=parsing.activation(activation), **parameters)
+
+
+def _integers(name: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
+
+
+def _classes(text: str, digits: bool) -> list[Any]:
+    return _integers("classes", text) if digits else [part.strip() for part in text.split(",")]
+
+
+def _solution_rows(solution: Any) -> list[dict[str, Any]]:
+    """A row for every layer, the output last, and for every pair of several inputs."""
+    import numpy as np
+
+    last = solution.output_response[None]
+    columns = {
+        "C": solution.residual_kernels,
+        "K": solution.kernels,
+        "eta": np.concatenate([solution.residual_response, last]),
+        "chi": np.concatenate([solution.response, last]),
+    }
+    layers = range(len(columns["C"]))
+    if columns["C"].ndim == 1:
+        return [{"layer": l, **{name: float(v[l]) for name, v in columns.items()}} for l in layers]
+    pairs = list(zip(*np.triu_indices(solution.inputs), strict=True))
+    return [
+        {"layer": l, "alpha": int(a) + 1, "beta": int(b) + 1}
+        | {name: float(v[l, a, b]) for name, v in columns.items()}
+        for l in layers
+        for a, b in pairs
+    ]
+
+
+def _print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> None:
+    """Rows as a table for the eye (six digits), or as CSV or JSON with all digits."""
+    rows = [{k: v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows]
+    if format is Format.json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif format is Format.csv:
+        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
+        _print_table(rows, title)
+
+
+def _print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD)
+    for name, value in rows[0].items():
+        table.add_column(name, justify="left" if isinstance(value, str) else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(format(v, ".6g") if isinstance(v, float) else str(v) for v in row.values()))
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        # A pipe has no width; nothing is to be cut off.
+        console.width = 200
+    console.print(table)
+
+
+@contextlib.contextmanager
+def _display(steps: int | None) -> Iterator[Callable[[int, str], None]]:
+    """A progress display on stderr: a bar on a terminal, plain lines elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+
+        def line(step: int, text: str) -> None:
+            typer.echo(f"[{step}/{steps}] {text}" if steps else text, err=True)
+
+        yield line
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    shown = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*shown, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=steps)
+
+        def advance(step: int, text: str) -> None:
+            bar.update(task, completed=step - 1 if steps else 0, description=text)
+
+        yield advance
+
+
+def main() -> None:
+    """Entry point of the ``fieldtheory`` command."""
+    app()

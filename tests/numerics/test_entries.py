@@ -1,0 +1,132 @@
+"""Entries of the recursions against closed forms typed in and against differences."""
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+from fieldtheory.activations import as_activation
+from fieldtheory.numerics.entries import Entries, entries
+from tests.networks import PHI
+from tests.oracles import exact, hessian, quadrature
+from tests.oracles.differences import derivative
+
+K = np.array([0.01, 0.3, 1.0, 7.0])
+PAIRS = [(0.4, 0.6, 0.15), (1.0, 2.0, -1.2), (0.3, 0.3, 0.3), (0.05, 4.0, 0.0)]
+NAMES = ["erf", "relu", "tanh", "linear"]
+
+
+def of(name):
+    return entries(as_activation(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_variable_against_quadrature_and_differences(name):
+    e, phi = of(name), PHI[name]
+    for k in K:
+        moment = quadrature.average1(lambda h: phi(h) ** 2, k)
+        assert e.second_moment(k) == pytest.approx(moment, rel=1e-13)
+        assert e.susceptibility(k) == pytest.approx(derivative(e.second_moment, k, k), rel=1e-10)
+        slope = derivative(e.susceptibility, k, k)
+        assert e.curvature(k) == pytest.approx(slope, rel=1e-9, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_variables_against_quadrature(name, pair):
+    e, phi, (a, b, c) = of(name), PHI[name], pair
+    cov = [[a, c], [c, b]]
+    product = quadrature.average2(lambda x, y: phi(x) * phi(y), cov)
+    assert e.covariance(a, b, c) == pytest.approx(product, rel=1e-12, abs=1e-14)
+    connected = hessian.connected2(lambda h: phi(h) ** 2, np.array(cov))
+    assert e.connected(a, b, c) == pytest.approx(connected, rel=1e-11, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[1], PAIRS[3]])
+def test_two_variables_against_differences(name, pair):
+    e, (a, b, c) = of(name), pair
+    room = (a * b - c * c) / (a + b)
+
+    def slope(f, index):
+        def moved(x):
+            return f(*[x if i == index else v for i, v in enumerate(pair)])
+
+        return derivative(moved, pair[index], room)
+
+    close = dict(rel=1e-9, abs=1e-10)
+    assert e.covariance_susceptibility(*pair) == pytest.approx(slope(e.covariance, 2), **close)
+    assert e.cross_susceptibility(*pair) == pytest.approx(slope(e.covariance, 0), **close)
+    assert e.cross_susceptibility(b, a, c) == pytest.approx(slope(e.covariance, 1), **close)
+    expected = [slope(e.covariance_susceptibility, i) for i in range(3)]
+    np.testing.assert_allclose(e.covariance_curvature(*pair), expected, rtol=1e-8, atol=1e-9)
+
+
+def test_closed_forms_of_erf():
+    e = of("erf")
+    for k in (1e-6, 0.3, 1.0, 50.0):
+        assert e.second_moment(k) == pytest.approx(float(exact.erf_average(k, k, k)), rel=1e-14)
+        assert e.susceptibility(k) == pytest.approx(float(exact.erf_slope(k)), rel=1e-14)
+    for pair in PAIRS:
+        slope = float(exact.erf_derivative_average(*pair))
+        assert e.covariance_susceptibility(*pair) == pytest.approx(slope, rel=1e-13)
+
+
+def test_closed_forms_of_relu():
+    e = of("relu")
+    np.testing.assert_allclose(e.second_moment(K), K / 2, rtol=1e-15)
+    np.testing.assert_allclose(e.susceptibility(K), 0.5, rtol=1e-15)
+    np.testing.assert_array_equal(e.curvature(K), 0)
+    for pair in PAIRS:
+        assert e.covariance(*pair) == pytest.approx(float(exact.relu_average(1, *pair)), rel=1e-13)
+        slope = float(exact.relu_average(0, *pair))
+        assert e.covariance_susceptibility(*pair) == pytest.approx(slope, rel=1e-13)
+        connected = float(exact.relu_connected(*pair))
+        assert e.connected(*pair) == pytest.approx(connected, rel=1e-12, abs=1e-15)
+
+
+def test_closed_forms_of_linear():
+    e, (a, b, c) = of("linear"), PAIRS[1]
+    assert (e.second_moment(a), e.susceptibility(a), e.curvature(a)) == (a, 1, 0)
+    assert (e.covariance(a, b, c), e.covariance_susceptibility(a, b, c)) == (c, 1)
+    assert e.cross_susceptibility(a, b, c) == 0
+    assert e.connected(a, b, c) == pytest.approx(2 * c**2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_variables_have_the_moments_of_one(name):
+    e = of(name)
+    np.testing.assert_allclose(e.covariance(K, K, K), e.second_moment(K), rtol=1e-12)
+    fourth = [quadrature.average1(lambda h: PHI[name](h) ** 4, k) for k in K]
+    np.testing.assert_allclose(e.connected(K, K, K), fourth - e.second_moment(K) ** 2, rtol=1e-10)
+
+
+def test_entries_broadcast():
+    e = of("erf")
+    grid = e.covariance(K[:, None], K[None, :], 0.001)
+    assert grid.shape == (4, 4)
+    assert grid[1, 2] == e.covariance(K[1], K[2], 0.001)
+
+
+@pytest.mark.parametrize("name", ["erf", "relu"])
+def test_mpmath_entries_agree_with_float64(name):
+    precise, e = entries(as_activation(name), "mpmath"), of(name)
+    with mpmath.workdps(40):
+        assert float(precise.second_moment(mpf("0.3"))) == pytest.approx(e.second_moment(0.3), rel=1e-14)
+        pair = [mpf(x) for x in PAIRS[0]]
+        for quantity in ("covariance", "covariance_susceptibility", "cross_susceptibility"):
+            value = float(getattr(precise, quantity)(*pair))
+            assert value == pytest.approx(getattr(e, quantity)(*PAIRS[0]), rel=1e-13)
+    with mpmath.workdps(15):
+        coarse = precise.second_moment(mpf("0.3"))
+    with mpmath.workdps(40):
+        fine = precise.second_moment(mpf("0.3"))
+        expected = exact.erf_average(*[mpf("0.3")] * 3) if name == "erf" else mpf("0.15")
+        assert abs(fine - expected) < mpf(10) ** -38
+        assert abs(coarse - expected) < mpf(10) ** -13
+
+
+def test_entries_are_shared():
+    assert of("erf") is of("erf")
+    assert of("erf") is not entries(as_activation("erf"), "mpmath")
+    assert isinstance(of("erf"), Entries)

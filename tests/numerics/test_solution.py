@@ -1,0 +1,389 @@
+"""Kernels and responses of `solve` against oracles, exact cases and identities."""
+
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import fieldtheory as ft
+from tests.networks import K0_PAIR, K0_TRIPLE, PHI, moment, network, oracle
+from tests.oracles import exact, recursion, weights
+from tests.oracles.differences import derivative
+
+K0 = 0.4
+NAMES = ["erf", "relu", "tanh", "linear"]
+GAMMAS = [0.0, 0.7, 1.0, (0.9, 0.4, 1.0)]
+
+
+def closed(name):
+    average = {"erf": exact.erf_average, "relu": lambda *k: exact.relu_average(1, *k)}[name]
+    return lambda *k: float(average(*k))
+
+
+def to_mp(net):
+    return recursion.Net(*(tuple(map(mpf, x)) if isinstance(x, tuple) else mpf(x) for x in net))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_one_input_against_the_recursion(name, gamma):
+    net = network(3, name, gamma)
+    solution = ft.solve(net, K0)
+    C, K = recursion.kernels(oracle(net), K0, moment(name))
+    np.testing.assert_allclose(solution.residual_kernels, C, rtol=1e-12)
+    np.testing.assert_allclose(solution.kernels, K, rtol=1e-12)
+    response = recursion.response(oracle(net), K0, moment(name))
+    np.testing.assert_allclose(net.width * solution.G12, response, rtol=0, atol=3e-12)
+    np.testing.assert_allclose(solution.residual_response, response[:-1, 0], rtol=0, atol=3e-12)
+    assert solution.output_response == pytest.approx(response[-1, 0], rel=1e-11)
+
+
+@pytest.mark.parametrize("K0", [K0_PAIR, K0_TRIPLE], ids=["pair", "triple"])
+@pytest.mark.parametrize("name", ["erf", "relu"])
+def test_several_inputs_against_the_recursion(name, K0):
+    net = network(2, name)
+    solution, P = ft.solve(net, K0), len(K0)
+    C, K = recursion.kernels(oracle(net), K0, closed(name))
+    np.testing.assert_allclose(solution.residual_kernels, C, rtol=1e-12)
+    np.testing.assert_allclose(solution.kernels, K, rtol=1e-12)
+    response = recursion.response(oracle(net), K0, closed(name))
+    A2 = np.array(recursion.skip_matrix(oracle(net)), dtype=float) ** 2
+    chi = np.einsum("lm,mpq->lpq", A2, response[:-1, :, 0, :])
+    for p, (i, j) in enumerate(recursion.entries(P)):
+        for a, b in ((i, j), (j, i)):
+            diagonal = response[:, p, :, p]
+            np.testing.assert_allclose(net.width * solution.G12[..., a, b], diagonal, atol=5e-12)
+            np.testing.assert_allclose(
+                solution.residual_response[:, a, b], diagonal[:-1, 0], atol=5e-12
+            )
+            assert solution.output_response[a, b] == pytest.approx(diagonal[-1, 0], abs=5e-12)
+            np.testing.assert_allclose(solution.response[:, a, b], chi[:, p, p], atol=5e-12)
+            expected = chi[:, p, [a, b, p]] if i != j else chi[:, p, [p, p, p]] * [0, 0, 1]
+            np.testing.assert_allclose(solution.full_response[:, a, b], expected, atol=5e-12)
+
+
+def test_against_thirty_digits():
+    net = network(3)
+    with mpmath.workdps(30):
+        C, K = recursion.kernels(to_mp(oracle(net)), mpf(K0), exact.erf_average)
+        response = recursion.response(to_mp(oracle(net)), mpf(K0), exact.erf_average)
+    solution = ft.solve(net, K0)
+    np.testing.assert_allclose(solution.residual_kernels, C.astype(float), rtol=1e-14)
+    np.testing.assert_allclose(solution.kernels, K.astype(float), rtol=1e-14)
+    np.testing.assert_allclose(net.width * solution.G12, response.astype(float), rtol=1e-13)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_linear_network(gamma):
+    net = network(3, "linear", gamma)
+    solution = ft.solve(net, K0)
+    C, K, chi = exact.linear_kernels(oracle(net), K0)
+    np.testing.assert_allclose(solution.residual_kernels, C, rtol=1e-14)
+    np.testing.assert_allclose(solution.kernels, K, rtol=1e-14)
+    np.testing.assert_allclose(solution.response, chi[:-1], rtol=1e-14)
+    assert solution.output_response == pytest.approx(chi[-1], rel=1e-14)
+
+
+def test_relu_halves_the_kernel():
+    net = network(4, "relu", 1.0)
+    s, rho2 = ft.solve(net, K0), net.branch_scales**2
+    expected = rho2 * (net.weight_variance * s.kernels[:4] / 2 + net.bias_variance)
+    np.testing.assert_allclose(s.residual_kernels[1:-1], expected, rtol=1e-14)
+    growth = np.cumprod(1 + rho2 * net.weight_variance / 2)
+    np.testing.assert_allclose(s.response[1:], growth, rtol=1e-14)
+    assert s.output_response == pytest.approx(0.7 * growth[-1], rel=1e-14)
+
+
+def test_feedforward_network_of_erf_forgets():
+    """γ = 0, ρ = 1: K^(l) = C^(l), a fixed point at large depth, χ falls geometrically."""
+    net = ft.FeedForwardNetwork(depth=60, bias_variance=0.2)
+    s = ft.solve(net, K0)
+    np.testing.assert_array_equal(s.kernels, s.residual_kernels)
+    assert s.kernels[-1] == pytest.approx(s.kernels[-2], rel=1e-9)
+    ratio = s.response[-1] / s.response[-2]
+    assert ratio == pytest.approx(1.25 * float(exact.erf_slope(s.kernels[-2])), rel=1e-9)
+    assert ratio < 1
+
+
+def test_residual_responses_sum_to_the_response():
+    s = ft.solve(network(4, gamma=1.0), K0)
+    np.testing.assert_allclose(np.cumsum(s.residual_response), s.response, rtol=1e-14)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_residual_responses_accumulate_through_the_skips(gamma):
+    net = network(3, gamma=gamma)
+    s, A = ft.solve(net, K0), np.array(recursion.skip_matrix(oracle(net)), dtype=float)
+    np.testing.assert_allclose(A**2 @ s.residual_response, s.response, rtol=1e-14)
+    np.testing.assert_allclose(A**2 @ s.residual_kernels[:-1], s.kernels[:-1], rtol=1e-14)
+    np.testing.assert_allclose(net.width * s.G12[:-1, 0], s.residual_response, rtol=1e-14)
+    np.testing.assert_allclose(np.diagonal(net.width * s.G12), 1, rtol=1e-15)
+    assert not np.triu(s.G12, 1).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_response_is_the_derivative_of_the_kernels(name):
+    net = network(3, name)
+    slope = derivative(lambda k: ft.solve(net, k).kernels, K0, K0)
+    s = ft.solve(net, K0)
+    np.testing.assert_allclose(s.response, slope[:-1], rtol=1e-10)
+    assert s.output_response == pytest.approx(slope[-1], rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["erf", "relu", "tanh"])
+def test_full_response_is_the_derivative_of_the_covariance(name):
+    net, room = network(2, name), recursion.distance(K0_PAIR)
+    full = ft.solve(net, K0_PAIR).full_response
+
+    def moved(entries):
+        def kernel(eps):
+            step = np.zeros((2, 2))
+            for entry in entries:
+                step[entry] = eps
+            return ft.solve(net, K0_PAIR + step).kernels[:-1, 0, 1]
+
+        return derivative(kernel, 0.0, room)
+
+    columns = [moved([(0, 0)]), moved([(1, 1)]), moved([(0, 1), (1, 0)])]
+    np.testing.assert_allclose(full[:, 0, 1], np.transpose(columns), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(full[:, 1, 0], full[:, 0, 1][:, [1, 0, 2]], rtol=0, atol=0)
+
+
+def test_without_branches_nothing_moves():
+    net = network(3, gamma=1.0, branch_scale=0.0)
+    s = ft.solve(net, K0)
+    np.testing.assert_array_equal(s.kernels[:-1], K0)
+    np.testing.assert_array_equal(s.residual_kernels[:-1], [K0, 0, 0, 0])
+    np.testing.assert_array_equal(s.response, 1)
+    tiny = ft.solve(net.replace(branch_scale=1e-5), K0)
+    np.testing.assert_allclose(tiny.kernels, s.kernels, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(tiny.response, 1, rtol=0, atol=1e-9)
+    assert np.any(tiny.response != 1)
+
+
+def test_batch_of_scales():
+    scales = np.array([0.1, 0.5, 1.0])
+    batch = ft.solve(network(3, branch_scale=scales[:, None]), K0)
+    assert batch.kernels.shape == (3, 5)
+    assert (batch.response.shape, batch.output_response.shape) == ((3, 4), (3,))
+    for index, scale in enumerate(scales):
+        single = ft.solve(network(3, branch_scale=scale), K0)
+        for name in ("kernels", "residual_kernels", "response", "residual_response"):
+            np.testing.assert_array_equal(getattr(batch, name)[index], getattr(single, name))
+        assert batch.output_response[index] == single.output_response
+
+
+def test_batch_of_variances_and_of_layer_scales():
+    variances, scales = np.array([0.1, 0.4]), np.array([[[0.1, 0.2, 0.3]], [[0.5, 0.4, 0.3]]])
+    batch = ft.solve(network(3, branch_scale=scales), variances)
+    assert batch.kernels.shape == (2, 2, 5)
+    for i, j in np.ndindex(2, 2):
+        single = ft.solve(network(3, branch_scale=scales[i, 0]), variances[j])
+        np.testing.assert_allclose(batch.kernels[i, j], single.kernels, rtol=1e-15)
+        np.testing.assert_allclose(batch.output_response[i, j], single.output_response, rtol=1e-15)
+
+
+def test_batch_of_skip_scales():
+    gammas = np.array([0.0, 0.7, 1.0])
+    batch = ft.solve(network(3, gamma=gammas[:, None]), K0)
+    for index, gamma in enumerate(gammas):
+        single = ft.solve(network(3, gamma=gamma), K0)
+        np.testing.assert_array_equal(batch.kernels[index], single.kernels)
+        np.testing.assert_array_equal(batch.response[index], single.response)
+
+
+def test_batch_of_matrices():
+    kernels = np.stack([K0_PAIR, 2 * K0_PAIR, K0_PAIR[::-1, ::-1]])
+    scales = np.array([0.3, 0.6, 0.9])[:, None]
+    batch = ft.solve(network(2, branch_scale=scales), kernels)
+    assert batch.kernels.shape == (3, 4, 2, 2)
+    assert batch.full_response.shape == (3, 3, 2, 2, 3)
+    for index in range(3):
+        single = ft.solve(network(2, branch_scale=scales[index]), kernels[index])
+        for name in ("kernels", "residual_kernels", "response", "output_response", "full_response"):
+            np.testing.assert_allclose(
+                getattr(batch, name)[index], getattr(single, name), rtol=1e-14
+            )
+
+
+@pytest.mark.parametrize("name", ["erf", "relu"])
+def test_inputs_are_independent_pairs(name):
+    net = network(3, name)
+    triple = ft.solve(net, K0_TRIPLE)
+    for i in range(3):
+        single = ft.solve(net, K0_TRIPLE[i, i])
+        np.testing.assert_array_equal(triple.kernels[:, i, i], single.kernels)
+        np.testing.assert_array_equal(triple.response[:, i, i], single.response)
+        for j in range(i):
+            pick = np.ix_([j, i], [j, i])
+            pair = ft.solve(net, K0_TRIPLE[pick])
+            for field in ("kernels", "residual_response", "full_response", "G12"):
+                whole = getattr(triple, field)
+                lead = (slice(None),) * (2 if field == "G12" else 1)
+                np.testing.assert_allclose(
+                    whole[(*lead, *pick)], getattr(pair, field), rtol=1e-14, atol=1e-17
+                )
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 0, 1), (2, 1, 0)])
+def test_permuting_inputs_permutes_results(order):
+    net, pick = network(2), np.ix_(order, order)
+    original, permuted = ft.solve(net, K0_TRIPLE), ft.solve(net, K0_TRIPLE[pick])
+    for name in ("kernels", "residual_kernels", "response", "full_response"):
+        expected = getattr(original, name)[(slice(None), *pick)]
+        np.testing.assert_allclose(getattr(permuted, name), expected, rtol=1e-14, atol=1e-16)
+    np.testing.assert_allclose(permuted.output_response, original.output_response[pick], rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["erf", "relu", "tanh"])
+def test_identical_inputs(name):
+    s = ft.solve(network(3, name), np.full((2, 2), K0))
+    np.testing.assert_allclose(s.kernels[:, 0, 1], s.kernels[:, 0, 0], rtol=1e-13)
+    total = s.full_response[:, 0, 1].sum(axis=-1)
+    np.testing.assert_allclose(total, s.response[:, 0, 0], rtol=1e-12)
+
+
+def test_opposite_inputs_of_an_odd_network():
+    s = ft.solve(network(3, bias_variance=0.0, readout_bias_variance=0.0), K0 * (2 * np.eye(2) - 1))
+    np.testing.assert_allclose(s.kernels[:, 0, 1], -s.kernels[:, 0, 0], rtol=1e-13)
+
+
+def test_matrix_of_one_input():
+    matrix, scalar = ft.solve(network(2), [[K0]]), ft.solve(network(2), K0)
+    np.testing.assert_array_equal(matrix.kernels[:, 0, 0], scalar.kernels)
+    np.testing.assert_array_equal(matrix.G12[..., 0, 0], scalar.G12)
+    assert matrix.inputs == scalar.inputs == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vanishing_input(name):
+    net = ft.ResidualNetwork(depth=2, activation=name, bias_variance=0.0)
+    s = ft.solve(net, 0.0)
+    np.testing.assert_array_equal(s.kernels, 0)
+    np.testing.assert_array_equal(s.G11, 0)
+    slope = {"erf": 4 / np.pi, "relu": 0.5}.get(name, 1.0)
+    np.testing.assert_allclose(s.response, (1 + 1.25 * slope) ** np.arange(3), rtol=1e-14)
+
+
+def test_fields_are_computed_once():
+    s = ft.solve(network(2), K0)
+    assert s.kernels is s.kernels
+    assert s.G11 is s.G11
+    assert "depth=2" in repr(s) and "inputs=1" in repr(s)
+
+
+def scores(values, theory):
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return (values.mean(axis=0) - theory) / error
+
+
+def test_mean_of_linear_networks_with_explicit_weights():
+    """For φ = id the mean kernels are C* at every width: no remainder; 2 % off is seen."""
+    net = network(3, "linear")
+    draws = weights.sample(oracle(net), lambda x: x, 24, 40_000, seed=5, K0=K0)[:, 1:, 0, 0]
+    theory = ft.solve(net, K0).residual_kernels[1:]
+    assert np.abs(scores(draws, theory)).max() < 4
+    for factor in (0.98, 1.02):
+        assert np.abs(scores(draws, factor * theory)).min() > 5
+
+
+def test_mean_of_erf_networks_with_explicit_weights():
+    """The mean is C* + O(1/N), here below a third of the standard error."""
+    net = network(2)
+    draws = weights.sample(oracle(net), PHI["erf"], 400, 400, seed=6, K0=K0_PAIR)
+    rows, columns = np.triu_indices(2)
+    draws = draws[:, 1:, rows, columns]
+    theory = ft.solve(net, K0_PAIR).residual_kernels[1:, rows, columns]
+    assert np.abs(scores(draws, theory)).max() < 4
+    for factor in (0.98, 1.02):
+        assert np.abs(scores(draws, factor * theory)[:, [0, 2]]).min() > 4
+
+
+bad_kernels = pytest.mark.parametrize(
+    "kernel, error, message",
+    [
+        (np.nan, ValueError, "K0 must be finite, got nan"),
+        ([0.1, np.inf], ValueError, "K0 must be finite, got inf"),
+        (-0.1, ValueError, "K0 must be a variance >= 0, got -0.1"),
+        ([[1.0, 0.2], [0.3, 1.0]], ValueError, "K0 must be symmetric"),
+        ([[1.0, 2.0], [2.0, 1.0]], ValueError, "K0 must be positive semidefinite, got eigenvalue -1"),
+        ([[-1.0, 0.0], [0.0, 1.0]], ValueError, "K0 must be positive semidefinite"),
+        ([[1.0, 0.1, 0.2], [0.1, 1.0, 0.3]], ValueError, r"square \(P, P\), got shape \(2, 3\)"),
+        ([], ValueError, "K0 must not be empty"),
+        ("0.1x", TypeError, "K0 must be a real number or an array of them, got '0.1x'"),
+        (1j, TypeError, "K0 must be a real number"),
+        (True, TypeError, "K0 must be a real number"),
+        ([[0.1], [0.2, 0.3]], TypeError, "K0 must be a real number or an array"),
+    ],
+)
+
+
+@bad_kernels
+def test_bad_kernels(kernel, error, message):
+    with pytest.raises(error, match=message) as caught:
+        ft.solve(network(2), kernel)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_network():
+    with pytest.raises(TypeError, match="network must be a ResidualNetwork, got 3"):
+        ft.solve(3, K0)
+
+
+def test_full_response_needs_a_matrix():
+    with pytest.raises(ValueError, match=r"full_response needs an input kernel of shape \(P, P\)"):
+        ft.solve(network(2), K0).full_response
+
+
+def test_response_to_a_variance_diverges_at_a_kink():
+    with pytest.raises(ValueError, match="K0 must have positive variances: .* of relu diverges"):
+        ft.solve(network(2, "relu"), [[1.0, 0.0], [0.0, 0.0]]).full_response
+
+
+@pytest.mark.parametrize("name", ["G11", "kernel_variance"])
+def test_fluctuations_are_for_one_input(name):
+    with pytest.raises(ValueError, match=r"G11 is for one input, got K0 of shape \(2, 2\)"):
+        getattr(ft.solve(network(2), K0_PAIR), name)
+
+
+@pytest.mark.parametrize("name", ["G11", "G12"])
+def test_propagators_need_one_network(name):
+    with pytest.raises(ValueError, match=f"{name} needs one network, got scales with batch axes"):
+        getattr(ft.solve(network(2, branch_scale=[[0.1], [0.2]]), K0), name)
+    with pytest.raises(ValueError, match=rf"{name} needs one kernel, got shape \(2,\)"):
+        getattr(ft.solve(network(2), [0.1, 0.2]), name)
+
+
+@pytest.mark.parametrize(
+    "kernel, field, message",
+    [
+        (1e300, "kernels", "the kernel exceeds the range of float64 in layer 1"),
+        (1e300 * np.eye(2), "kernels", "the kernel exceeds"),
+        (1e180, "G11", "the covariance of the kernels exceeds the range of float64 in layer"),
+    ],
+)
+def test_overflow(kernel, field, message):
+    net = ft.ResidualNetwork(depth=3, activation="relu", weight_variance=1e10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(OverflowError, match=message):
+            getattr(ft.solve(net, kernel), field)
+
+
+def test_overflow_of_the_response_alone():
+    """A tiny input of a saturating network: the kernel stays finite, its derivative does not."""
+    net = ft.ResidualNetwork(depth=900, weight_variance=100.0, bias_variance=0.0, skip_scale=1.3)
+    s = ft.solve(net, 1e-300)
+    assert np.isfinite(s.kernels).all()
+    with pytest.raises(OverflowError, match="the response exceeds the range of float64 in layer"):
+        _ = s.response
+
+
+def test_small_width_warns():
+    with pytest.warns(ft.ValidityWarning, match="width 3: 1/N is not small"):
+        _ = ft.solve(network(3, "relu", 1.0, width=3), K0).G11
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _ = ft.solve(network(3, "relu", 1.0, width=500), K0).G11
