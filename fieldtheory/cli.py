@@ -2,56 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import json
-import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-
-class Commands(TyperGroup):
-    """Commands that answer bad input with one line on stderr and exit code 2."""
-
-    def main(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, standalone_mode: bool = True, **extra: Any
-    ) -> Any:
-        try:
-            with warnings.catch_warnings():
-                warnings.showwarning = _warn
-                code = super().main(args, standalone_mode=False, **extra)
-        except BrokenPipeError:
-            # The reader of our output, such as head, has seen enough.
-            sys.stderr.close()
-            code = 1
-        except (ValueError, TypeError, ArithmeticError, ImportError, OSError) as error:
-            code = _refuse(error)
-        except Exception as error:
-            # Usage errors, of a class that typer keeps to itself.
-            if not hasattr(error, "format_message"):
-                raise
-            code = _refuse(error.format_message())
-        if standalone_mode:
-            sys.exit(code if isinstance(code, int) else 0)
-        return code
-
-
-def _refuse(reason: Any) -> int:
-    line = " ".join(str(reason).split())
-    if line:
-        typer.echo(f"error: {line}", err=True)
-    return 2
-
-
-def _warn(message: Any, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
-
+from fieldtheory.terminal import Commands, Format, display, print_rows
 
 app = typer.Typer(
     cls=Commands,
@@ -60,12 +17,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Format(StrEnum):
-    table = "table"
-    csv = "csv"
-    json = "json"
 
 
 class Method(StrEnum):
@@ -265,7 +216,7 @@ def solve(
         for row, residual, kernel in zip(rows, variances, of_kernels, strict=True):
             row |= {"var_C": residual, "var_K": kernel}
     title = f"depth {depth}, φ = {net.activation.name}; layer {depth + 1} is the output"
-    _print_rows(rows, format, title)
+    print_rows(rows, format, title)
 
 
 @app.command()
@@ -330,7 +281,7 @@ def optimum(
             {"depth": depth, "alpha": a + 1, "beta": b + 1, "K0": entries[a, b], "rho": found[a, b]}
             for a, b in zip(*np.triu_indices(len(found)), strict=True)
         ]
-    _print_rows(rows, format, f"optimal scaling ({method.value}), φ = {net.activation.name}")
+    print_rows(rows, format, f"optimal scaling ({method.value}), φ = {net.activation.name}")
 
 
 @app.command()
@@ -351,7 +302,7 @@ def verify(digits: Digits = 50, format: OutputFormat = Format.table) -> None:
 
     from fieldtheory import checks
 
-    with _display(None) as progress:
+    with display(None) as progress:
         found = checks.run_checks(
             digits, lambda text: progress(0, f"checked: {text}"), min(os.cpu_count() or 1, 8)
         )
@@ -370,7 +321,7 @@ def verify(digits: Digits = 50, format: OutputFormat = Format.table) -> None:
         ]
     else:
         rows = [{**vars(c), "passed": c.passed} for c in found]
-    _print_rows(rows, format, f"{len(found)} checks")
+    print_rows(rows, format, f"{len(found)} checks")
     failed = sum(not c.passed for c in found)
     if format is Format.table:
         for c in found:
@@ -425,7 +376,7 @@ def run(
 
     chosen = None if classes is None else _classes(classes, data is None)
     layers = _integers("depths", depths)
-    with _display(workflow.STEPS) as progress:
+    with display(workflow.STEPS) as progress:
         found = workflow.run(data, output, layers, digits, chosen, count, progress)
     typer.echo(f"Results in {found.folder}")
     typer.echo(f"Page to look at: {found.report}")
@@ -480,61 +431,6 @@ def _solution_rows(solution: Any) -> list[dict[str, Any]]:
         for l in layers
         for a, b in pairs
     ]
-
-
-def _print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> None:
-    """Rows as a table for the eye (six digits), or as CSV or JSON with all digits."""
-    rows = [{k: v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows]
-    if format is Format.json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-    elif format is Format.csv:
-        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    else:
-        _print_table(rows, title)
-
-
-def _print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD)
-    for name, value in rows[0].items():
-        table.add_column(name, justify="left" if isinstance(value, str) else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(format(v, ".6g") if isinstance(v, float) else str(v) for v in row.values()))
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        # A pipe has no width; nothing is to be cut off.
-        console.width = 200
-    console.print(table)
-
-
-@contextlib.contextmanager
-def _display(steps: int | None) -> Iterator[Callable[[int, str], None]]:
-    """A progress display on stderr: a bar on a terminal, plain lines elsewhere."""
-    from rich.console import Console
-
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-
-        def line(step: int, text: str) -> None:
-            typer.echo(f"[{step}/{steps}] {text}" if steps else text, err=True)
-
-        yield line
-        return
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    shown = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*shown, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=steps)
-
-        def advance(step: int, text: str) -> None:
-            bar.update(task, completed=step - 1 if steps else 0, description=text)
-
-        yield advance
 
 
 def main() -> None:

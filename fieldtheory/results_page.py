@@ -207,7 +207,7 @@ def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, 
             pictures["fig6"],
             rf"(a) $\rho^*$ of every entry of the kernel at $L = {depth}$; lines separate classes. "
             r"(b) The same against the correlation of the two images: for images of equal length "
-            r"nothing else matters, as inputs in a plane at all angles show (gray).",
+            r"nothing else matters, as synthetic inputs show (gray).",
         ),
     ]
 

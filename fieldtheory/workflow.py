@@ -26,12 +26,10 @@ Contents of the folder
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import importlib.util
 import os
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import data as images
-from fieldtheory import validation
+from fieldtheory import results_folder, validation
 from fieldtheory.network import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import optimal_scaling
@@ -60,8 +58,6 @@ SCALING_COLUMNS = ("depth", "pair_class", "count", "mean", "min", "max", "spread
 STEPS = 6
 
 _MOST_IMAGES = 20
-_MARKER = ".fieldtheory-results"
-_MARKER_TEXT = "Written by fieldtheory run, which may replace this folder.\n"
 
 Progress = Callable[[int, str], None]
 
@@ -165,10 +161,10 @@ def run(
     if len(depths) < 2:
         raise ValueError(f"depths must hold at least two different depths, got {depths}")
     digits = validation.integer("digits", digits, 20)
-    folder = replaceable(Path(output))
+    folder = results_folder.replaceable(output, FILES)
     inputs = load(data, classes, count)
     _require_extras()
-    with _built_aside(folder) as partial:
+    with results_folder.built_aside(folder, FILES) as partial:
         found = _write(partial, inputs, depths, digits, progress or (lambda step, text: None))
     return Summary(folder, folder / "report.html", depths[-1], *found)
 
@@ -189,24 +185,6 @@ def load(
     network = ResidualNetwork(depth=1, readin_bias_variance=0.0, input_dim=dataset.samples.shape[1])
     samples = images.normalise(dataset.samples, INPUT_SCALE, network.readin_variances[0])
     return Inputs(dataset.name, dataset.labels, network, input_kernel(samples, network))
-
-
-def replaceable(folder: Path) -> Path:
-    """The absolute path of a folder that a run may create or replace, or a ValueError."""
-    folder = folder.resolve()
-    if not folder.parent.is_dir():
-        raise ValueError(f"output must lie in a folder that exists, got {str(folder)!r}")
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"output must be a folder, got the file {str(folder)!r}")
-    found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    foreign = [name for name in found if name not in (*FILES, _MARKER)]
-    if found and (foreign or _MARKER not in found):
-        other = foreign[0] if foreign else found[0]
-        raise ValueError(
-            f"output must be new, empty or the results of another run, got {str(folder)!r} "
-            f"with {other!r} in it"
-        )
-    return folder
 
 
 def pair_classes(labels: np.ndarray | None, size: int) -> dict[str, np.ndarray]:
@@ -384,31 +362,3 @@ def _require_extras() -> None:
         raise ImportError(
             f"a run needs {', '.join(missing)}: pip install fieldtheory-networks[figures]"
         )
-
-
-@contextlib.contextmanager
-def _built_aside(folder: Path) -> Iterator[Path]:
-    """A folder to build in that takes the place of ``folder`` in the end, or vanishes."""
-    partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
-        yield partial
-        (partial / _MARKER).write_text(_MARKER_TEXT)
-        _take_place(partial, replaceable(folder))
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _take_place(partial: Path, folder: Path) -> None:
-    if not folder.exists():
-        partial.rename(folder)
-        return
-    old = partial.with_name(f"{partial.name}-old")
-    folder.rename(old)
-    try:
-        partial.rename(folder)
-    except BaseException:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

@@ -87,13 +87,15 @@ def full_matrix(solution):
     for i, j in ((0, 0), (0, 1), (1, 1)):
         to_first, to_second, own = np.moveaxis(full[:, i, j], -1, 0)
         zero = np.zeros_like(own)
-        rows.append({(0, 0): (own, zero, zero), (1, 1): (zero, zero, own)}.get(
-            (i, j), (to_first, own, to_second)))
+        rows.append(
+            {(0, 0): (own, zero, zero), (1, 1): (zero, zero, own)}.get(
+                (i, j), (to_first, own, to_second)
+            )
+        )
     return np.moveaxis(np.array(rows), -1, 0)
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("activation", [None, "erf"])
+@pytest.mark.parametrize("depth, activation", [(1, None), (2, None), (1, "erf")])
 @gammas
 def test_two_inputs(depth, activation, gamma):
     net = chosen(depth, "erf", gamma)
@@ -174,7 +176,10 @@ def test_values_of_the_symbols():
     "change, message",
     [
         ({"depth": 3}, "network must have the depth 2 of the derivation, got 3"),
-        ({"activation": "relu"}, "network must have the activation erf of the derivation, got relu"),
+        (
+            {"activation": "relu"},
+            "network must have the activation erf of the derivation, got relu",
+        ),
         ({"branch_scale": [[0.1], [0.2]]}, "network must not have batch axes"),
         ({"skip_scale": [[0.1], [0.2]]}, "network must not have batch axes"),
     ],
@@ -208,4 +213,6 @@ def test_unknown_block(method):
 
 
 def test_kernel_may_be_a_matrix_of_one_input():
-    np.testing.assert_array_equal(block("S21", 1)(network(1), [[K0]]), block("S21", 1)(network(1), K0))
+    np.testing.assert_array_equal(
+        block("S21", 1)(network(1), [[K0]]), block("S21", 1)(network(1), K0)
+    )

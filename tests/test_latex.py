@@ -97,7 +97,9 @@ def test_notation_of_the_papers():
 
 def test_variables_that_are_not_signals_show_their_covariance():
     x, K = sp.symbols("x K", positive=True)
-    assert latex(GaussianAverage(sp.tanh(x) ** 2, x, K)).endswith(r"_{\mathcal{N}\left(0, K\right)}")
+    assert latex(GaussianAverage(sp.tanh(x) ** 2, x, K)).endswith(
+        r"_{\mathcal{N}\left(0, K\right)}"
+    )
 
 
 def test_saddle_point_of_a_pair_is_starred_once():

@@ -253,20 +253,29 @@ def fig6(
     Fig6
     """
     kernel = validation.input_kernel_array("K0", K0)
-    if kernel.ndim != 2:
-        raise ValueError(f"K0 must be a matrix (P, P), got shape {kernel.shape}")
+    if kernel.ndim != 2 or len(kernel) < 2:
+        raise ValueError(f"K0 must be a matrix (P, P) with P >= 2, got shape {kernel.shape}")
     net = ResidualNetwork(depth=200) if network is None else network
     if scaling is None:
         scaling = np.asarray(optimal_scaling(net, kernel))
     variances = np.diagonal(kernel)
     size = np.sqrt(variances)
     overlap = kernel / np.outer(size, size)
-    # Unit vectors in the plane; the first row of their kernel runs through all correlations.
-    angles = np.linspace(0, np.arccos(np.clip(overlap.min() - 0.05, -1, 1)), 17)
-    circle = variances.mean() * np.cos(angles[:, None] - angles)
-    curve = np.asarray(optimal_scaling(net, circle))[0]
+    correlation = _spread(overlap[np.triu_indices(len(overlap), 1)])
+    # One input with these correlations to others that share nothing else. Where correlations are
+    # positive, no two of the others are more alike than they are to the first.
+    synthetic = np.outer(correlation, correlation)
+    np.fill_diagonal(synthetic, 1)
+    curve = np.asarray(optimal_scaling(net, variances.mean() * synthetic))[0]
     classes = None if labels is None else np.asarray(labels)
-    return Fig6(scaling, overlap, classes, np.cos(angles[1:]), curve[1:])
+    return Fig6(scaling, overlap, classes, correlation[1:], curve[1:])
+
+
+def _spread(overlap: np.ndarray) -> np.ndarray:
+    """1, and correlations from the largest overlap to below the smallest, at equal angles."""
+    lowest = max(overlap.min() - 0.05, -1.0)
+    angles = np.linspace(np.arccos(min(overlap.max(), 1.0)), np.arccos(lowest), 16)
+    return np.append(1.0, np.cos(angles))
 
 
 @styled
@@ -327,7 +336,7 @@ def _draw_pairs(figure: Any, ax: Any, numbers: Fig6) -> None:
             ax.axhline(edge, color="white", linewidth=0.8)
 
 
-def _optima(network: ResidualNetwork, depths: Sequence[int], K0: np.ndarray) -> np.ndarray:
+def _optima(network: ResidualNetwork, depths: Any, K0: np.ndarray) -> np.ndarray:
     """ρ* of the first variance and of the covariance with the second input, shape (2, D)."""
     found = [optimal_scaling(_at(network, int(L)), K0) for L in depths]
     return np.array([np.asarray(scaling)[0] for scaling in found]).T

@@ -11,7 +11,7 @@ import numpy as np
 
 BLUE, GREEN, ORANGE, GRAY = "#0072B2", "#009E73", "#D55E00", "#7f7f7f"
 
-_RC = {
+_RC: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "mathtext.fontset": "cm",

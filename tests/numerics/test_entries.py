@@ -42,7 +42,9 @@ def test_two_variables_against_quadrature(name, pair):
     assert e.connected(a, b, c) == pytest.approx(connected, rel=1e-11, abs=1e-14)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", ["erf", "relu", "linear", pytest.param("tanh", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[1], PAIRS[3]])
 def test_two_variables_against_differences(name, pair):
     e, (a, b, c) = of(name), pair
@@ -112,7 +114,9 @@ def test_entries_broadcast():
 def test_mpmath_entries_agree_with_float64(name):
     precise, e = entries(as_activation(name), "mpmath"), of(name)
     with mpmath.workdps(40):
-        assert float(precise.second_moment(mpf("0.3"))) == pytest.approx(e.second_moment(0.3), rel=1e-14)
+        assert float(precise.second_moment(mpf("0.3"))) == pytest.approx(
+            e.second_moment(0.3), rel=1e-14
+        )
         pair = [mpf(x) for x in PAIRS[0]]
         for quantity in ("covariance", "covariance_susceptibility", "cross_susceptibility"):
             value = float(getattr(precise, quantity)(*pair))

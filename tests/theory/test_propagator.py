@@ -14,7 +14,6 @@ from tests.networks import derivation
 from tests.theory.test_hessian import slope, typed_S22
 from tests.theory.test_saddle_point import coefficients
 
-
 MASKS = {}
 
 
@@ -74,8 +73,11 @@ def test_blocks_are_those_of_the_inverse(depth, inputs):
     values = {s: sp.Rational(draw.randint(1, 50), draw.randint(1, 50)) for s in symbols}
     blocks = {name: sp.Matrix(b.xreplace(values)) for name, b in blocks.items()}
     S, G = (
-        sp.Matrix(sp.BlockMatrix([[blocks[f"{x}11"], blocks[f"{x}12"]],
-                                  [blocks[f"{x}21"], blocks[f"{x}22"]]]))
+        sp.Matrix(
+            sp.BlockMatrix(
+                [[blocks[f"{x}11"], blocks[f"{x}12"]], [blocks[f"{x}21"], blocks[f"{x}22"]]]
+            )
+        )
         for x in "SG"
     )
     assert G * S == -sp.eye(S.rows)
@@ -129,8 +131,15 @@ def test_forward_substitution_of_a_chain(gamma):
     """Rows that are multiples of each other take the running product."""
     gains = [sp.Rational(k + 2, 3) for k in range(6)]
     S21 = sp.ImmutableMatrix(
-        6, 6, lambda k, l: -sp.Rational(k + 1, 2) if k == l
-        else gains[k] * sp.Integer(gamma) ** (2 * (k - 1 - l)) if l < k else 0,
+        6,
+        6,
+        lambda k, l: (
+            -sp.Rational(k + 1, 2)
+            if k == l
+            else gains[k] * sp.Integer(gamma) ** (2 * (k - 1 - l))
+            if l < k
+            else 0
+        ),
     )
     assert forward_substitution(S21) == -S21.inv()
 

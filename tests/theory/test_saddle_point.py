@@ -19,10 +19,7 @@ def variance(layer, pair=(0, 0), inputs=1):
     """K^(l) = Σ_m A²_lm C^(m)."""
     gamma = [sym.skip_scale(l) for l in range(layer + 1)]
     return sp.Add(
-        *[
-            sp.Mul(*gamma[m + 1 :]) ** 2 * sym.kernel(m, pair, inputs)
-            for m in range(layer + 1)
-        ]
+        *[sp.Mul(*gamma[m + 1 :]) ** 2 * sym.kernel(m, pair, inputs) for m in range(layer + 1)]
     )
 
 
@@ -41,7 +38,9 @@ def test_one_input(depth):
     for l in range(1, depth + 2):
         a, c = coefficients(l, depth)
         h = sym.signal(l - 1)
-        typed = (a * GaussianAverage(sym.phi(h) ** 2, h, variance(l - 1)) + c) / sym.relative_width(l)
+        typed = (a * GaussianAverage(sym.phi(h) ** 2, h, variance(l - 1)) + c) / sym.relative_width(
+            l
+        )
         assert sp.expand(found.kernels[sym.kernel(l)] - typed) == 0
 
 

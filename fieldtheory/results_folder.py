@@ -1,0 +1,78 @@
+"""A folder of results that is always whole: built under another name, renamed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_MARKER = ".fieldtheory-results"
+_MARKER_TEXT = "Written by fieldtheory run, which may replace this folder.\n"
+
+
+def replaceable(output: str | Path, files: Sequence[str]) -> Path:
+    """The absolute path of a folder that may be created or replaced.
+
+    Parameters
+    ----------
+    output : str or Path
+    files : sequence of str
+        Names of the files that results consist of.
+
+    Raises
+    ------
+    ValueError
+        If ``output`` is a file, lies in no folder, or holds anything but the files of another run.
+    """
+    folder = Path(output).resolve()
+    if not folder.parent.is_dir():
+        raise ValueError(f"output must lie in a folder that exists, got {str(folder)!r}")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"output must be a folder, got the file {str(folder)!r}")
+    found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    foreign = [name for name in found if name not in (*files, _MARKER)]
+    if found and (foreign or _MARKER not in found):
+        other = foreign[0] if foreign else found[0]
+        raise ValueError(
+            f"output must be new, empty or the results of another run, got {str(folder)!r} "
+            f"with {other!r} in it"
+        )
+    return folder
+
+
+@contextlib.contextmanager
+def built_aside(folder: Path, files: Sequence[str]) -> Iterator[Path]:
+    """A folder to build in that takes the place of ``folder`` in the end, or vanishes on failure.
+
+    Parameters
+    ----------
+    folder : Path
+        As `replaceable` returns it.
+    files : sequence of str
+        As for `replaceable`.
+    """
+    partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        yield partial
+        (partial / _MARKER).write_text(_MARKER_TEXT, encoding="utf-8")
+        _take_place(partial, replaceable(folder, files))
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _take_place(partial: Path, folder: Path) -> None:
+    if not folder.exists():
+        partial.rename(folder)
+        return
+    old = partial.with_name(f"{partial.name}-old")
+    folder.rename(old)
+    try:
+        partial.rename(folder)
+    except BaseException:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

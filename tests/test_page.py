@@ -1,0 +1,98 @@
+"""The page of the main job: its parts in the document, and what Chromium shows of them."""
+
+import re
+from html.parser import HTMLParser
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from fieldtheory import checks, workflow
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    def few(digits, progress, jobs):
+        return checks.maximum_entropy(digits)
+
+    def with_float64(*arguments):
+        return [*few(*arguments), checks.Check("averages", "M(K)", "0.5", "0.5", 1e-17, 1e-12)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "run_checks", with_float64)
+        return workflow.run(
+            output=tmp_path_factory.mktemp("page") / "results", depths=(5, 8), digits=20, count=4
+        )
+
+
+@pytest.fixture(scope="module")
+def page(summary):
+    return summary.report.read_text(encoding="utf-8")
+
+
+class Text(HTMLParser):
+    """The words of a page outside of style, formulas and their sources."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.words, self.skipped = [], 0
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.skipped += tag in ("style", "math", "details")
+
+    def handle_endtag(self, tag):
+        self.skipped -= tag in ("style", "math", "details")
+
+    def handle_data(self, data):
+        if not self.skipped:
+            self.words.append(data)
+
+
+def test_formulas_are_mathml(page):
+    assert page.count("<math") == page.count("</math>") > 40
+    assert page.count('<math display="block"') == 17
+    assert 'class="source"' not in page.split("</style>")[1]
+
+
+def test_no_latex_is_left_in_the_text(page):
+    text = "".join(Text(page).words)
+    assert not re.search(r"[\\$]", text)
+    assert "_{" not in text
+
+
+def test_figures_are_embedded(page, summary):
+    assert len(re.findall(r'<img [^>]*src="data:image/png;base64,', page)) == 3
+    assert page.count("<figcaption>") == 3
+
+
+def test_nothing_comes_from_the_network(page):
+    assert not re.search(r"https?://|src=\"(?!data:)|<script|<link|@import", page)
+
+
+def test_numbers_of_the_summary_stand_first(page, summary):
+    values = re.findall(r"<dd>(.*?)</dd>", page)
+    assert values[:2] == [f"{summary.variance_scaling:.6g}", f"{summary.covariance_scaling:.6g}"]
+    assert float(values[2]) == 1e-17
+
+
+def test_says_what_was_checked(page):
+    assert "6 numbers were computed in two ways" in page
+    assert "All pass." in page
+    # Both statements on maximum entropy, the printed one with the reason it fails.
+    assert "F25 (142) does not hold" in page
+    assert "the condition that (141) implies" in page
+
+
+def test_a_browser_shows_it(summary, tmp_path, chromium):
+    dom = chromium.chromium_dom(summary.report)
+    assert re.search(r"<h1>\s*Field theory of a residual network\s*</h1>", dom)
+    assert dom.count("<math") == summary.report.read_text(encoding="utf-8").count("<math")
+    chromium.chromium_screenshot(summary.report, tmp_path / "page.png", 1100, 6000)
+    screen = matplotlib.image.imread(tmp_path / "page.png")[..., :3]
+    assert screen.shape == (6000, 1100, 3)
+    # White paper with dark type on every part of the page, and colour from the figures.
+    assert np.median(screen) > 0.9
+    for part in np.split(screen, 6):
+        assert 0.001 < (part.max(axis=2) < 0.4).mean() < 0.3
+    assert (np.ptp(screen, axis=2) > 0.4).mean() > 0.001
