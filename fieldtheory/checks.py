@@ -187,7 +187,7 @@ def network_checks(digits: int) -> list[Check]:
     s, K0 = solve(net, 0.25), mpmath.mpf(0.25)
     with mpmath.workdps(digits + 2 * _GUARD):
         reference = _precise_solution(net, K0, digits)
-        found = {
+        found: dict[str, Any] = {
             "K": s.kernels,
             "η": [*s.residual_response, s.output_response],
             "χ": [*s.response, s.output_response],
@@ -197,9 +197,9 @@ def network_checks(digits: int) -> list[Check]:
             for name, values in found.items()
             for l, value in enumerate(values)
         ]
-        for block in ("G12", "G11"):
+        for block, numbers in (("G12", s.G12), ("G11", s.G11)):
             checks += [
-                _float64("network", f"{block}[{l},{m}], erf", getattr(s, block)[l, m], value, digits)
+                _float64("network", f"{block}[{l},{m}], erf", numbers[l, m], value, digits)
                 for l, row in enumerate(reference[block])
                 for m, value in enumerate(row[: l + 1])
                 if value != 0
@@ -335,7 +335,7 @@ def _divergence(variance: Any) -> Any:
 
 
 def _divergence_slope(variance: Any) -> Any:
-    """dD_KL/dσ² under the integral: ⟨1/(2σ²) − h²/(2σ⁴)⟩ over the uniform distribution of erf(h)."""
+    """dD_KL/dσ² under the integral: ⟨1/(2σ²) − h²/(2σ⁴)⟩ with erf(h) uniform."""
 
     def integrand(h: Any) -> Any:
         density = mpmath.exp(-h * h) / mpmath.sqrt(mpmath.pi)
@@ -346,9 +346,7 @@ def _divergence_slope(variance: Any) -> Any:
 
 
 def _printed_divergence(variance: Any) -> Any:
-    return (
-        mpmath.log(2) / 2 + mpmath.log(variance) / 2 + (1 / (2 * variance) - 1) / mpmath.mpf(2)
-    )
+    return mpmath.log(2) / 2 + mpmath.log(variance) / 2 + (1 / (2 * variance) - 1) / mpmath.mpf(2)
 
 
 def _identity(
@@ -368,6 +366,6 @@ def _float64(group: str, quantity: str, value: Any, reference: Any, digits: int)
 
 
 def _relative(value: Any, reference: Any) -> float:
-    difference = abs(value - reference)
-    size = abs(reference)
-    return float(difference / size if size > mpmath.mpf(10) ** (-mpmath.mp.dps // 2) else difference)
+    difference, size = abs(value - reference), abs(reference)
+    is_zero = size <= mpmath.mpf(10) ** (-mpmath.mp.dps // 2)
+    return float(difference if is_zero else difference / size)

@@ -28,3 +28,27 @@ def chromium():
     if reason := rendering.chromium_missing():
         pytest.skip(reason)
     return rendering
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory):
+    """The main job for four digits, two depths and few checks: its summary and reported steps."""
+    from fieldtheory import checks, workflow
+
+    def few_checks(digits, progress, jobs):
+        progress("maximum entropy")
+        number = checks.Check("averages", "M(K), erf", "0.5", "0.5" + 24 * "0", 2e-16, 1e-12)
+        return [*checks.maximum_entropy(digits), number]
+
+    steps = []
+    output = tmp_path_factory.mktemp("run") / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "run_checks", few_checks)
+        summary = workflow.run(
+            output=output,
+            depths=(5, 8),
+            digits=20,
+            count=4,
+            progress=lambda *step: steps.append(step),
+        )
+    return summary, steps

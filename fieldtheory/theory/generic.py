@@ -7,6 +7,7 @@ be compared.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import sympy as sp
@@ -190,9 +191,11 @@ def layer_formulas() -> dict[str, str]:
     hidden = latex(sp.Symbol(r"\rho_{l}") ** 2 * sym.WEIGHT**2)
     readout = latex(sym.READOUT_WEIGHT**2)
     return {
-        "weights": rf"a_{{l}} = \begin{{cases}} {hidden} & 1 \leq l \leq L \\ {readout} & l = L + 1 "
+        "weights": rf"a_{{l}} = \begin{{cases}} {hidden} & 1 \leq l \leq L \\ "
+        rf"{readout} & l = L + 1 "
         r"\end{cases}, \qquad A_{l, m} = \prod_{j=m+1}^{l} \gamma_{j}",
-        "saddle_point": rf"C^{{(l)}}_* = {latex(residual_kernel(l))}, \qquad \tilde{{C}}^{{(l)}}_* = 0",
+        "saddle_point": rf"C^{{(l)}}_* = {latex(residual_kernel(l))}, "
+        r"\qquad \tilde{C}^{(l)}_* = 0",
         "kernel": rf"K^{{(l)}} = {latex(kernel(l))}",
         "S21": rf"\mathcal{{S}}_{{21}}^{{k l}} = {latex(mixed_block(k, l))}",
         "S22": rf"\mathcal{{S}}_{{22}}^{{k l}} = {latex(source_block(k, l))}",
@@ -232,7 +235,7 @@ def explicit(formula: sp.Expr, action: Action, depth: int) -> sp.Expr:
     def scaled(layer: int, hidden: sp.Expr, readout: sp.Expr) -> sp.Expr:
         return readout**2 if layer == depth + 1 else sym.branch_scale(layer) ** 2 * hidden**2
 
-    rules = {
+    rules: dict[Any, Callable[..., sp.Expr]] = {
         C: lambda i: sym.kernel(i),
         K: lambda i, j=None: covariance[i, i if j is None else j],
         A: lambda i, j: skip.get((i, j), sp.S.Zero),

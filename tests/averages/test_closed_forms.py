@@ -241,7 +241,7 @@ def test_two_variables_against_integration(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("covariance", COVARIANCES[1:5])
+@pytest.mark.parametrize("covariance", [COVARIANCES[1], COVARIANCES[4]])
 @pytest.mark.parametrize("name", [*SMOOTH, *KINKED])
 def test_two_variables_against_integration_at_30_digits(name, covariance):
     at = dict(zip((a, b, c), covariance, strict=True))
