@@ -53,21 +53,23 @@ def test_kinks_away_from_zero(F, expected, variance):
 
 
 @pytest.mark.parametrize(
-    "K",
+    ("K", "digits"),
     [
-        ("1", "2", "0.3"),
-        ("0.01", "30", "-0.2"),
-        pytest.param(("1", "2", "1.41"), marks=pytest.mark.slow),
+        (("1", "2", "0.3"), 16),
+        (("0.01", "30", "-0.2"), 16),
+        # Strong coupling takes nested panels, about a minute at 16 digits.
+        pytest.param(("1", "2", "1.41"), 8, marks=pytest.mark.slow),
     ],
 )
-def test_two_variables_against_closed_forms(K):
+def test_two_variables_against_closed_forms(K, digits):
     A, B, C = map(sp.Rational, K)
-    erf = precise.average(sp.erf(x) * sp.erf(y), (x, y), [[A, C], [C, B]], 18)
-    relu = precise.average(sp.Max(0, x) * sp.Max(0, y), (x, y), [[A, C], [C, B]], 15)
+    erf = precise.average(sp.erf(x) * sp.erf(y), (x, y), [[A, C], [C, B]], digits)
+    relu = precise.average(sp.Max(0, x) * sp.Max(0, y), (x, y), [[A, C], [C, B]], digits)
     with mpmath.workdps(25):
         a, b, c = (mpf(v.p) / v.q for v in (A, B, C))
-        assert mpmath.almosteq(erf, exact.erf_average(a, b, c), mpf("1e-16"))
-        assert mpmath.almosteq(relu, exact.relu_average(1, a, b, c), mpf("1e-13"))
+        tolerance = mpf(10) ** (2 - digits)
+        assert mpmath.almosteq(erf, exact.erf_average(a, b, c), tolerance)
+        assert mpmath.almosteq(relu, exact.relu_average(1, a, b, c), tolerance)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
