@@ -48,8 +48,8 @@ def activation(text: str) -> Activation:
 
     Examples
     --------
-    >>> activation("tanh(2*h) + relu(h)/2").expression
-    Max(0, h)/2 + tanh(2*h)
+    >>> activation("h*erf(2*h)").expression
+    h*erf(2*h)
     """
     if text.isidentifier() and text != "h":
         return as_activation(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,15 +214,9 @@ def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, 
 def _checks(checks: Sequence[Check]) -> list[Any]:
     failed = [check for check in checks if not check.passed]
     verdict = "All pass." if not failed else f"{len(failed)} do not pass."
-    remarks = [f"{c.quantity}: {c.mpmath[:12]}. {c.note}." for c in checks if c.note]
-    tables = []
-    for group, members in groupby(checks, lambda check: check.group):
-        rows = [
-            [c.quantity, c.float64 or None, _shortened(c.mpmath), c.difference, _verdict(c)]
-            for c in members
-        ]
-        columns = ["quantity", "float64", "mpmath", "difference", "verdict"]
-        tables.append(Table(group.capitalize(), columns, rows, scientific=["difference"]))
+    remarks = [f"{c.quantity} is {c.mpmath[:12]}; {c.note}." for c in checks if c.note]
+    groups = dict.fromkeys(check.group for check in checks)
+    tables = [_check_table(group, [c for c in checks if c.group == group]) for group in groups]
     return [
         Text(
             [
@@ -242,6 +235,18 @@ def _shortened(number: str) -> str:
         return number
     with mpmath.workdps(len(number)):
         return mpmath.nstr(mpmath.mpf(number), _SHOWN_DIGITS)
+
+
+def _check_table(group: str, checks: Sequence[Check]) -> Table:
+    columns = ["quantity", "float64", "mpmath", "difference", "verdict"]
+    rows = [
+        [c.quantity, c.float64 or None, _shortened(c.mpmath), c.difference, _verdict(c)]
+        for c in checks
+    ]
+    if not any(c.float64 for c in checks):
+        columns.pop(1)
+        rows = [[quantity, *rest] for quantity, _, *rest in rows]
+    return Table(group.capitalize(), columns, rows, scientific=["difference"])
 
 
 def _verdict(check: Check) -> str:

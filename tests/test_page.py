@@ -70,6 +70,8 @@ def test_says_what_was_checked(page):
     # Both statements on maximum entropy, the printed one with the reason it fails.
     assert "F25 (142) does not hold" in page
     assert "the condition that (141) implies" in page
+    groups = re.findall(r"<h3>(Maximum entropy|Averages)</h3>", page)
+    assert groups == ["Maximum entropy", "Averages"]
 
 
 def test_a_browser_shows_it(summary, tmp_path, chromium):
