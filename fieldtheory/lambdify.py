@@ -15,8 +15,9 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, quadrature
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, hermite, precise, quadrature
 from fieldtheory.averages.node import without_deltas
+from fieldtheory.averages.precise import separated
 from fieldtheory.averages.steps import break_points, has_steps, pieces
 from fieldtheory.validation import choice
 
@@ -164,7 +165,28 @@ def _average_numpy(node: GaussianAverage) -> Callable:
     f, kinks = _vectorised(variables, F), [_kinks(F, v) for v in variables]
     if len(variables) == 1:
         return lambda K: quadrature.average_1d(f, K, kinks[0])
-    return lambda a, b, c: quadrature.average_2d(f, a, b, c, kinks)
+    integral = partial(quadrature.average_2d, f, kinks=kinks)
+    products = None if has_steps(F) else separated(F, *variables)
+    if products is None or len(products) > 1:
+        return integral
+    return _by_series(*products[0], tuple(variables), 0, integral)
+
+
+def _by_series(
+    F: sp.Expr, G: sp.Expr, variables: tuple, lowest: int, otherwise: Callable
+) -> Callable:
+    """The Mehler series of F(x) G(y), with an integral for the pairs where it is too slow."""
+    f, g = (_vectorised([v], part) for v, part in zip(variables, (F, G), strict=True))
+
+    def average(*K: Any) -> np.ndarray:
+        a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+        flat = a.ravel(), b.ravel(), c.ravel()
+        values, converged = hermite.series(f, g, *flat, lowest)
+        if not converged.all():
+            values[~converged] = otherwise(*(k[~converged] for k in flat))
+        return values.reshape(a.shape)
+
+    return average
 
 
 def _average_mpmath(node: GaussianAverage) -> Callable:
@@ -191,6 +213,8 @@ def _connected_numpy(node: ConnectedCorrelator) -> Callable:
         kinks = _kinks(F, x), _kinks(G, y)
         f, g = _vectorised([x], F), _vectorised([y], G)
         compute = partial(quadrature.connected_2d, f, g, kinks=kinks)
+    if not (has_steps(F) or has_steps(G)):
+        compute = _by_series(F, G, (x, y), 1, compute)
     return (lambda K: compute(K, K, K)) if len(node.variables) == 1 else compute
 
 

@@ -16,8 +16,8 @@ from fieldtheory.numerics.entries import Entries, entries
 
 METHODS = ("response", "saturation", "large_depth")
 
-# ρ² L σ²_w is searched in this range; the optimum of saturating activations is of order one.
-_SEARCHED = np.geomspace(1e-6, 1e3, 31)
+# ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
+_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
 
 
 def optimal_scaling(
@@ -29,7 +29,7 @@ def optimal_scaling(
     """The residual scaling ρ*, one for all layers, with the largest response of the output.
 
     "response" is exact: ρ* = argmax χ^out(ρ), the root of the derivative of the recursion of F25
-    eqs. (51)-(55), found by a bracketing root finder; the bracket is the largest value on a grid.
+    eqs. (51)-(55), found by a bracketing root finder around the highest maximum on a grid.
     "saturation" is F25 eq. (67), the scaling at which the linearised signal fills the dynamic
     range, K^(L) = (V/2)²; "large_depth" its form (68) for L → ∞, up to O(L^{-3/2}).
 
@@ -47,13 +47,15 @@ def optimal_scaling(
     -------
     float or ndarray, shape (P, P)
         ρ* of the variance, or of every entry of the kernel; 0 where the response falls from
-        ρ = 0 on, as for inputs that already saturate the activation.
+        ρ = 0 on, as for inputs that already saturate the activation. The covariance of two
+        identical inputs is their variance and has its optimum.
 
     Raises
     ------
     ValueError
-        If the response has no maximum (as for ReLU, whose response grows without bound), or the
-        approximations are asked for covariances or for γ ≠ 1, for which they are not made.
+        If the response has no maximum (as for ReLU, whose response grows without bound, or for
+        the covariance of nearly identical inputs in a shallow network), or the approximations are
+        asked for with covariances or γ ≠ 1, for which they are not made.
 
     Examples
     --------
@@ -73,14 +75,21 @@ def optimal_scaling(
         return float(_maximise(_variance_slope, network, kernel[None])[0])
     if kernel.ndim != 2:
         raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
-    result = np.diag(_maximise(_variance_slope, network, np.diagonal(kernel)))
-    first, second = np.triu_indices(len(kernel), 1)
+    own = _maximise(_variance_slope, network, np.diagonal(kernel))
+    result = np.where(_identical(kernel), own, 0.0)
+    first, second = np.nonzero(np.triu(~_identical(kernel), 1))
     if len(first):
         fields = kernel[first, first], kernel[second, second], kernel[first, second]
-        result[first, second] = result[second, first] = _maximise(
-            _covariance_slope, network, *fields
-        )
+        found = _maximise(_covariance_slope, network, *fields)
+        result[first, second] = result[second, first] = found
     return result
+
+
+def _identical(kernel: np.ndarray) -> np.ndarray:
+    """Which inputs are the same up to rounding."""
+    variance = np.diagonal(kernel)
+    distance = variance[:, None] + variance - 2 * kernel
+    return distance <= 1e-14 * (variance[:, None] + variance)
 
 
 @lru_cache
@@ -130,25 +139,30 @@ def _maximise(slope: Callable, network: ResidualNetwork, *fields: np.ndarray) ->
     ``slope(network, s, *fields)`` returns ln|χ^out| and its derivative by s = ρ².
     """
     grid = _SEARCHED / (network.depth * network.weight_variance)
-    with np.errstate(over="ignore", invalid="ignore"):
-        values, _ = slope(network, grid[:, None], *(f[None] for f in fields))
-    best = np.argmax(values, axis=0)
-    if (best == len(grid) - 1).any() or not np.isfinite(values).all():
+    with np.errstate(all="ignore"):
+        values, slopes = slope(network, grid[:, None], *(f[None] for f in fields))
+    inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
+    inside &= (slopes[:-2] > 0) & (slopes[2:] < 0)
+    heights = np.where(inside, values[1:-1], -np.inf)
+    best = np.argmax(heights, axis=0) + 1
+    at_zero = (slopes[0] <= 0) & (values[0] >= heights.max(axis=0))
+    if not (inside.any(axis=0) | at_zero).all():
         raise ValueError(
             f"network must have a response with a maximum in ρ; that of {network.activation.name} "
-            f"grows up to ρ = {np.sqrt(grid[-1]):.3g}"
+            f"has none up to ρ = {np.sqrt(grid[-1]):.3g}"
         )
-    lower = np.where(best == 0, 0.0, grid[np.maximum(best - 1, 0)])
-    _, start = slope(network, lower, *fields)
-    falling = start <= 0
-    found = elementwise.find_root(
-        lambda s, *f: slope(network, s, *f)[1],
-        (np.where(falling, 0.0, lower), grid[best + 1]),
-        args=fields,
-    )
-    if not (found.success | falling).all():
+    result = np.zeros(best.shape)
+    rising = ~at_zero
+    with np.errstate(all="ignore"):
+        found = elementwise.find_root(
+            lambda s, *f: slope(network, s, *f)[1],
+            (grid[best - 1][rising], grid[best + 1][rising]),
+            args=tuple(f[rising] for f in fields),
+        )
+    if not found.success.all():
         raise ArithmeticError("the maximum of the response was not found")
-    return np.where(falling, 0.0, np.sqrt(np.where(falling, 0.0, found.x)))
+    result[rising] = np.sqrt(found.x)
+    return result
 
 
 def _variance_slope(

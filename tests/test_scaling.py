@@ -79,6 +79,24 @@ def test_matrix_of_optima_is_symmetric_and_each_entry_is_that_of_its_pair():
             )
 
 
+def test_identical_inputs_have_the_optimum_of_their_variance():
+    network = ft.ResidualNetwork(depth=200)
+    found = ft.optimal_scaling(network, np.full((3, 3), 0.05))
+    np.testing.assert_array_equal(found, np.full((3, 3), found[0, 0]))
+    assert found[0, 0] == ft.optimal_scaling(network, 0.05)
+
+
+def test_optimum_of_a_pair_grows_without_bound_as_the_inputs_become_identical():
+    network = ft.ResidualNetwork(depth=400)
+    scaled = [
+        ft.optimal_scaling(network, [[0.05, r], [r, 0.05]])[0, 1] * math.sqrt(network.depth)
+        for r in (0.05 * 0.99, 0.05 * 0.999, 0.05 * 0.9999, 0.05 * 0.99999)
+    ]
+    assert (np.diff(scaled) > 1.5).all()
+    with pytest.raises(ValueError, match="has none up to"):
+        ft.optimal_scaling(ft.ResidualNetwork(depth=1), [[0.05, 0.0499], [0.0499, 0.05]])
+
+
 def test_deep_limit_is_approached_as_one_over_depth():
     weight, bias, start = 1.25, 0.05, 0.05
 

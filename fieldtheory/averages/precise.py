@@ -104,7 +104,7 @@ def _products(F: sp.Expr, variables: tuple) -> list[tuple[Callable, Callable]]:
     x, y = variables
     parts: list[tuple[sp.Expr, sp.Expr]] = []
     for term in sp.Add.make_args(F):
-        split = _separated(term, x, y)
+        split = separated(term, x, y)
         if split is None:
             return []
         parts += split
@@ -114,7 +114,7 @@ def _products(F: sp.Expr, variables: tuple) -> list[tuple[Callable, Callable]]:
     ]
 
 
-def _separated(term: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:
+def separated(term: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:
     """A product as Σ f(x) g(y); only factors that mix the variables are expanded."""
     factors = sp.Mul.make_args(term)
     mixed = sp.expand(sp.Mul(*[f for f in factors if f.has(x) and f.has(y)]))
