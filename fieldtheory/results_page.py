@@ -31,7 +31,6 @@ GENERIC_TITLES = {
     "output_response": "Response of the output",
 }
 GENERIC_NOTES = {
-    "weights": r"$c_l$ is the same as $a_l$ with the variances of the biases, $\sigma_b^2$.",
     "G12_product": r"For $l = m$ it is $1/(N \nu_l)$, for $l < m$ it vanishes.",
 }
 EXPLICIT_TITLES = {

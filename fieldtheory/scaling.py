@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from scipy.optimize import elementwise
 
 from fieldtheory import validation
 from fieldtheory.network import ResidualNetwork
@@ -134,10 +133,13 @@ def _approximation(
 
 
 def _maximise(slope: Callable, network: ResidualNetwork, *fields: np.ndarray) -> np.ndarray:
-    """ρ at the largest ln χ^out, one for each entry of the fields.
+    """ρ at the highest maximum of ln χ^out, one for each entry of the fields.
 
     ``slope(network, s, *fields)`` returns ln|χ^out| and its derivative by s = ρ².
     """
+    # SciPy's optimisers take a third of the import time of the package.
+    from scipy.optimize import elementwise
+
     grid = _SEARCHED / (network.depth * network.weight_variance)
     with np.errstate(all="ignore"):
         values, slopes = slope(network, grid[:, None], *(f[None] for f in fields))

@@ -188,12 +188,11 @@ def layer_formulas() -> dict[str, str]:
     chi, out = r"\chi^{{({})}}", r"\chi^{\mathrm{out}}"
     gain = latex(Weight(l) * susceptibility(l - 1))
     last = latex(sym.READOUT_WEIGHT**2 * susceptibility(DEPTH))
-    hidden = latex(sp.Symbol(r"\rho_{l}") ** 2 * sym.WEIGHT**2)
-    readout = latex(sym.READOUT_WEIGHT**2)
+    skip = r"A_{l, m} = \prod_{j=m+1}^{l} \gamma_{j}"
+    weights = _cases("a_{l}", sym.WEIGHT, sym.READOUT_WEIGHT)
+    biases = _cases("c_{l}", sym.BIAS, sym.READOUT_BIAS)
     return {
-        "weights": rf"a_{{l}} = \begin{{cases}} {hidden} & 1 \leq l \leq L \\ "
-        rf"{readout} & l = L + 1 "
-        r"\end{cases}, \qquad A_{l, m} = \prod_{j=m+1}^{l} \gamma_{j}",
+        "weights": rf"{weights}, \qquad {biases}, \qquad {skip}",
         "saddle_point": rf"C^{{(l)}}_* = {latex(residual_kernel(l))}, "
         r"\qquad \tilde{C}^{(l)}_* = 0",
         "kernel": rf"K^{{(l)}} = {latex(kernel(l))}",
@@ -206,6 +205,12 @@ def layer_formulas() -> dict[str, str]:
         rf"{chi.format('l-1')}, \qquad {chi.format('0')} = 1",
         "output_response": rf"{out} = {last} {chi.format('L')}",
     }
+
+
+def _cases(name: str, hidden: sp.Symbol, readout: sp.Symbol) -> str:
+    first, last = latex(sp.Symbol(r"\rho_{l}") ** 2 * hidden**2), latex(readout**2)
+    rows = rf"{first} & 1 \leq l \leq L \\ {last} & l = L + 1"
+    return rf"{name} = \begin{{cases}} {rows} \end{{cases}}"
 
 
 def explicit(formula: sp.Expr, action: Action, depth: int) -> sp.Expr:
