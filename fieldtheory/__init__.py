@@ -9,6 +9,7 @@ from fieldtheory.activations import Activation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.network import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import Solution, ValidityWarning, solve
+from fieldtheory.parameter_grid import sweep
 from fieldtheory.scaling import optimal_scaling
 from fieldtheory.theory.derivation import Derivation, derive
 
@@ -25,4 +26,5 @@ __all__ = [
     "input_kernel",
     "optimal_scaling",
     "solve",
+    "sweep",
 ]

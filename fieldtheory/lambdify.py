@@ -208,14 +208,26 @@ def _connected_numpy(node: ConnectedCorrelator) -> Callable:
     slope = GaussianAverage(F.diff(x) * G.diff(y), (x, y), [[a, t], [t, b]]).doit()
     if not slope.has(GaussianAverage):
         price = lambdify([a, b, t], slope)
-        compute = partial(quadrature.connected_by_price, price)
+        nearest = _singularity(slope, a, b, t)
+        compute: Callable = partial(quadrature.connected_by_price, price, nearest)
     else:
         kinks = _kinks(F, x), _kinks(G, y)
         f, g = _vectorised([x], F), _vectorised([y], G)
         compute = partial(quadrature.connected_2d, f, g, kinks=kinks)
-    if not (has_steps(F) or has_steps(G)):
-        compute = _by_series(F, G, (x, y), 1, compute)
+        if not (has_steps(F) or has_steps(G)):
+            compute = _by_series(F, G, (x, y), 1, compute)
     return (lambda K: compute(K, K, K)) if len(node.variables) == 1 else compute
+
+
+def _singularity(slope: sp.Expr, a: sp.Expr, b: sp.Expr, t: sp.Expr) -> Callable | None:
+    """The covariance t(a, b) at which an inverse root D(t)^{-n/2}, quadratic in t, diverges."""
+    for power in slope.atoms(sp.Pow):
+        base, exponent = sp.expand(power.base), power.exp
+        if exponent.is_negative and not exponent.is_integer and base.is_polynomial(a, b, t):
+            coefficients = sp.Poly(base, t).all_coeffs()
+            if len(coefficients) == 3 and coefficients[0].is_negative and coefficients[1] == 0:
+                return lambdify([a, b], sp.sqrt(-coefficients[2] / coefficients[0]))
+    return None
 
 
 def _connected_mpmath(node: ConnectedCorrelator) -> Callable:

@@ -8,7 +8,7 @@ misses the tolerance is repeated with more nodes, and raises if that does not he
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,10 @@ from fieldtheory.averages.panels import breakpoints
 _REACH = 9.8
 _ORDERS = (16, 24, 36, 54)
 TOLERANCE = 1e-13
+# Pairs integrated together, so that the work arrays stay in the cache.
+_CHUNK = 2048
+# Smallest 1 − (c/t_s)² at which the inner average is not yet spoiled by its singularity at t_s.
+_NEAREST = 1e-4
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -125,14 +129,24 @@ def connected_2d(
 
 
 def connected_by_price(
-    slope: Callable, K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray
+    slope: Callable,
+    singularity: Callable | None,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    K_xy: np.ndarray,
 ) -> np.ndarray:
     """⟨F(x);G(y)⟩ = ∫_0^{K_xy} ⟨F'(x)G'(y)⟩_t dt, given the inner average in closed form.
+
+    Where that average is singular at a covariance t_s beyond the largest one, t = t_s tanh v makes
+    the integrand smooth; else, and where t_s is so close that the inner average loses digits, the
+    panels are graded towards perfect correlation.
 
     Parameters
     ----------
     slope : callable
         (K_xx, K_yy, t) -> ⟨F'(x)G'(y)⟩ at the covariance t, vectorised.
+    singularity : callable or None
+        (K_xx, K_yy) -> t_s.
     K_xx, K_yy, K_xy : array_like
         Variances and covariance, K_xy² <= K_xx K_yy.
 
@@ -148,30 +162,49 @@ def connected_by_price(
     K_xx, K_yy, K_xy = np.broadcast_arrays(
         *(np.asarray(k, dtype=float) for k in (K_xx, K_yy, K_xy))
     )
-    shape = K_xx.shape
     a, b, c = (np.atleast_1d(k).ravel() for k in (K_xx, K_yy, K_xy))
+    values = np.empty(len(a))
+    smooth = np.zeros(len(a), dtype=bool)
+    if singularity is not None:
+        end = np.abs(c) / singularity(a, b)
+        smooth = end**2 < 1 - _NEAREST
+    for rule, chosen in ((partial(_price_mapped, singularity), smooth), (_price_graded, ~smooth)):
+        (index,) = np.nonzero(chosen)
+        for start in range(0, len(index), _CHUNK):
+            part = index[start : start + _CHUNK]
+            values[part] = rule(slope, a[part], b[part], c[part])
+    return values.reshape(K_xx.shape)
+
+
+def _price_mapped(
+    singularity: Any, slope: Callable, a: np.ndarray, b: np.ndarray, c: np.ndarray
+) -> np.ndarray:
+    scale = singularity(a, b)[:, None]
+    end = np.arctanh(c / scale[:, 0])
+
+    def rule(order: int) -> tuple[np.ndarray, np.ndarray]:
+        nodes, weights = _legendre(order)
+        t = np.tanh(end[:, None] * (1 + nodes) / 2)
+        terms = slope(a[:, None], b[:, None], scale * t) * (1 - t * t)
+        terms *= (end / 2)[:, None] * scale * weights
+        return terms.sum(axis=1), np.abs(terms).sum(axis=1)
+
+    return refine(rule, "a connected correlator")
+
+
+def _price_graded(slope: Callable, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     limit = np.sqrt(a * b)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        end = np.where(limit > 0, np.minimum(np.abs(c) / limit, 1.0), 0.0)
     # The inner average varies on the scale 1/K of the distance from perfect correlation.
     halvings = np.arange(1, 8 + max(0, int(np.ceil(np.log2(max(limit.max(), 1.0))))))
     graded = np.concatenate([[0.0], 1 - 0.5**halvings, [1.0]])
-    chunk = max(1, 2_000_000 // (len(graded) * _ORDERS[-1]))
-    parts = []
-    for start in range(0, len(a), chunk):
-        part = slice(start, start + chunk)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            end = np.where(limit[part] > 0, np.abs(c[part]) / limit[part], 0.0)
-        cuts = np.minimum(graded, np.minimum(end, 1.0)[:, None])
-        scale = (np.sign(c) * limit)[part, None]
-        parts.append(_price_chunk(slope, a[part, None], b[part, None], scale, cuts))
-    return np.concatenate(parts).reshape(shape)
+    cuts = np.minimum(graded, end[:, None])
+    scale = (np.sign(c) * limit)[:, None]
 
-
-def _price_chunk(
-    slope: Callable, a: np.ndarray, b: np.ndarray, scale: np.ndarray, cuts: np.ndarray
-) -> np.ndarray:
     def rule(order: int) -> tuple[np.ndarray, np.ndarray]:
         nodes, weights = composite(cuts, order)
-        terms = scale * weights * slope(a, b, scale * nodes)
+        terms = scale * weights * slope(a[:, None], b[:, None], scale * nodes)
         return terms.sum(axis=1), np.abs(terms).sum(axis=1)
 
     return refine(rule, "a connected correlator")

@@ -28,8 +28,12 @@ class Chain:
     skips: np.ndarray
 
 
-def chain(network: ResidualNetwork, trailing: int = 0) -> Chain:
-    """The coefficients of a network, with ``trailing`` axes of length 1 for pairs of inputs."""
+def chain(network: ResidualNetwork, trailing: int = 0, batch: int = 0) -> Chain:
+    """The coefficients of a network, with ``trailing`` axes of length 1 for pairs of inputs.
+
+    They have at least ``batch`` batch axes, new ones between the layer axis and their own, so that
+    they broadcast with kernels whose batch has more axes.
+    """
     scales = np.broadcast_arrays(network.branch_scales, network.skip_scales)
     rho2, gamma2 = (np.moveaxis(scale**2, -1, 0) for scale in scales)
     shape = rho2.shape
@@ -38,7 +42,8 @@ def chain(network: ResidualNetwork, trailing: int = 0) -> Chain:
 
     def layers(first: float, middle: np.ndarray, last: float) -> np.ndarray:
         stacked = np.concatenate([first * one, np.broadcast_to(middle, shape), last * one])
-        return stacked.reshape(stacked.shape + (1,) * trailing)
+        new = (1,) * (batch - (stacked.ndim - 1))
+        return stacked.reshape(stacked.shape[:1] + new + stacked.shape[1:] + (1,) * trailing)
 
     return Chain(
         weights=layers(0.0, rho2 * network.weight_variance, readout_weight),

@@ -13,7 +13,7 @@ from fieldtheory.numerics.finite import require_finite
 def variance_gains(network: ResidualNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
     slope = entries(network.activation).susceptibility
-    return _gains(chain(network, trailing).weights, slope(K[:-1]))
+    return _gains(chain(network, trailing, K.ndim - 1 - trailing).weights, slope(K[:-1]))
 
 
 def covariance_gains(
@@ -23,7 +23,7 @@ def covariance_gains(
     slope = entries(network.activation).covariance_susceptibility
     first, second = pairs
     averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
-    return _gains(chain(network, 1).weights, averages)
+    return _gains(chain(network, 1, K.ndim - 2).weights, averages)
 
 
 def cross_gains(
@@ -34,7 +34,7 @@ def cross_gains(
     Where φ has a kink at zero they diverge as the variance vanishes; this raises ValueError.
     """
     slope = entries(network.activation).cross_susceptibility
-    weights = chain(network, 1).weights
+    weights = chain(network, 1, K.ndim - 2).weights
     alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
     with np.errstate(divide="ignore", invalid="ignore"):
         averages = slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])

@@ -5,14 +5,18 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.network import ResidualNetwork
-from fieldtheory.numerics import fluctuations, kernels, response
+from fieldtheory.numerics import fluctuations, kernels, response, storage
 from fieldtheory.numerics.chain import Chain, chain, propagate
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class ValidityWarning(UserWarning):
@@ -132,6 +136,73 @@ class Solution:
         """Var K^(l) to order 1/N, for one input."""
         return fluctuations.accumulated_variance(self._chain, self.G11)
 
+    def to_xarray(self) -> xr.Dataset:
+        """The fields with named dimensions and coordinates; needs xarray.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``input_kernel``, the kernels and the responses; for one input without batch axes also
+            ``G12``, ``G11`` and ``kernel_variance``. Dimensions are ``batch`` (``batch_0``, ... if
+            several), ``layer`` and ``layer_`` of length L + 2, ``hidden_layer`` of length L + 1,
+            ``input`` and ``input_``. The attributes are the parameters of the network.
+
+        Examples
+        --------
+        >>> net = ResidualNetwork(depth=20, branch_scale=[[0.1], [0.3]])
+        >>> labelled = solve(net, 0.05).to_xarray()
+        >>> labelled.kernels.dims, labelled.branch_scale.values
+        (('batch', 'layer'), array([0.1, 0.3]))
+        >>> labelled.kernels.sel(layer=20).values.round(6), labelled.attrs["depth"]
+        (array([0.077715, 0.584483]), 20)
+        """
+        return storage.dataset(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the network, K0 and the fields to a file, as a whole or not at all.
+
+        The kernels and responses are always written, other fields if they have been computed.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in .npz, or in .nc for netCDF, which needs xarray.
+
+        Raises
+        ------
+        ValueError
+            If ``path`` ends otherwise or lies in no folder, or the activation has a function that
+            cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> s = solve(ResidualNetwork(depth=20, branch_scale=0.3), 0.05)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     s.save(f"{folder}/solution.npz")
+        ...     loaded = Solution.load(f"{folder}/solution.npz")
+        >>> loaded.network == s.network, bool((loaded.kernels == s.kernels).all())
+        (True, True)
+        """
+        storage.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Solution:
+        """The solution in a file of `save`, every float as it was written.
+
+        Raises
+        ------
+        ValueError
+            If the file is missing, of another kind, or damaged.
+        """
+        network, kernel, found = storage.read(path)
+        solution = cls(network, kernel)
+        vars(solution).update(found)
+        return solution
+
+    def _repr_html_(self) -> str:
+        return storage.table(self)
+
     def __repr__(self) -> str:
         net = self.network
         return (
@@ -149,7 +220,8 @@ class Solution:
 
     @cached_property
     def _chain(self) -> Chain:
-        return chain(self.network, int(self._has_matrix))
+        trailing = int(self._has_matrix)
+        return chain(self.network, trailing, self._variances[0].ndim - 1 - trailing)
 
     @cached_property
     def _variances(self) -> tuple:

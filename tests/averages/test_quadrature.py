@@ -198,7 +198,7 @@ def test_growing_integrands_are_right_or_raise(variance):
 def test_connected_by_price_for_polynomials(K, correlation):
     """⟨x²;y²⟩ = ∫_0^c 4 t dt = 2c², exact at any correlation."""
     c = correlation * K
-    value = quadrature.connected_by_price(lambda a, b, t: 4 * t, K, K, c)
+    value = quadrature.connected_by_price(lambda a, b, t: 4 * t, None, K, K, c)
     assert value == pytest.approx(2 * c**2, rel=1e-14)
 
 

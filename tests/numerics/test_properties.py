@@ -1,6 +1,7 @@
 """Properties for any parameters: signs, positivity, symmetry, consistency."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,3 +111,18 @@ def test_sign_of_scales_does_not_matter_without_correlations(net, K0, factor):
     s, other = ft.solve(net, K0), ft.solve(moved, K0)
     for name in ("kernels", "response", "output_response", "G11"):
         np.testing.assert_allclose(getattr(other, name), getattr(s, name), rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+@pytest.mark.parametrize("matrix", [False, True])
+def test_batch_of_kernels_with_unbatched_scales_equals_the_loop(count, matrix):
+    # At depth 3 a batch of 4 has the length of the layer axis of the gains.
+    network = ft.ResidualNetwork(depth=3, skip_scale=[0.9, 1.0, 1.1])
+    kernels = np.linspace(0.1, 0.5, count)
+    if matrix:
+        kernels = kernels[:, None, None] * np.array([[1.0, 0.4], [0.4, 0.8]])
+    batch = ft.solve(network, kernels)
+    fields = ["kernels", "residual_kernels", "response", "residual_response", "output_response"]
+    for field in fields + ["full_response"] * matrix:
+        loop = np.stack([getattr(ft.solve(network, kernel), field) for kernel in kernels])
+        np.testing.assert_allclose(getattr(batch, field), loop, rtol=1e-13)
