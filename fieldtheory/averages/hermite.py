@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-# The Hermite functions of order n < 770 times √(Gaussian) are below rounding beyond this.
+# Hermite functions times √(Gaussian), the integrands at |f| = 1, are below rounding beyond this.
 _REACH = 12.5
 # Orders kept and step of the trapezoidal rule, tried one after the other.
-_STAGES = ((64, 0.08), (64, 0.02), (256, 0.02), (768, 0.01))
+_STAGES = ((64, 0.08), (64, 0.02), (256, 0.02), (768, 0.01), (2048, 0.01))
 # Largest spacing of the nodes in units of the function's argument.
 _SPACING = 0.5
 # Allowed rest of the series, relative to its value.
@@ -115,7 +115,7 @@ def _summed(sides: list, c: np.ndarray, lowest: int) -> tuple[np.ndarray, np.nda
     return np.where(good, total, 0.0), good
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=len(_STAGES))
 def _basis(order: int, step: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes, and h_n(z) N(z; 0, 1) times the step, h_n orthonormal; shape (order, nodes)."""
     half = int(_REACH / step)
