@@ -122,6 +122,8 @@ def _approximation(
     limit = (validation.nonnegative("dynamic_range", dynamic_range) / 2) ** 2
     if kernel >= limit:
         return 0.0
+    if kernel == 0 == network.bias_variance:
+        raise ValueError(f"K0 must be > 0 without biases for the method {method}, got 0.0")
     slope = float(network.activation.slope_at_zero)
     if slope == 0:
         raise ValueError(f"network must have φ'(0) ≠ 0 for the method {method}")

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 import numpy as np
+from mpmath import mpf
 from scipy.special import erf
 
 import fieldtheory as ft
@@ -39,6 +40,12 @@ def oracle(net):
         net.bias_variance,
         *net.readout_variances,
     )
+
+
+def precise_oracle(net):
+    """The parameters of a network for the oracles, in mpmath."""
+    values = (tuple(map(mpf, x)) if isinstance(x, tuple) else mpf(x) for x in oracle(net))
+    return recursion.Net(*values)
 
 
 def moment(activation):

@@ -202,6 +202,12 @@ def test_networks_without_an_answer(parameters, method):
         ft.optimal_scaling(ft.ResidualNetwork(depth=3, **parameters), 0.05, method=method)
 
 
+def test_saturation_needs_a_signal():
+    network = ft.ResidualNetwork(depth=3, bias_variance=0.0)
+    with pytest.raises(ValueError, match="K0 must be > 0 without biases"):
+        ft.optimal_scaling(network, 0.0, method="saturation")
+
+
 def test_slope_of_the_response_vanishes_at_the_optimum():
     network = ft.ResidualNetwork(depth=8, weight_variance=1.7)
     best = ft.optimal_scaling(network, 0.1)

@@ -36,8 +36,6 @@ class Action:
         The Gaussian variables h.
     covariance : sympy.ImmutableMatrix
         K[C], their covariance, a function of the kernels.
-    fields_per_layer : int
-        1 for one input, P(P+1)/2 for P inputs.
     """
 
     kernels: tuple[sp.Symbol, ...]
@@ -46,7 +44,6 @@ class Action:
     observables: tuple[sp.Expr, ...]
     variables: tuple[sp.Symbol, ...]
     covariance: sp.ImmutableMatrix
-    fields_per_layer: int
 
     @cached_property
     def expression(self) -> sp.Expr:
@@ -148,7 +145,6 @@ def residual_action(
         observables=tuple(observable(l, pair) for l, pair in fields),
         variables=tuple(sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)),
         covariance=_signal_covariance(depth, inputs, gamma),
-        fields_per_layer=len(pairs),
     )
 
 

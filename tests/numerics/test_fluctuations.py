@@ -8,16 +8,12 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.numerics.chain import accumulate, chain, propagate
 from fieldtheory.numerics.fluctuations import connected_squares, source_covariance
-from tests.networks import PHI, network, oracle
+from tests.networks import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion, weights
 
 K0 = 0.4
 NAMES = ["erf", "relu", "tanh", "linear"]
 GAMMAS = [0.0, 0.7, 1.0, (0.9, 0.4, 1.0)]
-
-
-def to_mp(net):
-    return recursion.Net(*(tuple(map(mpf, x)) if isinstance(x, tuple) else mpf(x) for x in net))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +37,7 @@ def test_linear_network(gamma):
     np.testing.assert_allclose(S22, exact.linear_S22(oracle(net), K0), rtol=1e-13, atol=1e-16)
     with mpmath.workdps(40):
         N = mpf(10) ** 18
-        _, cov = exact.linear_moments(to_mp(oracle(net)), mpf(K0), N)
+        _, cov = exact.linear_moments(precise_oracle(net), mpf(K0), N)
         limit = (N * cov).astype(float)
     np.testing.assert_allclose(net.width * s.G11, limit, rtol=1e-13, atol=1e-16)
 

@@ -8,7 +8,7 @@ import pytest
 from mpmath import mpf
 
 import fieldtheory as ft
-from tests.networks import K0_PAIR, K0_TRIPLE, PHI, moment, network, oracle
+from tests.networks import K0_PAIR, K0_TRIPLE, PHI, moment, network, oracle, precise_oracle
 from tests.oracles import exact, recursion, weights
 from tests.oracles.differences import derivative
 
@@ -20,10 +20,6 @@ GAMMAS = [0.0, 0.7, 1.0, (0.9, 0.4, 1.0)]
 def closed(name):
     average = {"erf": exact.erf_average, "relu": lambda *k: exact.relu_average(1, *k)}[name]
     return lambda *k: float(average(*k))
-
-
-def to_mp(net):
-    return recursion.Net(*(tuple(map(mpf, x)) if isinstance(x, tuple) else mpf(x) for x in net))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,8 +63,8 @@ def test_several_inputs_against_the_recursion(name, K0):
 def test_against_thirty_digits():
     net = network(3)
     with mpmath.workdps(30):
-        C, K = recursion.kernels(to_mp(oracle(net)), mpf(K0), exact.erf_average)
-        response = recursion.response(to_mp(oracle(net)), mpf(K0), exact.erf_average)
+        C, K = recursion.kernels(precise_oracle(net), mpf(K0), exact.erf_average)
+        response = recursion.response(precise_oracle(net), mpf(K0), exact.erf_average)
     solution = ft.solve(net, K0)
     np.testing.assert_allclose(solution.residual_kernels, C.astype(float), rtol=1e-14)
     np.testing.assert_allclose(solution.kernels, K.astype(float), rtol=1e-14)

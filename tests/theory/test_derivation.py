@@ -62,7 +62,6 @@ def test_scales_of_all_layers_may_be_given():
 @pytest.mark.parametrize("inputs, fields", [(1, 1), (2, 3), (3, 6)])
 def test_number_of_fields(inputs, fields):
     action = ft.derive(1, inputs).network_action
-    assert action.fields_per_layer == fields
     assert len(action.kernels) == len(action.conjugates) == 3 * fields
 
 
