@@ -1,8 +1,9 @@
 """Numeric propagators: ratios to naive versions and growth with depth, in one run.
 
 The naive G11 takes every entry of S22 by a 64x64 Gauss-Hermite rule and inverts S21 densely; the
-naive batch is a Python loop over `solve`. Both sides are warmed up; set OMP_NUM_THREADS=1 to keep
-BLAS to one thread.
+naive batch is a Python loop over `solve`. Both sides are warmed up. Times are those of the
+processor, so that other work on the machine does not count; set OMP_NUM_THREADS=1 to keep BLAS to
+one thread.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ FUNCTIONS = {"erf": erf, "tanh": np.tanh}
 
 
 def seconds(task: Callable[[], object], repeats: int = 3) -> float:
-    """The shortest wall time of a task after a run that warms it up."""
+    """The shortest processor time of a task after a run that warms it up."""
     task()
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         task()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 

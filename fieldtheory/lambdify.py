@@ -1,4 +1,4 @@
-"""Symbolic results as NumPy and mpmath functions.
+"""Symbolic results as NumPy, mpmath and JAX functions.
 
 Averages with a closed form become that form; a connected correlator becomes a one-dimensional
 integral over the covariance (Price's theorem) where the inner average has a closed form; every
@@ -8,20 +8,18 @@ other average goes to quadrature. The formulas are the symbolic ones, nothing is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import mpmath
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, hermite, precise, quadrature
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric, precise
 from fieldtheory.averages.node import without_deltas
-from fieldtheory.averages.precise import separated
-from fieldtheory.averages.steps import break_points, has_steps, pieces
+from fieldtheory.averages.stable_forms import NUMPY, stable
 from fieldtheory.validation import choice
 
-BACKENDS = ("numpy", "mpmath")
+BACKENDS = ("numpy", "mpmath", "jax")
 
 
 def lambdify(arguments: Sequence[sp.Expr], expression: Any, backend: str = "numpy") -> Callable:
@@ -33,19 +31,26 @@ def lambdify(arguments: Sequence[sp.Expr], expression: Any, backend: str = "nump
         In the order in which the function takes them.
     expression : sympy.Expr, matrix, or (nested) list of them
         May contain `GaussianAverage` and `ConnectedCorrelator` nodes.
-    backend : {"numpy", "mpmath"}
+    backend : {"numpy", "mpmath", "jax"}
         "numpy" broadcasts over arrays in float64; "mpmath" takes scalars and works to the
-        precision ``mpmath.mp.dps`` at the time of the call.
+        precision ``mpmath.mp.dps`` at the time of the call; "jax" broadcasts over JAX arrays in
+        float64 and works under jit, vmap, grad, jacfwd and the like. It needs the extra ``jax``
+        and ``jax.config.update("jax_enable_x64", True)``. Averages are differentiated by Price's
+        theorem, to any order; those without a closed form are integrated on the host, where an
+        integral that does not converge raises JAX's error for a failed callback.
 
     Returns
     -------
     callable
-        A matrix comes back as an array (numpy; a list of lists with mpmath).
+        A matrix comes back as an array, its rows and columns on the last two axes (a list of
+        lists with mpmath).
 
     Raises
     ------
     ValueError
-        If the backend is unknown or a symbol is not among the arguments.
+        If the backend is unknown, a symbol is not among the arguments, or JAX computes in float32.
+    ImportError
+        If the backend is "jax" and JAX is not installed.
 
     Examples
     --------
@@ -58,17 +63,21 @@ def lambdify(arguments: Sequence[sp.Expr], expression: Any, backend: str = "nump
     choice("backend", backend, BACKENDS)
     matrix = isinstance(expression, sp.MatrixBase)
     entries = expression.tolist() if matrix else expression
-    translated, functions = _translate(entries, backend)
+    translated, functions = translate(entries, backend)
     missing = _free_symbols(translated) - set(arguments)
     if missing:
         raise ValueError(
             f"arguments must contain every symbol of the expression, "
             f"missing {', '.join(sorted(map(str, missing)))}"
         )
+    if backend == "jax":
+        from fieldtheory import jax_backend
+
+        return jax_backend.compiled(arguments, translated, functions, matrix)
     if backend == "mpmath":
         library = [functions, {"sqrt": lambda v: mpmath.sqrt(max(v, 0))}, "mpmath"]
         return sp.lambdify(list(arguments), translated, modules=library, cse=True)
-    library = [functions, {"sqrt": _sqrt}, "scipy", "numpy"]
+    library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
     compiled = sp.lambdify(list(arguments), translated, modules=library, cse=True)
 
     def function(*values: Any) -> Any:
@@ -97,7 +106,7 @@ def _free_symbols(entries: Any) -> set:
     return sp.sympify(entries).free_symbols
 
 
-def _translate(entries: Any, backend: str) -> tuple[Any, dict[str, Callable]]:
+def translate(entries: Any, backend: str) -> tuple[Any, dict[str, Callable]]:
     """Entries with every average replaced by its closed form or a named numeric function."""
     functions: dict[str, Callable] = {}
     known: dict[sp.Expr, sp.Expr] = {}
@@ -110,83 +119,65 @@ def _translate(entries: Any, backend: str) -> tuple[Any, dict[str, Callable]]:
     def walk(value: Any) -> Any:
         if isinstance(value, list | tuple):
             return [walk(v) for v in value]
-        value = sp.sympify(value)
-        value = value.replace(lambda e: isinstance(e, ConnectedCorrelator), one)
-        return value.replace(lambda e: isinstance(e, GaussianAverage), one)
+        # Innermost first: an average may stand in the covariance of another one.
+        kinds = GaussianAverage | ConnectedCorrelator
+        return sp.sympify(value).replace(lambda e: isinstance(e, kinds), one)
 
     return walk(entries), functions
 
 
 def _resolve(node: sp.Expr, backend: str, functions: dict) -> sp.Expr:
+    if backend == "jax":
+        from fieldtheory import jax_backend
+
+        function, values = jax_backend.averaged(node)
+        return _call(function, values, functions)
+    symbols: dict[sp.Expr, sp.Expr] = {}
+    if backend == "numpy" and len(node.variables) == 2:
+        # Entries of the covariance may be sums, in which its determinant is no longer seen.
+        a, b = sp.symbols("a b", positive=True, cls=sp.Dummy)
+        c = sp.Dummy("c", real=True)
+        K = node.covariance
+        symbols = {a: K[0, 0], b: K[1, 1], c: K[0, 1]}
+        node = node.func(*node.args[:-1], [[a, c], [c, b]])
     value = node.doit()
     if value.has(sp.erf):
         # Steps at a distance come as exp(2K) (1 − erf √(2K)), which cancels and overflows.
         value = without_deltas(node)
-    return value.replace(
+    value = value.replace(
         lambda e: isinstance(e, GaussianAverage | ConnectedCorrelator),
-        lambda e: _integral(e, backend, functions),
+        lambda e: integral(e, backend, functions),
     )
+    return (stable(value, node.covariance) if backend == "numpy" else value).xreplace(symbols)
 
 
-def _integral(node: sp.Expr, backend: str, functions: dict) -> sp.Expr:
+def integral(node: sp.Expr, backend: str, functions: dict) -> sp.Expr:
     """A call of a numeric function of the node's covariance."""
     unknown = _free_symbols(list(node.args[:-1])) - node.variables.free_symbols
     if unknown:
         names = ", ".join(sorted(map(str, unknown)))
         raise ValueError(f"expression must have a number for {names} inside the average {node}")
-    if node.atoms(sp.DiracDelta, sp.core.function.AppliedUndef):
+    if any(F.atoms(sp.DiracDelta, sp.core.function.AppliedUndef) for F in node.args[:-2]):
         raise ValueError(f"expression must have a known, continuous activation, got {node}")
     size = len(node.variables)
     if size > 2:
         raise ValueError(f"expression must average over at most two variables, got {node}")
     build = {
-        (GaussianAverage, "numpy"): _average_numpy,
+        (GaussianAverage, "numpy"): numeric.average,
         (GaussianAverage, "mpmath"): _average_mpmath,
-        (ConnectedCorrelator, "numpy"): _connected_numpy,
+        (ConnectedCorrelator, "numpy"): numeric.connected,
         (ConnectedCorrelator, "mpmath"): _connected_mpmath,
     }[type(node), backend]
-    name = f"average_{len(functions)}"
-    functions[name] = build(node)
     K = node.covariance
-    return sp.Function(name)(*([K[0, 0]] if size == 1 else [K[0, 0], K[1, 1], K[0, 1]]))
+    values = [K[0, 0]] if size == 1 else [K[0, 0], K[1, 1], K[0, 1]]
+    return _call(build(node), values, functions)
 
 
-def _vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
-    # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
-    return sp.lambdify(list(variables), pieces(F, variables), modules=["scipy", "numpy"], cse=True)
-
-
-def _kinks(F: sp.Expr, variable: sp.Expr) -> list[float]:
-    return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
-
-
-def _average_numpy(node: GaussianAverage) -> Callable:
-    F, variables = node.integrand, node.variables
-    f, kinks = _vectorised(variables, F), [_kinks(F, v) for v in variables]
-    if len(variables) == 1:
-        return lambda K: quadrature.average_1d(f, K, kinks[0])
-    integral = partial(quadrature.average_2d, f, kinks=kinks)
-    products = None if has_steps(F) else separated(F, *variables)
-    if products is None or len(products) > 1:
-        return integral
-    return _by_series(*products[0], tuple(variables), 0, integral)
-
-
-def _by_series(
-    F: sp.Expr, G: sp.Expr, variables: tuple, lowest: int, otherwise: Callable
-) -> Callable:
-    """The Mehler series of F(x) G(y), with an integral for the pairs where it is too slow."""
-    f, g = (_vectorised([v], part) for v, part in zip(variables, (F, G), strict=True))
-
-    def average(*K: Any) -> np.ndarray:
-        a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-        flat = a.ravel(), b.ravel(), c.ravel()
-        values, converged = hermite.series(f, g, *flat, lowest)
-        if not converged.all():
-            values[~converged] = otherwise(*(k[~converged] for k in flat))
-        return values.reshape(a.shape)
-
-    return average
+def _call(function: Callable, values: Sequence[sp.Expr], functions: dict) -> sp.Expr:
+    """A call of a numeric function, which is entered under a new name."""
+    name = f"average_{len(functions)}"
+    functions[name] = function
+    return sp.Function(name)(*values)
 
 
 def _average_mpmath(node: GaussianAverage) -> Callable:
@@ -201,37 +192,8 @@ def _matrix(entries: tuple) -> list[list]:
     return [[a, c], [c, b]]
 
 
-def _connected_numpy(node: ConnectedCorrelator) -> Callable:
-    F, G, x, y = _separate(node)
-    a, b = sp.symbols("a b", positive=True)
-    t = sp.Symbol("t", real=True)
-    slope = GaussianAverage(F.diff(x) * G.diff(y), (x, y), [[a, t], [t, b]]).doit()
-    if not slope.has(GaussianAverage):
-        price = lambdify([a, b, t], slope)
-        nearest = _singularity(slope, a, b, t)
-        compute: Callable = partial(quadrature.connected_by_price, price, nearest)
-    else:
-        kinks = _kinks(F, x), _kinks(G, y)
-        f, g = _vectorised([x], F), _vectorised([y], G)
-        compute = partial(quadrature.connected_2d, f, g, kinks=kinks)
-        if not (has_steps(F) or has_steps(G)):
-            compute = _by_series(F, G, (x, y), 1, compute)
-    return (lambda K: compute(K, K, K)) if len(node.variables) == 1 else compute
-
-
-def _singularity(slope: sp.Expr, a: sp.Expr, b: sp.Expr, t: sp.Expr) -> Callable | None:
-    """The covariance t(a, b) at which an inverse root D(t)^{-n/2}, quadratic in t, diverges."""
-    for power in slope.atoms(sp.Pow):
-        base, exponent = sp.expand(power.base), power.exp
-        if exponent.is_negative and not exponent.is_integer and base.is_polynomial(a, b, t):
-            coefficients = sp.Poly(base, t).all_coeffs()
-            if len(coefficients) == 3 and coefficients[0].is_negative and coefficients[1] == 0:
-                return lambdify([a, b], sp.sqrt(-coefficients[2] / coefficients[0]))
-    return None
-
-
 def _connected_mpmath(node: ConnectedCorrelator) -> Callable:
-    F, G, x, y = _separate(node)
+    F, G, x, y = numeric.apart(node)
 
     def connected(a: Any, b: Any = None, c: Any = None) -> Any:
         if b is None:
@@ -245,17 +207,3 @@ def _connected_mpmath(node: ConnectedCorrelator) -> Callable:
             return joint - apart
 
     return connected
-
-
-def _separate(node: ConnectedCorrelator) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
-    """The observables F(x) and G(y); one shared variable counts as two equal ones."""
-    (F, G), variables = node.observables, tuple(node.variables)
-    if len(variables) == 1:
-        x, y = variables[0], sp.Dummy("y", real=True)
-        return F, G.xreplace({x: y}), x, y
-    x, y = variables
-    if F.has(y) or G.has(x):
-        F, G = G, F
-    if F.has(y) or G.has(x):
-        raise ValueError(f"expression must correlate functions of one variable each, got {node}")
-    return F, G, x, y

@@ -12,21 +12,27 @@ not returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.panels import breakpoints
+from fieldtheory.averages.quadrature import composite
+
 # Hermite functions times √(Gaussian), the integrands at |f| = 1, are below rounding beyond this.
 _REACH = 12.5
 # Orders kept and step of the trapezoidal rule, tried one after the other.
-_STAGES = ((64, 0.08), (64, 0.02), (256, 0.02), (768, 0.01), (2048, 0.01))
+LOW_ORDERS = ((64, 0.08), (64, 0.02))
+HIGH_ORDERS = ((256, 0.02),)
+# Nodes on each panel of the two rules for large variances.
+_PANEL_ORDERS = (24, 36)
 # Largest spacing of the nodes in units of the function's argument.
-_SPACING = 0.5
+_SPACING = 0.15
 # Allowed rest of the series, relative to its value.
 _REST = 3e-14
-# Allowed difference between the two halves of the grid, relative to √⟨f²⟩.
+# Allowed difference between two rules, relative to √⟨f²⟩.
 _GRID = 2e-14
 
 
@@ -37,7 +43,13 @@ class _Coefficients(NamedTuple):
 
 
 def series(
-    f: Callable, g: Callable, K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray, lowest: int
+    f: Callable,
+    g: Callable,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    K_xy: np.ndarray,
+    lowest: int,
+    stages: Sequence[tuple[int, float]] = LOW_ORDERS + HIGH_ORDERS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Σ_{n >= lowest} f_n g_n c^n for arrays of (co)variances of one shape.
 
@@ -49,6 +61,8 @@ def series(
         Variances and covariances.
     lowest : {0, 1}
         0 for the average of the product, 1 for the connected correlator.
+    stages : sequence of (order, step)
+        Of the series and of the grid for its coefficients, tried one after the other.
 
     Returns
     -------
@@ -68,7 +82,7 @@ def series(
         correlation = np.where(limit > 0, np.clip(K_xy / limit, -1, 1), 0.0)
     values = np.zeros(len(limit))
     converged = np.zeros(len(limit), dtype=bool)
-    for order, step in _STAGES:
+    for order, step in stages:
         (left,) = np.nonzero(~converged & (limit > 0))
         if not len(left):
             break
@@ -88,19 +102,33 @@ def _of_variances(
 
 
 def _coefficients(f: Callable, K: np.ndarray, order: int, step: float) -> _Coefficients:
-    z, basis = _basis(order, step)
+    """On an even grid where that resolves the function, on graded panels for large variances."""
+    total, norm = np.zeros((len(K), order)), np.zeros(len(K))
+    resolved = np.zeros(len(K), dtype=bool)
+    # Beyond the spacing a grid may step over what an activation does within a distance of one.
+    level = np.where(step * np.sqrt(K) <= _SPACING, -1, np.ceil(np.log2(np.maximum(K, 1)) / 2))
+    for power in np.unique(level):
+        if power >= 0 and step > LOW_ORDERS[1][1]:
+            continue
+        rules = _graded_basis(order, int(power)) if power >= 0 else _even_basis(order, step)
+        (index,) = np.nonzero(level == power)
+        parts = [_projected(f, K[index], *rule) for rule in rules]
+        (first, _), (second, square) = parts
+        with np.errstate(invalid="ignore"):
+            # Two rules differ by the error of either.
+            close = np.abs(first - second) <= _GRID * np.sqrt(square)[:, None]
+        total[index], norm[index] = second, square
+        resolved[index] = close.all(axis=1) & np.isfinite(square)
+    with np.errstate(invalid="ignore"):
+        rest = np.maximum(norm - (total**2).sum(axis=1), 0.0)
+    return _Coefficients(total, rest, resolved)
+
+
+def _projected(f: Callable, K: np.ndarray, z: np.ndarray, basis: np.ndarray) -> tuple:
+    """⟨f h_n⟩ for every n and ⟨f²⟩ by one rule."""
     with np.errstate(all="ignore"):
-        values = f(np.sqrt(K)[:, None] * z)
-        # Every second node is a rule of its own; the two halves differ by the error of either.
-        halves = [2 * values[:, i::2] @ basis[:, i::2].T for i in (0, 1)]
-        total = (halves[0] + halves[1]) / 2
-        norm = (values**2) @ basis[0]
-        size = np.sqrt(norm)[:, None]
-        resolved = (np.abs(halves[0] - halves[1]) <= _GRID * size).all(axis=1)
-    # Beyond this the grid may step over what an activation does within a distance of one.
-    resolved &= step * np.sqrt(K) <= _SPACING
-    rest = np.maximum(norm - (total**2).sum(axis=1), 0.0)
-    return _Coefficients(total, rest, resolved & np.isfinite(norm))
+        values = np.broadcast_to(f(np.sqrt(K)[:, None] * z), (len(K), len(z)))
+        return values @ basis.T, (values**2) @ basis[0]
 
 
 def _summed(sides: list, c: np.ndarray, lowest: int) -> tuple[np.ndarray, np.ndarray]:
@@ -115,16 +143,30 @@ def _summed(sides: list, c: np.ndarray, lowest: int) -> tuple[np.ndarray, np.nda
     return np.where(good, total, 0.0), good
 
 
-@lru_cache(maxsize=len(_STAGES))
-def _basis(order: int, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes, and h_n(z) N(z; 0, 1) times the step, h_n orthonormal; shape (order, nodes)."""
+@lru_cache(maxsize=4)
+def _even_basis(order: int, step: float) -> tuple:
+    """Every other node of an even grid as one rule, all of them as another."""
     half = int(_REACH / step)
     # Off the symmetric positions, where the halves of the grid are mirror images and always agree.
     z = step * (np.arange(-half, half) + 0.25)
+    basis = _basis(order, z, np.full(len(z), step))
+    return (z[::2], 2 * basis[:, ::2]), (z, basis)
+
+
+@lru_cache(maxsize=16)
+def _graded_basis(order: int, level: int) -> tuple:
+    """Two composite rules on panels refined towards zero down to a width of 2^-level."""
+    cuts = np.array(breakpoints([0.0], 0.5**level, _REACH))
+    rules = (composite(cuts, count) for count in _PANEL_ORDERS)
+    return tuple((z, _basis(order, z, weights)) for z, weights in rules)
+
+
+def _basis(order: int, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """h_n(z) N(z; 0, 1) times the weights, h_n orthonormal; shape (order, nodes)."""
     basis = np.empty((order, len(z)))
-    basis[0] = step * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    basis[0] = weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
     if order > 1:
         basis[1] = z * basis[0]
     for n in range(1, order - 1):
         basis[n + 1] = (z * basis[n] - np.sqrt(n) * basis[n - 1]) / np.sqrt(n + 1)
-    return z, basis
+    return basis

@@ -8,7 +8,7 @@ misses the tolerance is repeated with more nodes, and raises if that does not he
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,10 @@ from fieldtheory.averages.panels import breakpoints
 _REACH = 9.8
 _ORDERS = (16, 24, 36, 54)
 TOLERANCE = 1e-13
-# Pairs integrated together, so that the work arrays stay in the cache.
-_CHUNK = 2048
-# Smallest 1 − (c/t_s)² at which the inner average is not yet spoiled by its singularity at t_s.
-_NEAREST = 1e-4
+# Largest ratio of ⟨|f|⟩ to |⟨f⟩| of an integral by parts.
+_CANCELLING = 8.0
+# Variances integrated together, so that the work arrays stay in the cache.
+_CHUNK = 256
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -57,9 +57,62 @@ def average_1d(f: Callable, K: np.ndarray, kinks: Sequence[float] = ()) -> np.nd
     >>> float(average_1d(np.square, np.array(3.0)).round(12))
     3.0
     """
+    return _with_sizes(lambda h, K: f(h), K, kinks)[0]
+
+
+def by_parts_1d(
+    forms: Sequence[tuple[Callable, Callable]],
+    otherwise: Callable,
+    K: np.ndarray,
+    kinks: Sequence[float] = (),
+) -> np.ndarray:
+    """One quantity given as several averages p(K) ⟨f(h, K)⟩, each entry by one that keeps digits.
+
+    Integration by parts (Stein's lemma) gives averages of one value, whose integrands cancel for
+    small or for large variances.
+
+    Parameters
+    ----------
+    forms : sequence of (f, p)
+        Integrand of h and K, vectorised, and prefactor.
+    otherwise : callable
+        The same quantity as a function of K, for the entries where all forms cancel; where it
+        does not converge, that form is taken which cancels least.
+    K, kinks
+        As for `average_1d`.
+
+    Returns
+    -------
+    ndarray, the shape of ``K``
+
+    Examples
+    --------
+    >>> forms = [(lambda h, K: 2 * h**2, np.reciprocal)]
+    >>> float(by_parts_1d(forms, lambda K: np.full(K.shape, 2.0), np.array(3.0)).round(12))
+    2.0
+    """
     K = np.asarray(K, dtype=float)
-    values = [_one(f, variance, kinks) for variance in K.ravel()]
-    return np.array(values, dtype=float).reshape(K.shape)
+    best, losses = np.zeros(K.shape), np.full(K.shape, np.inf)
+    some = K > 0
+    for f, prefactor in forms:
+        if not some.any():
+            break
+        value, size = _with_sizes(f, K[some], kinks)
+        with np.errstate(all="ignore"):
+            loss = np.where(size > 0, size / np.abs(value), 1.0)
+            value = value * prefactor(K[some])
+        better = np.isfinite(value) & (loss < losses[some])
+        best[some] = np.where(better, value, best[some])
+        losses[some] = np.where(better, loss, losses[some])
+        some = (K > 0) & (losses > 1.5)
+    bad = ~(losses <= _CANCELLING)
+    if bad.any():
+        try:
+            best[bad] = otherwise(K[bad])
+        except QuadratureError:
+            if not np.isfinite(losses[bad]).all():
+                raise
+    return best
 
 
 def average_2d(
@@ -128,88 +181,6 @@ def connected_2d(
     return np.array(values).reshape(K_xx.shape)
 
 
-def connected_by_price(
-    slope: Callable,
-    singularity: Callable | None,
-    K_xx: np.ndarray,
-    K_yy: np.ndarray,
-    K_xy: np.ndarray,
-) -> np.ndarray:
-    """⟨F(x);G(y)⟩ = ∫_0^{K_xy} ⟨F'(x)G'(y)⟩_t dt, given the inner average in closed form.
-
-    Where that average is singular at a covariance t_s beyond the largest one, t = t_s tanh v makes
-    the integrand smooth; else, and where t_s is so close that the inner average loses digits, the
-    panels are graded towards perfect correlation.
-
-    Parameters
-    ----------
-    slope : callable
-        (K_xx, K_yy, t) -> ⟨F'(x)G'(y)⟩ at the covariance t, vectorised.
-    singularity : callable or None
-        (K_xx, K_yy) -> t_s.
-    K_xx, K_yy, K_xy : array_like
-        Variances and covariance, K_xy² <= K_xx K_yy.
-
-    Returns
-    -------
-    ndarray, the broadcast shape
-
-    Raises
-    ------
-    QuadratureError
-        If two orders differ by more than 1e-13 of the integral of |⟨F'G'⟩|.
-    """
-    K_xx, K_yy, K_xy = np.broadcast_arrays(
-        *(np.asarray(k, dtype=float) for k in (K_xx, K_yy, K_xy))
-    )
-    a, b, c = (np.atleast_1d(k).ravel() for k in (K_xx, K_yy, K_xy))
-    values = np.empty(len(a))
-    smooth = np.zeros(len(a), dtype=bool)
-    if singularity is not None:
-        end = np.abs(c) / singularity(a, b)
-        smooth = end**2 < 1 - _NEAREST
-    for rule, chosen in ((partial(_price_mapped, singularity), smooth), (_price_graded, ~smooth)):
-        (index,) = np.nonzero(chosen)
-        for start in range(0, len(index), _CHUNK):
-            part = index[start : start + _CHUNK]
-            values[part] = rule(slope, a[part], b[part], c[part])
-    return values.reshape(K_xx.shape)
-
-
-def _price_mapped(
-    singularity: Any, slope: Callable, a: np.ndarray, b: np.ndarray, c: np.ndarray
-) -> np.ndarray:
-    scale = singularity(a, b)[:, None]
-    end = np.arctanh(c / scale[:, 0])
-
-    def rule(order: int) -> tuple[np.ndarray, np.ndarray]:
-        nodes, weights = _legendre(order)
-        t = np.tanh(end[:, None] * (1 + nodes) / 2)
-        terms = slope(a[:, None], b[:, None], scale * t) * (1 - t * t)
-        terms *= (end / 2)[:, None] * scale * weights
-        return terms.sum(axis=1), np.abs(terms).sum(axis=1)
-
-    return refine(rule, "a connected correlator")
-
-
-def _price_graded(slope: Callable, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    limit = np.sqrt(a * b)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        end = np.where(limit > 0, np.minimum(np.abs(c) / limit, 1.0), 0.0)
-    # The inner average varies on the scale 1/K of the distance from perfect correlation.
-    halvings = np.arange(1, 8 + max(0, int(np.ceil(np.log2(max(limit.max(), 1.0))))))
-    graded = np.concatenate([[0.0], 1 - 0.5**halvings, [1.0]])
-    cuts = np.minimum(graded, end[:, None])
-    scale = (np.sign(c) * limit)[:, None]
-
-    def rule(order: int) -> tuple[np.ndarray, np.ndarray]:
-        nodes, weights = composite(cuts, order)
-        terms = scale * weights * slope(a[:, None], b[:, None], scale * nodes)
-        return terms.sum(axis=1), np.abs(terms).sum(axis=1)
-
-    return refine(rule, "a connected correlator")
-
-
 def _means(f: Callable, K: np.ndarray, kinks: Sequence[float]) -> np.ndarray:
     variances, index = np.unique(K.ravel(), return_inverse=True)
     return average_1d(f, variances, kinks)[index]
@@ -242,7 +213,7 @@ def refine(rule: Callable[[int], tuple], what: str) -> Any:
 
 def composite(cuts: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights on all panels; the cuts may carry leading axes."""
-    x, w = _legendre(order)
+    x, w = legendre(order)
     middle = (cuts[..., 1:] + cuts[..., :-1])[..., None] / 2
     half = (cuts[..., 1:] - cuts[..., :-1])[..., None] / 2
     shape = (*cuts.shape[:-1], -1)
@@ -250,22 +221,78 @@ def composite(cuts: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=16)
-def _legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
+def legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(order)
 
 
-def _one(f: Callable, variance: float, kinks: Sequence[float]) -> float:
-    deviation = np.sqrt(variance)
-    if deviation == 0:
-        return float(np.ravel(f(np.zeros(1)))[0])
-    centres = [0.0, *(k / deviation for k in kinks)]
+def _with_sizes(
+    f: Callable, K: np.ndarray, kinks: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """⟨f⟩ and ⟨|f|⟩ for every variance; those of one power of four share their panels."""
+    K = np.asarray(K, dtype=float)
+    flat = K.ravel()
+    values, sizes = np.zeros(len(flat)), np.zeros(len(flat))
+    if (flat == 0).any():
+        values[flat == 0] = np.ravel(f(np.zeros(1), np.zeros(1)))[0]
+        sizes = np.abs(values)
+    level = np.ceil(np.log2(np.maximum(flat, 1.0)) / 2)
+    for power in set(level[flat > 0]):
+        (index,) = np.nonzero((level == power) & (flat > 0))
+        for start in range(0, len(index), _CHUNK):
+            part = index[start : start + _CHUNK]
+            values[part], sizes[part] = _same_panels(f, flat[part], 0.5**power, kinks)
+    return values.reshape(K.shape), sizes.reshape(K.shape)
 
-    def rule(order: int) -> tuple[float, float]:
-        cuts = np.array(breakpoints(centres, min(1.0, 1 / deviation), _reach(order)))
-        nodes, weights = composite(cuts, order)
-        return _sums(weights, _bell(nodes), f(deviation * nodes))
 
-    return refine(rule, f"an average at the variance {variance:.6g}")
+def _same_panels(
+    f: Callable, K: np.ndarray, scale: float, kinks: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    deviation = np.sqrt(K)[:, None]
+    centres = np.array([0.0, *kinks]) / deviation
+
+    def rule(order: int, left: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if kinks:
+            nodes, weights = composite(_inner_cuts(centres[left], scale, _reach(order)), order)
+            bell = _bell(nodes)
+        else:
+            nodes, weights, bell = _rule(scale, order)
+        terms = bell * f(deviation[left] * nodes, K[left, None])
+        sizes = np.abs(terms)
+        weights = weights / np.sqrt(2 * np.pi)
+        if kinks:
+            return (weights * terms).sum(axis=1), (weights * sizes).sum(axis=1), sizes.max(axis=1)
+        return terms @ weights, sizes @ weights, sizes.max(axis=1)
+
+    what = f"an average at the variance {K.min():.6g}"
+    return _refined(rule, len(K), what)
+
+
+@lru_cache(maxsize=128)
+def _rule(scale: float, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes, weights and the Gaussian on panels refined around zero."""
+    nodes, weights = composite(np.array(breakpoints([0.0], scale, _reach(order))), order)
+    return nodes, weights, _bell(nodes)
+
+
+def _refined(rule: Callable, count: int, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """⟨f⟩ and ⟨|f|⟩ of ``count`` integrals, each refined until two orders agree.
+
+    The rule maps an order and the integrals left to ⟨f⟩, ⟨|f|⟩ and the peak of |f|.
+    """
+    left = np.arange(count)
+    values, sizes = np.empty(count), np.empty(count)
+    with np.errstate(all="ignore"):
+        previous = rule(_ORDERS[0], left)[0]
+        for order in _ORDERS[1:]:
+            value, size, peak = rule(order, left)
+            allowed = TOLERANCE * np.maximum(np.maximum(size, 0.01 * peak), _TINY)
+            error = np.abs(value - previous) - allowed
+            values[left], sizes[left] = value, size
+            bad = ~(error <= 0)
+            left, previous = left[bad], value[bad]
+            if not len(left):
+                return values, sizes
+    raise QuadratureError(f"{what} did not converge: two orders differ by {error.max():.1e}")
 
 
 def _two(

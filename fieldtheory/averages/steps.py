@@ -64,7 +64,7 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     """The expression as a Piecewise of smooth ones, none of which is used outside its piece."""
     for i, variable in enumerate(variables):
         if has_steps(expr) and (cuts := break_points(expr, variable)):
-            values = [_on_piece(step_form(expr), variable, m) for m in _between(cuts)]
+            values = [_branch(expr, variable, middle) for middle in _between(cuts)]
             values = [pieces(value, variables[i + 1 :]) for value in values]
             conditions = [*[variable < cut for cut in cuts], sp.true]
             return Piecewise(*zip(values, conditions, strict=True))
@@ -177,6 +177,26 @@ def _on_piece(x: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
     """The smooth expression that x equals around a point."""
     steps = [step for step in x.atoms(Heaviside) if step.has(variable)]
     return _expand(x.xreplace({step: step.subs(variable, middle) for step in steps}))
+
+
+def _branch(expr: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
+    """The smooth expression that expr equals around a point, its terms as they stand."""
+    if not (has_steps(expr) and expr.has(variable)):
+        return expr
+    if isinstance(expr, Piecewise):
+        # Nothing but the variable of the kinks stands in the conditions.
+        chosen = next(value for value, condition in expr.args if condition.subs(variable, middle))
+        return _branch(chosen, variable, middle)
+    args = [_branch(arg, variable, middle) for arg in expr.args]
+    if not isinstance(expr, _KINKED):
+        return expr.func(*args)
+    at_middle = [arg.subs(variable, middle) for arg in args]
+    if isinstance(expr, Max | Min):
+        best = (max if isinstance(expr, Max) else min)(at_middle)
+        return args[at_middle.index(best)]
+    if isinstance(expr, Abs):
+        return args[0] if at_middle[0] > 0 else -args[0]
+    return expr.func(at_middle[0])
 
 
 def _location(step: sp.Expr, variable: sp.Expr) -> sp.Expr | None:

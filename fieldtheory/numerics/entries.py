@@ -6,15 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
 import sympy as sp
 
 from fieldtheory.activations import Activation
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
+from fieldtheory.averages.steps import has_steps
 from fieldtheory.lambdify import lambdify
 
 _x, _y = sp.symbols("x y", real=True)
 K_XX, K_YY = sp.symbols("K_xx K_yy", positive=True)
 K_XY = sp.Symbol("K_xy", real=True)
+
+
+# Variance below which the transforms of a connected correlator lose digits to cancellation.
+_NARROWEST = 0.3
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,12 @@ class Entries:
 
     Those of one variable take its variance; those of two take (K_xx, K_yy, K_xy). All derivatives
     are taken of the symbolic average, that is, by Price's theorem.
+
+    With NumPy, relative errors are below 1e-12 for variances from 1e-12 to 1e6 and all
+    correlations, but for one case: ⟨φφ⟩ of functions that vanish on one side (ReLU, GELU) and
+    nearly opposite inputs, where it vanishes with the determinant of the covariance. It is the
+    small difference of terms of the size of √det (ReLU) or √(1 + K_xx + K_yy + det) (GELU), and
+    its absolute error is 2e-16 times that; a rounding of K_xy alone changes it as much.
 
     Parameters
     ----------
@@ -46,13 +58,20 @@ class Entries:
 
     @cached_property
     def susceptibility(self) -> Callable:
-        """M'(K) = ⟨φ'² + φφ''⟩."""
-        return self._of_variance(self._moment.diff(K_XX))
+        """M'(K) = ⟨φ'² + φφ''⟩ = ⟨h φφ'⟩/K."""
+        return self._of_moment(1, lambda psi: [_x * psi.diff(_x) / (2 * K_XX)])
 
     @cached_property
     def curvature(self) -> Callable:
-        """M''(K)."""
-        return self._of_variance(self._moment.diff(K_XX).diff(K_XX))
+        """M''(K) = ⟨ψ''''⟩/4 = ⟨hψ'''⟩/(4K) = ⟨(h² − K) ψ''⟩/(4K²) = ..., ψ = φ²."""
+        return self._of_moment(
+            2,
+            lambda psi: [
+                (_x**3 - 3 * K_XX * _x) * psi.diff(_x) / (4 * K_XX**3),
+                (_x**2 - K_XX) * psi.diff(_x, 2) / (4 * K_XX**2),
+                _x * psi.diff(_x, 3) / (4 * K_XX),
+            ],
+        )
 
     @cached_property
     def covariance(self) -> Callable:
@@ -84,6 +103,34 @@ class Entries:
             ConnectedCorrelator(square, self.activation(_y) ** 2, (_x, _y), covariance)
         )
 
+    @cached_property
+    def connected_steps(self) -> Callable:
+        """⟨φ²(x) ; φ²(x + w)⟩ of variances (n,) of x and (m,) of an independent w, shape (n, m)."""
+        square, connected = self.activation(_x) ** 2, self.connected
+
+        def one_by_one(K: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            first, step = (k.ravel() for k in np.broadcast_arrays(K[:, None], steps))
+            return connected(first + step, first, first).reshape(len(K), len(steps))
+
+        slopes = [(self.activation(v) ** 2).diff(v) for v in (_x, _y)]
+        inner = GaussianAverage(slopes[0] * slopes[1], (_x, _y), [[K_XX, K_XY], [K_XY, K_YY]])
+        if has_steps(square) or not inner.doit().has(GaussianAverage):
+            return one_by_one
+        together = numeric.connected_steps(square, _x)
+
+        def all_at_once(K: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            values = np.full((len(K), len(steps)), np.nan)
+            # Each power of four has its own grid, as fine as its smallest variance needs.
+            power = np.where(K >= _NARROWEST, np.floor(np.log2(K) / 2), -np.inf)
+            for same in {p for p in power if np.isfinite(p)}:
+                values[power == same] = together(K[power == same], steps)
+            left = np.isnan(values).any(axis=1)
+            if left.any():
+                values[left] = one_by_one(K[left], steps)
+            return values
+
+        return all_at_once
+
     @property
     def _moment(self) -> sp.Expr:
         return GaussianAverage(self.activation(_x) ** 2, _x, K_XX)
@@ -92,6 +139,37 @@ class Entries:
     def _product(self) -> sp.Expr:
         F = self.activation(_x) * self.activation(_y)
         return GaussianAverage(F, (_x, _y), [[K_XX, K_XY], [K_XY, K_YY]])
+
+    def _of_moment(self, order: int, by_parts: Callable) -> Callable:
+        """A derivative of M; without a closed form by parts (Stein's lemma) where that is better.
+
+        The terms of the derivative itself cancel for large variances, those of the integrals by
+        parts for small ones. Polynomials in φ² would cancel too and are taken exactly.
+        """
+        derivative = self._moment.diff(*[K_XX] * order)
+        plain = self._of_variance(derivative)
+        if self.backend != "numpy" or not derivative.doit().has(GaussianAverage):
+            return plain
+        polynomial, rest = self._even_square
+        forms = [form for form in by_parts(rest) if not form.has(sp.DiracDelta)]
+        exact = self._of_variance(GaussianAverage(polynomial, _x, K_XX).doit().diff(K_XX, order))
+        remainder = numeric.by_parts(forms, _x, K_XX, lambda K: plain(K) - exact(K))
+        return lambda K: exact(K) + remainder(K)
+
+    @property
+    def _even_square(self) -> tuple[sp.Expr, sp.Expr]:
+        """The even part of φ², which alone counts, as a polynomial and the rest."""
+        square = self.activation(_x) ** 2
+        if has_steps(square):
+            return sp.S.Zero, square
+        even = sp.expand((square + square.subs(_x, -_x)) / 2)
+        # tanh² as 1 − (1 − tanh²), the bracket falling off exponentially.
+        squares = {t**2: 1 - sp.Dummy() for t in even.atoms(sp.tanh)}
+        even = sp.expand(even.xreplace(squares))
+        terms = sp.Add.make_args(even)
+        polynomial = sp.Add(*[t for t in terms if t.is_polynomial(_x) and t.free_symbols <= {_x}])
+        back = {1 - one_minus: 1 - square for square, one_minus in squares.items()}
+        return polynomial, (even - polynomial).xreplace(back)
 
     def _of_variance(self, expression: sp.Expr) -> Callable:
         return lambdify([K_XX], expression, self.backend)

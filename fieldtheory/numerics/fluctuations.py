@@ -8,6 +8,7 @@ from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.chain import Chain, accumulate, propagate
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.layer_pairs import interpolated
 
 
 def connected_squares(network: ResidualNetwork, K: np.ndarray) -> np.ndarray:
@@ -15,14 +16,18 @@ def connected_squares(network: ResidualNetwork, K: np.ndarray) -> np.ndarray:
 
     The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
     """
-    size = network.depth + 1
+    size, averages = network.depth + 1, entries(network.activation)
+    connected = averages.connected
+    if (network.skip_scales == 1).all():
+        values = interpolated(averages.connected_steps, connected, K)
+        if values is not None:
+            return values
     lower, upper = np.triu_indices(size)
     covariance = np.empty((size, size))
     for k in range(size):
         skip = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
         covariance[k, k:] = skip * K[k]
     values = np.empty((size, size))
-    connected = entries(network.activation).connected
     values[lower, upper] = connected(K[lower], K[upper], covariance[lower, upper])
     values[upper, lower] = values[lower, upper]
     return values

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.finite import require_finite
+
+# Pairs go through all layers in blocks of this many times this many.
+_TILE = 128
 
 
 def variances(network: ResidualNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
@@ -32,17 +37,19 @@ def variances(network: ResidualNetwork, K0: np.ndarray, trailing: int = 0) -> tu
 
 
 def covariances(
-    network: ResidualNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: ResidualNetwork, own: tuple, K0: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     """C*^(l) and K^(l) of pairs of inputs, both of shape (L + 2, ..., number of pairs).
 
         C_αβ^(l) = a_l ⟨φ_α φ_β⟩ + c_l,   K_αβ^(l) = γ_l² K_αβ^(l-1) + C_αβ^(l)   (F25 eq. (108))
 
+    Those of identical inputs are the variances, to the last bit.
+
     Parameters
     ----------
     network : ResidualNetwork
-    K : ndarray, shape (L + 2, ..., P)
-        Variances of the inputs in all layers.
+    own : pair of ndarray, shape (L + 2, ..., P)
+        C*^(l) and K^(l) of the single inputs.
     K0 : ndarray, shape (..., number of pairs)
         Covariances of the input.
     pairs : pair of ndarray
@@ -50,12 +57,76 @@ def covariances(
     """
     moment = entries(network.activation).covariance
     layers = chain(network, 1)
+    variance, K = own
     first, second = pairs
+    same = _identical(K[0], K0, pairs)
     C = np.empty((*K.shape[:-1], len(first)))
     kernel = np.empty_like(C)
     C[0] = kernel[0] = K0
-    for l in range(1, network.depth + 2):
-        average = moment(K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1])
-        C[l] = layers.weights[l] * average + layers.biases[l]
-        kernel[l] = layers.skips[l] * kernel[l - 1] + C[l]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, network.depth + 2):
+            average = moment(K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1])
+            C[l] = layers.weights[l] * average + layers.biases[l]
+            kernel[l] = layers.skips[l] * kernel[l - 1] + C[l]
+            if same.any():
+                C[l] = np.where(same, variance[l][..., first], C[l])
+                kernel[l] = np.where(same, K[l][..., first], kernel[l])
+            require_finite("the kernel", kernel[l], l)
     return C, kernel
+
+
+def output_covariances(
+    network: ResidualNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+) -> np.ndarray:
+    """K^(L+1) and χ^out of pairs of inputs, shape (2, ..., number of pairs).
+
+    The recursions of `covariances` and `responses`, in blocks of pairs that stay in the cache;
+    no layer is kept. What exceeds float64 is left as it is.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+    K : ndarray, shape (L + 2, ..., P)
+        Variances of the inputs in all layers.
+    K0, pairs
+        As in `covariances`.
+    """
+    batch = K.shape[1:-1]
+    count = len(pairs[0])
+    block = max(1, _TILE**2 // math.prod(batch))
+    order = np.arange(count)
+    if count > block:
+        # A tile of the matrix has few inputs, and averages by quadrature are shared among pairs.
+        order = np.lexsort([index // _TILE for index in pairs[::-1]])
+    values = np.empty((2, *batch, count))
+    for start in range(0, count, block):
+        part = order[start : start + block]
+        chosen = pairs[0][part], pairs[1][part]
+        values[..., part] = _through_layers(network, K, K0[..., part], chosen)
+    return values
+
+
+def _through_layers(
+    network: ResidualNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    averages = entries(network.activation)
+    layers = chain(network, 1, K.ndim - 2)
+    first, second = pairs
+    same = _identical(K[0], K0, pairs)
+    kernel = np.broadcast_to(K0, same.shape)
+    chi = np.ones(same.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, network.depth + 2):
+            block = K[l - 1][..., first], K[l - 1][..., second], kernel
+            eta = layers.weights[l] * averages.covariance_susceptibility(*block) * chi
+            chi = layers.skips[l] * chi + eta
+            C = layers.weights[l] * averages.covariance(*block) + layers.biases[l]
+            kernel = layers.skips[l] * kernel + C
+            if same.any():
+                kernel = np.where(same, K[l][..., first], kernel)
+    return kernel, chi
+
+
+def _identical(K0: np.ndarray, covariance: np.ndarray, pairs: tuple) -> np.ndarray:
+    """Which pairs have both variances and the covariance equal."""
+    return (K0[..., pairs[0]] == covariance) & (K0[..., pairs[1]] == covariance)

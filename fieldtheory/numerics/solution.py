@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.network import ResidualNetwork
-from fieldtheory.numerics import fluctuations, kernels, response, storage
+from fieldtheory.numerics import fluctuations, kernels, pair_map, response, storage
 from fieldtheory.numerics.chain import Chain, chain, propagate
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Solution:
     kernels               the same                          K^(l), last entry the output kernel
     residual_response     (..., L+1) or (..., L+1, P, P)    η^(l) = ∂C^(l)/∂K^(0)
     response              the same                          χ^(l) = ∂K^(l)/∂K^(0)
-    output_response       (...) or (..., P, P)              χ^out
+    output_kernel         (...) or (..., P, P)              K^(L+1)
+    output_response       the same                          χ^out
     full_response         (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of the input
     G12                   (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
     G11                   (L+2, L+2)                        Cov(C^(l), C^(m)), one input
@@ -46,6 +48,11 @@ class Solution:
 
     Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
     one kernel entry alone; ``full_response`` has those to the two variances as well.
+
+    Where inputs are identical, their covariances equal the variances to the last bit.
+    ``output_kernel`` and ``output_response`` alone take memory for a few matrices (P, P) and are
+    fast for many inputs, most of all for inputs of one norm: see `pair_map`. They agree with the
+    fields of all layers to a relative 1e-12, or to as many digits as rounding leaves those.
     """
 
     network: ResidualNetwork
@@ -69,33 +76,47 @@ class Solution:
     @cached_property
     def residual_response(self) -> np.ndarray:
         """η^(l), with η^(0) = 1."""
-        own, pair = self._responses
-        return self._assembled(own[0][:-1], self._has_matrix and pair[0][:-1])
+        pair = self._has_matrix and self._pair_responses[0][:-1]
+        return self._assembled(self._own_responses[0][:-1], pair)
 
     @cached_property
     def response(self) -> np.ndarray:
         """χ^(l), with χ^(0) = 1."""
-        own, pair = self._responses
-        return self._assembled(own[1][:-1], self._has_matrix and pair[1][:-1])
+        pair = self._has_matrix and self._pair_responses[1][:-1]
+        return self._assembled(self._own_responses[1][:-1], pair)
+
+    @cached_property
+    def output_kernel(self) -> np.ndarray:
+        """K^(L+1)."""
+        own = self._variances[1][-1]
+        if not self._has_matrix:
+            return own
+        if "kernels" in vars(self):
+            return self.kernels[..., -1, :, :].copy()
+        return _symmetric(own, self._finite_output(0), self._pairs)
 
     @cached_property
     def output_response(self) -> np.ndarray:
         """χ^out = ∂K^(L+1)/∂K^(0)."""
-        own, pair = self._responses
-        return self._assembled(own[1][-1:], self._has_matrix and pair[1][-1:], squeeze=True)
+        own = self._own_responses[1][-1]
+        if not self._has_matrix:
+            return own
+        if "_pair_responses" in vars(self):
+            return _symmetric(own, self._pair_responses[1][-1], self._pairs)
+        return _symmetric(own, self._finite_output(1), self._pairs)
 
     @cached_property
     def full_response(self) -> np.ndarray:
         """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0) on the last axis; a variance responds in the last."""
         if not self._has_matrix:
             raise ValueError("full_response needs an input kernel of shape (P, P)")
-        pairs, variance = self._pairs, self._responses[0][1]
+        pairs, variance = self._pairs, self._own_responses[1]
         sources = response.cross_gains(
             self.network, self._variances[1], self._covariances[1], pairs
         )
         parts = [
             response.driven_response(
-                self._chain.skips, self._gains[1], source, variance[..., index]
+                self._chain.skips, self._pair_gains, source, variance[..., index]
             )
             for source, index in zip(sources, pairs, strict=True)
         ]
@@ -110,15 +131,15 @@ class Solution:
         self._require_no_batch("G12")
         size = self.network.depth + 2
         sources = np.eye(size)
-        skips, gains = self._chain.skips, self._gains
+        skips = self._chain.skips
         if not self._has_matrix:
-            return propagate(skips, gains[0], sources) / self.network.width
+            return propagate(skips, self._own_gains, sources) / self.network.width
 
         def columns(gain: np.ndarray) -> np.ndarray:
             rows = np.repeat(sources[:, :, None], gain.shape[-1], axis=-1)
             return propagate(skips, gain, rows)
 
-        own, pair = map(columns, gains)
+        own, pair = columns(self._own_gains), columns(self._pair_gains)
         return _symmetric(own, pair, self._pairs) / self.network.width
 
     @cached_property
@@ -127,7 +148,7 @@ class Solution:
         self._require_one_input("G11")
         K = self._variances[1]
         S22 = fluctuations.source_covariance(self.network, self._chain, K)
-        G11 = fluctuations.kernel_covariance(self._chain, self._gains[0], S22, self.network.width)
+        G11 = fluctuations.kernel_covariance(self._chain, self._own_gains, S22, self.network.width)
         self._warn_if_not_small(G11)
         return G11
 
@@ -232,35 +253,48 @@ class Solution:
     @cached_property
     def _covariances(self) -> tuple:
         K0 = self.input_kernel[..., *self._pairs]
-        return kernels.covariances(self.network, self._variances[1], K0, self._pairs)
+        return kernels.covariances(self.network, self._variances, K0, self._pairs)
 
     @cached_property
-    def _gains(self) -> tuple:
+    def _output_pairs(self) -> np.ndarray:
+        K0 = self.input_kernel[..., *self._pairs]
+        return pair_map.pair_outputs(self.network, self._variances[1], K0, self._pairs)
+
+    @cached_property
+    def _own_gains(self) -> np.ndarray:
         K = self._variances[1]
-        own = response.variance_gains(self.network, K, int(self._has_matrix))
-        if not self._has_matrix:
-            return (own,)
-        kernel = self._covariances[1]
-        return own, response.covariance_gains(self.network, K, kernel, self._pairs)
+        return response.variance_gains(self.network, K, int(self._has_matrix))
 
     @cached_property
-    def _responses(self) -> tuple:
-        pair = None
-        own = response.responses(self._chain.skips, self._gains[0])
-        if self._has_matrix:
-            pair = response.responses(self._chain.skips, self._gains[1])
-        return own, pair
+    def _pair_gains(self) -> np.ndarray:
+        K, kernel = self._variances[1], self._covariances[1]
+        return response.covariance_gains(self.network, K, kernel, self._pairs)
 
-    def _assembled(
-        self, own: np.ndarray, pair: Any, lower: Any = None, squeeze: bool = False
-    ) -> np.ndarray:
+    @cached_property
+    def _own_responses(self) -> tuple:
+        return response.responses(self._chain.skips, self._own_gains)
+
+    @cached_property
+    def _pair_responses(self) -> tuple:
+        return response.responses(self._chain.skips, self._pair_gains)
+
+    def _finite_output(self, index: int) -> np.ndarray:
+        """One of `_output_pairs`, or OverflowError with the layer, from the first pair it meets."""
+        values = self._output_pairs[index]
+        finite = np.isfinite(values).all(axis=tuple(range(values.ndim - 1)))
+        if not finite.all():
+            pairs = tuple(members[~finite][:1] for members in self._pairs)
+            K0, own = self.input_kernel[..., *pairs], self._variances
+            kernel = kernels.covariances(self.network, own, K0, pairs)[1]
+            gains = response.covariance_gains(self.network, own[1], kernel, pairs)
+            response.responses(self._chain.skips, gains)
+        return values
+
+    def _assembled(self, own: np.ndarray, pair: Any, lower: Any = None) -> np.ndarray:
         """Layer axis behind the batch axes, pairs as symmetric matrices."""
         if self._has_matrix:
-            joined = _symmetric(own, pair, self._pairs, lower)
-            moved = np.moveaxis(joined, 0, -3)
-            return moved[..., 0, :, :] if squeeze else moved
-        moved = np.moveaxis(own, 0, -1)
-        return moved[..., 0] if squeeze else moved
+            return np.moveaxis(_symmetric(own, pair, self._pairs, lower), 0, -3)
+        return np.moveaxis(own, 0, -1)
 
     def _require_no_batch(self, name: str) -> None:
         if self.network.branch_scales.ndim > 1 or self.network.skip_scales.ndim > 1:
@@ -282,7 +316,7 @@ class Solution:
                 f"kernels fluctuate by {relative.max():.2g} of their mean at depth "
                 f"{self.network.depth} and width {self.network.width}: 1/N is not small",
                 ValidityWarning,
-                stacklevel=3,
+                stacklevel=_level_of_user(),
             )
 
 
@@ -329,3 +363,13 @@ def _symmetric(own: np.ndarray, pair: np.ndarray, pairs: tuple, lower: Any = Non
     matrix[..., first, second] = pair
     matrix[..., second, first] = pair if lower is None else lower
     return matrix
+
+
+def _level_of_user() -> int:
+    """The ``stacklevel`` of the line outside the package that asked for a field."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_globals["__name__"].split(".")[0] in ("fieldtheory", "functools"):
+        if frame.f_back is None:
+            break
+        level, frame = level + 1, frame.f_back
+    return level

@@ -30,6 +30,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "kernels": ("layer",),
     "residual_response": ("hidden_layer",),
     "response": ("hidden_layer",),
+    "output_kernel": (),
     "output_response": (),
     "full_response": ("hidden_layer",),
     "G12": ("layer", "layer_"),
@@ -263,16 +264,15 @@ def _kernel_dims(solution: Solution) -> tuple[str, ...]:
 
 
 def table(solution: Solution) -> str:
-    """What a notebook shows: parameters, K^(L), χ^out and shapes, as an HTML table."""
+    """What a notebook shows: parameters, K^(L+1), χ^out and shapes, as an HTML table."""
     network = solution.network
     rows: dict[str, Any] = {f.name: getattr(network, f.name) for f in fields(network)}
     rows["activation"] = network.activation.name
     rows = {name: _summary(value) for name, value in rows.items() if value is not None}
     rows["inputs"] = str(solution.inputs)
     rows["K0"] = _summary(solution.input_kernel)
-    last = (..., -2, slice(None), slice(None)) if solution.input_kernel.ndim > 1 else (..., -2)
     results = {
-        "K^(L)": lambda: solution.kernels[last],
+        "K^(L+1)": lambda: solution.output_kernel,
         "χ^out": lambda: solution.output_response,
     }
     for name, value in results.items():

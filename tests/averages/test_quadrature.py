@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldtheory.activations import ACTIVATIONS
-from fieldtheory.averages import precise, quadrature
+from fieldtheory.averages import precise
 from fieldtheory.averages.quadrature import QuadratureError, average_1d, average_2d, connected_2d
 from tests.oracles import exact
 from tests.oracles import quadrature as oracle
@@ -191,15 +191,6 @@ def test_growing_integrands_are_right_or_raise(variance):
         assert variance > 9
     else:
         assert value == pytest.approx(np.exp(variance / 2), rel=1e-12)
-
-
-@pytest.mark.parametrize("K", [1e-3, 1.0, 30.0, 1e3])
-@pytest.mark.parametrize("correlation", [1.0, 0.9, 1e-6, 0.0, -0.7])
-def test_connected_by_price_for_polynomials(K, correlation):
-    """⟨x²;y²⟩ = ∫_0^c 4 t dt = 2c², exact at any correlation."""
-    c = correlation * K
-    value = quadrature.connected_by_price(lambda a, b, t: 4 * t, None, K, K, c)
-    assert value == pytest.approx(2 * c**2, rel=1e-14)
 
 
 @settings(max_examples=8)

@@ -1,5 +1,6 @@
 """Kernels and responses of `solve` against oracles, exact cases and identities."""
 
+import inspect
 import warnings
 
 import mpmath
@@ -34,6 +35,7 @@ def test_one_input_against_the_recursion(name, gamma):
     np.testing.assert_allclose(net.width * solution.G12, response, rtol=0, atol=3e-12)
     np.testing.assert_allclose(solution.residual_response, response[:-1, 0], rtol=0, atol=3e-12)
     assert solution.output_response == pytest.approx(response[-1, 0], rel=1e-11)
+    assert solution.output_kernel == solution.kernels[-1]
 
 
 @pytest.mark.parametrize("K0", [K0_PAIR, K0_TRIPLE], ids=["pair", "triple"])
@@ -42,6 +44,7 @@ def test_several_inputs_against_the_recursion(name, K0):
     net = network(2, name)
     solution, P = ft.solve(net, K0), len(K0)
     C, K = recursion.kernels(oracle(net), K0, closed(name))
+    np.testing.assert_allclose(solution.output_kernel, K[-1], rtol=1e-12)
     np.testing.assert_allclose(solution.residual_kernels, C, rtol=1e-12)
     np.testing.assert_allclose(solution.kernels, K, rtol=1e-12)
     response = recursion.response(oracle(net), K0, closed(name))
@@ -164,6 +167,7 @@ def test_batch_of_scales():
     batch = ft.solve(network(3, branch_scale=scales[:, None]), K0)
     assert batch.kernels.shape == (3, 5)
     assert (batch.response.shape, batch.output_response.shape) == ((3, 4), (3,))
+    np.testing.assert_array_equal(batch.output_kernel, batch.kernels[:, -1])
     for index, scale in enumerate(scales):
         single = ft.solve(network(3, branch_scale=scale), K0)
         for name in ("kernels", "residual_kernels", "response", "residual_response"):
@@ -236,7 +240,7 @@ def test_permuting_inputs_permutes_results(order):
 @pytest.mark.parametrize("name", ["erf", "relu", "tanh"])
 def test_identical_inputs(name):
     s = ft.solve(network(3, name), np.full((2, 2), K0))
-    np.testing.assert_allclose(s.kernels[:, 0, 1], s.kernels[:, 0, 0], rtol=1e-13)
+    np.testing.assert_array_equal(s.kernels, s.kernels[:, :1, :1] * np.ones((2, 2)))
     total = s.full_response[:, 0, 1].sum(axis=-1)
     np.testing.assert_allclose(total, s.response[:, 0, 0], rtol=1e-12)
 
@@ -387,3 +391,12 @@ def test_small_width_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _ = ft.solve(network(3, "relu", 1.0, width=500), K0).G11
+
+
+@pytest.mark.parametrize("field", ["G11", "kernel_variance"])
+def test_the_warning_names_the_line_of_the_caller(field):
+    s = ft.solve(network(3, "relu", 1.0, width=3), K0)
+    with pytest.warns(ft.ValidityWarning) as caught:
+        line = inspect.currentframe().f_lineno + 1
+        getattr(s, field)
+    assert [(w.filename, w.lineno) for w in caught] == [(__file__, line)]

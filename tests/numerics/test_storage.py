@@ -42,7 +42,7 @@ def test_a_file_gives_back_every_bit(case, suffix, tmp_path):
     if case in ("one input", "layers", "expression"):
         names += ["G12", "G11", "kernel_variance"]
     if case == "pair":
-        names += ["G12", "full_response"]
+        names += ["G12", "full_response", "output_kernel"]
     expected = {name: getattr(solution, name) for name in names}
     path = tmp_path / f"solution{suffix}"
     solution.save(path)
@@ -214,8 +214,8 @@ def test_html():
     solution = ft.solve(ft.ResidualNetwork(depth=2, activation=activation), K0_PAIR)
     text = solution._repr_html_()
     assert "a&lt;b&gt;&amp;c" in text and "<b>" not in text
-    assert "K^(L)" in text and "χ^out" in text and "shape (2, 2)" in text
-    assert "G11" not in vars(solution)
+    assert "K^(L+1)" in text and "χ^out" in text and "shape (2, 2)" in text
+    assert "G11" not in vars(solution) and "kernels" not in vars(solution)
 
 
 def test_html_of_a_network_whose_kernel_overflows():

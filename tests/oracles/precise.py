@@ -23,7 +23,8 @@ ORDERS = (12, 18, 27, 40, 60, 90, 135, 200)
 def average1(f, K):
     """<f(h)> for one Gaussian variable of variance K (mpf); f maps mpf to mpf."""
     s, cut = mpmath.sqrt(K), _cut()
-    half = [mpf(0), *sorted({min(mpf(1), 1 / s), mpf(1), mpf(3), cut})]
+    fine = int(mpmath.ceil(mpmath.log(max(s, mpf(1)), 4)))
+    half = [mpf(0), *(mpf(4) ** -k for k in range(fine, 0, -1)), mpf(1), mpf(3), cut]
     edges = [-z for z in reversed(half[1:])] + half
 
     def rule(order):

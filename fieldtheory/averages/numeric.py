@@ -1,0 +1,212 @@
+"""Averages without a closed form as NumPy functions: which rule for which integrand.
+
+One variable: composite Gauss-Legendre rules. Two variables: the Mehler series where it converges
+fast, Fourier transforms where the variables are strongly correlated, and two-dimensional panels
+where both give up or the integrand has kinks. Connected correlators whose inner average has a
+closed form: Price's theorem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import sympy as sp
+from scipy.special import expit
+from sympy.codegen.rewriting import expm1_opt, log1p_opt, optimize
+
+from fieldtheory.averages import hermite, price, quadrature, spectral
+from fieldtheory.averages.node import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.precise import separated
+from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
+from fieldtheory.averages.steps import break_points, has_steps, pieces
+
+_PAIRS_PER_VARIANCE = 4
+
+
+def average(node: GaussianAverage) -> Callable:
+    """⟨F⟩ as a function of K, or of (K_xx, K_yy, K_xy)."""
+    F, variables = node.integrand, node.variables
+    f, kinks = vectorised(variables, F), [_kinks(F, v) for v in variables]
+    if len(variables) == 1:
+        return lambda K: quadrature.average_1d(f, K, kinks[0])
+    integral = partial(quadrature.average_2d, f, kinks=kinks)
+    products = None if has_steps(F) else separated(F, *variables)
+    if products and len(products) > 1:
+        # Derivatives of a product come multiplied out.
+        products = separated(sp.factor(F), *variables)
+    if products is None or len(products) > 1:
+        return integral
+    x, y = variables
+    f_part, g_part = _of_equal_parity(*products[0], x, y)
+    return _smooth_pairs(f_part, g_part, (x, y), False, integral)
+
+
+def connected(node: ConnectedCorrelator) -> Callable:
+    """⟨F;G⟩ as a function of K, or of (K_xx, K_yy, K_xy)."""
+    F, G, x, y = apart(node)
+    a, b = sp.symbols("a b", positive=True)
+    t = sp.Symbol("t", real=True)
+    K = sp.ImmutableMatrix([[a, t], [t, b]])
+    slope = GaussianAverage(F.diff(x) * G.diff(y), (x, y), K).doit()
+    if not slope.has(GaussianAverage):
+        compute: Callable = partial(price.connected_by_price, *_inner(slope, K))
+    else:
+        kinks = _kinks(F, x), _kinks(G, y)
+        smooth = not (has_steps(F) or has_steps(G))
+        if smooth:
+            F, G = _without_constant(F, x), _without_constant(G, y)
+        f, g = vectorised([x], F), vectorised([y], G)
+        compute = partial(quadrature.connected_2d, f, g, kinks=kinks)
+        if smooth:
+            compute = _smooth_pairs(F, G, (x, y), True, compute)
+    return (lambda K: compute(K, K, K)) if len(node.variables) == 1 else compute
+
+
+def connected_steps(f: sp.Expr, x: sp.Symbol) -> Callable:
+    """⟨f(x) ; f(x + w)⟩ of a smooth f as a function of variances (n,) of x and (m,) of w."""
+    function = vectorised([x], _without_constant(f, x))
+    return lambda K, steps: spectral.connected_steps(
+        function, quadrature.average_1d(function, K), K, steps
+    )
+
+
+def by_parts(forms: Sequence[sp.Expr], h: sp.Symbol, K: sp.Symbol, otherwise: Callable) -> Callable:
+    """A quantity given as averages of several integrands in h and K, as a function of K.
+
+    A factor of an integrand that depends on K alone is taken out. See `quadrature.by_parts_1d`.
+    """
+    compiled = []
+    for form in forms:
+        prefactor, F = form.as_independent(h, as_Add=False)
+        compiled.append((vectorised([h, K], F), sp.lambdify([K], prefactor, "numpy")))
+    kinks = sorted({kink for form in forms for kink in _kinks(form, h)})
+    return lambda variance: quadrature.by_parts_1d(compiled, otherwise, variance, kinks)
+
+
+def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
+    """F as a NumPy function of arrays."""
+    # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
+    F = pieces(F, variables).replace(sp.Add, _tail_of_tanh)
+    if F.has(sp.exp, sp.log):
+        F = optimize(F, [expm1_opt, log1p_opt])
+    modules: list = [{"expit": expit}, "scipy", "numpy"]
+    return sp.lambdify(list(variables), F, modules=modules, cse=True)
+
+
+def _tail_of_tanh(*terms: sp.Expr) -> sp.Expr:
+    """1 − tanh² as 1/cosh² and 1 ± tanh by the logistic function: exact where they are small."""
+    total = sp.Add(*terms)
+    for term in terms:
+        coefficient, rest = term.as_coeff_Mul()
+        base, power = rest.as_base_exp()
+        if not isinstance(base, sp.tanh) or power not in (1, 2):
+            continue
+        (u,) = base.args
+        for constant in terms:
+            if power == 2 and constant == -coefficient:
+                return total - term - constant + constant / sp.cosh(u) ** 2
+            if power == 1 and constant in (coefficient, -coefficient):
+                sign = coefficient / constant
+                return total - term - constant + 2 * constant * sp.Function("expit")(2 * sign * u)
+    return total
+
+
+def apart(node: ConnectedCorrelator) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
+    """The observables F(x) and G(y); one shared variable counts as two equal ones."""
+    (F, G), variables = node.observables, tuple(node.variables)
+    if len(variables) == 1:
+        x, y = variables[0], sp.Dummy("y", real=True)
+        return F, G.xreplace({x: y}), x, y
+    x, y = variables
+    if F.has(y) or G.has(x):
+        F, G = G, F
+    if F.has(y) or G.has(x):
+        raise ValueError(f"expression must correlate functions of one variable each, got {node}")
+    return F, G, x, y
+
+
+def _without_constant(F: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """F up to a constant, which would hide what is left of it for small variances."""
+    return sp.expand(F).as_independent(x, as_Add=True)[1]
+
+
+def _of_equal_parity(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol) -> tuple:
+    """F(x) and G(y) without the parts that do not contribute to ⟨FG⟩.
+
+    Where F is odd, ⟨F⟩ = 0 would come out as rounding times the mean of G.
+    """
+    for sign in (1, -1):
+        if _part(F, x, -sign) == 0:
+            return F, _part(G, y, sign)
+        if _part(G, y, -sign) == 0:
+            return _part(F, x, sign), G
+    return F, G
+
+
+def _part(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
+    """The even (sign 1) or odd (−1) part of F; F as it stands where there is no other."""
+    mirrored = sign * F.subs(x, -x)
+    return F if mirrored == F else sp.expand((F + mirrored) / 2)
+
+
+def _kinks(F: sp.Expr, variable: sp.Expr) -> list[float]:
+    return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
+
+
+def _smooth_pairs(
+    F: sp.Expr, G: sp.Expr, variables: tuple, without_means: bool, otherwise: Callable
+) -> Callable:
+    """⟨F(x) G(y)⟩ or ⟨F(x) ; G(y)⟩ of smooth functions, each pair by the first rule that holds."""
+    f, g = (vectorised([v], part) for v, part in zip(variables, (F, G), strict=True))
+
+    def compute(*K: np.ndarray) -> np.ndarray:
+        a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+        flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
+        lowest = int(without_means)
+
+        def low(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+            return hermite.series(f, g, a, b, c, lowest, hermite.LOW_ORDERS)
+
+        def high(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+            # The coefficients belong to the variances, so that it takes many pairs to pay.
+            if len(c) < _PAIRS_PER_VARIANCE * (len(np.unique(a)) + len(np.unique(b))):
+                return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
+            return hermite.series(f, g, a, b, c, lowest, hermite.HIGH_ORDERS)
+
+        def transforms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+            means = _means(f, g, a, b) if without_means else None
+            return spectral.average(f, g, a, b, c, means)
+
+        values, good = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
+        for rule in (low, high, transforms):
+            if not good.all():
+                left = ~good
+                values[left], good[left] = rule(*(k[left] for k in flat))
+        if not good.all():
+            values[~good] = otherwise(*(k[~good] for k in flat))
+        return values.reshape(a.shape)
+
+    return compute
+
+
+def _means(f: Callable, g: Callable, a: np.ndarray, b: np.ndarray) -> tuple:
+    (first, to_first), (second, to_second) = (np.unique(k, return_inverse=True) for k in (a, b))
+    return quadrature.average_1d(f, first)[to_first], quadrature.average_1d(g, second)[to_second]
+
+
+def _inner(slope: sp.Expr, K: sp.ImmutableMatrix) -> tuple[Callable, Callable | None]:
+    """⟨F'G'⟩ of (K_xx, K_yy, t, det) and where it diverges, for `price.connected_by_price`."""
+    a, t, _, b = K
+    det = sp.Symbol("det", nonnegative=True)
+    form = stable(slope, K).subs(determinant(a, b, t), det)
+    compiled = sp.lambdify([a, b, t, det], form, modules=[NUMPY, "scipy", "numpy"], cse=True)
+    for power in slope.atoms(sp.Pow):
+        base, exponent = sp.expand(power.base), power.exp
+        if exponent.is_negative and not exponent.is_integer and base.is_polynomial(a, b, t):
+            coefficients = sp.Poly(base, t).all_coeffs()
+            if len(coefficients) == 3 and coefficients[0].is_negative and coefficients[1] == 0:
+                offset = -coefficients[2] / coefficients[0] - a * b
+                return compiled, sp.lambdify([a, b], sp.expand(offset), "numpy")
+    return compiled, None

@@ -1,0 +1,134 @@
+"""Closed forms of two variables rewritten so that float64 does not cancel.
+
+SymPy multiplies out what a derivation has kept together: K_xx K_yy − K_xy² turns up in pieces, and
+hyperbolic functions as differences of exponentials. Here they are put together again, as calls of
+the functions of `exact_differences`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import sympy as sp
+
+from fieldtheory.averages import exact_differences
+
+NUMPY: dict[str, Callable] = {
+    "determinant": exact_differences.determinant,
+    "exponential_difference": exact_differences.exponential_difference,
+    "difference_variance": exact_differences.difference_variance,
+}
+determinant, _exponential_difference, _difference_variance = map(sp.Function, NUMPY)
+
+
+def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
+    """An equal expression for float64, given the covariance K (1x1 or 2x2) of the average.
+
+    Parameters
+    ----------
+    value : sympy.Expr
+        A closed form.
+    K : ImmutableMatrix
+        Entries that occur in it; symbols, or the expression is left as it is.
+
+    Returns
+    -------
+    sympy.Expr
+        With the functions named in ``NUMPY``.
+
+    Examples
+    --------
+    >>> a, b, c = sp.symbols("a b c")
+    >>> stable(sp.sqrt(a * b - c**2 + a), sp.ImmutableMatrix([[a, c], [c, b]]))
+    sqrt(a + determinant(a, b, c))
+    """
+    entries = (K[0, 0], K[-1, -1], K[0, -1])
+    pair = K.shape == (2, 2) and len(set(entries)) == 3 and all(e.is_Symbol for e in entries)
+    if pair:
+        value = _bottom_up(value, lambda e: _with_determinant(e, *entries))
+        value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
+    return _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
+
+
+def _bottom_up(expr: sp.Expr, rule: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
+    """The rule applied to every sum, innermost first."""
+    if not expr.args:
+        return expr
+    args = [_bottom_up(arg, rule) for arg in expr.args]
+    expr = expr.func(*args) if tuple(args) != expr.args else expr
+    return rule(expr) if expr.is_Add else expr
+
+
+def _with_determinant(total: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:
+    """The sum with every product a b written as det + c², where that makes it shorter."""
+    minor = determinant(a, b, c)
+    terms = []
+    for term in sp.Add.make_args(sp.expand(total)):
+        powers = term.as_powers_dict()
+        shared = min(powers.get(a, 0), powers.get(b, 0))
+        if not (shared == int(shared) and shared > 0):
+            terms.append(term)
+            continue
+        rest = term / (a * b) ** shared
+        terms += sp.Add.make_args(sp.expand(rest * (minor + c**2) ** shared))
+    combined = sp.Add(*terms)
+    return combined if sp.count_ops(combined) < sp.count_ops(total) else total
+
+
+def _with_difference(exponent: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:
+    """−k (a + b − 2c) and −k (a + b + 2c) by the variance of the difference or of the sum."""
+    k = -exponent.coeff(a, 1)
+    rest = exponent + k * (a + b)
+    if k == 0 or rest.has(a, b):
+        return exponent
+    for sign in (1, -1):
+        if sp.expand(rest - 2 * k * sign * c) == 0:
+            return -k * _difference_variance(a, b, sign * c)
+    return exponent
+
+
+def _exponential_pairs(total: sp.Expr) -> sp.Expr:
+    """α e^u − α e^v and α e^u + α e^v − 2α e^{(u+v)/2} by exponential differences."""
+    found = [entry for term in total.args if (entry := _as_exponential(term))]
+    for (p, u, alpha), (q, v, beta) in combinations(found, 2):
+        gap = _expanded(u - v)
+        for r, w, gamma in found:
+            if alpha == beta == -gamma / 2 and _expanded(u + v - 2 * w) == 0:
+                return (
+                    total - p - q - r + alpha * _exponential_difference(u / 2, v / 2, gap / 2) ** 2
+                )
+    for (p, u, alpha), (q, v, beta) in combinations(found, 2):
+        if alpha == -beta:
+            return total - p - q + alpha * _exponential_difference(u, v, _expanded(u - v))
+    return total
+
+
+def _as_exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
+    """A term α e^u with u and the number α; a number is one with u = 0."""
+    coefficient, factor = term.as_coeff_Mul()
+    factors = sp.Mul.make_args(factor) if factor != 1 else ()
+    if not all(isinstance(f, sp.exp) for f in factors):
+        return None
+    return term, sp.Add(*[f.args[0] for f in factors]), coefficient
+
+
+def _angles(total: sp.Expr) -> sp.Expr:
+    """α [atan2(y, x) + π/2] as α atan2(x, −y), which keeps its digits where the angle is small."""
+    for term in total.args:
+        factors = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.atan2)]
+        if len(factors) != 1 or term.has(sp.exp):
+            continue
+        quarter = term / factors[0] * sp.pi / 2
+        for other in total.args:
+            ratio = other / quarter
+            if ratio.is_Rational and ratio >= 1:
+                y, x = factors[0].args
+                turned = term / factors[0] * sp.atan2(x, -y)
+                return total - term - other + turned + (ratio - 1) * quarter
+    return total
+
+
+def _expanded(expr: sp.Expr) -> sp.Expr:
+    """Expanded, the variances of differences and sums written out."""
+    return sp.expand(expr.replace(_difference_variance, lambda a, b, c: a + b - 2 * c))
