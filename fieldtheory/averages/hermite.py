@@ -23,13 +23,13 @@ from fieldtheory.averages.quadrature import composite
 
 # Hermite functions times √(Gaussian), the integrands at |f| = 1, are below rounding beyond this.
 _REACH = 12.5
-# Orders kept and step of the trapezoidal rule, tried one after the other.
-LOW_ORDERS = ((64, 0.08), (64, 0.02))
+# Orders kept and step of the trapezoidal rule (zero: graded panels), tried one after the other.
+LOW_ORDERS = ((64, 0.08), (64, 0.02), (64, 0.0))
 HIGH_ORDERS = ((256, 0.02),)
 # Nodes on each panel of the two rules for large variances.
 _PANEL_ORDERS = (24, 36)
 # Largest spacing of the nodes in units of the function's argument.
-_SPACING = 0.15
+_SPACING = 0.13
 # Allowed rest of the series, relative to its value.
 _REST = 3e-14
 # Allowed difference between two rules, relative to √⟨f²⟩.
@@ -106,7 +106,8 @@ def _coefficients(f: Callable, K: np.ndarray, order: int, step: float) -> _Coeff
     total, norm = np.zeros((len(K), order)), np.zeros(len(K))
     resolved = np.zeros(len(K), dtype=bool)
     # Beyond the spacing a grid may step over what an activation does within a distance of one.
-    level = np.where(step * np.sqrt(K) <= _SPACING, -1, np.ceil(np.log2(np.maximum(K, 1)) / 2))
+    even = (step > 0) & (step * np.sqrt(K) <= _SPACING)
+    level = np.where(even, -1, np.ceil(np.log2(np.maximum(K, 1)) / 2))
     for power in np.unique(level):
         if power >= 0 and step > LOW_ORDERS[1][1]:
             continue

@@ -170,7 +170,7 @@ def connected_steps(f: Callable, means: np.ndarray, K: np.ndarray, steps: np.nda
     Returns
     -------
     ndarray, shape (n, m)
-        NaN where the grid does not resolve f.
+        NaN where the grid does not resolve f or rounding is above 2e-13 of the value.
 
     Examples
     --------
@@ -187,10 +187,12 @@ def connected_steps(f: Callable, means: np.ndarray, K: np.ndarray, steps: np.nda
         u = step * (np.arange(count) - count // 2)
         with np.errstate(all="ignore"):
             taper = erfc((np.abs(u) - radius + _TAPER / 2) / _SMEARING) / 2
-            G = fft.rfft((f(u) - means.mean()) * taper)
+            tapered = (f(u) - means.mean()) * taper
+            G = fft.rfft(tapered)
             z = u / np.sqrt(K)[:, None]
             bell = np.exp(-z * z / 2) * (step / np.sqrt(2 * np.pi * K))[:, None]
-            F = fft.rfft(np.where(np.abs(z) <= _REACH, (f(u) - means[:, None]) * bell, 0.0))
+            weighted = np.where(np.abs(z) <= _REACH, (f(u) - means[:, None]) * bell, 0.0)
+            F = fft.rfft(weighted)
         k = 2 * np.pi * fft.rfftfreq(count, step)
         weights = np.full(len(k), 2.0)
         weights[0] = 1.0
@@ -200,5 +202,7 @@ def connected_steps(f: Callable, means: np.ndarray, K: np.ndarray, steps: np.nda
         ends = [np.abs(T[..., end:]).max(axis=-1) / np.abs(T).max(axis=-1) for T in (F, G)]
         if (np.maximum(*ends) ** 2 <= _ALIASED).all():
             factors = np.exp(-0.5 * np.outer(k * k, steps))
-            return (F.conj() * G).real * weights @ factors / count
+            values = (F.conj() * G).real * weights @ factors / count
+            noise = _ROUNDING * np.sqrt((weighted**2).sum(axis=1) * (tapered**2).mean())
+            return np.where(noise[:, None] <= _NOISE * np.abs(values), values, np.nan)
     return np.full((len(K), len(steps)), np.nan)

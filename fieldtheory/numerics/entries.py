@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import product
 
 import numpy as np
 import sympy as sp
@@ -20,7 +21,7 @@ K_XY = sp.Symbol("K_xy", real=True)
 
 
 # Variance below which the transforms of a connected correlator lose digits to cancellation.
-_NARROWEST = 0.3
+_NARROWEST = 0.06
 
 
 @dataclass(frozen=True)
@@ -120,13 +121,16 @@ class Entries:
 
         def all_at_once(K: np.ndarray, steps: np.ndarray) -> np.ndarray:
             values = np.full((len(K), len(steps)), np.nan)
-            # Each power of four has its own grid, as fine as its smallest variance needs.
-            power = np.where(K >= _NARROWEST, np.floor(np.log2(K) / 2), -np.inf)
-            for same in {p for p in power if np.isfinite(p)}:
-                values[power == same] = together(K[power == same], steps)
-            left = np.isnan(values).any(axis=1)
-            if left.any():
-                values[left] = one_by_one(K[left], steps)
+            # Variances of one power of four share a grid, as fine and as wide as they need.
+            power = np.floor(np.log2(np.maximum(K, 1e-30)) / 2)
+            reach = np.floor(np.log2(steps + 1) / 6)
+            for row, column in product({p for p in power if 4**p >= _NARROWEST}, set(reach)):
+                rows, columns = np.nonzero(power == row)[0], np.nonzero(reach == column)[0]
+                values[np.ix_(rows, columns)] = together(K[rows], steps[columns])
+            rows, columns = np.nonzero(np.isnan(values))
+            if len(rows):
+                first = K[rows]
+                values[rows, columns] = connected(first + steps[columns], first, first)
             return values
 
         return all_at_once

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.polynomial import chebyshev
 
-_SIZES = (18, 27, 40, 60, 90)
+_SIZES = (22, 32, 46, 66, 96)
 # Largest of the last coefficients, for logarithms of order one.
 _TAIL = 1e-13
 # Allowed difference from values at random pairs.
