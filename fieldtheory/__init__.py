@@ -2,11 +2,16 @@
 
 A network averaged over its random weights is a field theory in its kernels. `derive` gives its
 action, saddle point, Hessian and propagator as SymPy expressions and LaTeX; `solve` gives kernels,
-response functions and 1/N fluctuations as numbers.
+response functions and 1/N fluctuations as numbers; `simulate` draws finite networks and `compare`
+holds the two against each other.
 """
 
 from fieldtheory.activations import Activation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.montecarlo.comparison import Comparison, compare
+from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.response import SimulatedResponse, simulate_response
+from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.network import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import Solution, ValidityWarning, solve
 from fieldtheory.parameter_grid import sweep
@@ -15,16 +20,22 @@ from fieldtheory.theory.derivation import Derivation, derive
 
 __all__ = [
     "Activation",
+    "Comparison",
     "ConnectedCorrelator",
     "Derivation",
+    "Ensemble",
     "FeedForwardNetwork",
     "GaussianAverage",
     "ResidualNetwork",
+    "SimulatedResponse",
     "Solution",
     "ValidityWarning",
+    "compare",
     "derive",
     "input_kernel",
     "optimal_scaling",
+    "simulate",
+    "simulate_response",
     "solve",
     "sweep",
 ]

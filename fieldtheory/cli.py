@@ -1,4 +1,4 @@
-"""The command line: derive, solve, optimum, verify, run."""
+"""The command line: derive, solve, optimum, simulate, verify, figures, run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,25 @@ from typing import Annotated, Any
 
 import typer
 
+from fieldtheory.cli_figures import figures
+from fieldtheory.cli_options import (
+    ACTIVATION,
+    ActivationText,
+    BiasVariance,
+    BranchScale,
+    Depth,
+    Digits,
+    InputKernel,
+    OutputFormat,
+    Quantity,
+    ReadoutBias,
+    ReadoutWeight,
+    SkipScale,
+    WeightVariance,
+    Width,
+    network,
+)
+from fieldtheory.cli_simulation import simulate
 from fieldtheory.terminal import Commands, Format, display, print_rows
 
 app = typer.Typer(
@@ -23,76 +42,6 @@ class Method(StrEnum):
     response = "response"
     saturation = "saturation"
     large_depth = "large_depth"
-
-
-class Quantity(StrEnum):
-    action = "action"
-    saddle_point = "saddle_point"
-    hessian = "hessian"
-    propagator = "propagator"
-    S11 = "S11"
-    S12 = "S12"
-    S21 = "S21"
-    S22 = "S22"
-    G11 = "G11"
-    G12 = "G12"
-    G21 = "G21"
-    G22 = "G22"
-
-
-_NETWORK = "The network"
-_ACTIVATION = (
-    "φ: erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin, or an expression in h "
-    "such as `tanh(2*h)` or `h*erf(h)`."
-)
-Depth = Annotated[
-    int,
-    typer.Option("--depth", "-L", help="Number of residual layers L.", rich_help_panel=_NETWORK),
-]
-ActivationText = Annotated[
-    str, typer.Option("--activation", "-a", help=_ACTIVATION, rich_help_panel=_NETWORK)
-]
-BranchScale = Annotated[
-    str,
-    typer.Option(help="ρ: one number, or L numbers 0.3,0.2,...", rich_help_panel=_NETWORK),
-]
-SkipScale = Annotated[
-    str, typer.Option(help="γ: one number, or L numbers.", rich_help_panel=_NETWORK)
-]
-WeightVariance = Annotated[
-    float, typer.Option(help="σ_w² of the residual layers.", rich_help_panel=_NETWORK)
-]
-BiasVariance = Annotated[
-    float, typer.Option(help="σ_b² of the residual layers.", rich_help_panel=_NETWORK)
-]
-ReadoutWeight = Annotated[
-    float | None,
-    typer.Option(
-        "--readout-weight-variance",
-        help="σ_w² of the readout; as the residual layers if left out.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-ReadoutBias = Annotated[
-    float | None,
-    typer.Option(
-        "--readout-bias-variance",
-        help="σ_b² of the readout; as the residual layers if left out.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-Width = Annotated[int, typer.Option(help="Width N of the layers.", rich_help_panel=_NETWORK)]
-InputKernel = Annotated[
-    str,
-    typer.Option(
-        "--K0",
-        "-k",
-        help='Kernel of the input: a variance 0.05, a matrix "0.05,0.03;0.03,0.05" of several '
-        "inputs, or a .csv or .npy file with either.",
-    ),
-]
-OutputFormat = Annotated[Format, typer.Option("--format", "-f", help="How to print numbers.")]
-Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -120,9 +69,10 @@ def _fieldtheory(
 
     is a field theory in its kernels. **derive** prints its action, saddle point, Hessian and
     propagator as LaTeX; **solve** gives kernels and responses as numbers; **optimum** finds the
-    scaling ρ of the residual branch at which the output responds most to the input; **verify**
-    compares all of it with high-precision numbers; **run** does everything for a set of images and
-    writes one page to look at.
+    scaling ρ of the residual branch at which the output responds most to the input; **simulate**
+    draws finite networks and compares them with the theory; **verify** compares it with
+    high-precision numbers; **figures** draws the figures of the papers; **run** does everything for
+    a set of images and writes one page to look at.
 
     Each command explains itself: `fieldtheory solve --help`.
     """
@@ -137,7 +87,7 @@ def derive(
     ] = Quantity.hessian,
     activation: Annotated[
         str | None,
-        typer.Option("--activation", "-a", help=_ACTIVATION + " Left undetermined if not given."),
+        typer.Option("--activation", "-a", help=ACTIVATION + " Left undetermined if not given."),
     ] = None,
 ) -> None:
     """Print the theory of a network as LaTeX.
@@ -197,11 +147,11 @@ def solve(
     import fieldtheory as ft
     from fieldtheory import parsing
 
-    net = _network(
+    net = network(
         depth=depth,
         activation=activation,
-        branch_scale=parsing.numbers("branch_scale", branch_scale),
-        skip_scale=parsing.numbers("skip_scale", skip_scale),
+        branch_scale=branch_scale,
+        skip_scale=skip_scale,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
         readout_weight_variance=readout_weight_variance,
@@ -261,10 +211,10 @@ def optimum(
     import fieldtheory as ft
     from fieldtheory import parsing
 
-    net = _network(
+    net = network(
         depth=depth,
         activation=activation,
-        skip_scale=parsing.numbers("skip_scale", skip_scale),
+        skip_scale=skip_scale,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
         readout_weight_variance=readout_weight_variance,
@@ -282,6 +232,9 @@ def optimum(
             for a, b in zip(*np.triu_indices(len(found)), strict=True)
         ]
     print_rows(rows, format, f"optimal scaling ({method.value}), φ = {net.activation.name}")
+
+
+app.command()(simulate)
 
 
 @app.command()
@@ -330,6 +283,9 @@ def verify(digits: Digits = 50, format: OutputFormat = Format.table) -> None:
         typer.echo(f"{len(found) - failed} of {len(found)} checks pass.")
     if failed:
         raise typer.Exit(1)
+
+
+app.command()(figures)
 
 
 @app.command()
@@ -391,12 +347,6 @@ def run(
     if found.failed_checks:
         typer.echo(f"{found.failed_checks} checks fail, see checks.csv.", err=True)
         raise typer.Exit(1)
-
-
-def _network(activation: str, **parameters: Any) -> Any:
-    from fieldtheory import ResidualNetwork, parsing
-
-    return ResidualNetwork(activation=parsing.activation(activation), **parameters)
 
 
 def _integers(name: str, text: str) -> list[int]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fieldtheory import validation
+from fieldtheory import chunks, validation
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.solution import solve
@@ -121,12 +119,24 @@ def sweep(
     """
     grid = _checked(network, K0, over, of)
     pieces = _pieces(grid, validation.integer("chunk", chunk, 1))
-    files = _files(grid, chunk, directory, len(pieces))
-    stored = {i: found for i, path in files.items() if (found := _stored(path)) is not None}
-    missing = {i: piece for i, piece in enumerate(pieces) if i not in stored}
-    results = itertools.chain(stored.items(), _computed(grid, missing, jobs))
+    files = {}
+    if directory is not None:
+        files = chunks.chunk_files(directory, _specification(grid, chunk), len(pieces))
+    stored = {
+        index: found
+        for index, path in files.items()
+        if (found := chunks.stored_chunk(path)) is not None
+    }
+    tasks = (
+        (index, grid.network, grid.kernel, points, grid.quantities)
+        for index, points in enumerate(pieces)
+        if index not in stored
+    )
+    computed = chunks.computed_chunks(_evaluate, tasks, jobs, "sweep")
+    results = itertools.chain(stored.items(), computed)
+    shown = chunks.with_progress(results, len(pieces), "sweep") if progress else results
     done = {}
-    for index, found in _shown(results, len(pieces)) if progress else results:
+    for index, found in shown:
         if files and index not in stored:
             storage.write_npz(files[index], found)
         done[index] = found
@@ -204,59 +214,20 @@ def _pieces(grid: _Grid, chunk: int) -> list[list[dict[str, Any]]]:
     return [points[start : start + chunk] for start in range(0, len(points), chunk)]
 
 
-def _files(grid: _Grid, chunk: int, directory: Any, count: int) -> dict[int, Path]:
-    """The file of every chunk, named by a hash of all that decides what is in it."""
-    if directory is None:
-        return {}
-    folder = Path(directory)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"directory must be a folder, got the file {str(folder)!r}")
-    folder.mkdir(parents=True, exist_ok=True)
-    from importlib.metadata import version
-
-    specification = {
-        "version": version("fieldtheory-networks"),
+def _specification(grid: _Grid, chunk: int) -> dict[str, Any]:
+    return {
         "network": storage.attributes(grid.network),
         "K0": grid.kernel.tolist(),
         "axes": [[name, list(map(_plain, values))] for name, values in grid.axes.items()],
         "of": grid.quantities,
         "chunk": chunk,
     }
-    digest = hashlib.sha256(json.dumps(specification).encode()).hexdigest()[:32]
-    return {index: folder / f"{digest}-{index:06d}.npz" for index in range(count)}
 
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "expression"):
         return [value.name, activation_text(value)]
     return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def _stored(path: Path) -> dict[str, np.ndarray] | None:
-    """A finished chunk; None if there is none or it cannot be read."""
-    try:
-        return storage.read_npz(path)
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
-        return None
-
-
-def _computed(
-    grid: _Grid, pieces: Mapping[int, list], jobs: int | None
-) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Chunks with their numbers, in the order in which they are finished."""
-    try:
-        from joblib import Parallel, delayed
-    except ImportError:
-        raise ImportError(
-            "sweep needs joblib: pip install 'fieldtheory-networks[parallel]'"
-        ) from None
-    # One tuple, since joblib's dask backend keeps larger arguments on one worker, where they are
-    # lost with it, unless they are of a type without weak references.
-    tasks = (
-        (i, grid.network, grid.kernel, points, grid.quantities) for i, points in pieces.items()
-    )
-    run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    return run(delayed(_evaluate)(task) for task in tasks)
 
 
 def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
@@ -324,13 +295,6 @@ def _described(point: dict[str, Any]) -> str:
     """The point in words, without the values of every layer or pair."""
     short = {name: value for name, value in point.items() if not np.ndim(value)}
     return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in short.items())
-
-
-def _shown(results: Iterator, total: int) -> Iterator:
-    from rich.console import Console
-    from rich.progress import track
-
-    return iter(track(results, "sweep", total=total, console=Console(stderr=True)))
 
 
 def _labelled(grid: _Grid, parts: list, order: tuple[str, ...]) -> xr.Dataset:

@@ -165,6 +165,7 @@ def _numbers(
     ]
     keys = [[name.replace("L10", f"L{propagators['depths'][0]}"), text] for name, text in keys]
     return [
+        _simulation(pictures["fig2"]),
         Figure(
             "Kernels and response function over the layers (F25 Fig. 3)",
             pictures["fig3"],
@@ -180,6 +181,21 @@ def _numbers(
         ),
         Table("Arrays in propagators.npz", ["key", "what, shape"], keys),
     ]
+
+
+def _simulation(picture: Path) -> Figure:
+    from fieldtheory.workflow import SIMULATED
+
+    networks, inputs = SIMULATED
+    return Figure(
+        "Theory and simulated networks (F25 Fig. 2)",
+        picture,
+        r"(a) Residual kernels $C^{(l)}$ with standard errors, (b) response $\eta^{(l)}$; curves "
+        rf"are theory, dots simulations of {networks} networks, in (b) for each of {inputs} random "
+        r"inputs (F25 has 1000 and 100). Weight variances 1.2, bias variances 0.2, $\rho = 1$, "
+        r"$N = 500$, $\phi = \mathrm{erf}$, as in F25; $L = 20$ and inputs of unit length, which "
+        r"F25 does not state.",
+    )
 
 
 def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]) -> list[Any]:

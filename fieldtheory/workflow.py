@@ -16,8 +16,8 @@ Contents of the folder
 ``optimal_scaling.csv``
     ρ* by depth and class of pair: count, mean, min, max, spread (standard deviation), and for
     single inputs the approximation F25 eq. (67).
-``fig3``, ``fig4``, ``fig6``
-    Figures of F25, as ``.png`` and ``.pdf``.
+``fig2``, ``fig3``, ``fig4``, ``fig6``
+    Figures of F25, as ``.png`` and ``.pdf``; ``fig2`` with simulated networks.
 ``checks.csv``
     Every check: float64, mpmath, difference, tolerance, verdict.
 ``report.html``
@@ -50,12 +50,14 @@ FILES = (
     "hessian.tex",
     "propagators.npz",
     "optimal_scaling.csv",
-    *(f"{name}.{kind}" for name in ("fig3", "fig4", "fig6") for kind in ("png", "pdf")),
+    *(f"{name}.{kind}" for name in ("fig2", "fig3", "fig4", "fig6") for kind in ("png", "pdf")),
     "checks.csv",
     "report.html",
 )
 SCALING_COLUMNS = ("depth", "pair_class", "count", "mean", "min", "max", "spread", "saturation")
 STEPS = 6
+# Networks and inputs of fig2; F25 has 1000 and 100.
+SIMULATED = (100, 10)
 
 _MOST_IMAGES = 20
 
@@ -155,7 +157,7 @@ def run(
     ValueError, TypeError
         If an argument is not allowed; nothing has been written then.
     ImportError
-        If a package of the extras ``figures`` or ``data`` is missing.
+        If a package of the extras ``figures``, ``parallel`` or ``data`` is missing.
     """
     depths = sorted({validation.integer("depths", depth, 1) for depth in depths})
     if len(depths) < 2:
@@ -332,7 +334,9 @@ def _write_figures(
     from fieldtheory.figures import f25, style
 
     deepest = inputs.network.replace(depth=depths[-1])
+    samples, count = SIMULATED
     drawn = {
+        "fig2": f25.draw_fig2(f25.fig2(samples=samples, inputs=count)),
         "fig3": f25.draw_fig3(f25.fig3()),
         "fig4": f25.draw_fig4(f25.fig4(depths, inputs.network)),
         "fig6": f25.draw_fig6(f25.fig6(inputs.K0, inputs.labels, deepest, scaling)),
@@ -356,9 +360,15 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]
 
 def _require_extras() -> None:
     """Say before the work, not after it, that a package is missing."""
-    needed = ("matplotlib", "jinja2", "latex2mathml")
+    needed = {
+        "matplotlib": "figures",
+        "jinja2": "figures",
+        "latex2mathml": "figures",
+        "joblib": "parallel",
+    }
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
+        extras = ",".join(sorted({needed[name] for name in missing}))
         raise ImportError(
-            f"a run needs {', '.join(missing)}: pip install fieldtheory-networks[figures]"
+            f"a run needs {', '.join(missing)}: pip install fieldtheory-networks[{extras}]"
         )

@@ -44,6 +44,7 @@ def small_run(tmp_path_factory):
     output = tmp_path_factory.mktemp("run") / "results"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "run_checks", few_checks)
+        patch.setattr(workflow, "SIMULATED", (20, 2))
         summary = workflow.run(
             output=output,
             depths=(5, 8),

@@ -17,7 +17,7 @@ import fieldtheory as ft
 from fieldtheory import checks, workflow
 from fieldtheory.cli import app
 
-COMMANDS = ("derive", "solve", "optimum", "verify", "run")
+COMMANDS = ("derive", "solve", "optimum", "simulate", "verify", "figures", "run")
 MATRIX = "0.05,0.03;0.03,0.05"
 PAIR = np.array([[0.05, 0.03], [0.03, 0.05]])
 

@@ -36,7 +36,8 @@ def test_no_module_shares_its_name_with_a_public_function():
     [
         ("averages", ("theory", "numerics", "lambdify", "scaling", "checks", "cli")),
         ("theory", ("numerics", "lambdify", "scaling", "checks", "cli", "figures")),
-        ("numerics", ("theory", "scaling", "checks", "cli", "figures", "workflow")),
+        ("numerics", ("theory", "scaling", "checks", "cli", "figures", "workflow", "montecarlo")),
+        ("montecarlo", ("theory", "scaling", "checks", "cli", "figures", "workflow")),
         ("figures", ("cli", "workflow", "checks")),
     ],
 )

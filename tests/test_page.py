@@ -50,8 +50,8 @@ def test_no_latex_is_left_in_the_text(page):
 
 
 def test_figures_are_embedded(page, summary):
-    assert len(re.findall(r'<img [^>]*src="data:image/png;base64,', page)) == 3
-    assert page.count("<figcaption>") == 3
+    assert len(re.findall(r'<img [^>]*src="data:image/png;base64,', page)) == 4
+    assert page.count("<figcaption>") == 4
 
 
 def test_nothing_comes_from_the_network(page):

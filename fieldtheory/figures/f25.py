@@ -1,6 +1,7 @@
 """Figures of F25: Fischer, Dahmen, Helias, Field theory for optimal signal propagation in ResNets.
 
-``fig3``, ``fig4`` and ``fig6`` compute what is plotted; ``draw_fig3`` and so on draw it.
+``fig2``, ``fig3``, ``fig4``, ``fig6`` and ``fig8`` compute what is plotted; ``draw_fig2`` and so on
+draw it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,29 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.figures.f25_simulation import Fig2, Fig8, draw_fig2, draw_fig8, fig2, fig8
 from fieldtheory.figures.style import BLUE, GRAY, GREEN, ORANGE, panels, styled, tints
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import optimal_scaling
+
+__all__ = [
+    "Fig2",
+    "Fig3",
+    "Fig4",
+    "Fig6",
+    "Fig8",
+    "draw_fig2",
+    "draw_fig3",
+    "draw_fig4",
+    "draw_fig6",
+    "draw_fig8",
+    "fig2",
+    "fig3",
+    "fig4",
+    "fig6",
+    "fig8",
+]
 
 DEPTHS = (10, 50, 100, 200)
 _INPUT_SCALE = 0.05

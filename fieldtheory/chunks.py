@@ -1,0 +1,133 @@
+"""Chunks of work: computed in parallel, shown as they finish, kept in files for resuming."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.numerics import storage
+
+
+def chunk_files(
+    directory: str | Path, specification: dict[str, Any], count: int
+) -> dict[int, Path]:
+    """The file of every chunk, named by a hash of all that decides what is in it.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Folder of the files, made if it does not exist.
+    specification : dict
+        Everything that decides what is in the chunks, in a form that JSON takes; the version of
+        the package is added.
+    count : int
+        Number of chunks.
+
+    Returns
+    -------
+    dict of int to Path
+
+    Raises
+    ------
+    ValueError
+        If ``directory`` is a file.
+    """
+    from importlib.metadata import version
+
+    folder = Path(directory)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"directory must be a folder, got the file {str(folder)!r}")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"version": version("fieldtheory-networks"), **specification})
+    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return {index: folder / f"{digest}-{index:06d}.npz" for index in range(count)}
+
+
+def stored_chunk(path: Path) -> dict[str, np.ndarray] | None:
+    """A finished chunk; None if there is none or it cannot be read."""
+    try:
+        return storage.read_npz(path)
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def computed_chunks(
+    evaluate: Callable[[tuple], tuple[int, dict[str, np.ndarray]]],
+    tasks: Iterable[tuple],
+    jobs: int | None,
+    purpose: str,
+) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Chunks with their numbers, in the order in which joblib finishes them.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Takes one task; returns the number of the chunk and its arrays.
+    tasks : iterable of tuple
+        One tuple for each chunk, since joblib's dask backend keeps larger arguments on one worker,
+        where they are lost with it, unless they are of a type without weak references.
+    jobs : int or None
+        Number of joblib's jobs; joblib decides if None.
+    purpose : str
+        What needs joblib, for the error.
+
+    Raises
+    ------
+    ImportError
+        If joblib is missing.
+    """
+    try:
+        from joblib import Parallel, delayed
+    except ImportError:
+        raise ImportError(
+            f"{purpose} needs joblib: pip install 'fieldtheory-networks[parallel]'"
+        ) from None
+    run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    return run(delayed(evaluate)(task) for task in tasks)
+
+
+def ordered_chunks(
+    evaluate: Callable[[tuple], tuple[int, dict[str, np.ndarray]]],
+    tasks: Iterable[tuple],
+    count: int,
+    files: dict[int, Path],
+    jobs: int | None,
+    purpose: str,
+) -> Iterator[dict[str, np.ndarray]]:
+    """The arrays of every chunk in order, whatever the order in which they are finished.
+
+    Chunks found in ``files`` are read, the others are computed and written there. The parameters
+    are those of `computed_chunks`; the first entry of task i is i.
+
+    Parameters
+    ----------
+    count : int
+        Number of tasks.
+    files : dict of int to Path
+        See `chunk_files`; empty to keep nothing.
+    """
+    stored = {i for i, path in files.items() if stored_chunk(path) is not None}
+    missing = (task for task in tasks if task[0] not in stored)
+    computed = computed_chunks(evaluate, missing, jobs, purpose)
+    waiting: dict[int, dict[str, np.ndarray]] = {}
+    for wanted in range(count):
+        while wanted not in stored and wanted not in waiting:
+            index, found = next(computed)
+            if files:
+                storage.write_npz(files[index], found)
+            waiting[index] = found
+        yield waiting.pop(wanted) if wanted in waiting else storage.read_npz(files[wanted])
+
+
+def with_progress(results: Iterable, total: int, title: str) -> Iterator:
+    """The same results, counted by a progress bar on stderr."""
+    from rich.console import Console
+    from rich.progress import track
+
+    return iter(track(results, title, total=total, console=Console(stderr=True)))

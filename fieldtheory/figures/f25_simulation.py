@@ -1,0 +1,212 @@
+"""Figures of F25 with simulated networks: Fig. 2 and Fig. 8; reached as `f25.fig2` and `f25.fig8`.
+
+``fig2`` and ``fig8`` compute what is plotted; ``draw_fig2`` and ``draw_fig8`` draw it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.figures.style import BLUE, GREEN, panels, styled
+from fieldtheory.network import FeedForwardNetwork, ResidualNetwork
+from fieldtheory.numerics.solution import solve
+
+_PARAMETERS: Any = {"weight_variance": 1.2, "bias_variance": 0.2, "width": 500, "input_dim": 100}
+_LABELS = ("ResNet", "FFNet")
+
+
+@dataclass(frozen=True, eq=False)
+class Fig2:
+    """Numbers of F25 Fig. 2, of the layers 0, ..., L; the first axis is (residual, feed-forward).
+
+    Attributes
+    ----------
+    kernels, response : ndarray, shape (2, L+1)
+        C*^(l) and η^(l) = ∂C^(l)/∂K^(0) of the theory.
+    simulated_kernels, simulated_kernels_error : ndarray, shape (2, L+1)
+        ⟨C^(l)⟩ of finite networks, and its standard error.
+    simulated_response, simulated_response_error : ndarray, shape (2, L+1)
+        The response of finite networks, averaged over the inputs too.
+    """
+
+    kernels: np.ndarray
+    simulated_kernels: np.ndarray
+    simulated_kernels_error: np.ndarray
+    response: np.ndarray
+    simulated_response: np.ndarray
+    simulated_response_error: np.ndarray
+
+
+def fig2(
+    depth: int = 20,
+    samples: int = 1000,
+    inputs: int = 100,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Fig2:
+    """Residual kernels and response function, theory and simulation (F25 Fig. 2).
+
+    Parameters
+    ----------
+    depth : int
+        Number of layers L.
+    samples : int
+        Number of networks, for the response as many for every input; at least 20.
+    inputs : int
+        Number of inputs over which the response is averaged, at least 2.
+    seed : int
+    jobs, progress
+        As for `simulate`.
+
+    Returns
+    -------
+    Fig2
+
+    Notes
+    -----
+    As in the caption all weight variances are 1.2, all bias variances 0.2, N = 500, d_in = 100,
+    ρ = 1, φ = erf, with 10³ networks and 10² inputs. It states neither depth nor inputs: here
+    L = 20, as in Fig. 8, and inputs with independent components of variance 1/d_in, so of unit
+    length on average. Panel (a) has one input of unit length, K^(0) = 1.2/100 + 0.2; the curve of
+    panel (b) is the theory for it. η^(0) = 1 here, N/d_in = 5 in F25. The networks are drawn by the
+    method "kernel" of `simulate`, and every input has its own; the response is measured by
+    `simulate_response`. This takes a few minutes.
+    """
+    from fieldtheory.montecarlo.simulation import simulate
+
+    nets = (
+        ResidualNetwork(depth=depth, **_PARAMETERS),
+        FeedForwardNetwork(depth=depth, **_PARAMETERS),
+    )
+    K0 = _random_kernels(nets[0], inputs, seed)
+    theory = [solve(net, _unit_kernel(net)) for net in nets]
+    drawn = [
+        simulate(net, _unit_kernel(net), samples=samples, seed=seed, jobs=jobs, progress=progress)
+        for net in nets
+    ]
+    found = [_simulated_response(net, K0, samples, seed, jobs, progress) for net in nets]
+    return Fig2(
+        np.stack([s.residual_kernels[:-1] for s in theory]),
+        np.stack([e.mean[:-1] for e in drawn]),
+        np.stack([e.mean_error[:-1] for e in drawn]),
+        np.stack([s.residual_response for s in theory]),
+        np.stack([response for response, _ in found]),
+        np.stack([error for _, error in found]),
+    )
+
+
+@styled
+def draw_fig2(numbers: Fig2) -> Any:
+    """F25 Fig. 2 as a matplotlib Figure: (a) C^(l) with error bars, (b) η^(l)."""
+    figure, axes = panels((3.1, 3.1), 2.5)
+    layers = np.arange(numbers.kernels.shape[1])
+    for i, (label, colour) in enumerate(zip(_LABELS, (BLUE, GREEN), strict=True)):
+        axes[0].plot(layers, numbers.kernels[i], color=colour, label=label)
+        axes[0].errorbar(
+            layers,
+            numbers.simulated_kernels[i],
+            numbers.simulated_kernels_error[i],
+            fmt="o",
+            color=colour,
+            markersize=2.5,
+            elinewidth=0.8,
+        )
+        axes[1].plot(layers, numbers.response[i], color=colour, label=label)
+        axes[1].plot(layers, numbers.simulated_response[i], "o", color=colour, markersize=2.5)
+    for ax, name in zip(axes, ("residual kernel $C^{(l)}$", r"response $\eta^{(l)}$"), strict=True):
+        ax.set(xlabel="layer $l$", ylabel=name, ylim=(0, None))
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    axes[1].legend(loc="upper right")
+    return figure
+
+
+@dataclass(frozen=True, eq=False)
+class Fig8:
+    """Numbers of F25 Fig. 8, of the layers 0, ..., L.
+
+    Attributes
+    ----------
+    response, simulated_response, simulated_response_error : ndarray, shape (L+1,)
+        η^(l) of the theory, that of finite networks averaged over the inputs, its standard error.
+    """
+
+    response: np.ndarray
+    simulated_response: np.ndarray
+    simulated_response_error: np.ndarray
+
+
+def fig8(
+    depth: int = 20,
+    samples: int = 1000,
+    inputs: int = 100,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Fig8:
+    """Decay of the response function of a residual network, theory and simulation (F25 Fig. 8).
+
+    Parameters, inputs and networks are those of `fig2`; the caption states L = 20.
+
+    Returns
+    -------
+    Fig8
+    """
+    net = ResidualNetwork(depth=depth, **_PARAMETERS)
+    K0 = _random_kernels(net, inputs, seed)
+    response = solve(net, _unit_kernel(net)).residual_response
+    return Fig8(response, *_simulated_response(net, K0, samples, seed, jobs, progress))
+
+
+@styled
+def draw_fig8(numbers: Fig8) -> Any:
+    """F25 Fig. 8 as a matplotlib Figure: η^(l) with (a) one and (b) two logarithmic axes."""
+    figure, axes = panels((3.1, 3.1), 2.5)
+    layers = np.arange(len(numbers.response))
+    for ax, first in zip(axes, (0, 1), strict=True):
+        ax.plot(layers[first:], numbers.response[first:], color=BLUE, label="theory")
+        ax.plot(
+            layers[first:],
+            numbers.simulated_response[first:],
+            "o",
+            color=BLUE,
+            markersize=2.5,
+            label="simulation",
+        )
+        ax.set(xlabel="layer $l$", yscale="log")
+    axes[0].set_ylabel(r"response $\eta^{(l)}$")
+    axes[0].xaxis.get_major_locator().set_params(integer=True)
+    axes[1].set(xscale="log", ylim=axes[0].get_ylim())
+    axes[0].legend(loc="upper right")
+    return figure
+
+
+def _unit_kernel(network: ResidualNetwork) -> float:
+    """K^(0) of an input of unit length."""
+    weight, bias = network.readin_variances
+    return weight / network.input_dim + bias
+
+
+def _random_kernels(network: ResidualNetwork, inputs: int, seed: int) -> np.ndarray:
+    """K^(0) of random inputs whose components have the variance 1/d_in, shape (inputs,)."""
+    inputs = validation.integer("inputs", inputs, 2)
+    generator = np.random.default_rng(validation.integer("seed", seed, 0))
+    X = generator.standard_normal((inputs, network.input_dim)) / np.sqrt(network.input_dim)
+    weight, bias = network.readin_variances
+    return weight * (X**2).mean(axis=1) + bias
+
+
+def _simulated_response(
+    network: ResidualNetwork, K0: np.ndarray, samples: int, seed: int, jobs: Any, progress: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """η^(l) averaged over networks and inputs, and its standard error, each (L+1,)."""
+    from fieldtheory.montecarlo.response import simulate_response
+
+    found = simulate_response(
+        network, K0, samples=samples, seed=seed, jobs=jobs, progress=progress
+    ).input_average()
+    return found["residual_response"], found["residual_response_error"]

@@ -1,0 +1,1 @@
+"""Finite networks drawn at random, and the statistics of their kernels with standard errors."""

@@ -1,0 +1,204 @@
+"""The result of `simulate` and the estimates in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from fieldtheory.montecarlo.moments import Summary
+from fieldtheory.network import ResidualNetwork
+from fieldtheory.numerics.chain import accumulate, chain
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Statistics of random finite networks, each with its standard error in ``<name>_error``.
+
+    With L the depth, P the number of inputs, C^(l) the residual kernels of one network (C^(0) is
+    the input kernel, C^(L+1) that of the output) and K^(l) = γ_l² K^(l-1) + C^(l) its kernels
+    (K^(L+1) = C^(L+1)), as in `Solution`:
+
+    =====================  ================================  ======================================
+    field                  shape                             meaning
+    =====================  ================================  ======================================
+    mean                   (L+2,) or (L+2, P, P)             ⟨C^(l)⟩
+    covariance             (L+2, L+2) or (L+2, L+2, P, P)    Cov(C^(l), C^(m)), same pair of inputs
+    kernel_mean            as mean                           ⟨K^(l)⟩
+    kernel_covariance      as covariance                     Cov(K^(l), K^(m))
+    kernel_variance        (L+1,) or (L+1, P, P)             Var K^(l) of the hidden layers
+    four_point             the same                          V^(l), see below; None for width 1
+    output_kurtosis        () or (P,)                        excess kurtosis of the outputs
+    cross_covariance       (L+2, L+2, P, P, P, P)            Cov(C_αβ^(l), C_γδ^(m)), or None
+    residual_kernels       (samples, L+2) or (..., P, P)     C^(l) of every network, or None
+    =====================  ================================  ======================================
+
+    The four-point vertex is V^(l) = N Cov(h_i² , h_j²) for two neurons i ≠ j of layer l, for pairs
+    of inputs N Cov(h_iα h_iβ, h_jα h_jβ). Given C^(L+1) an output is Gaussian, so its excess
+    kurtosis is ⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C^(L+1) / ⟨C^(L+1)⟩²; 0 where the output vanishes.
+
+    Standard errors come from the jackknife over ``batches`` independent batches. A confidence
+    interval is estimate ± t error with the quantile t of Student's distribution of
+    ``batches`` − 1 degrees of freedom. Entries that do not fluctuate, such as C^(0), have error 0.
+    A 95 % interval of a mean covers at any number of samples; that of a variance, if the kernels
+    are about normal, covers 89 % of the time for 20 samples, 92 % for 80, 94 % from 200 on.
+    """
+
+    network: ResidualNetwork
+    input_kernel: np.ndarray
+    samples: int
+    seed: int
+    method: str
+    batches: int
+    mean: np.ndarray
+    mean_error: np.ndarray
+    covariance: np.ndarray
+    covariance_error: np.ndarray
+    kernel_mean: np.ndarray
+    kernel_mean_error: np.ndarray
+    kernel_covariance: np.ndarray
+    kernel_covariance_error: np.ndarray
+    kernel_variance: np.ndarray
+    kernel_variance_error: np.ndarray
+    output_kurtosis: np.ndarray
+    output_kurtosis_error: np.ndarray
+    four_point: np.ndarray | None = None
+    four_point_error: np.ndarray | None = None
+    cross_covariance: np.ndarray | None = None
+    cross_covariance_error: np.ndarray | None = None
+    residual_kernels: np.ndarray | None = None
+
+    @property
+    def inputs(self) -> int:
+        """P; 1 where K0 was given as a variance."""
+        return self.input_kernel.shape[-1] if self.input_kernel.ndim else 1
+
+    def __repr__(self) -> str:
+        net = self.network
+        return (
+            f"Ensemble(depth={net.depth}, activation={net.activation.name}, "
+            f"inputs={self.inputs}, width={net.width}, samples={self.samples}, "
+            f"method={self.method}, seed={self.seed})"
+        )
+
+
+def estimates(network: ResidualNetwork, kernel: np.ndarray, summary: Summary) -> dict:
+    """The estimates of `Ensemble` from the moments of a sample.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+    kernel : ndarray, shape () or (P, P)
+        K0.
+    summary : dict of str to Moments
+        With p = P(P+1)/2 pairs of inputs: ``residual`` (p groups of the L+1 variables C^(l),
+        l >= 1), ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`), and
+        ``cross`` (one group of all (L+1) p variables) where the cross covariance is asked for.
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
+    first = packed(np.atleast_2d(kernel))
+    mean = np.concatenate([first[None], summary["residual"].mean.T])
+    covariance = _with_input_layer(np.moveaxis(summary["residual"].covariance, 0, -1))
+    found = kernel_fields(network, mean, covariance)
+    if network.width > 1:
+        shape = found["kernel_variance"].shape
+        variance = summary["second"].covariance.reshape(shape)
+        found["four_point"] = network.width * variance - summary["spread"].mean.reshape(shape)
+    found = with_output(found, kernel.ndim > 0)
+    if "cross" in summary:
+        found["cross_covariance"] = _cross(summary["cross"].covariance[0], mean.shape)
+    return found
+
+
+def kernel_fields(
+    network: ResidualNetwork, mean: np.ndarray, covariance: np.ndarray
+) -> dict[str, np.ndarray]:
+    """``mean``, ``covariance`` and those of K, with one axis of pairs of inputs.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+    mean : ndarray, shape (L+2, pairs)
+    covariance : ndarray, shape (L+2, L+2, pairs)
+    """
+    skips = _skips(network)
+    kernel_covariance = accumulate(skips, accumulate(skips, covariance).swapaxes(0, 1))
+    return {
+        "mean": mean,
+        "covariance": covariance,
+        "kernel_mean": accumulate(skips, mean),
+        "kernel_covariance": kernel_covariance,
+        "kernel_variance": np.diagonal(kernel_covariance)[:, :-1].T,
+    }
+
+
+def with_output(found: dict[str, np.ndarray], matrix: bool) -> dict[str, np.ndarray]:
+    """The fields in the shapes of `Ensemble`, and ``output_kurtosis``."""
+    found = {name: unpacked(values, matrix) for name, values in found.items()}
+    output = _own(found["mean"][-1], matrix), _own(found["covariance"][-1, -1], matrix)
+    return found | {"output_kurtosis": _excess_kurtosis(*output)}
+
+
+@lru_cache(maxsize=8)
+def _skips(network: ResidualNetwork) -> np.ndarray:
+    return chain(network).skips
+
+
+def packed(matrices: np.ndarray) -> np.ndarray:
+    """The entries α <= β of symmetric matrices, (..., P, P) -> (..., P(P+1)/2)."""
+    size = matrices.shape[-1]
+    return matrices[..., *_upper(size)] if size > 1 else matrices[..., 0]
+
+
+def unpacked(pairs: np.ndarray, matrix: bool) -> np.ndarray:
+    """Symmetric matrices from their entries α <= β; plain numbers for one input without a matrix.
+
+    Examples
+    --------
+    >>> unpacked(np.array([1.0, 2.0, 3.0]), matrix=True)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    return pairs[..., _positions(pairs.shape[-1])] if matrix else pairs[..., 0]
+
+
+@lru_cache(maxsize=8)
+def _upper(size: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.triu_indices(size)
+
+
+@lru_cache(maxsize=8)
+def _positions(count: int) -> np.ndarray:
+    """Where the entries of a symmetric matrix are among ``count`` pairs, (P, P)."""
+    size = (int(np.sqrt(8 * count + 1)) - 1) // 2
+    positions = np.zeros((size, size), dtype=int)
+    positions[_upper(size)] = np.arange(count)
+    return np.maximum(positions, positions.T)
+
+
+def _with_input_layer(covariance: np.ndarray) -> np.ndarray:
+    """Zeros for C^(0), which does not fluctuate: (L+1, L+1, ...) -> (L+2, L+2, ...)."""
+    layers = len(covariance) + 1
+    full = np.zeros((layers, layers, *covariance.shape[2:]))
+    full[1:, 1:] = covariance
+    return full
+
+
+def _own(values: np.ndarray, matrix: bool) -> np.ndarray:
+    return np.diagonal(values) if matrix else values
+
+
+def _excess_kurtosis(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    return 3 * np.divide(variance, mean**2, out=np.zeros_like(mean), where=mean > 0)
+
+
+def _cross(covariance: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """(L+2, L+2, P, P, P, P) from the covariance of all entries, ordered by layers, then pairs."""
+    layers, pairs = shape
+    by_layer = covariance.reshape(layers - 1, pairs, layers - 1, pairs).swapaxes(1, 2)
+    positions = _positions(pairs)
+    return _with_input_layer(by_layer[:, :, positions][..., positions])

@@ -1,0 +1,234 @@
+"""What one simulation is: its checked arguments, its blocks of networks, the memory it needs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.montecarlo.estimators import TILE
+from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS, TILE_JAX, tile_size
+from fieldtheory.network import ResidualNetwork, input_kernel
+from fieldtheory.numerics import storage
+
+# Batches of the jackknife; fewer where there are fewer samples.
+BATCHES = 40
+FEWEST_SAMPLES = 20
+# Most networks in a block, and most numbers that are drawn for one or kept of it.
+BLOCK = 1024
+BLOCK_DRAWN = 2**22
+# A GPU needs many networks at once.
+BLOCK_DRAWN_JAX = 2**28
+BLOCK_KEPT = 2**22
+# Most blocks in a chunk whose size was left open.
+CHUNK = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A checked call of `simulate`: all that decides its numbers.
+
+    ``kernel`` is K0, () or (P, P); ``data`` is X (P, d) or None; the others are the arguments.
+    """
+
+    network: ResidualNetwork
+    kernel: np.ndarray
+    data: np.ndarray | None
+    samples: int
+    seed: int
+    method: str
+    keep: bool
+    cross_inputs: bool
+    variance_reduction: bool
+    backend: str = "numpy"
+
+    @property
+    def inputs(self) -> int:
+        """P."""
+        return len(np.atleast_2d(self.kernel))
+
+    @property
+    def specification(self) -> dict[str, Any]:
+        """All that decides the numbers, in a form that JSON takes."""
+        return {
+            "network": storage.attributes(self.network),
+            "K0": self.kernel.tolist(),
+            "X": None if self.data is None else self.data.tolist(),
+            "samples": self.samples,
+            "seed": self.seed,
+            "method": self.method,
+            "keep": self.keep,
+            "cross_inputs": self.cross_inputs,
+            "variance_reduction": self.variance_reduction,
+            "backend": self.backend,
+        }
+
+
+class Part(NamedTuple):
+    """Networks of one block and one batch of the jackknife."""
+
+    batch: int
+    size: int
+
+
+class Block(NamedTuple):
+    """Networks drawn from one stream of random numbers; their batches are consecutive."""
+
+    number: int
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of networks."""
+        return sum(part.size for part in self.parts)
+
+
+def checked_run(
+    network: Any,
+    K0: Any,
+    X: Any,
+    samples: Any,
+    seed: Any,
+    method: Any,
+    keep: bool,
+    cross_inputs: bool,
+    variance_reduction: bool = False,
+    backend: Any = "numpy",
+) -> Run:
+    """The run of the arguments of `simulate`, or an error that names the wrong one."""
+    if not isinstance(network, ResidualNetwork):
+        raise TypeError(f"network must be a ResidualNetwork, got {network!r}")
+    for name in ("branch_scale", "skip_scale"):
+        if np.ndim(getattr(network, name)) > 1:
+            raise ValueError(f"{name} must be one number or one for every layer in a simulation")
+    if (K0 is None) == (X is None):
+        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
+    data = None if X is None else validation.finite_array("X", X)
+    kernel = validation.input_kernel_array("K0", K0 if data is None else input_kernel(X, network))
+    if kernel.ndim not in (0, 2):
+        raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
+    samples = validation.integer("samples", samples, 1)
+    if samples < FEWEST_SAMPLES:
+        raise ValueError(
+            f"samples must be an integer >= {FEWEST_SAMPLES} for standard errors, got {samples}"
+        )
+    seed = validation.integer("seed", seed, 0)
+    method = validation.choice("method", method, tuple(SAMPLERS))
+    flags = bool(keep), bool(cross_inputs), bool(variance_reduction)
+    backend = validation.choice("backend", backend, tuple(BACKENDS))
+    if method not in BACKENDS[backend]:
+        raise ValueError(f"backend {backend!r} is for method 'weights', got method {method!r}")
+    run = Run(network, kernel, data, samples, seed, method, *flags, backend)
+    if variance_reduction and (run.inputs > 1 or method != "kernel" or cross_inputs):
+        raise ValueError(
+            "variance_reduction is for one input and method 'kernel', without cross_inputs; got "
+            f"K0 of shape {kernel.shape}, method {method!r}"
+        )
+    return run
+
+
+def blocks_of(run: Run) -> list[Block]:
+    """All blocks in order, of one size but for the last; sizes of batches differ by one at most.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=20, width=10_000)
+    >>> blocks = blocks_of(checked_run(net, 0.5, None, 50, 0, "kernel", False, False))
+    >>> [block.size for block in blocks]
+    [19, 19, 12]
+    >>> blocks[0].parts[-1], blocks[1].parts[0]
+    (Part(batch=9, size=1), Part(batch=9, size=1))
+    """
+    count = min(BATCHES, run.samples)
+    quotient, rest = divmod(run.samples, count)
+    edges = np.cumsum([quotient + (batch < rest) for batch in range(count)])
+    size = _block_size(run)
+    blocks = []
+    for number, start in enumerate(range(0, run.samples, size)):
+        stop = min(start + size, run.samples)
+        first, last = np.searchsorted(edges, (start, stop - 1), side="right")
+        cuts = [start, *edges[first:last].tolist(), stop]
+        sizes = [int(n) for n in np.diff(cuts)]
+        parts = [Part(int(first) + step, n) for step, n in enumerate(sizes)]
+        blocks.append(Block(number, tuple(parts)))
+    return blocks
+
+
+def chunks_of(run: Run, chunk: int | None) -> list[list[Block]]:
+    """The blocks in chunks of at most ``chunk`` networks, or of one block where it has more.
+
+    Examples
+    --------
+    >>> run = checked_run(ResidualNetwork(depth=2), 0.5, None, 9000, 0, "kernel", False, False)
+    >>> [len(blocks) for blocks in chunks_of(run, 4096)], len(chunks_of(run, None))
+    ([4, 4, 1], 9)
+    """
+    blocks = blocks_of(run)
+    if chunk is None:
+        count = min(CHUNK, -(-len(blocks) // 100))
+    else:
+        count = max(1, validation.integer("chunk", chunk, 1) // blocks[0].size)
+    return [blocks[start : start + count] for start in range(0, len(blocks), count)]
+
+
+def _block_size(run: Run) -> int:
+    net = run.network
+    drawn = (net.depth + 1) * net.width * (net.width if run.method == "weights" else run.inputs)
+    kept = (net.depth + 1) * (net.depth + 1 if run.variance_reduction else run.inputs**2)
+    most = BLOCK_DRAWN_JAX if run.backend == "jax" else BLOCK_DRAWN
+    return max(1, min(BLOCK, most // drawn, BLOCK_KEPT // kept))
+
+
+def memory_needed(run: Run, jobs: int) -> float:
+    """An estimate in bytes, right to a factor of about two, for so many blocks at once.
+
+    Examples
+    --------
+    >>> run = checked_run(ResidualNetwork(depth=20), 0.5, None, 1000, 0, "kernel", False, False)
+    >>> 1e5 < memory_needed(run, jobs=1) < 1e7
+    True
+    """
+    net, P = run.network, run.inputs
+    pairs = P * (P + 1) // 2
+    kernels = (net.depth + 1) * pairs
+    moments = kernels * (net.depth + 1) + (kernels**2 if run.cross_inputs else 0)
+    results = 6 * (net.depth + 2) ** 2 * P**2 * (1 + (P**2 if run.cross_inputs else 0))
+    numbers = net.width * P
+    if run.method == "weights":
+        dimension = 0 if run.data is None else run.data.shape[1]
+        numbers = net.width * max(net.width, dimension, P)
+    block = min(run.samples, _block_size(run))
+    tile = max(1, TILE_JAX // numbers) if run.backend == "jax" else tile_size(numbers)
+    work = 6 * numbers * min(block, tile) + 8 * block * kernels + 2 * moments
+    if run.variance_reduction:
+        work += 3 * block * kernels**2 + 3 * max(TILE, kernels * net.width)
+    raw = run.samples * (net.depth + 2) * (2 * pairs + P**2) if run.keep else 0
+    return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)
+
+
+def memory_available() -> int | None:
+    """Free memory in bytes, including what the system would free at once; None if unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        return 1024 * int(found)
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def check_memory(run: Run, jobs: int) -> None:
+    """Raise if the run needs more memory than there is."""
+    needed, available = memory_needed(run, jobs), memory_available()
+    if available is not None and needed > available:
+        raise ValueError(
+            f"the simulation needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB "
+            "are free: use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
+        )

@@ -1,0 +1,84 @@
+"""How large the terms in 1/N may be that simulated networks have and the leading order has not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.numerics.solution import Solution
+
+
+def relative_variances(ensemble: Ensemble) -> np.ndarray:
+    """ε_l, the largest relative variance of the kernels of the hidden layers before l, (L+2,).
+
+    Relative to the variances of the inputs: Var C_αβ / (C_αα C_ββ), likewise for K. Layer 1 has no
+    kernels before it that fluctuate, so its averages are exact at any width.
+    """
+    layers = np.arange(len(ensemble.mean))
+    of_residuals = ensemble.covariance[layers, layers]
+    of_kernels = ensemble.kernel_covariance[layers, layers]
+    found = np.zeros(len(layers))
+    parts = ((ensemble.mean, of_residuals), (ensemble.kernel_mean, of_kernels))
+    for mean, variance in parts:
+        size = _sizes(mean, ensemble.input_kernel.ndim > 0) ** 2
+        relative = np.divide(variance, size, out=np.zeros_like(variance), where=size > 0)
+        found = np.maximum(found, relative.reshape(len(layers), -1).max(axis=1))
+    return np.concatenate([[0.0], np.maximum.accumulate(found)[:-1]])
+
+
+def sizes(solution: Solution, name: str, spreads: list[np.ndarray]) -> np.ndarray:
+    """The size of what an extrapolation over several widths leaves out, of the shape of a field.
+
+    The product over the widths of n ε, times the size of the field; n is the number of gains
+    a_l M' that are multiplied in a response, and 1 otherwise.
+
+    Parameters
+    ----------
+    solution : Solution
+    name : str
+        Field of `Solution`.
+    spreads : list of ndarray, shape (L+2,)
+        ε_l for every width, see `relative_variances`.
+    """
+    matrix = solution.input_kernel.ndim > 0
+    epsilon = np.prod(spreads, axis=0)
+    field = np.asarray(getattr(solution, name))
+    if name == "G11":
+        spread = np.sqrt(np.maximum(np.diagonal(field), 0.0))
+        return np.maximum(epsilon[:, None], epsilon) * spread[:, None] * spread
+    if name in ("residual_kernels", "kernels"):
+        return _broadcast(epsilon, field) * _sizes(field, matrix)
+    if name == "kernel_variance":
+        return epsilon[:-1] * field
+    gains = _gains(solution)[name]
+    epsilon = epsilon[-1] if name == "output_response" else _broadcast(epsilon[:-1], field)
+    return epsilon * gains ** len(spreads) * np.abs(field)
+
+
+def _gains(solution: Solution) -> dict[str, np.ndarray]:
+    """The number of gains in every response, each counted with its share in the factor it is in.
+
+    χ^(l) is a product of factors γ_k² + gain_k, in which gain_k has the share η^(k)/χ^(k).
+    """
+    eta, chi = solution.residual_response, solution.response
+    share = np.divide(np.abs(eta), np.abs(chi), out=np.ones_like(eta), where=chi != 0)
+    share[0] = 0.0
+    total = np.cumsum(share, axis=0)
+    before = np.concatenate([np.zeros_like(total[:1]), total[:-1]])
+    return {
+        "residual_response": 1 + before,
+        "response": total,
+        "output_response": 1 + total[-1],
+    }
+
+
+def _sizes(kernels: np.ndarray, matrix: bool) -> np.ndarray:
+    """√(K_αα K_ββ) for every pair of inputs; K itself for one input."""
+    if not matrix:
+        return np.abs(kernels)
+    own = np.sqrt(np.maximum(np.diagonal(kernels, axis1=-2, axis2=-1), 0.0))
+    return own[..., :, None] * own[..., None, :]
+
+
+def _broadcast(layers: np.ndarray, field: np.ndarray) -> np.ndarray:
+    return layers.reshape(-1, *[1] * (field.ndim - 1))

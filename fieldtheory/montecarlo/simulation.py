@@ -1,0 +1,264 @@
+"""`simulate`: finite networks by the thousand, in blocks that no worker or chunk changes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import chunks
+from fieldtheory.montecarlo import ensemble, plan
+from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.estimators import reduced_estimates, reduced_samples
+from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
+from fieldtheory.montecarlo.plan import Block, Run
+from fieldtheory.montecarlo.samplers import SAMPLERS, Draws, Inputs, sampler
+from fieldtheory.network import ResidualNetwork
+from fieldtheory.numerics.solution import ValidityWarning
+
+
+def simulate(
+    network: ResidualNetwork,
+    K0: Any = None,
+    *,
+    X: Any = None,
+    samples: int = 1000,
+    seed: int = 0,
+    method: str = "kernel",
+    keep: bool = False,
+    cross_inputs: bool = False,
+    variance_reduction: bool = False,
+    backend: str = "numpy",
+    chunk: int | None = None,
+    directory: str | Path | None = None,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Ensemble:
+    """Draw finite networks at random and estimate the statistics of their kernels; needs joblib.
+
+    A network of width N has the residual kernels
+
+        C^(0) = K^(0),   C^(l) = a_l φ(h^(l-1)) φ(h^(l-1))ᵀ / N + c_l,   l = 1, ..., L + 1
+
+    (F25 eqs. (16)-(18)), with a_l = ρ_l² σ²_w and c_l = ρ_l² σ²_b for l <= L and the variances of
+    the readout for l = L + 1. They are random for finite N; for N → ∞ they become the C*^(l) of
+    `solve`.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+        Without batch axes; its ``width`` is N.
+    K0 : float or array_like, shape (P, P)
+        Kernel of the inputs: every neuron has h^(0) ~ N(0, K0).
+    X : array_like, shape (P, d)
+        The inputs themselves, in place of K0: h^(0) = W_in x + b_in, of kernel `input_kernel`.
+    samples : int
+        Number of networks, at least 20.
+    seed : int
+        Seed of the random numbers, >= 0. The two methods use different ones.
+    method : {"kernel", "weights"}
+        "weights" draws every weight and bias, the definition itself. "kernel" uses that given
+        h^(l-1) the residual of layer l is Gaussian with covariance C^(l) over the inputs,
+        independent for every neuron: the same law without weights, about N times cheaper for few
+        inputs.
+    keep : bool
+        Keep C^(l) of every network; the memory then grows with ``samples``.
+    cross_inputs : bool
+        Estimate the covariance of C between different pairs of inputs as well.
+    variance_reduction : bool
+        Take out of every sample what is known of its fluctuations and has mean 0 (see
+        `reduced_samples`), for one input and method "kernel". The estimates stay unbiased. For the
+        same error the covariances and the four-point vertex need fewer networks by a factor of
+        order N, the 1/N shift of the means by one of order N², at about three times the cost of a
+        network; it does not pay where Var K is not small against K².
+    backend : {"numpy", "jax"}
+        "jax" draws the explicit weights of method "weights" with JAX, on a GPU where there is one;
+        it needs the extra ``jax`` and ``jax.config.update("jax_enable_x64", True)``, for several
+        jobs the environment variable JAX_ENABLE_X64=1. Its random numbers are others than NumPy's.
+    chunk : int, optional
+        Networks in one chunk: of work that is resumed, and of work of one job. Chunks consist of
+        whole blocks of at most 1024 networks, so they may be larger. Chosen if left out.
+    directory : str or Path, optional
+        Folder for finished chunks, made if it does not exist. A simulation of the same
+        specification reads the chunks found there and computes the others only.
+    jobs : int, optional
+        Number of joblib's jobs; joblib decides if left out (one, or as ``parallel_config`` says,
+        which may name a dask cluster).
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Ensemble
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed, or more memory is needed than there is.
+    OverflowError
+        If a kernel or its fluctuation exceeds the range of float64.
+    ImportError
+        If joblib is missing.
+
+    Warns
+    -----
+    ValidityWarning
+        For width 1, where there is no four-point vertex.
+
+    Notes
+    -----
+    Every block of networks has a stream of its own (`numpy.random.SeedSequence`), and blocks are
+    merged in the order of their numbers, so the same seed gives the same numbers whatever the
+    number of jobs or the chunk size. That holds up to rounding where threadpoolctl is missing and
+    BLAS has another number of threads in joblib's workers.
+
+    Memory does not grow with ``samples``, except for ``keep``. For P inputs and depth L it grows
+    as L² P², with ``cross_inputs`` as L² P⁴.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=5, branch_scale=0.5, width=100)
+    >>> e = simulate(net, 0.3, samples=400, seed=1)
+    >>> e
+    Ensemble(depth=5, activation=erf, inputs=1, width=100, samples=400, method=kernel, seed=1)
+    >>> e.mean.shape, e.covariance.shape, e.four_point.shape
+    ((7,), (7, 7), (6,))
+    >>> from fieldtheory.numerics.solution import solve
+    >>> bool(np.abs(e.mean - solve(net, 0.3).residual_kernels).max() < 0.02)
+    True
+    """
+    run = plan.checked_run(
+        network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction, backend
+    )
+    plan.check_memory(run, jobs or 1)
+    if run.network.width == 1:
+        warnings.warn(
+            "width 1 has no two neurons: there is no four-point vertex, and 1/N is not small",
+            ValidityWarning,
+            stacklevel=2,
+        )
+    groups = plan.chunks_of(run, chunk)
+    files = {}
+    if directory is not None:
+        specification = run.specification | {"blocks": len(groups[0])}
+        files = chunks.chunk_files(directory, specification, len(groups))
+    tasks = ((index, run, blocks) for index, blocks in enumerate(groups))
+    results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate")
+    if progress:
+        results = chunks.with_progress(results, len(groups), "simulate")
+    return _collected(run, groups, results)
+
+
+def _collected(
+    run: Run, groups: list[list[Block]], results: Iterator[dict[str, np.ndarray]]
+) -> Ensemble:
+    """The estimates from the arrays of all chunks."""
+    batches: dict[int, dict[str, Moments]] = {}
+    raw = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for blocks, arrays in zip(groups, results, strict=True):
+            _add(batches, blocks, arrays)
+            if run.keep:
+                raw.append(arrays["draws"])
+        estimates = reduced_estimates if run.variance_reduction else ensemble.estimates
+        estimate = partial(estimates, run.network, run.kernel)
+        found = jackknife([batches[index] for index in sorted(batches)], estimate)
+    for name, values in found.items():
+        if not np.isfinite(values).all():
+            raise OverflowError(
+                f"{name} exceeds the range of float64; reduce depth, branch_scale, skip_scale or "
+                "weight_variance"
+            )
+    if run.keep:
+        found["residual_kernels"] = _all_layers(run, np.concatenate(raw))
+    return Ensemble(
+        run.network, run.kernel, run.samples, run.seed, run.method, len(batches), **found
+    )
+
+
+def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
+    """The moments of the parts of all blocks of a chunk, on the first axis; the draws if kept."""
+    index, run, blocks = task
+    with _one_thread():
+        found = [_block(run, block) for block in blocks]
+    return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
+
+
+def _one_thread() -> AbstractContextManager:
+    """One thread for BLAS: several round in another way, and joblib's workers have fewer."""
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1)
+
+
+def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
+    """The moments of the parts of one block, on the first axis; the draws if kept."""
+    # What SeedSequence.spawn gives, without spawning all blocks before.
+    key = (list(SAMPLERS).index(run.method), block.number)
+    generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
+    samples, residual = (_reduced if run.variance_reduction else _plain)(run, generator, block.size)
+    edges = np.cumsum([part.size for part in block.parts])[:-1]
+    found = {}
+    with np.errstate(over="ignore", invalid="ignore"):
+        for name, values in samples.items():
+            parts = [moments_of(part) for part in np.split(values, edges)]
+            found[f"{name}_mean"] = np.stack([part.mean for part in parts])
+            found[f"{name}_comoment"] = np.stack([part.comoment for part in parts])
+    if run.keep:
+        found["draws"] = residual
+    return found
+
+
+def _plain(
+    run: Run, generator: np.random.Generator, size: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Groups of variables (n, groups, variables), and C^(l), l >= 1, of every network."""
+    inputs = Inputs(np.atleast_2d(run.kernel), run.data)
+    draws = sampler(run.method, run.backend)(run.network, inputs, generator, size)
+    pairs = Draws(*map(ensemble.packed, draws))
+    samples = {
+        "residual": pairs.residual.swapaxes(1, 2),
+        "second": pairs.second.reshape(size, -1, 1),
+        "spread": pairs.spread.reshape(size, -1, 1),
+    }
+    if run.cross_inputs:
+        samples["cross"] = pairs.residual.reshape(size, 1, -1)
+    return samples, pairs.residual
+
+
+def _reduced(
+    run: Run, generator: np.random.Generator, size: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The same with variance reduction."""
+    draws = reduced_samples(run.network, run.kernel.item(), generator, size)
+    samples = {
+        "rest": draws["rest"][:, None],
+        "product": draws["product"].reshape(size, -1, 1),
+        "vertex": draws["vertex"][..., None],
+    }
+    return samples, draws["residual"][..., None]
+
+
+def _add(
+    batches: dict[int, dict[str, Moments]], blocks: list[Block], arrays: dict[str, np.ndarray]
+) -> None:
+    """Merge the parts of a chunk, in order, into the moments of their batches."""
+    names = [name.removesuffix("_mean") for name in arrays if name.endswith("_mean")]
+    for row, part in enumerate(part for block in blocks for part in block.parts):
+        batch = batches.setdefault(part.batch, {})
+        for name in names:
+            new = Moments(part.size, arrays[f"{name}_mean"][row], arrays[f"{name}_comoment"][row])
+            batch[name] = merge(batch[name], new) if name in batch else new
+
+
+def _all_layers(run: Run, residual: np.ndarray) -> np.ndarray:
+    """C^(0), ..., C^(L+1) of all networks from the entries α <= β of C^(1), ..., C^(L+1)."""
+    first = np.broadcast_to(ensemble.packed(np.atleast_2d(run.kernel)), residual[:, :1].shape)
+    return ensemble.unpacked(np.concatenate([first, residual], axis=1), run.kernel.ndim > 0)

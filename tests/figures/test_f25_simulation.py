@@ -1,0 +1,144 @@
+"""Figures with simulated networks: the numbers against theory and definition, and their drawing."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.figures import f25
+
+PARAMETERS = {"weight_variance": 1.2, "bias_variance": 0.2}
+NETWORKS = (
+    ft.ResidualNetwork(depth=8, **PARAMETERS),
+    ft.FeedForwardNetwork(depth=8, **PARAMETERS),
+)
+SMALL = {"depth": 8, "samples": 40, "inputs": 10}
+
+
+@pytest.fixture(scope="module")
+def fig2():
+    return f25.fig2(**SMALL)
+
+
+@pytest.fixture(scope="module")
+def fig8():
+    return f25.fig8(**SMALL)
+
+
+def z_scores(value, error, theory):
+    return (value - theory)[..., 1:] / error[..., 1:]
+
+
+class TestFig2:
+    def test_curves_are_those_of_both_networks(self, fig2):
+        for i, net in enumerate(NETWORKS):
+            s = ft.solve(net, 1.2 / 100 + 0.2)
+            np.testing.assert_array_equal(fig2.kernels[i], s.residual_kernels[:-1])
+            np.testing.assert_array_equal(fig2.response[i], s.residual_response)
+
+    def test_simulation_lies_on_them(self, fig2):
+        # 1/N is too small to be seen with so few networks.
+        z = z_scores(fig2.simulated_kernels, fig2.simulated_kernels_error, fig2.kernels)
+        assert 0.5 < np.abs(z).max() < 5
+        z = z_scores(fig2.simulated_response, fig2.simulated_response_error, fig2.response)
+        assert 0.5 < np.abs(z).max() < 6
+
+    def test_it_would_show_a_theory_that_is_off(self, fig2):
+        wrong = ft.solve(NETWORKS[0].replace(weight_variance=1.26), 0.212)
+        assert (
+            np.abs(
+                z_scores(
+                    fig2.simulated_kernels[0],
+                    fig2.simulated_kernels_error[0],
+                    wrong.residual_kernels[:-1],
+                )
+            ).max()
+            > 8
+        )
+        assert (
+            np.abs(
+                z_scores(
+                    fig2.simulated_response[0],
+                    fig2.simulated_response_error[0],
+                    wrong.residual_response,
+                )
+            ).max()
+            > 8
+        )
+
+    def test_residual_networks_keep_the_signal(self, fig2):
+        # As the text has it, but kernels of feed-forward networks do not decay to zero.
+        assert (fig2.response[0, 2:] > fig2.response[1, 2:]).all()
+        assert (fig2.kernels[0, 2:] > fig2.kernels[1, 2:]).all()
+        np.testing.assert_allclose(fig2.kernels[1, -1], 0.66, atol=0.01)
+
+    def test_numbers_repeat(self, fig2):
+        again = f25.fig2(**SMALL)
+        np.testing.assert_array_equal(again.simulated_response, fig2.simulated_response)
+        np.testing.assert_array_equal(again.simulated_kernels, fig2.simulated_kernels)
+        other = f25.fig2(**SMALL | {"inputs": 2, "samples": 20}, seed=1)
+        assert (other.simulated_kernels[:, 1:] != fig2.simulated_kernels[:, 1:]).all()
+
+    def test_drawing(self, fig2):
+        figure = f25.draw_fig2(fig2)
+        first, second = figure.axes
+        for i in range(2):
+            np.testing.assert_array_equal(first.lines[2 * i].get_ydata(), fig2.kernels[i])
+            points, _, (bars,) = first.containers[i].lines
+            np.testing.assert_array_equal(points.get_ydata(), fig2.simulated_kernels[i])
+            length = np.array([bar[1, 1] - bar[0, 1] for bar in bars.get_segments()])
+            np.testing.assert_allclose(length, 2 * fig2.simulated_kernels_error[i], atol=1e-12)
+            np.testing.assert_array_equal(second.lines[2 * i].get_ydata(), fig2.response[i])
+            np.testing.assert_array_equal(
+                second.lines[2 * i + 1].get_ydata(), fig2.simulated_response[i]
+            )
+
+
+class TestFig8:
+    def test_numbers_are_those_of_the_residual_network(self, fig8, fig2):
+        np.testing.assert_array_equal(fig8.response, fig2.response[0])
+        np.testing.assert_array_equal(fig8.simulated_response, fig2.simulated_response[0])
+        np.testing.assert_array_equal(
+            fig8.simulated_response_error, fig2.simulated_response_error[0]
+        )
+
+    def test_decay_is_a_power_law_in_later_layers(self):
+        net = ft.ResidualNetwork(depth=20, **PARAMETERS)
+        response = ft.solve(net, 0.212).residual_response[1:]
+        layers = np.arange(1, 21)
+        slope = np.diff(np.log(response)) / np.diff(np.log(layers))
+        assert np.ptp(slope[-5:]) < 0.05
+        # Slower than any exponential.
+        assert (np.diff(np.log(response))[5:] > np.diff(np.log(response))[4:-1]).all()
+
+    def test_drawing(self, fig8):
+        figure = f25.draw_fig8(fig8)
+        scales = [(ax.get_xscale(), ax.get_yscale()) for ax in figure.axes]
+        assert scales == [("linear", "log"), ("log", "log")]
+        for ax, first in zip(figure.axes, (0, 1), strict=True):
+            curve, dots = ax.lines
+            np.testing.assert_array_equal(curve.get_ydata(), fig8.response[first:])
+            np.testing.assert_array_equal(dots.get_ydata(), fig8.simulated_response[first:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"inputs": 1}, "inputs must be an integer >= 2, got 1"),
+        ({"samples": 3}, "samples must be an integer >= 20"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+        ({"depth": 0}, "depth must be an integer >= 1, got 0"),
+    ],
+)
+def test_bad_input(arguments, words):
+    with pytest.raises(ValueError, match=f"^{words}"):
+        f25.fig2(**SMALL | {"samples": 20} | arguments)
+
+
+@pytest.mark.slow
+def test_sample_counts_of_the_paper():
+    found = f25.fig8(jobs=2)
+    z = z_scores(found.simulated_response, found.simulated_response_error, found.response)
+    relative = np.abs(found.simulated_response / found.response - 1)
+    # Terms in 1/N are of the size of the errors.
+    assert np.abs(z).max() < 12 and relative.max() < 0.03
+    assert found.simulated_response_error.max() < 1e-3

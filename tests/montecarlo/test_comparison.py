@@ -1,0 +1,284 @@
+"""The verdict on a theory: right ones agree, wrong ones do not, and 1/N is never mistaken."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fieldtheory as ft
+from fieldtheory.montecarlo.comparison import compare, extrapolation_weights
+from fieldtheory.montecarlo.response import simulate_response
+from fieldtheory.montecarlo.simulation import simulate
+from tests.networks import K0_PAIR, network
+
+K0 = 0.3
+
+
+def drawn(net, kernel, widths, samples, simulator=simulate):
+    """Independent simulations of one network at several widths."""
+    return [simulator(net.replace(width=N), kernel, samples=samples, seed=N) for N in widths]
+
+
+@pytest.fixture(scope="module")
+def net():
+    return network(4, width=100, branch_scale=0.5)
+
+
+@pytest.fixture(scope="module")
+def pair(net):
+    return drawn(net, K0, (100, 200), 8000)
+
+
+@pytest.fixture(scope="module")
+def answers(net):
+    return drawn(net, K0, (100, 200), 6000, simulate_response)
+
+
+@pytest.fixture(scope="module")
+def narrow(net):
+    """So many samples at one small width that terms in 1/N are seen."""
+    return simulate(net.replace(width=20), K0, samples=40_000, seed=3)
+
+
+def entries(comparison, name):
+    return next(field for field in comparison.fields if field.name == name)
+
+
+class TestVerdict:
+    def test_the_theory_agrees(self, found):
+        assert found.verdict == "agrees"
+        assert [field.name for field in found.fields] == [
+            *("residual_kernels", "kernels", "G11", "kernel_variance"),
+            *("residual_response", "response", "output_response"),
+        ]
+        assert all(np.abs(field.z).max() > 0.1 for field in found.fields)
+
+    @pytest.mark.parametrize("factor", [0.98, 1.02])
+    @pytest.mark.parametrize("name", ["weight_variance", "readout_weight_variance"])
+    def test_a_parameter_that_is_two_percent_off_is_found(self, net, pair, factor, name):
+        wrong = net.replace(**{name: factor * getattr(net, name)})
+        found = compare(ft.solve(wrong, K0), pair)
+        assert found.verdict == "disagrees"
+        assert f"{name} {getattr(wrong, name)} in the theory" in found.statement
+
+    @pytest.mark.parametrize("factor", [0.98, 1.02])
+    @pytest.mark.parametrize("name", ["residual_kernels", "kernels", "response", "output_response"])
+    def test_a_field_that_is_two_percent_off_is_found(self, net, pair, answers, name, factor):
+        wrong = ft.solve(net, K0)
+        vars(wrong)[name] = factor * getattr(wrong, name)
+        found = compare(wrong, pair, responses=answers)
+        assert {row["quantity"] for row in found.rows if row["verdict"] == "disagrees"} >= {name}
+        assert found.verdict == "disagrees"
+
+    @pytest.mark.parametrize("name", ["G11", "kernel_variance"])
+    def test_fluctuations_that_are_off_are_found(self, net, pair, name):
+        wrong = ft.solve(net, K0)
+        vars(wrong)[name] = 1.4 * getattr(wrong, name)
+        found = compare(wrong, pair)
+        assert found.verdict == "disagrees"
+        assert entries(found, "residual_kernels").verdicts.tolist() == ["agrees"] * 5
+
+    def test_several_inputs(self, net):
+        pair = drawn(net, K0_PAIR, (50, 100), 4000)
+        answers = drawn(net, K0_PAIR, (50, 100), 500, simulate_response)
+        found = compare(ft.solve(net, K0_PAIR), pair, responses=answers)
+        assert found.verdict == "agrees"
+        field = entries(found, "residual_kernels")
+        pairs = set(zip(field.index["alpha"].tolist(), field.index["beta"].tolist(), strict=True))
+        assert pairs == {(1, 1), (1, 2), (2, 2)}
+        wrong = ft.solve(net.replace(weight_variance=1.02 * net.weight_variance), K0_PAIR)
+        assert compare(wrong, pair).verdict == "disagrees"
+
+    def test_another_input_is_found_without_statistics(self, net, pair):
+        found = compare(ft.solve(net, K0 * (1 + 1e-6)), pair)
+        field = entries(found, "kernels")
+        assert found.verdict == "disagrees"
+        assert field.index["layer"][0] == 0 and field.z[0] == -np.inf
+        assert "K0" in found.statement
+
+    def test_false_alarms_are_as_rare_as_stated(self):
+        # The mean of a deep linear network is exact, of its covariance only 1/N² is left out.
+        net = network(3, "linear", width=100, branch_scale=0.5)
+        theory, alarms = ft.solve(net, K0), 0
+        for seed in range(30):
+            pair = [
+                simulate(net.replace(width=N), K0, samples=400, seed=1000 * seed + N)
+                for N in (50, 100)
+            ]
+            alarms += compare(theory, pair, false_alarm=0.3).verdict != "agrees"
+        # At most 30 %, and fewer since the comparisons are correlated.
+        assert stats.binomtest(alarms, 30, 0.3, "greater").pvalue > 1e-3
+        assert alarms > 0
+
+
+class TestRemainders:
+    def test_one_width_does_not_settle_what_may_be_a_term_in_1_over_n(self, net, narrow):
+        found = compare(ft.solve(net, K0), narrow)
+        assert found.verdict == "not resolved"
+        assert "simulate one more width" in found.statement
+        field = entries(found, "residual_kernels")
+        open_ones = field.verdicts == "not resolved"
+        assert np.abs(field.z[open_ones]).min() > found.threshold
+        # The first layer is exact at any width.
+        assert field.verdicts[0] == "agrees" and field.remainder[0] == 0
+
+    def test_a_second_width_settles_it(self, net, narrow):
+        wide = simulate(net.replace(width=40), K0, samples=40_000, seed=4)
+        found = compare(ft.solve(net, K0), [narrow, wide])
+        assert found.verdict == "agrees"
+        shift = entries(compare(ft.solve(net, K0), wide), "residual_kernels").z
+        assert np.abs(shift).max() > 5
+
+    def test_faults_beyond_the_remainder_are_found_at_one_width(self, net, narrow):
+        field = entries(compare(ft.solve(net, K0), narrow), "kernels")
+        excess = 2 * (field.remainder / field.theory).max()
+        wrong = ft.solve(net, K0)
+        vars(wrong)["kernels"] = (1 + excess) * wrong.kernels
+        assert compare(wrong, narrow).verdict == "disagrees"
+
+    @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
+    @pytest.mark.parametrize("activation", ["erf", "relu", "tanh"])
+    @pytest.mark.parametrize("gamma", [0.0, 1.0])
+    def test_their_size_covers_them(self, activation, gamma):
+        net = network(4, activation, gamma, width=30, bias_variance=0.0)
+        found = compare(
+            ft.solve(net, K0),
+            simulate(net, K0, samples=20_000, seed=5),
+            responses=simulate_response(net, K0, samples=4000, seed=5),
+        )
+        assert found.verdict == "not resolved"
+
+    def test_three_widths(self, net):
+        weights = extrapolation_weights(np.array([10.0, 20.0, 40.0]))
+        N = np.array([10.0, 20.0, 40.0])
+        np.testing.assert_allclose(weights @ (3 + 5 / N - 7 / N**2), 3, rtol=1e-14)
+        found = compare(ft.solve(net, K0), drawn(net, K0, (50, 100, 200), 1000))
+        assert found.verdict == "agrees"
+        assert "terms of order 1/N^3 are left out" in found.statement
+
+
+class TestNumbers:
+    def test_extrapolation_is_that_of_richardson(self, net, pair):
+        theory = ft.solve(net, K0)
+        found = compare(theory, pair[::-1])
+        field = entries(found, "residual_kernels")
+        assert field.index["layer"].tolist() == [1, 2, 3, 4, 5]
+        expected = 2 * pair[1].mean - pair[0].mean
+        error = np.hypot(2 * pair[1].mean_error, pair[0].mean_error)
+        np.testing.assert_allclose(field.simulation, expected[1:], rtol=1e-13)
+        np.testing.assert_allclose(field.error, error[1:], rtol=1e-13)
+        np.testing.assert_allclose(
+            field.z, (expected - theory.residual_kernels)[1:] / error[1:], rtol=1e-6
+        )
+        field = entries(found, "G11")
+        expected = (400 * pair[1].covariance - 100 * pair[0].covariance) / net.width
+        rows, columns = np.triu_indices(5)
+        assert field.index["layer"].tolist() == (rows + 1).tolist()
+        assert field.index["layer_"].tolist() == (columns + 1).tolist()
+        np.testing.assert_allclose(field.simulation, expected[rows + 1, columns + 1], rtol=1e-12)
+
+    def test_width_of_the_solution_does_not_matter(self, net, pair):
+        one = entries(compare(ft.solve(net, K0), pair), "G11")
+        other = entries(compare(ft.solve(net.replace(width=300), K0), pair), "G11")
+        np.testing.assert_allclose(one.z, other.z, rtol=1e-10)
+        np.testing.assert_allclose(one.theory, 3 * other.theory, rtol=1e-12)
+
+    def test_threshold_counts_the_comparisons(self, net, pair):
+        found = compare(ft.solve(net, K0), pair, false_alarm=0.01)
+        assert found.count == len(found.rows) == 5 + 5 + 15 + 4
+        chance = 2 * found.count * stats.t.sf(found.threshold, pair[0].batches - 1)
+        np.testing.assert_allclose(chance, 0.01, rtol=1e-9)
+
+    def test_constants_are_not_compared_unless_they_differ(self):
+        net = network(2, width=50, weight_variance=0.0)
+        found = compare(ft.solve(net, K0), simulate(net, K0, samples=40))
+        assert {row["layer"] for row in found.rows} == {3}
+
+    def test_resolution_is_the_fault_that_would_be_found(self, net, pair):
+        field = entries(compare(ft.solve(net, K0), pair), "kernels")
+        sizes = (field.threshold * field.error + field.remainder) / field.theory
+        assert field.resolution == sizes.min()
+        assert 0.001 < field.resolution < 0.02
+
+
+@pytest.fixture(scope="module")
+def found(net, pair, answers):
+    return compare(ft.solve(net, K0), pair, responses=answers)
+
+
+class TestDisplay:
+    def test_table_has_every_quantity_and_the_verdict(self, found):
+        text = str(found)
+        lines = text.splitlines()
+        assert "The theory agrees with the simulation" in lines[-1]
+        for field in found.fields:
+            worst = np.abs(field.z).argmax()
+            (line,) = [line for line in lines if line.split()[:1] == [field.name]]
+            for values in (field.theory, field.simulation, field.error, field.z):
+                assert format(values[worst], ".6g") in line
+        assert repr(found) == f"Comparison(agrees, comparisons={found.count}, widths=(100, 200))"
+
+    def test_page_of_a_notebook(self, found):
+        page = found._repr_html_()
+        assert page.count("<tr>") == 1 + len(found.fields)
+        assert "The theory agrees" in page
+        assert page.count("<td>agrees</td>") == len(found.fields)
+
+    def test_rows_hold_all_entries(self, found):
+        row = found.rows[0]
+        assert (row["quantity"], row["layer"], row["verdict"]) == ("residual_kernels", 1, "agrees")
+        assert row["z"] == pytest.approx((row["simulation"] - row["theory"]) / row["error"])
+
+    def test_plot_shows_theory_simulation_and_scores(self, found):
+        figure = found.plot()
+        above, below = figure.axes[: len(figure.axes) // 2], figure.axes[len(figure.axes) // 2 :]
+        shown = [field for field in found.fields if "layer" in field.index]
+        assert len(above) == len(below) == len(shown) == 6
+        for field, top, bottom in zip(shown, above, below, strict=True):
+            np.testing.assert_array_equal(bottom.lines[0].get_ydata(), field.z)
+            part = field.index["layer"] == field.index.get("layer_", field.index["layer"])
+            np.testing.assert_array_equal(top.lines[0].get_ydata(), field.theory[part])
+            points = top.containers[0].lines[0].get_ydata()
+            np.testing.assert_array_equal(points, field.simulation[part])
+
+    def test_plot_of_pairs(self, net):
+        e = simulate(net, K0_PAIR, samples=40)
+        figure = compare(ft.solve(net, K0_PAIR), e).plot()
+        assert len(figure.axes[0].containers) == 3
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"solution": 1.0}, "solution must be a Solution, got 1.0"),
+            ({"ensemble": 1.0}, "ensemble must be of Ensemble or a sequence, got 1.0"),
+            ({"ensemble": []}, "ensemble must be an Ensemble"),
+            ({"responses": 1.0}, "responses must be of SimulatedResponse"),
+            ({"false_alarm": 0}, "false_alarm must be a number between 0 and 1, got 0"),
+            ({"false_alarm": "low"}, "false_alarm must be a number between 0 and 1, got 'low'"),
+        ],
+    )
+    def test_of_arguments(self, net, pair, change, words):
+        given = {"solution": ft.solve(net, K0), "ensemble": pair} | change
+        solution, ensemble = given.pop("solution"), given.pop("ensemble")
+        with pytest.raises((TypeError, ValueError), match=f"^{re.escape(words)}[^\n]*$"):
+            compare(solution, ensemble, **given)
+
+    def test_of_ensembles(self, net, pair):
+        s = ft.solve(net, K0)
+        wide = net.replace(width=200)
+        with pytest.raises(ValueError, match="^ensemble must have different widths"):
+            compare(s, [pair[0], pair[0]])
+        with pytest.raises(ValueError, match="^ensemble must have different seeds"):
+            compare(s, [pair[0], simulate(wide, K0, samples=20, seed=100)])
+        with pytest.raises(ValueError, match="^ensemble must be of one network and K0"):
+            compare(s, [pair[0], simulate(wide, 0.4, samples=20)])
+        with pytest.raises(ValueError, match="^ensemble must have the depth 3 of the solution"):
+            compare(ft.solve(network(3), K0), pair)
+        with pytest.raises(ValueError, match=r"^mean must have the shape \(6, 2, 2\)"):
+            compare(ft.solve(net, K0_PAIR), pair)
+        answer = simulate_response(net, K0, samples=20, layer=1)
+        with pytest.raises(ValueError, match="^responses must be those to layer 0, got layer 1"):
+            compare(s, pair, responses=answer)

@@ -1,0 +1,105 @@
+"""Finite networks against `solve`: means and fluctuations, extrapolated to infinite width."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.montecarlo.simulation import simulate
+from tests.networks import K0_PAIR, network
+
+
+def ensembles(net, K0, samples):
+    """Independent ensembles of the widths N and 2N."""
+    return (
+        simulate(net, K0, samples=samples, seed=1),
+        simulate(net.replace(width=2 * net.width), K0, samples=samples, seed=2),
+    )
+
+
+def extrapolated(pair, name, power=0):
+    """N^power times a field at N → ∞ and its error, from the widths N and 2N.
+
+    The term of relative order 1/N is eliminated, one of order 1/N² remains.
+    """
+    narrow, wide = pair
+    factors = -(narrow.network.width**power), 2 * wide.network.width**power
+    values = [factor * getattr(e, name) for factor, e in zip(factors, pair, strict=True)]
+    errors = [f * getattr(e, f"{name}_error") for f, e in zip(factors, pair, strict=True)]
+    return sum(values), np.hypot(*errors)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0])
+@pytest.mark.parametrize("activation", ["erf", "relu", "tanh"])
+def test_means_are_those_of_the_theory(activation, gamma):
+    net = network(4, activation, gamma, width=100)
+    pair = ensembles(net, 0.4, samples=16_000)
+    for name, field in (("mean", "residual_kernels"), ("kernel_mean", "kernels")):
+        value, error = extrapolated(pair, name)
+        theory = getattr(ft.solve(net, 0.4), field)
+        z = (value - theory)[1:] / error[1:]
+        assert np.abs(z).max() < 4
+        for wrong in (0.98, 1.02):
+            z = np.abs((value - wrong * theory)[1:] / error[1:])
+            assert z.min() > 3 and z.max() > 6
+
+
+def test_a_parameter_that_is_two_percent_off_is_found():
+    net = network(4, "erf", 0.7, width=100)
+    value, error = extrapolated(ensembles(net, 0.4, samples=5000), "mean")
+    wrong = ft.solve(net.replace(weight_variance=1.02 * net.weight_variance), 0.4)
+    assert np.abs((value - wrong.residual_kernels)[1:] / error[1:]).max() > 8
+
+
+def test_means_of_two_inputs_are_those_of_the_theory():
+    net = network(3, "erf", 0.7, width=100)
+    value, error = extrapolated(ensembles(net, K0_PAIR, samples=20_000), "mean")
+    theory = ft.solve(net, K0_PAIR).residual_kernels
+    assert np.abs((value - theory)[1:] / error[1:]).max() < 4
+    assert np.abs((value - 1.02 * theory)[1:] / error[1:]).min() > 5
+
+
+def check_fluctuations(net, samples, distortion):
+    pair = ensembles(net, 0.4, samples)
+    value, error = extrapolated(pair, "covariance", power=1)
+    theory = net.width * ft.solve(net, 0.4).G11
+    assert np.abs((value - theory)[1:, 1:] / error[1:, 1:]).max() < 4
+    for wrong in (2 - distortion, distortion):
+        z = (value - wrong * theory)[1:, 1:] / error[1:, 1:]
+        assert np.abs(np.diag(z)).min() > 4
+    value, error = extrapolated(pair, "kernel_variance", power=1)
+    theory = net.width * ft.solve(net, 0.4).kernel_variance
+    assert np.abs((value - theory)[1:] / error[1:]).max() < 4
+    assert np.abs((value - distortion * theory)[1:] / error[1:]).min() > 4
+
+
+@pytest.mark.parametrize("activation", ["erf", "relu"])
+@pytest.mark.parametrize("gamma", [0.0, 0.7])
+def test_fluctuations_are_those_of_the_theory(activation, gamma):
+    check_fluctuations(network(3, activation, gamma, width=50), samples=20_000, distortion=1.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("activation", ["erf", "relu"])
+def test_fluctuations_that_are_two_percent_off_are_found(activation):
+    check_fluctuations(network(2, activation, 0.7, width=64), samples=1_600_000, distortion=1.02)
+
+
+def test_the_mean_shift_is_of_order_one_over_the_width():
+    net = network(4, "erf", 0.7, width=20)
+    theory = ft.solve(net, 0.4).residual_kernels
+    shifts = []
+    for width in (20, 40):
+        e = simulate(net.replace(width=width), 0.4, samples=30_000, seed=width)
+        shifts.append((e.mean - theory)[3:] * width)
+        assert np.abs((e.mean - theory)[3:] / e.mean_error[3:]).min() > 5
+    np.testing.assert_allclose(shifts[0], shifts[1], rtol=0.25)
+
+
+def test_feed_forward_networks_have_the_four_point_vertex_of_their_kernel():
+    net = network(3, "erf", 0.0, width=30)
+    e = simulate(net, K0_PAIR, samples=10_000)
+    expected = 30 * np.einsum("llab->lab", e.covariance)[:-1]
+    error = 30 * np.einsum("llab->lab", e.covariance_error)[:-1]
+    z = (e.four_point - expected) / np.hypot(e.four_point_error, error)
+    assert np.abs(z).max() < 4
+    assert np.abs(expected / e.four_point_error)[1:].min() > 5
