@@ -11,7 +11,17 @@ import fieldtheory as ft
 
 PACKAGE = Path(ft.__file__).parent
 LIGHT = {"sympy", "numpy", "scipy", "mpmath"}
-HEAVY = {"matplotlib", "sklearn", "typer", "rich", "joblib", "xarray", "jinja2", "latex2mathml"}
+HEAVY = {
+    "matplotlib",
+    "sklearn",
+    "typer",
+    "rich",
+    "joblib",
+    "xarray",
+    "jinja2",
+    "latex2mathml",
+    "jax",
+}
 
 
 def test_import_loads_the_core_libraries_only():

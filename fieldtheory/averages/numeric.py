@@ -23,6 +23,8 @@ from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
 from fieldtheory.averages.steps import break_points, has_steps, pieces
 
 _PAIRS_PER_VARIANCE = 4
+# Terms of an integrand up to which a closed form is looked for.
+_LONGEST = 30
 
 
 def average(node: GaussianAverage) -> Callable:
@@ -49,8 +51,8 @@ def connected(node: ConnectedCorrelator) -> Callable:
     a, b = sp.symbols("a b", positive=True)
     t = sp.Symbol("t", real=True)
     K = sp.ImmutableMatrix([[a, t], [t, b]])
-    slope = GaussianAverage(F.diff(x) * G.diff(y), (x, y), K).doit()
-    if not slope.has(GaussianAverage):
+    slope = inner_average(F, G, (x, y), K)
+    if slope is not None:
         compute: Callable = partial(price.connected_by_price, *_inner(slope, K))
     else:
         kinks = _kinks(F, x), _kinks(G, y)
@@ -62,6 +64,15 @@ def connected(node: ConnectedCorrelator) -> Callable:
         if smooth:
             compute = _smooth_pairs(F, G, (x, y), True, compute)
     return (lambda K: compute(K, K, K)) if len(node.variables) == 1 else compute
+
+
+def inner_average(F: sp.Expr, G: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
+    """⟨F'(x) G'(y)⟩, the derivative of ⟨F;G⟩ by the covariance, if it has a short closed form."""
+    product = sp.expand(F.diff(variables[0])) * sp.expand(G.diff(variables[1]))
+    if len(sp.Add.make_args(sp.expand(product))) > _LONGEST:
+        return None
+    slope = GaussianAverage(product, variables, K).doit()
+    return None if slope.has(GaussianAverage) else slope
 
 
 def connected_steps(f: sp.Expr, x: sp.Symbol) -> Callable:

@@ -113,9 +113,9 @@ class Entries:
             first, step = (k.ravel() for k in np.broadcast_arrays(K[:, None], steps))
             return connected(first + step, first, first).reshape(len(K), len(steps))
 
-        slopes = [(self.activation(v) ** 2).diff(v) for v in (_x, _y)]
-        inner = GaussianAverage(slopes[0] * slopes[1], (_x, _y), [[K_XX, K_XY], [K_XY, K_YY]])
-        if has_steps(square) or not inner.doit().has(GaussianAverage):
+        K = [[K_XX, K_XY], [K_XY, K_YY]]
+        closed = numeric.inner_average(square, square.subs(_x, _y), (_x, _y), K)
+        if has_steps(square) or closed is not None:
             return one_by_one
         together = numeric.connected_steps(square, _x)
 

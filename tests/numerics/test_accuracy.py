@@ -193,7 +193,12 @@ def test_pairs_of_tanh_and_logistic(name, a, b, c):
 
 
 @pytest.mark.parametrize(
-    "a,b,correlation", [(0.3, 0.3, 0.9), (40.0, 40.0, -0.9), (1e3, 1e4, 1 - 1e-8)]
+    "a,b,correlation",
+    [
+        pytest.param(0.3, 0.3, 0.9, marks=pytest.mark.slow),
+        pytest.param(40.0, 40.0, -0.9, marks=pytest.mark.slow),
+        (1e3, 1e4, 1 - 1e-8),
+    ],
 )
 def test_pairs_of_swish(a, b, correlation):
     a, b, c = positive_semidefinite(a, b, correlation)
