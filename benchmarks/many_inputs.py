@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import timeit
 import tracemalloc
 import types
 from collections.abc import Callable
@@ -38,12 +39,7 @@ CASES = [
 
 def seconds(task: Callable[[], Any], repeats: int) -> float:
     """The shortest processor time of a task that has been run before."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        task()
-        times.append(time.process_time() - start)
-    return min(times)
+    return min(timeit.repeat(task, timer=time.process_time, repeat=repeats, number=1))
 
 
 def memory(task: Callable[[], Any]) -> float:

@@ -8,7 +8,7 @@ import pytest
 from mpmath import mpf
 from scipy.special import erf
 
-from tests.oracles import action, exact, hessian, precise, quadrature, recursion, weights
+from tests.oracles import action, exact, hessian, mixture, precise, quadrature, recursion, weights
 
 DEPTH_3 = recursion.Net((0.5, 0.9, 1.1), (1.0, 0.5, 0.8), 1.25, 0.05, 1.4, 0.1)
 DEPTH_2 = recursion.Net((0.5, 0.9), (1.0, 0.7), 1.25, 0.05, 1.4, 0.1)
@@ -249,3 +249,33 @@ def test_weights_with_given_inputs():
     assert np.max(np.abs(scores(draws, expected))) < 4
     diagonal = [0, 2]
     assert np.min(np.abs(scores(draws, 1.02 * expected)[:, diagonal])) > 6
+
+
+@pytest.mark.parametrize("a,b,c", [("0.7", "1.3", "0.6"), ("2", "0.3", "-0.5")])
+def test_mixtures_of_error_functions_are_the_integrals(a, b, c):
+    with mpmath.workdps(16):
+        K = tuple(map(mpf, (a, b, c)))
+        matrix = [[K[0], K[2]], [K[2], K[1]]]
+        tanh, sech = mpmath.tanh, mpmath.sech
+
+        def swish(h):
+            return h * (1 + tanh(h / 2)) / 2
+
+        pairs = [
+            (mixture.tanh_tanh(*K), precise.average2(lambda x, y: tanh(x) * tanh(y), matrix)),
+            (
+                mixture.slope_slope(*K),
+                precise.average2(lambda x, y: sech(x) ** 2 * sech(y) ** 2, matrix),
+            ),
+            (
+                mixture.half_curvature(*K),
+                precise.average2(lambda x, y: -tanh(x) * sech(x) ** 2 * tanh(y), matrix),
+            ),
+            (
+                mixture.squares(*K),
+                precise.connected2(lambda h: tanh(h) ** 2, lambda h: tanh(h) ** 2, matrix),
+            ),
+            (mixture.swish_swish(*K), precise.average2(lambda x, y: swish(x) * swish(y), matrix)),
+        ]
+        for value, integral in pairs:
+            assert abs(value / integral - 1) < mpf(10) ** -12

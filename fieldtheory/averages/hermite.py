@@ -25,7 +25,7 @@ from fieldtheory.averages.quadrature import composite
 _REACH = 12.5
 # Orders kept and step of the trapezoidal rule (zero: graded panels), tried one after the other.
 LOW_ORDERS = ((64, 0.08), (64, 0.02), (64, 0.0))
-HIGH_ORDERS = ((256, 0.02),)
+HIGH_ORDERS = ((256, 0.02), (256, 0.0))
 # Nodes on each panel of the two rules for large variances.
 _PANEL_ORDERS = (24, 36)
 # Largest spacing of the nodes in units of the function's argument.
@@ -102,16 +102,15 @@ def _of_variances(
 
 
 def _coefficients(f: Callable, K: np.ndarray, order: int, step: float) -> _Coefficients:
-    """On an even grid where that resolves the function, on graded panels for large variances."""
+    """On an even grid, for the variances it resolves, or on graded panels (step zero)."""
     total, norm = np.zeros((len(K), order)), np.zeros(len(K))
     resolved = np.zeros(len(K), dtype=bool)
-    # Beyond the spacing a grid may step over what an activation does within a distance of one.
-    even = (step > 0) & (step * np.sqrt(K) <= _SPACING)
-    level = np.where(even, -1, np.ceil(np.log2(np.maximum(K, 1)) / 2))
-    for power in np.unique(level):
-        if power >= 0 and step > LOW_ORDERS[1][1]:
-            continue
-        rules = _graded_basis(order, int(power)) if power >= 0 else _even_basis(order, step)
+    level = np.ceil(np.log2(np.maximum(K, 1)) / 2)
+    if step > 0:
+        # Beyond the spacing a grid may step over what an activation does within a distance of one.
+        level = np.where(step * np.sqrt(K) <= _SPACING, 0.0, np.nan)
+    for power in np.unique(level[np.isfinite(level)]):
+        rules = _even_basis(order, step) if step > 0 else _graded_basis(order, int(power))
         (index,) = np.nonzero(level == power)
         parts = [_projected(f, K[index], *rule) for rule in rules]
         (first, _), (second, square) = parts

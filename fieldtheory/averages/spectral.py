@@ -122,32 +122,52 @@ def _on_grid(
     if means:
         # Any constant may be left out of g, since f − ⟨f⟩ has no mean.
         outer = outer - means[1].mean()
-    inside = np.abs(u) < radius
-    taper = erfc((np.abs(u) - radius + _TAPER / 2) / _SMEARING) / 2
-    tapered = np.where(inside, outer * taper, 0.0)
+    tapered = outer * _taper(u, radius)
     G = fft.rfft(tapered)
     z = u / (slope * np.sqrt(a))[:, None]
     # One row where all pairs have the same slope, as the signals of two layers do.
     inner = f(u / slope[:1] if (slope == slope[0]).all() else u / slope[:, None])
     if means:
         inner = inner - means[0][:, None]
-    bell = np.exp(-z * z / 2) * (step / np.sqrt(2 * np.pi) / np.abs(slope * np.sqrt(a)))[:, None]
-    weighted = np.where(np.abs(z) <= _REACH, inner * bell, 0.0)
+    weighted = _weighted(inner, z, step / np.abs(slope * np.sqrt(a)))
     F = fft.rfft(weighted)
     k = 2 * np.pi * fft.rfftfreq(count, step)
     products = (F.conj() * G).real
     products *= np.exp(-0.5 * (determinant(a, b, c) / a)[:, None] * k * k)
-    # Negative wave numbers count twice; the mean and, for even counts, the last have no partner.
-    total = 2 * products.sum(axis=1) - products[:, 0]
+    values = products @ _multiplicities(count) / count
+    return values, _resolved(F, G) & (_noise(weighted, tapered) <= _NOISE * np.abs(values))
+
+
+def _taper(u: np.ndarray, radius: float) -> np.ndarray:
+    """One, and zero towards the ends of the grid, where a period would have a jump."""
+    return erfc((np.abs(u) - radius + _TAPER / 2) / _SMEARING) / 2
+
+
+def _weighted(values: np.ndarray, z: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Values times the Gaussian at z, as far as it counts, and the step of z in each row."""
+    bell = np.exp(-z * z / 2) * (steps / np.sqrt(2 * np.pi))[:, None]
+    return np.where(np.abs(z) <= _REACH, values * bell, 0.0)
+
+
+def _multiplicities(count: int) -> np.ndarray:
+    """Of wave numbers k >= 0; the mean and, for even counts, the last have no partner at −k."""
+    twice = np.full(count // 2 + 1, 2.0)
+    twice[0] = 1.0
     if count % 2 == 0:
-        total -= products[:, -1]
-    values = total / count
-    # Rounding of the transforms is spread evenly over all nodes.
-    noise = _ROUNDING * np.sqrt((weighted**2).sum(axis=1) * (tapered**2).mean())
-    end = -max(1, len(k) // 16)
+        twice[-1] = 1.0
+    return twice
+
+
+def _noise(weighted: np.ndarray, tapered: np.ndarray) -> np.ndarray:
+    """Rounding of the transforms, which is spread evenly over all nodes."""
+    return _ROUNDING * np.sqrt((weighted**2).sum(axis=-1) * (tapered**2).mean())
+
+
+def _resolved(F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """Whether both transforms are negligible at the end of the band."""
+    end = -max(1, len(G) // 16)
     ends = [np.abs(T[..., end:]).max(axis=-1) / np.abs(T).max(axis=-1) for T in (F, G)]
-    aliased = np.maximum(ends[0], ends[1]) ** 2
-    return values, (aliased <= _ALIASED) & (noise <= _NOISE * np.abs(values))
+    return np.maximum(*ends) ** 2 <= _ALIASED
 
 
 def connected_steps(f: Callable, means: np.ndarray, K: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -186,23 +206,15 @@ def connected_steps(f: Callable, means: np.ndarray, K: np.ndarray, steps: np.nda
         step = 2 * radius / count
         u = step * (np.arange(count) - count // 2)
         with np.errstate(all="ignore"):
-            taper = erfc((np.abs(u) - radius + _TAPER / 2) / _SMEARING) / 2
-            tapered = (f(u) - means.mean()) * taper
-            G = fft.rfft(tapered)
+            values = f(u)
+            tapered = (values - means.mean()) * _taper(u, radius)
             z = u / np.sqrt(K)[:, None]
-            bell = np.exp(-z * z / 2) * (step / np.sqrt(2 * np.pi * K))[:, None]
-            weighted = np.where(np.abs(z) <= _REACH, (f(u) - means[:, None]) * bell, 0.0)
-            F = fft.rfft(weighted)
-        k = 2 * np.pi * fft.rfftfreq(count, step)
-        weights = np.full(len(k), 2.0)
-        weights[0] = 1.0
-        if count % 2 == 0:
-            weights[-1] = 1.0
-        end = -max(1, len(k) // 16)
-        ends = [np.abs(T[..., end:]).max(axis=-1) / np.abs(T).max(axis=-1) for T in (F, G)]
-        if (np.maximum(*ends) ** 2 <= _ALIASED).all():
-            factors = np.exp(-0.5 * np.outer(k * k, steps))
-            values = (F.conj() * G).real * weights @ factors / count
-            noise = _ROUNDING * np.sqrt((weighted**2).sum(axis=1) * (tapered**2).mean())
-            return np.where(noise[:, None] <= _NOISE * np.abs(values), values, np.nan)
+            weighted = _weighted(values - means[:, None], z, step / np.sqrt(K))
+        F, G = fft.rfft(weighted), fft.rfft(tapered)
+        if _resolved(F, G).all():
+            k = 2 * np.pi * fft.rfftfreq(count, step)
+            factors = _multiplicities(count)[:, None] * np.exp(-0.5 * np.outer(k * k, steps))
+            values = (F.conj() * G).real @ factors / count
+            noise = _noise(weighted, tapered)[:, None]
+            return np.where(noise <= _NOISE * np.abs(values), values, np.nan)
     return np.full((len(K), len(steps)), np.nan)

@@ -57,7 +57,7 @@ def test_pairs_that_do_not_converge_raise():
 
 
 def test_algebraic_decay_is_not_taken_for_convergence():
-    """The coefficients of (c²−t²)^{3/2} fall like a power; a square of the last would pass."""
+    """The coefficients at a kink fall like a power; the square of the last ones would pass."""
     with pytest.raises(QuadratureError):
         connected_by_price(
             lambda a, b, t, det: np.abs(0.37 - t) ** 1.5, lambda a, b: 1.0 + 0 * a, 1.0, 1.0, 0.9

@@ -212,6 +212,17 @@ def test_pairs_of_swish(a, b, correlation):
         close(e.cross_susceptibility(a, b, c), cross)
 
 
+@pytest.mark.parametrize("name", ["gelu", "swish"])
+@pytest.mark.parametrize("a,b,c", [(0.3, 0.3, 0.27), (3.0, 5.0, -2.0)])
+def test_connected_squares_of_gelu_and_swish(name, a, b, c):
+    (h,) = as_activation(name).expression.free_symbols
+    square = sp.lambdify([h], as_activation(name).expression ** 2, "mpmath")
+    with mpmath.workdps(20):
+        k = mpf(a), mpf(b), mpf(c)
+        reference = precise.connected2(square, square, [[k[0], k[2]], [k[2], k[1]]])
+        close(entries(as_activation(name)).connected(a, b, c), reference)
+
+
 def erf_chain(net, K0):
     """C, K, η, χ of one input and the gains, at the current precision."""
     rho2 = mpf(float(net.branch_scale)) ** 2
