@@ -13,7 +13,7 @@ import numpy as np
 from fieldtheory.checks import Check
 from fieldtheory.latex import latex
 from fieldtheory.report import Figure, Formula, Section, Table, Text, write_report
-from fieldtheory.scaling import saturation_formula
+from fieldtheory.scaling.saturation import saturation_formula
 
 if TYPE_CHECKING:
     from fieldtheory.workflow import Inputs

@@ -8,7 +8,7 @@ import sympy as sp
 from scipy import integrate, optimize
 
 import fieldtheory as ft
-from fieldtheory.scaling import saturation_formula
+from fieldtheory.scaling.saturation import saturation_formula
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
 
