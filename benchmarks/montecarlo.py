@@ -6,9 +6,10 @@ every network, so fewer are drawn and the time is scaled; set OMP_NUM_THREADS=1 
 thread.
 
 Variance reduction: the error of 1000 networks in the last hidden layer gives the seconds for 1 %
-of the 1/N shift of the mean, of the four-point vertex, and of the variance of the output kernel;
-plain sampling over variance reduction is the ratio of variance times cost. These are seconds of CPU
-time, which other work on the machine does not change.
+of the 1/N shift of the mean, of the four-point vertex, and of the variance of the output kernel, by
+plain sampling and with the control variate. Then the ratio of variance times cost, plain sampling
+over each way to reduce it; below 1 it does not pay. These are seconds of CPU time, which other work
+on the machine does not change.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import time
 
 import numpy as np
 
+from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.response import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 
 NETWORKS = 1000
+CONTROL = "control_variate"
 DEEP = {
     "erf, rho = 1/L^(1/2)": {"branch_scale": 0.1},
     "erf, rho = 1": {"branch_scale": 1.0},
@@ -46,36 +49,58 @@ def seconds_per_network(
     return min(times) / samples
 
 
-def seconds_to_one_percent(
-    network: ResidualNetwork, K0: float, variance_reduction: bool
+def cost_and_errors(
+    network: ResidualNetwork, K0: float, reduction: str | None
 ) -> tuple[float, dict[str, float]]:
-    """Seconds for 1000 networks, and for one percent of three quantities at depth L."""
-    simulate(network, K0, samples=20, variance_reduction=variance_reduction)
+    """CPU seconds for 1000 samples, and the standard errors of three quantities at depth L."""
+    simulate(network, K0, samples=20, variance_reduction=reduction)
     start = time.process_time()
-    found = simulate(network, K0, samples=NETWORKS, variance_reduction=variance_reduction)
+    found = simulate(network, K0, samples=NETWORKS, variance_reduction=reduction)
     seconds = time.process_time() - start
-    # The scale is that of the reduced estimate: the plain one of the shift is mostly noise.
-    scale = simulate(network, K0, samples=NETWORKS, seed=1, variance_reduction=True)
-    shift = scale.kernel_mean - solve(network, K0).kernels
-    relative = {
-        "shift": found.kernel_mean_error[-2] / shift[-2],
-        "vertex": found.four_point_error[-1] / scale.four_point[-1],
-        "variance": found.covariance_error[-1, -1] / scale.covariance[-1, -1],
+    return seconds, {
+        "shift": found.kernel_mean_error[-2],
+        "vertex": found.four_point_error[-1],
+        "variance": found.covariance_error[-1, -1],
     }
-    return seconds, {name: (error / 0.01) ** 2 * seconds for name, error in relative.items()}
 
 
-def variance_reduction() -> None:
-    print("CPU seconds for 1 % at depth 100, one input: plain, reduced, ratio")
-    for width in (100, 500):
-        for name, parameters in DEEP.items():
-            network = ResidualNetwork(depth=100, width=width, **parameters)
-            plain_cost, plain = seconds_to_one_percent(network, 0.05, False)
-            cost, reduced = seconds_to_one_percent(network, 0.05, True)
-            print(f"  N = {width}, {name}: a network costs {cost / plain_cost:.1f} times as much")
-            for quantity, seconds in reduced.items():
-                other = plain[quantity]
-                print(f"    {quantity:8s} {other:10.3g} {seconds:10.3g} {other / seconds:10.3g}")
+def seconds_to_one_percent() -> None:
+    print("CPU seconds for 1 % at depth 100, N = 500, one input: plain, control variate, ratio")
+    for name, parameters in DEEP.items():
+        network = ResidualNetwork(depth=100, width=500, **parameters)
+        # The plain estimate of the shift is mostly noise.
+        scale = simulate(network, 0.05, samples=NETWORKS, seed=1, variance_reduction=CONTROL)
+        size = {
+            "shift": (scale.kernel_mean - solve(network, 0.05).kernels)[-2],
+            "vertex": scale.four_point[-1],
+            "variance": scale.covariance[-1, -1],
+        }
+        runs = [cost_and_errors(network, 0.05, reduction) for reduction in (None, CONTROL)]
+        print(f"  {name}: a network costs {runs[1][0] / runs[0][0]:.1f} times as much")
+        for quantity, value in size.items():
+            plain, reduced = (cost * (e[quantity] / value / 0.01) ** 2 for cost, e in runs)
+            print(f"    {quantity:8s} {plain:10.3g} {reduced:10.3g} {plain / reduced:10.3g}")
+
+
+def gains() -> None:
+    print("plain variance times cost over reduced, N = 200, one input: shift, vertex, variance")
+    for depth in (5, 20, 100):
+        for activation, weight in (("erf", 1.25), ("relu", 2.0)):
+            for gamma, rho in ((0.0, 1.0), (0.7, 0.8), (1.0, depth**-0.5)):
+                network = ResidualNetwork(
+                    depth=depth,
+                    width=200,
+                    activation=activation,
+                    weight_variance=weight,
+                    skip_scale=gamma,
+                    branch_scale=rho,
+                )
+                cost, plain = cost_and_errors(network, 0.3, None)
+                print(f"  L = {depth}, {activation}, gamma = {gamma:g}")
+                for reduction in REDUCED:
+                    seconds, reduced = cost_and_errors(network, 0.3, reduction)
+                    ratios = [cost / seconds * (plain[q] / reduced[q]) ** 2 for q in plain]
+                    print(f"    {reduction:16s}" + "".join(f"{ratio:10.3g}" for ratio in ratios))
 
 
 def responses() -> None:
@@ -110,7 +135,8 @@ def main() -> None:
         print(
             f"  L = {depth:3d}: {1000 * seconds_per_network(network, 0.05, 'kernel', 1000, 1):.2f}"
         )
-    variance_reduction()
+    seconds_to_one_percent()
+    gains()
     responses()
 
 

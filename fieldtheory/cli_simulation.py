@@ -145,8 +145,9 @@ def _simulated(
     one_input = np.ndim(kernel) == 0
     drawing = options | {
         "method": method.value,
-        "variance_reduction": compare and one_input and method is Sampler.kernel,
     }
+    if compare and one_input and method is Sampler.kernel:
+        drawing["variance_reduction"] = "control_variate"
     ensemble = simulation.simulate(net, kernel, seed=seed, **drawing)
     if not compare:
         return ensemble, None

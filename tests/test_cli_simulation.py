@@ -86,7 +86,7 @@ class TestSimulate:
 def expected():
     nets = [NET.replace(width=50), NET.replace(width=100)]
     pair = [
-        simulate(net, 0.05, samples=200, seed=i, variance_reduction=True)
+        simulate(net, 0.05, samples=200, seed=i, variance_reduction="control_variate")
         for i, net in enumerate(nets)
     ]
     answers = [simulate_response(n, 0.05, samples=200, seed=i) for i, n in enumerate(nets)]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.estimators import TILE
+from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS, TILE_JAX, tile_size
+from fieldtheory.montecarlo.trajectories import TILE
 from fieldtheory.network import ResidualNetwork, input_kernel
 from fieldtheory.numerics import storage
 
@@ -43,7 +44,7 @@ class Run:
     method: str
     keep: bool
     cross_inputs: bool
-    variance_reduction: bool
+    variance_reduction: str | None
     backend: str = "numpy"
 
     @property
@@ -96,7 +97,7 @@ def checked_run(
     method: Any,
     keep: bool,
     cross_inputs: bool,
-    variance_reduction: bool = False,
+    variance_reduction: Any = None,
     backend: Any = "numpy",
 ) -> Run:
     """The run of the arguments of `simulate`, or an error that names the wrong one."""
@@ -118,7 +119,9 @@ def checked_run(
         )
     seed = validation.integer("seed", seed, 0)
     method = validation.choice("method", method, tuple(SAMPLERS))
-    flags = bool(keep), bool(cross_inputs), bool(variance_reduction)
+    if variance_reduction is not None:
+        validation.choice("variance_reduction", variance_reduction, tuple(REDUCED))
+    flags = bool(keep), bool(cross_inputs), variance_reduction
     backend = validation.choice("backend", backend, tuple(BACKENDS))
     if method not in BACKENDS[backend]:
         raise ValueError(f"backend {backend!r} is for method 'weights', got method {method!r}")

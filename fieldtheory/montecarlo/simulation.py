@@ -14,7 +14,8 @@ import numpy as np
 from fieldtheory import chunks
 from fieldtheory.montecarlo import ensemble, plan
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.estimators import reduced_estimates, reduced_samples
+from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
+from fieldtheory.montecarlo.estimators import reduced_estimates
 from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, Draws, Inputs, sampler
@@ -32,7 +33,7 @@ def simulate(
     method: str = "kernel",
     keep: bool = False,
     cross_inputs: bool = False,
-    variance_reduction: bool = False,
+    variance_reduction: str | None = None,
     backend: str = "numpy",
     chunk: int | None = None,
     directory: str | Path | None = None,
@@ -70,12 +71,16 @@ def simulate(
         Keep C^(l) of every network; the memory then grows with ``samples``.
     cross_inputs : bool
         Estimate the covariance of C between different pairs of inputs as well.
-    variance_reduction : bool
-        Take out of every sample what is known of its fluctuations and has mean 0 (see
-        `reduced_samples`), for one input and method "kernel". The estimates stay unbiased. For the
-        same error the covariances and the four-point vertex need fewer networks by a factor of
-        order N, the 1/N shift of the means by one of order N², at about three times the cost of a
-        network; it does not pay where Var K is not small against K².
+    variance_reduction : {"control_variate", "antithetic", "conditional"}, optional
+        Other estimates with the same expectation, for one input and method "kernel".
+        "control_variate" takes out of every sample what is known of its fluctuations and has mean
+        0 (`controlled_samples`): for the same error the covariances and the four-point vertex need
+        fewer networks by a factor of order N, the 1/N shift of the means by one of order N², at
+        about three times the cost of a network; it does not pay where Var K is not small against
+        K². "antithetic" draws networks in pairs that fluctuate in opposite directions
+        (`antithetic_samples`): for means, also where the fluctuations are large; ``samples``
+        counts the pairs. "conditional" takes the average over the residuals of one layer exactly
+        (`conditional_samples`): for feed-forward networks.
     backend : {"numpy", "jax"}
         "jax" draws the explicit weights of method "weights" with JAX, on a GPU where there is one;
         it needs the extra ``jax`` and ``jax.config.update("jax_enable_x64", True)``, for several
@@ -237,7 +242,8 @@ def _reduced(
     run: Run, generator: np.random.Generator, size: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The same with variance reduction."""
-    draws = reduced_samples(run.network, run.kernel.item(), generator, size)
+    assert run.variance_reduction is not None
+    draws = REDUCED[run.variance_reduction](run.network, run.kernel.item(), generator, size)
     samples = {
         "rest": draws["rest"][:, None],
         "product": draws["product"].reshape(size, -1, 1),
