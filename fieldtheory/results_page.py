@@ -217,8 +217,8 @@ def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, 
         Table("Optimal scaling of the images", columns, rows, columns_note),
         Formula("Approximation F25 eq. (67)", f"{latex(formula.lhs)} = {latex(formula.rhs)}"),
         Figure(
-            "Optimal scaling of all pairs of images (F25 Fig. 6)",
-            pictures["fig6"],
+            "Optimal scaling of all pairs of images (as F25 Fig. 6)",
+            pictures["pairs"],
             rf"(a) $\rho^*$ of every entry of the kernel at $L = {depth}$; lines separate classes. "
             r"(b) The same against the correlation of the two images: for images of equal length "
             r"nothing else matters, as synthetic inputs show (gray).",

@@ -16,8 +16,9 @@ Contents of the folder
 ``optimal_scaling.csv``
     ρ* by depth and class of pair: count, mean, min, max, spread (standard deviation), and for
     single inputs the approximation F25 eq. (67).
-``fig2``, ``fig3``, ``fig4``, ``fig6``
-    Figures of F25, as ``.png`` and ``.pdf``; ``fig2`` with simulated networks.
+``fig2``, ``fig3``, ``fig4``, ``pairs``
+    Figures of F25, ``fig2`` with simulated networks, and the optimal scaling of the pairs of
+    images; each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
 ``checks.csv``
     Every check: float64, mpmath, difference, tolerance, verdict.
 ``report.html``
@@ -44,13 +45,14 @@ from fieldtheory.scaling import optimal_scaling
 
 DEPTHS = (10, 50, 100, 200)
 INPUT_SCALE = 0.05
+FIGURES = ("fig2", "fig3", "fig4", "pairs")
 FILES = (
     "action.tex",
     "saddle_point.tex",
     "hessian.tex",
     "propagators.npz",
     "optimal_scaling.csv",
-    *(f"{name}.{kind}" for name in ("fig2", "fig3", "fig4", "fig6") for kind in ("png", "pdf")),
+    *(f"{name}.{kind}" for name in FIGURES for kind in ("png", "pdf", "csv")),
     "checks.csv",
     "report.html",
 )
@@ -332,16 +334,20 @@ def _write_figures(
     folder: Path, inputs: Inputs, depths: list[int], scaling: np.ndarray
 ) -> dict[str, Path]:
     from fieldtheory.figures import f25, style
+    from fieldtheory.figures.pairs import draw_pairs, pairs
 
     deepest = inputs.network.replace(depth=depths[-1])
     samples, count = SIMULATED
-    drawn = {
-        "fig2": f25.draw_fig2(f25.fig2(samples=samples, inputs=count)),
-        "fig3": f25.draw_fig3(f25.fig3()),
-        "fig4": f25.draw_fig4(f25.fig4(depths, inputs.network)),
-        "fig6": f25.draw_fig6(f25.fig6(inputs.K0, inputs.labels, deepest, scaling)),
+    drawn: dict[str, tuple[Callable[[Any], Any], Any]] = {
+        "fig2": (f25.draw_fig2, f25.fig2(samples=samples, inputs=count)),
+        "fig3": (f25.draw_fig3, f25.fig3()),
+        "fig4": (f25.draw_fig4, f25.fig4(depths, inputs.network)),
+        "pairs": (draw_pairs, pairs(inputs.K0, inputs.labels, deepest, scaling)),
     }
-    return {name: style.save(figure, folder, name) for name, figure in drawn.items()}
+    return {
+        name: style.save(draw(numbers), numbers.curves(), folder, name)
+        for name, (draw, numbers) in drawn.items()
+    }
 
 
 def _write_tex(path: Path, equations: Sequence[tuple[str, str]]) -> None:

@@ -1,17 +1,14 @@
-"""The commands that draw finite networks: simulate and figures."""
+"""The command that draws finite networks: simulate."""
 
 import csv
 import io
 import json
 import os
-from functools import partial
 
 import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory import cli_figures, workflow
-from fieldtheory.figures import f25
 from fieldtheory.montecarlo import simulation
 from fieldtheory.montecarlo.comparison import compare
 from fieldtheory.montecarlo.files import load_ensemble, save_ensemble
@@ -180,43 +177,6 @@ class TestSave:
             save_ensemble(simulate(NET, 0.05, samples=20), tmp_path / "e.csv")
 
 
-class TestFigures:
-    def test_files_are_written(self, tmp_path, monkeypatch):
-        seen = {}
-        draw = f25.draw_fig2
-        monkeypatch.setattr(f25, "fig2", partial(f25.fig2, depth=2))
-        monkeypatch.setattr(f25, "draw_fig2", lambda numbers: draw(seen.setdefault("2", numbers)))
-        shown = output(
-            "figures", "f25.fig2", "f25.fig3", "-o", tmp_path, "-n", 20, "--inputs", 2, "--seed", 5
-        )
-        assert sorted(os.listdir(tmp_path)) == [
-            f"f25.{name}.{kind}" for name in ("fig2", "fig3") for kind in ("pdf", "png")
-        ]
-        assert shown.splitlines() == [str(tmp_path / f"f25.{n}.png") for n in ("fig2", "fig3")]
-        expected = f25.fig2(samples=20, inputs=2, seed=5)
-        np.testing.assert_array_equal(seen["2"].simulated_response, expected.simulated_response)
-
-    def test_defaults_are_the_counts_of_the_paper(self, monkeypatch, tmp_path):
-        asked = []
-        monkeypatch.setattr(cli_figures, "_draw", lambda *a: asked.append(a) or tmp_path)
-        output("figures", "f25.fig8", "f25.fig8")
-        ((name, _, simulated),) = asked
-        assert name == "f25.fig8"
-        assert (simulated["samples"], simulated["inputs"]) == (1000, 100)
-
-    def test_pairs_of_digits(self, monkeypatch, tmp_path):
-        images = workflow.load(count=4)
-        monkeypatch.setattr(workflow, "load", lambda: images)
-        monkeypatch.setattr(workflow, "DEPTHS", (3, 5))
-        output("figures", "f25.fig6", "-o", tmp_path)
-        assert sorted(os.listdir(tmp_path)) == ["f25.fig6.pdf", "f25.fig6.png"]
-
-    def test_every_name_can_be_drawn(self):
-        for name in cli_figures.FIGURES:
-            figure = name.removeprefix("f25.")
-            assert callable(getattr(f25, figure)) and callable(getattr(f25, f"draw_{figure}"))
-
-
 class TestBadInput:
     @pytest.mark.parametrize(("arguments", "words"), NETWORK_ERRORS)
     def test_of_a_network(self, arguments, words):
@@ -230,10 +190,6 @@ class TestBadInput:
             (["simulate", "--method", "guess"], "--method"),
             (["simulate", "--save", "ensemble.txt"], "save must be a file that ends in .npz"),
             (["simulate", "--save", "missing/e.npz"], "save must lie in a folder that exists"),
-            (["figures", "f25.fig99"], "NAME must be one of f25.fig2, "),
-            (["figures", "f25.fig3", "-o", "missing"], "output must be a folder that exists"),
-            (["figures", "f25.fig2", "--inputs", 1], "inputs must be an integer >= 2"),
-            (["figures", "f25.fig2", "-n", 2], "samples must be an integer >= 20"),
         ],
     )
     def test_of_a_command(self, arguments, words, tmp_path, monkeypatch):

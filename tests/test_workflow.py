@@ -12,7 +12,6 @@ import fieldtheory as ft
 from fieldtheory import checks, data, results_folder, workflow
 
 DEPTHS = (5, 8)
-FIGURES = ("fig2", "fig3", "fig4", "fig6")
 
 
 def small(output, **changes):
@@ -30,7 +29,7 @@ def quick(small_run, monkeypatch):
     """Figures of an earlier run and a check that fails, for runs with other images."""
 
     def copied(folder, *_):
-        made = {name: small_run[0].folder / f"{name}.png" for name in FIGURES}
+        made = {name: small_run[0].folder / f"{name}.png" for name in workflow.FIGURES}
         return {name: shutil.copy(path, folder) for name, path in made.items()}
 
     def failing(*_):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.figures.curves import Curve, over_layers
 from fieldtheory.figures.style import BLUE, GREEN, panels, styled
 from fieldtheory.network import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -39,6 +40,26 @@ class Fig2:
     response: np.ndarray
     simulated_response: np.ndarray
     simulated_response_error: np.ndarray
+
+    def curves(self) -> list[Curve]:
+        """The plotted curves."""
+        found = []
+        for i, label in enumerate(_LABELS):
+            found += _theory_and_simulation(
+                "a",
+                label,
+                self.kernels[i],
+                self.simulated_kernels[i],
+                self.simulated_kernels_error[i],
+            )
+            found += _theory_and_simulation(
+                "b",
+                label,
+                self.response[i],
+                self.simulated_response[i],
+                self.simulated_response_error[i],
+            )
+        return found
 
 
 def fig2(
@@ -139,6 +160,16 @@ class Fig8:
     simulated_response: np.ndarray
     simulated_response_error: np.ndarray
 
+    def curves(self) -> list[Curve]:
+        """The plotted curves."""
+        layers = np.arange(len(self.response))
+        found = []
+        for panel, first in (("a", 0), ("b", 1)):
+            simulated = self.simulated_response[first:], self.simulated_response_error[first:]
+            found.append(Curve(panel, "theory", layers[first:], self.response[first:]))
+            found.append(Curve(panel, "simulation", layers[first:], *simulated))
+        return found
+
 
 def fig8(
     depth: int = 20,
@@ -183,6 +214,15 @@ def draw_fig8(numbers: Fig8) -> Any:
     axes[1].set(xscale="log", ylim=axes[0].get_ylim())
     axes[0].legend(loc="upper right")
     return figure
+
+
+def _theory_and_simulation(
+    panel: str, label: str, theory: np.ndarray, simulation: np.ndarray, error: np.ndarray
+) -> list[Curve]:
+    return [
+        over_layers(panel, f"{label}, theory", theory),
+        over_layers(panel, f"{label}, simulation", simulation, error),
+    ]
 
 
 def _unit_kernel(network: ResidualNetwork) -> float:

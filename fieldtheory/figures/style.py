@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from fieldtheory.figures.curves import Curve, write_csv
 
 BLUE, GREEN, ORANGE, GRAY = "#0072B2", "#009E73", "#D55E00", "#7f7f7f"
 
@@ -64,12 +66,31 @@ def panels(widths: Sequence[float], height: float) -> tuple[Any, np.ndarray]:
 
 
 @styled
-def save(figure: Any, folder: Path, name: str) -> Path:
-    """Write a figure as ``name.png`` and ``name.pdf``; returns the path of the former."""
+def save(figure: Any, curves: Iterable[Curve], folder: Path, name: str) -> Path:
+    """Write a figure as ``name.png`` and ``name.pdf`` and its numbers as ``name.csv``.
+
+    Returns the path of the png.
+    """
+    write_csv(curves, folder / f"{name}.csv")
     # Without a date the same numbers give the same file.
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     figure.savefig(folder / f"{name}.png", dpi=220)
     return folder / f"{name}.png"
+
+
+def draw_matrix(figure: Any, ax: Any, values: np.ndarray, labels: Any, name: str) -> None:
+    """A matrix (P, P) over pairs of inputs, with lines between classes where there are labels."""
+    image = ax.imshow(values, cmap="cividis", interpolation="nearest")
+    figure.colorbar(image, ax=ax, label=name, shrink=0.85)
+    ax.set(xlabel=r"input $\alpha$", ylabel=r"input $\beta$")
+    ticks = np.arange(0, len(values), max(1, len(values) // 4))
+    ax.set_xticks(ticks, ticks + 1)
+    ax.set_yticks(ticks, ticks + 1)
+    ax.spines[:].set_visible(False)
+    if labels is not None:
+        for edge in np.flatnonzero(labels[1:] != labels[:-1]) + 0.5:
+            ax.axvline(edge, color="white", linewidth=0.8)
+            ax.axhline(edge, color="white", linewidth=0.8)
 
 
 def tints(colour: str, number: int) -> list[tuple[float, ...]]:

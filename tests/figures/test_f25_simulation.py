@@ -71,6 +71,15 @@ class TestFig2:
         assert (fig2.kernels[0, 2:] > fig2.kernels[1, 2:]).all()
         np.testing.assert_allclose(fig2.kernels[1, -1], 0.66, atol=0.01)
 
+    def test_curves_are_the_numbers(self, fig2):
+        curves = {(curve.panel, curve.label): curve for curve in fig2.curves()}
+        assert len(curves) == 8
+        np.testing.assert_array_equal(curves["a", "FFNet, theory"].y, fig2.kernels[1])
+        simulated = curves["a", "ResNet, simulation"]
+        np.testing.assert_array_equal(simulated.y, fig2.simulated_kernels[0])
+        np.testing.assert_array_equal(simulated.error, fig2.simulated_kernels_error[0])
+        np.testing.assert_array_equal(curves["b", "ResNet, theory"].y, fig2.response[0])
+
     def test_numbers_repeat(self, fig2):
         again = f25.fig2(**SMALL)
         np.testing.assert_array_equal(again.simulated_response, fig2.simulated_response)
@@ -100,6 +109,14 @@ class TestFig8:
         np.testing.assert_array_equal(
             fig8.simulated_response_error, fig2.simulated_response_error[0]
         )
+
+    def test_curves_are_the_numbers(self, fig8):
+        for curve, panel, first in zip(fig8.curves(), "aabb", (0, 0, 1, 1), strict=True):
+            values = fig8.response if curve.label == "theory" else fig8.simulated_response
+            assert curve.panel == panel
+            assert curve.x.tolist() == list(range(first, 9))
+            np.testing.assert_array_equal(curve.y, values[first:])
+        np.testing.assert_array_equal(curve.error, fig8.simulated_response_error[1:])
 
     def test_decay_is_a_power_law_in_later_layers(self):
         net = ft.ResidualNetwork(depth=20, **PARAMETERS)

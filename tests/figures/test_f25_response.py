@@ -1,13 +1,10 @@
-"""The numbers of the figures, against what the captions and the theory say, and their drawing."""
+"""F25 Figs. 3 and 4: the numbers against captions and theory, and their drawing."""
 
-import sys
-
-import matplotlib.image
 import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.figures import f25, style
+from fieldtheory.figures import f25
 
 PAIR = np.array([[0.05, 0.03], [0.03, 0.05]])
 
@@ -15,14 +12,6 @@ PAIR = np.array([[0.05, 0.03], [0.03, 0.05]])
 @pytest.fixture(scope="module")
 def fig4():
     return f25.fig4()
-
-
-@pytest.fixture(scope="module")
-def fig6():
-    # Unit vectors at the angles of F25 Fig. 6(a), sorted into two halves of the circle.
-    angles = np.linspace(0, 2 * np.pi, 8, endpoint=False)
-    net = ft.ResidualNetwork(depth=20)
-    return f25.fig6(0.05 * np.cos(angles[:, None] - angles), np.arange(8) // 4, net)
 
 
 class TestFig3:
@@ -92,40 +81,16 @@ class TestFig4:
         with pytest.raises(ValueError, match="depths"):
             f25.fig4(depths=depths)
 
+    def test_curves_are_the_numbers(self, fig4):
+        curves = {(curve.panel, curve.label): curve for curve in fig4.curves()}
+        assert len(curves) == 2 * (4 + 1) + 2
+        curve = curves["b", "L = 100"]
+        np.testing.assert_array_equal(curve.x, fig4.branch_scales[1])
+        np.testing.assert_array_equal(curve.y, fig4.response[1, 2])
+        np.testing.assert_array_equal(curves["a", "maxima"].x, fig4.optima[0])
+        np.testing.assert_array_equal(curves["a", "maxima"].y, fig4.maxima[0])
+        np.testing.assert_array_equal(curves["c", "off-diagonal"].y, fig4.scaling[1])
 
-class TestFig6:
-    def test_scaling_is_that_of_each_pair(self, fig6):
-        net = ft.ResidualNetwork(depth=20)
-        pair = 0.05 * np.array([[1, fig6.overlap[0, 3]], [fig6.overlap[0, 3], 1]])
-        expected = ft.optimal_scaling(net, pair)
-        np.testing.assert_allclose(fig6.scaling[0, 3], expected[0, 1], rtol=1e-10)
-        np.testing.assert_allclose(np.diag(fig6.scaling), expected[0, 0], rtol=1e-10)
-        np.testing.assert_array_equal(fig6.scaling, fig6.scaling.T)
-
-    def test_overlap_is_the_cosine_of_the_angle(self, fig6):
-        np.testing.assert_allclose(fig6.overlap[0], np.cos(np.arange(8) * np.pi / 4), atol=1e-15)
-
-    def test_pairs_lie_on_the_curve(self, fig6):
-        order = np.argsort(fig6.curve_overlap)
-        overlap, scaling = fig6.curve_overlap[order], fig6.curve_scaling[order]
-        first, second = np.triu_indices(8, 1)
-        inside = fig6.overlap[first, second] < 0.9
-        on_curve = np.interp(fig6.overlap[first, second], overlap, scaling)[inside]
-        np.testing.assert_allclose(fig6.scaling[first, second][inside], on_curve, rtol=0.02)
-
-    def test_known_scaling_is_taken_as_it_is(self):
-        known = np.array([[0.1, 0.2], [0.2, 0.1]])
-        numbers = f25.fig6(PAIR, network=ft.ResidualNetwork(depth=3), scaling=known)
-        assert numbers.scaling is known
-        assert numbers.labels is None
-
-    @pytest.mark.parametrize("K0", [0.05, [[0.05]]])
-    def test_refuses_a_single_input(self, K0):
-        with pytest.raises(ValueError, match="K0 must be a matrix"):
-            f25.fig6(K0)
-
-
-class TestDrawing:
     def test_lines_are_the_numbers(self, fig4):
         figure = f25.draw_fig4(fig4)
         curves = [line for line in figure.axes[0].lines if len(line.get_xdata()) > 1]
@@ -134,34 +99,3 @@ class TestDrawing:
         marks = [line for line in figure.axes[1].lines if len(np.ravel(line.get_xdata())) == 1]
         found = [float(np.ravel(mark.get_xdata())[0]) for mark in marks]
         np.testing.assert_array_equal(found, fig4.optima[1])
-
-    def test_picture_of_pairs_is_the_matrix(self, fig6):
-        figure = f25.draw_fig6(fig6)
-        np.testing.assert_array_equal(figure.axes[0].images[0].get_array(), fig6.scaling)
-
-    def test_files_repeat(self, tmp_path):
-        files = []
-        for _ in range(2):
-            style.save(f25.draw_fig3(f25.fig3()), tmp_path, "fig3")
-            files.append((tmp_path / "fig3.pdf").read_bytes())
-        assert files[0] == files[1]
-
-    def test_files_are_written(self, tmp_path, fig6):
-        pictures = {"fig3": f25.draw_fig3(f25.fig3()), "fig6": f25.draw_fig6(fig6)}
-        for name, figure in pictures.items():
-            png = style.save(figure, tmp_path, name)
-            image = matplotlib.image.imread(png)
-            assert min(image.shape[:2]) > 400
-            assert 0.3 < (image[..., :3].min(axis=2) == 1).mean() < 0.98
-
-    def test_tints_go_from_dark_to_light(self):
-        brightness = [sum(shade) for shade in style.tints(style.BLUE, 4)]
-        assert brightness == sorted(brightness)
-        assert len(set(brightness)) == 4
-        assert len(style.tints(style.BLUE, 1)) == 1
-
-    def test_names_the_extra_without_matplotlib(self, monkeypatch):
-        numbers = f25.fig3(depth=2)
-        monkeypatch.setitem(sys.modules, "matplotlib", None)
-        with pytest.raises(ImportError, match=r"pip install fieldtheory-networks\[figures\]"):
-            f25.draw_fig3(numbers)

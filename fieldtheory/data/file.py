@@ -1,87 +1,19 @@
-"""Real images as inputs of a network: the bundled digits, a user's own file, and the input scale.
-
-Everything ends in a :class:`Dataset`, whose ``samples`` are the rows of X in the input kernel
-σ²_w,in/d X Xᵀ + σ²_b,in (F25, text below eq. (27); F25 is Fischer, Dahmen and Helias, field theory
-for residual networks).
-"""
+"""Samples from a user's own file."""
 
 import csv
 import math
 import zipfile
 import zlib
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from fieldtheory.validation import finite_array, integer, nonnegative
+from fieldtheory.data.dataset import Dataset, select
 
 SAMPLE_NAMES = ("X", "samples", "data", "images")
 LABEL_NAMES = ("y", "labels", "label", "target", "class")
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """Samples of a task, one per row.
-
-    Attributes
-    ----------
-    samples : (P, d) float64 array
-        One sample per row, trailing axes of images flattened.
-    labels : (P,) array or None
-        The class of each sample, integers or strings; None if the source names no classes.
-    name : str
-        What the samples are, for titles and captions.
-    """
-
-    samples: NDArray[np.float64]
-    labels: NDArray | None
-    name: str
-
-
-def load_digits(classes: Sequence[int] = (0, 3), count: int = 20) -> Dataset:
-    """Handwritten digits, 8x8 pixels, from the set that scikit-learn carries with it.
-
-    The first ``count / len(classes)`` samples of every class, sorted by class, as the samples of
-    F25 Fig. 6(b) are (there from MNIST, 20 samples of the digits 0 and 3). Nothing is downloaded.
-
-    Parameters
-    ----------
-    classes : sequence of int
-        The digits, each in 0..9 and named once.
-    count : int
-        Number of samples P in all; a multiple of ``len(classes)``, at least 2.
-
-    Returns
-    -------
-    Dataset
-        ``samples`` (count, 64) with pixel values 0..16, ``labels`` (count,).
-
-    Raises
-    ------
-    ImportError
-        scikit-learn is not installed.
-    ValueError
-        A class or a count that the set does not hold.
-
-    Examples
-    --------
-    >>> digits = load_digits(classes=(0, 3), count=4)
-    >>> digits.samples.shape, digits.labels.tolist()
-    ((4, 64), [0, 0, 3, 3])
-    """
-    try:
-        from sklearn import datasets
-    except ImportError as error:
-        raise ImportError(
-            "the bundled digits need scikit-learn: pip install fieldtheory-networks[data]"
-        ) from error
-    bunch = datasets.load_digits()
-    samples, labels = _select(bunch.data, bunch.target, classes, count, "scikit-learn's digits")
-    digits = ", ".join(str(digit) for digit in sorted(classes))
-    return Dataset(samples, labels, f"digits {digits} (scikit-learn, 8x8 pixels)")
 
 
 def load_file(
@@ -153,61 +85,8 @@ def load_file(
             f"path = {str(path)!r}: labels of shape {labels.shape} for {len(samples)} samples, "
             f"must be ({len(samples)},)"
         )
-    samples, labels = _select(samples, labels, classes, count, f"path = {str(path)!r}")
+    samples, labels = select(samples, labels, classes, count, f"path = {str(path)!r}")
     return Dataset(samples, labels, path.name)
-
-
-def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArray[np.float64]:
-    """Rescale every sample so that the input kernel has ``scale`` on its diagonal.
-
-    Sample α becomes x_α √(scale d / σ²_w,in) / ‖x_α‖, so that (σ²_w,in/d) x_α·x_α = scale, as in
-    F25 Fig. 6 (samples of equal length, input scale K^(0) = 0.05). The variance σ²_b,in of the
-    read-in biases, where it is not 0, comes on top of this in K^(0).
-
-    Samples are not centred: F25 Fig. 9 shows raw overlaps.
-
-    Parameters
-    ----------
-    samples : (P, d) array
-        One sample per row.
-    scale : float
-        Diagonal of the input kernel, > 0.
-    weight_variance : float
-        σ²_w,in of the network's read-in layer, > 0.
-
-    Returns
-    -------
-    (P, d) float64 array
-
-    Raises
-    ------
-    ValueError
-        ``samples`` is not (P, d) or not finite, a sample is constant (all its entries equal, as
-        in an empty image), or ``scale`` or ``weight_variance`` is not positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = normalise([[0, 3, 1], [2, 2, 5]], scale=0.05, weight_variance=1.2)
-    >>> np.allclose(1.2 / 3 * np.diag(X @ X.T), 0.05, rtol=1e-14)
-    True
-    """
-    for name, value in (("scale", scale), ("weight_variance", weight_variance)):
-        if nonnegative(name, value) == 0:
-            raise ValueError(f"{name} must be > 0, got {value!r}")
-    x = finite_array("samples", samples)
-    if x.ndim != 2:
-        raise ValueError(f"samples must have shape (P, d), got {x.shape}")
-    constant = np.flatnonzero((x == x[:, :1]).all(axis=1))
-    if constant.size:
-        raise ValueError(
-            f"samples must not be constant, got image {constant[0]} with all entries equal to "
-            f"{x[constant[0], 0]:g}"
-        )
-    # Dividing by the largest entry first keeps the squared norm from over- or underflowing.
-    x = x / np.abs(x).max(axis=1, keepdims=True)
-    norm = np.sqrt((x * x).sum(axis=1, keepdims=True))
-    return x * (math.sqrt(scale * x.shape[1] / weight_variance) / norm)
 
 
 def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray | None]:
@@ -318,58 +197,3 @@ def _tidy_labels(labels: NDArray, path: Path) -> NDArray:
         return labels
     whole = np.isfinite(numbers).all() and np.array_equal(numbers, np.round(numbers))
     return numbers.astype(np.int64) if whole else labels.astype(str)
-
-
-def _select(
-    samples: NDArray[np.float64],
-    labels: NDArray | None,
-    classes: Sequence[Hashable] | None,
-    count: int | None,
-    source: str,
-) -> tuple[NDArray[np.float64], NDArray | None]:
-    """The samples asked for, sorted by class; ``source`` names them in error messages."""
-    if count is not None:
-        integer("count", count, 2)
-    if classes is None:
-        if count is not None and count > len(samples):
-            raise ValueError(f"count must be at most {len(samples)} for {source}, got {count}")
-        kept = np.arange(len(samples) if count is None else count)
-        if labels is not None:
-            kept = kept[np.argsort(labels[kept], kind="stable")]
-    else:
-        kept = _of_classes(labels, classes, count, source)
-    if len(kept) < 2:
-        raise ValueError(f"{source}: must hold at least 2 samples, got {len(kept)}")
-    return samples[kept], None if labels is None else labels[kept]
-
-
-def _of_classes(
-    labels: NDArray | None, classes: Sequence[Hashable], count: int | None, source: str
-) -> NDArray[np.intp]:
-    """Indices of the first ``count / len(classes)`` samples of every class, sorted by class."""
-    if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
-        raise TypeError(f"classes must be a sequence of classes, got {classes!r}")
-    if labels is None:
-        raise ValueError(f"classes need labels to choose by, got none from {source}")
-    wanted = [str(label) for label in classes]
-    if not wanted or len(set(wanted)) < len(wanted):
-        raise ValueError(f"classes must name at least one class, each once, got {list(classes)}")
-    present = np.unique(labels)
-    printed = [str(label) for label in present]
-    for label in wanted:
-        if label not in printed:
-            shown = ", ".join(printed[:20]) + (", ..." if len(printed) > 20 else "")
-            raise ValueError(f"classes must be among {shown} for {source}, got {label!r}")
-    if count is not None and count % len(wanted):
-        raise ValueError(f"count must be a multiple of {len(wanted)}, the classes, got {count}")
-    kept = []
-    for label in present[[name in wanted for name in printed]]:
-        members = np.flatnonzero(labels == label)
-        share = len(members) if count is None else count // len(wanted)
-        if share > len(members):
-            raise ValueError(
-                f"count must be at most {len(members) * len(wanted)} for {source}, whose class "
-                f"{label} has {len(members)} samples, got {count}"
-            )
-        kept.append(members[:share])
-    return np.concatenate(kept)

@@ -1,12 +1,10 @@
-"""Loading of images, what is refused and how, and the input scale."""
-
-import sys
+"""Loading of a user's file, what is refused and how."""
 
 import numpy as np
 import pytest
-from sklearn import datasets
 
-from fieldtheory.data import Dataset, load_digits, load_file, normalise
+from fieldtheory.data import load_file
+from tests.data.refusals import refusal
 
 X = np.array([[0.0, 1.0, 2.0], [3.0, 5.0, 4.0], [6.0, 7.0, 9.0], [8.0, 1.0, 1.0]])
 
@@ -21,57 +19,6 @@ def npz_file(tmp_path, **arrays):
     path = tmp_path / "images.npz"
     np.savez(path, **arrays)
     return path
-
-
-def refusal(call, *args, error=ValueError, **kwargs):
-    """The message of the refusal, which must be one line."""
-    with pytest.raises(error) as caught:
-        call(*args, **kwargs)
-    message = str(caught.value)
-    assert message
-    assert "\n" not in message
-    return message
-
-
-class TestLoadDigits:
-    def test_default_is_ten_of_each_sorted_by_class(self):
-        digits = load_digits()
-        assert digits.samples.shape == (20, 64)
-        assert digits.samples.dtype == np.float64
-        assert digits.labels.tolist() == [0] * 10 + [3] * 10
-        assert "0, 3" in digits.name
-
-    def test_takes_the_first_samples_of_each_class(self):
-        bunch = datasets.load_digits()
-        digits = load_digits(classes=(7, 1, 4), count=6)
-        expected = [bunch.data[bunch.target == digit][:2] for digit in (1, 4, 7)]
-        np.testing.assert_array_equal(digits.samples, np.concatenate(expected))
-        assert digits.labels.tolist() == [1, 1, 4, 4, 7, 7]
-
-    @pytest.mark.parametrize(
-        ("arguments", "words"),
-        [
-            ({"classes": (0, 10)}, ["classes", "'10'", "0, 1, 2"]),
-            ({"classes": ()}, ["classes", "at least one"]),
-            ({"classes": (3, 3)}, ["classes", "each once", "[3, 3]"]),
-            ({"count": 21}, ["count", "multiple of 2", "21"]),
-            ({"count": 1}, ["count", ">= 2", "1"]),
-            ({"count": 2000}, ["count", "at most 356", "2000"]),
-        ],
-    )
-    def test_refuses(self, arguments, words):
-        message = refusal(load_digits, **arguments)
-        for word in words:
-            assert word in message
-
-    @pytest.mark.parametrize("arguments", [{"count": 4.0}, {"count": True}, {"classes": 3}])
-    def test_refuses_wrong_types(self, arguments):
-        assert next(iter(arguments)) in refusal(load_digits, error=TypeError, **arguments)
-
-    def test_names_the_extra_without_scikit_learn(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "sklearn", None)
-        message = refusal(load_digits, error=ImportError)
-        assert "pip install fieldtheory-networks[data]" in message
 
 
 class TestNpz:
@@ -232,55 +179,3 @@ class TestLoadFile:
         assert "at least 2" in refusal(load_file, path, classes=["b"])
         assert "need labels" in refusal(load_file, npz_file(tmp_path, X=X), classes=["a"])
         assert "classes" in refusal(load_file, path, error=TypeError, classes="ab")
-
-
-class TestNormalise:
-    @pytest.mark.parametrize(("scale", "variance"), [(0.05, 1.25), (3.0, 0.2), (1e-12, 1.0)])
-    def test_diagonal_of_the_input_kernel(self, scale, variance):
-        samples = load_digits().samples
-        x = normalise(samples, scale, variance)
-        diagonal = variance / x.shape[1] * np.einsum("ai,ai->a", x, x)
-        np.testing.assert_allclose(diagonal, scale, rtol=1e-12)
-
-    def test_keeps_the_angles(self):
-        samples = load_digits(count=6).samples
-        x = normalise(samples, 0.05, 1.25)
-        lengths = np.linalg.norm(samples, axis=1)
-        cosines = samples @ samples.T / np.outer(lengths, lengths)
-        np.testing.assert_allclose(1.25 / 64 * x @ x.T, 0.05 * cosines, rtol=1e-12)
-
-    @pytest.mark.parametrize("size", [1e-200, 1e200])
-    def test_neither_over_nor_underflows(self, size):
-        np.testing.assert_allclose(
-            normalise(X * size, 0.05, 1.25), normalise(X, 0.05, 1.25), rtol=1e-12
-        )
-
-    @pytest.mark.parametrize("value", [0.0, 0.1, -7.0])
-    def test_refuses_constant_images(self, value):
-        samples = X.copy()
-        samples[2] = value
-        message = refusal(normalise, samples, 0.05, 1.25)
-        assert "image 2" in message
-        assert "constant" in message
-
-    @pytest.mark.parametrize("name", ["scale", "weight_variance"])
-    @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf])
-    def test_refuses_scales_that_are_not_positive(self, name, value):
-        assert name in refusal(
-            normalise, X, **({"scale": 1.0, "weight_variance": 1.0} | {name: value})
-        )
-
-    def test_refuses_other_samples(self):
-        assert "(P, d)" in refusal(normalise, X[0], 1.0, 1.0)
-        assert "finite" in refusal(normalise, np.where(X == 5, np.nan, X), 1.0, 1.0)
-        assert "samples" in refusal(normalise, [["a", "b"]], 1.0, 1.0, error=TypeError)
-
-    def test_leaves_its_argument_alone(self):
-        samples = X.copy()
-        normalise(samples, 0.05, 1.25)
-        np.testing.assert_array_equal(samples, X)
-
-
-def test_dataset_is_frozen():
-    with pytest.raises(AttributeError):
-        Dataset(X, None, "x").name = "y"

@@ -1,0 +1,83 @@
+"""Samples of a task, and the choice of classes among them."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldtheory.validation import integer
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples of a task, one per row.
+
+    Attributes
+    ----------
+    samples : (P, d) float64 array
+        One sample per row, trailing axes of images flattened.
+    labels : (P,) array or None
+        The class of each sample, integers or strings; None if the source names no classes.
+    name : str
+        What the samples are, for titles and captions.
+    """
+
+    samples: NDArray[np.float64]
+    labels: NDArray | None
+    name: str
+
+
+def select(
+    samples: NDArray,
+    labels: NDArray | None,
+    classes: Sequence[Hashable] | None,
+    count: int | None,
+    source: str,
+) -> tuple[NDArray[np.float64], NDArray | None]:
+    """The samples asked for, sorted by class; ``source`` names them in error messages."""
+    if count is not None:
+        integer("count", count, 2)
+    if classes is None:
+        if count is not None and count > len(samples):
+            raise ValueError(f"count must be at most {len(samples)} for {source}, got {count}")
+        kept = np.arange(len(samples) if count is None else count)
+        if labels is not None:
+            kept = kept[np.argsort(labels[kept], kind="stable")]
+    else:
+        kept = _of_classes(labels, classes, count, source)
+    if len(kept) < 2:
+        raise ValueError(f"{source}: must hold at least 2 samples, got {len(kept)}")
+    return samples[kept].astype(np.float64), None if labels is None else labels[kept]
+
+
+def _of_classes(
+    labels: NDArray | None, classes: Sequence[Hashable], count: int | None, source: str
+) -> NDArray[np.intp]:
+    """Indices of the first ``count / len(classes)`` samples of every class, sorted by class."""
+    if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
+        raise TypeError(f"classes must be a sequence of classes, got {classes!r}")
+    if labels is None:
+        raise ValueError(f"classes need labels to choose by, got none from {source}")
+    wanted = [str(label) for label in classes]
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise ValueError(f"classes must name at least one class, each once, got {list(classes)}")
+    present = np.unique(labels)
+    printed = [str(label) for label in present]
+    for label in wanted:
+        if label not in printed:
+            shown = ", ".join(printed[:20]) + (", ..." if len(printed) > 20 else "")
+            raise ValueError(f"classes must be among {shown} for {source}, got {label!r}")
+    if count is not None and count % len(wanted):
+        raise ValueError(f"count must be a multiple of {len(wanted)}, the classes, got {count}")
+    kept = []
+    for label in present[[name in wanted for name in printed]]:
+        members = np.flatnonzero(labels == label)
+        share = len(members) if count is None else count // len(wanted)
+        if share > len(members):
+            raise ValueError(
+                f"count must be at most {len(members) * len(wanted)} for {source}, whose class "
+                f"{label} has {len(members)} samples, got {count}"
+            )
+        kept.append(members[:share])
+    return np.concatenate(kept)

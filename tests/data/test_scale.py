@@ -1,0 +1,56 @@
+"""The input scale."""
+
+import numpy as np
+import pytest
+
+from fieldtheory.data import load_digits, normalise
+from tests.data.refusals import refusal
+
+X = np.array([[0.0, 1.0, 2.0], [3.0, 5.0, 4.0], [6.0, 7.0, 9.0], [8.0, 1.0, 1.0]])
+
+
+class TestNormalise:
+    @pytest.mark.parametrize(("scale", "variance"), [(0.05, 1.25), (3.0, 0.2), (1e-12, 1.0)])
+    def test_diagonal_of_the_input_kernel(self, scale, variance):
+        samples = load_digits().samples
+        x = normalise(samples, scale, variance)
+        diagonal = variance / x.shape[1] * np.einsum("ai,ai->a", x, x)
+        np.testing.assert_allclose(diagonal, scale, rtol=1e-12)
+
+    def test_keeps_the_angles(self):
+        samples = load_digits(count=6).samples
+        x = normalise(samples, 0.05, 1.25)
+        lengths = np.linalg.norm(samples, axis=1)
+        cosines = samples @ samples.T / np.outer(lengths, lengths)
+        np.testing.assert_allclose(1.25 / 64 * x @ x.T, 0.05 * cosines, rtol=1e-12)
+
+    @pytest.mark.parametrize("size", [1e-200, 1e200])
+    def test_neither_over_nor_underflows(self, size):
+        np.testing.assert_allclose(
+            normalise(X * size, 0.05, 1.25), normalise(X, 0.05, 1.25), rtol=1e-12
+        )
+
+    @pytest.mark.parametrize("value", [0.0, 0.1, -7.0])
+    def test_refuses_constant_images(self, value):
+        samples = X.copy()
+        samples[2] = value
+        message = refusal(normalise, samples, 0.05, 1.25)
+        assert "image 2" in message
+        assert "constant" in message
+
+    @pytest.mark.parametrize("name", ["scale", "weight_variance"])
+    @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf])
+    def test_refuses_scales_that_are_not_positive(self, name, value):
+        assert name in refusal(
+            normalise, X, **({"scale": 1.0, "weight_variance": 1.0} | {name: value})
+        )
+
+    def test_refuses_other_samples(self):
+        assert "(P, d)" in refusal(normalise, X[0], 1.0, 1.0)
+        assert "finite" in refusal(normalise, np.where(X == 5, np.nan, X), 1.0, 1.0)
+        assert "samples" in refusal(normalise, [["a", "b"]], 1.0, 1.0, error=TypeError)
+
+    def test_leaves_its_argument_alone(self):
+        samples = X.copy()
+        normalise(samples, 0.05, 1.25)
+        np.testing.assert_array_equal(samples, X)

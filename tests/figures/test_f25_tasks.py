@@ -1,0 +1,213 @@
+"""F25 Figs. 5, 6 and 9: the numbers, against optima of single pairs and the theory; the drawing."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.data import Dataset, equal_angles, load_mnist
+from fieldtheory.figures import f25
+from fieldtheory.figures.f25_tasks import scaled_kernel
+
+DEPTHS = (5, 20, 80)
+NET = ft.ResidualNetwork(depth=20)
+
+
+@pytest.fixture(scope="module")
+def fig5():
+    return f25.fig5(load_mnist(count=4), DEPTHS, (1.0, 1.25, 2.0), (0.0, 0.05, 0.1))
+
+
+@pytest.fixture(scope="module")
+def planes():
+    """Stands for images of CIFAR-10."""
+    samples = np.random.default_rng(4).integers(0, 256, (6, 30)).astype(float)
+    return Dataset(samples, np.array(["airplane"] * 3 + ["dog"] * 3), "airplane, dog")
+
+
+@pytest.fixture(scope="module")
+def fig6(planes):
+    return f25.fig6(planes, count=8, network=NET)
+
+
+def correlations(samples):
+    length = np.linalg.norm(samples, axis=1)
+    return samples @ samples.T / np.outer(length, length)
+
+
+class TestFig5:
+    def test_averages_are_those_of_all_pairs(self, fig5):
+        overlap = correlations(load_mnist(count=4).samples)
+        net = ft.ResidualNetwork(depth=20, weight_variance=2.0)
+        total = 0.0
+        for a in range(4):
+            for b in range(a):
+                pair = 0.05 * np.array([[1, overlap[a, b]], [overlap[a, b], 1]])
+                total += ft.optimal_scaling(net, pair)[0, 1]
+        np.testing.assert_allclose(fig5.by_weight_variance[1, 2, 1], total / 6, rtol=1e-9)
+        expected = ft.optimal_scaling(net, 0.05)
+        np.testing.assert_allclose(fig5.by_weight_variance[0, 2, 1], expected, rtol=1e-9)
+
+    def test_both_families_hold_the_network_of_the_caption(self, fig5):
+        np.testing.assert_array_equal(fig5.by_weight_variance[:, 1], fig5.by_bias_variance[:, 1])
+        expected = ft.optimal_scaling(ft.ResidualNetwork(depth=80), 0.05)
+        np.testing.assert_allclose(fig5.by_bias_variance[0, 1, 2], expected, rtol=1e-9)
+
+    def test_covariances_admit_larger_scalings(self, fig5):
+        for values in (fig5.by_weight_variance, fig5.by_bias_variance):
+            assert (values[1] > 2 * values[0]).all()
+
+    def test_optima_are_ordered_by_the_variances(self, fig5):
+        assert (np.diff(fig5.by_weight_variance, axis=1) < 0).all()
+        # Biases bring a variance to saturation, and two inputs closer to each other.
+        assert (np.diff(fig5.by_bias_variance[0], axis=0) < 0).all()
+        assert (np.diff(fig5.by_bias_variance[1], axis=0) > 0).all()
+
+    def test_they_fall_as_the_inverse_root_of_depth(self, fig5):
+        for values in (fig5.by_weight_variance, fig5.by_bias_variance):
+            slope = np.diff(np.log(values)) / np.diff(np.log(fig5.depths))
+            np.testing.assert_allclose(slope[0, :, -1], -0.5, atol=0.025)
+            # The next order of ρ*√L is 1/L, so that four times the depth leaves a fourth of it.
+            ratio = (slope[0, :, 0] + 0.5) / (slope[0, :, 1] + 0.5)
+            np.testing.assert_allclose(ratio, 4, atol=0.8)
+            assert (abs(slope[1] + 0.5)[:, 1] < 0.5 * abs(slope[1] + 0.5)[:, 0]).all()
+
+    def test_depth_matters_more_than_the_variances(self, fig5):
+        for values in (fig5.by_weight_variance, fig5.by_bias_variance):
+            over_depth = (values[..., 0] / values[..., -1]).min()
+            over_variance = (values.max(axis=1) / values.min(axis=1)).max()
+            assert over_depth > 2 * over_variance
+
+    def test_default_is_mnist(self):
+        found = f25.fig5(depths=(3,), weight_variances=(1.25,), bias_variances=(0.05,))
+        assert "MNIST" in found.name
+        assert found.by_bias_variance.shape == (2, 1, 1)
+
+    def test_curves_and_drawing_are_the_numbers(self, fig5):
+        curves = {(curve.panel, curve.label): curve.y for curve in fig5.curves()}
+        assert len(curves) == 12
+        np.testing.assert_array_equal(
+            curves["b", "weight variance 2"], fig5.by_weight_variance[1, 2]
+        )
+        np.testing.assert_array_equal(curves["a", "bias variance 0"], fig5.by_bias_variance[0, 0])
+        figure = f25.draw_fig5(fig5)
+        drawn = [line.get_ydata() for line in figure.axes[1].lines[1:]]
+        expected = [*fig5.by_weight_variance[1], *fig5.by_bias_variance[1]]
+        np.testing.assert_array_equal(drawn, expected)
+        assert figure.get_suptitle() == fig5.name
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"depths": (0,)}, "depths must be an integer >= 1"),
+            ({"depths": ()}, "depths must hold at least one depth"),
+            ({"weight_variances": (-1.0,)}, "weight_variance must be"),
+            ({"bias_variances": (np.nan,)}, "bias_variances must be finite"),
+        ],
+    )
+    def test_refuses(self, arguments, words):
+        with pytest.raises(ValueError, match=words):
+            f25.fig5(equal_angles(4), **{"depths": (3,)} | arguments)
+
+
+class TestFig6:
+    def test_panels(self, fig6):
+        assert [panel.name for panel in fig6.panels] == ["equal angles", "MNIST", "CIFAR-10"]
+        assert [len(panel.values) for panel in fig6.panels] == [8, 8, 6]
+        assert fig6.panels[1].labels.tolist() == [0] * 4 + [3] * 4
+        assert fig6.panels[2].labels.tolist() == ["airplane"] * 3 + ["dog"] * 3
+
+    def test_entries_are_the_optima_of_their_pairs(self, fig6, planes):
+        samples = equal_angles(8).samples, load_mnist(count=8).samples, planes.samples
+        for panel, x in zip(fig6.panels, samples, strict=True):
+            np.testing.assert_array_equal(panel.values, panel.values.T)
+            np.testing.assert_allclose(
+                np.diag(panel.values), ft.optimal_scaling(NET, 0.05), rtol=1e-9
+            )
+            for a, b in ((0, 1), (2, 5)):
+                r = 0.05 * correlations(x)[a, b]
+                expected = ft.optimal_scaling(NET, [[0.05, r], [r, 0.05]])[0, 1]
+                np.testing.assert_allclose(panel.values[a, b], expected, rtol=1e-9)
+
+    def test_optima_of_synthetic_samples_depend_on_their_angle_alone(self, fig6):
+        scaling = fig6.panels[0].values
+        for shift in range(8):
+            around = scaling[np.arange(8), (np.arange(8) + shift) % 8]
+            np.testing.assert_allclose(around, around[0], rtol=1e-9)
+        # From the smallest angle to π, where the sign of the sample is opposite.
+        assert (np.diff(scaling[0, 1:5]) < 0).all()
+        np.testing.assert_allclose(scaling[0, 5:], scaling[0, 3:0:-1], rtol=1e-9)
+
+    def test_more_correlated_samples_have_larger_optima(self, fig6):
+        overlap = correlations(load_mnist(count=8).samples)[np.triu_indices(8, 1)]
+        scaling = fig6.panels[1].values[np.triu_indices(8, 1)]
+        assert (np.diff(scaling[np.argsort(overlap)]) > 0).all()
+        assert scaling.min() > 2 * fig6.panels[1].values[0, 0]
+
+    def test_opposite_samples_are_the_limit_of_nearly_opposite_ones(self, fig6):
+        r = -0.05 * (1 - 1e-7)
+        nearly = ft.optimal_scaling(NET, [[0.05, r], [r, 0.05]])[0, 1]
+        np.testing.assert_allclose(fig6.panels[0].values[0, 4], nearly, rtol=1e-6)
+        assert fig6.panels[0].values.min() == fig6.panels[0].values[0, 0] < nearly
+
+    def test_opposite_samples_without_biases_are_refused(self):
+        with pytest.raises(ValueError, match="a maximum"):
+            f25.fig6(count=4, network=NET.replace(bias_variance=0.0))
+
+    def test_samples_of_the_caption(self):
+        K0 = scaled_kernel(equal_angles())
+        found = ft.optimal_scaling(ft.ResidualNetwork(depth=200), K0[:2, :2])
+        # Large beside the variances, but finite, at the smallest angle 2π/20.
+        np.testing.assert_allclose(found, [[0.0685, 0.3329], [0.3329, 0.0685]], atol=5e-5)
+
+    def test_absent_data_leave_an_empty_panel_that_says_so(self):
+        found = f25.fig6(count=4, network=ft.ResidualNetwork(depth=3))
+        assert found.panels[2].values is None
+        assert {curve.panel for curve in found.curves()} == {"a", "b"}
+        figure = f25.draw_fig6(found)
+        assert [len(ax.images) for ax in figure.axes[:3]] == [1, 1, 0]
+        assert "where\nthe data are present" in figure.axes[2].texts[0].get_text()
+
+    def test_curves_and_drawing_are_the_numbers(self, fig6):
+        figure = f25.draw_fig6(fig6)
+        curves = fig6.curves()
+        for letter, panel, ax in zip("abc", fig6.panels, figure.axes, strict=False):
+            np.testing.assert_array_equal(ax.images[0].get_array(), panel.values)
+            rows = [curve.y for curve in curves if curve.panel == letter]
+            np.testing.assert_array_equal(rows, panel.values)
+            assert ax.get_title() == panel.name
+
+    def test_refuses_an_odd_count(self):
+        with pytest.raises(ValueError, match="count must be a multiple of 2"):
+            f25.fig6(count=5, network=NET)
+
+
+class TestFig9:
+    def test_overlaps_are_those_of_the_pixels(self, planes):
+        found = f25.fig9(planes, count=6)
+        for panel, samples in zip(
+            found.panels, (load_mnist(count=6).samples, planes.samples), strict=True
+        ):
+            overlap = np.einsum("ai,bi->ab", samples, samples)
+            np.testing.assert_allclose(panel.values, overlap / overlap.max(), rtol=1e-14)
+            assert panel.values.max() == 1
+        assert [panel.name for panel in found.panels] == ["MNIST", "CIFAR-10"]
+
+    def test_samples_of_one_class_overlap_more(self):
+        panel = f25.fig9(count=100).panels[0]
+        same = panel.labels[:, None] == panel.labels
+        off = ~np.eye(100, dtype=bool)
+        assert panel.values[same & off].mean() > 1.3 * panel.values[~same].mean()
+
+    def test_drawing(self, planes):
+        figure = f25.draw_fig9(f25.fig9(count=6))
+        assert "CIFAR-10" in figure.axes[1].texts[0].get_text()
+        figure = f25.draw_fig9(f25.fig9(planes, count=6))
+        # A line for the border of the classes, in each direction.
+        assert [len(ax.lines) for ax in figure.axes[:2]] == [2, 2]
+
+
+class TestScaledKernel:
+    def test_is_the_correlation_of_the_samples(self, planes):
+        np.testing.assert_allclose(
+            scaled_kernel(planes), 0.05 * correlations(planes.samples), rtol=1e-13
+        )
