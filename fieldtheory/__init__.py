@@ -15,7 +15,7 @@ from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.network import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import Solution, ValidityWarning, solve
 from fieldtheory.parameter_grid import sweep
-from fieldtheory.scaling import optimal_scaling
+from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.theory.derivation import Derivation, derive
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "compare",
     "derive",
     "input_kernel",
+    "optimal_output_variance",
     "optimal_scaling",
     "simulate",
     "simulate_response",

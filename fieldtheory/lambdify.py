@@ -92,7 +92,8 @@ def _broadcast(result: Any, shape: tuple[int, ...]) -> Any:
     """Give entries that do not depend on the arguments the shape of those that do."""
     if isinstance(result, list):
         return [_broadcast(entry, shape) for entry in result]
-    return np.broadcast_to(np.asarray(result, dtype=float), shape)[()]
+    values = np.asarray(result, dtype=float)
+    return (values if values.shape == shape else np.broadcast_to(values, shape))[()]
 
 
 def _sqrt(value: Any) -> Any:

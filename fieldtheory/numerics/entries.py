@@ -90,10 +90,16 @@ class Entries:
         return self._of_pair(self._product.diff(K_XX))
 
     @cached_property
-    def covariance_curvature(self) -> Callable:
-        """The gradient of ⟨φ'(x)φ'(y)⟩ by (K_xx, K_yy, K_xy), a list of three."""
+    def covariance_flow(self) -> Callable:
+        """What moves ⟨φφ⟩ and its response, a list of seven with their common parts computed once.
+
+        ⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩.
+        """
+        variables = (K_XX, K_YY, K_XY)
         slope = self._product.diff(K_XY)
-        return self._of_pair([slope.diff(k) for k in (K_XX, K_YY, K_XY)])
+        return self._of_pair(
+            [self._product, *map(self._product.diff, variables), *map(slope.diff, variables)]
+        )
 
     @cached_property
     def connected(self) -> Callable:

@@ -2,84 +2,160 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.network import ResidualNetwork
-from fieldtheory.scaling import response, saturation
+from fieldtheory.scaling import deep_covariance, output_variance, response, saturation
 
-METHODS = ("response", "saturation", "large_depth")
+METHODS = ("response", "saturation", "large_depth", "deep_limit")
 
 
 def optimal_scaling(
-    network: ResidualNetwork,
+    network: ResidualNetwork | Sequence[ResidualNetwork],
     K0: Any,
     method: str = "response",
     dynamic_range: float = 1.0,
+    slope: float | None = None,
+    order: int = 1,
 ) -> float | np.ndarray:
     """The residual scaling ρ*, one for all layers, with the largest response of the output.
 
     "response" is exact: ρ* = argmax χ^out(ρ), the root of the derivative of the recursion of F25
-    eqs. (51)-(55), found by a bracketing root finder around the highest maximum on a grid.
-    "saturation" is F25 eq. (67), the scaling at which the linearised signal fills the dynamic
-    range, K^(L) = (V/2)²; "large_depth" its form (68) for L → ∞, up to O(L^{-3/2}).
+    eqs. (51)-(55), found by a bracketing root finder around the highest maximum on a grid, for all
+    networks and entries of the kernel at once. "saturation" is F25 eq. (67), the scaling at which
+    the linearised signal fills the dynamic range, K^(L) = (V/2)²; "large_depth" its form (68) for
+    L → ∞, up to O(L^{-3/2}). "deep_limit" is exact for L → ∞,
+
+        ρ* = c*/√L,   c*² = ∫ dK/F(K) from K^(0) to K*_out,   F = σ²_w M + σ²_b
+
+    for a variance (see `optimal_output_variance`), the time to the largest response along the flow
+    of two inputs for a covariance; up to O(L^{-3/2}), for ``order=2`` up to O(L^{-5/2}).
 
     Parameters
     ----------
-    network : ResidualNetwork
-        Its ``branch_scale`` is ignored.
-    K0 : float or array_like, shape (P, P)
-        Kernel of the input.
-    method : {"response", "saturation", "large_depth"}
+    network : ResidualNetwork or sequence of them
+        ``branch_scale`` is ignored. Several networks, of one activation, are solved at once.
+    K0 : float or array_like, shape (P,) or (..., P, P)
+        Kernel of the input: a variance, several variances, or covariance matrices.
+    method : {"response", "saturation", "large_depth", "deep_limit"}
+        All but the first need γ = 1; "saturation" and "large_depth" are for variances.
     dynamic_range : float
         V of the activation, for "saturation" and "large_depth".
+    slope : float, optional
+        Slope of the linearised activation for the same two; φ'(0) if left out. F23 eq. (8) is
+        ``slope=1``.
+    order : {1, 2}
+        Of "deep_limit": 1 for c*/√L, 2 with the correction of relative order 1/L.
 
     Returns
     -------
-    float or ndarray, shape (P, P)
-        ρ* of the variance, or of every entry of the kernel; 0 where the response falls from
-        ρ = 0 on, as for inputs that already saturate the activation. The covariance of two
-        identical inputs is their variance and has its optimum.
+    float or ndarray, shape of K0
+        ρ* of the variance, or of every entry of the kernel, with a first axis for several networks.
+        It is 0 where the response falls from ρ = 0 on, at every depth, as for inputs with
+        K^(0) >= K*_out. Of several maxima the highest counts. The covariance of two identical
+        inputs is their variance and has its optimum.
 
     Raises
     ------
+    TypeError
+        If ``network`` is neither a network nor a sequence of them.
     ValueError
-        If the response has no maximum (as for ReLU, whose response grows without bound, or for
-        the covariance of nearly identical inputs in a shallow network), or the approximations are
-        asked for with covariances or γ ≠ 1, for which they are not made.
+        If an argument is not allowed; if the response has no maximum (as for linear networks and
+        ReLU, whose response grows without bound, or for the covariance of nearly identical inputs
+        in a shallow network); if there are no weights, so that the output knows of biases only;
+        or if an approximation is asked for where it is not made.
 
     Examples
     --------
     >>> net = ResidualNetwork(depth=50)
     >>> round(optimal_scaling(net, 0.05), 6)
     0.138385
+    >>> round(optimal_scaling(net, 0.05, method="deep_limit", order=2), 6)
+    0.138349
+    >>> optimal_scaling([net.replace(depth=10), net], [0.05, 0.1]).round(4)
+    array([[0.3265, 0.2599],
+           [0.1384, 0.1111]])
     """
-    validation.choice("method", method, METHODS)
+    networks = _checked(network)
     kernel = validation.input_kernel_array("K0", K0)
-    if network.weight_variance == 0 or network.readout_variances[0] == 0:
-        raise ValueError("network must have weight variances > 0 to respond to its input")
-    if network.skip_scales.ndim > 1:
-        raise ValueError("network must not have batch axes, got skip_scale with one")
-    if method != "response":
-        return saturation.scaling(network, kernel, method, dynamic_range)
-    if kernel.ndim == 0:
-        return float(response.variance_optima(network, kernel[None])[0])
-    if kernel.ndim != 2:
-        raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
-    own = response.variance_optima(network, np.diagonal(kernel))
-    result = np.where(_identical(kernel), own, 0.0)
-    first, second = np.nonzero(np.triu(~_identical(kernel), 1))
-    if len(first):
-        fields = kernel[first, first], kernel[second, second], kernel[first, second]
-        found = response.covariance_optima(network, *fields)
-        result[first, second] = result[second, first] = found
+    validation.choice("method", method, METHODS)
+    if order not in (1, 2) or (order == 2 and method != "deep_limit"):
+        raise ValueError(f"order must be 1, or 2 for the method deep_limit, got {order!r}")
+    if method in ("saturation", "large_depth"):
+        if kernel.ndim > 1:
+            raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")
+        options = method, dynamic_range, slope
+        found = [[saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in networks]
+        values = np.reshape(found, (len(networks), *kernel.shape))
+    elif method == "deep_limit":
+        values = _of_kernel(networks, kernel, *_deep_limit(order))
+    else:
+        values = _of_kernel(networks, kernel, response.variance_optima, response.covariance_optima)
+    if isinstance(network, ResidualNetwork):
+        values = values[0]
+    return values if values.ndim else float(values)
+
+
+def _checked(network: Any) -> list[ResidualNetwork]:
+    one = isinstance(network, ResidualNetwork)
+    networks = [network] if one else list(network) if isinstance(network, Sequence) else []
+    if not networks or not all(isinstance(net, ResidualNetwork) for net in networks):
+        raise TypeError(f"network must be one ResidualNetwork or a sequence of them: {network!r}")
+    for net in networks:
+        if net.weight_variance == 0 or net.readout_variances[0] == 0:
+            raise ValueError("network must have weight variances > 0 to respond to its input")
+        if net.skip_scales.ndim > 1:
+            raise ValueError("network must not have batch axes, got skip_scale with one")
+    names = {net.activation.name for net in networks}
+    if len({net.activation for net in networks}) > 1:
+        raise ValueError(f"network must be of one activation, got {', '.join(sorted(names))}")
+    return networks
+
+
+def _deep_limit(order: int) -> tuple[Callable, Callable]:
+    """The deep limit of several networks, for variances and for covariances."""
+
+    def of(one: Callable) -> Callable:
+        def each(networks: Sequence[ResidualNetwork], *fields: np.ndarray) -> np.ndarray:
+            for net in networks:
+                if not (net.skip_scales == 1).all():
+                    raise ValueError("network must have skip_scale=1 for the method deep_limit")
+            return np.stack([one(net, *fields, order) for net in networks])
+
+        return each
+
+    return of(output_variance.variance_scaling), of(deep_covariance.covariance_scaling)
+
+
+def _of_kernel(
+    networks: Sequence[ResidualNetwork],
+    kernel: np.ndarray,
+    of_variances: Callable[..., np.ndarray],
+    of_covariances: Callable[..., np.ndarray],
+) -> np.ndarray:
+    """ρ* of all entries, (n, *shape of the kernel), from that of variances and of covariances."""
+    variances = kernel if kernel.ndim < 2 else np.diagonal(kernel, axis1=-2, axis2=-1)
+    own = of_variances(networks, variances.ravel()).reshape(len(networks), *variances.shape)
+    if kernel.ndim < 2:
+        return own
+    same = _identical(kernel)
+    result = np.where(same, own[..., None], 0.0)
+    pairs = np.nonzero(np.triu(~same, 1))
+    if len(pairs[0]):
+        batch, (first, second) = pairs[:-2], pairs[-2:]
+        p, q = variances[(*batch, first)], variances[(*batch, second)]
+        found = np.moveaxis(of_covariances(networks, p, q, kernel[pairs]), 0, -1)
+        by_entry = np.moveaxis(result, 0, -1)
+        by_entry[pairs] = by_entry[(*batch, second, first)] = found
     return result
 
 
 def _identical(kernel: np.ndarray) -> np.ndarray:
     """Which inputs are the same up to rounding."""
-    variance = np.diagonal(kernel)
-    distance = variance[:, None] + variance - 2 * kernel
-    return distance <= 1e-14 * (variance[:, None] + variance)
+    variance = np.diagonal(kernel, axis1=-2, axis2=-1)
+    size = variance[..., :, None] + variance[..., None, :]
+    return size - 2 * kernel <= 1e-14 * size

@@ -2,41 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fieldtheory.activations import Activation
 from fieldtheory.network import ResidualNetwork
-from fieldtheory.numerics.entries import Entries, entries
+from fieldtheory.numerics.entries import entries
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
 
 
-def variance_optima(network: ResidualNetwork, K0: np.ndarray) -> np.ndarray:
-    """ρ* of the variances K0, the same shape."""
-    return _maximise(_variance_slope, network, K0)
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Networks of one activation, as long as the deepest: what each element has of its own.
+
+    ``depths``, ``weights`` and ``biases`` (...) are L, σ²_w and σ²_b, ``skips`` (max L, ...) γ_l².
+    """
+
+    activation: Activation
+    depths: np.ndarray
+    weights: np.ndarray
+    biases: np.ndarray
+    skips: np.ndarray
+
+    def of(self, index: np.ndarray) -> _Stack:
+        """The networks of these numbers."""
+        coefficients = self.depths[index], self.weights[index], self.biases[index]
+        return _Stack(self.activation, *coefficients, self.skips[:, index])
+
+    def through(self, step: Callable, *start: np.ndarray) -> list[np.ndarray]:
+        """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
+        state = [np.array(values) for values in start]
+        for l, skip in enumerate(self.skips):
+            runs = l < self.depths
+            new = step(skip, *state)
+            if not runs.all():
+                new = [np.where(runs, *both) for both in zip(new, state, strict=True)]
+            state = new
+        return state
+
+
+def _stacked(networks: Sequence[ResidualNetwork]) -> _Stack:
+    depth = max(network.depth for network in networks)
+    skips = np.zeros((depth, len(networks)))
+    for i, network in enumerate(networks):
+        skips[: network.depth, i] = network.skip_scales**2
+    return _Stack(
+        networks[0].activation,
+        np.array([network.depth for network in networks]),
+        np.array([network.weight_variance for network in networks]),
+        np.array([network.bias_variance for network in networks]),
+        skips,
+    )
+
+
+def variance_optima(networks: Sequence[ResidualNetwork], K0: np.ndarray) -> np.ndarray:
+    """ρ* of the variances K0 (P,), for networks of one activation, (n, P)."""
+    return _maximise(_variance_slope, networks, K0)
 
 
 def covariance_optima(
-    network: ResidualNetwork, p: np.ndarray, q: np.ndarray, r: np.ndarray
+    networks: Sequence[ResidualNetwork], p: np.ndarray, q: np.ndarray, r: np.ndarray
 ) -> np.ndarray:
-    """ρ* of the covariances r of inputs with the variances p and q, all of one shape."""
-    return _maximise(_covariance_slope, network, p, q, r)
+    """ρ* of the covariances r of inputs with the variances p and q, each (pairs,): (n, pairs)."""
+    return _maximise(_covariance_slope, networks, p, q, r)
 
 
-def _maximise(slope: Callable, network: ResidualNetwork, *fields: np.ndarray) -> np.ndarray:
-    """ρ at the highest maximum of ln χ^out, one for each entry of the fields.
+def _maximise(
+    slope: Callable, networks: Sequence[ResidualNetwork], *fields: np.ndarray
+) -> np.ndarray:
+    """ρ at the highest maximum of ln χ^out, for every network and entry of the fields.
 
-    ``slope(network, s, *fields)`` returns ln|χ^out| and its derivative by s = ρ².
+    ``slope(stack, s, *fields)`` returns ln|χ^out| and its derivative by s = ρ².
     """
     # SciPy's optimisers take a third of the import time of the package.
     from scipy.optimize import elementwise
 
-    grid = _SEARCHED / (network.depth * network.weight_variance)
+    stack, shape = _stacked(networks), (len(networks), len(fields[0]))
+    index = np.repeat(np.arange(shape[0]), shape[1])
+    fields = tuple(np.tile(f, shape[0]) for f in fields)
+    each = stack.of(index)
+    grid = _SEARCHED[:, None] / (each.depths * each.weights)
     with np.errstate(all="ignore"):
-        values, slopes = slope(network, grid[:, None], *(f[None] for f in fields))
+        values, slopes = slope(each, grid, *(f[None] for f in fields))
     inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
     inside &= (slopes[:-2] > 0) & (slopes[2:] < 0)
     heights = np.where(inside, values[1:-1], -np.inf)
@@ -44,79 +96,59 @@ def _maximise(slope: Callable, network: ResidualNetwork, *fields: np.ndarray) ->
     at_zero = (slopes[0] <= 0) & (values[0] >= heights.max(axis=0))
     if not (inside.any(axis=0) | at_zero).all():
         raise ValueError(
-            f"network must have a response with a maximum in ρ; that of {network.activation.name} "
-            f"has none up to ρ = {np.sqrt(grid[-1]):.3g}"
+            f"network must have a response with a maximum in ρ; that of {stack.activation.name} "
+            f"has none up to ρ = {np.sqrt(grid[-1].max()):.3g}"
         )
-    result = np.zeros(best.shape)
-    rising = ~at_zero
+    result = np.zeros(len(index))
+    rising = np.flatnonzero(~at_zero)
     with np.errstate(all="ignore"):
         found = elementwise.find_root(
-            lambda s, *f: slope(network, s, *f)[1],
-            (grid[best - 1][rising], grid[best + 1][rising]),
-            args=tuple(f[rising] for f in fields),
+            lambda s, i, *f: slope(stack.of(i), s, *f)[1],
+            (grid[best[rising] - 1, rising], grid[best[rising] + 1, rising]),
+            args=(index[rising], *(f[rising] for f in fields)),
         )
     if not found.success.all():
         raise ArithmeticError("the maximum of the response was not found")
     result[rising] = np.sqrt(found.x)
-    return result
+    return result.reshape(shape)
 
 
-def _variance_slope(
-    network: ResidualNetwork, s: np.ndarray, K0: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    average = entries(network.activation)
-    K, dK = np.broadcast_to(K0, np.broadcast_shapes(np.shape(s), np.shape(K0))), 0.0
-    value, slope = 0.0, 0.0
-    for skip in network.skip_scales**2:
+def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    average, weight, bias = entries(stack.activation), stack.weights, stack.biases
+
+    def step(skip: Any, K: Any, dK: Any, value: Any, slope: Any) -> list[Any]:
         gain, dgain = average.susceptibility(K), average.curvature(K) * dK
-        value, slope = _grow(network, s, skip, gain, dgain, value, slope)
-        K, dK = _step(network, s, skip, K, dK, average)
+        moment = weight * average.second_moment(K) + bias
+        factor = skip + s * weight * gain
+        slope = slope + weight * (gain + s * dgain) / factor
+        return [skip * K + s * moment, factor * dK + moment, value + np.log(np.abs(factor)), slope]
+
+    K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
+    K, dK, value, slope = stack.through(step, K, *np.zeros((3, *K.shape)))
     gain, dgain = average.susceptibility(K), average.curvature(K) * dK
     return value + np.log(np.abs(gain)), slope + dgain / gain
 
 
 def _covariance_slope(
-    network: ResidualNetwork, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
+    stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    average = entries(network.activation)
-    shape = np.broadcast_shapes(np.shape(s), np.shape(p0))
-    p, q, r = (np.broadcast_to(k, shape) for k in (p0, q0, r0))
-    dp = dq = dr = np.zeros(shape)
-    value, slope = 0.0, 0.0
-    weight, bias = network.weight_variance, network.bias_variance
-    for skip in network.skip_scales**2:
-        gain = average.covariance_susceptibility(p, q, r)
-        by_p, by_q, by_r = average.covariance_curvature(p, q, r)
-        dgain = by_p * dp + by_q * dq + by_r * dr
-        value, slope = _grow(network, s, skip, gain, dgain, value, slope)
-        moment = weight * average.covariance(p, q, r) + bias
-        change = (
-            average.cross_susceptibility(p, q, r) * dp
-            + average.cross_susceptibility(q, p, r) * dq
-            + gain * dr
-        )
-        r, dr = skip * r + s * moment, skip * dr + moment + s * weight * change
-        p, dp = _step(network, s, skip, p, dp, average)
-        q, dq = _step(network, s, skip, q, dq, average)
-    gain = average.covariance_susceptibility(p, q, r)
-    by_p, by_q, by_r = average.covariance_curvature(p, q, r)
-    dgain = by_p * dp + by_q * dq + by_r * dr
+    average, weight, bias = entries(stack.activation), stack.weights, stack.biases
+
+    def step(skip: Any, own: Any, down: Any, r: Any, dr: Any, value: Any, slope: Any) -> list[Any]:
+        G, by_p, by_q, gain, *curvature = average.covariance_flow(*own, r)
+        dgain = curvature[0] * down[0] + curvature[1] * down[1] + curvature[2] * dr
+        change = by_p * down[0] + by_q * down[1] + gain * dr
+        factor = skip + s * weight * gain
+        slope = slope + weight * (gain + s * dgain) / factor
+        r, dr = skip * r + s * (weight * G + bias), skip * dr + weight * (G + s * change) + bias
+        moment = weight * average.second_moment(own) + bias
+        down = (skip + s * weight * average.susceptibility(own)) * down + moment
+        return [skip * own + s * moment, down, r, dr, value + np.log(np.abs(factor)), slope]
+
+    shape = np.broadcast_shapes(s.shape, p0.shape)
+    own, r = np.stack([np.broadcast_to(k, shape) for k in (p0, q0)]), np.broadcast_to(r0, shape)
+    none = np.zeros(shape)
+    own, down, r, dr, value, slope = stack.through(step, own, 0 * own, r, none, none, none)
+    _, _, _, gain, by_p, by_q, by_r = average.covariance_flow(*own, r)
+    dgain = by_p * down[0] + by_q * down[1] + by_r * dr
     return value + np.log(np.abs(gain)), slope + dgain / gain
-
-
-def _grow(
-    network: ResidualNetwork, s: Any, skip: float, gain: Any, dgain: Any, value: Any, slope: Any
-) -> tuple[Any, Any]:
-    """Multiply the response by γ² + s σ²_w gain: its logarithm and the derivative of that by s."""
-    factor = skip + s * network.weight_variance * gain
-    change = network.weight_variance * (gain + s * dgain)
-    return value + np.log(np.abs(factor)), slope + change / factor
-
-
-def _step(
-    network: ResidualNetwork, s: Any, skip: float, K: Any, dK: Any, average: Entries
-) -> tuple[Any, Any]:
-    """The variance of the next layer and its derivative by s = ρ²."""
-    moment = network.weight_variance * average.second_moment(K) + network.bias_variance
-    growth = skip + s * network.weight_variance * average.susceptibility(K)
-    return skip * K + s * moment, growth * dK + moment

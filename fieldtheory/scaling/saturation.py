@@ -1,54 +1,288 @@
-"""The saturation argument: the scaling at which a linearised network fills the dynamic range."""
+"""The saturation argument: the scaling at which a linearised network fills the dynamic range.
+
+F25 eqs. (62)-(68), with (62) from the saddle point of the action and the rest solved from it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
-import numpy as np
+import mpmath
 import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.network import ResidualNetwork
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import residual_action
+from fieldtheory.theory.saddle_point import saddle_point
+
+SLOPE = sp.Symbol(r"\phi'(0)", positive=True)
+RANGE = sp.Symbol(r"\mathcal{V}", positive=True)
+INPUT = sp.Symbol("K^{(0)}", positive=True)
+SCALE = sp.Symbol(r"\rho", positive=True)
+DEPTH = sp.Symbol("L", integer=True, positive=True)
+LAYER = sp.Symbol("l", integer=True, positive=True)
+
+
+@lru_cache
+def linearised_rows(depth: int) -> tuple[sp.Expr, ...]:
+    """C^(0), ..., C^(L+1) of a network with φ(h) = φ'(0) h, each in the kernels before (F25 (62)).
+
+        C^(l) = ρ² σ²_w φ'(0)² Σ_{k<l} C^(k) + ρ² σ²_b,   l = 1, ..., L
+
+    Parameters
+    ----------
+    depth : int
+        Number of residual layers L.
+
+    Returns
+    -------
+    tuple of sympy.Expr, length L+2
+        Row 0 is K^(0); row L+1 is the readout, without ρ and with its own σ_w,out and σ_b,out.
+
+    Notes
+    -----
+    The rows are those of the saddle point of the action for γ = 1 and one ρ, with the average
+    ⟨φ²⟩ = φ'(0)² K^(l-1) of the linear function.
+
+    Examples
+    --------
+    >>> linearised_rows(1)[1]
+    K^{(0)}*\\phi'(0)**2*\\rho**2*\\sigma_{w}**2 + \\rho**2*\\sigma_{b}**2
+    """
+    action = residual_action(depth, branch_scale=SCALE, skip_scale=sp.S.One)
+    known = {sym.kernel(0): INPUT, sym.data_kernel(): INPUT}
+    known |= {sym.relative_width(l): sp.S.One for l in range(depth + 2)}
+    rows = saddle_point(action).kernels.values()
+    linear = [row.replace(sym.phi, lambda h: SLOPE * h).doit() for row in rows]
+    return tuple(sp.expand(row.xreplace(known)) for row in linear)
+
+
+@lru_cache
+def linearised_residual_kernel() -> sp.Expr:
+    """C^(l) of the linearised network in closed form, l >= 1 (F25 eq. (64)).
+
+    Two successive rows of (62) differ by C^(l) − C^(l-1) = ρ² σ²_w φ'(0)² C^(l-1) (F25 eq. (63)),
+    a recursion that SymPy solves from C^(1).
+
+    Returns
+    -------
+    sympy.Expr
+        A function of ``LAYER``.
+
+    Notes
+    -----
+    F25 prints (63) for every l. It holds for l >= 2: the first row has the bias that the input
+    C^(0) lacks, so the recursion starts at C^(1).
+
+    Examples
+    --------
+    >>> print(linearised_residual_kernel().subs(LAYER, 1))
+    \\rho**2*(K^{(0)}*\\phi'(0)**2*\\sigma_{w}**2 + \\sigma_{b}**2)
+    """
+    _, first, second, third, _ = linearised_rows(3)
+    gain = sp.cancel((third - second) / sym.kernel(2))
+    C = sp.Function("C")
+    recursion = C(LAYER) - C(LAYER - 1) - gain * C(LAYER - 1)
+    return sp.factor(sp.rsolve(recursion, C(LAYER), {C(1): first}))
+
+
+@lru_cache
+def linearised_kernel() -> sp.Expr:
+    """K^(L) = Σ_{k<=L} C^(k) of the linearised network (F25 eqs. (65), (66)).
+
+        K^(L) = (1 + ρ² σ²_w φ'(0)²)^L (K^(0) + σ²_b/(φ'(0)² σ²_w)) − σ²_b/(φ'(0)² σ²_w)
+
+    Returns
+    -------
+    sympy.Expr
+        A function of ``DEPTH``.
+
+    Examples
+    --------
+    >>> sp.factor(linearised_kernel().subs(sym.BIAS, 0))
+    K^{(0)}*(\\phi'(0)**2*\\rho**2*\\sigma_{w}**2 + 1)**L
+    """
+    k = sp.Dummy("k", integer=True, positive=True)
+    kernels = sp.summation(linearised_residual_kernel().subs(LAYER, k), (k, 1, DEPTH))
+    return sp.collect(sp.expand(sp.simplify(INPUT + kernels)), _growth(DEPTH))
+
+
+@lru_cache
+def linearised_response() -> sp.Expr:
+    """∂K^(L+1)/∂K^(0) = σ²_w,out φ'(0)² (1 + ρ² σ²_w φ'(0)²)^L of the linearised network.
+
+    Returns
+    -------
+    sympy.Expr
+        A function of ``DEPTH``.
+
+    Notes
+    -----
+    F23 section 3.2 has it with φ'(0) = 1, as the reason for its rescaled axes α σ_w and
+    χ^out/σ²_w,out. It grows with ρ without bound: only saturation ends the growth.
+
+    Examples
+    --------
+    >>> linearised_response()
+    \\phi'(0)**2*\\sigma_{w,\\mathrm{out}}**2*(\\phi'(0)**2*\\rho**2*\\sigma_{w}**2 + 1)**L
+    """
+    readout = sp.diff(linearised_rows(1)[-1], INPUT)
+    return readout * sp.powsimp(sp.diff(linearised_kernel(), INPUT))
 
 
 @lru_cache
 def saturation_formula(large_depth: bool = False) -> sp.Eq:
-    """F25 eq. (67), or (68) for large depth, as an equation for ρ*.
+    """The scaling at which K^(L) of the linearised network is (V/2)² (F25 eqs. (67), (68)).
+
+    Parameters
+    ----------
+    large_depth : bool
+        Its leading order for L → ∞, F25 eq. (68), instead of (67).
 
     Returns
     -------
     sympy.Eq
-        In the symbols σ_w, σ_b, φ'(0) (``slope``), V, K^(0) and L.
+        An equation for ρ* in the symbols σ_w, σ_b, φ'(0), V, K^(0) and L.
+
+    Notes
+    -----
+    (68) is the first term of the series of (67) in L^{-1/2}. F25 says that terms of order L^{-1}
+    are neglected; there are none, the next one is `neglected_term`, of order L^{-3/2}.
+
+    Examples
+    --------
+    >>> saturation_formula(large_depth=True).rhs.subs({sym.BIAS: 0, RANGE: 2, INPUT: sp.exp(-4)})
+    2/(sqrt(L)*\\phi'(0)*\\sigma_{w})
     """
-    slope, weight, bias, V, K0, L = _saturation_symbols()
-    gain = weight**2 * slope**2
-    ratio = (gain * (V / 2) ** 2 + bias**2) / (gain * K0 + bias**2)
-    growth = sp.log(ratio) / L if large_depth else ratio ** (1 / L) - 1
-    return sp.Eq(sp.Symbol(r"\rho^{*}"), sp.sqrt(growth) / (weight * slope))
+    scale = _series()[0]
+    if not large_depth:
+        growth = sp.Dummy("growth", positive=True)
+        (square,) = sp.solve(_growth(1) - growth, SCALE**2)
+        scale = sp.sqrt(sp.factor(square)).subs(growth, _ratio() ** (1 / DEPTH))
+    return sp.Eq(sp.Symbol(r"\rho^{*}"), scale)
 
 
-def _saturation_symbols() -> tuple[sp.Symbol, ...]:
-    names = (r"\phi'(0)", r"\sigma_{w}", r"\sigma_{b}", r"\mathcal{V}", "K^{(0)}", "L")
-    return tuple(sp.Symbol(name, positive=True) for name in names)
+@lru_cache
+def neglected_term() -> sp.Expr:
+    """What (67) adds to its large-depth form (68) at the next order, L^{-3/2}.
+
+        ρ_(67) − ρ_(68) = (ln R)^{3/2} / (4 σ_w φ'(0)) L^{-3/2} + O(L^{-5/2})
+        R = (σ²_w φ'(0)² (V/2)² + σ²_b) / (σ²_w φ'(0)² K^(0) + σ²_b)
+
+    Returns
+    -------
+    sympy.Expr
+        Positive, so that (68) is always the smaller of the two.
+
+    Notes
+    -----
+    F25 states the order L^{-1} below (68).
+
+    Examples
+    --------
+    >>> neglected_term().subs({sym.BIAS: 0, RANGE: 2, INPUT: sp.exp(-4)})
+    2/(L**(3/2)*\\phi'(0)*\\sigma_{w})
+    """
+    return _series()[1]
 
 
 def scaling(
-    network: ResidualNetwork, kernel: np.ndarray, method: str, dynamic_range: float
+    network: ResidualNetwork,
+    kernel: float,
+    method: str,
+    dynamic_range: float,
+    slope: float | None = None,
 ) -> float:
-    if kernel.ndim:
-        raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")
+    """ρ* by the saturation argument, F25 eq. (67), or (68) for the method "large_depth".
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+        With γ = 1.
+    kernel : float
+        K^(0), the variance of the input.
+    method : {"saturation", "large_depth"}
+    dynamic_range : float
+        V of the activation.
+    slope : float, optional
+        Slope of the linearised φ, > 0; φ'(0) if left out. ``slope=1`` gives F23 eq. (8).
+
+    Returns
+    -------
+    float
+        0 where the input fills the dynamic range already, K^(0) >= (V/2)².
+
+    Raises
+    ------
+    ValueError
+        For γ ≠ 1, a slope of zero, or neither a signal nor weights that could grow.
+
+    Examples
+    --------
+    >>> network = ResidualNetwork(depth=50)
+    >>> round(scaling(network, 0.05, "saturation", 1.0), 4)
+    0.1256
+    """
     if not (network.skip_scales == 1).all():
         raise ValueError(f"network must have skip_scale=1 for the method {method}")
+    if network.weight_variance == 0:
+        raise ValueError(f"network must have weight_variance > 0 for the method {method}, got 0.0")
     limit = (validation.nonnegative("dynamic_range", dynamic_range) / 2) ** 2
+    slope = _checked_slope(network, method, slope)
     if kernel >= limit:
         return 0.0
     if kernel == 0 == network.bias_variance:
         raise ValueError(f"K0 must be > 0 without biases for the method {method}, got 0.0")
-    slope = float(network.activation.slope_at_zero)
-    if slope == 0:
-        raise ValueError(f"network must have φ'(0) ≠ 0 for the method {method}")
-    formula = sp.lambdify(
-        _saturation_symbols(), saturation_formula(method == "large_depth").rhs, modules="math"
-    )
-    weight, bias = network.weight_variance**0.5, network.bias_variance**0.5
-    return formula(abs(slope), weight, bias, dynamic_range, float(kernel), network.depth)
+    # The root of order L and the difference from one lose digits in deep networks.
+    with mpmath.workdps(50):
+        weight, bias = map(mpmath.sqrt, (network.weight_variance, network.bias_variance))
+        formula = _number(method == "large_depth")
+        return float(formula(slope, weight, bias, dynamic_range, float(kernel), network.depth))
+
+
+def _checked_slope(network: ResidualNetwork, method: str, slope: float | None) -> float:
+    if slope is None:
+        value = abs(float(network.activation.slope_at_zero))
+        if value == 0:
+            raise ValueError(f"network must have φ'(0) ≠ 0 for the method {method}")
+        return value
+    value = validation.nonnegative("slope", slope)
+    if value == 0:
+        raise ValueError("slope must be > 0, got 0.0")
+    return value
+
+
+@lru_cache
+def _number(large_depth: bool) -> Callable[..., Any]:
+    symbols = (SLOPE, sym.WEIGHT, sym.BIAS, RANGE, INPUT, DEPTH)
+    return sp.lambdify(symbols, saturation_formula(large_depth).rhs, modules="mpmath")
+
+
+def _growth(depth: sp.Expr) -> sp.Expr:
+    """(1 + ρ² σ²_w φ'(0)²)^L."""
+    return (1 + (SCALE * sym.WEIGHT * SLOPE) ** 2) ** depth
+
+
+@lru_cache
+def _ratio() -> sp.Expr:
+    """The growth by which K^(L) reaches (V/2)²."""
+    growth, end = sp.symbols("growth end", positive=True)
+    kernel = linearised_kernel().subs(_growth(DEPTH), growth)
+    (solution,) = sp.solve(kernel - end, growth)
+    gain = (sym.WEIGHT * SLOPE) ** 2
+    numerator, denominator = (sp.collect(part, gain) for part in sp.fraction(sp.factor(solution)))
+    return (numerator / denominator).subs(end, (RANGE / 2) ** 2)
+
+
+@lru_cache
+def _series() -> tuple[sp.Expr, sp.Expr]:
+    """The first two terms of (67) for L → ∞."""
+    x, log = sp.symbols("x log", positive=True)
+    expansion = sp.series(sp.sqrt((sp.exp(x * log) - 1) / x), x, 0, 2).removeO()
+    prefactor = sp.sqrt(x) / (sym.WEIGHT * SLOPE)
+    first, second = (prefactor * expansion.coeff(x, n) * x**n for n in range(2))
+    values = {x: 1 / DEPTH, log: sp.log(_ratio())}
+    return first.subs(values), second.subs(values)

@@ -60,8 +60,12 @@ def test_two_variables_against_differences(name, pair):
     assert e.covariance_susceptibility(*pair) == pytest.approx(slope(e.covariance, 2), **close)
     assert e.cross_susceptibility(*pair) == pytest.approx(slope(e.covariance, 0), **close)
     assert e.cross_susceptibility(b, a, c) == pytest.approx(slope(e.covariance, 1), **close)
+    *values, by_x, by_y, by_xy = e.covariance_flow(*pair)
+    one_by_one = e.cross_susceptibility(*pair), e.cross_susceptibility(b, a, c)
+    expected = [e.covariance(*pair), *one_by_one, e.covariance_susceptibility(*pair)]
+    np.testing.assert_allclose(values, expected, rtol=1e-13)
     expected = [slope(e.covariance_susceptibility, i) for i in range(3)]
-    np.testing.assert_allclose(e.covariance_curvature(*pair), expected, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose([by_x, by_y, by_xy], expected, rtol=1e-8, atol=1e-9)
 
 
 def test_closed_forms_of_erf():

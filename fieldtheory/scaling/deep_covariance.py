@@ -1,0 +1,234 @@
+"""The deep limit of a covariance: the flow of two inputs, followed to its largest response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.activations import Activation
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.lambdify import lambdify
+from fieldtheory.network import ResidualNetwork
+from fieldtheory.scaling import deep_limit
+from fieldtheory.scaling.deep_limit import STEP, modified_flow
+from fieldtheory.theory import notation as sym
+
+P, Q = sp.symbols("p q", positive=True)
+R = sp.Symbol("r", real=True)
+_STATE = (P, Q, R)
+_CHANGE = sp.symbols("z_p z_q z_r", real=True)
+_GROWTH, _LOSS = sp.symbols("E b", real=True)
+_x, _y = sp.symbols("x y", real=True)
+# σ²_w T is searched up to here, in steps at which the response is looked at.
+_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 141)])
+_COARSE = {"method": "DOP853", "rtol": 1e-8, "atol": 1e-12}
+_NEWTON = 3
+_FINE = {"method": "DOP853", "rtol": 3e-14, "atol": 1e-15}
+
+
+def flow_rates() -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
+    """The flow of two variances p, q and their covariance r, and the gain of the response.
+
+        dp/dt = F(p),   dq/dt = F(q),   dr/dt = G = σ²_w ⟨φφ⟩ + σ²_b,
+        d ln(∂r/∂r_0)/dt = σ²_w ⟨φ'φ'⟩ = ∂G/∂r
+
+    Returns
+    -------
+    tuple of sympy.Expr
+        F(p), F(q), G and ∂G/∂r, with φ left open.
+
+    Examples
+    --------
+    >>> [entry.free_symbols >= {R} for entry in flow_rates()]
+    [False, False, True, True]
+    """
+    F = deep_limit.flow_rate()
+    product = sym.phi(_x) * sym.phi(_y)
+    covariance = GaussianAverage(product, (_x, _y), [[P, R], [R, Q]])
+    G = sym.WEIGHT**2 * covariance + sym.BIAS**2
+    return F.subs(deep_limit.KERNEL, P), F.subs(deep_limit.KERNEL, Q), G, sp.diff(G, R)
+
+
+class Response(NamedTuple):
+    """The logarithm of the response of a covariance along the flow, as expressions or functions.
+
+    ``rates`` are those of p, q, r and of ln ∂r/∂r_0. ``height`` is ln ⟨φ'φ'⟩; ``slope`` is the
+    derivative of the whole logarithm by the time, ``curvature`` that of ``slope``. To first order
+    in h the modified flow has y + h z, whose rates ``change_rates`` are those of z and of the
+    change of the integral b; ``change`` is that of the logarithm, ``change_slope`` its derivative
+    by the time.
+    """
+
+    rates: Any
+    height: Any
+    slope: Any
+    curvature: Any
+    change_rates: Any
+    change: Any
+    change_slope: Any
+
+
+def response(rates: tuple[sp.Expr, ...]) -> Response:
+    """The response along a flow, and its change in the modified flow.
+
+    The largest response is where ``slope``,
+
+        g = (∂_p ln P) F(p) + (∂_q ln P) F(q) + (∂_r ln P) G + σ²_w P,   P = ⟨φ'φ'⟩,
+
+    falls through zero.
+
+    Parameters
+    ----------
+    rates : tuple of sympy.Expr
+        What `flow_rates` returns, with any φ.
+
+    Returns
+    -------
+    Response
+    """
+    *field, gain = rates
+    height = sp.log(gain / sym.WEIGHT**2)
+
+    def along(expression: sp.Expr) -> sp.Expr:
+        return sum(sp.diff(expression, y) * v for y, v in zip(_STATE, field, strict=True))
+
+    def moved(expression: sp.Expr) -> sp.Expr:
+        return sum(sp.diff(expression, y) * z for y, z in zip(_STATE, _CHANGE, strict=True))
+
+    slope = along(height) + gain
+    # E = ∂r/∂r_0 takes Euler steps too.
+    modified = modified_flow([*field, gain * _GROWTH], [*_STATE, _GROWTH])
+    corrections = [sp.diff(rate, STEP) for rate in modified]
+    changes = [moved(v) + c for v, c in zip(field, corrections, strict=False)]
+    loss = moved(gain) + sp.expand(corrections[-1] / _GROWTH)
+    change = moved(height)
+    slopes = [sp.diff(change, z) * rate for z, rate in zip(_CHANGE, changes, strict=True)]
+    return Response(
+        rates=list(rates),
+        height=height,
+        slope=slope,
+        curvature=along(slope),
+        change_rates=[*changes, loss],
+        change=change + _LOSS,
+        change_slope=along(change) + sum(slopes) + loss,
+    )
+
+
+def covariance_scaling(
+    network: ResidualNetwork, p: np.ndarray, q: np.ndarray, r: np.ndarray, order: int
+) -> np.ndarray:
+    """ρ* of the covariances r of inputs with the variances p and q, each (pairs,).
+
+    The response is σ²_w,out P exp ∫_0^T σ²_w P dt with P = ⟨φ'φ'⟩ along the flow; the flow is
+    followed to its largest value, at the time T_0 = ρ*² L. With the modified flow the logarithm
+    changes by (T/L) B, and T_0 by T_1/L with T_1 = −∂_T(T B) / ∂²_T ln χ^out.
+
+    Parameters and errors are those of `optimal_scaling`.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=50)
+    >>> pair = np.array([[0.05], [0.05], [0.03]])
+    >>> covariance_scaling(net, *pair, 1), covariance_scaling(net, *pair, 2)
+    (array([0.4062]), array([0.4210]))
+    """
+    flow = _compiled(network.activation)
+    scales = np.sqrt(network.weight_variance), np.sqrt(network.bias_variance)
+    start = np.stack([p, q, r])
+    time = _located(flow, start, scales, network.activation.name)
+    moves = time > 0
+    start, found = start[:, moves], time[moves]
+    # Newton's method, each step from the start anew, all pairs in units of their own time.
+    for _ in range(_NEWTON if moves.any() else 0):
+        y = _followed(lambda *state: flow.rates(*state)[:3], start, found, scales)
+        found = found - flow.slope(*y, *scales) / flow.curvature(*y, *scales)
+    if order == 2 and moves.any():
+        found = found + _second_order(flow, start, found, scales) / network.depth
+        if (found <= 0).any():
+            raise ValueError(
+                f"network must be deeper for order 2: at depth {network.depth} the correction "
+                "exceeds the leading order"
+            )
+    time[moves] = found
+    return np.sqrt(time / network.depth)
+
+
+@lru_cache(maxsize=16)
+def _compiled(activation: Activation) -> Response:
+    """The response of an activation as functions of the state, σ_w and σ_b."""
+    found = response(tuple(rate.replace(sym.phi, activation) for rate in flow_rates()))
+    plain = [*_STATE, sym.WEIGHT, sym.BIAS]
+    changed = [*_STATE, *_CHANGE, _LOSS, sym.WEIGHT, sym.BIAS]
+    functions = [lambdify(plain, expression) for expression in found[:4]]
+    return Response(*functions, *(lambdify(changed, expression) for expression in found[4:]))
+
+
+def _located(
+    flow: Response, start: np.ndarray, scales: tuple[float, float], name: str
+) -> np.ndarray:
+    """About the time of the largest response of every pair; 0 where it is that of the input."""
+    from scipy.integrate import solve_ivp
+
+    times, pairs = _SEARCHED / scales[0] ** 2, start.shape[1]
+
+    def rate(t: float, y: np.ndarray) -> np.ndarray:
+        return np.ravel(flow.rates(*y.reshape(4, pairs)[:3], *scales))
+
+    state = np.concatenate([start, np.zeros((1, pairs))]).ravel()
+    found = _successful(solve_ivp(rate, (0, times[-1]), state, t_eval=times, **_COARSE))
+    *y, growth = found.y.reshape(4, pairs, len(times))
+    heights = flow.height(*y, *scales) + growth
+    slopes = flow.slope(*y, *scales)
+    inside = (slopes[:, :-1] > 0) & (slopes[:, 1:] <= 0)
+    tops = np.where(inside, np.maximum(heights[:, :-1], heights[:, 1:]), -np.inf)
+    best = tops.argmax(axis=1)
+    at_zero = (slopes[:, 0] <= 0) & (heights[:, 0] >= tops.max(axis=1))
+    if not (inside.any(axis=1) | at_zero).all():
+        raise ValueError(
+            f"network must have a response with a maximum in ρ; that of {name} has none up to "
+            f"ρ²L = {times[-1]:.3g}"
+        )
+    each = np.arange(pairs)
+    before, after = slopes[each, best], slopes[each, best + 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fraction = np.clip(before / (before - after), 0, 1)
+    return np.where(at_zero, 0.0, times[best] + fraction * (times[best + 1] - times[best]))
+
+
+def _followed(
+    rates: Callable, start: np.ndarray, time: np.ndarray, scales: tuple[float, float]
+) -> np.ndarray:
+    """The state after the time of every pair, from the start; ``rates(*state, σ_w, σ_b)``."""
+    from scipy.integrate import solve_ivp
+
+    size, pairs = start.shape
+
+    def rate(t: float, y: np.ndarray) -> np.ndarray:
+        return (time * rates(*y.reshape(size, pairs), *scales)).ravel()
+
+    found = _successful(solve_ivp(rate, (0, 1), start.ravel(), **_FINE))
+    return found.y[:, -1].reshape(size, pairs)
+
+
+def _second_order(
+    flow: Response, start: np.ndarray, time: np.ndarray, scales: tuple[float, float]
+) -> np.ndarray:
+    """T_1."""
+
+    def rates(*state: np.ndarray) -> list[np.ndarray]:
+        return [*flow.rates(*state[:3], *scales)[:3], *flow.change_rates(*state)]
+
+    # z and b start from 0.
+    state = _followed(rates, np.concatenate([start, np.zeros((4, len(time)))]), time, scales)
+    change, growth = flow.change(*state, *scales), flow.change_slope(*state, *scales)
+    return -(change + time * growth) / flow.curvature(*state[:3], *scales)
+
+
+def _successful(found: Any) -> Any:
+    if not found.success:
+        raise ArithmeticError(f"the flow of the covariances was not followed: {found.message}")
+    return found

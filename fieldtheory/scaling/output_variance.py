@@ -1,0 +1,200 @@
+"""The output variance with the largest response, and the time that the flow takes to reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from fieldtheory.activations import Activation
+from fieldtheory.lambdify import lambdify
+from fieldtheory.network import ResidualNetwork
+from fieldtheory.numerics.entries import entries
+from fieldtheory.scaling import deep_limit
+from fieldtheory.theory import notation as sym
+
+_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-12, 1e8, 401)])
+_NODES = (40, 80, 160, 320)
+_DIGITS = 30
+
+
+def optimal_output_variance(network: ResidualNetwork) -> float:
+    """The variance K*_out before the readout with the largest response in the deep limit.
+
+        K*_out = argmax_K M'(K) [σ²_w M(K) + σ²_b],   M(K) = ⟨φ²⟩
+
+    A deep residual network that is scaled optimally ends at this variance, whatever its depth and
+    input: ρ enters through ρ² L only, and the response is M'(K) F(K) / F(K^(0)). It depends on
+    the activation and on σ²_b/σ²_w.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+        Of its parameters ``activation``, ``weight_variance`` and ``bias_variance`` are used.
+
+    Returns
+    -------
+    float
+        Dimensionless like K. 0 where the response is largest at K = 0, so that no residual branch
+        is best for every input: for erf from σ²_b/σ²_w = 1/π on.
+
+    Raises
+    ------
+    ValueError
+        If there is no maximum, as for linear, ReLU, GELU and swish, whose response grows with K
+        without bound, or for vanishing weights.
+
+    Notes
+    -----
+    New here. F25 section III.1 has (V/2)² in its place, 1/4 for erf; that is K*_out for
+    σ²_b/σ²_w = 0.0409, and K*_out = 0.3054 without biases.
+
+    Examples
+    --------
+    >>> round(optimal_output_variance(ResidualNetwork(depth=1, bias_variance=0.0)), 4)
+    0.3054
+    """
+    candidates, values = _maxima(*_parameters(network))
+    return float(candidates[np.argmax(values)])
+
+
+def variance_scaling(network: ResidualNetwork, K0: np.ndarray, order: int) -> np.ndarray:
+    """ρ* of the variances K0 (...) in the deep limit, with its 1/L correction for order 2.
+
+    Parameters and errors are those of `optimal_scaling`.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=50)
+    >>> variance_scaling(net, np.array([0.05]), 1), variance_scaling(net, np.array([0.05]), 2)
+    (array([0.1366]), array([0.1383]))
+    """
+    parameters = _parameters(network)
+    candidates, values = _maxima(*parameters)
+    if network.bias_variance == 0 and (K0 == 0).any():
+        raise ValueError("K0 must be > 0 without biases for the method deep_limit, got 0.0")
+    later = (candidates[:, None] > K0.ravel()) & (candidates[:, None] > 0)
+    heights = np.where(later, values[:, None], -np.inf)
+    best = heights.argmax(axis=0)
+    grows = heights.max(axis=0) > _log_response(K0.ravel(), *parameters)
+    result = np.zeros(K0.size)
+    for target in np.unique(best[grows]):
+        chosen = np.flatnonzero(grows & (best == target))
+        result[chosen] = _scaling(network, K0.ravel()[chosen], float(candidates[target]), order)
+    return result.reshape(K0.shape)
+
+
+def _scaling(network: ResidualNetwork, K0: np.ndarray, end: float, order: int) -> np.ndarray:
+    activation, weight, bias = _parameters(network)
+    time = _time(K0, end, activation, weight, bias)
+    if order == 2:
+        average = entries(activation)
+        start = (
+            weight * average.second_moment(K0) + bias,
+            weight * average.susceptibility(K0),
+        )
+        change = _correction()(time, *start, *_at_optimum(activation, weight, bias, end))
+        time = time + change / network.depth
+        if (time <= 0).any():
+            raise ValueError(
+                f"network must be deeper for order 2: at depth {network.depth} the correction "
+                "exceeds the leading order"
+            )
+    return np.sqrt(time / network.depth)
+
+
+def _parameters(network: ResidualNetwork) -> tuple[Activation, float, float]:
+    if network.weight_variance == 0:
+        raise ValueError("network must have weight_variance > 0 to respond to its input, got 0.0")
+    return network.activation, network.weight_variance, network.bias_variance
+
+
+@lru_cache(maxsize=64)
+def _maxima(activation: Activation, weight: float, bias: float) -> tuple[np.ndarray, np.ndarray]:
+    """The local maxima of ln[M'(K) F(K)] over K >= 0, and their values."""
+    from scipy.optimize import elementwise
+
+    def slope(K: np.ndarray) -> np.ndarray:
+        average = entries(activation)
+        gain = average.susceptibility(K)
+        rate = weight * average.second_moment(K) + bias
+        return average.curvature(K) / gain + weight * gain / rate
+
+    K = _SEARCHED
+    with np.errstate(all="ignore"):
+        slopes = slope(K)
+        # At K = 0 kinks have infinite derivatives; there the neighbour decides.
+        slopes[0] = slopes[0] if np.isfinite(slopes[0]) else slopes[1]
+        inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0) & (K[:-1] > 0))
+        found = elementwise.find_root(slope, (K[inside], K[inside + 1])) if len(inside) else None
+    candidates = np.empty(0) if found is None else found.x
+    if slopes[0] <= 0:
+        candidates = np.append(0.0, candidates)
+    if not len(candidates) or slopes[-1] > 0:
+        raise ValueError(
+            f"network must have a response with a maximum in ρ; that of {activation.name} grows "
+            "with the output variance without bound"
+        )
+    return candidates, _log_response(candidates, activation, weight, bias)
+
+
+def _log_response(K: np.ndarray, activation: Activation, weight: float, bias: float) -> np.ndarray:
+    average = entries(activation)
+    rate = weight * average.second_moment(K) + bias
+    with np.errstate(divide="ignore"):
+        return np.log(np.abs(average.susceptibility(K) * rate))
+
+
+def _time(
+    K0: np.ndarray, end: float, activation: Activation, weight: float, bias: float
+) -> np.ndarray:
+    """T_0 = ∫ dK/F(K) from K0 to the end, by Gauss-Legendre rules of growing order.
+
+    In ln(K + s), s = σ²_b/(σ²_w M'), the integrand (K + s)/F hardly changes while F is linear.
+    """
+    average = entries(activation)
+    offset = bias / (weight * abs(float(average.susceptibility(end))))
+    low = np.log(K0 + offset)
+    width = np.log(end + offset) - low
+    last = None
+    for count in _NODES:
+        nodes, weights = np.polynomial.legendre.leggauss(count)
+        shifted = np.exp(low[:, None] + width[:, None] * (nodes + 1) / 2)
+        # Rounding must not leave the range of a variance.
+        K = np.clip(shifted - offset, K0[:, None], end)
+        rate = weight * average.second_moment(K) + bias
+        time = width / 2 * (weights * shifted / rate).sum(axis=1)
+        if last is not None and (np.abs(time - last) <= 1e-13 * time).all():
+            return time
+        last = time
+    raise ArithmeticError(f"the time to the optimum was not found to 1e-13 with {count} nodes")
+
+
+@lru_cache
+def _correction() -> Callable:
+    """T_1 of T_0, of F_0, F'_0 and of F, F', F'' and Φ'' at the optimum."""
+    found = deep_limit.correction()
+    return lambdify([found.T0, *found.start, *found.end, found.curvature], found.time)
+
+
+@lru_cache(maxsize=64)
+def _at_optimum(
+    activation: Activation, weight: float, bias: float, end: float
+) -> tuple[float, ...]:
+    """F, F', F'' and Φ'' at K*_out."""
+    with mpmath.workdps(_DIGITS):
+        values = _end_values(activation)(end, mpmath.sqrt(weight), mpmath.sqrt(bias))
+        return tuple(float(value) for value in values)
+
+
+@lru_cache(maxsize=64)
+def _end_values(activation: Activation) -> Callable:
+    K = deep_limit.KERNEL
+    F = deep_limit.flow_rate()
+    gain = sp.log(sp.diff(F, K) * F)
+    wanted = [F, sp.diff(F, K), sp.diff(F, K, 2), sp.diff(gain, K, 2)]
+    named = [expression.replace(sym.phi, activation) for expression in wanted]
+    return lambdify([K, sym.WEIGHT, sym.BIAS], named, "mpmath")
