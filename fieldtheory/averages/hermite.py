@@ -34,6 +34,10 @@ _SPACING = 0.13
 _REST = 3e-14
 # Allowed difference between two rules, relative to √⟨f²⟩.
 _GRID = 2e-14
+# Most variances whose coefficients are kept.
+_REMEMBERED = 128
+# Pairs that are summed at once, few enough for the cache.
+_BLOCK = 512
 
 
 class _Coefficients(NamedTuple):
@@ -98,7 +102,15 @@ def _of_variances(
 ) -> tuple[_Coefficients, np.ndarray]:
     """Coefficients for the different variances, and which of them belongs to each entry."""
     variances, index = np.unique(K, return_inverse=True)
-    return _coefficients(f, variances, order, step), index
+    if len(variances) > _REMEMBERED:
+        return _coefficients(f, variances, order, step), index
+    return _coefficients_again(f, variances.tobytes(), order, step), index
+
+
+@lru_cache(maxsize=64)
+def _coefficients_again(f: Callable, variances: bytes, order: int, step: float) -> _Coefficients:
+    """Averages of one layer share functions: those of few variances are kept for a while."""
+    return _coefficients(f, np.frombuffer(variances), order, step)
 
 
 def _coefficients(f: Callable, K: np.ndarray, order: int, step: float) -> _Coefficients:
@@ -134,10 +146,12 @@ def _projected(f: Callable, K: np.ndarray, z: np.ndarray, basis: np.ndarray) -> 
 def _summed(sides: list, c: np.ndarray, lowest: int) -> tuple[np.ndarray, np.ndarray]:
     (f, at_f), (g, at_g) = sides
     order = f.values.shape[1]
-    total = np.zeros(len(c))
-    for n in range(order - 1, lowest - 1, -1):
-        total = total * c + f.values[at_f, n] * g.values[at_g, n]
-    total = total * c**lowest
+    total = np.empty(len(c))
+    for start in range(0, len(c), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        powers = np.vander(c[part], order, increasing=True)[:, lowest:]
+        both = f.values[at_f[part], lowest:] * g.values[at_g[part], lowest:]
+        total[part] = np.einsum("ij,ij->i", both, powers)
     bound = np.abs(c) ** order * np.sqrt(f.rest[at_f] * g.rest[at_g])
     good = f.resolved[at_f] & g.resolved[at_g] & (bound <= _REST * np.abs(total))
     return np.where(good, total, 0.0), good

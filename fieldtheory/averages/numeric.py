@@ -9,7 +9,7 @@ closed form: Price's theorem.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import sympy as sp
@@ -22,6 +22,7 @@ from fieldtheory.averages.precise import separated
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
 from fieldtheory.averages.steps import break_points, has_steps, pieces
 
+_x = sp.Dummy("x", real=True)
 _PAIRS_PER_VARIANCE = 4
 # Terms of an integrand up to which a closed form is looked for.
 _LONGEST = 30
@@ -106,6 +107,12 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     return sp.lambdify(list(variables), F, modules=modules, cse=True)
 
 
+@lru_cache(maxsize=256)
+def _of_one(F: sp.Expr) -> Callable:
+    """`vectorised` for one variable; one function for one expression, as `hermite` needs it."""
+    return vectorised([_x], F)
+
+
 def _tail_of_tanh(*terms: sp.Expr) -> sp.Expr:
     """1 − tanh² as 1/cosh² and 1 ± tanh by the logistic function: exact where they are small."""
     total = sp.Add(*terms)
@@ -170,7 +177,7 @@ def _smooth_pairs(
     F: sp.Expr, G: sp.Expr, variables: tuple, without_means: bool, otherwise: Callable
 ) -> Callable:
     """⟨F(x) G(y)⟩ or ⟨F(x) ; G(y)⟩ of smooth functions, each pair by the first rule that holds."""
-    f, g = (vectorised([v], part) for v, part in zip(variables, (F, G), strict=True))
+    f, g = (_of_one(part.xreplace({v: _x})) for v, part in zip(variables, (F, G), strict=True))
 
     def compute(*K: np.ndarray) -> np.ndarray:
         a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))

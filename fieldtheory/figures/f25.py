@@ -4,6 +4,7 @@
 """
 
 from fieldtheory.figures.f25_response import Fig3, Fig4, draw_fig3, draw_fig4, fig3, fig4
+from fieldtheory.figures.f25_signal import Fig1, draw_fig1, fig1
 from fieldtheory.figures.f25_simulation import Fig2, Fig8, draw_fig2, draw_fig8, fig2, fig8
 from fieldtheory.figures.f25_tasks import (
     Fig5,
@@ -17,12 +18,14 @@ from fieldtheory.figures.f25_tasks import (
 )
 
 __all__ = [
+    "Fig1",
     "Fig2",
     "Fig3",
     "Fig4",
     "Fig5",
     "Fig8",
     "TaskMatrices",
+    "fig1",
     "fig2",
     "fig3",
     "fig4",
@@ -30,6 +33,7 @@ __all__ = [
     "fig6",
     "fig8",
     "fig9",
+    "draw_fig1",
     "draw_fig2",
     "draw_fig3",
     "draw_fig4",

@@ -52,16 +52,16 @@ def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
     return drawn
 
 
-def panels(widths: Sequence[float], height: float) -> tuple[Any, np.ndarray]:
-    """A figure and its axes side by side, labelled (a), (b), ...; sizes in inches."""
+def panels(widths: Sequence[float], height: float, first: str = "a") -> tuple[Any, np.ndarray]:
+    """A figure and its axes side by side, labelled from ``first`` on; sizes in inches."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=0.08, wspace=0.06)
     figure = Figure(figsize=(sum(widths), height), layout=layout)
     axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0]
-    for letter, ax in zip("abcdef", axes, strict=False):
-        ax.set_title(f"({letter})", loc="left", fontsize=9.5, pad=7)
+    for i, ax in enumerate(axes):
+        ax.set_title(f"({chr(ord(first) + i)})", loc="left", fontsize=9.5, pad=7)
     return figure, axes
 
 

@@ -15,6 +15,7 @@ from fieldtheory.lambdify import lambdify
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.scaling import deep_limit
 from fieldtheory.scaling.deep_limit import STEP, modified_flow
+from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory import notation as sym
 
 P, Q = sp.symbols("p q", positive=True)
@@ -27,6 +28,7 @@ _x, _y = sp.symbols("x y", real=True)
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 141)])
 _COARSE = {"method": "DOP853", "rtol": 1e-8, "atol": 1e-12}
 _NEWTON = 3
+_LARGEST = 1e12
 _FINE = {"method": "DOP853", "rtol": 3e-14, "atol": 1e-15}
 
 
@@ -134,7 +136,7 @@ def covariance_scaling(
     >>> net = ResidualNetwork(depth=50)
     >>> pair = np.array([[0.05], [0.05], [0.03]])
     >>> covariance_scaling(net, *pair, 1), covariance_scaling(net, *pair, 2)
-    (array([0.4062]), array([0.4210]))
+    (array([0.4062]), array([0.4212]))
     """
     flow = _compiled(network.activation)
     scales = np.sqrt(network.weight_variance), np.sqrt(network.bias_variance)
@@ -146,15 +148,13 @@ def covariance_scaling(
     for _ in range(_NEWTON if moves.any() else 0):
         y = _followed(lambda *state: flow.rates(*state)[:3], start, found, scales)
         found = found - flow.slope(*y, *scales) / flow.curvature(*y, *scales)
+    result = np.zeros(len(time))
     if order == 2 and moves.any():
-        found = found + _second_order(flow, start, found, scales) / network.depth
-        if (found <= 0).any():
-            raise ValueError(
-                f"network must be deeper for order 2: at depth {network.depth} the correction "
-                "exceeds the leading order"
-            )
-    time[moves] = found
-    return np.sqrt(time / network.depth)
+        change = _time_change(flow, start, found, scales)
+        result[moves] = second_order(network, found, change)
+    else:
+        result[moves] = np.sqrt(found / network.depth)
+    return result
 
 
 @lru_cache(maxsize=16)
@@ -178,8 +178,16 @@ def _located(
     def rate(t: float, y: np.ndarray) -> np.ndarray:
         return np.ravel(flow.rates(*y.reshape(4, pairs)[:3], *scales))
 
+    def overflows(t: float, y: np.ndarray) -> float:
+        return _LARGEST - np.abs(y[: 2 * pairs]).max()
+
+    # Variances of unbounded activations grow exponentially.
+    overflows.terminal = True  # type: ignore[attr-defined]
     state = np.concatenate([start, np.zeros((1, pairs))]).ravel()
-    found = _successful(solve_ivp(rate, (0, times[-1]), state, t_eval=times, **_COARSE))
+    found = _successful(
+        solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
+    )
+    times = found.t
     *y, growth = found.y.reshape(4, pairs, len(times))
     heights = flow.height(*y, *scales) + growth
     slopes = flow.slope(*y, *scales)
@@ -214,7 +222,7 @@ def _followed(
     return found.y[:, -1].reshape(size, pairs)
 
 
-def _second_order(
+def _time_change(
     flow: Response, start: np.ndarray, time: np.ndarray, scales: tuple[float, float]
 ) -> np.ndarray:
     """T_1."""

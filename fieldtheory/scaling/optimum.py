@@ -75,7 +75,7 @@ def optimal_scaling(
     >>> round(optimal_scaling(net, 0.05), 6)
     0.138385
     >>> round(optimal_scaling(net, 0.05, method="deep_limit", order=2), 6)
-    0.138349
+    0.13836
     >>> optimal_scaling([net.replace(depth=10), net], [0.05, 0.1]).round(4)
     array([[0.3265, 0.2599],
            [0.1384, 0.1111]])

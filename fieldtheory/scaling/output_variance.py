@@ -90,20 +90,23 @@ def variance_scaling(network: ResidualNetwork, K0: np.ndarray, order: int) -> np
 def _scaling(network: ResidualNetwork, K0: np.ndarray, end: float, order: int) -> np.ndarray:
     activation, weight, bias = _parameters(network)
     time = _time(K0, end, activation, weight, bias)
-    if order == 2:
-        average = entries(activation)
-        start = (
-            weight * average.second_moment(K0) + bias,
-            weight * average.susceptibility(K0),
+    if order == 1:
+        return np.sqrt(time / network.depth)
+    average = entries(activation)
+    start = weight * average.second_moment(K0) + bias, weight * average.susceptibility(K0)
+    change = _correction()(time, *start, *_at_optimum(activation, weight, bias, end))
+    return second_order(network, time, change)
+
+
+def second_order(network: ResidualNetwork, time: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """ρ* = (T_0/L)^(1/2) [1 + T_1/(2 T_0 L)] of T_0 and T_1, for ρ*² L = T_0 + T_1/L + ..."""
+    factor = 1 + change / (2 * time * network.depth)
+    if (factor <= 0).any():
+        raise ValueError(
+            f"network must be deeper for order 2: at depth {network.depth} the correction exceeds "
+            "the leading order"
         )
-        change = _correction()(time, *start, *_at_optimum(activation, weight, bias, end))
-        time = time + change / network.depth
-        if (time <= 0).any():
-            raise ValueError(
-                f"network must be deeper for order 2: at depth {network.depth} the correction "
-                "exceeds the leading order"
-            )
-    return np.sqrt(time / network.depth)
+    return factor * np.sqrt(time / network.depth)
 
 
 def _parameters(network: ResidualNetwork) -> tuple[Activation, float, float]:

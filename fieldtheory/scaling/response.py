@@ -106,6 +106,7 @@ def _maximise(
             lambda s, i, *f: slope(stack.of(i), s, *f)[1],
             (grid[best[rising] - 1, rising], grid[best[rising] + 1, rising]),
             args=(index[rising], *(f[rising] for f in fields)),
+            tolerances={"xrtol": 1e-14},
         )
     if not found.success.all():
         raise ArithmeticError("the maximum of the response was not found")

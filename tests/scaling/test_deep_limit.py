@@ -12,7 +12,7 @@ from scipy import integrate, optimize
 
 import fieldtheory as ft
 from fieldtheory.numerics.entries import entries
-from fieldtheory.scaling import deep_limit
+from fieldtheory.scaling import deep_limit, output_variance
 from fieldtheory.scaling.deep_limit import END, KERNEL, START, correction, modified_flow
 from fieldtheory.theory import notation as sym
 
@@ -319,3 +319,11 @@ def test_several_networks_and_inputs_are_those_one_by_one():
         found = ft.optimal_scaling(networks, K0, **options)
         one = [[ft.optimal_scaling(net, k, **options) for k in K0] for net in networks]
         np.testing.assert_allclose(found, one, rtol=1e-9)
+
+
+def test_a_correction_beyond_the_leading_order_is_an_error():
+    time, change = np.array([2.0, 2.0]), np.array([1.0, -13.0])
+    deep = output_variance.second_order(erf_network(4), time, change)
+    np.testing.assert_allclose(deep, np.sqrt(0.5) * np.array([1 + 1 / 16, 1 - 13 / 16]))
+    with pytest.raises(ValueError, match="must be deeper for order 2: at depth 3"):
+        output_variance.second_order(erf_network(3), time, change)

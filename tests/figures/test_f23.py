@@ -1,0 +1,116 @@
+"""Figures of F23: the numbers against captions and theory, and their drawing."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.figures import f23, f25
+from fieldtheory.scaling.rescaling import rescaled_by_weights
+
+
+@pytest.fixture(scope="module")
+def fig4():
+    return f23.fig4(points=120)
+
+
+@pytest.fixture(scope="module")
+def fig5():
+    return f23.fig5(points=1501)
+
+
+def printed(network, K0):
+    """F23 eq. (8), typed in."""
+    w, b = network.weight_variance, network.bias_variance
+    return np.sqrt(((w / 4 + b) / (w * K0 + b)) ** (1 / network.depth) - 1) / np.sqrt(w)
+
+
+def test_fig3_is_that_of_f25():
+    assert f23.fig3 is f25.fig3
+
+
+class TestFig4:
+    def test_dots_are_the_maxima_of_the_curves(self, fig4):
+        step = np.diff(fig4.branch_scales)[0]
+        for curve, best, top in zip(fig4.response, fig4.optima, fig4.maxima, strict=True):
+            assert abs(fig4.branch_scales[curve.argmax()] - best) <= step
+            assert top >= curve.max() > 0.999 * top
+
+    def test_scalings_shift_to_smaller_values_and_concentrate(self, fig4):
+        assert fig4.depths.tolist() == [2, 5, 10, 20, 30]
+        assert (np.diff(fig4.optima) < 0).all()
+        assert (np.diff(np.diff(fig4.optima)) > 0).all()
+
+    def test_curve_is_the_printed_formula(self, fig4):
+        expected = [printed(ft.ResidualNetwork(depth=int(L)), 0.05) for L in fig4.curve_depths]
+        np.testing.assert_allclose(fig4.curve_printed, expected, rtol=1e-12)
+        # Without erf'(0) = 2/√π the curve lies higher, and closer for this activation.
+        assert (fig4.curve_printed > fig4.curve_saturation).all()
+        on_curve = np.interp(fig4.depths, fig4.curve_depths, fig4.curve_printed)
+        gaps = np.abs(on_curve / fig4.optima - 1)
+        assert gaps[0] > 0.15 and (gaps[2:] < 0.05).all()
+
+    def test_optimum_decreases_for_larger_inputs(self, fig4):
+        assert fig4.map_response.shape == (len(fig4.kernels), len(fig4.map_scales))
+        for values in (fig4.map_optima, fig4.map_printed):
+            assert (np.diff(values) < 0).all()
+        step = np.diff(fig4.map_scales)[0]
+        top = fig4.map_scales[fig4.map_response.argmax(axis=1)]
+        assert (np.abs(top - fig4.map_optima) <= step).all()
+
+    def test_rows_of_the_map_are_those_of_each_network(self, fig4):
+        net = ft.ResidualNetwork(depth=30, branch_scale=fig4.map_scales[7])
+        for row in (0, 20):
+            chi = ft.solve(net, fig4.kernels[row]).output_response
+            assert fig4.map_response[row, 7] == pytest.approx(chi, rel=1e-12)
+
+    def test_drawing_has_all_curves(self, fig4):
+        axes = f23.draw_fig4(fig4).axes
+        assert len(axes[0].lines) == 5 and len(axes[1].lines) == 3
+        panels = [curve.panel for curve in fig4.curves()]
+        assert panels.count("a") == 6 and panels.count("b") == 3
+        assert panels.count("c") == len(fig4.kernels) + 2
+
+
+class TestFig5:
+    def test_parameters_are_those_of_the_caption(self, fig5):
+        assert fig5.weight_variances.tolist() == [1.0, 1.25, 1.5, 1.75, 2.0]
+        assert fig5.bias_variances.tolist() == [0.05, 0.06, 0.07, 0.08, 0.09, 0.1]
+        net = ft.ResidualNetwork(depth=30, weight_variance=1.75, bias_variance=0.08)
+        chi = ft.solve(net.replace(branch_scale=fig5.branch_scales[300]), 0.05).output_response
+        assert fig5.bias_response[3, 300] == pytest.approx(chi, rel=1e-12)
+
+    def test_response_grows_with_weights_and_falls_with_biases(self, fig5):
+        tops = fig5.weight_response.max(axis=1), fig5.bias_response.max(axis=1)
+        assert (np.diff(tops[0]) > 0).all() and (np.diff(tops[1]) < 0).all()
+
+    def test_rescaled_maxima_coincide_better(self, fig5):
+        def spread(scales, response):
+            tops = scales[np.arange(len(scales)), response.argmax(axis=1)]
+            return np.ptp(tops) / tops.mean()
+
+        plain = np.broadcast_to(fig5.branch_scales, fig5.weight_scales.shape)
+        assert spread(plain, fig5.weight_response) > 0.2
+        assert spread(fig5.weight_scales, fig5.weight_rescaled) < 0.15
+        plain = np.broadcast_to(fig5.branch_scales, fig5.bias_scales.shape)
+        assert spread(plain, fig5.bias_response) > 0.12
+        assert spread(fig5.bias_scales, fig5.bias_response) < 0.06
+
+    def test_heights_of_the_collapsed_curves_differ(self, fig5):
+        # F23 says that the curves of (c) collapse.
+        tops = fig5.weight_rescaled.max(axis=1)
+        assert tops.max() / tops.min() - 1 == pytest.approx(0.18, abs=0.01)
+
+    def test_curves_collapse_at_fixed_ratio_of_the_variances(self):
+        rows = []
+        for weight in (0.5, 2.0):
+            net = ft.ResidualNetwork(depth=30, weight_variance=weight, bias_variance=weight / 25)
+            rho = np.linspace(0, 1, 21) / np.sqrt(weight)
+            chi = ft.solve(net.replace(branch_scale=rho[:, None]), 0.05).output_response
+            rows.append(rescaled_by_weights(net, rho, chi))
+        np.testing.assert_allclose(rows[0][0], rows[1][0], rtol=1e-14)
+        np.testing.assert_allclose(rows[0][1], rows[1][1], rtol=1e-12)
+
+    def test_drawing_has_a_row_for_each_variance(self, fig5):
+        axes = f23.draw_fig5(fig5).axes
+        assert [len(ax.lines) for ax in axes] == [5, 6, 5, 6]
+        assert len(fig5.curves()) == 22

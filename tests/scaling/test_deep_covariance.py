@@ -1,0 +1,151 @@
+"""The deep limit of two inputs: exact optima of deep networks, limits, and its edges."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy import integrate
+
+import fieldtheory as ft
+from fieldtheory.scaling import deep_covariance
+from fieldtheory.scaling.deep_covariance import P, Q, R, flow_rates
+from fieldtheory.theory import notation as sym
+
+PAIRS = {
+    "equal": (0.05, 0.05, 0.03),
+    "different": (0.05, 0.12, -0.03),
+    "opposite": (0.05, 0.05, -0.05),
+    "near": (0.05, 0.05, 0.0495),
+    "one saturated": (0.02, 0.6, 0.02),
+}
+
+
+def matrix(pair):
+    p, q, r = pair
+    return np.array([[p, r], [r, q]])
+
+
+def scaling(network, pair, **options):
+    return ft.optimal_scaling(network, matrix(pair), **options)[0, 1]
+
+
+def test_rates_are_the_steps_of_the_recursion():
+    values = {sym.WEIGHT: 1.1, sym.BIAS: 0.3, P: 0.05, Q: 0.12, R: -0.03}
+    F_p, F_q, G, gain = (
+        float(rate.replace(sym.phi, sp.erf).doit().subs(values)) for rate in flow_rates()
+    )
+    network = ft.ResidualNetwork(
+        depth=1, branch_scale=1e-3, weight_variance=1.21, bias_variance=0.09
+    )
+    s = ft.solve(network, matrix(PAIRS["different"]))
+    step = (s.kernels[1] - s.kernels[0]) / 1e-6
+    np.testing.assert_allclose(step, [[F_p, G], [G, F_q]], rtol=1e-8)
+    assert (s.response[1, 0, 1] - 1) / 1e-6 == pytest.approx(gain, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_optima_of_deep_networks_converge_to_both_orders(name):
+    pair, gaps = PAIRS[name], {1: [], 2: []}
+    for depth in (100, 200):
+        network = ft.ResidualNetwork(depth=depth)
+        exact = scaling(network, pair)
+        for order in gaps:
+            found = scaling(network, pair, method="deep_limit", order=order)
+            gaps[order].append(abs(found - exact))
+    for order, power in ((1, 1.5), (2, 2.5)):
+        assert math.log2(gaps[order][0] / gaps[order][1]) == pytest.approx(power, abs=0.1)
+    assert gaps[2][1] < 0.05 * gaps[1][1]
+
+
+@pytest.mark.slow
+def test_tanh_converges_too():
+    network = ft.ResidualNetwork(depth=60, activation="tanh", weight_variance=1.5)
+    exact = scaling(network, PAIRS["equal"])
+    orders = [scaling(network, PAIRS["equal"], method="deep_limit", order=n) for n in (1, 2)]
+    assert abs(orders[0] / exact - 1) < 0.05
+    assert abs(orders[1] / exact - 1) < 0.002
+
+
+def test_limit_is_that_of_the_flow_of_erf_typed_in():
+    p0, q0, r0 = PAIRS["different"]
+    w, b = 1.25, 0.05
+
+    def rates(t, y):
+        p, q, r, _ = y
+        F = [w * 2 / math.pi * math.asin(2 * k / (1 + 2 * k)) + b for k in (p, q)]
+        G = w * 2 / math.pi * math.asin(2 * r / math.sqrt((1 + 2 * p) * (1 + 2 * q))) + b
+        gain = w * 4 / math.pi / math.sqrt((1 + 2 * p) * (1 + 2 * q) - 4 * r * r)
+        return [*F, G, gain]
+
+    found = integrate.solve_ivp(
+        rates, (0, 40), [p0, q0, r0, 0], rtol=1e-12, atol=1e-14, dense_output=True
+    ).sol
+
+    def log_response(t):
+        p, q, r, growth = found(t)
+        return growth - math.log((1 + 2 * p) * (1 + 2 * q) - 4 * r * r) / 2
+
+    times = np.linspace(0.1, 40, 20_000)
+    heights = np.array([log_response(t) for t in times])
+    best = times[heights.argmax()]
+    network = ft.ResidualNetwork(depth=7)
+    c = scaling(network, PAIRS["different"], method="deep_limit") * math.sqrt(7)
+    assert c**2 == pytest.approx(best, abs=2e-3)
+    step = 1e-3
+    slope = (log_response(c**2 + step) - log_response(c**2 - step)) / (2 * step)
+    assert abs(slope) < 1e-7
+
+
+def test_scaled_optima_depend_on_the_correlation_without_a_bound():
+    # No universality: they follow the trajectory, and diverge for identical inputs.
+    network = ft.ResidualNetwork(depth=1)
+    correlations = np.array([-0.6, 0.0, 0.6, 0.9, 0.99, 0.999, 0.9999])
+    found = [scaling(network, (0.05, 0.05, 0.05 * c), method="deep_limit") for c in correlations]
+    np.testing.assert_allclose(found, [2.03, 2.23, 2.88, 4.04, 6.0, 7.9, 9.8], rtol=0.02)
+    assert (np.diff(found) > 0).all()
+
+
+def test_scaled_optima_depend_on_depth_only_through_the_root():
+    shallow, deep = (
+        scaling(ft.ResidualNetwork(depth=L), PAIRS["equal"], method="deep_limit") * math.sqrt(L)
+        for L in (3, 300)
+    )
+    assert shallow == pytest.approx(deep, rel=1e-12)
+
+
+def test_matrices_hold_variances_and_covariances():
+    X = np.random.default_rng(0).standard_normal((4, 12))
+    K0 = 0.05 * X @ X.T / 12
+    network = ft.ResidualNetwork(depth=30)
+    found = ft.optimal_scaling(network, K0, method="deep_limit", order=2)
+    assert (found == found.T).all()
+    for i in range(4):
+        own = ft.optimal_scaling(network, K0[i, i], method="deep_limit", order=2)
+        assert found[i, i] == pytest.approx(own, rel=1e-12)
+        for j in range(i):
+            pair = K0[i, i], K0[j, j], K0[i, j]
+            one = scaling(network, pair, method="deep_limit", order=2)
+            assert found[i, j] == pytest.approx(one, rel=1e-9)
+
+
+def test_saturated_pairs_need_no_branch():
+    network = ft.ResidualNetwork(depth=20)
+    pair = (3.0, 4.0, -0.5)
+    assert scaling(network, pair) == 0
+    assert scaling(network, pair, method="deep_limit", order=2) == 0
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+def test_unbounded_responses_have_no_optimum(activation):
+    network = ft.ResidualNetwork(depth=5, activation=activation)
+    for options in ({}, {"method": "deep_limit"}):
+        with pytest.raises(ValueError, match="must have a response with a maximum"):
+            scaling(network, PAIRS["equal"], **options)
+
+
+def test_flows_that_grow_without_bound_are_not_followed_to_overflow():
+    # The covariances alone: the gain of φ = h falls nowhere.
+    network = ft.ResidualNetwork(depth=5, activation="linear")
+    with pytest.raises(ValueError, match="has none up to"):
+        deep_covariance.covariance_scaling(network, *np.array([[0.05], [0.05], [0.03]]), 1)
