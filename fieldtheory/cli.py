@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fieldtheory.cli_figures import figures
+from fieldtheory.cli_optimum import optimum
 from fieldtheory.cli_options import (
     ACTIVATION,
     ActivationText,
     BiasVariance,
     BranchScale,
+    Classes,
+    Count,
     Depth,
     Digits,
     InputKernel,
@@ -24,6 +26,8 @@ from fieldtheory.cli_options import (
     SkipScale,
     WeightVariance,
     Width,
+    classes_of,
+    integers,
     network,
 )
 from fieldtheory.cli_simulation import simulate
@@ -36,12 +40,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Method(StrEnum):
-    response = "response"
-    saturation = "saturation"
-    large_depth = "large_depth"
 
 
 def _show_version(wanted: bool) -> None:
@@ -169,71 +167,7 @@ def solve(
     print_rows(rows, format, title)
 
 
-@app.command()
-def optimum(
-    K0: InputKernel = "0.05",
-    depth: Depth = 50,
-    activation: ActivationText = "erf",
-    skip_scale: SkipScale = "1.0",
-    weight_variance: WeightVariance = 1.25,
-    bias_variance: BiasVariance = 0.05,
-    readout_weight_variance: ReadoutWeight = None,
-    readout_bias_variance: ReadoutBias = None,
-    method: Annotated[
-        Method,
-        typer.Option(
-            "--method",
-            "-m",
-            help="response: the exact maximum of the output's response; saturation and large_depth:"
-            " the approximations (67) and (68) of Fischer, Dahmen, Helias (2025), for one input.",
-        ),
-    ] = Method.response,
-    dynamic_range: Annotated[
-        float, typer.Option(help="V of the activation, for saturation and large_depth.")
-    ] = 1.0,
-    format: OutputFormat = Format.table,
-) -> None:
-    """The scaling of the residual branch with the largest response of the output.
-
-    One scaling ρ for all layers. For several inputs there is a row for every pair alpha, beta: the
-    scaling at which this entry of the output kernel responds most.
-
-    Examples:
-
-        fieldtheory optimum --depth 200
-
-        fieldtheory optimum -L 200 --K0 "0.05,0.03;0.03,0.05" --format csv
-
-        fieldtheory optimum -L 50 --method saturation
-    """
-    import numpy as np
-
-    import fieldtheory as ft
-    from fieldtheory import parsing
-
-    net = network(
-        depth=depth,
-        activation=activation,
-        skip_scale=skip_scale,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        readout_weight_variance=readout_weight_variance,
-        readout_bias_variance=readout_bias_variance,
-    )
-    kernel = parsing.kernel(K0)
-    found = np.asarray(ft.optimal_scaling(net, kernel, method.value, dynamic_range))
-    entries = np.asarray(kernel)
-    rows: list[dict[str, Any]]
-    if found.ndim == 0:
-        rows = [{"depth": depth, "K0": float(entries), "rho": float(found)}]
-    else:
-        rows = [
-            {"depth": depth, "alpha": a + 1, "beta": b + 1, "K0": entries[a, b], "rho": found[a, b]}
-            for a, b in zip(*np.triu_indices(len(found)), strict=True)
-        ]
-    print_rows(rows, format, f"optimal scaling ({method.value}), φ = {net.activation.name}")
-
-
+app.command()(optimum)
 app.command()(simulate)
 
 
@@ -305,19 +239,13 @@ def run(
     ] = Path("results"),
     depths: Annotated[str, typer.Option(help="Depths of the network.")] = "10,50,100,200",
     digits: Digits = 50,
-    classes: Annotated[
-        str | None,
-        typer.Option(help="Classes of images to keep.", show_default="0,3; all of a file"),
-    ] = None,
-    count: Annotated[
-        int | None,
-        typer.Option(help="Number of images.", show_default="20, or all of a smaller file"),
-    ] = None,
+    classes: Classes = None,
+    count: Count = None,
 ) -> None:
     """The main job: formulas, numbers, figures, checks and one page, for real images.
 
     It writes the action, saddle point and Hessian as LaTeX, the propagators, the optimal scaling of
-    every pair of images, three figures, the high-precision checks, and report.html, a page that
+    every pair of images, four figures, the high-precision checks, and report.html, a page that
     holds all of it. The folder appears when everything in it is done; this takes about two minutes.
 
     Examples:
@@ -330,8 +258,8 @@ def run(
     """
     from fieldtheory import workflow
 
-    chosen = None if classes is None else _classes(classes, data is None)
-    layers = _integers("depths", depths)
+    chosen = classes_of(classes, data is None)
+    layers = integers("depths", depths)
     with display(workflow.STEPS) as progress:
         found = workflow.run(data, output, layers, digits, chosen, count, progress)
     typer.echo(f"Results in {found.folder}")
@@ -347,17 +275,6 @@ def run(
     if found.failed_checks:
         typer.echo(f"{found.failed_checks} checks fail, see checks.csv.", err=True)
         raise typer.Exit(1)
-
-
-def _integers(name: str, text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
-
-
-def _classes(text: str, digits: bool) -> list[Any]:
-    return _integers("classes", text) if digits else [part.strip() for part in text.split(",")]
 
 
 def _solution_rows(solution: Any) -> list[dict[str, Any]]:

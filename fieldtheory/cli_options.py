@@ -85,6 +85,14 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", help="Processes that work at once.", show_default="one"),
 ]
+Classes = Annotated[
+    str | None,
+    typer.Option(help="Classes of images to keep.", show_default="0,3; all of a file"),
+]
+Count = Annotated[
+    int | None,
+    typer.Option(help="Number of images.", show_default="20, or all of a smaller file"),
+]
 Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
 
 
@@ -100,3 +108,18 @@ def network(
         skip_scale=parsing.numbers("skip_scale", skip_scale),
         **parameters,
     )
+
+
+def integers(name: str, text: str) -> list[int]:
+    """Integers separated by commas."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
+
+
+def classes_of(text: str | None, digits: bool) -> list[Any] | None:
+    """Classes separated by commas: of digits integers, of a file what its labels print."""
+    if text is None:
+        return None
+    return list(integers("classes", text)) if digits else [part.strip() for part in text.split(",")]

@@ -165,29 +165,6 @@ class TestSolve:
         assert line.startswith("warning: kernels fluctuate by")
 
 
-class TestOptimum:
-    def test_one_input(self):
-        (row,) = rows("optimum", "-L", 20, "--K0", 0.1)
-        net = ft.ResidualNetwork(depth=20)
-        assert row == {"depth": 20, "K0": 0.1, "rho": ft.optimal_scaling(net, 0.1)}
-
-    def test_pairs(self):
-        table = rows("optimum", "-L", 20, "--K0", MATRIX, "--weight-variance", 1.5)
-        rho = ft.optimal_scaling(ft.ResidualNetwork(depth=20, weight_variance=1.5), PAIR)
-        assert [(r["alpha"], r["beta"]) for r in table] == [(1, 1), (1, 2), (2, 2)]
-        assert [r["rho"] for r in table] == [rho[0, 0], rho[0, 1], rho[1, 1]]
-        assert [r["K0"] for r in table] == [0.05, 0.03, 0.05]
-
-    @pytest.mark.parametrize("method", ["saturation", "large_depth"])
-    def test_approximations(self, method):
-        (row,) = rows("optimum", "-L", 20, "-m", method, "--dynamic-range", 1.2)
-        net = ft.ResidualNetwork(depth=20)
-        assert row["rho"] == ft.optimal_scaling(net, 0.05, method, 1.2)
-
-    def test_table(self):
-        assert "0.138385" in output("optimum", "-L", 50)
-
-
 class TestVerify:
     @pytest.fixture(autouse=True)
     def few(self, monkeypatch):

@@ -59,3 +59,36 @@ def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArr
     x = x / np.abs(x).max(axis=1, keepdims=True)
     norm = np.sqrt((x * x).sum(axis=1, keepdims=True))
     return x * (math.sqrt(scale * x.shape[1] / weight_variance) / norm)
+
+
+def scaled_kernel(samples: ArrayLike, scale: float) -> NDArray[np.float64]:
+    """Input kernel of samples rescaled to equal length, ``scale`` times their correlations.
+
+    The read-in has no bias here, so that K^(0) on the diagonal, 0.05 in F25's captions, is all due
+    to the samples: a bias variance would be shared by all of them, and two of opposite sign would
+    not have the covariance −0.05. The dimension d and σ²_w,in drop out.
+
+    Parameters
+    ----------
+    samples : (P, d) array
+        One sample per row.
+    scale : float
+        Diagonal of the kernel, > 0.
+
+    Returns
+    -------
+    (P, P) float64 array
+
+    Raises
+    ------
+    ValueError
+        As `normalise`.
+
+    Examples
+    --------
+    >>> scaled_kernel([[3.0, 0.0, 1.0], [3.0, 0.0, -1.0]], 0.05)
+    array([[0.05, 0.04],
+           [0.04, 0.05]])
+    """
+    x = normalise(samples, scale, 1.0)
+    return x @ x.T / x.shape[1]

@@ -12,33 +12,14 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.data import Dataset, equal_angles, load_mnist, normalise
+from fieldtheory.data import Dataset, equal_angles, load_mnist, scaled_kernel
 from fieldtheory.figures.curves import Curve, matrix_rows
 from fieldtheory.figures.style import BLUE, GRAY, GREEN, draw_matrix, panels, styled, tints
-from fieldtheory.network import ResidualNetwork, input_kernel
-from fieldtheory.scaling import optimal_scaling
+from fieldtheory.network import ResidualNetwork
+from fieldtheory.scaling import mean_scaling, optimal_scaling
 
 INPUT_SCALE = 0.05
 _ENTRIES = ("diagonal", "off-diagonal")
-
-
-def scaled_kernel(dataset: Dataset) -> np.ndarray:
-    """Input kernel (P, P) of samples rescaled to equal length, with 0.05 on its diagonal.
-
-    The read-in has no bias here, so that K^(0) = 0.05 as in the captions is all due to the samples:
-    a bias variance would be shared by all of them, and two of opposite sign would not have the
-    covariance -0.05. d_in and σ²_w,in drop out.
-
-    Examples
-    --------
-    >>> scaled_kernel(equal_angles(4)).round(12) + 0.0
-    array([[ 0.05,  0.  , -0.05,  0.  ],
-           [ 0.  ,  0.05,  0.  , -0.05],
-           [-0.05,  0.  ,  0.05,  0.  ],
-           [ 0.  , -0.05,  0.  ,  0.05]])
-    """
-    net = ResidualNetwork(depth=1, readin_bias_variance=0.0)
-    return input_kernel(normalise(dataset.samples, INPUT_SCALE, net.readin_variances[0]), net)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +86,7 @@ def fig5(
     half a minute.
     """
     samples = load_mnist() if dataset is None else dataset
-    K0 = scaled_kernel(samples)
+    K0 = scaled_kernel(samples.samples, INPUT_SCALE)
     found = [validation.integer("depths", depth, 1) for depth in depths]
     if not found:
         raise ValueError(f"depths must hold at least one depth, got {depths!r}")
@@ -114,22 +95,16 @@ def fig5(
     default = ResidualNetwork(depth=1)
     settings = [(value, default.bias_variance) for value in weight.tolist()]
     settings += [(default.weight_variance, value) for value in bias.tolist()]
-    means = {
-        setting: np.transpose([_means(K0, depth, *setting) for depth in found])
-        for setting in dict.fromkeys(settings)
-    }
-    both = np.stack([means[setting] for setting in settings], axis=1)
+    networks = [
+        ResidualNetwork(depth=depth, weight_variance=weight_variance, bias_variance=bias_variance)
+        for weight_variance, bias_variance in settings
+        for depth in found
+    ]
+    means = mean_scaling(np.asarray(optimal_scaling(networks, K0)))
+    both = np.reshape(means, (2, len(settings), len(found)))
     return Fig5(
         samples.name, np.array(found), weight, bias, both[:, : len(weight)], both[:, len(weight) :]
     )
-
-
-def _means(K0: np.ndarray, depth: int, weight: float, bias: float) -> tuple[float, float]:
-    """ρ* averaged over the diagonal and over the off-diagonal entries of the kernel."""
-    net = ResidualNetwork(depth=depth, weight_variance=weight, bias_variance=bias)
-    rho = np.asarray(optimal_scaling(net, K0))
-    diagonal = np.eye(len(rho), dtype=bool)
-    return float(rho[diagonal].mean()), float(rho[~diagonal].mean())
 
 
 @styled
@@ -239,7 +214,7 @@ def fig6(
     net = ResidualNetwork(depth=200) if network is None else network
 
     def scaling(dataset: Dataset) -> np.ndarray:
-        return np.asarray(optimal_scaling(net, scaled_kernel(dataset)))
+        return np.asarray(optimal_scaling(net, scaled_kernel(dataset.samples, INPUT_SCALE)))
 
     angles, mnist = equal_angles(count), load_mnist(count=count)
     return TaskMatrices(

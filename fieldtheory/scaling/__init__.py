@@ -1,6 +1,6 @@
 """The optimal scaling of the residual branch: exact, by saturation, and in the deep limit."""
 
-from fieldtheory.scaling.optimum import optimal_scaling
+from fieldtheory.scaling.optimum import mean_scaling, optimal_scaling
 from fieldtheory.scaling.output_variance import optimal_output_variance
 
-__all__ = ["optimal_output_variance", "optimal_scaling"]
+__all__ = ["mean_scaling", "optimal_output_variance", "optimal_scaling"]

@@ -100,6 +100,45 @@ def optimal_scaling(
     return values if values.ndim else float(values)
 
 
+def mean_scaling(scaling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means of ρ* over the variances and over the covariances of a data set (F25 Fig. 5).
+
+        ρ̄_αα = (1/P) Σ_α ρ*_αα,    ρ̄_αβ = (1/P(P−1)) Σ_{α≠β} ρ*_αβ
+
+    The second is one number for a network and a data set: the scaling at which the output responds
+    most to what tells the samples apart (F25 section III.3).
+
+    Parameters
+    ----------
+    scaling : ndarray, shape (..., P, P)
+        ρ* of every entry of the kernel, from `optimal_scaling`; P >= 2.
+
+    Returns
+    -------
+    pair of ndarray, shape (...)
+
+    Raises
+    ------
+    ValueError
+        If ``scaling`` is not a matrix of at least two inputs.
+
+    Notes
+    -----
+    The captions of F25 print N and N(N−1) for the numbers of entries.
+
+    Examples
+    --------
+    >>> variances, covariances = mean_scaling(np.array([[0.1, 0.3], [0.3, 0.2]]))
+    >>> round(float(variances), 12), float(covariances)
+    (0.15, 0.3)
+    """
+    rho = validation.finite_array("scaling", scaling)
+    if rho.ndim < 2 or rho.shape[-1] != rho.shape[-2] or rho.shape[-1] < 2:
+        raise ValueError(f"scaling must be a matrix (P, P) with P >= 2, got shape {rho.shape}")
+    diagonal = np.eye(rho.shape[-1], dtype=bool)
+    return rho[..., diagonal].mean(axis=-1), rho[..., ~diagonal].mean(axis=-1)
+
+
 def _checked(network: Any) -> list[ResidualNetwork]:
     one = isinstance(network, ResidualNetwork)
     networks = [network] if one else list(network) if isinstance(network, Sequence) else []
