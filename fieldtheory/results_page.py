@@ -200,10 +200,12 @@ def _simulation(picture: Path) -> Figure:
 
 def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]) -> list[Any]:
     columns = ["$L$", "pairs", "number", r"mean $\rho^*$", "min", "max", "spread", "eq. (67)"]
+    columns.append("deep limit")
     rows = [[None if value == "" else value for value in row.values()] for row in scaling]
     columns_note = (
         "The spread is the standard deviation over the pairs. F25 eq. (67), with dynamic range 1, "
-        "is made for single inputs."
+        "is made for single inputs; the deep limit is that of L to infinity with its correction of "
+        "relative order 1/L."
     )
     formula = saturation_formula()
     return [

@@ -15,7 +15,7 @@ Contents of the folder
     images have them.
 ``optimal_scaling.csv``
     ρ* by depth and class of pair: count, mean, min, max, spread (standard deviation), and for
-    single inputs the approximation F25 eq. (67).
+    single inputs the approximation F25 eq. (67) and the deep limit with its next order.
 ``fig2``, ``fig3``, ``fig4``, ``pairs``
     Figures of F25, ``fig2`` with simulated networks, and the optimal scaling of the pairs of
     images; each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
@@ -56,7 +56,10 @@ FILES = (
     "checks.csv",
     "report.html",
 )
-SCALING_COLUMNS = ("depth", "pair_class", "count", "mean", "min", "max", "spread", "saturation")
+SCALING_COLUMNS = (
+    *("depth", "pair_class", "count", "mean", "min", "max", "spread"),
+    *("saturation", "deep_limit"),
+)
 STEPS = 6
 # Networks and inputs of fig2; F25 has 1000 and 100.
 SIMULATED = (100, 10)
@@ -295,11 +298,14 @@ def scaling_rows(inputs: Inputs, scaling: dict[int, np.ndarray]) -> list[dict[st
             # Equal images differ by the rounding of the root finder, which is no spread.
             spread = round(float(chosen.std()), 12)
             numbers = [chosen.mean(), chosen.min(), chosen.max(), spread]
-            approximation: Any = ""
+            approximations: list[Any] = ["", ""]
             if name == "same image":
                 net = inputs.network.replace(depth=depth)
-                approximation = optimal_scaling(net, INPUT_SCALE, method="saturation")
-            row = [depth, name, len(chosen), *map(float, numbers), approximation]
+                approximations = [
+                    optimal_scaling(net, INPUT_SCALE, method="saturation"),
+                    optimal_scaling(net, INPUT_SCALE, method="deep_limit", order=2),
+                ]
+            row = [depth, name, len(chosen), *map(float, numbers), *approximations]
             rows.append(dict(zip(SCALING_COLUMNS, row, strict=True)))
     return rows
 

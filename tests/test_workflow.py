@@ -147,6 +147,8 @@ class TestFiles:
             np.testing.assert_allclose(float(image["mean"]), ft.optimal_scaling(net, 0.05))
             assert float(image["spread"]) == 0
             assert float(image["saturation"]) == ft.optimal_scaling(net, 0.05, "saturation")
+            limit = ft.optimal_scaling(net, 0.05, "deep_limit", order=2)
+            assert float(image["deep_limit"]) == limit
             assert same["saturation"] == different["saturation"] == ""
             for row, values in ((same, [rho[0, 1], rho[2, 3]]), (different, rho[:2, 2:])):
                 for name, value in (

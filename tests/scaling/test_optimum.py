@@ -2,12 +2,14 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
 from scipy import integrate, optimize
 
 import fieldtheory as ft
+from fieldtheory.scaling import mean_scaling
 from fieldtheory.scaling.saturation import saturation_formula
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
@@ -227,3 +229,76 @@ def test_slope_of_the_response_vanishes_at_the_optimum():
     )
     assert curvature < 0
     assert abs(slope / curvature) < 1e-7
+
+
+def test_networks_of_any_depth_and_skip_are_solved_at_once():
+    networks = [
+        ft.ResidualNetwork(depth=4, weight_variance=0.8),
+        ft.ResidualNetwork(depth=6, skip_scale=[1.0, 0.9, 1.0, 0.8, 1.0, 1.0]),
+        ft.ResidualNetwork(depth=15, bias_variance=0.0),
+    ]
+    found = ft.optimal_scaling(networks, K0)
+    assert found.shape == (3, 2, 2)
+    for network, one in zip(networks, found, strict=True):
+        np.testing.assert_allclose(one, ft.optimal_scaling(network, K0), rtol=1e-10)
+
+
+def test_kernels_may_be_stacked():
+    network = ft.ResidualNetwork(depth=5)
+    kernels = np.stack([K0, [[0.1, 0.02], [0.02, 0.05]], np.full((2, 2), 0.07)])
+    found = ft.optimal_scaling(network, kernels)
+    assert found.shape == (3, 2, 2)
+    for kernel, one in zip(kernels, found, strict=True):
+        np.testing.assert_allclose(one, ft.optimal_scaling(network, kernel), rtol=1e-10)
+    both = ft.optimal_scaling([network, network.replace(depth=8)], kernels[:2])
+    np.testing.assert_allclose(both[0], found[:2], rtol=1e-10)
+
+
+def test_means_over_variances_and_covariances():
+    found = ft.optimal_scaling(ft.ResidualNetwork(depth=10), K0)
+    variances, covariances = mean_scaling(np.stack([found, 2 * found]))
+    np.testing.assert_allclose(variances, [found[0, 0], 2 * found[0, 0]], rtol=1e-12)
+    np.testing.assert_allclose(covariances, [found[0, 1], 2 * found[0, 1]], rtol=1e-12)
+    for wrong in (found[0], [[0.1]], np.ones((2, 3))):
+        with pytest.raises(ValueError, match=r"scaling must be a matrix \(P, P\)"):
+            mean_scaling(wrong)
+
+
+@pytest.mark.parametrize(
+    ("network", "error", "match"),
+    [
+        (0.3, TypeError, "network must be one ResidualNetwork or a sequence"),
+        ([], TypeError, "network must be one ResidualNetwork or a sequence"),
+        (["net"], TypeError, "network must be one ResidualNetwork or a sequence"),
+        (
+            [ft.ResidualNetwork(depth=2), ft.ResidualNetwork(depth=2, activation="tanh")],
+            ValueError,
+            "network must be of one activation, got erf, tanh",
+        ),
+        (
+            [ft.ResidualNetwork(depth=2), ft.ResidualNetwork(depth=2, weight_variance=0.0)],
+            ValueError,
+            "network must have weight variances > 0",
+        ),
+    ],
+)
+def test_what_is_not_a_stack_of_networks(network, error, match):
+    with pytest.raises(error, match=match):
+        ft.optimal_scaling(network, 0.05)
+
+
+def test_optimum_is_that_of_mpmath():
+    network = ft.ResidualNetwork(depth=12)
+    best = ft.optimal_scaling(network, 0.05)
+
+    def log_response(s):
+        K, chi = mpmath.mpf(0.05), mpmath.mpf(1)
+        for _ in range(network.depth):
+            gain = 4 / mpmath.pi / ((1 + 2 * K) * mpmath.sqrt(1 + 4 * K))
+            chi *= 1 + s * mpmath.mpf(1.25) * gain
+            K += s * (mpmath.mpf(1.25) * 2 / mpmath.pi * mpmath.asin(2 * K / (1 + 2 * K)) + 0.05)
+        return mpmath.log(chi / ((1 + 2 * K) * mpmath.sqrt(1 + 4 * K)))
+
+    with mpmath.workdps(40):
+        root = mpmath.findroot(lambda s: mpmath.diff(log_response, s), best**2)
+        assert best == pytest.approx(float(mpmath.sqrt(root)), rel=1e-12)
