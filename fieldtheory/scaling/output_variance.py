@@ -131,7 +131,7 @@ def _maxima(activation: Activation, weight: float, bias: float) -> tuple[np.ndar
         slopes = slope(K)
         # At K = 0 kinks have infinite derivatives; there the neighbour decides.
         slopes[0] = slopes[0] if np.isfinite(slopes[0]) else slopes[1]
-        inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0) & (K[:-1] > 0))
+        inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
         found = elementwise.find_root(slope, (K[inside], K[inside + 1])) if len(inside) else None
     candidates = np.empty(0) if found is None else found.x
     if slopes[0] <= 0:

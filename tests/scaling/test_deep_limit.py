@@ -327,3 +327,12 @@ def test_a_correction_beyond_the_leading_order_is_an_error():
     np.testing.assert_allclose(deep, np.sqrt(0.5) * np.array([1 + 1 / 16, 1 - 13 / 16]))
     with pytest.raises(ValueError, match="must be deeper for order 2: at depth 3"):
         output_variance.second_order(erf_network(3), time, change)
+
+
+@pytest.mark.parametrize(("activation", "edge"), [("tanh", 0.25), ("erf", 1 / math.pi)])
+def test_output_variance_vanishes_on_both_sides_of_its_edge(activation, edge):
+    for bias in (np.nextafter(edge, 0), edge * (1 - 1e-14), edge, np.nextafter(edge, 1)):
+        network = ft.ResidualNetwork(
+            depth=1, activation=activation, weight_variance=1.0, bias_variance=float(bias)
+        )
+        assert 0 <= ft.optimal_output_variance(network) < 1e-11
