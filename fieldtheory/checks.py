@@ -19,6 +19,7 @@ from fieldtheory.averages.steps import has_steps
 from fieldtheory.network import ResidualNetwork
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.solution import solve
+from fieldtheory.scaling import maximum_entropy as entropy
 
 # Off-diagonal entries are neither weakly nor fully correlated.
 VARIANCE_X, VARIANCE_Y, COVARIANCE = sp.Rational(7, 10), sp.Rational(1, 2), sp.Rational(1, 3)
@@ -29,6 +30,10 @@ _x, _y = sp.symbols("x y", real=True)
 _a, _b = sp.symbols("a b", positive=True)
 _c = sp.Symbol("c", real=True)
 _POINT = {_a: VARIANCE_X, _b: VARIANCE_Y, _c: COVARIANCE}
+# F25 eq. (141) as printed.
+_PRINTED_DIVERGENCE = (
+    sp.log(sp.sqrt(2)) + sp.log(entropy.VARIANCE) / 2 + (1 / (2 * entropy.VARIANCE) - 1) / 2
+)
 
 
 @dataclass(frozen=True)
@@ -208,40 +213,31 @@ def network_checks(digits: int) -> list[Check]:
 
 
 def maximum_entropy(digits: int) -> list[Check]:
-    """The divergence of erf(h) from a uniform distribution, integrated directly (F25 app. E).
+    """The divergence of φ(h) from a uniform distribution, integrated directly (F25 app. E).
 
-    F25 eq. (141) is D_KL = ln√2 + (1/2) ln σ² + (1/2)(1/(2σ²) − 1). Its derivative vanishes at
-    σ² = 1/2, where D_KL = 0; eq. (142) prints 1/σ² − 1/(4σ⁴) = 0 and concludes σ² = 1/4.
+    F25 eq. (141) is D_KL = ln√2 + (1/2) ln σ² + (1/2)(1/(2σ²) − 1) for erf. Its derivative vanishes
+    at σ² = 1/2, where D_KL = 0; eq. (142) prints 1/σ² − 1/(4σ⁴) = 0 and concludes σ² = 1/4.
     """
     group, checks = "maximum entropy", []
-    with mpmath.workdps(digits + 2 * _GUARD):
-        for variance in (mpmath.mpf(1) / 4, mpmath.mpf(1) / 2, mpmath.mpf(1)):
-            integral, printed = _divergence(variance), _printed_divergence(variance)
-            label = f"D_KL by F25 (141) against integration at σ² = {mpmath.nstr(variance, 3)}"
+    working = digits + 2 * _GUARD
+    with mpmath.workdps(working):
+        for variance in map(sp.Rational, ("1/100", "1/4", "1/2", "1", "100")):
+            integral = entropy.precise_divergence("erf", variance, working)
+            printed = precise.mpf(_PRINTED_DIVERGENCE.subs(entropy.VARIANCE, variance), working)
+            label = f"D_KL by F25 (141) against integration at σ² = {variance}"
             checks.append(_identity(group, label, printed, integral, digits))
-        slope = _divergence_slope(mpmath.mpf(1) / 4)
-        checks.append(
-            _identity(
-                group,
-                "dD_KL/dσ² at σ² = 1/4",
-                mpmath.mpf(-2),
-                slope,
-                digits,
-                "F25 (142) does not hold: it claims 0 here; (141) and the integral give −2",
-            )
-        )
-        bracket = (mpmath.mpf("0.3"), mpmath.mpf("0.9"))
-        minimum = mpmath.findroot(_divergence_slope, bracket, solver="anderson")
-        checks.append(
-            _identity(
-                group,
-                "σ² at the minimum of the integrated D_KL",
-                mpmath.mpf(1) / 2,
-                minimum,
-                digits,
-                "the condition that (141) implies: erf(h) is exactly uniform at σ² = 1/2",
-            )
-        )
+        for variance, slope, note in (
+            (0.25, -2, "F25 (142) does not hold: it claims 0 here; (141) and the integral give −2"),
+            (0.5, 0, "the condition that (141) implies: erf(h) is exactly uniform at σ² = 1/2"),
+        ):
+            label = f"dD_KL/dσ² at σ² = 1/{1 / variance:g}"
+            found = _divergence_slope(variance, digits)
+            checks.append(_identity(group, label, mpmath.mpf(slope), found, digits, note))
+        for name in ("erf", "tanh", "logistic"):
+            formula = precise.mpf(entropy.variance_formula(name), working)
+            integral = entropy.precise_variance(name, working)
+            label = f"σ² at the minimum of D_KL, {name}"
+            checks.append(_identity(group, label, formula, integral, digits))
     return checks
 
 
@@ -321,32 +317,16 @@ def _precise_solution(net: ResidualNetwork, K0: Any, digits: int) -> dict[str, A
     }
 
 
-def _divergence(variance: Any) -> Any:
-    """∫ dy (1/2) [ln(1/2) − ln p(y)] over y = erf(h), with h as the variable."""
-
-    def integrand(h: Any) -> Any:
-        slope = 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-h * h)
-        log_p = -h * h / (2 * variance) - mpmath.log(2 * mpmath.pi * variance) / 2
-        log_slope = mpmath.log(2 / mpmath.sqrt(mpmath.pi)) - h * h
-        return slope / 2 * (-mpmath.log(2) - log_p + log_slope)
-
-    reach = mpmath.sqrt(mpmath.mp.dps * mpmath.log(10)) + 2
-    return mpmath.quad(integrand, mpmath.linspace(-reach, reach, 9))
-
-
-def _divergence_slope(variance: Any) -> Any:
-    """dD_KL/dσ² under the integral: ⟨1/(2σ²) − h²/(2σ⁴)⟩ with erf(h) uniform."""
-
-    def integrand(h: Any) -> Any:
-        density = mpmath.exp(-h * h) / mpmath.sqrt(mpmath.pi)
-        return density * (1 / (2 * variance) - h * h / (2 * variance**2))
-
-    reach = mpmath.sqrt(mpmath.mp.dps * mpmath.log(10)) + 2
-    return mpmath.quad(integrand, mpmath.linspace(-reach, reach, 9))
-
-
-def _printed_divergence(variance: Any) -> Any:
-    return mpmath.log(2) / 2 + mpmath.log(variance) / 2 + (1 / (2 * variance) - 1) / mpmath.mpf(2)
+def _divergence_slope(variance: float, digits: int) -> Any:
+    """dD_KL/dσ² for erf, from central differences of the integral of twice the digits."""
+    # The error is of the order of the step squared, the loss of digits that of its inverse.
+    step = mpmath.mpf(10) ** (-digits)
+    with mpmath.workdps(2 * digits + 2 * _GUARD):
+        above, below = (
+            entropy.precise_divergence("erf", variance + sign * step, mpmath.mp.dps)
+            for sign in (1, -1)
+        )
+        return (above - below) / (2 * step)
 
 
 def _identity(

@@ -55,13 +55,30 @@ def test_a_wrong_average_is_noticed(monkeypatch):
 def test_maximum_entropy_reports_both_conditions():
     results = {c.quantity: c for c in checks.maximum_entropy(30)}
     assert all(c.passed for c in results.values())
-    quarter = results["D_KL by F25 (141) against integration at σ² = 0.25"]
+    quarter = results["D_KL by F25 (141) against integration at σ² = 1/4"]
     assert float(quarter.mpmath) == pytest.approx(0.5 - math.log(2) / 2, rel=1e-14)
     slope = results["dD_KL/dσ² at σ² = 1/4"]
     assert float(slope.mpmath) == pytest.approx(-2, rel=1e-14)
     assert "(142) does not hold" in slope.note
-    minimum = results["σ² at the minimum of the integrated D_KL"]
-    assert float(minimum.mpmath) == pytest.approx(0.5, rel=1e-14)
+    slope = results["dD_KL/dσ² at σ² = 1/2"]
+    assert float(slope.mpmath) == 0
+    assert "the condition that (141) implies" in slope.note
+    for name, minimum in (("erf", 1 / 2), ("tanh", math.pi**2 / 12), ("logistic", math.pi**2 / 3)):
+        found = results[f"σ² at the minimum of D_KL, {name}"]
+        assert float(found.mpmath) == pytest.approx(minimum, rel=1e-14)
+
+
+def test_a_wrong_divergence_is_noticed(monkeypatch):
+    monkeypatch.setattr(checks, "_PRINTED_DIVERGENCE", checks._PRINTED_DIVERGENCE * (1 + 1e-15))
+    failed = [c.quantity for c in checks.maximum_entropy(DIGITS) if not c.passed]
+    assert failed and all("F25 (141)" in quantity for quantity in failed)
+
+
+def test_the_printed_derivative_would_fail(monkeypatch):
+    # F25 (142) with its 1/σ² for 1/(2σ²).
+    monkeypatch.setattr(checks, "_divergence_slope", lambda v, digits: 1 / v - 1 / (4 * v**2))
+    failed = [c.quantity for c in checks.maximum_entropy(DIGITS) if not c.passed]
+    assert failed == ["dD_KL/dσ² at σ² = 1/4", "dD_KL/dσ² at σ² = 1/2"]
 
 
 def test_table_has_a_row_for_each_check(tmp_path):

@@ -184,7 +184,7 @@ class TestVerify:
         assert "FAILS" not in result.stdout
         assert "F25 (142) does not hold" in result.stdout
         assert "the condition that (141) implies" in result.stdout
-        assert result.stdout.rstrip().endswith("5 of 5 checks pass.")
+        assert result.stdout.rstrip().endswith("10 of 10 checks pass.")
         assert result.stderr == "checked: maximum entropy\n"
         assert self.asked == [20]
 

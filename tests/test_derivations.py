@@ -20,5 +20,5 @@ def test_script_reproduces_its_tex_and_the_tex_renders(script, katex_failures):
     assert katex_failures({f"{script.stem} {i}": f for i, f in enumerate(formulas)}) == {}
 
 
-def test_there_is_a_derivation_of_the_residual_network():
-    assert FOLDER / "resnet_action.py" in SCRIPTS
+def test_there_are_derivations_of_the_propagators_and_of_the_optimal_scaling():
+    assert {script.stem for script in SCRIPTS} >= {"resnet_action", "optimal_scaling"}

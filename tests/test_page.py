@@ -65,7 +65,7 @@ def test_numbers_of_the_summary_stand_first(page, summary):
 
 
 def test_says_what_was_checked(page):
-    assert "6 numbers were computed in two ways" in page
+    assert "11 numbers were computed in two ways" in page
     assert "All pass." in page
     # Both statements on maximum entropy, the printed one with the reason it fails.
     assert "F25 (142) does not hold" in page

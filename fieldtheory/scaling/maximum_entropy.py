@@ -1,0 +1,385 @@
+"""Maximum entropy: the variance of the signal at which φ(h) is closest to uniform (F25 appendix E).
+
+With y = φ(h) as the variable of integration the divergence of F25 eq. (140) becomes that between
+two densities of h, q(h) = φ'(h)/R of a uniform y with R = φ(∞) − φ(−∞), and the Gaussian of h:
+
+    D_KL(uniform ‖ p_φ) = ∫ dy (1/R) [ln(1/R) − ln p_φ(y)] = ∫ dh q(h) [ln q(h) − ln N(h; 0, σ²)]
+
+Only ln N depends on σ², so the divergence needs ⟨ln q⟩_q and ⟨h²⟩_q of a φ, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from fieldtheory import validation
+from fieldtheory.activations import Activation, as_activation, h
+from fieldtheory.network import ResidualNetwork
+from fieldtheory.numerics.entries import entries
+from fieldtheory.scaling.output_variance import optimal_output_variance
+from fieldtheory.scaling.uniform_density import (
+    FLOAT_DIGITS,
+    average,
+    density,
+    log_density,
+    second_moment,
+)
+
+VARIANCE = sp.Symbol(r"\sigma^{2}", positive=True)
+PRINTED_SLOPE = 1 / VARIANCE - 1 / (4 * VARIANCE**2)
+
+_SECOND_MOMENT = sp.Symbol("second_moment", positive=True)
+_LOG_DENSITY = sp.Symbol("log_density", real=True)
+_GUARD = 10
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading of the maximum-entropy condition for φ = erf.
+
+    Parameters
+    ----------
+    condition : str
+        ∂D_KL/∂σ² = 0 as it is read.
+    variance : float
+        The σ² that solves it.
+    divergence, slope : float
+        D_KL and ∂D_KL/∂σ² at that σ², of F25 eq. (141).
+    relative_response : float
+        Response of a deep network that ends at that σ², relative to the largest one.
+    """
+
+    condition: str
+    variance: float
+    divergence: float
+    slope: float
+    relative_response: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the divergence is stationary there."""
+        return self.slope == 0
+
+
+@dataclass(frozen=True)
+class MaximumEntropyReport:
+    """Both readings of F25 eq. (142) beside the optimum of the response.
+
+    Parameters
+    ----------
+    printed : Reading
+        1/σ² − 1/(4σ⁴) = 0, as in F25 eq. (142).
+    differentiated : Reading
+        The derivative of F25 eq. (141).
+    output_variance : float
+        K*_out of the network, see `optimal_output_variance`.
+    """
+
+    printed: Reading
+    differentiated: Reading
+    output_variance: float
+
+    @property
+    def verdict(self) -> str:
+        """What the numbers say, in two sentences."""
+        printed, right = self.printed, self.differentiated
+        return (
+            f"D_KL is smallest at σ² = {right.variance:g}, where it is {right.divergence:g}; at "
+            f"σ² = {printed.variance:g}, as F25 (142) has it, it is {printed.divergence:.4g} and "
+            f"changes by {printed.slope:g} per unit of σ². The response is largest at "
+            f"K*_out = {self.output_variance:.4g}; it reaches {printed.relative_response:.2%} of "
+            f"that at σ² = {printed.variance:g} and {right.relative_response:.2%} at "
+            f"σ² = {right.variance:g}."
+        )
+
+
+def maximum_entropy_report(network: ResidualNetwork) -> MaximumEntropyReport:
+    """Evaluate both readings of F25 eq. (142) and set them beside the optimum of the response.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+        With φ = erf. Only its σ²_b/σ²_w matters, for the response.
+
+    Returns
+    -------
+    MaximumEntropyReport
+
+    Raises
+    ------
+    ValueError
+        For another activation, or if `optimal_output_variance` raises.
+
+    Notes
+    -----
+    σ² = 1/4 is not the condition of maximum entropy. It is that of the dynamic range, (V/2)² with
+    V = 1, and works because the response M'(K) [σ²_w M(K) + σ²_b] of a deep network has its
+    maximum K*_out close by: 0.3054 without biases, 1/4 at σ²_b/σ²_w = 0.0409.
+
+    Examples
+    --------
+    >>> report = maximum_entropy_report(ResidualNetwork(depth=1, bias_variance=0.0))
+    >>> report.printed.variance, report.printed.slope, report.differentiated.slope
+    (0.25, -2.0, 0.0)
+    >>> round(report.output_variance, 4), round(report.printed.relative_response, 4)
+    (0.3054, 0.989)
+    """
+    if network.activation != as_activation("erf"):
+        raise ValueError(
+            f"network must have the activation erf of F25 (142), got {network.activation.name}"
+        )
+    best = optimal_output_variance(network)
+    formula = divergence_formula()
+    slope = sp.diff(formula, VARIANCE)
+
+    def reading(condition: sp.Expr) -> Reading:
+        (variance,) = sp.solve(condition, VARIANCE)
+        return Reading(
+            condition=f"{condition} = 0",
+            variance=float(variance),
+            divergence=float(formula.subs(VARIANCE, variance)),
+            slope=float(slope.subs(VARIANCE, variance)),
+            relative_response=_deep_response(network, float(variance))
+            / _deep_response(network, best),
+        )
+
+    return MaximumEntropyReport(reading(PRINTED_SLOPE), reading(slope), best)
+
+
+def divergence_formula(activation: str | Activation | sp.Expr = "erf") -> sp.Expr:
+    """D_KL of a uniform distribution from that of φ(h), h ~ N(0, σ²) (F25 eqs. (140), (141)).
+
+    Parameters
+    ----------
+    activation : str, Activation or sympy.Expr
+        φ, strictly monotone with finite limits.
+
+    Returns
+    -------
+    sympy.Expr
+        A function of ``VARIANCE``, in closed form where SymPy finds one quickly (erf, tanh,
+        logistic and their kind); otherwise with ⟨h²⟩_q and ⟨ln q⟩_q as numbers of 25 digits.
+
+    Raises
+    ------
+    ValueError
+        If φ is unbounded or not strictly monotone, or if ⟨h²⟩_q diverges.
+
+    Notes
+    -----
+    For erf it is F25 eq. (141), ln √2 + (1/2) ln σ² + (1/2)(1/(2σ²) − 1). F25 (139) and (140) miss
+    the square of φ^(-1) on the way.
+
+    Examples
+    --------
+    >>> sp.expand(divergence_formula() - sp.log(2 * VARIANCE) / 2)
+    -1/2 + 1/(4*\\sigma^{2})
+    """
+    phi = as_activation(activation)
+    values = {_SECOND_MOMENT: second_moment(phi), _LOG_DENSITY: log_density(phi)}
+    return _divergence().xreplace(values)
+
+
+def variance_formula(activation: str | Activation | sp.Expr = "erf") -> sp.Expr:
+    """The σ² with the smallest divergence, ⟨h²⟩ under the density q(h) = φ'(h)/R.
+
+    Parameters
+    ----------
+    activation : str, Activation or sympy.Expr
+        As for `divergence_formula`.
+
+    Returns
+    -------
+    sympy.Expr
+        The root of ∂D_KL/∂σ²; in closed form or as a number, as in `divergence_formula`.
+
+    Notes
+    -----
+    F25 eq. (142) prints 1/σ² − 1/(4σ⁴) as the derivative of (141) and concludes σ² = 1/4; that
+    derivative is 1/(2σ²) − 1/(4σ⁴), which vanishes at σ² = 1/2. See `maximum_entropy_report`.
+
+    Examples
+    --------
+    >>> variance_formula("erf"), variance_formula("tanh"), variance_formula("logistic")
+    (1/2, pi**2/12, pi**2/3)
+    """
+    return _minimum().xreplace({_SECOND_MOMENT: second_moment(as_activation(activation))})
+
+
+def divergence(activation: str | Activation | sp.Expr, variance: Any) -> float | np.ndarray:
+    """D_KL of a uniform distribution from that of φ(h), h ~ N(0, σ²), in float64.
+
+    Parameters
+    ----------
+    activation : str, Activation or sympy.Expr
+        As for `divergence_formula`.
+    variance : float or array_like
+        σ² > 0.
+
+    Returns
+    -------
+    float or ndarray, shape of ``variance``
+        Right to rounding relative to the larger of 1 and the divergence.
+
+    Raises
+    ------
+    ValueError
+        If a variance is not > 0, and as `divergence_formula`.
+
+    Examples
+    --------
+    >>> divergence("erf", [0.25, 0.5])
+    array([0.15342641, 0.        ])
+    """
+    variances = validation.finite_array("variance", variance)
+    if (variances <= 0).any():
+        raise ValueError(f"variance must be > 0, got {float(variances.min())!r}")
+    second, smallest = _float_moments(as_activation(activation))
+    value = _float_function()(second, smallest, variances)
+    return float(value) if variances.ndim == 0 else value
+
+
+def maximum_entropy_variance(activation: str | Activation | sp.Expr = "erf") -> float:
+    """The σ² at which φ(h), h ~ N(0, σ²), is closest to uniform (F25 appendix E, corrected).
+
+    Parameters
+    ----------
+    activation : str, Activation or sympy.Expr
+        As for `divergence_formula`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        As `divergence_formula`.
+
+    Examples
+    --------
+    >>> maximum_entropy_variance("erf"), round(maximum_entropy_variance("tanh"), 6)
+    (0.5, 0.822467)
+    """
+    return _float_moments(as_activation(activation))[0]
+
+
+def precise_variance(activation: str | Activation | sp.Expr, digits: int = 50) -> Any:
+    """`maximum_entropy_variance` to a given number of digits, by integrating h² φ'(h)/R.
+
+    Parameters
+    ----------
+    activation : str, Activation or sympy.Expr
+        As for `divergence_formula`.
+    digits : int
+        Correct digits, relative to the larger of 1 and the variance.
+
+    Returns
+    -------
+    mpmath.mpf
+
+    Raises
+    ------
+    ValueError
+        As `divergence_formula`.
+    PrecisionError
+        If the integrals do not reach the digits.
+
+    Examples
+    --------
+    >>> print(precise_variance("erf", digits=30))
+    0.5
+    """
+    return average(as_activation(activation), h**2, validation.integer("digits", digits, 1))
+
+
+def precise_divergence(
+    activation: str | Activation | sp.Expr, variance: Any, digits: int = 50
+) -> Any:
+    """D_KL to a given number of digits, by integrating its definition (F25 eq. (140)).
+
+        ∫ dy p_uni(y) [ln p_uni(y) − ln p_φ(y)],   p_φ(φ(h)) = N(h; 0, σ²)/|φ'(h)|,
+
+    with y = φ(h) put in at every node of the quadrature.
+
+    Parameters
+    ----------
+    activation : str, Activation or sympy.Expr
+        As for `divergence_formula`.
+    variance : real number
+        σ² > 0, of any type that mpmath takes, or a SymPy number.
+    digits : int
+        Correct digits, relative to the larger of 1 and the divergence.
+
+    Returns
+    -------
+    mpmath.mpf
+
+    Raises
+    ------
+    ValueError
+        If the variance is not > 0, and as `divergence_formula`.
+    PrecisionError
+        If the integrals do not reach the digits.
+
+    Examples
+    --------
+    >>> print(mpmath.nstr(precise_divergence("erf", 0.25, digits=30), 20))
+    0.15342640972002734529
+    """
+    phi = as_activation(activation)
+    digits = validation.integer("digits", digits, 1)
+    with mpmath.workdps(digits + _GUARD):
+        number = mpmath.mpmathify(variance)
+        if not (mpmath.isfinite(number) and number > 0):
+            raise ValueError(f"variance must be a finite real number > 0, got {variance!r}")
+        exact = sp.Float(number, digits + _GUARD)
+        log_ratio = sp.log(density(phi)) - _log_gaussian().subs(VARIANCE, exact)
+    return average(phi, log_ratio, digits)
+
+
+def _deep_response(network: ResidualNetwork, K: float) -> float:
+    """M'(K) [σ²_w M(K) + σ²_b], the response of a deep network that ends at K, up to a factor."""
+    averages = entries(network.activation)
+    rate = network.weight_variance * averages.second_moment(K) + network.bias_variance
+    return float(averages.susceptibility(K) * rate)
+
+
+def _log_gaussian() -> sp.Expr:
+    gaussian = sp.exp(-(h**2) / (2 * VARIANCE)) / sp.sqrt(2 * sp.pi * VARIANCE)
+    return sp.expand_log(sp.log(gaussian), force=True)
+
+
+@lru_cache
+def _divergence() -> sp.Expr:
+    """D_KL in ⟨h²⟩_q, ⟨ln q⟩_q and σ²."""
+    return _LOG_DENSITY - _log_gaussian().subs(h**2, _SECOND_MOMENT)
+
+
+@lru_cache
+def _minimum() -> sp.Expr:
+    (variance,) = sp.solve(sp.diff(_divergence(), VARIANCE), VARIANCE)
+    return variance
+
+
+@lru_cache
+def _float_function() -> Callable[..., Any]:
+    """D_KL(⟨h²⟩_q, smallest D_KL, σ²); the difference from the smallest one is free of ⟨ln q⟩_q."""
+    above = _divergence() - _divergence().subs(VARIANCE, _minimum())
+    smallest = sp.Symbol("smallest")
+    return sp.lambdify([_SECOND_MOMENT, smallest, VARIANCE], smallest + sp.logcombine(above))
+
+
+@lru_cache
+def _float_moments(phi: Activation) -> tuple[float, float]:
+    """⟨h²⟩_q and the smallest divergence of φ."""
+    second = precise_variance(phi, FLOAT_DIGITS)
+    smallest = precise_divergence(phi, second, FLOAT_DIGITS)
+    return float(second), float(mpmath.chop(smallest, mpmath.mpf(10) ** (5 - FLOAT_DIGITS)))

@@ -1,0 +1,253 @@
+"""Maximum entropy: F25 eq. (141), its minimum, other activations, and both readings of (142)."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.averages.precise import PrecisionError
+from fieldtheory.scaling.maximum_entropy import (
+    VARIANCE,
+    divergence,
+    divergence_formula,
+    maximum_entropy_report,
+    maximum_entropy_variance,
+    precise_divergence,
+    precise_variance,
+    variance_formula,
+)
+
+from ..oracles import entropy
+
+x = sp.Symbol("x", real=True)
+PRINTED = sp.log(sp.sqrt(2)) + sp.log(VARIANCE) / 2 + (1 / (2 * VARIANCE) - 1) / 2
+DECADES = ["0.01", "0.25", "0.5", "100"] + [
+    pytest.param(variance, marks=pytest.mark.slow) for variance in ("0.03", "0.1", "1", "3", "10")
+]
+
+
+def gap(first, second, digits=50):
+    """Difference relative to the larger of 1 and the second."""
+    with mpmath.workdps(digits + 20):
+        return abs(first - second) / max(1, abs(second))
+
+
+def number(expr, digits=70):
+    return mpmath.mpmathify(expr.evalf(digits))
+
+
+class TestErf:
+    def test_derived_divergence_is_the_printed_one(self):
+        # F25 eq. (141).
+        assert divergence_formula() == sp.expand(PRINTED)
+        assert divergence_formula("erf") == divergence_formula(sp.erf(x))
+
+    def test_derivative_and_minimum(self):
+        slope = sp.diff(divergence_formula(), VARIANCE)
+        assert sp.expand(slope - 1 / (2 * VARIANCE) + 1 / (4 * VARIANCE**2)) == 0
+        assert sp.solve(slope, VARIANCE) == [sp.Rational(1, 2)]
+        assert sp.diff(slope, VARIANCE).subs(VARIANCE, sp.Rational(1, 2)) == 2
+        assert divergence_formula().subs(VARIANCE, sp.Rational(1, 2)) == 0
+
+    def test_output_is_exactly_uniform_at_the_minimum(self):
+        # erf(h) is 2 Φ(√2 h) − 1, the distribution function of N(0, 1/2).
+        density = sp.exp(-(x**2)) / sp.sqrt(sp.pi)
+        assert sp.simplify(density * 2 / sp.erf(x).diff(x)) == 1
+
+    @pytest.mark.parametrize("variance", DECADES)
+    def test_formula_and_integrals_at_fifty_digits(self, variance):
+        integral = entropy.divergence("erf", number(sp.Rational(variance)), 50)
+        exact = number(divergence_formula().subs(VARIANCE, sp.Rational(variance)))
+        assert gap(exact, integral) < 1e-50
+        assert gap(precise_divergence("erf", sp.Rational(variance), 50), integral) < 1e-50
+
+    @pytest.mark.parametrize("digits", [1, 20, 100])
+    def test_digits_are_those_asked_for(self, digits):
+        exact = number(divergence_formula().subs(VARIANCE, 3), 130)
+        found = precise_divergence("erf", 3, digits)
+        with mpmath.workdps(130):
+            assert abs(found - exact) < 2 * mpmath.mpf(10) ** -digits
+
+
+@pytest.mark.parametrize("name", ["erf", "tanh", "logistic"])
+class TestNamed:
+    def test_minimum_is_the_second_moment(self, name):
+        expected = entropy.second_moment(name, 50)
+        assert gap(precise_variance(name, 50), expected) < 1e-50
+        assert gap(number(variance_formula(name)), expected) < 1e-50
+        assert maximum_entropy_variance(name) == float(expected)
+
+    @pytest.mark.parametrize("variance", [0.01, 30.0])
+    def test_divergence(self, name, variance):
+        expected = entropy.divergence(name, mpmath.mpf(variance), 25)
+        exact = number(divergence_formula(name).subs(VARIANCE, sp.Rational(variance)))
+        assert gap(exact, expected) < 1e-25
+        assert gap(precise_divergence(name, variance, 25), expected) < 1e-25
+        assert divergence(name, variance) == pytest.approx(float(expected), rel=4e-16, abs=4e-16)
+
+    def test_divergence_is_smallest_there(self, name):
+        best = maximum_entropy_variance(name)
+        values = divergence(name, best * np.geomspace(1e-3, 1e3, 101))
+        assert values.argmin() == 50
+        assert values[50] >= 0
+        assert (np.diff(values[:51]) < 0).all() and (np.diff(values[50:]) > 0).all()
+
+
+def test_scale_and_offset_of_the_output_do_not_matter():
+    assert divergence(3 - 5 * sp.tanh(x), 0.3) == pytest.approx(divergence("tanh", 0.3), rel=1e-15)
+
+
+def test_closed_forms_of_the_minimum():
+    assert variance_formula("erf") == sp.Rational(1, 2)
+    assert variance_formula("tanh") == sp.pi**2 / 12
+    assert variance_formula("logistic") == sp.pi**2 / 3
+    # The hyperbolic secant distribution, and Laplace's.
+    assert variance_formula(2 / sp.pi * sp.atan(sp.sinh(x))) == sp.pi**2 / 4
+    assert variance_formula(sp.sign(x) * (1 - sp.exp(-sp.Abs(x)))) == 2
+
+
+def test_steeper_activation_wants_a_smaller_variance():
+    assert maximum_entropy_variance(sp.erf(3 * x)) == pytest.approx(1 / 18, rel=1e-15)
+    assert divergence(sp.erf(3 * x), 1 / 18) == pytest.approx(0, abs=1e-15)
+
+
+def test_threshold_adds_its_square():
+    # The second moment is that about zero, where the signal is centred.
+    assert variance_formula(sp.erf(x - 3)) == sp.Rational(19, 2)
+    assert maximum_entropy_variance(sp.tanh(x + 2)) == pytest.approx(math.pi**2 / 12 + 4, rel=1e-15)
+
+
+def test_activation_without_closed_form():
+    # Gumbel's distribution, with mean γ_E and variance π²/6.
+    phi = sp.exp(-sp.exp(-x))
+    with mpmath.workdps(60):
+        expected = mpmath.euler**2 + mpmath.pi**2 / 6
+    assert gap(precise_variance(phi, 50), expected) < 1e-50
+    assert gap(number(variance_formula(phi), 25), expected) < 1e-24
+    exact = number(divergence_formula(phi).subs(VARIANCE, sp.Rational(4, 5)), 25)
+    assert gap(exact, precise_divergence(phi, 0.8, 30)) < 1e-15
+    assert divergence(phi, 0.8) == pytest.approx(float(exact), rel=1e-15)
+
+
+def test_algebraic_tails():
+    phi = x / (1 + x**4) ** sp.Rational(1, 4)
+    exact = sp.sqrt(sp.pi) * sp.gamma(sp.Rational(3, 4)) / (4 * sp.gamma(sp.Rational(5, 4)))
+    assert variance_formula(phi) == exact
+    assert gap(precise_variance(phi, 50), number(exact)) < 1e-50
+
+
+def test_divergence_keeps_the_shape_of_the_variances():
+    variances = np.array([[0.25, 0.5], [1.0, 2.0]])
+    values = divergence("tanh", variances)
+    assert values.shape == (2, 2)
+    assert values[1, 0] == divergence("tanh", 1.0)
+    assert isinstance(divergence("tanh", 1), float)
+
+
+@pytest.mark.parametrize(
+    "phi", ["relu", "leaky_relu", "linear", "gelu", "swish", "sin", sp.exp(x), sp.log(1 + x**2)]
+)
+def test_unbounded_or_oscillating_activations(phi):
+    with pytest.raises(ValueError, match="activation must have finite limits at ±∞"):
+        maximum_entropy_variance(phi)
+
+
+@pytest.mark.parametrize("function", [divergence_formula, variance_formula, precise_variance])
+def test_every_entry_checks_the_activation(function):
+    with pytest.raises(ValueError, match="got relu"):
+        function("relu")
+
+
+@pytest.mark.parametrize(
+    "phi",
+    [
+        x * sp.exp(-(x**2)),
+        sp.erf(x) * sp.exp(-(x**2)),
+        sp.tanh(x) * (1 + 2 * sp.exp(-(x**2))),
+        sp.sign(x),
+        sp.sign(x) + sp.erf(x),
+        (sp.Abs(x + 1) - sp.Abs(x - 1)) / 2,
+    ],
+)
+def test_activations_that_are_not_monotone(phi):
+    with pytest.raises(ValueError, match="activation must be continuous and strictly monotone"):
+        maximum_entropy_variance(phi)
+
+
+@pytest.mark.parametrize(
+    "phi", [2 / sp.pi * sp.atan(x), x / (1 + sp.Abs(x)), x / sp.sqrt(1 + x**2)]
+)
+def test_activations_without_a_second_moment(phi):
+    with pytest.raises(ValueError, match="activation must saturate faster than 1/h²"):
+        maximum_entropy_variance(phi)
+
+
+def test_limits_that_sympy_gets_wrong_at_infinity():
+    # sympy.limit(atan(x³ + x), x, −∞) is π/2 in SymPy 1.14.
+    assert maximum_entropy_variance(sp.atan(x**3 + x)) == pytest.approx(1.5097553324933854)
+
+
+def test_jump_without_a_delta_function_is_noticed():
+    phi = sp.erf(x) + sp.Piecewise((0, x < 0), (1, True))
+    with pytest.raises(PrecisionError, match="the density of .* did not reach 25 digits"):
+        maximum_entropy_variance(phi)
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0, float("inf"), float("nan"), [0.5, 0.0]])
+def test_bad_variances(variance):
+    with pytest.raises(ValueError, match="variance must be"):
+        divergence("erf", variance)
+    if not isinstance(variance, list):
+        with pytest.raises(ValueError, match="variance must be a finite real number > 0"):
+            precise_divergence("erf", variance)
+
+
+def test_bad_activations_and_digits():
+    with pytest.raises(ValueError, match="activation must be one of"):
+        divergence("arf", 0.5)
+    with pytest.raises(TypeError, match="activation must be a SymPy expression"):
+        divergence(3, 0.5)
+    with pytest.raises(ValueError, match="digits must be an integer >= 1"):
+        precise_divergence("erf", 0.5, 0)
+
+
+class TestReport:
+    def test_both_readings(self):
+        report = maximum_entropy_report(ft.ResidualNetwork(depth=3))
+        printed, right = report.printed, report.differentiated
+        assert (printed.variance, printed.slope, printed.holds) == (0.25, -2.0, False)
+        assert printed.divergence == pytest.approx(0.5 - math.log(2) / 2, rel=1e-15)
+        assert (right.variance, right.slope, right.divergence, right.holds) == (0.5, 0, 0, True)
+        assert "smallest at σ² = 0.5" in report.verdict
+        assert "changes by -2 per unit of σ²" in report.verdict
+
+    @pytest.mark.parametrize(("ratio", "best"), [(0.0, 0.3054), (0.0409, 0.25), (0.4, 0.0)])
+    def test_optimum_of_the_response_is_beside_them(self, ratio, best):
+        network = ft.ResidualNetwork(depth=3, weight_variance=2.0, bias_variance=2 * ratio)
+        report = maximum_entropy_report(network)
+        assert report.output_variance == pytest.approx(best, abs=5e-5)
+        for reading in (report.printed, report.differentiated):
+            K = reading.variance
+            expected = _response(K, ratio) / _response(report.output_variance, ratio)
+            assert reading.relative_response == pytest.approx(expected, rel=1e-12)
+            assert reading.relative_response <= 1
+
+    @pytest.mark.parametrize("ratio", [0.0, 0.02, 0.0409, 0.1, 0.3])
+    def test_the_printed_variance_is_the_better_choice_for_the_response(self, ratio):
+        report = maximum_entropy_report(ft.ResidualNetwork(depth=3, bias_variance=1.25 * ratio))
+        assert report.printed.relative_response > report.differentiated.relative_response
+        if ratio <= 0.05:
+            assert report.printed.relative_response > 0.98
+
+    def test_it_is_about_erf(self):
+        with pytest.raises(ValueError, match="network must have the activation erf"):
+            maximum_entropy_report(ft.ResidualNetwork(depth=3, activation="tanh"))
+
+
+def _response(K, ratio):
+    """M'(K) [M(K) + σ²_b/σ²_w] for erf."""
+    gain = 4 / math.pi / ((1 + 2 * K) * math.sqrt(1 + 4 * K))
+    return gain * (2 / math.pi * math.asin(2 * K / (1 + 2 * K)) + ratio)
