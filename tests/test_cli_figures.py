@@ -98,7 +98,7 @@ class TestImages:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["f25.fig99"], "NAME must be one of f25."),
+        (["f25.fig99"], "NAME must be one of f23."),
         (["f25.fig3", "-o", "missing"], "output must be a folder that exists"),
         (["f25.fig2", "--inputs", 1], "inputs must be an integer >= 2"),
         (["f25.fig2", "-n", 2], "samples must be an integer >= 20"),
