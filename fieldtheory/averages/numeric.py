@@ -33,7 +33,7 @@ def average(node: GaussianAverage) -> Callable:
     F, variables = node.integrand, node.variables
     f, kinks = vectorised(variables, F), [_kinks(F, v) for v in variables]
     if len(variables) == 1:
-        return lambda K: quadrature.average_1d(f, K, kinks[0])
+        return lambda K: _of_each(lambda k: quadrature.average_1d(f, k, kinks[0]), K)
     integral = partial(quadrature.average_2d, f, kinks=kinks)
     products = None if has_steps(F) else separated(F, *variables)
     if products and len(products) > 1:
@@ -207,6 +207,17 @@ def _smooth_pairs(
         return values.reshape(a.shape)
 
     return compute
+
+
+def _of_each(function: Callable, K: np.ndarray) -> np.ndarray:
+    """``function`` of the different variances only, where most are shared by several pairs."""
+    values = np.asarray(K, dtype=float)
+    if values.size < 2:
+        return function(values)
+    variances, index = np.unique(values, return_inverse=True)
+    if 2 * len(variances) > values.size:
+        return function(values)
+    return function(variances)[index].reshape(values.shape)
 
 
 def _means(f: Callable, g: Callable, a: np.ndarray, b: np.ndarray) -> tuple:

@@ -25,11 +25,13 @@ _CHANGE = sp.symbols("z_p z_q z_r", real=True)
 _GROWTH, _LOSS = sp.symbols("E b", real=True)
 _x, _y = sp.symbols("x y", real=True)
 # σ²_w T is searched up to here, in steps at which the response is looked at.
-_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 141)])
-_COARSE = {"method": "DOP853", "rtol": 1e-8, "atol": 1e-12}
-_NEWTON = 3
+_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 71)])
+_COARSE = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
+_NEWTON = 4
+# Pairs whose states are interpolated at once.
+_BLOCK = 64
 _LARGEST = 1e12
-_FINE = {"method": "DOP853", "rtol": 3e-14, "atol": 1e-15}
+_FINE = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
 
 
 def flow_rates() -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
@@ -141,19 +143,23 @@ def covariance_scaling(
     flow = _compiled(network.activation)
     scales = np.sqrt(network.weight_variance), np.sqrt(network.bias_variance)
     start = np.stack([p, q, r])
-    time = _located(flow, start, scales, network.activation.name)
-    moves = time > 0
-    start, found = start[:, moves], time[moves]
-    # Newton's method, each step from the start anew, all pairs in units of their own time.
-    for _ in range(_NEWTON if moves.any() else 0):
-        y = _followed(lambda *state: flow.rates(*state)[:3], start, found, scales)
-        found = found - flow.slope(*y, *scales) / flow.curvature(*y, *scales)
-    result = np.zeros(len(time))
-    if order == 2 and moves.any():
-        change = _time_change(flow, start, found, scales)
-        result[moves] = second_order(network, found, change)
-    else:
-        result[moves] = np.sqrt(found / network.depth)
+    low, high, time = _located(flow, start, scales, network.activation.name)
+    result, moves = np.zeros(len(time)), time > 0
+    if not moves.any():
+        return result
+    start, low, high, time = start[:, moves], low[moves], high[moves], time[moves]
+    state_at = _trajectories(flow, start, high.max(), scales, order)
+    for _ in range(_NEWTON):
+        y = state_at(time)[:3]
+        step = flow.slope(*y, *scales) / flow.curvature(*y, *scales)
+        time = np.clip(time - step, low, high)
+    if order == 1:
+        result[moves] = np.sqrt(time / network.depth)
+        return result
+    state = state_at(time)
+    change, growth = flow.change(*state, *scales), flow.change_slope(*state, *scales)
+    change = -(change + time * growth) / flow.curvature(*state[:3], *scales)
+    result[moves] = second_order(network, time, change)
     return result
 
 
@@ -169,8 +175,11 @@ def _compiled(activation: Activation) -> Response:
 
 def _located(
     flow: Response, start: np.ndarray, scales: tuple[float, float], name: str
-) -> np.ndarray:
-    """About the time of the largest response of every pair; 0 where it is that of the input."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bounds of the time of the largest response of every pair, and about where it is.
+
+    The last is 0 where the response is largest for the input itself.
+    """
     from scipy.integrate import solve_ivp
 
     times, pairs = _SEARCHED / scales[0] ** 2, start.shape[1]
@@ -204,36 +213,41 @@ def _located(
     before, after = slopes[each, best], slopes[each, best + 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         fraction = np.clip(before / (before - after), 0, 1)
-    return np.where(at_zero, 0.0, times[best] + fraction * (times[best + 1] - times[best]))
+    low, high = times[best], times[best + 1]
+    return low, high, np.where(at_zero, 0.0, low + fraction * (high - low))
 
 
-def _followed(
-    rates: Callable, start: np.ndarray, time: np.ndarray, scales: tuple[float, float]
-) -> np.ndarray:
-    """The state after the time of every pair, from the start; ``rates(*state, σ_w, σ_b)``."""
+def _trajectories(
+    flow: Response, start: np.ndarray, end: float, scales: tuple[float, float], order: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The state of every pair at a time of its own: p, q, r, for order 2 also z and b.
+
+    All pairs are followed at common times, at which they share the averages of their variances.
+    """
     from scipy.integrate import solve_ivp
 
-    size, pairs = start.shape
+    pairs = start.shape[1]
+    # z and b start from 0.
+    start = np.concatenate([start, np.zeros((4 if order == 2 else 0, pairs))])
+    size = len(start)
 
     def rate(t: float, y: np.ndarray) -> np.ndarray:
-        return (time * rates(*y.reshape(size, pairs), *scales)).ravel()
+        state = y.reshape(size, pairs)
+        rates = flow.rates(*state[:3], *scales)[:3]
+        return np.ravel(rates if order == 1 else [*rates, *flow.change_rates(*state, *scales)])
 
-    found = _successful(solve_ivp(rate, (0, 1), start.ravel(), **_FINE))
-    return found.y[:, -1].reshape(size, pairs)
+    solver = solve_ivp(rate, (0, end), start.ravel(), dense_output=True, **_FINE)
+    follow = _successful(solver).sol
 
+    def state_at(time: np.ndarray) -> np.ndarray:
+        states = np.empty((size, pairs))
+        for first in range(0, pairs, _BLOCK):
+            own = np.arange(first, min(first + _BLOCK, pairs))
+            values = follow(time[own]).reshape(size, pairs, len(own))
+            states[:, own] = values[:, own, np.arange(len(own))]
+        return states
 
-def _time_change(
-    flow: Response, start: np.ndarray, time: np.ndarray, scales: tuple[float, float]
-) -> np.ndarray:
-    """T_1."""
-
-    def rates(*state: np.ndarray) -> list[np.ndarray]:
-        return [*flow.rates(*state[:3], *scales)[:3], *flow.change_rates(*state)]
-
-    # z and b start from 0.
-    state = _followed(rates, np.concatenate([start, np.zeros((4, len(time)))]), time, scales)
-    change, growth = flow.change(*state, *scales), flow.change_slope(*state, *scales)
-    return -(change + time * growth) / flow.curvature(*state[:3], *scales)
+    return state_at
 
 
 def _successful(found: Any) -> Any:

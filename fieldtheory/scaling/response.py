@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import chebyshev
 
 from fieldtheory.activations import Activation
 from fieldtheory.network import ResidualNetwork
@@ -14,6 +15,11 @@ from fieldtheory.numerics.entries import entries
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
+# Chebyshev nodes between two of these, and the last coefficients allowed, relative to the largest.
+_NODES = 14
+_RESOLVED = 1e-7
+# The largest step in ln s from the root of the interpolant that leaves its square below rounding.
+_STEP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,17 +107,69 @@ def _maximise(
         )
     result = np.zeros(len(index))
     rising = np.flatnonzero(~at_zero)
-    with np.errstate(all="ignore"):
-        found = elementwise.find_root(
-            lambda s, i, *f: slope(stack.of(i), s, *f)[1],
-            (grid[best[rising] - 1, rising], grid[best[rising] + 1, rising]),
-            args=(index[rising], *(f[rising] for f in fields)),
-            tolerances={"xrtol": 1e-14},
-        )
-    if not found.success.all():
-        raise ArithmeticError("the maximum of the response was not found")
-    result[rising] = np.sqrt(found.x)
+    # The half of the two intervals beside the best point in which the slope changes its sign.
+    first = best[rising] - (slopes[best[rising], rising] <= 0)
+    bounds = grid[first, rising], grid[first + 1, rising]
+    squares = _interpolated_roots(slope, each, rising, bounds, *fields)
+    missing = np.isnan(squares)
+    if missing.any():
+        left = rising[missing]
+        with np.errstate(all="ignore"):
+            found = elementwise.find_root(
+                lambda s, i, *f: slope(stack.of(i), s, *f)[1],
+                tuple(bound[missing] for bound in bounds),
+                args=(index[left], *(f[left] for f in fields)),
+                tolerances={"xrtol": 1e-14},
+            )
+        if not found.success.all():
+            raise ArithmeticError("the maximum of the response was not found")
+        squares[missing] = found.x
+    result[rising] = np.sqrt(squares)
     return result.reshape(shape)
+
+
+def _interpolated_roots(
+    slope: Callable, each: _Stack, chosen: np.ndarray, bounds: tuple, *fields: np.ndarray
+) -> np.ndarray:
+    """Where the slopes of the chosen elements vanish between the bounds; NaN where not resolved.
+
+    The slope by ln s is interpolated at Chebyshev nodes, which are computed at once and are common
+    to all inputs of a network. One step of Newton's method, with the interpolant's derivative,
+    takes the root to rounding.
+    """
+    from scipy.optimize import elementwise
+
+    result = np.full(len(chosen), np.nan)
+    inner = np.flatnonzero(bounds[0] > 0)
+    if not len(inner):
+        return result
+    low, high = (np.log(bound[inner]) for bound in bounds)
+    nodes = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
+    s = np.exp(low + (high - low) * (nodes[:, None] + 1) / 2)
+    part = chosen[inner]
+    with np.errstate(all="ignore"):
+        values = s * slope(each.of(part), s, *(f[None, part] for f in fields))[1]
+    coefficients = (2 / _NODES) * chebyshev.chebvander(nodes, _NODES - 1).T @ values
+    coefficients[0] /= 2
+    size = np.abs(coefficients).max(axis=0)
+    resolved = np.flatnonzero(np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size)
+    if not len(resolved):
+        return result
+    coefficients = coefficients[:, resolved]
+    found = elementwise.find_root(
+        lambda t, i: chebyshev.chebval(t, coefficients[:, i], tensor=False),
+        (np.full(len(resolved), -1.0), np.full(len(resolved), 1.0)),
+        args=(np.arange(len(resolved)),),
+    )
+    derivative = chebyshev.chebval(found.x, chebyshev.chebder(coefficients), tensor=False)
+    half, part = (high - low)[resolved] / 2, part[resolved]
+    root = np.exp(low[resolved] + half * (found.x + 1))
+    with np.errstate(all="ignore"):
+        rest = root * slope(each.of(part), root, *(f[part] for f in fields))[1]
+    step = -rest / (derivative / half)
+    good = found.success & (np.abs(step) <= _STEP)
+    result[inner[resolved]] = np.where(good, root * np.exp(step), np.nan)
+    return result
 
 
 def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
