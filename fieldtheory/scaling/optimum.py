@@ -66,8 +66,8 @@ def optimal_scaling(
     ValueError
         If an argument is not allowed; if the response has no maximum (as for linear networks and
         ReLU, whose response grows without bound, or for the covariance of nearly identical inputs
-        in a shallow network); if there are no weights, so that the output knows of biases only;
-        or if an approximation is asked for where it is not made.
+        in a shallow network, or of inputs that stay opposite); if there are no weights, so that
+        the output knows of biases only; or if an approximation is asked for where it is not made.
 
     Examples
     --------
@@ -84,7 +84,9 @@ def optimal_scaling(
     kernel = validation.input_kernel_array("K0", K0)
     validation.choice("method", method, METHODS)
     if order not in (1, 2) or (order == 2 and method != "deep_limit"):
-        raise ValueError(f"order must be 1, or 2 for the method deep_limit, got {order!r}")
+        raise ValueError(
+            f"order must be 1, or 2 for the method deep_limit, got {order!r} for {method}"
+        )
     if method in ("saturation", "large_depth"):
         if kernel.ndim > 1:
             raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")

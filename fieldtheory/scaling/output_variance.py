@@ -43,6 +43,8 @@ def optimal_output_variance(network: ResidualNetwork) -> float:
 
     Raises
     ------
+    TypeError
+        If ``network`` is not a network.
     ValueError
         If there is no maximum, as for linear, ReLU, GELU and swish, whose response grows with K
         without bound, or for vanishing weights.
@@ -110,6 +112,8 @@ def second_order(network: ResidualNetwork, time: np.ndarray, change: np.ndarray)
 
 
 def _parameters(network: ResidualNetwork) -> tuple[Activation, float, float]:
+    if not isinstance(network, ResidualNetwork):
+        raise TypeError(f"network must be a ResidualNetwork, got {network!r}")
     if network.weight_variance == 0:
         raise ValueError("network must have weight_variance > 0 to respond to its input, got 0.0")
     return network.activation, network.weight_variance, network.bias_variance

@@ -149,3 +149,26 @@ def test_flows_that_grow_without_bound_are_not_followed_to_overflow():
     network = ft.ResidualNetwork(depth=5, activation="linear")
     with pytest.raises(ValueError, match="has none up to"):
         deep_covariance.covariance_scaling(network, *np.array([[0.05], [0.05], [0.03]]), 1)
+
+
+def test_pairs_that_only_rounding_parts_are_an_error():
+    # Opposite inputs stay so for an odd activation without biases.
+    network = ft.ResidualNetwork(depth=5, bias_variance=0.0)
+    for kernel in (matrix((0.05, 0.05, -0.05)), matrix((0.05, 0.05, 0.05 * (1 - 1e-13)))):
+        with pytest.raises(ValueError, match="must have pairs of inputs that differ"):
+            ft.optimal_scaling(network, kernel, method="deep_limit")
+    with pytest.raises(ValueError, match="must have a response with a maximum"):
+        scaling(network, PAIRS["opposite"])
+    with_biases = scaling(ft.ResidualNetwork(depth=300), PAIRS["opposite"])
+    limit = scaling(ft.ResidualNetwork(depth=300), PAIRS["opposite"], method="deep_limit", order=2)
+    assert limit == pytest.approx(with_biases, rel=1e-4)
+
+
+def test_nearly_identical_inputs_lose_digits_as_stated():
+    network = ft.ResidualNetwork(depth=3000)
+    for distance, tolerance in ((1e-6, 1e-5), (1e-9, 1e-5)):
+        pair = (0.05, 0.05, 0.05 * (1 - distance))
+        exact = scaling(network, pair)
+        assert scaling(network, pair, method="deep_limit", order=2) == pytest.approx(
+            exact, rel=tolerance
+        )

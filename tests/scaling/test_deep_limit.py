@@ -306,6 +306,11 @@ def test_networks_without_a_deep_limit(parameters, K0, match):
         ft.optimal_output_variance(erf_network(weight_variance=0.0))
 
 
+def test_output_variance_is_that_of_a_network():
+    with pytest.raises(TypeError, match="network must be a ResidualNetwork, got 0.05"):
+        ft.optimal_output_variance(0.05)
+
+
 def test_order_is_checked():
     for order, method in ((3, "deep_limit"), (2, "response"), (0, "deep_limit")):
         with pytest.raises(ValueError, match="order must be 1, or 2 for the method deep_limit"):
