@@ -132,8 +132,8 @@ def _images(data: str, classes: str | None, count: int | None) -> tuple[str, Any
     if data != "mnist":
         loaded = workflow.load(None if data == "digits" else data, chosen, count)
         return loaded.name, loaded.K0
-    share = 20 - 20 % len(chosen) if chosen else 20
-    dataset = images.load_mnist(chosen or (0, 3), share if count is None else count)
+    chosen = chosen or [0, 3]
+    dataset = images.load_mnist(chosen, workflow.equal_share(chosen) if count is None else count)
     return dataset.name, images.scaled_kernel(dataset.samples, workflow.INPUT_SCALE)
 
 

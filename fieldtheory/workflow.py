@@ -182,16 +182,25 @@ def load(
     """Images at the input scale 0.05 and the network that sees them; see `run` for arguments."""
     if data is None:
         chosen = (0, 3) if classes is None else classes
-        share = _MOST_IMAGES - _MOST_IMAGES % max(len(chosen), 1)
-        dataset = images.load_digits(chosen, share if count is None else count)
+        dataset = images.load_digits(chosen, equal_share(chosen) if count is None else count)
     else:
         dataset = images.load_file(data, classes, count)
         if count is None and len(dataset.samples) > _MOST_IMAGES:
-            share = _MOST_IMAGES - _MOST_IMAGES % (1 if classes is None else len(classes))
-            dataset = images.load_file(data, classes, share)
+            dataset = images.load_file(data, classes, equal_share(classes))
     network = ResidualNetwork(depth=1, readin_bias_variance=0.0, input_dim=dataset.samples.shape[1])
     samples = images.normalise(dataset.samples, INPUT_SCALE, network.readin_variances[0])
     return Inputs(dataset.name, dataset.labels, network, input_kernel(samples, network))
+
+
+def equal_share(classes: Sequence[Any] | None) -> int:
+    """The largest number of images up to 20 that all classes have an equal share in.
+
+    Examples
+    --------
+    >>> equal_share((0, 3, 7)), equal_share(None)
+    (18, 20)
+    """
+    return _MOST_IMAGES - _MOST_IMAGES % max(len(classes or ()), 1)
 
 
 def pair_classes(labels: np.ndarray | None, size: int) -> dict[str, np.ndarray]:

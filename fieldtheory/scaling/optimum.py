@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,10 @@ def optimal_scaling(
         found = [[saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in networks]
         values = np.reshape(found, (len(networks), *kernel.shape))
     elif method == "deep_limit":
-        values = _of_kernel(networks, kernel, *_deep_limit(order))
+        scalings = output_variance.variance_scaling, deep_covariance.covariance_scaling
+        values = _of_kernel(
+            networks, kernel, *(partial(_deep_limit, scaling, order) for scaling in scalings)
+        )
     else:
         values = _of_kernel(networks, kernel, response.variance_optima, response.covariance_optima)
     if isinstance(network, ResidualNetwork):
@@ -157,19 +161,17 @@ def _checked(network: Any) -> list[ResidualNetwork]:
     return networks
 
 
-def _deep_limit(order: int) -> tuple[Callable, Callable]:
-    """The deep limit of several networks, for variances and for covariances."""
-
-    def of(one: Callable) -> Callable:
-        def each(networks: Sequence[ResidualNetwork], *fields: np.ndarray) -> np.ndarray:
-            for net in networks:
-                if not (net.skip_scales == 1).all():
-                    raise ValueError("network must have skip_scale=1 for the method deep_limit")
-            return np.stack([one(net, *fields, order) for net in networks])
-
-        return each
-
-    return of(output_variance.variance_scaling), of(deep_covariance.covariance_scaling)
+def _deep_limit(
+    scaling: Callable[..., np.ndarray],
+    order: int,
+    networks: Sequence[ResidualNetwork],
+    *fields: np.ndarray,
+) -> np.ndarray:
+    """``scaling`` of one network after the other."""
+    for net in networks:
+        if not (net.skip_scales == 1).all():
+            raise ValueError("network must have skip_scale=1 for the method deep_limit")
+    return np.stack([scaling(net, *fields, order) for net in networks])
 
 
 def _of_kernel(

@@ -94,8 +94,7 @@ def _scaling(network: ResidualNetwork, K0: np.ndarray, end: float, order: int) -
     time = _time(K0, end, activation, weight, bias)
     if order == 1:
         return np.sqrt(time / network.depth)
-    average = entries(activation)
-    start = weight * average.second_moment(K0) + bias, weight * average.susceptibility(K0)
+    start = _rate(K0, activation, weight, bias), weight * entries(activation).susceptibility(K0)
     change = _correction()(time, *start, *_at_optimum(activation, weight, bias, end))
     return second_order(network, time, change)
 
@@ -127,8 +126,7 @@ def _maxima(activation: Activation, weight: float, bias: float) -> tuple[np.ndar
     def slope(K: np.ndarray) -> np.ndarray:
         average = entries(activation)
         gain = average.susceptibility(K)
-        rate = weight * average.second_moment(K) + bias
-        return average.curvature(K) / gain + weight * gain / rate
+        return average.curvature(K) / gain + weight * gain / _rate(K, activation, weight, bias)
 
     K = _SEARCHED
     with np.errstate(all="ignore"):
@@ -149,10 +147,14 @@ def _maxima(activation: Activation, weight: float, bias: float) -> tuple[np.ndar
 
 
 def _log_response(K: np.ndarray, activation: Activation, weight: float, bias: float) -> np.ndarray:
-    average = entries(activation)
-    rate = weight * average.second_moment(K) + bias
+    gain = entries(activation).susceptibility(K)
     with np.errstate(divide="ignore"):
-        return np.log(np.abs(average.susceptibility(K) * rate))
+        return np.log(np.abs(gain * _rate(K, activation, weight, bias)))
+
+
+def _rate(K: np.ndarray, activation: Activation, weight: float, bias: float) -> np.ndarray:
+    """F(K)."""
+    return weight * entries(activation).second_moment(K) + bias
 
 
 def _time(
@@ -162,8 +164,7 @@ def _time(
 
     In ln(K + s), s = σ²_b/(σ²_w M'), the integrand (K + s)/F hardly changes while F is linear.
     """
-    average = entries(activation)
-    offset = bias / (weight * abs(float(average.susceptibility(end))))
+    offset = bias / (weight * abs(float(entries(activation).susceptibility(end))))
     low = np.log(K0 + offset)
     width = np.log(end + offset) - low
     last = None
@@ -172,7 +173,7 @@ def _time(
         shifted = np.exp(low[:, None] + width[:, None] * (nodes + 1) / 2)
         # Rounding must not leave the range of a variance.
         K = np.clip(shifted - offset, K0[:, None], end)
-        rate = weight * average.second_moment(K) + bias
+        rate = _rate(K, activation, weight, bias)
         time = width / 2 * (weights * shifted / rate).sum(axis=1)
         if last is not None and (np.abs(time - last) <= 1e-13 * time).all():
             return time

@@ -27,8 +27,9 @@ def _ends(phi: Activation) -> tuple[sp.Expr, sp.Expr]:
     try:
         # SymPy's limits at ±∞ itself have errors, such as atan(h³ + h) → π/2 for h → −∞.
         ends = tuple(sp.limit(phi(sign / _u), _u, 0) for sign in (-1, 1))
-    except (NotImplementedError, TypeError, ValueError):
-        raise ValueError(f"activation must have limits that SymPy finds, got {phi.name}") from None
+    except (NotImplementedError, TypeError) as error:
+        # A TypeError is what SymPy makes of Max within Min, as in a clipped function.
+        raise ValueError(f"activation must have limits that SymPy finds, got {phi.name}") from error
     if not all(end.is_number and end.is_finite for end in ends):
         raise ValueError(f"activation must have finite limits at ±∞, got {phi.name}")
     return ends

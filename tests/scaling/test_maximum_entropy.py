@@ -185,6 +185,11 @@ def test_activations_without_a_second_moment(phi):
         maximum_entropy_variance(phi)
 
 
+def test_limits_that_sympy_does_not_find_are_an_error():
+    with pytest.raises(ValueError, match="activation must have limits that SymPy finds"):
+        maximum_entropy_variance(sp.Max(-1, sp.Min(1, x)))
+
+
 def test_limits_that_sympy_gets_wrong_at_infinity():
     # sympy.limit(atan(x³ + x), x, −∞) is π/2 in SymPy 1.14.
     assert maximum_entropy_variance(sp.atan(x**3 + x)) == pytest.approx(1.5097553324933854)
