@@ -19,9 +19,9 @@ import time
 import numpy as np
 
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
-from fieldtheory.montecarlo.response import simulate_response
+from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 
 NETWORKS = 1000

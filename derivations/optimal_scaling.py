@@ -16,11 +16,11 @@ from pathlib import Path
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.latex import latex
 from fieldtheory.scaling import deep_covariance, deep_limit, maximum_entropy, saturation
 from fieldtheory.scaling.deep_limit import END, KERNEL, START, STEP
 from fieldtheory.scaling.maximum_entropy import VARIANCE
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
 _h = sp.Symbol("h", real=True)

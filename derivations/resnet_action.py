@@ -16,9 +16,9 @@ from pathlib import Path
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.latex import latex
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.generic import layer_formulas
+from fieldtheory.theory.latex import latex
 
 DEPTH = 2
 TARGET = Path(__file__).with_suffix(".tex")

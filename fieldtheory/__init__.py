@@ -6,16 +6,16 @@ response functions and 1/N fluctuations as numbers; `simulate` draws finite netw
 holds the two against each other.
 """
 
-from fieldtheory.activations import Activation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.montecarlo.comparison import Comparison, compare
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.response import SimulatedResponse, simulate_response
+from fieldtheory.montecarlo.perturbation import SimulatedResponse, simulate_response
 from fieldtheory.montecarlo.simulation import simulate
-from fieldtheory.network import FeedForwardNetwork, ResidualNetwork, input_kernel
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import Solution, ValidityWarning, solve
-from fieldtheory.parameter_grid import sweep
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
+from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.theory.derivation import Derivation, derive
 
 __all__ = [

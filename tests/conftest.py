@@ -33,7 +33,8 @@ def chromium():
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory):
     """The main job for four digits, two depths and few checks: its summary and reported steps."""
-    from fieldtheory import checks, workflow
+    from fieldtheory.literature import checks
+    from fieldtheory.report import main_job
 
     def few_checks(digits, progress, jobs):
         progress("maximum entropy")
@@ -44,8 +45,8 @@ def small_run(tmp_path_factory):
     output = tmp_path_factory.mktemp("run") / "results"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "run_checks", few_checks)
-        patch.setattr(workflow, "SIMULATED", (20, 2))
-        summary = workflow.run(
+        patch.setattr(main_job, "SIMULATED", (20, 2))
+        summary = main_job.run(
             output=output,
             depths=(5, 8),
             digits=20,

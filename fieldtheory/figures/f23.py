@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.curves import Curve
 from fieldtheory.figures.f25_response import Fig3, draw_fig3, fig3
-from fieldtheory.figures.style import BLUE, GRAY, ORANGE, panels, styled, tints
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
+from fieldtheory.plotting.curves import Curve
+from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
 from fieldtheory.scaling import optimal_scaling
 from fieldtheory.scaling.rescaling import rescaled_by_biases, rescaled_by_weights
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.curves import Curve, over_layers
-from fieldtheory.figures.style import BLUE, GRAY, GREEN, panels, styled, tints
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
+from fieldtheory.plotting.curves import Curve, over_layers
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled, tints
 from fieldtheory.scaling import optimal_scaling
 
 DEPTHS = (10, 50, 100, 200)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.curves import Curve, over_layers
-from fieldtheory.figures.style import BLUE, ORANGE, panels, styled, tints
 from fieldtheory.montecarlo.samplers import activation_function
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
+from fieldtheory.plotting.curves import Curve, over_layers
+from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled, tints
 from fieldtheory.scaling import optimal_scaling
 
 _DYNAMIC_RANGE = 1.0

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.curves import Curve, over_layers
-from fieldtheory.figures.style import BLUE, GREEN, panels, styled
-from fieldtheory.network import FeedForwardNetwork, ResidualNetwork
+from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
+from fieldtheory.plotting.curves import Curve, over_layers
+from fieldtheory.plotting.style import BLUE, GREEN, panels, styled
 
 _PARAMETERS: Any = {"weight_variance": 1.2, "bias_variance": 0.2, "width": 500, "input_dim": 100}
 _LABELS = ("ResNet", "FFNet")
@@ -244,7 +244,7 @@ def _simulated_response(
     network: ResidualNetwork, K0: np.ndarray, samples: int, seed: int, jobs: Any, progress: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """η^(l) averaged over networks and inputs, and its standard error, each (L+1,)."""
-    from fieldtheory.montecarlo.response import simulate_response
+    from fieldtheory.montecarlo.perturbation import simulate_response
 
     found = simulate_response(
         network, K0, samples=samples, seed=seed, jobs=jobs, progress=progress

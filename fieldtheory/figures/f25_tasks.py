@@ -13,9 +13,9 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.data import Dataset, equal_angles, load_mnist, scaled_kernel
-from fieldtheory.figures.curves import Curve, matrix_rows
-from fieldtheory.figures.style import BLUE, GRAY, GREEN, draw_matrix, panels, styled, tints
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.plotting.curves import Curve, matrix_rows
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN, draw_matrix, panels, styled, tints
 from fieldtheory.scaling import mean_scaling, optimal_scaling
 
 INPUT_SCALE = 0.05

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.curves import Curve, matrix_rows
-from fieldtheory.figures.style import BLUE, GRAY, ORANGE, draw_matrix, panels, styled
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.plotting.curves import Curve, matrix_rows
+from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, draw_matrix, panels, styled
 from fieldtheory.scaling import optimal_scaling
 
 

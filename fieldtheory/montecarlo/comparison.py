@@ -14,7 +14,7 @@ import numpy as np
 
 from fieldtheory.montecarlo import remainders
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.response import SimulatedResponse
+from fieldtheory.montecarlo.perturbation import SimulatedResponse
 from fieldtheory.numerics.solution import Solution
 
 AGREES, DISAGREES, UNRESOLVED = "agrees", "disagrees", "not resolved"
@@ -149,12 +149,12 @@ class Comparison:
 
     def plot(self) -> Any:
         """Theory as lines, simulation as points, z-scores below; a matplotlib Figure."""
-        from fieldtheory.figures.comparison import draw_comparison
+        from fieldtheory.plotting.theory_and_simulation import draw_comparison
 
         return draw_comparison(self)
 
     def __str__(self) -> str:
-        from fieldtheory.terminal import table_text
+        from fieldtheory.cli.terminal import table_text
 
         return f"{table_text(self.summary, 'theory and simulation')}\n{self.statement}"
 

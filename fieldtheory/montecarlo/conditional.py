@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory.montecarlo.trajectories import distinct_pairs, in_tiles, saddle_point, trajectories
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.entries import entries
 

@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 import sympy as sp
 
-from fieldtheory import activations
-from fieldtheory.activations import Activation
 from fieldtheory.averages.steps import pieces
-from fieldtheory.lambdify import lambdify
+from fieldtheory.compiling.functions import lambdify
 from fieldtheory.montecarlo.samplers import activation_function
 from fieldtheory.montecarlo.trajectories import distinct_pairs, in_tiles, saddle_point
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks import activations
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import Chain, chain
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.response import variance_gains
+from fieldtheory.numerics.gains import variance_gains
 
 
 class _Expansion(NamedTuple):

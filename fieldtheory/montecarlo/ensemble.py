@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from fieldtheory.montecarlo.moments import Summary
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import accumulate, chain
 
 

@@ -12,7 +12,7 @@ from fieldtheory.montecarlo.conditional import conditional_samples
 from fieldtheory.montecarlo.control_variate import controlled_samples
 from fieldtheory.montecarlo.moments import Summary
 from fieldtheory.montecarlo.trajectories import saddle_point
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import accumulate, chain
 
 # Each returns for every sample what has the expectation of C − C*, of the products of two of

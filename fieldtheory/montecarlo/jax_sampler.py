@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory import activations
-from fieldtheory.activations import Activation
 from fieldtheory.averages.steps import pieces
-from fieldtheory.jax_backend import require_jax
-from fieldtheory.lambdify import lambdify
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.compiling.jax_functions import require_jax
 from fieldtheory.montecarlo.samplers import TILE_JAX, Draws, Inputs, psd_root
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks import activations
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.finite import require_finite
 

@@ -13,7 +13,7 @@ from fieldtheory import validation
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS, TILE_JAX, tile_size
 from fieldtheory.montecarlo.trajectories import TILE
-from fieldtheory.network import ResidualNetwork, input_kernel
+from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics import storage
 
 # Batches of the jackknife; fewer where there are fewer samples.

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory import activations
-from fieldtheory.activations import Activation
 from fieldtheory.averages.steps import pieces
-from fieldtheory.lambdify import lambdify
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.networks import activations
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.finite import require_finite
 
@@ -223,7 +223,7 @@ def activation_function(activation: Activation) -> Callable[[np.ndarray], np.nda
 
     Examples
     --------
-    >>> from fieldtheory.activations import ACTIVATIONS
+    >>> from fieldtheory.networks.activations import ACTIVATIONS
     >>> activation_function(ACTIVATIONS["relu"])(np.array([-1.0, 2.0]))
     array([0., 2.])
     """

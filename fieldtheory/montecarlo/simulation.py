@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory import chunks
 from fieldtheory.montecarlo import ensemble, plan
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
@@ -19,7 +18,8 @@ from fieldtheory.montecarlo.estimators import reduced_estimates
 from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, Draws, Inputs, sampler
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import ValidityWarning
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from fieldtheory.montecarlo.samplers import activation_function
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.solution import Solution, solve

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 
 
 @dataclass(frozen=True)

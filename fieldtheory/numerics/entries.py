@@ -10,10 +10,10 @@ from itertools import product
 import numpy as np
 import sympy as sp
 
-from fieldtheory.activations import Activation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
 from fieldtheory.averages.steps import has_steps
-from fieldtheory.lambdify import lambdify
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.networks.activations import Activation
 
 _x, _y = sp.symbols("x y", real=True)
 K_XX, K_YY = sp.symbols("K_xx K_yy", positive=True)
@@ -44,7 +44,7 @@ class Entries:
 
     Examples
     --------
-    >>> from fieldtheory.activations import as_activation
+    >>> from fieldtheory.networks.activations import as_activation
     >>> float(Entries(as_activation("relu")).susceptibility(2.0))
     0.5
     """

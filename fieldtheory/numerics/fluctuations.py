@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import Chain, accumulate, propagate
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.finite import require_finite

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.finite import require_finite

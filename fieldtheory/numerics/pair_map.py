@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
-from fieldtheory.activations import h
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.activations import h
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.kernels import output_covariances, variances
 

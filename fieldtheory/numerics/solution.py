@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.network import ResidualNetwork
-from fieldtheory.numerics import fluctuations, kernels, pair_map, response, storage
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics import fluctuations, gains, kernels, pair_map, storage
 from fieldtheory.numerics.chain import Chain, chain, propagate
 
 if TYPE_CHECKING:
@@ -111,13 +111,9 @@ class Solution:
         if not self._has_matrix:
             raise ValueError("full_response needs an input kernel of shape (P, P)")
         pairs, variance = self._pairs, self._own_responses[1]
-        sources = response.cross_gains(
-            self.network, self._variances[1], self._covariances[1], pairs
-        )
+        sources = gains.cross_gains(self.network, self._variances[1], self._covariances[1], pairs)
         parts = [
-            response.driven_response(
-                self._chain.skips, self._pair_gains, source, variance[..., index]
-            )
+            gains.driven_response(self._chain.skips, self._pair_gains, source, variance[..., index])
             for source, index in zip(sources, pairs, strict=True)
         ]
         zeros = np.zeros_like(variance[:-1])
@@ -263,20 +259,20 @@ class Solution:
     @cached_property
     def _own_gains(self) -> np.ndarray:
         K = self._variances[1]
-        return response.variance_gains(self.network, K, int(self._has_matrix))
+        return gains.variance_gains(self.network, K, int(self._has_matrix))
 
     @cached_property
     def _pair_gains(self) -> np.ndarray:
         K, kernel = self._variances[1], self._covariances[1]
-        return response.covariance_gains(self.network, K, kernel, self._pairs)
+        return gains.covariance_gains(self.network, K, kernel, self._pairs)
 
     @cached_property
     def _own_responses(self) -> tuple:
-        return response.responses(self._chain.skips, self._own_gains)
+        return gains.responses(self._chain.skips, self._own_gains)
 
     @cached_property
     def _pair_responses(self) -> tuple:
-        return response.responses(self._chain.skips, self._pair_gains)
+        return gains.responses(self._chain.skips, self._pair_gains)
 
     def _finite_output(self, index: int) -> np.ndarray:
         """One of `_output_pairs`, or OverflowError with the layer, from the first pair it meets."""
@@ -286,8 +282,8 @@ class Solution:
             pairs = tuple(members[~finite][:1] for members in self._pairs)
             K0, own = self.input_kernel[..., *pairs], self._variances
             kernel = kernels.covariances(self.network, own, K0, pairs)[1]
-            gains = response.covariance_gains(self.network, own[1], kernel, pairs)
-            response.responses(self._chain.skips, gains)
+            of_pairs = gains.covariance_gains(self.network, own[1], kernel, pairs)
+            gains.responses(self._chain.skips, of_pairs)
         return values
 
     def _assembled(self, own: np.ndarray, pair: Any, lower: Any = None) -> np.ndarray:

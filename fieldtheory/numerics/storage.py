@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.network import ResidualNetwork
-from fieldtheory.numerics.stored_activation import activation_from_text, activation_text
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.stored_activation import activation_from_text, activation_text
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from fieldtheory.activations import Activation
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.lambdify import lambdify
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.scaling import deep_limit
 from fieldtheory.scaling.deep_limit import STEP, modified_flow
 from fieldtheory.scaling.output_variance import second_order

@@ -20,8 +20,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.activations import Activation, as_activation, h
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.activations import Activation, as_activation, h
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.entries import entries
 from fieldtheory.scaling.output_variance import optimal_output_variance
 from fieldtheory.scaling.uniform_density import (

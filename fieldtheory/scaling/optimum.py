@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.network import ResidualNetwork
-from fieldtheory.scaling import deep_covariance, output_variance, response, saturation
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 
 METHODS = ("response", "saturation", "large_depth", "deep_limit")
 
@@ -100,7 +100,7 @@ def optimal_scaling(
             networks, kernel, *(partial(_deep_limit, scaling, order) for scaling in scalings)
         )
     else:
-        values = _of_kernel(networks, kernel, response.variance_optima, response.covariance_optima)
+        values = _of_kernel(networks, kernel, exact.variance_optima, exact.covariance_optima)
     if isinstance(network, ResidualNetwork):
         values = values[0]
     return values if values.ndim else float(values)

@@ -9,9 +9,9 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from fieldtheory.activations import Activation
-from fieldtheory.lambdify import lambdify
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.entries import entries
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym

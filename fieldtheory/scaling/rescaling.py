@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.scaling.optimum import optimal_scaling
 
 

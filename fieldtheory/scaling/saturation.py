@@ -13,7 +13,7 @@ import mpmath
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.network import ResidualNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import residual_action
 from fieldtheory.theory.saddle_point import saddle_point

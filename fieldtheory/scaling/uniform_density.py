@@ -8,9 +8,9 @@ from typing import Any
 import mpmath
 import sympy as sp
 
-from fieldtheory.activations import Activation, h
 from fieldtheory.averages.precise import PrecisionError
 from fieldtheory.averages.steps import sift
+from fieldtheory.networks.activations import Activation, h
 
 FLOAT_DIGITS = 25
 

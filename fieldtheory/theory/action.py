@@ -9,8 +9,8 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.activations import Activation
 from fieldtheory.averages import GaussianAverage
+from fieldtheory.networks.activations import Activation
 from fieldtheory.theory import notation as sym
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.activations import Activation, as_activation
-from fieldtheory.latex import aligned, latex
+from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.theory.action import Action, residual_action
 from fieldtheory.theory.hessian import Hessian, hessian
+from fieldtheory.theory.latex import aligned, latex
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 
@@ -122,7 +122,7 @@ class Derivation:
         ValueError
             For an unknown block; from the function, if depth, inputs or activation do not fit.
         """
-        from fieldtheory.evaluation import block_function
+        from fieldtheory.theory.evaluation import block_function
 
         return block_function(self, validation.choice("quantity", quantity, _BLOCKS))
 

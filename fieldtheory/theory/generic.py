@@ -14,9 +14,9 @@ import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.latex import latex
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
+from fieldtheory.theory.latex import latex
 
 DEPTH = sp.Symbol("L", integer=True, positive=True)
 l, k, m, n, j = sp.symbols("l k m n j", integer=True, nonnegative=True)

@@ -5,9 +5,9 @@ import pytest
 import sympy as sp
 from mpmath import mpf
 
-from fieldtheory.activations import ACTIVATIONS
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.closed_forms import closed_form
+from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import precise as oracle
 

@@ -5,8 +5,8 @@ import pytest
 import sympy as sp
 from mpmath import mpf
 
-from fieldtheory.activations import ACTIVATIONS
 from fieldtheory.averages import precise
+from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import precise as oracle
 

@@ -7,9 +7,9 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldtheory.activations import ACTIVATIONS
 from fieldtheory.averages import precise
 from fieldtheory.averages.quadrature import QuadratureError, average_1d, average_2d, connected_2d
+from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import quadrature as oracle
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from tests.networks import oracle
+from tests.examples import oracle
 from tests.oracles import exact, recursion
 
 

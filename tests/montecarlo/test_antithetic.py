@@ -7,9 +7,9 @@ from scipy.special import erf
 
 from fieldtheory.montecarlo.antithetic import antithetic_samples, reflected
 from fieldtheory.montecarlo.simulation import simulate
+from tests.examples import network
 from tests.montecarlo.comparison import linear_statistics, p_value, z_scores
 from tests.montecarlo.test_estimators import NAMES, gains
-from tests.networks import network
 
 
 @pytest.mark.parametrize(("layers", "width"), [(3, 5), (4, 4), (5, 3), (2, 1)])

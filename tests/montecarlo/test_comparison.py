@@ -8,9 +8,9 @@ from scipy import stats
 
 import fieldtheory as ft
 from fieldtheory.montecarlo.comparison import compare, extrapolation_weights
-from fieldtheory.montecarlo.response import simulate_response
+from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
-from tests.networks import K0_PAIR, network
+from tests.examples import K0_PAIR, network
 
 K0 = 0.3
 

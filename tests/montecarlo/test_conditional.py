@@ -7,8 +7,8 @@ import fieldtheory as ft
 from fieldtheory.montecarlo.conditional import conditional_samples
 from fieldtheory.montecarlo.samplers import activation_function
 from fieldtheory.montecarlo.simulation import simulate
+from tests.examples import network
 from tests.montecarlo.test_estimators import gains
-from tests.networks import network
 
 
 @pytest.mark.parametrize("activation", ["erf", "relu", "tanh"])

@@ -9,9 +9,9 @@ import fieldtheory as ft
 from fieldtheory.montecarlo import control_variate
 from fieldtheory.montecarlo.control_variate import controlled_samples
 from fieldtheory.montecarlo.simulation import simulate
+from tests.examples import network
 from tests.montecarlo.comparison import linear_statistics, z_between, z_scores
 from tests.montecarlo.test_estimators import NAMES, gains
-from tests.networks import network
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])

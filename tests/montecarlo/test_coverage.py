@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from fieldtheory.montecarlo.simulation import simulate
+from tests.examples import network
 from tests.montecarlo.comparison import linear_statistics
-from tests.networks import network
 
 
 def coverage(net, K0, samples, repetitions):

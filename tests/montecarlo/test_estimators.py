@@ -6,8 +6,8 @@ import pytest
 from fieldtheory.montecarlo import plan
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulation import simulate
+from tests.examples import network
 from tests.montecarlo.comparison import linear_statistics, p_value, z_between, z_scores
-from tests.networks import network
 
 NAMES = (
     "mean",

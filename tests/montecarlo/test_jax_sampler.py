@@ -5,8 +5,8 @@ import pytest
 
 from fieldtheory.montecarlo.samplers import Inputs
 from fieldtheory.montecarlo.simulation import simulate
+from tests.examples import K0_PAIR, network
 from tests.montecarlo.comparison import linear_statistics, p_value, z_between, z_scores
-from tests.networks import K0_PAIR, network
 
 jax = pytest.importorskip("jax", reason="JAX is not installed (the extra jax)")
 from fieldtheory.montecarlo import jax_sampler  # noqa: E402

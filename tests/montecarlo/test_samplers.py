@@ -13,6 +13,7 @@ from fieldtheory.montecarlo.samplers import (
     psd_root,
 )
 from fieldtheory.montecarlo.simulation import simulate
+from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.montecarlo.comparison import (
     linear_second_moments,
     linear_statistics,
@@ -20,7 +21,6 @@ from tests.montecarlo.comparison import (
     z_between,
     z_scores,
 )
-from tests.networks import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.oracles import weights
 
 WIDTH = 16

@@ -14,7 +14,7 @@ import fieldtheory as ft
 from fieldtheory.montecarlo import plan, simulation
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulation import simulate
-from tests.networks import K0_PAIR, K0_TRIPLE, network
+from tests.examples import K0_PAIR, K0_TRIPLE, network
 
 NET = network(3, "erf", 0.7, width=12)
 

@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo.simulation import simulate
-from tests.networks import K0_PAIR, network
+from tests.examples import K0_PAIR, network
 
 
 def ensembles(net, K0, samples):

@@ -13,7 +13,7 @@ import sympy as sp
 from mpmath import mp, mpf
 
 import fieldtheory as ft
-from fieldtheory.activations import as_activation
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.entries import entries
 from tests.oracles import exact, mixture, precise
 

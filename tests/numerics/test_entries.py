@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from fieldtheory.activations import as_activation
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.entries import Entries, entries
-from tests.networks import PHI
+from tests.examples import PHI
 from tests.oracles import exact, hessian, quadrature
 from tests.oracles.differences import derivative
 

@@ -8,7 +8,7 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.numerics.chain import accumulate, chain, propagate
 from fieldtheory.numerics.fluctuations import connected_squares, source_covariance
-from tests.networks import PHI, network, oracle, precise_oracle
+from tests.examples import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion, weights
 
 K0 = 0.4

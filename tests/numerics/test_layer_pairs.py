@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.activations import as_activation
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.layer_pairs import interpolated
 

@@ -9,7 +9,7 @@ import pytest
 from mpmath import mpf
 
 import fieldtheory as ft
-from tests.networks import K0_PAIR, K0_TRIPLE, PHI, moment, network, oracle, precise_oracle
+from tests.examples import K0_PAIR, K0_TRIPLE, PHI, moment, network, oracle, precise_oracle
 from tests.oracles import exact, recursion, weights
 from tests.oracles.differences import derivative
 

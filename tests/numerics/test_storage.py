@@ -8,9 +8,9 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
+from fieldtheory.networks.stored_activation import activation_from_text, activation_text
 from fieldtheory.numerics import storage
-from fieldtheory.numerics.stored_activation import activation_from_text, activation_text
-from tests.networks import K0_PAIR
+from tests.examples import K0_PAIR
 
 x = sp.Symbol("x", real=True)
 CASES = {

@@ -11,12 +11,12 @@ from mpmath import mpf
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.node import expand_averages
-from fieldtheory.evaluation import parameter_values
-from fieldtheory.lambdify import lambdify
+from fieldtheory.compiling.functions import lambdify
 from fieldtheory.numerics.entries import entries
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import residual_action
-from tests.networks import K0_PAIR, block, derivation, network, oracle
+from fieldtheory.theory.evaluation import parameter_values
+from tests.examples import K0_PAIR, block, derivation, network, oracle
 from tests.oracles import action as oracle_action
 from tests.oracles import exact, recursion
 

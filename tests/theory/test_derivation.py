@@ -6,7 +6,7 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
-from tests.networks import derivation
+from tests.examples import derivation
 
 
 def test_parts_are_derived_once():

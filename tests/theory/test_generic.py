@@ -9,7 +9,7 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.node import expand_averages
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from tests.networks import derivation
+from tests.examples import derivation
 from tests.theory.test_propagator import equal
 
 depths = pytest.mark.parametrize("depth", [1, 2, 3, 4])

@@ -10,7 +10,7 @@ import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.node import expand_averages
 from fieldtheory.theory import notation as sym
-from tests.networks import derivation
+from tests.examples import derivation
 from tests.theory.test_saddle_point import GOLDEN, coefficients, variance
 
 

@@ -10,7 +10,7 @@ import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.propagator import forward_substitution
-from tests.networks import derivation
+from tests.examples import derivation
 from tests.theory.test_hessian import slope, typed_S22
 from tests.theory.test_saddle_point import coefficients
 

@@ -10,7 +10,7 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, residual_action
 from fieldtheory.theory.saddle_point import saddle_point
-from tests.networks import derivation
+from tests.examples import derivation
 
 GOLDEN = Path(__file__).parent / "golden"
 

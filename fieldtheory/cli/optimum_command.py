@@ -1,0 +1,158 @@
+"""The command `optimum`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from fieldtheory.cli.options import (
+    ActivationText,
+    BiasVariance,
+    Classes,
+    Count,
+    Depth,
+    InputKernel,
+    OutputFormat,
+    ReadoutBias,
+    ReadoutWeight,
+    SkipScale,
+    WeightVariance,
+    classes_of,
+    network,
+)
+from fieldtheory.cli.terminal import Format, print_rows
+
+
+class Method(StrEnum):
+    response = "response"
+    saturation = "saturation"
+    large_depth = "large_depth"
+    deep_limit = "deep_limit"
+
+
+def optimum(
+    K0: InputKernel = "0.05",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Images in place of K0, rescaled to the variance 0.05: digits, mnist, or a .npz "
+            "or .csv file; the answer is the mean over their variances and over their covariances.",
+            show_default=False,
+        ),
+    ] = None,
+    classes: Classes = None,
+    count: Count = None,
+    depth: Depth = 50,
+    activation: ActivationText = "erf",
+    skip_scale: SkipScale = "1.0",
+    weight_variance: WeightVariance = 1.25,
+    bias_variance: BiasVariance = 0.05,
+    readout_weight_variance: ReadoutWeight = None,
+    readout_bias_variance: ReadoutBias = None,
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method",
+            "-m",
+            help="response: the exact maximum of the output's response; deep_limit: that of an "
+            "infinitely deep network, with --order 2 its next order; saturation and large_depth:"
+            " the approximations (67) and (68) of Fischer, Dahmen, Helias (2025), for one input.",
+        ),
+    ] = Method.response,
+    order: Annotated[int, typer.Option(help="1 or 2, for deep_limit.")] = 1,
+    dynamic_range: Annotated[
+        float, typer.Option(help="V of the activation, for saturation and large_depth.")
+    ] = 1.0,
+    slope: Annotated[
+        float | None,
+        typer.Option(
+            help="Slope of the linear activation of saturation and large_depth.",
+            show_default="φ'(0)",
+        ),
+    ] = None,
+    format: OutputFormat = Format.table,
+) -> None:
+    """The scaling of the residual branch with the largest response of the output.
+
+    One scaling ρ for all layers. For several inputs there is a row for every pair alpha, beta: the
+    scaling at which this entry of the output kernel responds most. For a data set there are two
+    rows; the mean over the covariances is the one to use, since they tell the samples apart.
+
+    Examples:
+
+        fieldtheory optimum --depth 200
+
+        fieldtheory optimum -L 200 --data mnist --classes 0,3
+
+        fieldtheory optimum -L 200 --K0 "0.05,0.03;0.03,0.05" --format csv
+
+        fieldtheory optimum -L 50 --method deep_limit --order 2
+    """
+    import numpy as np
+
+    import fieldtheory as ft
+    from fieldtheory.networks import parsing
+
+    net = network(
+        depth=depth,
+        activation=activation,
+        skip_scale=skip_scale,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        readout_weight_variance=readout_weight_variance,
+        readout_bias_variance=readout_bias_variance,
+    )
+    title = f"optimal scaling ({method.value}), φ = {net.activation.name}"
+    if data is None:
+        kernel = np.asarray(parsing.kernel(K0))
+    else:
+        name, kernel = _images(data, classes, count)
+        title = f"{title}, {name}"
+    found = np.asarray(ft.optimal_scaling(net, kernel, method.value, dynamic_range, slope, order))
+    if data is not None:
+        rows = _data_rows(found)
+    elif found.ndim == 0:
+        rows = [{"depth": depth, "K0": float(kernel), "rho": float(found)}]
+    else:
+        rows = [
+            {"depth": depth, "alpha": a + 1, "beta": b + 1, "K0": kernel[a, b], "rho": found[a, b]}
+            for a, b in zip(*np.triu_indices(len(found)), strict=True)
+        ]
+    print_rows(rows, format, title)
+
+
+def _images(data: str, classes: str | None, count: int | None) -> tuple[str, Any]:
+    """Name and kernel of the images asked for."""
+    from fieldtheory import data as images
+    from fieldtheory.report import main_job
+
+    chosen = classes_of(classes, data in ("digits", "mnist"))
+    if data != "mnist":
+        loaded = main_job.load(None if data == "digits" else data, chosen, count)
+        return loaded.name, loaded.K0
+    chosen = chosen or [0, 3]
+    dataset = images.load_mnist(chosen, main_job.equal_share(chosen) if count is None else count)
+    return dataset.name, images.scaled_kernel(dataset.samples, main_job.INPUT_SCALE)
+
+
+def _data_rows(scaling: Any) -> list[dict[str, Any]]:
+    """Means over the variances and over the covariances, with the range of each."""
+    import numpy as np
+
+    from fieldtheory.scaling import mean_scaling
+
+    diagonal = np.eye(len(scaling), dtype=bool)
+    names = "variances", "covariances"
+    return [
+        {
+            "entries": name,
+            "mean rho": float(mean),
+            "min": float(values.min()),
+            "max": float(values.max()),
+        }
+        for name, mean, values in zip(
+            names, mean_scaling(scaling), (scaling[diagonal], scaling[~diagonal]), strict=True
+        )
+    ]

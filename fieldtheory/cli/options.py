@@ -1,0 +1,126 @@
+"""Options that several commands share, and the network they describe."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fieldtheory.cli.terminal import Format
+
+if TYPE_CHECKING:
+    from fieldtheory.networks.residual import ResidualNetwork
+
+
+class Quantity(StrEnum):
+    action = "action"
+    saddle_point = "saddle_point"
+    hessian = "hessian"
+    propagator = "propagator"
+    S11 = "S11"
+    S12 = "S12"
+    S21 = "S21"
+    S22 = "S22"
+    G11 = "G11"
+    G12 = "G12"
+    G21 = "G21"
+    G22 = "G22"
+
+
+_NETWORK = "The network"
+ACTIVATION = (
+    "φ: erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin, or an expression in h "
+    "such as `tanh(2*h)` or `h*erf(h)`."
+)
+Depth = Annotated[
+    int,
+    typer.Option("--depth", "-L", help="Number of residual layers L.", rich_help_panel=_NETWORK),
+]
+ActivationText = Annotated[
+    str, typer.Option("--activation", "-a", help=ACTIVATION, rich_help_panel=_NETWORK)
+]
+BranchScale = Annotated[
+    str,
+    typer.Option(help="ρ: one number, or L numbers 0.3,0.2,...", rich_help_panel=_NETWORK),
+]
+SkipScale = Annotated[
+    str, typer.Option(help="γ: one number, or L numbers.", rich_help_panel=_NETWORK)
+]
+WeightVariance = Annotated[
+    float, typer.Option(help="σ_w² of the residual layers.", rich_help_panel=_NETWORK)
+]
+BiasVariance = Annotated[
+    float, typer.Option(help="σ_b² of the residual layers.", rich_help_panel=_NETWORK)
+]
+ReadoutWeight = Annotated[
+    float | None,
+    typer.Option(
+        "--readout-weight-variance",
+        help="σ_w² of the readout; as the residual layers if left out.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+ReadoutBias = Annotated[
+    float | None,
+    typer.Option(
+        "--readout-bias-variance",
+        help="σ_b² of the readout; as the residual layers if left out.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+Width = Annotated[int, typer.Option(help="Width N of the layers.", rich_help_panel=_NETWORK)]
+InputKernel = Annotated[
+    str,
+    typer.Option(
+        "--K0",
+        "-k",
+        help='Kernel of the input: a variance 0.05, a matrix "0.05,0.03;0.03,0.05" of several '
+        "inputs, or a .csv or .npy file with either.",
+    ),
+]
+OutputFormat = Annotated[Format, typer.Option("--format", "-f", help="How to print numbers.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", help="Processes that work at once.", show_default="one"),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(help="Classes of images to keep.", show_default="0,3; all of a file"),
+]
+Count = Annotated[
+    int | None,
+    typer.Option(help="Number of images.", show_default="20, or all of a smaller file"),
+]
+Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
+
+
+def network(
+    activation: str, branch_scale: str = "1.0", skip_scale: str = "1.0", **parameters: Any
+) -> ResidualNetwork:
+    """The network of the options, scales and activation as they are written on the command line."""
+    from fieldtheory import ResidualNetwork
+    from fieldtheory.networks import parsing
+
+    return ResidualNetwork(
+        activation=parsing.activation(activation),
+        branch_scale=parsing.numbers("branch_scale", branch_scale),
+        skip_scale=parsing.numbers("skip_scale", skip_scale),
+        **parameters,
+    )
+
+
+def integers(name: str, text: str) -> list[int]:
+    """Integers separated by commas."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
+
+
+def classes_of(text: str | None, digits: bool) -> list[Any] | None:
+    """Classes separated by commas: of digits integers, of a file what its labels print."""
+    if text is None:
+        return None
+    return list(integers("classes", text)) if digits else [part.strip() for part in text.split(",")]

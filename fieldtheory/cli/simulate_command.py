@@ -1,0 +1,209 @@
+"""The command `simulate`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fieldtheory.cli.options import (
+    ActivationText,
+    BiasVariance,
+    BranchScale,
+    Depth,
+    InputKernel,
+    Jobs,
+    OutputFormat,
+    ReadoutBias,
+    ReadoutWeight,
+    Seed,
+    SkipScale,
+    WeightVariance,
+    Width,
+    network,
+)
+from fieldtheory.cli.terminal import Format, print_rows
+
+_INTERRUPTED = 130
+
+
+class Sampler(StrEnum):
+    kernel = "kernel"
+    weights = "weights"
+
+
+def simulate(
+    K0: InputKernel = "0.05",
+    depth: Depth = 50,
+    activation: ActivationText = "erf",
+    branch_scale: BranchScale = "1.0",
+    skip_scale: SkipScale = "1.0",
+    weight_variance: WeightVariance = 1.25,
+    bias_variance: BiasVariance = 0.05,
+    readout_weight_variance: ReadoutWeight = None,
+    readout_bias_variance: ReadoutBias = None,
+    width: Width = 500,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="Number of networks.")] = 1000,
+    seed: Seed = 0,
+    method: Annotated[
+        Sampler,
+        typer.Option(
+            "--method",
+            "-m",
+            help="weights: explicit weight matrices, the definition; kernel: the same law without "
+            "them, about N times faster for few inputs.",
+        ),
+    ] = Sampler.kernel,
+    jobs: Jobs = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Compare with the theory: widths N and 2N are simulated and extrapolated, for one "
+            "input the responses as well, and with variance reduction by the method kernel. The "
+            "exit code is 1 unless they agree.",
+        ),
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            help="An .npz file for the estimates. Interrupted with Ctrl-C, the same command goes "
+            "on from where it stopped."
+        ),
+    ] = None,
+    format: OutputFormat = Format.table,
+) -> None:
+    """Draw finite networks at random: means and fluctuations of their kernels, with errors.
+
+    Columns, each with its standard error: the residual kernel C and the kernel K, averaged over
+    networks; var_C and var_K, their variances; V, the four-point vertex. Row L + 1 is the output.
+    For several inputs there is a row for each pair alpha, beta.
+
+    Examples:
+
+        fieldtheory simulate --depth 20 --branch-scale 0.3 --samples 10000
+
+        fieldtheory simulate -L 10 --width 200 --compare
+
+        fieldtheory simulate -L 20 -n 100000 --jobs 2 --save ensemble.npz --format csv
+    """
+    from fieldtheory.networks import parsing
+
+    net = network(
+        depth=depth,
+        activation=activation,
+        branch_scale=branch_scale,
+        skip_scale=skip_scale,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        readout_weight_variance=readout_weight_variance,
+        readout_bias_variance=readout_bias_variance,
+        width=width,
+    )
+    options = {"samples": samples, "jobs": jobs, "progress": sys.stderr.isatty()}
+    parts = _parts(save)
+    try:
+        ensemble, comparison = _simulated(
+            net, parsing.kernel(K0), seed, method, compare, options | {"directory": parts}
+        )
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        if parts is not None and parts.exists():
+            typer.echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    if save is not None and parts is not None:
+        from fieldtheory.montecarlo.files import save_ensemble
+
+        save_ensemble(ensemble, save)
+        shutil.rmtree(parts, ignore_errors=True)
+    title = f"{samples} networks of width {width}, φ = {net.activation.name}"
+    if comparison is None:
+        print_rows(_rows(ensemble), format, title)
+        return
+    if format is Format.table:
+        print_rows(comparison.summary, format, f"{title}; theory and simulation")
+        typer.echo(comparison.statement)
+    else:
+        print_rows(comparison.rows, format, title)
+    if comparison.verdict != "agrees":
+        raise typer.Exit(1)
+
+
+def _simulated(
+    net: Any, kernel: Any, seed: int, method: Sampler, compare: bool, options: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The ensemble asked for, and its comparison with the theory if that is asked for."""
+    import numpy as np
+
+    from fieldtheory.montecarlo import comparison, perturbation, simulation
+    from fieldtheory.numerics.solution import solve
+
+    one_input = np.ndim(kernel) == 0
+    drawing = options | {
+        "method": method.value,
+    }
+    if compare and one_input and method is Sampler.kernel:
+        drawing["variance_reduction"] = "control_variate"
+    ensemble = simulation.simulate(net, kernel, seed=seed, **drawing)
+    if not compare:
+        return ensemble, None
+    nets = net, net.replace(width=2 * net.width)
+    wide = simulation.simulate(nets[1], kernel, seed=seed + 1, **drawing)
+    answers = []
+    if one_input and kernel > 0:
+        answers = [
+            perturbation.simulate_response(each, kernel, seed=seed + i, **options)
+            for i, each in enumerate(nets)
+        ]
+    solution = solve(net, ensemble.input_kernel)
+    return ensemble, comparison.compare(solution, [ensemble, wide], responses=answers)
+
+
+def _parts(save: Path | None) -> Path | None:
+    """The folder of finished parts beside the file."""
+    if save is None:
+        return None
+    if save.suffix != ".npz":
+        raise ValueError(f"save must be a file that ends in .npz, got {str(save)!r}")
+    if not save.parent.is_dir():
+        raise ValueError(f"save must lie in a folder that exists, got {str(save)!r}")
+    return save.with_name(f".{save.name}.parts")
+
+
+def _rows(ensemble: Any) -> list[dict[str, Any]]:
+    """A row for every layer, the output last, and for every pair of several inputs."""
+    import numpy as np
+
+    layers = np.arange(len(ensemble.mean))
+    columns = {
+        "C": (ensemble.mean, ensemble.mean_error),
+        "K": (ensemble.kernel_mean, ensemble.kernel_mean_error),
+        "var_C": tuple(
+            values[layers, layers] for values in (ensemble.covariance, ensemble.covariance_error)
+        ),
+        "var_K": tuple(
+            values[layers, layers]
+            for values in (ensemble.kernel_covariance, ensemble.kernel_covariance_error)
+        ),
+    }
+    if ensemble.four_point is not None:
+        columns["V"] = (ensemble.four_point, ensemble.four_point_error)
+    named = {
+        label: values
+        for name, (value, error) in columns.items()
+        for label, values in ((name, value), (f"{name}_error", error))
+    }
+    places: list[tuple] = [()]
+    if ensemble.input_kernel.ndim:
+        places = list(zip(*np.triu_indices(ensemble.inputs), strict=True))
+    return [
+        {"layer": int(l)}
+        | {key: int(i) + 1 for key, i in zip(("alpha", "beta"), place, strict=False)}
+        | {name: float(v[l, *place]) if l < len(v) else None for name, v in named.items()}
+        for l in layers
+        for place in places
+    ]

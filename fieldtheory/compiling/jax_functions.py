@@ -1,0 +1,286 @@
+"""Symbolic results as JAX functions: compiled, batched and differentiated by JAX, in float64.
+
+An average is one JAX function of its covariance. Its value is the closed form, or the float64
+integral of the NumPy backend in a callback. Its derivative is not that of the code but the
+symbolic one, Price's theorem, compiled when it is first needed; so it exists to any order and
+stays finite at a singular covariance where the exact one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.steps import second_derivative
+from fieldtheory.compiling.functions import integral, lambdify, translate
+
+
+def require_jax() -> None:
+    """Raise if JAX is not installed or computes in float32."""
+    try:
+        import jax.numpy as jnp
+    except ImportError as error:
+        raise ImportError(
+            "the JAX backend needs jax: pip install fieldtheory-networks[jax]"
+        ) from error
+    if jnp.result_type(float) != np.float64:
+        raise ValueError(
+            "the JAX backend needs float64, got float32: "
+            'call jax.config.update("jax_enable_x64", True) first'
+        )
+
+
+def compiled(
+    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable], matrix: bool
+) -> Callable:
+    """The JAX function of translated entries; see `fieldtheory.compiling.functions.lambdify`.
+
+    Parameters
+    ----------
+    arguments : sequence of symbols
+    entries : sympy.Expr or (nested) list of them
+        Averages are calls of ``functions``.
+    functions : dict
+        JAX functions by name.
+    matrix : bool
+        Whether the entries are the rows of a matrix.
+
+    Returns
+    -------
+    callable
+        Of arrays that broadcast; float64.
+    """
+    require_jax()
+    import jax
+    import jax.numpy as jnp
+
+    code = _code(arguments, entries, functions)
+
+    def function(*values: Any) -> Any:
+        require_jax()
+        arrays = _arrays(values)
+        shape = arrays[0].shape if arrays else ()
+        result = jax.tree.map(
+            lambda entry: jnp.broadcast_to(jnp.asarray(entry, dtype=float), shape), code(*arrays)
+        )
+        return jnp.moveaxis(jnp.array(result), (0, 1), (-2, -1)) if matrix else result
+
+    return function
+
+
+def averaged(node: sp.Expr) -> tuple[Callable, list[sp.Expr]]:
+    """An average as a JAX function, and what to call it with.
+
+    Parameters
+    ----------
+    node : GaussianAverage or ConnectedCorrelator
+
+    Returns
+    -------
+    function : callable
+        Of the variances, the covariances and the parameters of the integrand.
+    values : list of sympy.Expr
+        Those of ``node``.
+    """
+    require_jax()
+    *integrands, variables, K = node.args
+    size = len(variables)
+    indices = [(i, i) for i in range(size)]
+    indices += [(i, j) for i in range(size) for j in range(i + 1, size)]
+
+    def renamed(order: Sequence[int]) -> list[sp.Expr]:
+        names = {variables[old]: _variable(new) for new, old in enumerate(order)}
+        return [F.xreplace(names) for F in integrands]
+
+    # In symbols and an order of its own, an average is one function wherever it occurs.
+    order = min(
+        permutations(range(size)), key=lambda o: sorted(map(sp.default_sort_key, renamed(o)))
+    )
+    parameters = set().union(*(F.free_symbols for F in integrands)) - set(variables)
+    rest = sorted(parameters, key=sp.default_sort_key)
+    expression = type(node)(
+        *renamed(order),
+        [_variable(i) for i in range(size)],
+        sp.Matrix(size, size, lambda i, j: _covariance(min(i, j), max(i, j))),
+    )
+    symbols = (*(_covariance(i, j) for i, j in indices), *rest)
+    values = [K[order[i], order[j]] for i, j in indices]
+    return _differentiable(expression, symbols), [*values, *rest]
+
+
+def _arrays(values: Sequence[Any]) -> list:
+    """Float64 arrays of one shape."""
+    import jax.numpy as jnp
+
+    return jnp.broadcast_arrays(*(jnp.asarray(v, dtype=float) for v in values))
+
+
+@cache
+def _variable(i: int) -> sp.Dummy:
+    return sp.Dummy(f"h_{i + 1}", real=True)
+
+
+@cache
+def _covariance(i: int, j: int) -> sp.Dummy:
+    name = f"K_{i + 1}{j + 1}"
+    return sp.Dummy(name, positive=True) if i == j else sp.Dummy(name, real=True)
+
+
+@lru_cache(maxsize=512)
+def _differentiable(expression: sp.Expr, symbols: tuple[sp.Expr, ...]) -> Callable:
+    """A JAX function of the symbols that is differentiated as the expression, not as its code."""
+    import jax
+    import jax.numpy as jnp
+    from jax.custom_derivatives import SymbolicZero
+
+    closed, integrals = _numpy_form(expression, symbols)
+    functions = {name: _on_host(function) for name, function in integrals.items()}
+    code = _code(symbols, closed, functions)
+
+    @cache
+    def slope(symbol: sp.Expr) -> Callable:
+        return lambdify(symbols, _derivative(expression, symbol), "jax")
+
+    @jax.custom_jvp
+    def function(*values: Any) -> Any:
+        return jnp.broadcast_to(jnp.asarray(code(*values), dtype=float), values[0].shape)
+
+    @partial(function.defjvp, symbolic_zeros=True)
+    def tangent(values: tuple, changes: tuple) -> tuple[Any, Any]:
+        value = function(*values)
+        total = jnp.zeros_like(value)
+        for symbol, change in zip(symbols, changes, strict=True):
+            # A slope that is not needed may be infinite, or take another integral.
+            if not isinstance(change, SymbolicZero):
+                total += slope(symbol)(*values) * change
+        return value, total
+
+    return lambda *values: function(*_arrays(values))
+
+
+def _numpy_form(
+    expression: sp.Expr, symbols: tuple[sp.Expr, ...]
+) -> tuple[sp.Expr, dict[str, Callable]]:
+    """The closed form, in calls of NumPy functions where there is none or it cancels."""
+    if isinstance(expression, ConnectedCorrelator) and len(symbols) == 3:
+        F, G = expression.observables
+        if not F.free_symbols & G.free_symbols and _cancels(expression, symbols):
+            functions: dict[str, Callable] = {}
+            return integral(expression, "numpy", functions), functions
+    return translate(expression, "numpy")
+
+
+def _cancels(node: ConnectedCorrelator, symbols: tuple[sp.Expr, ...]) -> bool:
+    """Whether the closed form of ⟨F(x);G(y)⟩ has terms that do not vanish with K_xy.
+
+    Those of error functions and exponentials do, and take long to find.
+    """
+    if node.has(sp.erf, sp.exp):
+        return True
+    closed, integrals = translate(node, "numpy")
+    terms = [] if integrals else lambdify(symbols, list(sp.Add.make_args(closed)))(1.0, 2.0, 0.0)
+    return any(terms)
+
+
+def _derivative(node: sp.Expr, symbol: sp.Expr) -> sp.Expr:
+    """The derivative; that of ⟨F;G⟩ by a covariance without the difference of two averages."""
+    if not isinstance(node, ConnectedCorrelator) or not node.covariance.has(symbol):
+        return node.diff(symbol)
+    (F, G), variables, K = node.observables, node.variables, node.covariance
+    total = sp.S.Zero
+    for i, x in enumerate(variables):
+        for j, y in enumerate(variables[: i + 1]):
+            inside = F.diff(x) * G.diff(y) + F.diff(y) * G.diff(x)
+            pair = GaussianAverage(inside, variables, K)
+            pair += _connected(second_derivative(F, x, y), G, variables, K)
+            pair += _connected(F, second_derivative(G, x, y), variables, K)
+            total += K[i, j].diff(symbol) * pair / (2 if i == j else 1)
+    return total
+
+
+def _connected(F: sp.Expr, G: sp.Expr, variables: sp.Tuple, K: sp.Matrix) -> sp.Expr:
+    node = ConnectedCorrelator(F, G, variables, K)
+    # δ-functions can be integrated out of averages only.
+    return node.rewrite(GaussianAverage) if node.has(sp.DiracDelta) else node
+
+
+def _on_host(average: Callable) -> Callable:
+    """A NumPy function of arrays of one shape as a JAX function."""
+    import jax
+
+    def on_arrays(*values: Any) -> np.ndarray:
+        return np.asarray(average(*map(np.asarray, values)), dtype=float)
+
+    def function(*values: Any) -> Any:
+        shape = jax.ShapeDtypeStruct(values[0].shape, np.float64)
+        return jax.pure_callback(on_arrays, shape, *values, vmap_method="broadcast_all")
+
+    return function
+
+
+def _code(arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]) -> Callable:
+    from jax.scipy import special
+
+    own = {"sqrt": _sqrt, "loggamma": special.gammaln, **_EXACT_DIFFERENCES}
+    library = [functions, own, "jax", special]
+    return sp.lambdify(list(arguments), entries, modules=library, cse=True)
+
+
+def _sqrt(value: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    # Zero where rounding makes a vanishing value negative, with the slope of the root at zero.
+    return jnp.sqrt(value + jax.lax.stop_gradient(jnp.maximum(-value, 0.0)))
+
+
+def _determinant(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
+    # As in `exact_differences`, but in products that need no rounding: XLA fuses them into sums.
+    import jax.numpy as jnp
+
+    (a, a_low), (b, b_low), (c, c_low) = map(_halves, (K_xx, K_yy, K_xy))
+    mixed, rest = _sum(a * b_low, a_low * b)
+    mixed, more = _sum(mixed, -2 * c * c_low)
+    rest = rest + more + (a_low * b_low - c_low * c_low)
+    return jnp.maximum((a * b - c * c + mixed) + rest, 0.0)
+
+
+def _sum(x: Any, y: Any) -> tuple[Any, Any]:
+    """x + y as a rounded sum and the rest, exactly (Knuth)."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    """The leading 26 bits, rounded, and the other 26."""
+    import jax.numpy as jnp
+    from jax.lax import bitcast_convert_type
+
+    bits = (bitcast_convert_type(x, jnp.int64) + (1 << 26)) & -(1 << 27)
+    high = bitcast_convert_type(bits, jnp.float64)
+    return high, x - high
+
+
+def _exponential_difference(u: Any, v: Any, gap: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.copysign(jnp.exp(jnp.maximum(u, v)) * -jnp.expm1(-jnp.abs(gap)), gap)
+
+
+def _difference_variance(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
+    return (K_xx - K_xy) + (K_yy - K_xy)
+
+
+# The functions named in `stable_forms.NUMPY`.
+_EXACT_DIFFERENCES: dict[str, Callable] = {
+    "determinant": _determinant,
+    "exponential_difference": _exponential_difference,
+    "difference_variance": _difference_variance,
+}

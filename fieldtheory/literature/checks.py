@@ -1,0 +1,351 @@
+"""High-precision checks: the theory's identities and its float64 numbers against mpmath."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import sympy as sp
+
+from fieldtheory import validation
+from fieldtheory.averages import GaussianAverage, precise
+from fieldtheory.averages.steps import has_steps
+from fieldtheory.networks.activations import ACTIVATIONS, Activation
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.solution import solve
+from fieldtheory.scaling import maximum_entropy as entropy
+
+# Off-diagonal entries are neither weakly nor fully correlated.
+VARIANCE_X, VARIANCE_Y, COVARIANCE = sp.Rational(7, 10), sp.Rational(1, 2), sp.Rational(1, 3)
+FLOAT64_TOLERANCE = 1e-12
+_GUARD = 5
+
+_x, _y = sp.symbols("x y", real=True)
+_a, _b = sp.symbols("a b", positive=True)
+_c = sp.Symbol("c", real=True)
+_POINT = {_a: VARIANCE_X, _b: VARIANCE_Y, _c: COVARIANCE}
+# F25 eq. (141) as printed.
+_PRINTED_DIVERGENCE = (
+    sp.log(sp.sqrt(2)) + sp.log(entropy.VARIANCE) / 2 + (1 / (2 * entropy.VARIANCE) - 1) / 2
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number computed in two ways.
+
+    Parameters
+    ----------
+    group, quantity : str
+        What is compared.
+    float64 : str
+        The package's float64 value; empty where both sides are mpmath numbers.
+    mpmath : str
+        The value to the digits asked for.
+    difference : float
+        Relative difference, absolute where the value is zero.
+    tolerance : float
+        Largest difference that passes.
+    note : str
+        What the number says about a printed equation.
+    """
+
+    group: str
+    quantity: str
+    float64: str
+    mpmath: str
+    difference: float
+    tolerance: float
+    note: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the two agree."""
+        return self.difference <= self.tolerance
+
+
+def run_checks(
+    digits: int = 50, progress: Callable[[str], None] | None = None, jobs: int = 1
+) -> list[Check]:
+    """Price's theorem, closed forms, kernels, propagators and the maximum-entropy condition.
+
+    Parameters
+    ----------
+    digits : int
+        Digits of the mpmath side, at least 20.
+    progress : callable, optional
+        Called with a description when a group of checks is done.
+    jobs : int
+        Number of processes.
+
+    Returns
+    -------
+    list of Check
+
+    Raises
+    ------
+    ValueError
+        If ``digits`` < 20.
+
+    Notes
+    -----
+    Both sides of Price's theorem are integrals of different functions: the derivative of the
+    Gaussian density against that of the integrand (F25 eqs. (136), (137)).
+
+    Examples
+    --------
+    >>> all(check.passed for check in maximum_entropy(20))
+    True
+    """
+    digits = validation.integer("digits", digits, 20)
+    validation.integer("jobs", jobs, 1)
+    tasks: list[tuple[str, Callable, tuple]] = [
+        *(
+            (f"Price's theorem and averages, {name}", activation_checks, (name, digits))
+            for name in sorted(ACTIVATIONS, key=lambda n: not has_steps(ACTIVATIONS[n].expression))
+        ),
+        *((f"connected correlator, {n}", connected_checks, (n, digits)) for n in ("erf", "relu")),
+        ("network", network_checks, (digits,)),
+        ("maximum entropy", maximum_entropy, (digits,)),
+    ]
+    results: list[Check] = []
+    for (description, _, _), checks in zip(tasks, _run(tasks, jobs), strict=True):
+        results += checks
+        if progress is not None:
+            progress(description)
+    return results
+
+
+def _run(tasks: Sequence[tuple], jobs: int) -> Iterable[list[Check]]:
+    if jobs == 1:
+        for _, function, arguments in tasks:
+            yield function(*arguments)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        futures = [pool.submit(function, *arguments) for _, function, arguments in tasks]
+        for future in futures:
+            yield future.result()
+
+
+def activation_checks(name: str, digits: int) -> list[Check]:
+    """Price's theorem for one φ, and its averages in float64 against integration."""
+    phi = ACTIVATIONS[name]
+    average = entries(phi)
+    square, product = phi(_x) ** 2, phi(_x) * phi(_y)
+    one, pair = [[VARIANCE_X]], [[VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y]]
+    numbers = [float(k) for k in (VARIANCE_X, VARIANCE_Y, COVARIANCE)]
+
+    def integral(F: sp.Expr, K: list) -> Any:
+        return precise.average(F, (_x, _y)[: len(K)], K, digits + _GUARD)
+
+    moment = integral(square, one)
+    slope = _integrated(GaussianAverage(square, _x, _a).diff(_a), _POINT, digits)
+    covariance = integral(product, pair)
+    covariance_slope = _integrated(_pair_average(phi).diff(_c), _POINT, digits)
+    density_slope = integral(square * _score(1), one)
+    density_covariance_slope = integral(product * _score(2), pair)
+    price, closed = "Price's theorem", "averages"
+    return [
+        _identity(price, f"∂⟨φ²⟩/∂K = ⟨φ'²+φφ''⟩, {name}", density_slope, slope, digits),
+        _identity(
+            price,
+            f"∂⟨φφ⟩/∂K_xy = ⟨φ'φ'⟩, {name}",
+            density_covariance_slope,
+            covariance_slope,
+            digits,
+        ),
+        _float64(closed, f"M(K), {name}", average.second_moment(numbers[0]), moment, digits),
+        _float64(closed, f"M'(K), {name}", average.susceptibility(numbers[0]), slope, digits),
+        _float64(closed, f"⟨φφ⟩, {name}", average.covariance(*numbers), covariance, digits),
+        _float64(
+            closed,
+            f"⟨φ'φ'⟩, {name}",
+            average.covariance_susceptibility(*numbers),
+            covariance_slope,
+            digits,
+        ),
+    ]
+
+
+def connected_checks(name: str, digits: int) -> list[Check]:
+    """The correlator ⟨φ²;φ²⟩ of S22 in float64 against integration, of two layers and of one."""
+    phi = ACTIVATIONS[name]
+    connected = entries(phi).connected
+    checks = []
+    for a, b, c in ((VARIANCE_X, VARIANCE_Y, COVARIANCE), (VARIANCE_X,) * 3):
+        precise_value = _connected_integral(phi, a, b, c, digits)
+        value = connected(float(a), float(b), float(c))
+        label = f"⟨φ²;φ²⟩ at K = {a}, {b}, {c}, {name}"
+        checks.append(_float64("averages", label, value, precise_value, digits))
+    return checks
+
+
+def network_checks(digits: int) -> list[Check]:
+    """All results of `solve` for a network of two layers against mpmath and integration."""
+    net = ResidualNetwork(depth=2, branch_scale=(0.5, 0.75), skip_scale=0.875, width=500)
+    s, K0 = solve(net, 0.25), mpmath.mpf(0.25)
+    with mpmath.workdps(digits + 2 * _GUARD):
+        reference = _precise_solution(net, K0, digits)
+        found: dict[str, Any] = {
+            "K": s.kernels,
+            "η": [*s.residual_response, s.output_response],
+            "χ": [*s.response, s.output_response],
+        }
+        checks = [
+            _float64("network", f"{name}^({l}), erf", value, reference[name][l], digits)
+            for name, values in found.items()
+            for l, value in enumerate(values)
+        ]
+        for block, numbers in (("G12", s.G12), ("G11", s.G11)):
+            checks += [
+                _float64("network", f"{block}[{l},{m}], erf", numbers[l, m], value, digits)
+                for l, row in enumerate(reference[block])
+                for m, value in enumerate(row[: l + 1])
+                if value != 0
+            ]
+    return checks
+
+
+def maximum_entropy(digits: int) -> list[Check]:
+    """The divergence of φ(h) from a uniform distribution, integrated directly (F25 app. E).
+
+    F25 eq. (141) is D_KL = ln√2 + (1/2) ln σ² + (1/2)(1/(2σ²) − 1) for erf. Its derivative vanishes
+    at σ² = 1/2, where D_KL = 0; eq. (142) prints 1/σ² − 1/(4σ⁴) = 0 and concludes σ² = 1/4.
+    """
+    group, checks = "maximum entropy", []
+    working = digits + 2 * _GUARD
+    with mpmath.workdps(working):
+        for variance in map(sp.Rational, ("1/100", "1/4", "1/2", "1", "100")):
+            integral = entropy.precise_divergence("erf", variance, working)
+            printed = precise.mpf(_PRINTED_DIVERGENCE.subs(entropy.VARIANCE, variance), working)
+            label = f"D_KL by F25 (141) against integration at σ² = {variance}"
+            checks.append(_identity(group, label, printed, integral, digits))
+        for variance, slope, note in (
+            (0.25, -2, "F25 (142) does not hold: it claims 0 here; (141) and the integral give −2"),
+            (0.5, 0, "the condition that (141) implies: erf(h) is exactly uniform at σ² = 1/2"),
+        ):
+            label = f"dD_KL/dσ² at σ² = 1/{1 / variance:g}"
+            found = _divergence_slope(variance, digits)
+            checks.append(_identity(group, label, mpmath.mpf(slope), found, digits, note))
+        for name in ("erf", "tanh", "logistic"):
+            formula = precise.mpf(entropy.variance_formula(name), working)
+            integral = entropy.precise_variance(name, working)
+            label = f"σ² at the minimum of D_KL, {name}"
+            checks.append(_identity(group, label, formula, integral, digits))
+    return checks
+
+
+def write_csv(checks: Sequence[Check], path: str | Path) -> None:
+    """Write checks as a table with a column for each field and the verdict."""
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(Check)] + ["passed"])
+        writer.writeheader()
+        writer.writerows({**asdict(check), "passed": check.passed} for check in checks)
+
+
+def _pair_average(phi: Activation) -> sp.Expr:
+    return GaussianAverage(phi(_x) * phi(_y), (_x, _y), [[_a, _c], [_c, _b]])
+
+
+def _score(size: int) -> sp.Expr:
+    """∂ ln N(h; 0, K)/∂K of a variance (one variable) or of the covariance (two), at the point."""
+    K = sp.Matrix([[_a]]) if size == 1 else sp.Matrix([[_a, _c], [_c, _b]])
+    h = sp.Matrix([_x, _y][:size])
+    log_density = -sp.log(K.det()) / 2 - (h.T * K.inv() * h)[0] / 2
+    return sp.expand(sp.diff(log_density, K[0, size - 1]).subs(_POINT))
+
+
+def _integrated(expr: sp.Expr, values: dict, digits: int) -> Any:
+    """An expression at a point, with every average in it integrated rather than in closed form."""
+    expr = expr.subs(values)
+    numbers = {a: a.evalf(digits + _GUARD) for a in expr.atoms(GaussianAverage)}
+    return precise.mpf(expr.xreplace(numbers), digits + _GUARD)
+
+
+def _connected_integral(phi: Activation, a: Any, b: Any, c: Any, digits: int) -> Any:
+    variables = (_x,) if a == b == c else (_x, _y)
+    K = [[a]] if a == b == c else [[a, c], [c, b]]
+    F = phi(_x) ** 2
+    G = phi(variables[-1]) ** 2
+    working = digits + 2 * _GUARD
+    joint = precise.average(F * G, variables, K, working)
+    apart = precise.average(F, (_x,), [[a]], working)
+    other = precise.average(F, (_x,), [[b]], working)
+    with mpmath.workdps(working):
+        return joint - apart * other
+
+
+def _precise_solution(net: ResidualNetwork, K0: Any, digits: int) -> dict[str, Any]:
+    """The recursions of a network in mpmath, every average integrated."""
+    phi, L = net.activation, net.depth
+    moment = GaussianAverage(phi(_x) ** 2, _x, _a)
+    weight, bias = net.readout_variances
+    scales = [mpmath.mpf(float(r)) ** 2 for r in net.branch_scales]
+    a = [r * mpmath.mpf(net.weight_variance) for r in scales] + [mpmath.mpf(weight)]
+    c = [r * mpmath.mpf(net.bias_variance) for r in scales] + [mpmath.mpf(bias)]
+    gamma = [mpmath.mpf(float(g)) for g in net.skip_scales] + [mpmath.mpf(0)]
+    K, eta, chi, gains = [K0], [mpmath.mpf(1)], [mpmath.mpf(1)], []
+    for l in range(L + 1):
+        point = {_a: sp.Float(K[l], digits + 2 * _GUARD)}
+        gains.append(a[l] * _integrated(moment.diff(_a), point, digits))
+        K.append(gamma[l] ** 2 * K[l] + a[l] * _integrated(moment, point, digits) + c[l])
+        eta.append(gains[l] * chi[l])
+        chi.append(gamma[l] ** 2 * chi[l] + eta[-1])
+    size = L + 2
+    S21, S22 = mpmath.zeros(size), mpmath.zeros(size)
+    for k in range(size):
+        S21[k, k] = -net.width
+        for l in range(k):
+            S21[k, l] = net.width * gains[k - 1] * mpmath.fprod(g**2 for g in gamma[l : k - 1])
+        for l in range(1, k + 1):
+            covariance = mpmath.fprod(gamma[l - 1 : k - 1]) * K[l - 1]
+            value = _connected_integral(phi, K[l - 1], K[k - 1], covariance, digits)
+            S22[k, l] = S22[l, k] = net.width * a[k - 1] * a[l - 1] * value if k else 0
+    G12 = -(S21**-1)
+    return {
+        "K": K,
+        "η": eta,
+        "χ": chi,
+        "G12": G12.tolist(),
+        "G11": (G12 * S22 * G12.T).tolist(),
+    }
+
+
+def _divergence_slope(variance: float, digits: int) -> Any:
+    """dD_KL/dσ² for erf, from central differences of the integral of twice the digits."""
+    # The error is of the order of the step squared, the loss of digits that of its inverse.
+    step = mpmath.mpf(10) ** (-digits)
+    with mpmath.workdps(2 * digits + 2 * _GUARD):
+        above, below = (
+            entropy.precise_divergence("erf", variance + sign * step, mpmath.mp.dps)
+            for sign in (1, -1)
+        )
+        return (above - below) / (2 * step)
+
+
+def _identity(
+    group: str, quantity: str, left: Any, right: Any, digits: int, note: str = ""
+) -> Check:
+    with mpmath.workdps(digits + 2 * _GUARD):
+        difference = _relative(left, right)
+    shown = mpmath.nstr(mpmath.chop(right, mpmath.mpf(10) ** -digits), digits)
+    return Check(group, quantity, "", shown, difference, 10.0**-digits, note)
+
+
+def _float64(group: str, quantity: str, value: Any, reference: Any, digits: int) -> Check:
+    with mpmath.workdps(digits + 2 * _GUARD):
+        difference = _relative(mpmath.mpf(float(value)), reference)
+    shown = mpmath.nstr(reference, digits)
+    return Check(group, quantity, repr(float(value)), shown, difference, FLOAT64_TOLERANCE)
+
+
+def _relative(value: Any, reference: Any) -> float:
+    difference, size = abs(value - reference), abs(reference)
+    is_zero = size <= mpmath.mpf(10) ** (-mpmath.mp.dps // 2)
+    return float(difference if is_zero else difference / size)

@@ -1,0 +1,395 @@
+"""`simulate_response`: responses of finite networks by finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.montecarlo import plan
+from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
+from fieldtheory.montecarlo.plan import Block
+from fieldtheory.montecarlo.samplers import activation_function, tile_size
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics import chunks, storage
+from fieldtheory.numerics.chain import accumulate, chain
+from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.solution import solve
+
+_FIELDS = ("residual_response", "response", "output_response")
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedResponse:
+    """Responses of random finite networks, each with its standard error in ``<name>_error``.
+
+    With L the depth, and the axes of K0 in front or behind as in `Solution`:
+
+    =================  =============================================  ============================
+    field              shape for K0 of shape (), (P,) and (P, P)      meaning
+    =================  =============================================  ============================
+    residual_response  (L+1,), (P, L+1), (L+1, P, P)                  ∂⟨C^(l)⟩/∂C^(m), l = 0, ..., L
+    response           the same                                       ∂⟨K^(l)⟩/∂C^(m)
+    output_response    (), (P,), (P, P)                               ∂⟨C^(L+1)⟩/∂C^(m)
+    step               (), (P,), (P, P)                               ε of the differences
+    =================  =============================================  ============================
+
+    where m is the perturbed ``layer``; for m = 0 they are η^(l), χ^(l) and χ^out. For P inputs
+    they are the (αβ) <- (αβ) entries. Standard errors come from the jackknife over ``batches``
+    independent batches (see `Ensemble`), and are 0 where the response is a constant, as at l = m.
+    Different inputs, and different pairs of them, have independent networks.
+    """
+
+    network: ResidualNetwork
+    input_kernel: np.ndarray
+    samples: int
+    seed: int
+    layer: int
+    step: np.ndarray
+    batches: int
+    residual_response: np.ndarray
+    residual_response_error: np.ndarray
+    response: np.ndarray
+    response_error: np.ndarray
+    output_response: np.ndarray
+    output_response_error: np.ndarray
+
+    def input_average(self, inputs: str = "random") -> dict[str, np.ndarray]:
+        """Averages over the P inputs of a K0 of shape (P,), as in F25 Fig. 2 (b).
+
+        Parameters
+        ----------
+        inputs : {"random", "fixed"}
+            "random": the inputs were drawn from a distribution, and the average over it is
+            estimated; the standard error holds the scatter of the inputs. "fixed": the average
+            over these very inputs; the standard error is that of the networks alone.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The fields and their errors, ``residual_response`` (L+1,) and so on.
+
+        Raises
+        ------
+        ValueError
+            If K0 is not of shape (P,) with P >= 2, or ``inputs`` is another word.
+
+        Examples
+        --------
+        >>> net = ResidualNetwork(depth=3, width=100)
+        >>> found = simulate_response(net, [0.2, 0.3, 0.4], samples=20).input_average()
+        >>> found["residual_response"].shape, found["residual_response_error"].shape
+        ((4,), (4,))
+        """
+        inputs = validation.choice("inputs", inputs, ("random", "fixed"))
+        if self.input_kernel.ndim != 1 or len(self.input_kernel) < 2:
+            raise ValueError(
+                f"input_average needs K0 of shape (P,) with P >= 2, got {self.input_kernel.shape}"
+            )
+        count, found = len(self.input_kernel), {}
+        for name in _FIELDS:
+            values, errors = getattr(self, name), getattr(self, f"{name}_error")
+            found[name] = values.mean(axis=0)
+            if inputs == "fixed":
+                found[f"{name}_error"] = np.sqrt((errors**2).sum(axis=0)) / count
+            else:
+                found[f"{name}_error"] = values.std(axis=0, ddof=1) / np.sqrt(count)
+        return found
+
+    def __repr__(self) -> str:
+        net = self.network
+        return (
+            f"SimulatedResponse(depth={net.depth}, activation={net.activation.name}, "
+            f"width={net.width}, samples={self.samples}, layer={self.layer}, seed={self.seed})"
+        )
+
+
+class _Problem(NamedTuple):
+    """One entry that is perturbed: a variance, kernel (1, 1), or a covariance, kernel (2, 2)."""
+
+    network: ResidualNetwork
+    kernel: np.ndarray
+    layer: int
+    step: float
+    seed: int
+    number: int
+
+
+def simulate_response(
+    network: ResidualNetwork,
+    K0: Any,
+    *,
+    samples: int = 1000,
+    seed: int = 0,
+    layer: int = 0,
+    relative_step: float = 1e-4,
+    directory: str | Path | None = None,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> SimulatedResponse:
+    """Perturb a kernel of random finite networks and measure the response; needs joblib.
+
+    The definition of the response function, F25 eq. (31),
+
+        Δ12^(lm) = lim_{ε → 0} [⟨C^(l)⟩_{m,ε} − ⟨C^(l)⟩_{m,0}] / ε,
+
+    where the kernel C^(m) of every network is replaced by C^(m) + ε. It is taken as the central
+    difference over ±ε of one and the same network, that is with common random numbers: the
+    normals from which `draw_kernels` makes a network are those of +ε and of −ε.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+        Without batch axes; its ``width`` is N.
+    K0 : float or array_like
+        The input: a variance (), whose response is that of C^(l); a batch of P variances (P,), one
+        input after the other; or the kernel (P, P) of P inputs. Of that every entry is perturbed
+        alone: a covariance with the variances held fixed, as in F25 Fig. 7.
+    samples : int
+        Number of networks for every perturbed entry, at least 20.
+    seed : int
+        Seed of the random numbers, >= 0.
+    layer : int
+        The perturbed layer m, 0 <= m <= L; 0 is the input.
+    relative_step : float
+        ε as a fraction of the distance from C*^(m) to the next limit of that entry: 0 for a
+        variance, ±(C_αα C_ββ)^(1/2) for a covariance. Between 0 and 1/2.
+    directory, jobs, progress
+        As for `simulate`.
+
+    Returns
+    -------
+    SimulatedResponse
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed, or the kernel lies at its limit, so that it cannot move both
+        ways: a variance is 0, or two inputs are parallel.
+    OverflowError
+        If a kernel exceeds the range of float64.
+    ImportError
+        If joblib is missing.
+
+    Notes
+    -----
+    The mean response is that of networks whose explicit weights are common to +ε and −ε. The
+    scatter is not the same: for a variance it is smaller here, since the residuals of +ε and −ε
+    differ in size only.
+
+    The central difference is off by ε²/6 times the third derivative, of relative order 1e-8 for
+    the step that is set, and rounding by 1e-12. Both are below the statistical error of any number
+    of networks that can be drawn. It holds for activations without jumps; a jump makes the scatter
+    grow as ε^(-1/2), which the standard error shows.
+
+    The same seed gives the same numbers whatever the number of jobs.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=5, branch_scale=0.5, width=100)
+    >>> r = simulate_response(net, 0.3, samples=200, seed=1)
+    >>> r
+    SimulatedResponse(depth=5, activation=erf, width=100, samples=200, layer=0, seed=1)
+    >>> bool(np.abs(r.response - solve(net, 0.3).response).max() < 0.05)
+    True
+    >>> simulate_response(net, [[0.3, 0.1], [0.1, 0.3]], samples=20).response.shape
+    (6, 2, 2)
+    """
+    kernel = validation.input_kernel_array("K0", K0)
+    one = kernel[0] if kernel.ndim == 1 else kernel
+    run = plan.checked_run(network, one, None, samples, seed, "kernel", False, False)
+    layer = validation.integer("layer", layer, 0)
+    if layer > network.depth:
+        raise ValueError(f"layer must be at most the depth {network.depth}, got {layer}")
+    if not 0 < validation.nonnegative("relative_step", relative_step) < 0.5:
+        raise ValueError(f"relative_step must be between 0 and 0.5, got {relative_step!r}")
+    problems = [
+        _Problem(network, K, layer, relative_step * _distance(network, K, layer), run.seed, i)
+        for i, K in enumerate(_perturbed(kernel))
+    ]
+    groups = [(problem, blocks) for problem in problems for blocks in plan.chunks_of(run, None)]
+    tasks = ((index, *group) for index, group in enumerate(groups))
+    files = {}
+    if directory is not None:
+        specification = {
+            "response": storage.attributes(network),
+            "K0": kernel.tolist(),
+            "layer": layer,
+            "relative_step": relative_step,
+            "samples": run.samples,
+            "seed": run.seed,
+        }
+        files = chunks.chunk_files(directory, specification, len(groups))
+    results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate_response")
+    if progress:
+        results = chunks.with_progress(results, len(groups), "simulate_response")
+    found, batches = _collected(problems, groups, results)
+    return SimulatedResponse(
+        network,
+        kernel,
+        run.samples,
+        run.seed,
+        layer,
+        step=_assembled(np.array([problem.step for problem in problems]), kernel),
+        batches=batches,
+        **{name: _assembled(values, kernel) for name, values in found.items()},
+    )
+
+
+def _perturbed(kernel: np.ndarray) -> Iterator[np.ndarray]:
+    """The kernels (1, 1) of all variances, then (2, 2) of all pairs α < β."""
+    if kernel.ndim < 2:
+        yield from kernel.reshape(-1, 1, 1)
+        return
+    yield from np.diagonal(kernel).reshape(-1, 1, 1)
+    for pair in zip(*np.triu_indices(len(kernel), 1), strict=True):
+        yield kernel[np.ix_(pair, pair)]
+
+
+def _distance(network: ResidualNetwork, kernel: np.ndarray, layer: int) -> float:
+    """How far the first entry of the last column of C*^(m) can move both ways."""
+    matrix = solve(network, kernel).residual_kernels[layer]
+    if len(kernel) == 1:
+        if not matrix[0, 0] > 0:
+            raise ValueError(
+                f"K0 must give layer {layer} a variance > 0 to perturb, got {matrix[0, 0]!r}"
+            )
+        return float(matrix[0, 0])
+    limit = np.sqrt(matrix[0, 0] * matrix[1, 1])
+    # Closer to the limit the difference is rounding.
+    if not limit - abs(matrix[0, 1]) > 1e-9 * limit:
+        raise ValueError(
+            f"K0 must have no parallel inputs: a covariance of {kernel[0, 1]:.6g} with variances "
+            f"of {kernel[0, 0]:.6g} and {kernel[1, 1]:.6g} cannot move both ways"
+        )
+    return float(limit - abs(matrix[0, 1]))
+
+
+def _assembled(values: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """The values of all problems on the first axis, in the shapes of `SimulatedResponse`."""
+    if kernel.ndim == 0:
+        return values[0]
+    if kernel.ndim == 1:
+        return values
+    size = len(kernel)
+    matrix = np.empty((size, size, *values.shape[1:]))
+    matrix[np.diag_indices(size)] = values[:size]
+    rows, columns = np.triu_indices(size, 1)
+    matrix[rows, columns] = matrix[columns, rows] = values[size:]
+    return np.moveaxis(matrix, (0, 1), (-2, -1))
+
+
+def _collected(
+    problems: list[_Problem],
+    groups: list[tuple[_Problem, list[Block]]],
+    results: Iterator[dict[str, np.ndarray]],
+) -> tuple[dict[str, np.ndarray], int]:
+    """The fields of all problems on the first axis, and the number of batches."""
+    batches: list[dict[int, dict[str, Moments]]] = [{} for _ in problems]
+    for (problem, blocks), arrays in zip(groups, results, strict=True):
+        mine = batches[problem.number]
+        for row, part in enumerate(part for block in blocks for part in block.parts):
+            new = Moments(part.size, arrays["mean"][row], arrays["comoment"][row])
+            old = mine.get(part.batch)
+            mine[part.batch] = {"slopes": merge(old["slopes"], new) if old else new}
+    skips = chain(problems[0].network).skips
+    fields = [_fields([mine[index] for index in sorted(mine)], skips) for mine in batches]
+    return {name: np.stack([row[name] for row in fields]) for name in fields[0]}, len(batches[0])
+
+
+def _fields(batches: Sequence[dict[str, Moments]], skips: np.ndarray) -> dict[str, np.ndarray]:
+    def estimate(summary: Any) -> dict[str, np.ndarray]:
+        slopes = summary["slopes"].mean[:, 0]
+        kernel = accumulate(skips, slopes)
+        return {
+            "residual_response": slopes[:-1],
+            "response": kernel[:-1],
+            "output_response": slopes[-1],
+        }
+
+    return jackknife(batches, estimate)
+
+
+def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
+    """The moments of the slopes in all parts of the blocks of a chunk, on the first axis."""
+    index, problem, blocks = task
+    found = []
+    for block in blocks:
+        # The keys of `simulate` have two numbers, so that its streams are others.
+        key = (problem.layer, problem.number, block.number)
+        generator = np.random.default_rng(np.random.SeedSequence(problem.seed, spawn_key=key))
+        tile = tile_size(2 * problem.network.width * len(problem.kernel))
+        sizes = [min(tile, block.size - start) for start in range(0, block.size, tile)]
+        slopes = np.concatenate([_slopes(problem, generator, size) for size in sizes])
+        edges = np.cumsum([part.size for part in block.parts])[:-1]
+        found += [moments_of(part) for part in np.split(slopes[:, :, None], edges)]
+    return index, {
+        "mean": np.stack([part.mean for part in found]),
+        "comoment": np.stack([part.comoment for part in found]),
+    }
+
+
+def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> np.ndarray:
+    """ΔC^(l)/2ε of every network and layer, (samples, L + 2)."""
+    network, layers = problem.network, chain(problem.network)
+    phi = activation_function(network.activation)
+    size = len(problem.kernel)
+    C = np.broadcast_to(problem.kernel, (2, samples, size, size))
+    h, slopes = np.zeros(()), np.zeros((samples, network.depth + 2))
+    for l in range(network.depth + 1):
+        if l == problem.layer:
+            # Computed from the C of ±ε, it would carry rounding.
+            slopes[:, l] = 1.0
+            C = C + _shift(problem.step, size)
+        elif l > problem.layer:
+            slopes[:, l] = (C[0] - C[1])[:, 0, -1] / (2 * problem.step)
+        normals = generator.standard_normal((samples, size, network.width))
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = _correlated(C, normals)
+            h = residual if l == 0 else network.skip_scales[l - 1] * h + residual
+            C = layers.weights[l + 1] * _gram(phi(h)) + layers.biases[l + 1]
+        require_finite("a kernel", C, l + 1)
+    slopes[:, -1] = (C[0] - C[1])[:, 0, -1] / (2 * problem.step)
+    return slopes
+
+
+def _gram(values: np.ndarray) -> np.ndarray:
+    """Means over the neurons of products of all pairs of inputs, (2, n, P, N) -> (2, n, P, P)."""
+    size = values.shape[2]
+    gram = np.empty((*values.shape[:2], size, size))
+    # Without BLAS, which rounds in another way for another number of threads.
+    for i, j in zip(*np.triu_indices(size), strict=True):
+        products = np.einsum("sni,sni->sn", values[:, :, i], values[:, :, j])
+        gram[:, :, i, j] = gram[:, :, j, i] = products / values.shape[3]
+    return gram
+
+
+def _shift(step: float, size: int) -> np.ndarray:
+    """±ε for the variance of one input, or the covariance of two; (2, 1, size, size)."""
+    entry = np.ones((1, 1)) if size == 1 else np.array([[0.0, 1.0], [1.0, 0.0]])
+    return np.array([step, -step])[:, None, None, None] * entry
+
+
+def _correlated(C: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Gaussians with covariance C that are smooth functions of it, (2, n, P, N) for P <= 2.
+
+    The Cholesky factor: eigenvectors change sign or place where C moves a little.
+    """
+    first = np.sqrt(_positive(C[..., 0, 0], C[..., 0, 0]))[..., None]
+    if len(normals[0]) == 1:
+        return (first * normals[:, 0])[..., None, :]
+    slope = np.divide(C[..., 0, 1, None], first, out=np.zeros_like(first), where=first > 0)
+    rest = C[..., 1, 1] - slope[..., 0] ** 2
+    second = np.sqrt(_positive(rest, C[..., 1, 1]))[..., None]
+    return np.stack([first * normals[:, 0], slope * normals[:, 0] + second * normals[:, 1]], axis=2)
+
+
+def _positive(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Variances, of which rounding may have made zeros negative."""
+    if (values < -1e-12 * np.abs(scale)).any():
+        raise ValueError("relative_step must be smaller: a network has no kernel there")
+    return np.maximum(values, 0.0)

@@ -1,0 +1,196 @@
+"""The network whose theory is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.networks.activations import Activation, as_activation
+
+_OPTIONAL = (
+    "readin_weight_variance",
+    "readin_bias_variance",
+    "readout_weight_variance",
+    "readout_bias_variance",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualNetwork:
+    """A fully connected residual network with Gaussian weights and biases.
+
+    The network, with independent entries of all weights and biases, is
+
+        h^(0) = W_in x + b_in
+        h^(l) = γ_l h^(l-1) + ρ_l [W^(l) φ(h^(l-1)) + b^(l)],   l = 1, ..., L
+        y     = W_out φ(h^(L)) + b_out
+
+    with W_in ~ N(0, σ²_w,in/d_in), W^(l) ~ N(0, σ²_w/N), W_out ~ N(0, σ²_w,out/N) and biases of
+    variance σ²_b,in, σ²_b, σ²_b,out (F25 eq. (1) for γ = 1 and constant ρ).
+
+    Parameters
+    ----------
+    depth : int
+        Number of residual layers L >= 1.
+    activation : str, Activation or sympy.Expr
+        φ: a registered name, an `Activation`, or a SymPy expression in one symbol.
+    branch_scale : float or array_like
+        ρ_l: one number for all layers or L numbers. Leading axes are a batch, (..., L) or (..., 1).
+    skip_scale : float or array_like
+        γ_l, in the same form.
+    weight_variance, bias_variance : float
+        σ²_w and σ²_b of the residual layers, >= 0.
+    readin_weight_variance, readin_bias_variance : float, optional
+        σ²_w,in and σ²_b,in; as the residual layers if left out.
+    readout_weight_variance, readout_bias_variance : float, optional
+        σ²_w,out and σ²_b,out; as the residual layers if left out.
+    width, input_dim : int
+        N and d_in, >= 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the stated kind; the message names it and what is allowed.
+
+    Notes
+    -----
+    The defaults are those of F25 Fig. 4. All quantities are dimensionless.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=50, branch_scale=0.3)
+    >>> net.replace(depth=100).depth
+    100
+    """
+
+    depth: int
+    activation: Activation = "erf"  # type: ignore[assignment]
+    branch_scale: Any = 1.0
+    skip_scale: Any = 1.0
+    weight_variance: float = 1.25
+    bias_variance: float = 0.05
+    readin_weight_variance: float | None = None
+    readin_bias_variance: float | None = None
+    readout_weight_variance: float | None = None
+    readout_bias_variance: float | None = None
+    width: int = 500
+    input_dim: int = 100
+
+    def __post_init__(self) -> None:
+        depth = validation.integer("depth", self.depth, 1)
+        checked: dict[str, Any] = {
+            "depth": depth,
+            "activation": as_activation(self.activation),
+            "width": validation.integer("width", self.width, 1),
+            "input_dim": validation.integer("input_dim", self.input_dim, 1),
+        }
+        for name in ("branch_scale", "skip_scale"):
+            checked[name] = validation.layer_scales(name, getattr(self, name), depth)
+        for name in ("weight_variance", "bias_variance"):
+            checked[name] = validation.nonnegative(name, getattr(self, name))
+        for name in _OPTIONAL:
+            if getattr(self, name) is not None:
+                checked[name] = validation.nonnegative(name, getattr(self, name))
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        branch, skip = self.branch_scales.shape, self.skip_scales.shape
+        try:
+            np.broadcast_shapes(branch, skip)
+        except ValueError:
+            raise ValueError(
+                f"branch_scale and skip_scale must broadcast, got shapes {branch} and {skip}"
+            ) from None
+
+    def replace(self, **changes: Any) -> ResidualNetwork:
+        """A copy with some arguments changed, checked as a new network is."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise TypeError(f"{name} is not a parameter of the network: {', '.join(known)}")
+        return replace(self, **changes)
+
+    @property
+    def readin_variances(self) -> tuple[float, float]:
+        """(σ²_w,in, σ²_b,in), those of the residual layers where not given."""
+        return self._variances(self.readin_weight_variance, self.readin_bias_variance)
+
+    @property
+    def readout_variances(self) -> tuple[float, float]:
+        """(σ²_w,out, σ²_b,out), those of the residual layers where not given."""
+        return self._variances(self.readout_weight_variance, self.readout_bias_variance)
+
+    def _variances(self, weight: float | None, bias: float | None) -> tuple[float, float]:
+        return (
+            self.weight_variance if weight is None else weight,
+            self.bias_variance if bias is None else bias,
+        )
+
+    @property
+    def branch_scales(self) -> np.ndarray:
+        """ρ_l for every layer, shape (..., L)."""
+        return _per_layer(self.branch_scale, self.depth)
+
+    @property
+    def skip_scales(self) -> np.ndarray:
+        """γ_l for every layer, shape (..., L)."""
+        return _per_layer(self.skip_scale, self.depth)
+
+
+def FeedForwardNetwork(**parameters: Any) -> ResidualNetwork:
+    """A feed-forward network: the residual family with γ = 0 and ρ = 1 (F23 section 3).
+
+    Parameters
+    ----------
+    **parameters
+        As for `ResidualNetwork`, without ``skip_scale`` and ``branch_scale``.
+
+    Examples
+    --------
+    >>> FeedForwardNetwork(depth=3).skip_scale
+    0.0
+    """
+    for name in ("skip_scale", "branch_scale"):
+        if name in parameters:
+            raise TypeError(f"{name} is fixed in a feed-forward network, got {parameters[name]!r}")
+    return ResidualNetwork(skip_scale=0.0, branch_scale=1.0, **parameters)
+
+
+def input_kernel(X: Any, network: ResidualNetwork) -> np.ndarray:
+    """The kernel of the inputs, K^(0) = σ²_w,in/d X Xᵀ + σ²_b,in (F25 eqs. (16), (101)).
+
+    Parameters
+    ----------
+    X : array_like, shape (P, d)
+        Inputs in rows.
+    network : ResidualNetwork
+        Supplies the read-in variances. The number of columns d is used, not ``input_dim``.
+
+    Returns
+    -------
+    ndarray, shape (P, P)
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is not two-dimensional or not finite.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=2, readin_weight_variance=1.0, readin_bias_variance=0.0)
+    >>> input_kernel([[1.0, 1.0], [1.0, -1.0]], net)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    samples = validation.finite_array("X", X)
+    if samples.ndim != 2:
+        raise ValueError(f"X must have shape (P, d), got shape {samples.shape}")
+    weight, bias = network.readin_variances
+    return weight * (samples @ samples.T) / samples.shape[1] + bias
+
+
+def _per_layer(scale: Any, depth: int) -> np.ndarray:
+    scales = np.asarray(scale, dtype=float)
+    return np.broadcast_to(scales, (*scales.shape[:-1], depth))

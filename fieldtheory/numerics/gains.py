@@ -1,0 +1,84 @@
+"""Responses to the input kernel, by running products over the layers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.chain import chain
+from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.finite import require_finite
+
+
+def variance_gains(network: ResidualNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
+    """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
+    slope = entries(network.activation).susceptibility
+    return _gains(chain(network, trailing, K.ndim - 1 - trailing).weights, slope(K[:-1]))
+
+
+def covariance_gains(
+    network: ResidualNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+) -> np.ndarray:
+    """a_l ⟨φ'_α φ'_β⟩, the gain of layer l for a covariance; shape (L + 2, ..., pairs)."""
+    slope = entries(network.activation).covariance_susceptibility
+    first, second = pairs
+    averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
+    return _gains(chain(network, 1, K.ndim - 2).weights, averages)
+
+
+def cross_gains(
+    network: ResidualNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances.
+
+    Where φ has a kink at zero they diverge as the variance vanishes; this raises ValueError.
+    """
+    slope = entries(network.activation).cross_susceptibility
+    weights = chain(network, 1, K.ndim - 2).weights
+    alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        averages = slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])
+    if not np.isfinite(averages).all():
+        raise ValueError(
+            f"K0 must have positive variances: ⟨φφ''⟩ of {network.activation.name} diverges at zero"
+        )
+    return _gains(weights, averages[0]), _gains(weights, averages[1])
+
+
+def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """η^(l) and χ^(l) of all layers up to the output, both (L + 2, ...), layer axis first.
+
+        η^(l) = gain_l χ^(l-1),   χ^(l) = γ_l² χ^(l-1) + η^(l),   η^(0) = χ^(0) = 1
+
+    (F25 eqs. (51), (53) for γ = 1, with η^(0) = 1 instead of N/d_in as eq. (57) has it.) The last
+    entry of both is χ^out of eq. (55).
+    """
+    eta = np.ones(np.broadcast_shapes(skips.shape, gains.shape))
+    chi = np.ones_like(eta)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, len(eta)):
+            eta[l] = gains[l] * chi[l - 1]
+            chi[l] = skips[l] * chi[l - 1] + eta[l]
+            require_finite("the response", chi[l], l)
+    return eta, chi
+
+
+def driven_response(
+    skips: np.ndarray, gains: np.ndarray, sources: np.ndarray, variance_response: np.ndarray
+) -> np.ndarray:
+    """Response of a covariance to a variance, (L + 2, ..., pairs).
+
+    It starts from zero and is driven by the response of the variance in every layer:
+    χ^(l) = (γ_l² + gain_l) χ^(l-1) + source_l χ_αα^(l-1).
+    """
+    chi = np.zeros_like(variance_response)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, len(chi)):
+            chi[l] = (skips[l] + gains[l]) * chi[l - 1] + sources[l] * variance_response[l - 1]
+            require_finite("the response to a variance", chi[l], l)
+    return chi
+
+
+def _gains(weights: np.ndarray, averages: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(weights[1:].shape, averages.shape)
+    return np.concatenate([np.zeros((1, *shape[1:])), weights[1:] * averages])

@@ -1,0 +1,398 @@
+"""The main job: from images to formulas, propagators, optimal scalings, figures, checks and a page.
+
+`run` writes one folder. It is built under another name and renamed at the end, so that a folder of
+the name asked for is always whole.
+
+Contents of the folder
+----------------------
+``action.tex``, ``saddle_point.tex``, ``hessian.tex``
+    Equations for two residual layers; the last two for symbolic layers as well.
+``propagators.npz``
+    For every depth L, at the optimal scaling of a single input: ``C_L{L}`` and ``K_L{L}``, residual
+    kernels and kernels, (L+2, P, P); ``eta_L{L}`` and ``chi_L{L}``, responses, (L+1, P, P);
+    ``chi_out_L{L}``, (P, P); and of one input of variance 0.05 ``G12_L{L}`` and ``G11_L{L}``,
+    (L+2, L+2). Besides ``depths`` and ``rho``, (D,), ``K0``, (P, P), and ``labels``, (P,), if the
+    images have them.
+``optimal_scaling.csv``
+    ρ* by depth and class of pair: count, mean, min, max, spread (standard deviation), and for
+    single inputs the approximation F25 eq. (67) and the deep limit with its next order.
+``fig2``, ``fig3``, ``fig4``, ``pairs``
+    Figures of F25, ``fig2`` with simulated networks, and the optimal scaling of the pairs of
+    images; each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
+``checks.csv``
+    Every check: float64, mpmath, difference, tolerance, verdict.
+``report.html``
+    All of this on one page.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import data as images
+from fieldtheory import validation
+from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.numerics.solution import solve
+from fieldtheory.report import results_folder
+from fieldtheory.scaling import optimal_scaling
+
+DEPTHS = (10, 50, 100, 200)
+INPUT_SCALE = 0.05
+FIGURES = ("fig2", "fig3", "fig4", "pairs")
+FILES = (
+    "action.tex",
+    "saddle_point.tex",
+    "hessian.tex",
+    "propagators.npz",
+    "optimal_scaling.csv",
+    *(f"{name}.{kind}" for name in FIGURES for kind in ("png", "pdf", "csv")),
+    "checks.csv",
+    "report.html",
+)
+SCALING_COLUMNS = (
+    *("depth", "pair_class", "count", "mean", "min", "max", "spread"),
+    *("saturation", "deep_limit"),
+)
+STEPS = 6
+# Networks and inputs of fig2; F25 has 1000 and 100.
+SIMULATED = (100, 10)
+
+_MOST_IMAGES = 20
+
+Progress = Callable[[int, str], None]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run found.
+
+    Attributes
+    ----------
+    folder, report : Path
+        The results and the page in them.
+    depth : int
+        The largest depth.
+    variance_scaling : float
+        ρ* of a single input at this depth.
+    covariance_scaling : float
+        Mean ρ* at this depth over the pairs of ``pair_class``.
+    pair_class : str
+        "different classes", or "different images" without labels or with one class.
+    largest_difference : float
+        Largest relative difference of a float64 number from mpmath.
+    failed_checks : int
+        Number of checks that do not pass.
+    """
+
+    folder: Path
+    report: Path
+    depth: int
+    variance_scaling: float
+    covariance_scaling: float
+    pair_class: str
+    largest_difference: float
+    failed_checks: int
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The images of a run: their names, classes, network and input kernel.
+
+    Attributes
+    ----------
+    name : str
+    labels : ndarray, shape (P,), or None
+    network : ResidualNetwork
+        Of depth 1; the other depths are made from it.
+    K0 : ndarray, shape (P, P)
+        Input kernel, 0.05 on its diagonal.
+    """
+
+    name: str
+    labels: np.ndarray | None
+    network: ResidualNetwork
+    K0: np.ndarray
+
+
+def run(
+    data: str | Path | None = None,
+    output: str | Path = "results",
+    depths: Sequence[int] = DEPTHS,
+    digits: int = 50,
+    classes: Sequence[Any] | None = None,
+    count: int | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """The main job: from images to formulas, numbers, figures, checks and one page.
+
+    The network is that of F25 Fig. 6: σ_w² = 1.25, σ_b² = 0.05, N = 500, φ = erf, γ = 1. Its
+    read-in has no bias, so that images of equal length have exactly the input kernel 0.05.
+
+    Parameters
+    ----------
+    data : str or Path, optional
+        An .npz or .csv file of images, see `fieldtheory.data.load_file`; digits 0 and 3 of
+        scikit-learn's set if left out.
+    output : str or Path
+        Folder for the results. It must not exist yet, be empty, or be the result of another run.
+    depths : sequence of int
+        Depths L of the network, at least two.
+    digits : int
+        Digits of the checks, at least 20.
+    classes : sequence, optional
+        Classes of images to keep.
+    count : int, optional
+        Number of images; all up to 20 if left out.
+    progress : callable, optional
+        Called with the number of the step, 1 to ``STEPS``, and its description.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not allowed; nothing has been written then.
+    ImportError
+        If a package of the extras ``figures``, ``parallel`` or ``data`` is missing.
+    """
+    depths = sorted({validation.integer("depths", depth, 1) for depth in depths})
+    if len(depths) < 2:
+        raise ValueError(f"depths must hold at least two different depths, got {depths}")
+    digits = validation.integer("digits", digits, 20)
+    folder = results_folder.replaceable(output, FILES)
+    inputs = load(data, classes, count)
+    _require_extras()
+    with results_folder.built_aside(folder, FILES) as partial:
+        found = _write(partial, inputs, depths, digits, progress or (lambda step, text: None))
+    return Summary(folder, folder / "report.html", depths[-1], *found)
+
+
+def load(
+    data: str | Path | None = None, classes: Sequence[Any] | None = None, count: int | None = None
+) -> Inputs:
+    """Images at the input scale 0.05 and the network that sees them; see `run` for arguments."""
+    if data is None:
+        chosen = (0, 3) if classes is None else classes
+        dataset = images.load_digits(chosen, equal_share(chosen) if count is None else count)
+    else:
+        dataset = images.load_file(data, classes, count)
+        if count is None and len(dataset.samples) > _MOST_IMAGES:
+            dataset = images.load_file(data, classes, equal_share(classes))
+    network = ResidualNetwork(depth=1, readin_bias_variance=0.0, input_dim=dataset.samples.shape[1])
+    samples = images.normalise(dataset.samples, INPUT_SCALE, network.readin_variances[0])
+    return Inputs(dataset.name, dataset.labels, network, input_kernel(samples, network))
+
+
+def equal_share(classes: Sequence[Any] | None) -> int:
+    """The largest number of images up to 20 that all classes have an equal share in.
+
+    Examples
+    --------
+    >>> equal_share((0, 3, 7)), equal_share(None)
+    (18, 20)
+    """
+    return _MOST_IMAGES - _MOST_IMAGES % max(len(classes or ()), 1)
+
+
+def pair_classes(labels: np.ndarray | None, size: int) -> dict[str, np.ndarray]:
+    """Masks (P, P) of the classes of pairs that occur; each pair of images is in one of them once.
+
+    Examples
+    --------
+    >>> {name: int(mask.sum()) for name, mask in pair_classes(np.array([0, 0, 3]), 3).items()}
+    {'same image': 3, 'same class': 1, 'different classes': 2}
+    """
+    upper = np.triu(np.ones((size, size), dtype=bool), 1)
+    groups = {"same image": np.eye(size, dtype=bool)}
+    if labels is None:
+        groups["different images"] = upper
+    else:
+        same = labels[:, None] == labels
+        groups |= {"same class": upper & same, "different classes": upper & ~same}
+    return {name: mask for name, mask in groups.items() if mask.any()}
+
+
+def _write(
+    folder: Path, inputs: Inputs, depths: list[int], digits: int, progress: Progress
+) -> tuple[float, float, str, float, int]:
+    """Write all files; returns the numbers of the summary."""
+    from fieldtheory.literature import checks
+    from fieldtheory.report import results_page
+
+    progress(1, "deriving the formulas")
+    formulas = write_formulas(folder)
+
+    progress(2, "optimal scaling of every pair of images")
+    scaling = {L: _scaling(inputs, L) for L in depths}
+    rows = scaling_rows(inputs, scaling)
+    _write_csv(folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
+
+    progress(3, "propagators")
+    propagators = propagator_arrays(inputs, depths)
+    with (folder / "propagators.npz").open("wb") as file:
+        np.savez_compressed(file, **propagators)  # type: ignore[arg-type]
+
+    progress(4, "figures")
+    pictures = _write_figures(folder, inputs, depths, scaling[depths[-1]])
+
+    progress(5, f"checks with {digits} digits")
+    jobs = min(os.cpu_count() or 1, 8)
+    checked = checks.run_checks(digits, lambda text: progress(5, f"checked: {text}"), jobs)
+    checks.write_csv(checked, folder / "checks.csv")
+
+    progress(6, "report")
+    pair_class, mask = list(pair_classes(inputs.labels, len(inputs.K0)).items())[-1]
+    summary = (
+        float(propagators["rho"][-1]),
+        float(scaling[depths[-1]][mask].mean()),
+        pair_class,
+        max(check.difference for check in checked if check.float64),
+        sum(not check.passed for check in checked),
+    )
+    results_page.write(
+        folder / "report.html", inputs, formulas, rows, propagators, pictures, checked, summary
+    )
+    return summary
+
+
+def write_formulas(folder: Path) -> dict[str, dict[str, str]]:
+    """Write the .tex files; returns LaTeX by name, of two layers ("explicit") and "generic"."""
+    import sympy as sp
+
+    from fieldtheory.theory.derivation import derive
+    from fieldtheory.theory.generic import layer_formulas
+
+    theory = derive(2, branch_scale=sp.Symbol("rho", positive=True), skip_scale=1)
+    names = ("action", "saddle_point", "S21", "S22", "G12")
+    explicit = {name: theory.latex(name) for name in names}
+    explicit["hessian"] = theory.latex("hessian")
+    generic = layer_formulas()
+    two = "two residual layers, skip_scale = 1"
+    _write_tex(folder / "action.tex", [(f"The action, {two}", explicit["action"])])
+    _write_tex(
+        folder / "saddle_point.tex",
+        [
+            (f"The saddle point, {two}", explicit["saddle_point"]),
+            ("The same for any layer", generic["saddle_point"]),
+            ("Kernels of any layer", generic["kernel"]),
+            ("The coefficients in it", generic["weights"]),
+        ],
+    )
+    _write_tex(
+        folder / "hessian.tex",
+        [
+            (f"The Hessian at the saddle point, {two}", explicit["hessian"]),
+            ("Its block S21 for any layers", generic["S21"]),
+            ("Its block S22 for any layers", generic["S22"]),
+            ("The coefficients in them", generic["weights"]),
+        ],
+    )
+    return {"explicit": explicit, "generic": generic}
+
+
+def scaling_rows(inputs: Inputs, scaling: dict[int, np.ndarray]) -> list[dict[str, Any]]:
+    """The rows of optimal_scaling.csv from ρ* of every pair at every depth."""
+    rows = []
+    for depth, values in scaling.items():
+        for name, mask in pair_classes(inputs.labels, len(inputs.K0)).items():
+            chosen = values[mask]
+            # Equal images differ by the rounding of the root finder, which is no spread.
+            spread = round(float(chosen.std()), 12)
+            numbers = [chosen.mean(), chosen.min(), chosen.max(), spread]
+            approximations: list[Any] = ["", ""]
+            if name == "same image":
+                net = inputs.network.replace(depth=depth)
+                approximations = [
+                    optimal_scaling(net, INPUT_SCALE, method="saturation"),
+                    optimal_scaling(net, INPUT_SCALE, method="deep_limit", order=2),
+                ]
+            row = [depth, name, len(chosen), *map(float, numbers), *approximations]
+            rows.append(dict(zip(SCALING_COLUMNS, row, strict=True)))
+    return rows
+
+
+def propagator_arrays(inputs: Inputs, depths: Sequence[int]) -> dict[str, np.ndarray]:
+    """The arrays of propagators.npz by key."""
+    arrays = {"depths": np.array(depths), "K0": inputs.K0, "rho": np.empty(len(depths))}
+    if inputs.labels is not None:
+        arrays["labels"] = inputs.labels
+    for i, L in enumerate(depths):
+        net = inputs.network.replace(depth=L)
+        arrays["rho"][i] = optimal_scaling(net, INPUT_SCALE)
+        net = net.replace(branch_scale=float(arrays["rho"][i]))
+        pairs, single = solve(net, inputs.K0), solve(net, INPUT_SCALE)
+        arrays |= {
+            f"C_L{L}": pairs.residual_kernels,
+            f"K_L{L}": pairs.kernels,
+            f"eta_L{L}": pairs.residual_response,
+            f"chi_L{L}": pairs.response,
+            f"chi_out_L{L}": pairs.output_response,
+            f"G12_L{L}": single.G12,
+            f"G11_L{L}": single.G11,
+        }
+    return arrays
+
+
+def _scaling(inputs: Inputs, depth: int) -> np.ndarray:
+    return np.asarray(optimal_scaling(inputs.network.replace(depth=depth), inputs.K0))
+
+
+def _write_figures(
+    folder: Path, inputs: Inputs, depths: list[int], scaling: np.ndarray
+) -> dict[str, Path]:
+    from fieldtheory.figures import f25
+    from fieldtheory.figures.pairs import draw_pairs, pairs
+    from fieldtheory.plotting import style
+
+    deepest = inputs.network.replace(depth=depths[-1])
+    samples, count = SIMULATED
+    drawn: dict[str, tuple[Callable[[Any], Any], Any]] = {
+        "fig2": (f25.draw_fig2, f25.fig2(samples=samples, inputs=count)),
+        "fig3": (f25.draw_fig3, f25.fig3()),
+        "fig4": (f25.draw_fig4, f25.fig4(depths, inputs.network)),
+        "pairs": (draw_pairs, pairs(inputs.K0, inputs.labels, deepest, scaling)),
+    }
+    return {
+        name: style.save(draw(numbers), numbers.curves(), folder, name)
+        for name, (draw, numbers) in drawn.items()
+    }
+
+
+def _write_tex(path: Path, equations: Sequence[tuple[str, str]]) -> None:
+    lines = ["% For a document with \\usepackage{amsmath}."]
+    for title, latex in equations:
+        lines += [f"% {title}.", r"\begin{equation}", latex, r"\end{equation}"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _require_extras() -> None:
+    """Say before the work, not after it, that a package is missing."""
+    needed = {
+        "matplotlib": "figures",
+        "jinja2": "figures",
+        "latex2mathml": "figures",
+        "joblib": "parallel",
+    }
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        extras = ",".join(sorted({needed[name] for name in missing}))
+        raise ImportError(
+            f"a run needs {', '.join(missing)}: pip install fieldtheory-networks[{extras}]"
+        )

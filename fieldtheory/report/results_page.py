@@ -1,0 +1,270 @@
+"""The page of the main job: what `workflow.run` found, put into words, formulas and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+
+from fieldtheory.literature.checks import Check
+from fieldtheory.report.document import Figure, Formula, Section, Table, Text, write_report
+from fieldtheory.scaling.saturation import saturation_formula
+from fieldtheory.theory.latex import latex
+
+if TYPE_CHECKING:
+    from fieldtheory.report.main_job import Inputs
+
+GENERIC_TITLES = {
+    "weights": "Coefficients",
+    "saddle_point": "Saddle point",
+    "kernel": "Kernel",
+    "S21": "Hessian, mixed block",
+    "S22": "Hessian, block of the conjugate fields",
+    "G12": "Response propagator, from layer to layer",
+    "G12_product": "Response propagator, as a running product",
+    "G11": "Fluctuations of the residual kernels",
+    "response": "Response function",
+    "output_response": "Response of the output",
+}
+GENERIC_NOTES = {
+    "G12_product": r"For $l = m$ it is $1/(N \nu_l)$, for $l < m$ it vanishes.",
+}
+EXPLICIT_TITLES = {
+    "action": "Action",
+    "saddle_point": "Saddle point",
+    "S21": "Hessian, mixed block",
+    "S22": "Hessian, block of the conjugate fields",
+    "G12": "Response propagator",
+}
+_SHOWN_DIGITS = 25
+
+
+def write(
+    path: Path,
+    inputs: Inputs,
+    formulas: dict[str, dict[str, str]],
+    scaling: Sequence[dict[str, Any]],
+    propagators: dict[str, np.ndarray],
+    pictures: dict[str, Path],
+    checks: Sequence[Check],
+    summary: tuple[float, float, str, float, int],
+) -> Path:
+    """Write the page; the arguments are what the steps of `workflow.run` return."""
+    depth = int(propagators["depths"][-1])
+    variance_scaling, covariance_scaling, pair_class, difference, _ = summary
+    return write_report(
+        path,
+        "Field theory of a residual network",
+        [
+            Section("Network and inputs", _network(inputs, propagators)),
+            Section("Theory for any layer", _generic(formulas["generic"])),
+            Section("Theory of two layers", _explicit(formulas["explicit"])),
+            Section("Kernels, responses, propagators", _numbers(inputs, propagators, pictures)),
+            Section("Optimal scaling of the residual branch", _scaling(depth, scaling, pictures)),
+            Section("What was checked", _checks(checks)),
+        ],
+        subtitle=f"{inputs.name}: {len(inputs.K0)} images",
+        highlights=[
+            (rf"optimal scaling $\rho^*$ of a single image, $L = {depth}$", variance_scaling),
+            (rf"mean $\rho^*$ of pairs, {pair_class}, $L = {depth}$", covariance_scaling),
+            ("largest relative difference of float64 from mpmath", f"{difference:.1e}"),
+        ],
+        footer=f"Written by fieldtheory {version('fieldtheory-networks')}. "
+        "F25: K. Fischer, D. Dahmen, M. Helias, Field theory for optimal signal propagation "
+        "in ResNets (2025).",
+    )
+
+
+def _network(inputs: Inputs, propagators: dict[str, np.ndarray]) -> list[Any]:
+    net = inputs.network
+    depths = ", ".join(map(str, propagators["depths"]))
+    variances = zip(
+        net.readin_variances,
+        (net.weight_variance, net.bias_variance),
+        net.readout_variances,
+        strict=True,
+    )
+    names = (r"weight variance $\sigma_w^2$", r"bias variance $\sigma_b^2$")
+    rows = [[name, *row] for name, row in zip(names, variances, strict=True)]
+    return [
+        Text(
+            "A fully connected residual network with Gaussian weights, averaged over them, is a "
+            "field theory in its kernels. This page has its action, saddle point and Hessian in "
+            "symbols, its propagators in numbers, and the scaling of the residual branch at which "
+            "the output responds most to the input. Every image is scaled to the same length."
+        ),
+        Formula(
+            "Network",
+            r"\begin{aligned} h^{(0)} &= W_{\mathrm{in}} x + b_{\mathrm{in}} \\ "
+            r"h^{(l)} &= \gamma_{l} h^{(l-1)} + \rho_{l} \left[ W^{(l)} \phi(h^{(l-1)}) + b^{(l)} "
+            r"\right] \\ y &= W_{\mathrm{out}} \phi(h^{(L)}) + b_{\mathrm{out}} \end{aligned}",
+            rf"Here $\gamma_l = 1$, one scaling $\rho$ for all layers, $\phi = "
+            rf"\mathrm{{{net.activation.name}}}$, width $N = {net.width}$, depths $L$ = {depths}; "
+            rf"images of $d_{{\mathrm{{in}}}} = {net.input_dim}$ pixels have the input kernel "
+            rf"$K^{{(0)}}_{{\alpha\alpha}} = {inputs.K0[0, 0]:g}$.",
+        ),
+        Table("Variances", ["", "read-in", "residual layers", "readout"], rows),
+    ]
+
+
+def _generic(formulas: dict[str, str]) -> list[Any]:
+    return [
+        Text(
+            r"$\left\langle \cdot \right\rangle_{\mathcal{N}(0, K)}$ is the average over signals "
+            r"of covariance $K$, a semicolon makes it a connected correlator. "
+            r"$\nu_l$ is the width that feeds layer $l$ relative to $N$; all numbers below have "
+            r"$\nu_l = 1$."
+        ),
+        *(
+            Formula(GENERIC_TITLES.get(name, name), source, GENERIC_NOTES.get(name, ""))
+            for name, source in formulas.items()
+        ),
+    ]
+
+
+def _explicit(formulas: dict[str, str]) -> list[Any]:
+    return [
+        Text(
+            r"The same for $L = 2$ with $\gamma_l = 1$ and $\phi$ undetermined, obtained from the "
+            r"action by differentiation. $\mathcal{S}_{11} = 0$ and $\mathcal{G}_{22} = 0$; "
+            r"$\mathcal{S}_{12}$ and $\mathcal{G}_{21}$ are transposes of what is shown."
+        ),
+        *(Formula(title, formulas[name]) for name, title in EXPLICIT_TITLES.items()),
+    ]
+
+
+def _numbers(
+    inputs: Inputs, propagators: dict[str, np.ndarray], pictures: dict[str, Path]
+) -> list[Any]:
+    rows = []
+    for depth, rho in zip(propagators["depths"].tolist(), propagators["rho"], strict=True):
+        names = ("K", "chi", "chi_out", "G11")
+        K, chi, out, G11 = (propagators[f"{name}_L{depth}"] for name in names)
+        fluctuation = np.sqrt(G11[-1, -1])
+        rows.append([depth, rho, K[-2, 0, 0], K[-1, 0, 0], chi[-1, 0, 0], out[0, 0], fluctuation])
+    columns = [
+        "$L$",
+        r"$\rho$",
+        "$K^{(L)}$",
+        r"$K^{\mathrm{out}}$",
+        r"$\chi^{(L)}$",
+        r"$\chi^{\mathrm{out}}$",
+        r"$\sqrt{\mathcal{G}_{11}}$ of the output",
+    ]
+    size = len(inputs.K0)
+    keys = [
+        ["C_L10, K_L10", f"residual kernels, kernels: (L + 2, {size}, {size})"],
+        ["eta_L10, chi_L10", f"residual response, response: (L + 1, {size}, {size})"],
+        ["chi_out_L10", f"response of the output: ({size}, {size})"],
+        ["G12_L10, G11_L10", "propagators of a single image: (L + 2, L + 2)"],
+        ["depths, rho, K0, labels", "depths, scaling at each of them, input kernel, classes"],
+    ]
+    keys = [[name.replace("L10", f"L{propagators['depths'][0]}"), text] for name, text in keys]
+    return [
+        _simulation(pictures["fig2"]),
+        Figure(
+            "Kernels and response function over the layers (F25 Fig. 3)",
+            pictures["fig3"],
+            r"Weight variances 1.2, bias variances 0.2, $\phi = \mathrm{erf}$, as in F25; $L = 20$ "
+            r"and an input of unit length, $K^{(0)} = 0.212$, which F25 does not state.",
+        ),
+        Table(
+            "A single image at its optimal scaling",
+            columns,
+            rows,
+            rf"$\sqrt{{\mathcal{{G}}_{{11}}}}$ is the standard deviation of the output kernel over "
+            rf"networks of width {inputs.network.width}, to order $1/N$.",
+        ),
+        Table("Arrays in propagators.npz", ["key", "what, shape"], keys),
+    ]
+
+
+def _simulation(picture: Path) -> Figure:
+    from fieldtheory.report.main_job import SIMULATED
+
+    networks, inputs = SIMULATED
+    return Figure(
+        "Theory and simulated networks (F25 Fig. 2)",
+        picture,
+        r"(a) Residual kernels $C^{(l)}$ with standard errors, (b) response $\eta^{(l)}$; curves "
+        rf"are theory, dots simulations of {networks} networks, in (b) for each of {inputs} random "
+        r"inputs (F25 has 1000 and 100). Weight variances 1.2, bias variances 0.2, $\rho = 1$, "
+        r"$N = 500$, $\phi = \mathrm{erf}$, as in F25; $L = 20$ and inputs of unit length, which "
+        r"F25 does not state.",
+    )
+
+
+def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]) -> list[Any]:
+    columns = ["$L$", "pairs", "number", r"mean $\rho^*$", "min", "max", "spread", "eq. (67)"]
+    columns.append("deep limit")
+    rows = [[None if value == "" else value for value in row.values()] for row in scaling]
+    columns_note = (
+        "The spread is the standard deviation over the pairs. F25 eq. (67), with dynamic range 1, "
+        "is made for single inputs; the deep limit is that of L to infinity with its correction of "
+        "relative order 1/L."
+    )
+    formula = saturation_formula()
+    return [
+        Figure(
+            "Response of the output against the residual scaling (F25 Fig. 4)",
+            pictures["fig4"],
+            r"Response of (a) a variance and (b) a covariance of the output to that of the input, "
+            r"with its maxima; (c) their places against depth. Input kernel 0.05 on and 0.03 off "
+            r"the diagonal.",
+        ),
+        Table("Optimal scaling of the images", columns, rows, columns_note),
+        Formula("Approximation F25 eq. (67)", f"{latex(formula.lhs)} = {latex(formula.rhs)}"),
+        Figure(
+            "Optimal scaling of all pairs of images (as F25 Fig. 6)",
+            pictures["pairs"],
+            rf"(a) $\rho^*$ of every entry of the kernel at $L = {depth}$; lines separate classes. "
+            r"(b) The same against the correlation of the two images: for images of equal length "
+            r"nothing else matters, as synthetic inputs show (gray).",
+        ),
+    ]
+
+
+def _checks(checks: Sequence[Check]) -> list[Any]:
+    failed = [check for check in checks if not check.passed]
+    verdict = "All pass." if not failed else f"{len(failed)} do not pass."
+    remarks = [f"{c.quantity} is {c.mpmath[:12]}; {c.note}." for c in checks if c.note]
+    groups = dict.fromkeys(check.group for check in checks)
+    tables = [_check_table(group, [c for c in checks if c.group == group]) for group in groups]
+    return [
+        Text(
+            [
+                f"{len(checks)} numbers were computed in two ways, in float64 and in mpmath, or "
+                f"as two sides of an identity in mpmath. {verdict} Differences are relative. "
+                f"Up to {_SHOWN_DIGITS} digits are shown, all of them are in checks.csv.",
+                *remarks,
+            ]
+        ),
+        *tables,
+    ]
+
+
+def _shortened(number: str) -> str:
+    if len(number) <= _SHOWN_DIGITS:
+        return number
+    with mpmath.workdps(len(number)):
+        return mpmath.nstr(mpmath.mpf(number), _SHOWN_DIGITS)
+
+
+def _check_table(group: str, checks: Sequence[Check]) -> Table:
+    columns = ["quantity", "float64", "mpmath", "difference", "verdict"]
+    rows = [
+        [c.quantity, c.float64 or None, _shortened(c.mpmath), c.difference, _verdict(c)]
+        for c in checks
+    ]
+    if not any(c.float64 for c in checks):
+        columns.pop(1)
+        rows = [[quantity, *rest] for quantity, _, *rest in rows]
+    return Table(group.capitalize(), columns, rows, scientific=["difference"])
+
+
+def _verdict(check: Check) -> str:
+    return "passes" if check.passed else f"fails (> {check.tolerance:.0e})"

@@ -1,0 +1,213 @@
+"""The residual scaling with the largest response of the output, from the exact recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.entries import entries
+
+# ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
+_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
+# Chebyshev nodes between two of these, and the last coefficients allowed, relative to the largest.
+_NODES = 14
+_RESOLVED = 1e-7
+# The largest step in ln s from the root of the interpolant that leaves its square below rounding.
+_STEP = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Networks of one activation, as long as the deepest: what each element has of its own.
+
+    ``depths``, ``weights`` and ``biases`` (...) are L, σ²_w and σ²_b, ``skips`` (max L, ...) γ_l².
+    """
+
+    activation: Activation
+    depths: np.ndarray
+    weights: np.ndarray
+    biases: np.ndarray
+    skips: np.ndarray
+
+    def of(self, index: np.ndarray) -> _Stack:
+        """The networks of these numbers."""
+        coefficients = self.depths[index], self.weights[index], self.biases[index]
+        return _Stack(self.activation, *coefficients, self.skips[:, index])
+
+    def through(self, step: Callable, *start: np.ndarray) -> list[np.ndarray]:
+        """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
+        state = [np.array(values) for values in start]
+        for l, skip in enumerate(self.skips):
+            runs = l < self.depths
+            new = step(skip, *state)
+            if not runs.all():
+                new = [np.where(runs, *both) for both in zip(new, state, strict=True)]
+            state = new
+        return state
+
+
+def _stacked(networks: Sequence[ResidualNetwork]) -> _Stack:
+    depth = max(network.depth for network in networks)
+    skips = np.zeros((depth, len(networks)))
+    for i, network in enumerate(networks):
+        skips[: network.depth, i] = network.skip_scales**2
+    return _Stack(
+        networks[0].activation,
+        np.array([network.depth for network in networks]),
+        np.array([network.weight_variance for network in networks]),
+        np.array([network.bias_variance for network in networks]),
+        skips,
+    )
+
+
+def variance_optima(networks: Sequence[ResidualNetwork], K0: np.ndarray) -> np.ndarray:
+    """ρ* of the variances K0 (P,), for networks of one activation, (n, P)."""
+    return _maximise(_variance_slope, networks, K0)
+
+
+def covariance_optima(
+    networks: Sequence[ResidualNetwork], p: np.ndarray, q: np.ndarray, r: np.ndarray
+) -> np.ndarray:
+    """ρ* of the covariances r of inputs with the variances p and q, each (pairs,): (n, pairs)."""
+    return _maximise(_covariance_slope, networks, p, q, r)
+
+
+def _maximise(
+    slope: Callable, networks: Sequence[ResidualNetwork], *fields: np.ndarray
+) -> np.ndarray:
+    """ρ at the highest maximum of ln χ^out, for every network and entry of the fields.
+
+    ``slope(stack, s, *fields)`` returns ln|χ^out| and its derivative by s = ρ².
+    """
+    # SciPy's optimisers take a third of the import time of the package.
+    from scipy.optimize import elementwise
+
+    stack, shape = _stacked(networks), (len(networks), len(fields[0]))
+    index = np.repeat(np.arange(shape[0]), shape[1])
+    fields = tuple(np.tile(f, shape[0]) for f in fields)
+    each = stack.of(index)
+    grid = _SEARCHED[:, None] / (each.depths * each.weights)
+    with np.errstate(all="ignore"):
+        values, slopes = slope(each, grid, *(f[None] for f in fields))
+    inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
+    inside &= (slopes[:-2] > 0) & (slopes[2:] < 0)
+    heights = np.where(inside, values[1:-1], -np.inf)
+    best = np.argmax(heights, axis=0) + 1
+    at_zero = (slopes[0] <= 0) & (values[0] >= heights.max(axis=0))
+    if not (inside.any(axis=0) | at_zero).all():
+        raise ValueError(
+            f"network must have a response with a maximum in ρ; that of {stack.activation.name} "
+            f"has none up to ρ = {np.sqrt(grid[-1].max()):.3g}"
+        )
+    result = np.zeros(len(index))
+    rising = np.flatnonzero(~at_zero)
+    # The half of the two intervals beside the best point in which the slope changes its sign.
+    first = best[rising] - (slopes[best[rising], rising] <= 0)
+    bounds = grid[first, rising], grid[first + 1, rising]
+    squares = _interpolated_roots(slope, each, rising, bounds, *fields)
+    missing = np.isnan(squares)
+    if missing.any():
+        left = rising[missing]
+        with np.errstate(all="ignore"):
+            found = elementwise.find_root(
+                lambda s, i, *f: slope(stack.of(i), s, *f)[1],
+                tuple(bound[missing] for bound in bounds),
+                args=(index[left], *(f[left] for f in fields)),
+                tolerances={"xrtol": 1e-14},
+            )
+        if not found.success.all():
+            raise ArithmeticError("the maximum of the response was not found")
+        squares[missing] = found.x
+    result[rising] = np.sqrt(squares)
+    return result.reshape(shape)
+
+
+def _interpolated_roots(
+    slope: Callable, each: _Stack, chosen: np.ndarray, bounds: tuple, *fields: np.ndarray
+) -> np.ndarray:
+    """Where the slopes of the chosen elements vanish between the bounds; NaN where not resolved.
+
+    The slope by ln s is interpolated at Chebyshev nodes, which are computed at once and are common
+    to all inputs of a network. One step of Newton's method, with the interpolant's derivative,
+    takes the root to rounding.
+    """
+    from scipy.optimize import elementwise
+
+    result = np.full(len(chosen), np.nan)
+    inner = np.flatnonzero(bounds[0] > 0)
+    if not len(inner):
+        return result
+    low, high = (np.log(bound[inner]) for bound in bounds)
+    nodes = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
+    s = np.exp(low + (high - low) * (nodes[:, None] + 1) / 2)
+    part = chosen[inner]
+    with np.errstate(all="ignore"):
+        values = s * slope(each.of(part), s, *(f[None, part] for f in fields))[1]
+    coefficients = (2 / _NODES) * chebyshev.chebvander(nodes, _NODES - 1).T @ values
+    coefficients[0] /= 2
+    size = np.abs(coefficients).max(axis=0)
+    resolved = np.flatnonzero(np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size)
+    if not len(resolved):
+        return result
+    coefficients = coefficients[:, resolved]
+    found = elementwise.find_root(
+        lambda t, i: chebyshev.chebval(t, coefficients[:, i], tensor=False),
+        (np.full(len(resolved), -1.0), np.full(len(resolved), 1.0)),
+        args=(np.arange(len(resolved)),),
+    )
+    derivative = chebyshev.chebval(found.x, chebyshev.chebder(coefficients), tensor=False)
+    half, part = (high - low)[resolved] / 2, part[resolved]
+    root = np.exp(low[resolved] + half * (found.x + 1))
+    with np.errstate(all="ignore"):
+        rest = root * slope(each.of(part), root, *(f[part] for f in fields))[1]
+    step = -rest / (derivative / half)
+    good = found.success & (np.abs(step) <= _STEP)
+    result[inner[resolved]] = np.where(good, root * np.exp(step), np.nan)
+    return result
+
+
+def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    average, weight, bias = entries(stack.activation), stack.weights, stack.biases
+
+    def step(skip: Any, K: Any, dK: Any, value: Any, slope: Any) -> list[Any]:
+        gain, dgain = average.susceptibility(K), average.curvature(K) * dK
+        moment = weight * average.second_moment(K) + bias
+        factor = skip + s * weight * gain
+        slope = slope + weight * (gain + s * dgain) / factor
+        return [skip * K + s * moment, factor * dK + moment, value + np.log(np.abs(factor)), slope]
+
+    K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
+    K, dK, value, slope = stack.through(step, K, *np.zeros((3, *K.shape)))
+    gain, dgain = average.susceptibility(K), average.curvature(K) * dK
+    return value + np.log(np.abs(gain)), slope + dgain / gain
+
+
+def _covariance_slope(
+    stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    average, weight, bias = entries(stack.activation), stack.weights, stack.biases
+
+    def step(skip: Any, own: Any, down: Any, r: Any, dr: Any, value: Any, slope: Any) -> list[Any]:
+        G, by_p, by_q, gain, *curvature = average.covariance_flow(*own, r)
+        dgain = curvature[0] * down[0] + curvature[1] * down[1] + curvature[2] * dr
+        change = by_p * down[0] + by_q * down[1] + gain * dr
+        factor = skip + s * weight * gain
+        slope = slope + weight * (gain + s * dgain) / factor
+        r, dr = skip * r + s * (weight * G + bias), skip * dr + weight * (G + s * change) + bias
+        moment = weight * average.second_moment(own) + bias
+        down = (skip + s * weight * average.susceptibility(own)) * down + moment
+        return [skip * own + s * moment, down, r, dr, value + np.log(np.abs(factor)), slope]
+
+    shape = np.broadcast_shapes(s.shape, p0.shape)
+    own, r = np.stack([np.broadcast_to(k, shape) for k in (p0, q0)]), np.broadcast_to(r0, shape)
+    none = np.zeros(shape)
+    own, down, r, dr, value, slope = stack.through(step, own, 0 * own, r, none, none, none)
+    _, _, _, gain, by_p, by_q, by_r = average.covariance_flow(*own, r)
+    dgain = by_p * down[0] + by_q * down[1] + by_r * dr
+    return value + np.log(np.abs(gain)), slope + dgain / gain

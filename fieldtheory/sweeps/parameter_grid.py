@@ -1,0 +1,332 @@
+"""Fields of the solution over a grid of parameters."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.stored_activation import activation_text
+from fieldtheory.numerics import chunks, storage
+from fieldtheory.numerics.solution import solve
+from fieldtheory.scaling import optimal_scaling
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_KERNEL = "K0"
+_OPTIMUM = "optimal_scaling"
+# `solve` takes these as batch axes.
+_BATCHED = ("branch_scale", "skip_scale", _KERNEL)
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """A checked sweep: every axis with its values, those that `solve` batches last."""
+
+    network: ResidualNetwork
+    kernel: np.ndarray
+    axes: dict[str, list]
+    quantities: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(values) for values in self.axes.values())
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The values at every point, in C order."""
+        return [
+            dict(zip(self.axes, values, strict=True))
+            for values in itertools.product(*self.axes.values())
+        ]
+
+
+def sweep(
+    network: ResidualNetwork,
+    K0: Any = None,
+    *,
+    over: Mapping[str, Sequence[Any]],
+    of: Sequence[str] = ("output_response",),
+    chunk: int = 256,
+    directory: str | Path | None = None,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> xr.Dataset:
+    """Fields of `solve` on the grid spanned by values of parameters; needs xarray and joblib.
+
+    Points that differ in ``branch_scale``, ``skip_scale`` or ``K0`` only are solved in one call.
+    The chunks of the grid are given to joblib, whose backend decides where they are computed:
+    within ``joblib.parallel_config("dask")`` on the cluster of the current dask client. What a
+    lost worker was computing is computed again by another.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+        Without batch axes; supplies the parameters that are not swept.
+    K0 : float or array_like, shape (P, P)
+        Kernel of the input, as for `solve`; left out if it is swept.
+    over : mapping of str to sequence
+        Values of parameters of the network, or of ``"K0"``. Scales may have one value for every
+        layer, kernels may be matrices, all of one shape.
+    of : sequence of str
+        Fields of `Solution`, and ``"optimal_scaling"``.
+    chunk : int
+        Most points in one chunk: of memory, of work that is resumed, and of work of one job.
+    directory : str or Path, optional
+        Folder for finished chunks, made if it does not exist. A sweep of the same specification
+        reads the chunks found there and computes the others only.
+    jobs : int, optional
+        Number of joblib's jobs; joblib decides if left out (one, or as ``parallel_config`` says).
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions are the swept parameters in the order of ``over``, then those of
+        `Solution.to_xarray`. Coordinates are numbers, names of activations, or indices with the
+        values, as JSON, in the attribute ``values``. Parameters not swept are attributes.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not allowed, a field with layers is asked for while the depth is swept,
+        or the optimal scaling while the branch scale is. An error at a point of the grid has a
+        note that says where.
+    ImportError
+        If xarray or joblib is missing.
+
+    Notes
+    -----
+    Points solved in one call may differ from single ones in the last digit.
+
+    Examples
+    --------
+    >>> net = ResidualNetwork(depth=20)
+    >>> grid = sweep(net, 0.05, over={"depth": [10, 20], "branch_scale": [0.1, 0.2, 0.3]})
+    >>> grid.output_response.dims, grid.output_response.shape
+    (('depth', 'branch_scale'), (2, 3))
+    >>> round(float(grid.output_response.sel(depth=20, branch_scale=0.3)), 6)
+    1.715363
+    """
+    grid = _checked(network, K0, over, of)
+    pieces = _pieces(grid, validation.integer("chunk", chunk, 1))
+    files = {}
+    if directory is not None:
+        files = chunks.chunk_files(directory, _specification(grid, chunk), len(pieces))
+    stored = {
+        index: found
+        for index, path in files.items()
+        if (found := chunks.stored_chunk(path)) is not None
+    }
+    tasks = (
+        (index, grid.network, grid.kernel, points, grid.quantities)
+        for index, points in enumerate(pieces)
+        if index not in stored
+    )
+    computed = chunks.computed_chunks(_evaluate, tasks, jobs, "sweep")
+    results = itertools.chain(stored.items(), computed)
+    shown = chunks.with_progress(results, len(pieces), "sweep") if progress else results
+    done = {}
+    for index, found in shown:
+        if files and index not in stored:
+            storage.write_npz(files[index], found)
+        done[index] = found
+    return _labelled(grid, [done[index] for index in range(len(pieces))], tuple(over))
+
+
+def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
+    if not isinstance(network, ResidualNetwork):
+        raise TypeError(f"network must be a ResidualNetwork, got {network!r}")
+    if not isinstance(over, Mapping) or not over:
+        raise TypeError(f"over must map parameters to values, got {over!r}")
+    if (K0 is None) != (_KERNEL in over):
+        raise ValueError(f"K0 must be given or swept, not both, got K0={K0!r}")
+    order = sorted(over, key=lambda name: name in _BATCHED)
+    axes = {name: _values(network, name, over[name]) for name in order}
+    kernel = axes[_KERNEL][0] if _KERNEL in axes else _one_kernel(K0)
+    for name in ("branch_scale", "skip_scale"):
+        if any(np.ndim(value) > 1 for value in (getattr(network, name), *axes.get(name, []))):
+            raise ValueError(f"{name} must be one number or one for every layer in a sweep")
+    if isinstance(of, str) or not of:
+        raise TypeError(f"of must be a sequence of names, got {of!r}")
+    for name in of:
+        _check_quantity(name, axes, kernel)
+    return _Grid(network, kernel, axes, tuple(dict.fromkeys(of)))
+
+
+def _values(network: ResidualNetwork, name: str, given: Any) -> list:
+    """The values of an axis as the network keeps them."""
+    known = [_KERNEL, *(f.name for f in fields(network))]
+    if name not in known:
+        raise ValueError(f"over must have keys among {', '.join(known)}, got {name!r}")
+    try:
+        plain = [] if isinstance(given, str) else list(given)
+    except TypeError:
+        plain = []
+    if not plain:
+        raise ValueError(f"over must have a sequence of values for {name}, got {given!r}")
+    if name == _KERNEL:
+        values = [_one_kernel(value) for value in plain]
+    else:
+        plain = [v.item() if isinstance(v, np.generic) else v for v in plain]
+        values = [getattr(network.replace(**{name: value}), name) for value in plain]
+    if len({np.shape(value) for value in values}) > 1:
+        raise ValueError(f"{name} must have values of one shape in a sweep")
+    return values
+
+
+def _one_kernel(value: Any) -> np.ndarray:
+    kernel = validation.input_kernel_array(_KERNEL, value)
+    if kernel.ndim not in (0, 2):
+        raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
+    return kernel
+
+
+def _check_quantity(name: Any, axes: Mapping[str, list], kernel: np.ndarray) -> None:
+    known = (*storage.FIELDS, _OPTIMUM)
+    if name not in known:
+        raise ValueError(f"of must have names among {', '.join(known)}, got {name!r}")
+    if name == _OPTIMUM:
+        if "branch_scale" in axes:
+            raise ValueError("of must not have optimal_scaling where branch_scale is swept")
+        return
+    if "depth" in axes and storage.FIELDS[name]:
+        raise ValueError(
+            f"of must not have {name} where depth is swept: its number of layers differs"
+        )
+    if name in ("G11", "kernel_variance") and kernel.ndim:
+        raise ValueError(f"of must not have {name} for several inputs, got K0 {kernel.shape}")
+    if name == "full_response" and not kernel.ndim:
+        raise ValueError("of must not have full_response for one input")
+
+
+def _pieces(grid: _Grid, chunk: int) -> list[list[dict[str, Any]]]:
+    points = grid.points
+    return [points[start : start + chunk] for start in range(0, len(points), chunk)]
+
+
+def _specification(grid: _Grid, chunk: int) -> dict[str, Any]:
+    return {
+        "network": storage.attributes(grid.network),
+        "K0": grid.kernel.tolist(),
+        "axes": [[name, list(map(_plain, values))] for name, values in grid.axes.items()],
+        "of": grid.quantities,
+        "chunk": chunk,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "expression"):
+        return [value.name, activation_text(value)]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
+    """All quantities at the points of one chunk, the points on the first axis."""
+    index, network, kernel, points, quantities = task
+    parts: list[dict[str, np.ndarray]] = []
+
+    def others(point: dict[str, Any]) -> list:
+        return [value for name, value in point.items() if name not in _BATCHED]
+
+    for values, group in itertools.groupby(points, key=others):
+        same = list(group)
+        names = [name for name in same[0] if name not in _BATCHED]
+        try:
+            changes = dict(zip(names, values, strict=True))
+            parts.append(_group(network, changes, kernel, same, quantities))
+        except Exception as error:
+            first, last = _described(same[0]), _described(same[-1])
+            error.add_note(f"in the sweep at {first}" + (f" to {last}" if first != last else ""))
+            raise
+    return index, {name: np.concatenate([part[name] for part in parts]) for name in quantities}
+
+
+def _group(
+    network: ResidualNetwork, changes: dict, kernel: np.ndarray, points: list, quantities: tuple
+) -> dict[str, np.ndarray]:
+    """Points that differ in what `solve` batches only."""
+    batched = [name for name in quantities if name not in (*storage.UNBATCHED, _OPTIMUM)]
+    found = {}
+    if batched:
+        stacked = {name: np.stack([point[name] for point in points]) for name in _swept(points)}
+        K0 = stacked.pop(_KERNEL, kernel)
+        scales = {name: v if v.ndim > 1 else v[:, None] for name, v in stacked.items()}
+        scales.setdefault("branch_scale", np.atleast_2d(network.branch_scale))
+        solution = solve(network.replace(**changes, **scales), K0)
+        for name in batched:
+            own = len(storage.field_dims(name, kernel.ndim > 1))
+            values = getattr(solution, name)
+            shape = values.shape[values.ndim - own :]
+            found[name] = np.broadcast_to(values, (len(points), *shape))
+    single: dict[str, list] = {name: [] for name in quantities if name not in batched}
+    for point in points if single else ():
+        solution = solve(*_at(network, kernel, point))
+        for name, values in single.items():
+            if name == _OPTIMUM:
+                values.append(optimal_scaling(solution.network, solution.input_kernel))
+            else:
+                values.append(getattr(solution, name))
+    return found | {name: np.stack(values) for name, values in single.items()}
+
+
+def _swept(points: list) -> list[str]:
+    return [name for name in points[0] if name in _BATCHED]
+
+
+def _at(
+    network: ResidualNetwork, kernel: np.ndarray, point: dict[str, Any]
+) -> tuple[ResidualNetwork, np.ndarray]:
+    changes = dict(point)
+    K0 = changes.pop(_KERNEL, kernel)
+    return network.replace(**changes), K0
+
+
+def _described(point: dict[str, Any]) -> str:
+    """The point in words, without the values of every layer or pair."""
+    short = {name: value for name, value in point.items() if not np.ndim(value)}
+    return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in short.items())
+
+
+def _labelled(grid: _Grid, parts: list, order: tuple[str, ...]) -> xr.Dataset:
+    matrix = grid.kernel.ndim > 1
+    coords: dict[str, Any] = {name: _coordinate(name, v) for name, v in grid.axes.items()}
+    variables = {}
+    for name in grid.quantities:
+        values = np.concatenate([part[name] for part in parts])
+        own: tuple[str, ...] = ("input", "input_") if matrix else ()
+        if name != _OPTIMUM:
+            own = storage.field_dims(name, matrix)
+        variables[name] = ((*grid.axes, *own), values.reshape(*grid.shape, *values.shape[1:]))
+    inputs = grid.kernel.shape[-1] if matrix else 1
+    used = {dim for dims, _ in variables.values() for dim in dims}
+    labels = storage.field_coords(grid.network.depth, inputs)
+    coords |= {dim: values for dim, values in labels.items() if dim in used}
+    attrs = storage.attributes(grid.network) | {_KERNEL: _text(grid.kernel)}
+    if "activation" in grid.axes:
+        attrs.pop("activation_name", None)
+    attrs = {name: value for name, value in attrs.items() if name not in grid.axes}
+    return storage.import_xarray().Dataset(variables, coords, attrs).transpose(*order, ...)
+
+
+def _coordinate(name: str, values: list) -> tuple:
+    """Numbers and names label an axis; anything else has its index, and its text beside it."""
+    if name == "activation":
+        return name, [value.name for value in values]
+    if all(value is not None and np.ndim(value) == 0 for value in values):
+        return name, np.array([np.asarray(value).item() for value in values])
+    plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+    return name, np.arange(len(values)), {"values": json.dumps(plain)}
+
+
+def _text(kernel: np.ndarray) -> Any:
+    return json.dumps(kernel.tolist()) if kernel.ndim else float(kernel)

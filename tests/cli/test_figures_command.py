@@ -1,0 +1,113 @@
+"""The command figures: its files, the arguments that reach the figures, bad input."""
+
+import csv
+import os
+from functools import partial
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory import data
+from fieldtheory.cli import figures_command
+from fieldtheory.figures import f25
+from tests.cli.test_app import call, output, refusal
+from tests.data.batches import write_batches
+
+NET = ft.ResidualNetwork(depth=3)
+
+
+def table(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Figures of data sets with few samples and layers."""
+    one = {"depths": (4,), "weight_variances": (1.25,), "bias_variances": (0.05,)}
+    monkeypatch.setattr(f25, "fig5", partial(f25.fig5, **one))
+    monkeypatch.setattr(f25, "fig6", partial(f25.fig6, count=4, network=NET))
+    monkeypatch.setattr(f25, "fig9", partial(f25.fig9, count=4))
+    monkeypatch.setattr(data, "load_cifar10", partial(data.load_cifar10, count=6))
+
+
+class TestFiles:
+    def test_pictures_and_numbers(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(f25, "fig2", partial(f25.fig2, depth=2))
+        shown = output(
+            "figures", "f25.fig2", "f25.fig3", "-o", tmp_path, "-n", 20, "--inputs", 2, "--seed", 5
+        )
+        assert sorted(os.listdir(tmp_path)) == [
+            f"f25.{name}.{kind}" for name in ("fig2", "fig3") for kind in ("csv", "pdf", "png")
+        ]
+        assert shown.splitlines() == [str(tmp_path / f"f25.{n}.png") for n in ("fig2", "fig3")]
+        expected = f25.fig2(samples=20, inputs=2, seed=5)
+        found = [
+            (float(row["y"]), float(row["error"]))
+            for row in table(tmp_path / "f25.fig2.csv")
+            if (row["panel"], row["curve"]) == ("b", "FFNet, simulation")
+        ]
+        simulated = expected.simulated_response[1], expected.simulated_response_error[1]
+        np.testing.assert_array_equal(found, np.transpose(simulated))
+
+    def test_defaults_are_the_counts_of_the_paper(self, monkeypatch, tmp_path):
+        asked = []
+        monkeypatch.setattr(figures_command, "_draw", lambda *a: asked.append(a) or tmp_path)
+        output("figures", "f25.fig8", "f25.fig8")
+        ((name, _, options),) = asked
+        assert name == "f25.fig8"
+        assert (options.samples, options.inputs) == (1000, 100)
+
+    def test_all(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(figures_command, "_draw", lambda name, *_: name)
+        assert output("figures", "f25.fig3", "all").splitlines() == list(figures_command.FIGURES)
+
+    def test_every_name_can_be_drawn(self):
+        for name in figures_command.FIGURES:
+            paper, figure = name.split(".")
+            module = import_module(f"fieldtheory.figures.{paper}")
+            assert callable(getattr(module, figure)) and callable(getattr(module, f"draw_{figure}"))
+
+
+class TestImages:
+    def test_of_the_folder(self, tmp_path, small):
+        folder, images = write_batches(tmp_path)
+        names = ("f25.fig5", "f25.fig6", "f25.fig9")
+        output("figures", *names, "-o", tmp_path, "--data-folder", folder)
+        panels = {name: {row["panel"] for row in table(tmp_path / f"{name}.csv")} for name in names}
+        assert panels == {"f25.fig5": {*"ab"}, "f25.fig6": {*"abc"}, "f25.fig9": {*"ab"}}
+        overlap = images[[1, 3, 4, 0, 8, 12]].astype(float)
+        overlap = overlap @ overlap.T
+        found = [float(row["y"]) for row in table(tmp_path / "f25.fig9.csv") if row["panel"] == "b"]
+        np.testing.assert_allclose(np.reshape(found, (6, 6)), overlap / overlap.max(), rtol=1e-13)
+
+    def test_absent(self, tmp_path, small):
+        found = call("figures", "f25.fig5", "f25.fig6", "-o", tmp_path)
+        assert found.exit_code == 0
+        first, second = found.stderr.splitlines()
+        assert "CIFAR-10" in first and "MNIST takes its place; --data-folder" in first
+        assert "CIFAR-10" in second and "its panel is empty; --data-folder" in second
+        assert {row["panel"] for row in table(tmp_path / "f25.fig6.csv")} == {"a", "b"}
+        found = [float(row["y"]) for row in table(tmp_path / "f25.fig5.csv")]
+        numbers = f25.fig5(data.load_mnist())
+        expected = [numbers.by_weight_variance, numbers.by_bias_variance]
+        np.testing.assert_array_equal(found, np.transpose(expected, (1, 0, 2, 3)).ravel())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["f25.fig99"], "NAME must be one of f23."),
+        (["f25.fig3", "-o", "missing"], "output must be a folder that exists"),
+        (["f25.fig2", "--inputs", 1], "inputs must be an integer >= 2"),
+        (["f25.fig2", "-n", 2], "samples must be an integer >= 20"),
+        (["f25.fig6", "--data-folder", "missing"], "there is no such folder"),
+        (["f25.fig6", "--data-folder", "."], "batches.meta': there is no such file"),
+    ],
+)
+def test_bad_input(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert words in refusal("figures", *arguments)
+    assert os.listdir(tmp_path) == []

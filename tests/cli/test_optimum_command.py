@@ -1,0 +1,67 @@
+"""The command `optimum`: its numbers for kernels, data sets and every method."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory import data as images
+from tests.cli.test_app import MATRIX, PAIR, output, rows
+
+
+def test_one_input():
+    (row,) = rows("optimum", "-L", 20, "--K0", 0.1)
+    net = ft.ResidualNetwork(depth=20)
+    assert row == {"depth": 20, "K0": 0.1, "rho": ft.optimal_scaling(net, 0.1)}
+
+
+def test_pairs():
+    table = rows("optimum", "-L", 20, "--K0", MATRIX, "--weight-variance", 1.5)
+    rho = ft.optimal_scaling(ft.ResidualNetwork(depth=20, weight_variance=1.5), PAIR)
+    assert [(r["alpha"], r["beta"]) for r in table] == [(1, 1), (1, 2), (2, 2)]
+    assert [r["rho"] for r in table] == [rho[0, 0], rho[0, 1], rho[1, 1]]
+    assert [r["K0"] for r in table] == [0.05, 0.03, 0.05]
+
+
+@pytest.mark.parametrize("method", ["saturation", "large_depth"])
+def test_approximations(method):
+    (row,) = rows("optimum", "-L", 20, "-m", method, "--dynamic-range", 1.2)
+    net = ft.ResidualNetwork(depth=20)
+    assert row["rho"] == ft.optimal_scaling(net, 0.05, method, 1.2)
+
+
+def test_table():
+    assert "0.138385" in output("optimum", "-L", 50)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_deep_limit(order):
+    table = rows("optimum", "-L", 20, "-k", MATRIX, "-m", "deep_limit", "--order", order)
+    rho = ft.optimal_scaling(ft.ResidualNetwork(depth=20), PAIR, "deep_limit", order=order)
+    assert [r["rho"] for r in table] == [rho[0, 0], rho[0, 1], rho[1, 1]]
+
+
+def test_slope_of_the_linear_activation():
+    (row,) = rows("optimum", "-L", 20, "-m", "saturation", "--slope", 1.0)
+    net = ft.ResidualNetwork(depth=20)
+    assert row["rho"] == ft.optimal_scaling(net, 0.05, "saturation", slope=1.0)
+
+
+@pytest.mark.parametrize("data", ["digits", "mnist"])
+def test_one_number_for_a_data_set(data):
+    own, between = rows("optimum", "-L", 10, "--data", data, "--classes", "1,7", "--count", 6)
+    load = images.load_digits if data == "digits" else images.load_mnist
+    samples = load(classes=(1, 7), count=6).samples
+    net = ft.ResidualNetwork(depth=10)
+    rho = ft.optimal_scaling(net, images.scaled_kernel(samples, 0.05))
+    upper = rho[np.triu_indices(6, 1)]
+    assert own["entries"] == "variances" and between["entries"] == "covariances"
+    assert own["mean rho"] == pytest.approx(ft.optimal_scaling(net, 0.05), rel=1e-10)
+    expected = [upper.mean(), upper.min(), upper.max()]
+    found = [between[name] for name in ("mean rho", "min", "max")]
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_users_file(tmp_path):
+    path = tmp_path / "samples.npz"
+    np.savez(path, X=np.random.default_rng(0).standard_normal((5, 7)))
+    assert len(rows("optimum", "-L", 5, "--data", path)) == 2

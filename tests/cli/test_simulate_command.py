@@ -1,0 +1,198 @@
+"""The command that draws finite networks: simulate."""
+
+import csv
+import io
+import json
+import os
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.montecarlo import simulation
+from fieldtheory.montecarlo.comparison import compare
+from fieldtheory.montecarlo.files import load_ensemble, save_ensemble
+from fieldtheory.montecarlo.perturbation import simulate_response
+from fieldtheory.montecarlo.simulation import simulate
+from tests.cli.test_app import MATRIX, NETWORK_ERRORS, PAIR, call, column, output, refusal
+
+SMALL = ("simulate", "-L", 2, "--width", 30, "-n", 40)
+NET = ft.ResidualNetwork(depth=2, width=30)
+
+
+class TestSimulate:
+    def test_one_input(self):
+        table = json.loads(output(*SMALL, "--seed", 3, "-f", "json"))
+        e = simulate(NET, 0.05, samples=40, seed=3)
+        assert column(table, "layer").tolist() == [0, 1, 2, 3]
+        for name, value in (("C", "mean"), ("K", "kernel_mean")):
+            np.testing.assert_array_equal(column(table, name), getattr(e, value))
+            np.testing.assert_array_equal(
+                column(table, f"{name}_error"), getattr(e, f"{value}_error")
+            )
+        np.testing.assert_array_equal(column(table, "var_C"), np.diag(e.covariance))
+        np.testing.assert_array_equal(column(table, "var_K"), np.diag(e.kernel_covariance))
+        np.testing.assert_array_equal(column(table, "V")[:3], e.four_point)
+        np.testing.assert_array_equal(column(table, "V_error")[:3], e.four_point_error)
+        assert table[3]["V"] is None
+
+    def test_two_inputs(self):
+        text = output(*SMALL, "--K0", MATRIX, "-f", "csv")
+        table = list(csv.DictReader(io.StringIO(text)))
+        e = simulate(NET, PAIR, samples=40)
+        assert len(table) == 4 * 3
+        for row in table:
+            l, a, b = int(row["layer"]), int(row["alpha"]) - 1, int(row["beta"]) - 1
+            assert float(row["C"]) == e.mean[l, a, b]
+            assert float(row["var_K_error"]) == e.kernel_covariance_error[l, l, a, b]
+            assert row["V"] == (str(e.four_point[l, a, b]) if l < 3 else "")
+
+    def test_every_option_reaches_the_simulation(self):
+        options = {
+            "--activation": "relu",
+            "--branch-scale": "0.4,0.3",
+            "--skip-scale": 0.8,
+            "--weight-variance": 1.5,
+            "--bias-variance": 0.1,
+            "--readout-weight-variance": 0.7,
+            "--readout-bias-variance": 0.2,
+        }
+        flat = [part for option in options.items() for part in option]
+        table = json.loads(output(*SMALL, "-k", 0.3, "-m", "weights", *flat, "-f", "json"))
+        names = {name.removeprefix("--").replace("-", "_"): v for name, v in options.items()}
+        net = NET.replace(**names | {"branch_scale": (0.4, 0.3)})
+        e = simulate(net, 0.3, samples=40, method="weights")
+        np.testing.assert_array_equal(column(table, "C"), e.mean)
+
+    def test_table(self):
+        text = output(*SMALL)
+        assert "40 networks of width 30, φ = erf" in text
+        e = simulate(NET, 0.05, samples=40)
+        for value in (*e.mean, *e.four_point):
+            assert format(value, ".6g") in text
+
+    @pytest.mark.filterwarnings("default::fieldtheory.ValidityWarning")
+    def test_width_one_has_no_vertex(self):
+        result = call("simulate", "-L", 1, "--width", 1, "-n", 20, "-f", "json")
+        assert result.exit_code == 0
+        assert result.stderr.startswith("warning: width 1")
+        assert "V" not in json.loads(result.stdout)[0]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    nets = [NET.replace(width=50), NET.replace(width=100)]
+    pair = [
+        simulate(net, 0.05, samples=200, seed=i, variance_reduction="control_variate")
+        for i, net in enumerate(nets)
+    ]
+    answers = [simulate_response(n, 0.05, samples=200, seed=i) for i, n in enumerate(nets)]
+    return compare(ft.solve(nets[0], 0.05), pair, responses=answers)
+
+
+class TestCompare:
+    COMMAND = ("simulate", "-L", 2, "--width", 50, "-n", 200, "--compare")
+
+    def test_rows_are_those_of_compare(self, expected):
+        table = json.loads(output(*self.COMMAND, "-f", "json"))
+        assert table == expected.rows
+        assert {row["quantity"] for row in table} >= {"G11", "response", "output_response"}
+
+    def test_table_ends_with_the_verdict(self, expected):
+        text = output(*self.COMMAND)
+        assert text.splitlines()[-1] == expected.statement
+        assert "theory and simulation" in text
+
+    def test_several_inputs(self):
+        table = json.loads(output(*self.COMMAND, "--K0", MATRIX, "-f", "json"))
+        assert {row["quantity"] for row in table} == {"residual_kernels", "kernels"}
+
+    def test_exit_code_says_that_they_disagree(self, monkeypatch):
+        from fieldtheory.numerics import solution
+
+        def wrong(net, K0):
+            return ft.solve(net.replace(weight_variance=1.6), K0)
+
+        monkeypatch.setattr(solution, "solve", wrong)
+        result = call(*self.COMMAND)
+        assert result.exit_code == 1
+        assert "The theory disagrees with the simulation" in result.stdout
+
+
+class TestSave:
+    def test_file_holds_the_ensemble(self, tmp_path):
+        path = tmp_path / "e.npz"
+        output(*SMALL, "--save", path)
+        e, loaded = simulate(NET, 0.05, samples=40), load_ensemble(path)
+        assert repr(loaded) == repr(e) and loaded.network == e.network
+        for name, value in vars(e).items():
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(getattr(loaded, name), value)
+        assert loaded.cross_covariance is None
+        assert os.listdir(tmp_path) == ["e.npz"]
+
+    def test_an_interrupted_simulation_goes_on(self, tmp_path, monkeypatch):
+        path, evaluate, calls = tmp_path / "e.npz", simulation._evaluate, []
+
+        def interrupted(task):
+            calls.append(task[0])
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return evaluate(task)
+
+        monkeypatch.setattr(simulation, "_evaluate", interrupted)
+        command = ("simulate", "-L", 1, "--width", 20, "-n", 5000, "--save", path)
+        result = call(*command)
+        assert result.exit_code == 130
+        assert result.stdout == ""
+        assert "Finished parts are in" in result.stderr
+        assert len(os.listdir(tmp_path / ".e.npz.parts")) == 2
+        assert not path.exists()
+        calls.clear()
+        calls.extend("resumed")
+        output(*command)
+        assert calls[len("resumed") :] == [2, 3, 4]
+        net = ft.ResidualNetwork(depth=1, width=20)
+        monkeypatch.undo()
+        np.testing.assert_array_equal(
+            load_ensemble(path).covariance, simulate(net, 0.05, samples=5000).covariance
+        )
+        assert os.listdir(tmp_path) == ["e.npz"]
+
+    def test_without_a_file_nothing_is_promised(self, monkeypatch):
+        def interrupted(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(simulation, "simulate", interrupted)
+        result = call(*SMALL)
+        assert (result.exit_code, result.stderr) == (130, "interrupted\n")
+
+    def test_files_of_another_kind(self, tmp_path):
+        np.savez(tmp_path / "other.npz", mean=np.zeros(3))
+        with pytest.raises(ValueError, match="^path must be a file written by save_ensemble"):
+            load_ensemble(tmp_path / "other.npz")
+        with pytest.raises(ValueError, match="^path must be a file that exists"):
+            load_ensemble(tmp_path / "missing.npz")
+        with pytest.raises(ValueError, match="^path must end in .npz"):
+            save_ensemble(simulate(NET, 0.05, samples=20), tmp_path / "e.csv")
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(("arguments", "words"), NETWORK_ERRORS)
+    def test_of_a_network(self, arguments, words):
+        assert words in refusal("simulate", *arguments)
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["simulate", "-n", 5], "samples must be an integer >= 20"),
+            (["simulate", "--seed", -1], "seed must be an integer >= 0, got -1"),
+            (["simulate", "--method", "guess"], "--method"),
+            (["simulate", "--save", "ensemble.txt"], "save must be a file that ends in .npz"),
+            (["simulate", "--save", "missing/e.npz"], "save must lie in a folder that exists"),
+        ],
+    )
+    def test_of_a_command(self, arguments, words, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert words in refusal(*arguments)
+        assert os.listdir(tmp_path) == []

@@ -1,0 +1,362 @@
+"""Symbolic results as numeric functions: backends, shapes, stability, errors, inequalities."""
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+from scipy.special import erf
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.quadrature import QuadratureError
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.networks.activations import ACTIVATIONS
+from tests.oracles import exact
+from tests.oracles import quadrature as oracle
+
+x, y, z, p = sp.symbols("x y z p", real=True)
+c = sp.Symbol("c", real=True)
+K, a, b = sp.symbols("K a b", positive=True)
+K2 = sp.Matrix([[a, c], [c, b]])
+NAMES = sorted(ACTIVATIONS)
+POINTS = [(0.7, 1.3, -0.4), (0.05, 0.06, 0.05), (20.0, 3.0, 7.0)]
+ELU = sp.Piecewise((x, x > 0), (sp.exp(x) - 1, True))
+
+
+def second_moment(name):
+    return GaussianAverage(ACTIVATIONS[name](x) ** 2, x, K)
+
+
+def pair(name):
+    phi = ACTIVATIONS[name]
+    return GaussianAverage(phi(x) * phi(y), (x, y), K2)
+
+
+def connected(name):
+    phi = ACTIVATIONS[name]
+    return ConnectedCorrelator(phi(x) ** 2, phi(y) ** 2, (x, y), K2)
+
+
+# Backends -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_backends_agree_for_one_variable(name):
+    entries = [second_moment(name), second_moment(name).diff(K)]
+    fast, exact_ = lambdify([K], entries), lambdify([K], entries, "mpmath")
+    for variance in (1e-3, 0.3, 30.0):
+        with mpmath.workdps(17):
+            expected = exact_(mpf(variance))
+        np.testing.assert_allclose(fast(variance), np.array(expected, dtype=float), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["tanh", "relu", "erf"])
+def test_backends_agree_for_two_variables(name):
+    entries = [pair(name), *(pair(name).diff(s) for s in (a, c)), connected(name)]
+    fast, exact_ = lambdify([a, b, c], entries), lambdify([a, b, c], entries, "mpmath")
+    point = POINTS[0]
+    with mpmath.workdps(13):
+        expected = exact_(*map(mpf, point))
+    np.testing.assert_allclose(fast(*point), np.array(expected, dtype=float), rtol=1e-11)
+
+
+def test_mpmath_follows_the_precision_at_the_call():
+    function = lambdify([K], [second_moment("erf"), second_moment("tanh")], "mpmath")
+    with mpmath.workdps(40):
+        closed, integrated = function(mpf(1) / 3)
+        assert mpmath.almosteq(closed, exact.erf_average(*[mpf(1) / 3] * 3), mpf("1e-38"))
+    node = second_moment("tanh").subs(K, sp.Rational(1, 3))
+    with mpmath.workdps(40):
+        assert mpmath.almosteq(integrated, mpf(node.evalf(40)), mpf("1e-37"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_connected_against_the_oracle(name):
+    function = lambdify([a, b, c], connected(name))
+    phi = sp.lambdify(x, ACTIVATIONS[name](x), ["scipy", {"amax": _max, "amin": _min}, "numpy"])
+    for A, B, C in POINTS[:2]:
+        means = [oracle.average1(lambda u: phi(u) ** 2, v) for v in (A, B)]
+        expected = oracle.average2(
+            lambda u, v, m=means: (phi(u) ** 2 - m[0]) * (phi(v) ** 2 - m[1]), [[A, C], [C, B]]
+        )
+        assert function(A, B, C) == pytest.approx(expected, rel=1e-11)
+
+
+def _max(values, axis):
+    return np.maximum(*values)
+
+
+def _min(values, axis):
+    return np.minimum(*values)
+
+
+def test_erf_connected_against_the_closed_integral():
+    """⟨erf²;erf²⟩ by Price's theorem, typed in and integrated by mpmath."""
+    function = lambdify([a, b, c], connected("erf"))
+    with mpmath.workdps(20):
+        for point in [(1.0, 2.0, 0.5), (0.05, 0.05, 0.05), (30.0, 30.0, 29.9)]:
+            expected = float(exact.erf_connected(*map(mpf, point)))
+            assert function(*point) == pytest.approx(expected, rel=1e-12)
+
+
+def test_relu_connected_at_weak_coupling():
+    function = lambdify([a, b, c], connected("relu"))
+    with mpmath.workdps(40):
+        for covariance in (1.0, 1e-4, 1e-9, -1e-9):
+            expected = float(exact.relu_connected(mpf(2), mpf(3), mpf(covariance)))
+            assert function(2.0, 3.0, covariance) == pytest.approx(expected, rel=1e-13)
+
+
+# Special covariances --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_singular_covariances_are_finite(name):
+    moments = lambdify([K], second_moment(name))
+    pairs = lambdify([a, b, c], [pair(name), pair(name).diff(c), connected(name)])
+    for variance in (0.05, 1.0, 17.3):
+        equal = pairs(variance, variance, variance)
+        assert np.isfinite(equal).all()
+        assert equal[0] == pytest.approx(moments(variance), rel=1e-12)
+        scaled = pairs(variance, 4 * variance, 2 * variance)
+        rounded = pairs(variance, 4 * variance, 2 * variance * (1 + 2e-16))
+        np.testing.assert_allclose(scaled, rounded, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_covariance(name):
+    """At c = 0 the pair factorises and the connected correlator vanishes."""
+    means = lambdify([K], GaussianAverage(ACTIVATIONS[name](x), x, K))
+    both, spread = lambdify([a, b, c], [pair(name), connected(name)])(0.7, 2.0, 0.0)
+    assert both == pytest.approx(means(0.7) * means(2.0), rel=1e-13, abs=1e-16)
+    assert abs(spread) < 1e-15
+    zero = lambdify([a, b], pair(name).subs(c, 0))
+    assert zero(0.7, 2.0) == pytest.approx(both, rel=1e-13, abs=1e-16)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_variance(name):
+    value = float(ACTIVATIONS[name](sp.S.Zero)) ** 2
+    assert lambdify([K], second_moment(name))(0.0) == value
+    assert lambdify([a, b, c], pair(name))(0.0, 0.0, 0.0) == value
+
+
+# A user's own activation -----------------------------------------------------------------------
+
+OWN = {
+    "softsign": (x / (1 + sp.Abs(x)), lambda u: u / (1 + np.abs(u))),
+    "relu of tanh": (sp.Max(0, sp.tanh(x)), lambda u: np.maximum(0, np.tanh(u))),
+    "elu": (ELU, lambda u: np.where(u > 0, u, np.expm1(np.minimum(u, 0)))),
+    "relu as piecewise": (sp.Piecewise((x, x > 0), (0, True)), lambda u: np.maximum(u, 0)),
+    "arctan": (sp.atan(x), np.arctan),
+    "softplus": (sp.log(1 + sp.exp(x)), lambda u: np.logaddexp(0, u)),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_activation(name):
+    expression, phi = OWN[name]
+    moment = GaussianAverage(expression**2, x, K)
+    variance = 0.8
+    value, slope = lambdify([K], [moment, moment.diff(K)])(variance)
+    expected = oracle.average1(lambda u: phi(u) ** 2, variance)
+    score = oracle.average1(lambda u: phi(u) ** 2 * (u * u / variance - 1), variance)
+    assert value == pytest.approx(expected, rel=1e-12)
+    assert slope == pytest.approx(score / (2 * variance), rel=1e-12)
+    both = GaussianAverage(expression * expression.subs(x, y), (x, y), K2)
+    point = (0.8, 2.0, 0.9)
+    matrix = [[point[0], point[2]], [point[2], point[1]]]
+    assert lambdify([a, b, c], both)(*point) == pytest.approx(
+        oracle.average2(lambda u, v: phi(u) * phi(v), matrix), rel=1e-12
+    )
+
+
+KINKED = {
+    "abs(h-1)+tanh": sp.Abs(x - 1) + sp.tanh(x),
+    "hardtanh": sp.Max(-1, sp.Min(1, x)),
+    "relu(h-1/2)": sp.Max(0, x - sp.Rational(1, 2)),
+    "elu": ELU,
+}
+
+
+@pytest.mark.parametrize("name", KINKED)
+@pytest.mark.parametrize("backend", ["numpy", "mpmath"])
+def test_kinks_contribute_to_the_derivative(name, backend):
+    """M' holds δ-functions; against a central difference of M."""
+    moment = GaussianAverage(KINKED[name] ** 2, x, K)
+    value, slope = (lambdify([K], e, backend) for e in (moment, moment.diff(K)))
+    with mpmath.workdps(20):
+        step = 1e-3 if backend == "numpy" else mpf("1e-6")
+        weights = (4 / 5, -1 / 5, 4 / 105, -1 / 280) if backend == "numpy" else (1 / mpf(2),)
+        differences = sum(
+            w * (value(1 + k * step) - value(1 - k * step)) / step
+            for k, w in enumerate(weights, start=1)
+        )
+        assert float(slope(1)) == pytest.approx(float(differences), rel=1e-10)
+
+
+def test_large_variance_does_not_overflow():
+    """ELU is exp(h) − 1 for h < 0 only: M → K/2 + 1/2, never NaN from exp(h) at h > 0."""
+    M = lambdify([K], GaussianAverage(ELU**2, x, K))
+    with mpmath.workdps(15):
+        expected = lambdify([K], GaussianAverage(ELU**2, x, K), "mpmath")(mpf(10) ** 6)
+    assert M(1e6) == pytest.approx(float(expected), rel=1e-12)
+
+
+# Shapes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["erf", "tanh"])
+def test_arrays_broadcast(name):
+    function = lambdify([a, b, c], pair(name))
+    A, B, C = np.array([[0.5], [1.0]]), np.array([1.0, 2.0, 3.0]), 0.3
+    values = function(A, B, C)
+    assert values.shape == (2, 3)
+    assert values[1, 2] == pytest.approx(float(function(1.0, 3.0, 0.3)), rel=1e-14)
+
+
+def test_matrices_and_lists():
+    entries = sp.Matrix([[second_moment("erf"), 0], [K, sp.Integer(2)]])
+    values = lambdify([K], entries)(np.array([0.5, 1.0, 2.0]))
+    assert values.shape == (3, 2, 2)
+    np.testing.assert_array_equal(values[:, 0, 1], 0.0)
+    np.testing.assert_array_equal(values[:, 1, 0], [0.5, 1.0, 2.0])
+    np.testing.assert_array_equal(values[:, 1, 1], 2.0)
+    assert lambdify([K], entries)(0.5).shape == (2, 2)
+    nested = lambdify([K], [second_moment("erf"), [K, 1]])(0.5)
+    assert nested[1][0] == 0.5
+    with mpmath.workdps(30):
+        rows = lambdify([K], entries, "mpmath")(mpf(1))
+        assert rows[1][0] == 1 and len(rows) == 2
+
+
+def test_constants_take_the_shape_of_the_arguments():
+    assert lambdify([K], sp.Integer(3))(np.zeros(4)).shape == (4,)
+    assert lambdify([K], [sp.Integer(3), K])(np.ones((2, 1)))[0].shape == (2, 1)
+
+
+def test_averages_inside_expressions():
+    expression = sp.sqrt(1 + p * second_moment("tanh")) / second_moment("erf")
+    value = lambdify([K, p], expression)(0.6, 2.0)
+    tanh2 = oracle.average1(lambda u: np.tanh(u) ** 2, 0.6)
+    erf2 = oracle.average1(lambda u: erf(u) ** 2, 0.6)
+    assert value == pytest.approx(np.sqrt(1 + 2 * tanh2) / erf2, rel=1e-13)
+
+
+def test_mixed_observables():
+    """⟨tanh(x)²;y²⟩, the two observables in either order."""
+    for F, G in ((sp.tanh(x) ** 2, y**2), (y**2, sp.tanh(x) ** 2)):
+        value = lambdify([a, b, c], ConnectedCorrelator(F, G, (x, y), K2))(0.7, 1.3, -0.4)
+        expected = oracle.average2(
+            lambda u, v: np.tanh(u) ** 2 * (v * v - 1.3), [[0.7, -0.4], [-0.4, 1.3]]
+        )
+        assert value == pytest.approx(expected, rel=1e-12)
+
+
+# Errors ---------------------------------------------------------------------------------------
+
+phi = sp.Function("phi")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expression", "message"),
+    [
+        ([K], second_moment("erf") * p, "arguments must contain every symbol .* missing p"),
+        ([], second_moment("tanh"), "arguments must contain every symbol .* missing K"),
+        ([K, p], GaussianAverage(sp.tanh(p * x), x, K) + 1, None),
+        (
+            [K, p],
+            GaussianAverage(sp.tanh(p * x) ** 2, x, K),
+            "expression must have a number for p inside the average",
+        ),
+        ([K], GaussianAverage(phi(x), x, K), "expression must have a known"),
+        ([a, b, c], ConnectedCorrelator(phi(x), phi(y), (x, y), K2), "must have a known"),
+        (
+            [K],
+            GaussianAverage(sp.tanh(x) * sp.tanh(y) * sp.tanh(z) ** 2, (x, y, z),
+                            sp.ones(3) * K / 2 + sp.eye(3)),
+            "must average over at most two variables",
+        ),
+        (
+            [a, b, c],
+            ConnectedCorrelator(sp.tanh(x) * sp.tanh(y), sp.tanh(x) * sp.tanh(y), (x, y), K2),
+            "must correlate functions of one variable each",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("backend", ["numpy", "mpmath"])
+def test_errors(arguments, expression, message, backend):
+    if message is None:  # an odd integrand: nothing is left to evaluate
+        assert lambdify(arguments, expression, backend)(1, 1) == 1
+        return
+    with pytest.raises(ValueError, match=message) as caught:
+        lambdify(arguments, expression, backend)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_backend():
+    with pytest.raises(ValueError, match="backend must be one of numpy, mpmath, jax, got 'torch'"):
+        lambdify([K], second_moment("erf"), backend="torch")
+
+
+def test_nothing_is_silently_wrong():
+    function = lambdify([K], GaussianAverage(sp.cos(sp.sinh(x)), x, K))
+    with pytest.raises(QuadratureError, match="did not converge"):
+        function(30.0)
+
+
+# Inequalities ---------------------------------------------------------------------------------
+
+variances = st.floats(1e-2, 1e2)
+
+
+@pytest.fixture(scope="module")
+def functions():
+    return {
+        name: (
+            lambdify([K], second_moment(name)),
+            lambdify([a, b, c], pair(name)),
+            lambdify([a, b, c], connected(name)),
+        )
+        for name in NAMES
+    }
+
+
+@settings(max_examples=30)
+@given(a=variances, b=variances, r=st.floats(-1, 1), name=st.sampled_from(NAMES))
+def test_cauchy_schwarz_and_symmetry(functions, a, b, r, name):
+    moment, both, spread = functions[name]
+    covariance = r * np.sqrt(a * b)
+    size = np.sqrt(moment(a) * moment(b))
+    value = both(a, b, covariance)
+    assert abs(value) <= size * (1 + 1e-12)
+    assert both(b, a, covariance) == pytest.approx(value, rel=1e-11, abs=1e-12 * size)
+    assert spread(b, a, covariance) == pytest.approx(
+        spread(a, b, covariance), rel=1e-9, abs=1e-11 * size**2
+    )
+
+
+@settings(max_examples=30)
+@given(a=variances, r=st.floats(0, 1), name=st.sampled_from(NAMES))
+def test_full_correlation_is_the_largest(functions, a, r, name):
+    """⟨F;F⟩ is a variance, and bounds ⟨F;F⟩ at any positive correlation (Mehler series)."""
+    spread = functions[name][2]
+    variance = spread(a, a, a)
+    assert variance >= 0
+    assert -1e-12 * variance <= spread(a, a, r * a) <= variance * (1 + 1e-11)
+
+
+@settings(max_examples=15)
+@given(data=st.lists(st.floats(-3, 3), min_size=8, max_size=8), name=st.sampled_from(NAMES))
+def test_pair_averages_form_a_positive_matrix(functions, data, name):
+    both = functions[name][1]
+    factor = np.array(data).reshape(4, 2)
+    K0 = factor @ factor.T + 1e-3 * np.eye(4)
+    V = np.diag(K0)
+    rows, columns = np.triu_indices(4)
+    M = np.zeros((4, 4))
+    M[rows, columns] = both(V[rows], V[columns], K0[rows, columns])
+    M[columns, rows] = M[rows, columns]
+    assert np.linalg.eigvalsh(M).min() >= -1e-11 * M.max()

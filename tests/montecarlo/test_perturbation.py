@@ -1,0 +1,301 @@
+"""`simulate_response`: exact linear networks, explicit weights, the theory, and bad input."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.montecarlo import perturbation, plan
+from fieldtheory.montecarlo.perturbation import simulate_response
+from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
+from tests.oracles import exact, weights
+
+FIELDS = ("residual_response", "response", "output_response")
+
+
+def exact_linear(net):
+    """η, χ and χ^out of φ = id, the same at every width and for variances and covariances."""
+    _, _, chi = exact.linear_kernels(oracle(net), 0.4)
+    a = [0, *(net.branch_scales**2 * net.weight_variance), net.readout_variances[0]]
+    eta = np.array([1.0, *(a[l] * chi[l - 1] for l in range(1, net.depth + 2))])
+    return {"residual_response": eta[:-1], "response": chi[:-1], "output_response": chi[-1]}
+
+
+def z_scores(found, name, expected):
+    """Deviations in standard errors where the field fluctuates; equality where it does not."""
+    value = np.asarray(getattr(found, name))
+    error = np.asarray(getattr(found, f"{name}_error"))
+    expected = np.broadcast_to(expected, value.shape)
+    still = error <= 1e-12 * np.abs(value)
+    np.testing.assert_allclose(value[still], expected[still], rtol=1e-9, atol=1e-300)
+    return (value - expected)[~still] / error[~still]
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
+def test_linear_networks_respond_as_they_do_exactly(gamma):
+    net = network(4, "linear", gamma, width=200)
+    found = simulate_response(net, K0_PAIR, samples=4000)
+    for name, values in exact_linear(net).items():
+        expected = values[..., None, None] * np.ones((2, 2))
+        z = z_scores(found, name, expected)
+        assert z.size and np.abs(z).max() < 4, name
+        for wrong in (0.98, 1.02):
+            error = getattr(found, f"{name}_error")[-1]
+            z = (getattr(found, name) - wrong * expected)[-1] / error
+            assert np.abs(z).min() > 4, name
+
+
+@pytest.mark.parametrize("layer", [1, 3])
+def test_a_perturbed_layer_is_a_column_of_the_propagator(layer):
+    net = network(4, "linear", [0.7, 0.0, 1.0, 0.5], width=50)
+    column = net.width * ft.solve(net, 0.4).G12[:, layer]
+    found = simulate_response(net, 0.4, samples=2000, layer=layer)
+    assert np.abs(z_scores(found, "residual_response", column[:-1])).max() < 4
+    assert np.abs(z_scores(found, "output_response", column[-1])) < 4
+    assert not found.residual_response[:layer].any() and found.residual_response[layer] == 1
+    pair = simulate_response(net, K0_PAIR, samples=2000, layer=layer)
+    assert np.abs(z_scores(pair, "residual_response", column[:-1, None, None])).max() < 4
+    np.testing.assert_array_equal(pair.response[layer], np.ones((2, 2)))
+
+
+def test_the_step_leaves_no_bias():
+    net = network(3, "erf", 0.7, width=30)
+    slopes = {}
+    for step in (1e-5, 1e-4, 0.05, 0.1):
+        found = simulate_response(net, K0_PAIR, samples=200, relative_step=step)
+        slopes[step] = np.concatenate([found.response, found.output_response[None]])[1:]
+    # Common random numbers: what is left is the bias, which grows as the square of the step.
+    bias = [np.abs(slopes[step] - slopes[1e-5]).max() for step in (1e-4, 0.05, 0.1)]
+    assert bias[0] < 1e-6 * slopes[1e-5].min()
+    np.testing.assert_allclose(bias[2] / bias[1], 4, rtol=0.1)
+    assert found.response_error[1:].min() > 1e4 * bias[0]
+
+
+def test_the_step_is_a_fraction_of_the_distance_to_the_limit():
+    net = network(2, "erf", 0.7)
+    steps = simulate_response(net, K0_PAIR, samples=20, relative_step=1e-3).step
+    limit = np.sqrt(0.4 * 0.6) - 0.15
+    np.testing.assert_allclose(steps, 1e-3 * np.array([[0.4, limit], [limit, 0.6]]))
+    one = simulate_response(net, 0.4, samples=20, layer=2)
+    np.testing.assert_allclose(one.step, 1e-4 * ft.solve(net, 0.4).residual_kernels[2])
+
+
+@pytest.mark.parametrize("activation", ["erf", "relu"])
+@pytest.mark.parametrize("gamma", [0.0, 1.0])
+def test_explicit_weights_that_are_common_respond_the_same(activation, gamma):
+    net = network(2, activation, gamma, width=20)
+    found = simulate_response(net, K0_PAIR, samples=4000)
+    for (i, j), step in (((0, 0), 1e-4), ((0, 1), 1e-4)):
+        shift = np.zeros((2, 2))
+        shift[i, j] = shift[j, i] = step
+
+        def sampled(sign, shift=shift):
+            K0 = K0_PAIR + sign * shift
+            return weights.sample(oracle(net), PHI[activation], 20, 4000, 7, K0=K0)
+
+        slopes = ((sampled(1) - sampled(-1)) / (2 * step))[:, 1:, i, j]
+        error = slopes.std(axis=0, ddof=1) / np.sqrt(len(slopes))
+        mine = [*found.residual_response[1:, i, j], found.output_response[i, j]]
+        own = [*found.residual_response_error[1:, i, j], found.output_response_error[i, j]]
+        z = (slopes.mean(axis=0) - mine) / np.hypot(error, own)
+        assert np.abs(z).max() < 4
+        if i == j and gamma == 0:
+            # Explicit weights turn the direction of h as well, and scatter more.
+            assert (error[1:] > 1.05 * np.array(own)[1:]).all()
+
+
+def extrapolated(net, K0, samples, name, **options):
+    """A response at N → ∞ from the widths N and 2N, and its error."""
+    wide = net.replace(width=2 * net.width)
+    first = simulate_response(net, K0, samples=samples, seed=1, **options)
+    second = simulate_response(wide, K0, samples=samples, seed=2, **options)
+    errors = getattr(first, f"{name}_error"), 2 * getattr(second, f"{name}_error")
+    return 2 * getattr(second, name) - getattr(first, name), np.hypot(*errors)
+
+
+@pytest.mark.parametrize(("activation", "gamma"), [("erf", 1.0), ("tanh", 0.0)])
+def test_the_theory_is_confirmed_and_one_off_by_two_percent_is_not(activation, gamma):
+    net = network(4, activation, gamma, width=100)
+    theory = ft.solve(net, K0_PAIR)
+    for name in ("response", "output_response"):
+        value, error = extrapolated(net, K0_PAIR, 6000, name)
+        value, error, expected = (
+            x.reshape(-1, 4)[-4:] for x in (value, error, getattr(theory, name))
+        )
+        moves = error > 0
+        assert np.abs((value - expected)[moves] / error[moves]).max() < 4
+        for wrong in (0.98, 1.02):
+            z = (value - wrong * expected)[-1] / error[-1]
+            assert np.abs(z[[0, 3]]).min() > 4
+        # Covariances scatter more; the next test finds 2 % in them.
+        for wrong in (0.95, 1.05):
+            assert abs((value - wrong * expected)[-1, 1] / error[-1, 1]) > 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("K0", [0.05, [[0.05, 0.03], [0.03, 0.05]]], ids=["variance", "covariance"])
+def test_networks_of_f25_respond_as_predicted(K0):
+    net = ft.ResidualNetwork(depth=20, branch_scale=0.3, width=200)
+    theory = ft.solve(net, K0)
+    for name in FIELDS:
+        value, error = extrapolated(net, K0, 8000, name)
+        expected, moves = getattr(theory, name), error > 0
+        assert np.abs((value - expected)[moves] / error[moves]).max() < 4
+    for wrong in (0.98, 1.02):
+        z = (value - wrong * expected) / error
+        assert np.abs(z).min() > 4
+
+
+def test_a_matrix_has_the_responses_of_its_pairs():
+    net = network(2, "erf", 0.7, width=40)
+    found = simulate_response(net, K0_TRIPLE, samples=500)
+    assert found.response.shape == (3, 3, 3) and found.output_response.shape == (3, 3)
+    for name in FIELDS:
+        values = getattr(found, name)
+        np.testing.assert_array_equal(values, values.swapaxes(-1, -2))
+    for pair in ((0, 1), (0, 2), (1, 2)):
+        alone = simulate_response(net, K0_TRIPLE[np.ix_(pair, pair)], samples=500, seed=1)
+        for name in FIELDS:
+            error = np.hypot(
+                getattr(found, f"{name}_error")[..., *pair],
+                getattr(alone, f"{name}_error")[..., 0, 1],
+            )
+            difference = getattr(found, name)[..., *pair] - getattr(alone, name)[..., 0, 1]
+            assert (np.abs(difference) <= 4 * error).all()
+
+
+class TestRandomInputs:
+    K0 = np.random.default_rng(0).uniform(0.2, 0.6, size=12)
+    net = network(3, "erf", 1.0, width=50)
+
+    def test_every_input_of_a_batch_has_its_response(self):
+        found = simulate_response(self.net, self.K0, samples=400)
+        theory = ft.solve(self.net, self.K0)
+        assert found.response.shape == theory.response.shape == (12, 4)
+        assert found.output_response.shape == (12,)
+        z = (found.response - theory.response)[:, 1:] / found.response_error[:, 1:]
+        # Large enough a width for the 1/N shift to be below the errors.
+        assert np.abs(z).max() < 5 and 0.5 < z[:, 0].std() < 1.6
+        one = simulate_response(self.net, self.K0[:1], samples=400)
+        np.testing.assert_array_equal(one.response[0], found.response[0])
+
+    def test_the_average_has_the_error_of_the_networks_or_of_the_inputs_as_well(self):
+        found = simulate_response(self.net, self.K0, samples=400)
+        fixed, free = found.input_average("fixed"), found.input_average()
+        theory = ft.solve(self.net, self.K0)
+        for name in FIELDS:
+            values, errors = getattr(found, name), getattr(found, f"{name}_error")
+            np.testing.assert_array_equal(fixed[name], values.mean(axis=0))
+            np.testing.assert_array_equal(free[name], fixed[name])
+            np.testing.assert_allclose(fixed[f"{name}_error"] ** 2, (errors**2).sum(axis=0) / 144)
+            larger = free[f"{name}_error"] > 1.2 * fixed[f"{name}_error"]
+            assert np.atleast_1d(larger)[-1]
+        name = "response"
+        z = (fixed[name] - getattr(theory, name).mean(axis=0))[1:] / fixed[f"{name}_error"][1:]
+        assert np.abs(z).max() < 4
+        # The average over the distribution of the inputs, K0 uniform between 0.2 and 0.6.
+        grid = ft.solve(self.net, 0.2 + 0.4 * (np.arange(400) + 0.5) / 400).response.mean(axis=0)
+        z = (free[name] - grid)[1:] / free[f"{name}_error"][1:]
+        assert np.abs(z).max() < 3.5
+
+    def test_needs_several_inputs_one_by_one(self):
+        for K0 in (0.4, [0.4], K0_PAIR):
+            found = simulate_response(self.net, K0, samples=20)
+            with pytest.raises(ValueError, match="K0 of shape"):
+                found.input_average()
+        found = simulate_response(self.net, [0.4, 0.5], samples=20)
+        with pytest.raises(ValueError, match="inputs must be one of random, fixed"):
+            found.input_average("all")
+
+
+def test_errors_are_those_of_repetitions():
+    net = network(2, "linear", 0.7, width=30)
+    expected, z = exact_linear(net), []
+    for seed in range(300):
+        found = simulate_response(net, 0.4, samples=40, seed=seed)
+        z.append(
+            (found.output_response - expected["output_response"]) / found.output_response_error
+        )
+    # Student's distribution of 39 degrees of freedom has a standard deviation of 1.03.
+    assert 0.93 < np.std(z) < 1.13 and abs(np.mean(z)) < 0.25
+
+
+class TestSameSeedSameNumbers:
+    def same(self, first, second):
+        for name in FIELDS:
+            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+            errors = getattr(first, f"{name}_error"), getattr(second, f"{name}_error")
+            np.testing.assert_array_equal(*errors)
+
+    def test_whatever_the_number_of_workers(self):
+        net = network(2, "erf", 0.7, width=2000)
+        one = simulate_response(net, K0_PAIR, samples=400, seed=5)
+        self.same(one, simulate_response(net, K0_PAIR, samples=400, seed=5, jobs=2))
+
+    def test_after_an_interruption(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(plan, "BLOCK", 16)
+        net, arguments = network(2, "erf", 0.7, width=12), {"samples": 96, "seed": 2}
+        original, calls = perturbation._slopes, []
+
+        def fail(*call):
+            calls.append(call)
+            if len(calls) == 4:
+                raise KeyboardInterrupt
+            return original(*call)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(perturbation, "_slopes", fail)
+            with pytest.raises(KeyboardInterrupt):
+                simulate_response(net, K0_PAIR, directory=tmp_path, **arguments)
+            before = len(calls)
+            resumed = simulate_response(net, K0_PAIR, directory=tmp_path, **arguments)
+            assert len(calls) - before == 3 * 6 - 3
+        self.same(resumed, simulate_response(net, K0_PAIR, **arguments))
+        other = simulate_response(net, K0_PAIR, directory=tmp_path, layer=1, **arguments)
+        self.same(other, simulate_response(net, K0_PAIR, layer=1, **arguments))
+
+    def test_and_another_seed_others(self):
+        net = network(2, "erf", 0.7, width=12)
+        one, other = (simulate_response(net, 0.4, samples=20, seed=seed) for seed in (0, 1))
+        assert one.output_response != other.output_response
+        assert "seed=1" in repr(other)
+
+
+def test_progress_is_shown_on_stderr(capsys):
+    simulate_response(network(2, width=12), 0.4, samples=20, progress=True)
+    captured = capsys.readouterr()
+    assert "simulate_response" in captured.err and not captured.out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"network": 3}, "network must be a ResidualNetwork"),
+        ({"network": network(3, gamma=[[0.1], [0.2]])}, "skip_scale must be one number"),
+        ({"K0": 0.0}, "K0 must give layer 0 a variance > 0"),
+        ({"K0": [0.4, 0.0]}, "K0 must give layer 0 a variance > 0"),
+        ({"K0": -0.1}, "K0 must be a variance >= 0"),
+        ({"K0": np.ones((2, 2))}, "K0 must have no parallel inputs"),
+        ({"K0": np.ones((2, 3, 3))}, "K0 must be a variance or a matrix"),
+        ({"samples": 19}, "samples must be an integer >= 20"),
+        ({"seed": -1}, "seed must be an integer >= 0"),
+        ({"layer": 4}, "layer must be at most the depth 3, got 4"),
+        ({"layer": -1}, "layer must be an integer >= 0"),
+        ({"relative_step": 0.0}, "relative_step must be between 0 and 0.5, got 0.0"),
+        ({"relative_step": 0.6}, "relative_step must be between 0 and 0.5"),
+        ({"directory": __file__}, "directory must be a folder"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(changes, message):
+    arguments = {"network": network(3, width=12), "K0": 0.4, "samples": 20} | changes
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        simulate_response(arguments.pop("network"), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_step_that_a_network_cannot_take():
+    net = network(3, "relu", 0.0, width=2)
+    with pytest.raises(ValueError, match="relative_step must be smaller"):
+        simulate_response(
+            net.replace(bias_variance=0.0), 0.4, samples=200, layer=2, relative_step=0.4
+        )

@@ -1,0 +1,399 @@
+"""The HTML page: self-contained, escaped, and its formulas as a browser shows them."""
+
+import base64
+import io
+import os
+import re
+import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import matplotlib.image
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+from fieldtheory.report.document import Figure, Formula, Section, Table, Text, mathml, write_report
+
+HOSTILE = "<script>alert(\"x\")</script>&amp; 'quoted' {{ 7 * 7 }}"
+
+CONSTRUCTS = {
+    "array": r"\left(\begin{array}{ccc}1&0&0\\0&1&0\end{array}\right)",
+    "pmatrix": r"-\begin{pmatrix} 0 & S_{12} \\ S_{21} & S_{22}\end{pmatrix}^{-1}",
+    "average": r"\left\langle \phi^{2} \right\rangle_{\mathcal{N}(0, K^{(l-1)})}",
+    "bigl": r"\bigl\langle \phi^2 ; \phi^2 \bigr\rangle_{\mathrm{c}}",
+    "conjugate": r"\tilde{C}^{(l)}",
+    "scale": r"\rho_{1}^{2} \frac{a}{b} \sum_{l=0}^{L} \prod_{m=1}^{l} x_m",
+    "cases": r"\begin{cases} a & x > 0 \\ b & \text{otherwise}\end{cases}",
+    "aligned": r"\begin{aligned} K &= C \\ &= a M \end{aligned}",
+    "functions": r"\operatorname{erf}{\left(x \right)} \operatorname{atan_{2}}{\left(x,y \right)}",
+    "atan2": r"\operatorname{atan2}(x, \sqrt{1 + 4 K})\,\;y",
+    "response": r"\chi^{\mathrm{out}} = \sigma_{w,\mathrm{out}}^{2} M'(K^{(L)})",
+    "primes": r"\phi'^{2} + \phi \phi'' + \phi_{1}'' + \phi_\alpha'^{2} + \tilde C'",
+    "maximum": r"\rho^{*} = \operatorname*{argmax}_{\rho} \chi",
+}
+
+
+def tree(latex, display="block"):
+    return ElementTree.fromstring(mathml(latex, display))
+
+
+def shown(latex):
+    """The characters of a formula in reading order."""
+    return "".join(tree(latex).itertext())
+
+
+def png(width=1, height=1):
+    buffer = io.BytesIO()
+    matplotlib.image.imsave(buffer, np.ones((height, width)), format="png")
+    return buffer.getvalue()
+
+
+class Page(HTMLParser):
+    """Start tags with attributes, and the text outside style elements."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.tags, self.texts, self.stack = [], [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "img"):
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.stack:
+            self.texts.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+def page(tmp_path, *items, **texts):
+    path = write_report(tmp_path / "report.html", "Title", [Section("One", items)], **texts)
+    return Page(path)
+
+
+class TestMathml:
+    @pytest.mark.parametrize("latex", CONSTRUCTS.values(), ids=CONSTRUCTS)
+    def test_is_xml_without_left_over_latex(self, latex):
+        for display in ("block", "inline"):
+            root = tree(latex, display)
+            assert (root.tag, root.get("display")) == ("math", display)
+        assert not re.search(r"[\\&}^]", shown(latex))
+
+    def test_array_and_pmatrix_have_their_cells(self):
+        for name, shape in (("array", [3, 3]), ("pmatrix", [2, 2])):
+            assert [len(row) for row in tree(CONSTRUCTS[name]).iter("mtr")] == shape
+
+    @pytest.mark.parametrize("kind", ["p", "b", "v"])
+    def test_power_of_a_matrix_belongs_to_the_whole(self, kind):
+        power = tree(rf"\begin{{{kind}matrix}} a & b \end{{{kind}matrix}}^{{-1}}").find(".//msup")
+        assert len(power) == 2
+        assert power[0].find("mtable") is not None
+        assert "".join(power[1].itertext()) == "−1"
+
+    def test_average_keeps_its_measure_below(self):
+        average = tree(CONSTRUCTS["average"]).find(".//msub")
+        assert "".join(average[0].itertext()) == "⟨ϕ2⟩"
+        assert "".join(average[1].itertext()) == "𝒩(0,K(l−1))"
+        assert shown(CONSTRUCTS["bigl"]) == "⟨ϕ2;ϕ2⟩c"
+
+    def test_conjugate_field_is_an_accent_with_a_superscript(self):
+        power = tree(CONSTRUCTS["conjugate"]).find(".//msup")
+        assert power[0].tag == "mover"
+        assert power[0].get("accent") == "true"
+        assert "".join(power[0].itertext()) == "C~"
+
+    def test_aligned_has_two_columns_and_no_ampersand(self):
+        columns = [cell.get("columnalign") for cell in tree(CONSTRUCTS["aligned"]).iter("mtd")]
+        assert columns == ["right", "left"] * 2
+        assert shown(CONSTRUCTS["aligned"]) == "K=C=aM"
+
+    @pytest.mark.parametrize(
+        ("latex", "name"),
+        [(r"\operatorname{erf}", "erf"), (CONSTRUCTS["atan2"], "atan2"), (r"\mathrm{out}", "out")],
+    )
+    def test_names_are_single_upright_words(self, latex, name):
+        words = [leaf.text for leaf in tree(latex).iter("mi") if len(leaf.text) > 1]
+        assert words == [name]
+        (letter,) = tree(r"\mathrm{c}").iter("mi")
+        assert (letter.text, letter.get("mathvariant")) == ("c", "normal")
+
+    @pytest.mark.parametrize(
+        ("latex", "spaces"),
+        [
+            (r"N \ln K", 2),
+            (r"N \ln \left\langle x \right\rangle", 1),
+            (r"\log{\left(x \right)}", 0),
+            (r"\log \lvert x \rvert", 0),
+            (r"a \operatorname{erf}{\left(x \right)}", 1),
+            (r"\theta \lambda", 0),
+        ],
+    )
+    def test_functions_stand_apart_from_letters_but_not_from_brackets(self, latex, spaces):
+        assert len(list(tree(latex).iter("mspace"))) == spaces
+
+    @pytest.mark.parametrize(
+        ("latex", "expected"),
+        [
+            (r"\phi'(h)", "ϕ′(h)"),
+            (r"\phi''", "ϕ″"),
+            (r"\phi_{1}''", "ϕ1″"),
+            (r"\phi^{\prime\prime}", "ϕ″"),
+            (r"K_\phi'", "Kϕ′"),
+            (r"\tilde C'", "C~′"),
+            (r"\text{Price's}", "Price's"),
+        ],
+    )
+    def test_primes_stay_on_the_line(self, latex, expected):
+        assert shown(latex) == expected
+        assert not {"msup", "msubsup"} & {element.tag for element in tree(latex).iter()}
+
+    def test_primes_with_powers_and_indices(self):
+        power = tree(r"\phi'^{2}").find(".//msup")
+        assert ["".join(part.itertext()) for part in power] == ["ϕ′", "2"]
+        index = tree(r"K_\phi'").find(".//msub")
+        assert ["".join(part.itertext()) for part in index] == ["K", "ϕ"]
+
+    def test_limits_of_operators(self):
+        operator = tree(CONSTRUCTS["maximum"]).find(".//munder")[0]
+        assert operator.text == "argmax"
+        assert operator.get("lspace") == operator.get("rspace") == "0.17em"
+        assert next(tree(r"\infty").iter("mi")).text == "∞"
+        operator = tree(r"\left\langle \sum_{l} x \right\rangle").find(".//munder")[0]
+        assert (operator.text, operator.get("movablelimits")) == ("∑", "true")
+        assert tree(r"\left( \prod_{l}^{L} x \right)").find(".//munderover")[0].text == "∏"
+
+    def test_sign_after_a_relation_is_a_prefix(self):
+        forms = [sign.get("form") for sign in tree("x = -y").iter("mo") if sign.text == "−"]
+        assert forms == ["prefix"]
+        forms = [sign.get("form") for sign in tree("f(x) - y").iter("mo") if sign.text == "−"]
+        assert forms == [None]
+
+    def test_letters_of_other_styles(self):
+        latex = r"\mathbb{1} \boldsymbol{x} \boldsymbol{\rho} \mathbf{1} \mathsf{T}"
+        assert shown(latex) == "𝟙𝒙𝝆𝟏𝖳"
+
+    def test_what_sympy_writes(self):
+        x, y, rho = sp.symbols("x y rho_1")
+        phi = sp.Function("phi")
+        for expression in (
+            sp.Matrix([[rho**2, 0], [sp.erf(x) ** 2, sp.atan2(x, y)]]),
+            sp.Piecewise((x, x > 0), (0, True)) + sp.Max(x, y),
+            sp.Derivative(phi(x), x) * sp.sqrt(1 + 4 * x) / sp.asin(2 * x),
+            sp.Integral(sp.exp(-(x**2) / 2), (x, -sp.oo, sp.oo)),
+            sp.Sum(x**y, (y, 0, 3)) * sp.DiracDelta(x) * sp.Heaviside(x) * sp.sign(x),
+        ):
+            root = tree(sp.latex(expression))
+            assert not re.search(r"[\\&]", "".join(root.itertext()))
+
+    @pytest.mark.parametrize(
+        "latex",
+        [r"\frac", r"\foo{x}", r"\left( x", r"a \\ b", r"\begin{foo}x & y\end{foo}", "x_"],
+    )
+    def test_refuses_what_it_cannot_set(self, latex):
+        with pytest.raises(ValueError, match="^latex must [^\n]*$") as caught:
+            mathml(200 * "x " + latex)
+        assert len(str(caught.value)) < 250
+
+    def test_text_in_formulas_is_escaped(self):
+        source = mathml(r"\text{<script>alert(1)</script>} < \mbox{&lt;b&gt;}")
+        assert not re.search("<(script|b)>", source)
+        assert "javascript" not in mathml(r"\href{javascript:alert(1)}{x}")
+
+
+class TestPage:
+    def test_formula_is_mathml_with_its_source(self, tmp_path):
+        found = page(tmp_path, Formula("Response", r"\chi^{\mathrm{out}}", "for $L$ layers"))
+        assert [attributes["display"] for attributes in found.all("math")] == ["block", "inline"]
+        assert r"\chi^{\mathrm{out}}" in found.text
+        assert "for L layers" in found.text
+
+    def test_formula_that_cannot_be_set_shows_its_source_and_the_reason(self, tmp_path):
+        found = page(tmp_path, Formula("Broken", r"\foo < 1"))
+        assert not found.all("math")
+        assert "known commands" in found.all("code")[0]["title"]
+        assert found.text.count(r"\foo < 1") == 2
+
+    def test_nothing_comes_from_outside(self, tmp_path):
+        link = Formula("G", r"\href{https://example.org}{x}")
+        found = page(tmp_path, Figure("F", png()), link)
+        for tag, attributes in found.tags:
+            assert tag not in ("link", "script", "iframe", "object", "base")
+            for name in ("src", "href", "srcset", "data", "action"):
+                assert attributes.get(name, "#").startswith(("#", "data:image/png;base64,"))
+        source = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert not re.search(r"url\(|@import", source)
+        policy = next(meta for meta in found.all("meta") if "http-equiv" in meta)
+        assert "default-src 'none'" in policy["content"]
+
+    def test_figure_is_embedded_from_bytes_and_from_a_file(self, tmp_path):
+        picture = png(3, 2)
+        (tmp_path / "figure.png").write_bytes(picture)
+        figures = Figure("Bytes", picture, "a caption"), Figure("File", tmp_path / "figure.png")
+        found = page(tmp_path, *figures)
+        images = found.all("img")
+        assert [image["alt"] for image in images] == ["Bytes", "File"]
+        for image in images:
+            kind, data = image["src"].split(",")
+            assert kind == "data:image/png;base64"
+            assert base64.b64decode(data, validate=True) == picture
+        assert len(found.all("figcaption")) == 1
+
+    def test_figure_refuses_other_pictures(self, tmp_path):
+        path = tmp_path / "figure.svg"
+        path.write_text("<svg/>")
+        with pytest.raises(ValueError, match="png must be a PNG picture, got .*figure.svg"):
+            Figure("F", path)
+        with pytest.raises(ValueError, match="png must be a PNG picture, got b'GIF89a'"):
+            Figure("F", b"GIF89a")
+
+    def test_hostile_text_is_shown_and_not_run(self, tmp_path):
+        h = HOSTILE
+        items = [
+            Text([h, f"$\\text{{{h.replace('}}', '')}$"]),
+            Formula(h, h, h),
+            Figure(h, png(), h),
+        ]
+        sections = [Section(h, [*items, Table(h, [h], [[h]], h)])]
+        path = write_report(tmp_path / "report.html", h, sections, h, [(h, h)], h)
+        found = Page(path)
+        assert not found.all("script")
+        assert found.all("img")[0]["alt"] == h
+        # In the page's title and heading, contents, highlights (2), subtitle, footer, section,
+        # paragraph, formula (title, note, source), figure (title, caption), table (4); the
+        # formula itself may break the text up.
+        assert found.text.count(h) >= 18
+
+    def test_contents_lead_to_the_sections(self, tmp_path):
+        sections = [Section("First $L$", []), Section("Second", [Text("x")])]
+        found = Page(write_report(tmp_path / "report.html", "T", sections))
+        targets = [link["href"].removeprefix("#") for link in found.all("a")]
+        assert targets == [section["id"] for section in found.all("section")]
+        assert len(set(targets)) == 2
+
+    def test_text_with_formulas_and_lone_dollars(self, tmp_path):
+        found = page(tmp_path, Text(["depth $L_{1}$ and 5 $", "second"]))
+        assert len(found.all("math")) == 1
+        assert "and 5 $" in found.text
+        assert [len(found.all("p")), len(page(tmp_path, Text("one")).all("p"))] == [2, 1]
+
+    def test_highlights_subtitle_and_footer(self, tmp_path):
+        found = page(tmp_path, subtitle="sub", highlights=[("best", 0.123456789)], footer="foot")
+        assert "sub best 0.123457" in found.text
+        assert found.text.endswith("foot")
+        bare = page(tmp_path)
+        assert not bare.all("footer") + bare.all("dl")
+
+
+class TestTable:
+    def cells(self, tmp_path, value, scientific=()):
+        path = tmp_path / "report.html"
+        table = Table("T", ["a"], [[value]], scientific=scientific)
+        write_report(path, "T", [Section("S", [table])])
+        return re.findall(r"<td([^>]*)>(.*?)</td>", path.read_text(encoding="utf-8"))
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (0.15712345678, "0.157123"),
+            (np.float64(-2.5), "−2.5"),
+            (50, "50"),
+            (np.int64(-1234567890), "−1234567890"),
+            (-6.02214076e-23, "−6.02214 × 10<sup>−23</sup>"),
+            (0.0, "0"),
+            (float("nan"), "nan"),
+            (mpmath.mpf(1) / 3, "0.333333"),
+            ("0." + 50 * "3", "0." + 50 * "3"),
+        ],
+    )
+    def test_numbers_stand_right_with_six_digits(self, tmp_path, value, expected):
+        assert self.cells(tmp_path, value) == [(' class="number"', expected)]
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [(True, "yes"), (np.bool_(False), "no"), (None, ""), ("0–3", "0–3"), ("eq. 67", "eq. 67")],
+    )
+    def test_words_stand_left(self, tmp_path, value, expected):
+        assert self.cells(tmp_path, value) == [("", expected)]
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (0.00123, "1.2 × 10<sup>−3</sup>"),
+            (-3.26e-16, "−3.3 × 10<sup>−16</sup>"),
+            (12, "1.2 × 10<sup>1</sup>"),
+            ("none", "none"),
+        ],
+    )
+    def test_scientific_columns(self, tmp_path, value, expected):
+        assert self.cells(tmp_path, value, scientific=["a"])[0][1] == expected
+
+    def test_scientific_holds_for_its_column_only(self, tmp_path):
+        path = tmp_path / "report.html"
+        table = Table("T", ["a", "b"], [[0.5, 0.5], [0.25, 0.25]], scientific=["b"])
+        write_report(path, "T", [Section("S", [table])])
+        texts = re.findall(r"<td[^>]*>(.*?)</td>", path.read_text(encoding="utf-8"))
+        half, quarter = "5.0 × 10<sup>−1</sup>", "2.5 × 10<sup>−1</sup>"
+        assert texts == ["0.5", half, "0.25", quarter]
+
+    def test_refuses_ragged_rows_and_unknown_columns(self):
+        with pytest.raises(ValueError, match="rows must have 2 cells each, got 1 in row 1"):
+            Table("T", ["a", "b"], [[1, 2], [3]])
+        with pytest.raises(ValueError, match="scientific must name columns, got 'c'"):
+            Table("T", ["a", "b"], [], scientific=["c"])
+
+
+class TestWriting:
+    def test_replaces_the_old_page_and_leaves_nothing_else(self, tmp_path):
+        path = tmp_path / "report.html"
+        path.write_text("old")
+        assert write_report(str(path), "New", []) == path
+        assert "New" in path.read_text(encoding="utf-8")
+        assert os.listdir(tmp_path) == ["report.html"]
+
+    def test_failure_keeps_the_old_page(self, tmp_path, monkeypatch):
+        path = tmp_path / "report.html"
+        path.write_text("old")
+
+        def fail(*_):
+            raise OSError("no space left on device")
+
+        monkeypatch.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="no space"):
+            write_report(path, "New", [])
+        assert path.read_text() == "old"
+        assert os.listdir(tmp_path) == ["report.html"]
+
+    @pytest.mark.parametrize("package", ["jinja2", "latex2mathml"])
+    def test_names_the_extra_without_its_packages(self, tmp_path, monkeypatch, package):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ImportError, match=r"pip install fieldtheory-networks\[figures\]"):
+            write_report(tmp_path / "report.html", "T", [])
+        assert os.listdir(tmp_path) == []
+
+
+def test_browser_sees_formulas_and_pictures(tmp_path, chromium):
+    items = [Formula(name, latex) for name, latex in CONSTRUCTS.items()]
+    items += [Figure("white", png(20, 10)), Table("T", ["a"], [[0.5]])]
+    path = write_report(tmp_path / "report.html", "In a browser", [Section("S", items)])
+    dom = chromium.chromium_dom(path)
+    # The browser's parser would move HTML out of a formula and close it early.
+    assert dom.count("<math") == dom.count("</math>") == len(CONSTRUCTS)
+    for formula in re.findall(r"<math.*?</math>", dom, re.DOTALL):
+        assert not re.search("<(script|p|div|span|table)[ >]", formula)
+    chromium.chromium_screenshot(path, tmp_path / "page.png", height=900)
+    screen = matplotlib.image.imread(tmp_path / "page.png")[:, :, :3]
+    assert screen.shape == (900, 1200, 3)
+    assert np.median(screen) > 0.9
+    assert 0.002 < (screen.max(axis=2) < 0.4).mean() < 0.2

@@ -1,0 +1,295 @@
+"""Sweeps: numbers, labels, resuming and where they run."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.sweeps import parameter_grid
+from tests.examples import K0_PAIR
+
+NET = ft.ResidualNetwork(depth=6, branch_scale=0.4)
+x = sp.Symbol("x", real=True)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The indices of the chunks that were computed in this process."""
+    indices = []
+    original = parameter_grid._evaluate
+
+    def evaluate(task):
+        indices.append(task[0])
+        return original(task)
+
+    monkeypatch.setattr(parameter_grid, "_evaluate", evaluate)
+    return indices
+
+
+def test_every_point_is_that_of_solve():
+    over = {
+        "K0": [0.05, 0.4],
+        "depth": [3, 5],
+        "branch_scale": [0.1, 0.5, 0.9],
+        "activation": ["erf", sp.atan(2 * x)],
+        "skip_scale": [0.8, 1.0],
+    }
+    grid = ft.sweep(NET, over=over, of=["output_response"], chunk=7)
+    assert grid.output_response.dims == tuple(over)
+    assert list(grid.activation.values) == ["erf", "atan(2*h)"]
+    for index in itertools.product(*(range(len(values)) for values in over.values())):
+        point = {name: values[i] for i, (name, values) in zip(index, over.items(), strict=True)}
+        K0 = point.pop("K0")
+        expected = ft.solve(NET.replace(**point), K0).output_response
+        assert float(grid.output_response[index]) == pytest.approx(float(expected), rel=1e-13)
+
+
+def test_fields_with_layers_of_several_inputs():
+    over = {"branch_scale": [0.1, 0.7], "weight_variance": [1.0, 1.5, 2.0]}
+    names = ["kernels", "response", "full_response", "G12"]
+    grid = ft.sweep(NET, K0_PAIR, over=over, of=names)
+    assert grid.kernels.dims == (*over, "layer", "input", "input_")
+    assert grid.full_response.dims == (*over, "hidden_layer", "input", "input_", "source")
+    assert grid.G12.dims == (*over, "layer", "layer_", "input", "input_")
+    chosen = grid.sel(branch_scale=0.7, weight_variance=1.5)
+    solution = ft.solve(NET.replace(branch_scale=0.7, weight_variance=1.5), K0_PAIR)
+    for name in names:
+        np.testing.assert_allclose(chosen[name], getattr(solution, name), rtol=1e-13, atol=1e-17)
+    assert "weight_variance" not in grid.attrs and grid.attrs["depth"] == 6
+    np.testing.assert_array_equal(json.loads(grid.attrs["K0"]), K0_PAIR)
+
+
+def test_fluctuations_and_the_optimum():
+    grid = ft.sweep(
+        NET,
+        over={"width": [100, 200], "K0": [0.05, 0.3]},
+        of=["G11", "kernel_variance", "optimal_scaling", "output_response"],
+        chunk=3,
+    )
+    np.testing.assert_allclose(grid.G11[0], 2 * grid.G11[1], rtol=1e-12)
+    for K0 in (0.05, 0.3):
+        solution = ft.solve(NET.replace(width=200), K0)
+        chosen = grid.sel(width=200, K0=K0)
+        np.testing.assert_array_equal(chosen.G11, solution.G11)
+        np.testing.assert_array_equal(chosen.kernel_variance, solution.kernel_variance)
+        assert float(chosen.optimal_scaling) == ft.optimal_scaling(NET, K0)
+
+
+def test_values_that_are_no_numbers_are_labelled_by_index():
+    kernels = np.array([K0_PAIR, 2 * K0_PAIR, 3 * K0_PAIR])
+    scales = [[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.5] * 6]
+    grid = ft.sweep(
+        NET,
+        over={"K0": kernels, "branch_scale": scales, "readout_weight_variance": [None, 2.0]},
+        of=["kernels"],
+    )
+    np.testing.assert_array_equal(json.loads(grid.K0.attrs["values"]), kernels)
+    assert json.loads(grid.readout_weight_variance.attrs["values"]) == [None, 2.0]
+    for k, r in itertools.product(range(3), range(2)):
+        expected = ft.solve(NET.replace(branch_scale=scales[r]), kernels[k]).kernels
+        found = grid.kernels.sel(K0=k, branch_scale=r, readout_weight_variance=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("kernel", [np.array(0.3), K0_PAIR], ids=["variance", "pair"])
+@pytest.mark.parametrize("scale", [0.4, (0.2, 0.5, 0.8)])
+def test_as_many_kernels_as_layers_are_not_taken_for_layers(kernel, scale):
+    net = NET.replace(depth=3, branch_scale=scale)
+    for count in (3, 4, 5):
+        kernels = [kernel * (k + 1) for k in range(count)]
+        grid = ft.sweep(net, over={"K0": kernels}, of=["kernels", "response", "output_response"])
+        for k, K0 in enumerate(kernels):
+            for name, values in grid.data_vars.items():
+                expected = getattr(ft.solve(net, K0), name)
+                np.testing.assert_allclose(values[k], expected, rtol=1e-13)
+
+
+def test_points_that_differ_in_scale_only_are_solved_in_one_call(monkeypatch):
+    calls = []
+    original = parameter_grid.solve
+    monkeypatch.setattr(parameter_grid, "solve", lambda *a: calls.append(1) or original(*a))
+    over = {"branch_scale": np.linspace(0.1, 1, 20), "depth": [3, 4], "K0": [0.1, 0.2]}
+    ft.sweep(NET, over=over)
+    assert len(calls) == 2
+
+
+def test_two_processes_give_the_same_numbers():
+    over = {"branch_scale": np.linspace(0.1, 1, 7), "depth": [3, 4]}
+    one = ft.sweep(NET, 0.05, over=over, chunk=3)
+    assert ft.sweep(NET, 0.05, over=over, chunk=3, jobs=2).identical(one)
+
+
+class TestResuming:
+    over = {"depth": [2, 3, 4, 5, 6], "branch_scale": [0.2, 0.4]}  # noqa: RUF012
+
+    def run(self, directory, **changes):
+        arguments = {"over": self.over, "chunk": 2, "directory": directory} | changes
+        return ft.sweep(NET, 0.05, **arguments)
+
+    def test_after_an_exception(self, tmp_path, monkeypatch, counted):
+        original = parameter_grid._group
+
+        def fail(network, changes, *rest):
+            if changes["depth"] == 5:
+                raise ArithmeticError("stop")
+            return original(network, changes, *rest)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(parameter_grid, "_group", fail)
+            with pytest.raises(ArithmeticError) as caught:
+                self.run(tmp_path)
+        assert "depth=5" in caught.value.__notes__[0]
+        assert len(list(tmp_path.iterdir())) == 3
+        counted.clear()
+        resumed = self.run(tmp_path)
+        assert counted == [3, 4]
+        assert resumed.identical(self.run(None))
+
+    def test_after_a_kill(self, tmp_path, counted):
+        program = f"""
+import os, signal
+import fieldtheory as ft
+from fieldtheory.sweeps import parameter_grid
+original = parameter_grid._group
+def fail(network, changes, *rest):
+    if changes["depth"] == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(network, changes, *rest)
+parameter_grid._group = fail
+net = ft.ResidualNetwork(depth=6, branch_scale=0.4)
+ft.sweep(net, 0.05, over={self.over!r}, chunk=2, directory={str(tmp_path)!r})
+"""
+        killed = subprocess.run([sys.executable, "-c", program], capture_output=True)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+        assert len(before) == 2
+        resumed = self.run(tmp_path)
+        assert counted == [2, 3, 4]
+        assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+        assert resumed.identical(self.run(None))
+
+    def test_finished_runs_are_read_not_computed(self, tmp_path, counted):
+        first = self.run(tmp_path / "new" / "folder")
+        counted.clear()
+        assert self.run(tmp_path / "new" / "folder", jobs=2).identical(first) and not counted
+
+    def test_a_chunk_that_cannot_be_read_is_computed_again(self, tmp_path, counted):
+        first = self.run(tmp_path)
+        damaged = sorted(tmp_path.iterdir())[1]
+        damaged.write_bytes(damaged.read_bytes()[:50])
+        counted.clear()
+        assert self.run(tmp_path).identical(first) and counted == [1]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"over": over | {"depth": [2, 3, 4, 5, 7]}},
+            {"over": over | {"branch_scale": [0.2, np.nextafter(0.4, 1)]}},
+            {"over": over | {"activation": ["erf"]}},
+            {"of": ["output_response", "optimal_scaling"], "over": {"depth": [2, 3, 4, 5, 6]}},
+            {"chunk": 3},
+        ],
+    )
+    def test_another_specification_uses_no_old_chunk(self, tmp_path, changes, counted):
+        self.run(tmp_path)
+        counted.clear()
+        found = self.run(tmp_path, **changes)
+        assert len(counted) == -(-found.output_response.size // changes.get("chunk", 2))
+        assert found.identical(self.run(None, **changes))
+
+    def test_another_network_or_kernel_uses_no_old_chunk(self, tmp_path, counted):
+        self.run(tmp_path)
+        counted.clear()
+        arguments = {"over": self.over, "chunk": 2, "directory": tmp_path}
+        ft.sweep(NET.replace(weight_variance=1.3), 0.05, **arguments)
+        ft.sweep(NET, 0.06, **arguments)
+        named = [ft.Activation(sp.atan(k * x), "mine") for k in (1, 2)]
+        results = [ft.sweep(NET.replace(activation=phi), 0.05, **arguments) for phi in named]
+        assert len(counted) == 20
+        assert (results[0].output_response < results[1].output_response).all()
+
+
+def test_a_dask_cluster_that_loses_a_worker(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    K0 = 0.2 * np.eye(16) + 0.1
+    over = {"branch_scale": np.linspace(0.05, 0.3, 40), "depth": [400]}
+    arguments = {"over": over, "of": ["output_response"], "chunk": 1}
+    expected = ft.sweep(NET, K0, **arguments)
+    at_kill = []
+
+    def kill(worker):
+        while len(list(tmp_path.glob("*.npz"))) < 5:
+            time.sleep(0.005)
+        at_kill.append(len(list(tmp_path.glob("*.npz"))))
+        os.kill(worker, signal.SIGKILL)
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(processes=True, **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        workers = set(client.run(os.getpid).values())
+        assert len(workers) == 2 and os.getpid() not in workers
+        victim = min(workers)
+        killer = threading.Thread(target=kill, args=(victim,), daemon=True)
+        killer.start()
+        with joblib.parallel_config("dask"):
+            found = ft.sweep(NET, K0, directory=tmp_path, **arguments)
+        killer.join(timeout=10)
+        assert victim not in client.run(os.getpid).values()
+    assert at_kill and at_kill[0] < 35
+    assert len(list(tmp_path.glob("*.npz"))) == 40
+    assert found.identical(expected)
+
+
+def test_progress_is_shown_on_stderr(capsys, tmp_path):
+    ft.sweep(NET, 0.05, over={"depth": [2, 3]}, chunk=1, directory=tmp_path, progress=True)
+    ft.sweep(NET, 0.05, over={"depth": [2, 3]}, chunk=1, directory=tmp_path, progress=True)
+    captured = capsys.readouterr()
+    assert captured.err.count("sweep") == 2 and captured.err.count("100%") == 2
+    assert not captured.out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"over": {}}, "over must map"),
+        ({"over": [0.1]}, "over must map"),
+        ({"over": {"rho": [0.1]}}, "over must have keys among .*'rho'"),
+        ({"over": {"depth": []}}, "sequence of values for depth"),
+        ({"over": {"depth": 3}}, "sequence of values for depth"),
+        ({"over": {"activation": "erf"}}, "sequence of values for activation"),
+        ({"over": {"depth": [0]}}, "depth must be an integer >= 1, got 0"),
+        ({"over": {"branch_scale": [0.1, [0.1] * 6]}}, "branch_scale must have values of one"),
+        ({"over": {"branch_scale": np.full((2, 3, 6), 0.1)}}, "branch_scale must be one number"),
+        ({"over": {"K0": [0.1]}}, "K0 must be given or swept"),
+        ({"K0": None}, "K0 must be given or swept"),
+        ({"K0": [0.1, 0.2]}, "K0 must be a variance or a matrix"),
+        ({"of": "kernels"}, "of must be a sequence"),
+        ({"of": []}, "of must be a sequence"),
+        ({"of": ["kernel"]}, "of must have names among .*'kernel'"),
+        ({"of": ["kernels"]}, "of must not have kernels where depth is swept"),
+        ({"of": ["optimal_scaling"], "over": {"branch_scale": [0.1]}}, "not have optimal_scaling"),
+        ({"of": ["G11"], "over": {"width": [1]}, "K0": K0_PAIR}, "not have G11 for several"),
+        ({"of": ["full_response"], "over": {"width": [1]}}, "not have full_response for one"),
+        ({"chunk": 0}, "chunk must be an integer >= 1"),
+        ({"directory": __file__}, "directory must be a folder"),
+        ({"network": 3}, "network must be a ResidualNetwork"),
+        ({"network": NET.replace(skip_scale=[[0.1], [0.2]])}, "skip_scale must be one number"),
+    ],
+)
+def test_bad_arguments(changes, message):
+    arguments = {"network": NET, "K0": 0.05, "over": {"depth": [2, 3]}} | changes
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        ft.sweep(**arguments)
+    assert "\n" not in str(caught.value)
