@@ -15,13 +15,13 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.notation import DEPTH
 
 KERNEL = sp.Symbol("K", positive=True)
 START = sp.Symbol("K^{(0)}", positive=True)
 END = sp.Symbol(r"K^{*}_{\mathrm{out}}", positive=True)
 TIME = sp.Symbol("T", positive=True)
 STEP = sp.Symbol("h", positive=True)
-DEPTH = sp.Symbol("L", positive=True)
 _h = sp.Symbol("h", real=True)
 
 

@@ -16,13 +16,13 @@ from fieldtheory import validation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import residual_action
+from fieldtheory.theory.notation import DEPTH
 from fieldtheory.theory.saddle_point import saddle_point
 
 SLOPE = sp.Symbol(r"\phi'(0)", positive=True)
 RANGE = sp.Symbol(r"\mathcal{V}", positive=True)
 INPUT = sp.Symbol("K^{(0)}", positive=True)
 SCALE = sp.Symbol(r"\rho", positive=True)
-DEPTH = sp.Symbol("L", integer=True, positive=True)
 LAYER = sp.Symbol("l", integer=True, positive=True)
 
 

@@ -17,8 +17,8 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.latex import latex
+from fieldtheory.theory.notation import DEPTH
 
-DEPTH = sp.Symbol("L", integer=True, positive=True)
 l, k, m, n, j = sp.symbols("l k m n j", integer=True, nonnegative=True)
 
 

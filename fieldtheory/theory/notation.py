@@ -11,6 +11,7 @@ WEIGHT = sp.Symbol(r"\sigma_{w}", positive=True)
 BIAS = sp.Symbol(r"\sigma_{b}", positive=True)
 READOUT_WEIGHT = sp.Symbol(r"\sigma_{w,\mathrm{out}}", positive=True)
 READOUT_BIAS = sp.Symbol(r"\sigma_{b,\mathrm{out}}", positive=True)
+DEPTH = sp.Symbol("L", integer=True, positive=True)
 phi = sp.Function("phi")
 
 
