@@ -1,4 +1,4 @@
-"""What commands share at the terminal: error lines, tables, progress."""
+"""What commands share at the terminal: error lines, rows in every format, progress."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from fieldtheory.plotting.tables import print_table
 
 
 class Format(StrEnum):
@@ -68,51 +70,7 @@ def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> No
         writer.writeheader()
         writer.writerows(rows)
     else:
-        _print_table(rows, title)
-
-
-def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
-    """Rows as the text of a table, with six digits, whatever the width of the terminal."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False, width=1000, color_system=None)
-    with console.capture() as capture:
-        console.print(_table(rows, title))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
-
-
-def _print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
-    from rich.console import Console
-
-    table = _table(rows, title)
-    console = Console(markup=False, highlight=False)
-    # Nothing is to be cut off: a pipe has no width, a narrow terminal breaks the lines.
-    console.width = max(console.width if console.is_terminal else 200, _width(console, table))
-    console.print(table)
-
-
-def _width(console: Any, table: Any) -> int:
-    from rich.measure import Measurement
-
-    return Measurement.get(console, console.options.update(width=1000), table).maximum
-
-
-def _table(rows: Sequence[dict[str, Any]], title: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD)
-    for name, value in rows[0].items():
-        table.add_column(name, justify="left" if isinstance(value, str) else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(_cell, row.values()))
-    return table
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return format(value, ".6g") if isinstance(value, float) else str(value)
+        print_table(rows, title)
 
 
 @contextlib.contextmanager

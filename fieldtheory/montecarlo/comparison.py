@@ -154,7 +154,7 @@ class Comparison:
         return draw_comparison(self)
 
     def __str__(self) -> str:
-        from fieldtheory.cli.terminal import table_text
+        from fieldtheory.plotting.tables import table_text
 
         return f"{table_text(self.summary, 'theory and simulation')}\n{self.statement}"
 
