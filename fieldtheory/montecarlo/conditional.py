@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory.montecarlo.trajectories import distinct_pairs, in_tiles, saddle_point, trajectories
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.entries import entries
 
 
@@ -70,7 +70,7 @@ def _one_tile(
 ) -> dict[str, np.ndarray]:
     normals = generator.standard_normal((samples, network.depth + 1, network.width))
     h, residual = trajectories(network, K0, normals)
-    point, layers = saddle_point(network, K0), chain(network)
+    point, layers = saddle_point(network, K0), layer_coefficients(network)
     # γ_l² of the layers l = 0, ..., L that feed C^(l+1); nothing comes before h^(0).
     skips = layers.skips[:-1]
     variances = np.concatenate([np.full((samples, 1), K0), residual[:, :-1]], axis=1)

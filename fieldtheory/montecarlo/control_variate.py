@@ -15,8 +15,8 @@ from fieldtheory.montecarlo.samplers import activation_function
 from fieldtheory.montecarlo.trajectories import distinct_pairs, in_tiles, saddle_point
 from fieldtheory.networks import activations
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import Chain, chain
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.gains import variance_gains
 
@@ -24,7 +24,7 @@ from fieldtheory.numerics.gains import variance_gains
 class _Expansion(NamedTuple):
     """The saddle point, the gains a_l M'(K^(l-1)), and their derivatives by K^(l-1)."""
 
-    layers: Chain
+    layers: LayerCoefficients
     residual: np.ndarray
     kernels: np.ndarray
     gains: np.ndarray
@@ -109,7 +109,7 @@ def _expansion(network: ResidualNetwork, K0: float) -> _Expansion:
     curvatures = np.zeros_like(K)
     np.divide(slopes[0] - slopes[1], 2 * step, out=curvatures, where=step > 0)
     gains = variance_gains(network, K)
-    return _Expansion(chain(network), solution.residual_kernels, K, gains, curvatures)
+    return _Expansion(layer_coefficients(network), solution.residual_kernels, K, gains, curvatures)
 
 
 @lru_cache(maxsize=32)

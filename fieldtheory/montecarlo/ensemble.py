@@ -8,8 +8,9 @@ from functools import lru_cache
 import numpy as np
 
 from fieldtheory.montecarlo.moments import Summary
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import accumulate, chain
+from fieldtheory.numerics.substitution import accumulate
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,7 @@ def with_output(found: dict[str, np.ndarray], matrix: bool) -> dict[str, np.ndar
 
 @lru_cache(maxsize=8)
 def _skips(network: ResidualNetwork) -> np.ndarray:
-    return chain(network).skips
+    return layer_coefficients(network).skips
 
 
 def packed(matrices: np.ndarray) -> np.ndarray:

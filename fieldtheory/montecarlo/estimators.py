@@ -12,8 +12,9 @@ from fieldtheory.montecarlo.conditional import conditional_samples
 from fieldtheory.montecarlo.control_variate import controlled_samples
 from fieldtheory.montecarlo.moments import Summary
 from fieldtheory.montecarlo.trajectories import saddle_point
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import accumulate, chain
+from fieldtheory.numerics.substitution import accumulate
 
 # Each returns for every sample what has the expectation of C − C*, of the products of two of
 # these, and of the products of (h_i)² − K* of different neurons.
@@ -49,7 +50,7 @@ def reduced_estimates(network: ResidualNetwork, kernel: np.ndarray, summary: Sum
     full = np.pad(covariance, ((1, 0), (1, 0)))
     found = ensemble.kernel_fields(network, (origin + shift)[:, None], full[..., None])
     if network.width > 1:
-        skips = chain(network).skips
+        skips = layer_coefficients(network).skips
         half = accumulate(skips, np.pad(squares, ((1, 0), (1, 0))))
         shifts = np.diagonal(accumulate(skips, half.T))[:-1]
         vertex = summary["vertex"].mean[:, 0] - shifts

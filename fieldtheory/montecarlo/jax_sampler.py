@@ -14,8 +14,8 @@ from fieldtheory.compiling.jax_functions import require_jax
 from fieldtheory.montecarlo.samplers import TILE_JAX, Draws, Inputs, psd_root
 from fieldtheory.networks import activations
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.finite import require_finite
 
 
@@ -41,7 +41,7 @@ def draw_weights(
     # Powers of two, for few compilations; the networks beyond ``samples`` are dropped.
     size = min(samples, max(1, TILE_JAX // (network.width * fan_in)))
     tile = 1 << (size - 1).bit_length()
-    layers = chain(network)
+    layers = layer_coefficients(network)
     scales = {
         "rho": np.asarray(network.branch_scales),
         "gamma": np.asarray(network.skip_scales),

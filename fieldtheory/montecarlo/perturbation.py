@@ -14,11 +14,12 @@ from fieldtheory.montecarlo import plan
 from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.samplers import activation_function, tile_size
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import chunks, storage
-from fieldtheory.numerics.chain import accumulate, chain
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.substitution import accumulate
 
 _FIELDS = ("residual_response", "response", "output_response")
 
@@ -296,7 +297,7 @@ def _collected(
             new = Moments(part.size, arrays["mean"][row], arrays["comoment"][row])
             old = mine.get(part.batch)
             mine[part.batch] = {"slopes": merge(old["slopes"], new) if old else new}
-    skips = chain(problems[0].network).skips
+    skips = layer_coefficients(problems[0].network).skips
     fields = [_fields([mine[index] for index in sorted(mine)], skips) for mine in batches]
     return {name: np.stack([row[name] for row in fields]) for name in fields[0]}, len(batches[0])
 
@@ -335,7 +336,7 @@ def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
 
 def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> np.ndarray:
     """ΔC^(l)/2ε of every network and layer, (samples, L + 2)."""
-    network, layers = problem.network, chain(problem.network)
+    network, layers = problem.network, layer_coefficients(problem.network)
     phi = activation_function(network.activation)
     size = len(problem.kernel)
     C = np.broadcast_to(problem.kernel, (2, samples, size, size))

@@ -13,6 +13,7 @@ from fieldtheory import validation
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS, TILE_JAX, tile_size
 from fieldtheory.montecarlo.trajectories import TILE
+from fieldtheory.networks.family import checked_network
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics import storage
 
@@ -101,8 +102,7 @@ def checked_run(
     backend: Any = "numpy",
 ) -> Run:
     """The run of the arguments of `simulate`, or an error that names the wrong one."""
-    if not isinstance(network, ResidualNetwork):
-        raise TypeError(f"network must be a ResidualNetwork, got {network!r}")
+    checked_network(network)
     for name in ("branch_scale", "skip_scale"):
         if np.ndim(getattr(network, name)) > 1:
             raise ValueError(f"{name} must be one number or one for every layer in a simulation")

@@ -16,8 +16,8 @@ from fieldtheory.averages.steps import pieces
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks import activations
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.finite import require_finite
 
 # Most numbers in one array: few enough for the cache, enough to hide the cost of a call.
@@ -163,7 +163,7 @@ def _draws(
 
 
 def _one_tile(network: ResidualNetwork, h: np.ndarray, residual: Callable) -> Draws:
-    phi, layers = activation_function(network.activation), chain(network)
+    phi, layers = activation_function(network.activation), layer_coefficients(network)
     kernels, seconds, spreads = [], [], []
     for l in range(1, network.depth + 2):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

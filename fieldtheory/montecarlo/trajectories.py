@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from fieldtheory.montecarlo.samplers import activation_function
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import chain
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.solution import Solution, solve
 
@@ -55,7 +55,7 @@ def trajectories(
     residual : ndarray, shape (n, L+1)
         C^(1), ..., C^(L+1).
     """
-    phi, layers = activation_function(network.activation), chain(network)
+    phi, layers = activation_function(network.activation), layer_coefficients(network)
     h, residual = np.empty_like(normals), np.empty(normals.shape[:2])
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(network.depth + 1):

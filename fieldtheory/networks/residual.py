@@ -1,14 +1,17 @@
-"""The network whose theory is asked for."""
+"""Residual networks, and feed-forward ones as their special case."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
+from fieldtheory.networks.family import Coefficients, LayeredNetwork, Parameters, per_layer
 
 _OPTIONAL = (
     "readin_weight_variance",
@@ -19,7 +22,7 @@ _OPTIONAL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResidualNetwork:
+class ResidualNetwork(LayeredNetwork):
     """A fully connected residual network with Gaussian weights and biases.
 
     The network, with independent entries of all weights and biases, is
@@ -66,6 +69,8 @@ class ResidualNetwork:
     100
     """
 
+    layer_parameters: ClassVar[tuple[str, ...]] = ("branch_scale", "skip_scale")
+
     depth: int
     activation: Activation = "erf"  # type: ignore[assignment]
     branch_scale: Any = 1.0
@@ -104,13 +109,48 @@ class ResidualNetwork:
                 f"branch_scale and skip_scale must broadcast, got shapes {branch} and {skip}"
             ) from None
 
-    def replace(self, **changes: Any) -> ResidualNetwork:
-        """A copy with some arguments changed, checked as a new network is."""
-        known = [f.name for f in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise TypeError(f"{name} is not a parameter of the network: {', '.join(known)}")
-        return replace(self, **changes)
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as numbers, ρ_l and γ_l as arrays (..., L)."""
+        readin, readout = self.readin_variances, self.readout_variances
+        return {
+            "branch_scale": self.branch_scales,
+            "skip_scale": self.skip_scales,
+            "weight_variance": self.weight_variance,
+            "bias_variance": self.bias_variance,
+            "readin_weight_variance": readin[0],
+            "readin_bias_variance": readin[1],
+            "readout_weight_variance": readout[0],
+            "readout_bias_variance": readout[1],
+        }
+
+    @staticmethod
+    def features(phi: Callable[[Any], sp.Expr], h: sp.Expr, parameters: Parameters) -> tuple:
+        """φ(h) alone."""
+        return (phi(h),)
+
+    @staticmethod
+    def layer(parameters: Parameters) -> Coefficients:
+        """a_l = ρ_l² σ²_w, c_l = ρ_l² σ²_b and γ_l."""
+        square = parameters["branch_scale"] ** 2
+        return Coefficients(
+            square * parameters["weight_variance"],
+            square * parameters["bias_variance"],
+            parameters["skip_scale"],
+        )
+
+    @staticmethod
+    def readout(parameters: Parameters) -> Coefficients:
+        """a_{L+1} = σ²_w,out and c_{L+1} = σ²_b,out."""
+        weight, bias = parameters["readout_weight_variance"], parameters["readout_bias_variance"]
+        return Coefficients(weight, bias, 0)
+
+    @staticmethod
+    def branch(features: tuple, affine: Callable[..., Any], parameters: Parameters) -> Any:
+        """ρ_l [W^(l) φ(h^(l-1)) + b^(l)]."""
+        (activity,) = features
+        variances = parameters["weight_variance"], parameters["bias_variance"]
+        return parameters["branch_scale"] * affine(activity, *variances)
 
     @property
     def readin_variances(self) -> tuple[float, float]:
@@ -131,41 +171,53 @@ class ResidualNetwork:
     @property
     def branch_scales(self) -> np.ndarray:
         """ρ_l for every layer, shape (..., L)."""
-        return _per_layer(self.branch_scale, self.depth)
+        return per_layer(self.branch_scale, self.depth)
 
     @property
     def skip_scales(self) -> np.ndarray:
         """γ_l for every layer, shape (..., L)."""
-        return _per_layer(self.skip_scale, self.depth)
+        return per_layer(self.skip_scale, self.depth)
 
 
-def FeedForwardNetwork(**parameters: Any) -> ResidualNetwork:
+@dataclass(frozen=True, kw_only=True)
+class FeedForwardNetwork(ResidualNetwork):
     """A feed-forward network: the residual family with γ = 0 and ρ = 1 (F23 section 3).
 
     Parameters
     ----------
     **parameters
-        As for `ResidualNetwork`, without ``skip_scale`` and ``branch_scale``.
+        As for `ResidualNetwork`; ``skip_scale`` and ``branch_scale`` are fixed.
+
+    Raises
+    ------
+    TypeError
+        If ``skip_scale`` or ``branch_scale`` is given another value.
 
     Examples
     --------
     >>> FeedForwardNetwork(depth=3).skip_scale
     0.0
     """
-    for name in ("skip_scale", "branch_scale"):
-        if name in parameters:
-            raise TypeError(f"{name} is fixed in a feed-forward network, got {parameters[name]!r}")
-    return ResidualNetwork(skip_scale=0.0, branch_scale=1.0, **parameters)
+
+    branch_scale: Any = 1.0
+    skip_scale: Any = 0.0
+
+    def __post_init__(self) -> None:
+        for name, fixed in (("skip_scale", 0.0), ("branch_scale", 1.0)):
+            value = getattr(self, name)
+            if not (np.ndim(value) == 0 and value == fixed):
+                raise TypeError(f"{name} is fixed in a feed-forward network, got {value!r}")
+        super().__post_init__()
 
 
-def input_kernel(X: Any, network: ResidualNetwork) -> np.ndarray:
+def input_kernel(X: Any, network: LayeredNetwork) -> np.ndarray:
     """The kernel of the inputs, K^(0) = σ²_w,in/d X Xᵀ + σ²_b,in (F25 eqs. (16), (101)).
 
     Parameters
     ----------
     X : array_like, shape (P, d)
         Inputs in rows.
-    network : ResidualNetwork
+    network : LayeredNetwork
         Supplies the read-in variances. The number of columns d is used, not ``input_dim``.
 
     Returns
@@ -187,10 +239,6 @@ def input_kernel(X: Any, network: ResidualNetwork) -> np.ndarray:
     samples = validation.finite_array("X", X)
     if samples.ndim != 2:
         raise ValueError(f"X must have shape (P, d), got shape {samples.shape}")
-    weight, bias = network.readin_variances
+    parameters = network.parameters
+    weight, bias = (parameters[f"readin_{kind}_variance"] for kind in ("weight", "bias"))
     return weight * (samples @ samples.T) / samples.shape[1] + bias
-
-
-def _per_layer(scale: Any, depth: int) -> np.ndarray:
-    scales = np.asarray(scale, dtype=float)
-    return np.broadcast_to(scales, (*scales.shape[:-1], depth))

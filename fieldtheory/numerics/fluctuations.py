@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import Chain, accumulate, propagate
+from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.layer_pairs import interpolated
+from fieldtheory.numerics.substitution import accumulate, propagate
 
 
-def connected_squares(network: ResidualNetwork, K: np.ndarray) -> np.ndarray:
+def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1).
 
     The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
@@ -33,7 +34,9 @@ def connected_squares(network: ResidualNetwork, K: np.ndarray) -> np.ndarray:
     return values
 
 
-def source_covariance(network: ResidualNetwork, layers: Chain, K: np.ndarray) -> np.ndarray:
+def source_covariance(
+    network: LayeredNetwork, layers: LayerCoefficients, K: np.ndarray
+) -> np.ndarray:
     """S22/N, shape (L + 2, L + 2); row and column 0 vanish (F25 eq. (39) with σ²_w,out)."""
     S22 = np.zeros((network.depth + 2, network.depth + 2))
     weights = layers.weights[1:]
@@ -44,7 +47,9 @@ def source_covariance(network: ResidualNetwork, layers: Chain, K: np.ndarray) ->
     return S22
 
 
-def kernel_covariance(layers: Chain, gains: np.ndarray, S22: np.ndarray, width: int) -> np.ndarray:
+def kernel_covariance(
+    layers: LayerCoefficients, gains: np.ndarray, S22: np.ndarray, width: int
+) -> np.ndarray:
     """G11 = G12 S22 G21, shape (L + 2, L + 2), by two forward substitutions."""
     with np.errstate(over="ignore", invalid="ignore"):
         half = propagate(layers.skips, gains, S22)
@@ -54,7 +59,7 @@ def kernel_covariance(layers: Chain, gains: np.ndarray, S22: np.ndarray, width: 
     return G11
 
 
-def accumulated_variance(layers: Chain, G11: np.ndarray) -> np.ndarray:
+def accumulated_variance(layers: LayerCoefficients, G11: np.ndarray) -> np.ndarray:
     """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1,).
 
     F25 prints the diagonal terms k = m alone, after eq. (133).

@@ -4,37 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import chain
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.finite import require_finite
 
 
-def variance_gains(network: ResidualNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
+def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
     slope = entries(network.activation).susceptibility
-    return _gains(chain(network, trailing, K.ndim - 1 - trailing).weights, slope(K[:-1]))
+    return _gains(
+        layer_coefficients(network, trailing, K.ndim - 1 - trailing).weights, slope(K[:-1])
+    )
 
 
 def covariance_gains(
-    network: ResidualNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> np.ndarray:
     """a_l ⟨φ'_α φ'_β⟩, the gain of layer l for a covariance; shape (L + 2, ..., pairs)."""
     slope = entries(network.activation).covariance_susceptibility
     first, second = pairs
     averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
-    return _gains(chain(network, 1, K.ndim - 2).weights, averages)
+    return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, averages)
 
 
 def cross_gains(
-    network: ResidualNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances.
 
     Where φ has a kink at zero they diverge as the variance vanishes; this raises ValueError.
     """
     slope = entries(network.activation).cross_susceptibility
-    weights = chain(network, 1, K.ndim - 2).weights
+    weights = layer_coefficients(network, 1, K.ndim - 2).weights
     alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
     with np.errstate(divide="ignore", invalid="ignore"):
         averages = slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])

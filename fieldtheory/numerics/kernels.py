@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import chain
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.finite import require_finite
 
@@ -15,7 +15,7 @@ from fieldtheory.numerics.finite import require_finite
 _TILE = 128
 
 
-def variances(network: ResidualNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
+def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
     """C*^(l) and K^(l) of single inputs, both of shape (L + 2, ...), layer axis first.
 
         C^(l) = a_l M(K^(l-1)) + c_l,   K^(l) = γ_l² K^(l-1) + C^(l)     (F25 eqs. (29), (30))
@@ -23,7 +23,7 @@ def variances(network: ResidualNetwork, K0: np.ndarray, trailing: int = 0) -> tu
     The last entry of both is the output kernel.
     """
     moment = entries(network.activation).second_moment
-    layers = chain(network, trailing)
+    layers = layer_coefficients(network, trailing)
     shape = np.broadcast_shapes(layers.weights.shape[1:], K0.shape)
     C = np.empty((network.depth + 2, *shape))
     K = np.empty_like(C)
@@ -37,7 +37,7 @@ def variances(network: ResidualNetwork, K0: np.ndarray, trailing: int = 0) -> tu
 
 
 def covariances(
-    network: ResidualNetwork, own: tuple, K0: np.ndarray, pairs: tuple
+    network: LayeredNetwork, own: tuple, K0: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     """C*^(l) and K^(l) of pairs of inputs, both of shape (L + 2, ..., number of pairs).
 
@@ -47,7 +47,7 @@ def covariances(
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
     own : pair of ndarray, shape (L + 2, ..., P)
         C*^(l) and K^(l) of the single inputs.
     K0 : ndarray, shape (..., number of pairs)
@@ -56,7 +56,7 @@ def covariances(
         Indices α and β of the pairs.
     """
     moment = entries(network.activation).covariance
-    layers = chain(network, 1)
+    layers = layer_coefficients(network, 1)
     variance, K = own
     first, second = pairs
     same = _identical(K[0], K0, pairs)
@@ -76,7 +76,7 @@ def covariances(
 
 
 def output_covariances(
-    network: ResidualNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> np.ndarray:
     """K^(L+1) and χ^out of pairs of inputs, shape (2, ..., number of pairs).
 
@@ -85,7 +85,7 @@ def output_covariances(
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
     K : ndarray, shape (L + 2, ..., P)
         Variances of the inputs in all layers.
     K0, pairs
@@ -107,10 +107,10 @@ def output_covariances(
 
 
 def _through_layers(
-    network: ResidualNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     averages = entries(network.activation)
-    layers = chain(network, 1, K.ndim - 2)
+    layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
     same = _identical(K[0], K0, pairs)
     kernel = np.broadcast_to(K0, same.shape)

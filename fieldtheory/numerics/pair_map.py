@@ -24,8 +24,8 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.chain import chain
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.kernels import output_covariances, variances
 
 # Nodes in the angle, most nodes in a norm, and the last coefficients that show the decay.
@@ -53,7 +53,7 @@ _CHUNK = 8192
 
 
 def pair_outputs(
-    network: ResidualNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> np.ndarray:
     """K^(L+1) and χ^out of pairs of inputs, shape (2, ..., number of pairs).
 
@@ -62,7 +62,7 @@ def pair_outputs(
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
     K : ndarray, shape (L + 2, ..., P)
         Variances of the inputs in all layers.
     K0 : ndarray, shape (..., number of pairs)
@@ -75,21 +75,17 @@ def pair_outputs(
         return output_covariances(network, K, K0, pairs)
     if not batch:
         return _of_one_network(network, K, K0, pairs)
-    branch, skip = (
-        np.broadcast_to(scale, (*batch, network.depth))
-        for scale in (network.branch_scales, network.skip_scales)
-    )
     K0 = np.broadcast_to(K0, (*batch, count))
     values = np.empty((2, *batch, count))
     for index in np.ndindex(batch):
-        member = network.replace(branch_scale=branch[index], skip_scale=skip[index])
+        member = network.member(batch, index)
         every = (slice(None), *index)
         values[every] = _of_one_network(member, K[every], K0[index], pairs)
     return values
 
 
 def _of_one_network(
-    network: ResidualNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> np.ndarray:
     values = np.empty((2, len(K0)))
     whole = _PairMap.of(network, K[0])
@@ -133,12 +129,12 @@ def _confirmed(
 class _PairMap:
     """The map of a network, for inputs with ln K between ``center`` ± ``half``."""
 
-    network: ResidualNetwork
+    network: LayeredNetwork
     center: float
     half: float
 
     @classmethod
-    def of(cls, network: ResidualNetwork, K: np.ndarray) -> _PairMap:
+    def of(cls, network: LayeredNetwork, K: np.ndarray) -> _PairMap:
         logs = np.log(K[K > 0]) if K.any() else np.zeros(1)
         half = float(np.ptp(logs)) / 2
         return cls(network, float(logs.min()) + half, half if half > _EQUAL else 0.0)
@@ -151,7 +147,7 @@ class _PairMap:
     @cached_property
     def odd(self) -> bool:
         """Whether uncorrelated inputs have uncorrelated outputs, by symmetry."""
-        phi, biases = self.network.activation, chain(self.network).biases
+        phi, biases = self.network.activation, layer_coefficients(self.network).biases
         return not biases[1:].any() and (phi(h) + phi(-h)).expand() == 0
 
     def scales(self, K: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:

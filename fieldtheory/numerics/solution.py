@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.numerics import fluctuations, gains, kernels, pair_map, storage
-from fieldtheory.numerics.chain import Chain, chain, propagate
+from fieldtheory.numerics.substitution import propagate
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,7 +56,7 @@ class Solution:
     fields of all layers to a relative 1e-12, or to as many digits as rounding leaves those.
     """
 
-    network: ResidualNetwork
+    network: LayeredNetwork
     input_kernel: np.ndarray
 
     @property
@@ -166,7 +167,8 @@ class Solution:
 
         Examples
         --------
-        >>> net = ResidualNetwork(depth=20, branch_scale=[[0.1], [0.3]])
+        >>> import fieldtheory as ft
+        >>> net = ft.ResidualNetwork(depth=20, branch_scale=[[0.1], [0.3]])
         >>> labelled = solve(net, 0.05).to_xarray()
         >>> labelled.kernels.dims, labelled.branch_scale.values
         (('batch', 'layer'), array([0.1, 0.3]))
@@ -194,7 +196,8 @@ class Solution:
         Examples
         --------
         >>> import tempfile
-        >>> s = solve(ResidualNetwork(depth=20, branch_scale=0.3), 0.05)
+        >>> import fieldtheory as ft
+        >>> s = solve(ft.ResidualNetwork(depth=20, branch_scale=0.3), 0.05)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     s.save(f"{folder}/solution.npz")
         ...     loaded = Solution.load(f"{folder}/solution.npz")
@@ -236,9 +239,9 @@ class Solution:
         return np.triu_indices(self.inputs, 1)
 
     @cached_property
-    def _chain(self) -> Chain:
+    def _chain(self) -> LayerCoefficients:
         trailing = int(self._has_matrix)
-        return chain(self.network, trailing, self._variances[0].ndim - 1 - trailing)
+        return layer_coefficients(self.network, trailing, self._variances[0].ndim - 1 - trailing)
 
     @cached_property
     def _variances(self) -> tuple:
@@ -293,7 +296,7 @@ class Solution:
         return np.moveaxis(own, 0, -1)
 
     def _require_no_batch(self, name: str) -> None:
-        if self.network.branch_scales.ndim > 1 or self.network.skip_scales.ndim > 1:
+        if self.network.batch_shape:
             raise ValueError(f"{name} needs one network, got scales with batch axes")
         if self.input_kernel.ndim not in (0, 2):
             raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
@@ -316,12 +319,12 @@ class Solution:
             )
 
 
-def solve(network: ResidualNetwork, K0: Any) -> Solution:
+def solve(network: LayeredNetwork, K0: Any) -> Solution:
     """Kernels, responses and fluctuations of a network for given inputs.
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
         Its ``branch_scale`` and ``skip_scale`` may have leading batch axes.
     K0 : float or array_like
         Kernel of the input: a variance, an array of variances (a batch), or a covariance matrix
@@ -338,14 +341,13 @@ def solve(network: ResidualNetwork, K0: Any) -> Solution:
 
     Examples
     --------
-    >>> net = ResidualNetwork(depth=20, branch_scale=0.3)
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=20, branch_scale=0.3)
     >>> s = solve(net, 0.05)
     >>> round(float(s.output_response), 6)
     1.715363
     """
-    if not isinstance(network, ResidualNetwork):
-        raise TypeError(f"network must be a ResidualNetwork, got {network!r}")
-    return Solution(network, validation.input_kernel_array("K0", K0))
+    return Solution(checked_network(network), validation.input_kernel_array("K0", K0))
 
 
 def _symmetric(own: np.ndarray, pair: np.ndarray, pairs: tuple, lower: Any = None) -> np.ndarray:

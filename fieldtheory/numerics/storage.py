@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.networks.stored_activation import activation_from_text, activation_text
 
@@ -68,7 +69,7 @@ def field_coords(depth: int, inputs: int) -> dict[str, Any]:
     }
 
 
-def attributes(network: ResidualNetwork) -> dict[str, Any]:
+def attributes(network: LayeredNetwork) -> dict[str, Any]:
     """The parameters of a network as numbers and text: those given, tuples as JSON.
 
     Examples
@@ -85,7 +86,7 @@ def attributes(network: ResidualNetwork) -> dict[str, Any]:
     return {name: texts.get(name, v) for name, v in found.items() if v is not None}
 
 
-def network_from_attributes(found: dict[str, Any]) -> ResidualNetwork:
+def network_from_attributes(found: dict[str, Any]) -> LayeredNetwork:
     """The network of `attributes`.
 
     Raises
@@ -157,7 +158,7 @@ def save(solution: Solution, path: str | Path) -> None:
     write_npz(path, arrays | attributes(solution.network))
 
 
-def read(path: str | Path) -> tuple[ResidualNetwork, np.ndarray, dict[str, np.ndarray]]:
+def read(path: str | Path) -> tuple[LayeredNetwork, np.ndarray, dict[str, np.ndarray]]:
     """The network, the input kernel and the fields in a file of `save`.
 
     Raises
@@ -184,7 +185,7 @@ def read(path: str | Path) -> tuple[ResidualNetwork, np.ndarray, dict[str, np.nd
 
 
 def _require_shape(
-    name: str, values: np.ndarray, network: ResidualNetwork, kernel: np.ndarray
+    name: str, values: np.ndarray, network: LayeredNetwork, kernel: np.ndarray
 ) -> None:
     matrix = kernel.ndim > 1
     coords = field_coords(network.depth, kernel.shape[-1] if matrix else 1)
@@ -240,11 +241,9 @@ def _known_path(path: str | Path) -> Path:
     return found
 
 
-def _batch_shape(network: ResidualNetwork, K0: np.ndarray) -> tuple[int, ...]:
+def _batch_shape(network: LayeredNetwork, K0: np.ndarray) -> tuple[int, ...]:
     own = K0.shape[:-2] if K0.ndim > 1 else K0.shape
-    return np.broadcast_shapes(
-        network.branch_scales.shape[:-1], network.skip_scales.shape[:-1], own
-    )
+    return np.broadcast_shapes(network.batch_shape, own)
 
 
 def _batch_dims(batch: tuple[int, ...]) -> tuple[str, ...]:

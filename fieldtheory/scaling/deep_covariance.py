@@ -12,7 +12,8 @@ import sympy as sp
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.coefficients import unit_branch
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.scaling import deep_limit
 from fieldtheory.scaling.deep_limit import STEP, modified_flow
 from fieldtheory.scaling.output_variance import second_order
@@ -124,7 +125,7 @@ def response(rates: tuple[sp.Expr, ...]) -> Response:
 
 
 def covariance_scaling(
-    network: ResidualNetwork, p: np.ndarray, q: np.ndarray, r: np.ndarray, order: int
+    network: LayeredNetwork, p: np.ndarray, q: np.ndarray, r: np.ndarray, order: int
 ) -> np.ndarray:
     """ρ* of the covariances r of inputs with the variances p and q, each (pairs,).
 
@@ -142,13 +143,14 @@ def covariance_scaling(
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=50)
     >>> pair = np.array([[0.05], [0.05], [0.03]])
     >>> covariance_scaling(net, *pair, 1), covariance_scaling(net, *pair, 2)
     (array([0.4062]), array([0.4212]))
     """
     flow = _compiled(network.activation)
-    scales = np.sqrt(network.weight_variance), np.sqrt(network.bias_variance)
+    scales = tuple(np.sqrt(unit_branch(network)))
     start = np.stack([p, q, r])
     low, high, time = _located(flow, start, scales, network.activation.name)
     result, moves = np.zeros(len(time)), time > 0

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.coefficients import unit_branch
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import entries
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
@@ -52,34 +53,35 @@ class _Stack:
         return state
 
 
-def _stacked(networks: Sequence[ResidualNetwork]) -> _Stack:
+def _stacked(networks: Sequence[LayeredNetwork]) -> _Stack:
     depth = max(network.depth for network in networks)
     skips = np.zeros((depth, len(networks)))
     for i, network in enumerate(networks):
         skips[: network.depth, i] = network.skip_scales**2
+    branches = [unit_branch(network) for network in networks]
     return _Stack(
         networks[0].activation,
         np.array([network.depth for network in networks]),
-        np.array([network.weight_variance for network in networks]),
-        np.array([network.bias_variance for network in networks]),
+        np.array([branch.weight for branch in branches]),
+        np.array([branch.bias for branch in branches]),
         skips,
     )
 
 
-def variance_optima(networks: Sequence[ResidualNetwork], K0: np.ndarray) -> np.ndarray:
+def variance_optima(networks: Sequence[LayeredNetwork], K0: np.ndarray) -> np.ndarray:
     """ρ* of the variances K0 (P,), for networks of one activation, (n, P)."""
     return _maximise(_variance_slope, networks, K0)
 
 
 def covariance_optima(
-    networks: Sequence[ResidualNetwork], p: np.ndarray, q: np.ndarray, r: np.ndarray
+    networks: Sequence[LayeredNetwork], p: np.ndarray, q: np.ndarray, r: np.ndarray
 ) -> np.ndarray:
     """ρ* of the covariances r of inputs with the variances p and q, each (pairs,): (n, pairs)."""
     return _maximise(_covariance_slope, networks, p, q, r)
 
 
 def _maximise(
-    slope: Callable, networks: Sequence[ResidualNetwork], *fields: np.ndarray
+    slope: Callable, networks: Sequence[LayeredNetwork], *fields: np.ndarray
 ) -> np.ndarray:
     """ρ at the highest maximum of ln χ^out, for every network and entry of the fields.
 

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.coefficients import unit_branch
+from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 
 METHODS = ("response", "saturation", "large_depth", "deep_limit")
 
 
 def optimal_scaling(
-    network: ResidualNetwork | Sequence[ResidualNetwork],
+    network: LayeredNetwork | Sequence[LayeredNetwork],
     K0: Any,
     method: str = "response",
     dynamic_range: float = 1.0,
@@ -38,7 +39,7 @@ def optimal_scaling(
 
     Parameters
     ----------
-    network : ResidualNetwork or sequence of them
+    network : LayeredNetwork or sequence of them
         ``branch_scale`` is ignored. Several networks, of one activation, are solved at once.
     K0 : float or array_like, shape (P,) or (..., P, P)
         Kernel of the input: a variance, several variances, or covariance matrices.
@@ -72,6 +73,7 @@ def optimal_scaling(
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=50)
     >>> round(optimal_scaling(net, 0.05), 6)
     0.138385
@@ -101,7 +103,7 @@ def optimal_scaling(
         )
     else:
         values = _of_kernel(networks, kernel, exact.variance_optima, exact.covariance_optima)
-    if isinstance(network, ResidualNetwork):
+    if not isinstance(network, Sequence):
         values = values[0]
     return values if values.ndim else float(values)
 
@@ -145,13 +147,13 @@ def mean_scaling(scaling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rho[..., diagonal].mean(axis=-1), rho[..., ~diagonal].mean(axis=-1)
 
 
-def _checked(network: Any) -> list[ResidualNetwork]:
-    one = isinstance(network, ResidualNetwork)
-    networks = [network] if one else list(network) if isinstance(network, Sequence) else []
-    if not networks or not all(isinstance(net, ResidualNetwork) for net in networks):
-        raise TypeError(f"network must be one ResidualNetwork or a sequence of them: {network!r}")
+def _checked(network: Any) -> list[LayeredNetwork]:
+    networks = list(network) if isinstance(network, Sequence) else [network]
+    if not networks:
+        raise TypeError("network must be one network or a sequence of them, got none")
+    networks = [checked_network(net) for net in networks]
     for net in networks:
-        if net.weight_variance == 0 or net.readout_variances[0] == 0:
+        if unit_branch(net).weight == 0 or net.readout(net.parameters).weight == 0:
             raise ValueError("network must have weight variances > 0 to respond to its input")
         if net.skip_scales.ndim > 1:
             raise ValueError("network must not have batch axes, got skip_scale with one")
@@ -164,7 +166,7 @@ def _checked(network: Any) -> list[ResidualNetwork]:
 def _deep_limit(
     scaling: Callable[..., np.ndarray],
     order: int,
-    networks: Sequence[ResidualNetwork],
+    networks: Sequence[LayeredNetwork],
     *fields: np.ndarray,
 ) -> np.ndarray:
     """``scaling`` of one network after the other."""
@@ -175,7 +177,7 @@ def _deep_limit(
 
 
 def _of_kernel(
-    networks: Sequence[ResidualNetwork],
+    networks: Sequence[LayeredNetwork],
     kernel: np.ndarray,
     of_variances: Callable[..., np.ndarray],
     of_covariances: Callable[..., np.ndarray],

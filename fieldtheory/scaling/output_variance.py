@@ -11,7 +11,8 @@ import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.coefficients import unit_branch
+from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.numerics.entries import entries
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
@@ -21,7 +22,7 @@ _NODES = (40, 80, 160, 320)
 _DIGITS = 30
 
 
-def optimal_output_variance(network: ResidualNetwork) -> float:
+def optimal_output_variance(network: LayeredNetwork) -> float:
     """The variance K*_out before the readout with the largest response in the deep limit.
 
         K*_out = argmax_K M'(K) [σ²_w M(K) + σ²_b],   M(K) = ⟨φ²⟩
@@ -32,7 +33,7 @@ def optimal_output_variance(network: ResidualNetwork) -> float:
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
         Of its parameters ``activation``, ``weight_variance`` and ``bias_variance`` are used.
 
     Returns
@@ -56,6 +57,7 @@ def optimal_output_variance(network: ResidualNetwork) -> float:
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> round(optimal_output_variance(ResidualNetwork(depth=1, bias_variance=0.0)), 4)
     0.3054
     """
@@ -63,20 +65,21 @@ def optimal_output_variance(network: ResidualNetwork) -> float:
     return float(candidates[np.argmax(values)])
 
 
-def variance_scaling(network: ResidualNetwork, K0: np.ndarray, order: int) -> np.ndarray:
+def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.ndarray:
     """ρ* of the variances K0 (...) in the deep limit, with its 1/L correction for order 2.
 
     Parameters and errors are those of `optimal_scaling`.
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=50)
     >>> variance_scaling(net, np.array([0.05]), 1), variance_scaling(net, np.array([0.05]), 2)
     (array([0.1366]), array([0.1383]))
     """
     parameters = _parameters(network)
     candidates, values = _maxima(*parameters)
-    if network.bias_variance == 0 and (K0 == 0).any():
+    if parameters[2] == 0 and (K0 == 0).any():
         raise ValueError("K0 must be > 0 without biases for the method deep_limit, got 0.0")
     later = (candidates[:, None] > K0.ravel()) & (candidates[:, None] > 0)
     heights = np.where(later, values[:, None], -np.inf)
@@ -89,7 +92,7 @@ def variance_scaling(network: ResidualNetwork, K0: np.ndarray, order: int) -> np
     return result.reshape(K0.shape)
 
 
-def _scaling(network: ResidualNetwork, K0: np.ndarray, end: float, order: int) -> np.ndarray:
+def _scaling(network: LayeredNetwork, K0: np.ndarray, end: float, order: int) -> np.ndarray:
     activation, weight, bias = _parameters(network)
     time = _time(K0, end, activation, weight, bias)
     if order == 1:
@@ -99,7 +102,7 @@ def _scaling(network: ResidualNetwork, K0: np.ndarray, end: float, order: int) -
     return second_order(network, time, change)
 
 
-def second_order(network: ResidualNetwork, time: np.ndarray, change: np.ndarray) -> np.ndarray:
+def second_order(network: LayeredNetwork, time: np.ndarray, change: np.ndarray) -> np.ndarray:
     """ρ* = (T_0/L)^(1/2) [1 + T_1/(2 T_0 L)] of T_0 and T_1, for ρ*² L = T_0 + T_1/L + ..."""
     factor = 1 + change / (2 * time * network.depth)
     if (factor <= 0).any():
@@ -110,12 +113,12 @@ def second_order(network: ResidualNetwork, time: np.ndarray, change: np.ndarray)
     return factor * np.sqrt(time / network.depth)
 
 
-def _parameters(network: ResidualNetwork) -> tuple[Activation, float, float]:
-    if not isinstance(network, ResidualNetwork):
-        raise TypeError(f"network must be a ResidualNetwork, got {network!r}")
-    if network.weight_variance == 0:
+def _parameters(network: LayeredNetwork) -> tuple[Activation, float, float]:
+    checked_network(network)
+    branch = unit_branch(network)
+    if branch.weight == 0:
         raise ValueError("network must have weight_variance > 0 to respond to its input, got 0.0")
-    return network.activation, network.weight_variance, network.bias_variance
+    return network.activation, *branch
 
 
 @lru_cache(maxsize=64)

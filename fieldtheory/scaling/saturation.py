@@ -13,6 +13,8 @@ import mpmath
 import sympy as sp
 
 from fieldtheory import validation
+from fieldtheory.networks.coefficients import unit_branch
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import residual_action
@@ -190,7 +192,7 @@ def neglected_term() -> sp.Expr:
 
 
 def scaling(
-    network: ResidualNetwork,
+    network: LayeredNetwork,
     kernel: float,
     method: str,
     dynamic_range: float,
@@ -228,22 +230,25 @@ def scaling(
     """
     if not (network.skip_scales == 1).all():
         raise ValueError(f"network must have skip_scale=1 for the method {method}")
-    if network.weight_variance == 0:
+    if type(network).features is not ResidualNetwork.features:
+        raise ValueError(f"network must be a ResidualNetwork for the method {method}")
+    branch = unit_branch(network)
+    if branch.weight == 0:
         raise ValueError(f"network must have weight_variance > 0 for the method {method}, got 0.0")
     limit = (validation.nonnegative("dynamic_range", dynamic_range) / 2) ** 2
     slope = _checked_slope(network, method, slope)
     if kernel >= limit:
         return 0.0
-    if kernel == 0 == network.bias_variance:
+    if kernel == 0 == branch.bias:
         raise ValueError(f"K0 must be > 0 without biases for the method {method}, got 0.0")
     # The root of order L and the difference from one lose digits in deep networks.
     with mpmath.workdps(50):
-        weight, bias = map(mpmath.sqrt, (network.weight_variance, network.bias_variance))
+        weight, bias = map(mpmath.sqrt, branch)
         formula = _number(method == "large_depth")
         return float(formula(slope, weight, bias, dynamic_range, float(kernel), network.depth))
 
 
-def _checked_slope(network: ResidualNetwork, method: str, slope: float | None) -> float:
+def _checked_slope(network: LayeredNetwork, method: str, slope: float | None) -> float:
     if slope is None:
         value = abs(float(network.activation.slope_at_zero))
         if value == 0:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.networks.family import checked_network
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.networks.stored_activation import activation_text
 from fieldtheory.numerics import chunks, storage
@@ -144,8 +145,7 @@ def sweep(
 
 
 def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
-    if not isinstance(network, ResidualNetwork):
-        raise TypeError(f"network must be a ResidualNetwork, got {network!r}")
+    checked_network(network)
     if not isinstance(over, Mapping) or not over:
         raise TypeError(f"over must map parameters to values, got {over!r}")
     if (K0 is None) != (_KERNEL in over):

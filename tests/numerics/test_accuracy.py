@@ -278,10 +278,10 @@ def test_propagators_at_depth_1000(rho):
         for k, l in np.sort(rng.integers(0, 1001, (12, 2)), axis=1):
             reference = erf_connected(K_mp[l], K_mp[k], K_mp[k])
             close(connected(K[l], K[k], K[k]), reference, rtol=1e-11)
-    from fieldtheory.numerics.chain import chain
+    from fieldtheory.networks.coefficients import layer_coefficients
     from fieldtheory.numerics.fluctuations import source_covariance
 
-    S22 = source_covariance(net, chain(net), K)
+    S22 = source_covariance(net, layer_coefficients(net), K)
     for k, l in np.sort(rng.integers(0, 1001, (50, 2)), axis=1):
         direct = weights[k + 1] * weights[l + 1] * connected(K[l], K[k], K[k])
         assert S22[k + 1, l + 1] == pytest.approx(direct, rel=1e-12)

@@ -6,8 +6,9 @@ import pytest
 from mpmath import mpf
 
 import fieldtheory as ft
-from fieldtheory.numerics.chain import accumulate, chain, propagate
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.fluctuations import connected_squares, source_covariance
+from fieldtheory.numerics.substitution import accumulate, propagate
 from tests.examples import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion, weights
 
@@ -24,7 +25,9 @@ def test_against_the_dense_hessian(name, gamma):
     S22 = hessian.S22(oracle(net), K0, PHI[name])
     G11 = hessian.propagator(hessian.hessian(S21, S22))[0]
     s = ft.solve(net, K0)
-    np.testing.assert_allclose(source_covariance(net, chain(net), s.kernels), S22, atol=1e-13)
+    np.testing.assert_allclose(
+        source_covariance(net, layer_coefficients(net), s.kernels), S22, atol=1e-13
+    )
     np.testing.assert_allclose(net.width * s.G11, G11, rtol=0, atol=1e-11)
 
 
@@ -33,7 +36,7 @@ def test_linear_network(gamma):
     """S22 in closed form; N G11 is the limit of N times the exact covariance."""
     net = network(3, "linear", gamma)
     s = ft.solve(net, K0)
-    S22 = source_covariance(net, chain(net), s.kernels)
+    S22 = source_covariance(net, layer_coefficients(net), s.kernels)
     np.testing.assert_allclose(S22, exact.linear_S22(oracle(net), K0), rtol=1e-13, atol=1e-16)
     with mpmath.workdps(40):
         N = mpf(10) ** 18
@@ -140,7 +143,7 @@ def dense(skips, gains):
 
 @pytest.mark.parametrize("gamma", [(0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.9, 0.0, 1.3)])
 def test_linear_recursions_against_dense_matrices(gamma):
-    layers = chain(network(3, gamma=gamma))
+    layers = layer_coefficients(network(3, gamma=gamma))
     gains = np.array([0.0, 0.3, 0.7, 0.2, 1.1])
     rows = np.random.default_rng(0).normal(size=(5, 2))
     expected = np.linalg.solve(dense(layers.skips, gains), rows)
@@ -156,15 +159,15 @@ def test_linear_recursions_against_dense_matrices(gamma):
 
 def test_chain_of_coefficients():
     net = network(3, gamma=(0.9, 0.4, 1.0))
-    layers = chain(net)
+    layers = layer_coefficients(net)
     np.testing.assert_allclose(layers.weights, recursion.weight_terms(oracle(net)), rtol=1e-15)
     np.testing.assert_allclose(layers.biases, recursion.bias_terms(oracle(net)), rtol=1e-15)
     np.testing.assert_allclose(layers.skips, [0, 0.81, 0.16, 1, 0], rtol=1e-15)
-    assert chain(net, 2).weights.shape == (5, 1, 1)
+    assert layer_coefficients(net, 2).weights.shape == (5, 1, 1)
 
 
 def test_chain_with_batches():
     both = network(3, gamma=np.full((2, 1, 3), 0.5), branch_scale=np.full((4, 1), 0.3))
-    layers = chain(both)
+    layers = layer_coefficients(both)
     assert layers.weights.shape == layers.biases.shape == layers.skips.shape == (5, 2, 4)
     assert not np.any(layers.skips[[0, -1]])

@@ -332,7 +332,9 @@ def test_bad_kernels(kernel, error, message):
 
 
 def test_bad_network():
-    with pytest.raises(TypeError, match="network must be a ResidualNetwork, got 3"):
+    with pytest.raises(
+        TypeError, match="network must be a ResidualNetwork or of .*, got 3"
+    ):
         ft.solve(3, K0)
 
 

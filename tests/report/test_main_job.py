@@ -12,6 +12,7 @@ import fieldtheory as ft
 from fieldtheory import data
 from fieldtheory.literature import checks
 from fieldtheory.report import main_job
+from fieldtheory.report.results_folder import _take_place
 
 DEPTHS = (5, 8)
 
@@ -318,7 +319,7 @@ class TestFolder:
 
         monkeypatch.setattr(type(folder), "rename", fail)
         with pytest.raises(OSError, match="no space"):
-            results_folder._take_place(partial, folder)
+            _take_place(partial, folder)
         assert (folder / "report.html").read_text() == "old"
 
 

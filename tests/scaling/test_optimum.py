@@ -267,9 +267,9 @@ def test_means_over_variances_and_covariances():
 @pytest.mark.parametrize(
     ("network", "error", "match"),
     [
-        (0.3, TypeError, "network must be one ResidualNetwork or a sequence"),
-        ([], TypeError, "network must be one ResidualNetwork or a sequence"),
-        (["net"], TypeError, "network must be one ResidualNetwork or a sequence"),
+        (0.3, TypeError, "network must be a ResidualNetwork"),
+        ([], TypeError, "network must be one network or a sequence"),
+        (["net"], TypeError, "network must be a ResidualNetwork"),
         (
             [ft.ResidualNetwork(depth=2), ft.ResidualNetwork(depth=2, activation="tanh")],
             ValueError,

@@ -1,0 +1,116 @@
+"""The coefficients of the layers of a network as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fieldtheory.networks.family import LayeredNetwork
+
+
+@dataclass(frozen=True)
+class LayerCoefficients:
+    """Coefficients of the layers, the layer axis first and batch axes behind it.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (L + 2, ...)
+        a_l: 0 for the input, ρ_l² σ²_w for the layers of a residual network, σ²_w,out for the
+        readout.
+    biases : ndarray, shape (L + 2, ...)
+        c_l, the same with bias variances.
+    skips : ndarray, shape (L + 2, ...)
+        γ_l²; 0 for the input and the readout, which have no skip connection.
+    """
+
+    weights: np.ndarray
+    biases: np.ndarray
+    skips: np.ndarray
+
+
+def layer_coefficients(
+    network: LayeredNetwork, trailing: int = 0, batch: int = 0
+) -> LayerCoefficients:
+    """The coefficients of a network, with ``trailing`` axes of length 1 for pairs of inputs.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    trailing : int
+        Number of axes of length 1 behind all others.
+    batch : int
+        They have at least so many batch axes, new ones between the layer axis and their own, so
+        that they broadcast with kernels whose batch has more axes.
+
+    Returns
+    -------
+    LayerCoefficients
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> found = layer_coefficients(ResidualNetwork(depth=2, branch_scale=0.5, weight_variance=2.0))
+    >>> found.weights
+    array([0. , 0.5, 0.5, 2. ])
+    """
+    parameters = network.parameters
+    names = network.layer_parameters
+    stacked = np.broadcast_arrays(*(parameters[name] for name in names))
+    parameters |= {n: np.moveaxis(v, -1, 0) for n, v in zip(names, stacked, strict=True)}
+    shape = parameters[names[0]].shape
+    one = np.ones((1, *shape[1:]))
+    hidden, readout = network.layer(parameters), network.readout(parameters)
+
+    def layers(middle: np.ndarray, last: float) -> np.ndarray:
+        found = np.concatenate([0.0 * one, np.broadcast_to(middle, shape), last * one])
+        new = (1,) * (batch - (found.ndim - 1))
+        return found.reshape(found.shape[:1] + new + found.shape[1:] + (1,) * trailing)
+
+    return LayerCoefficients(
+        weights=layers(hidden.weight, readout.weight),
+        biases=layers(hidden.bias, readout.bias),
+        skips=layers(hidden.skip**2, readout.skip**2),
+    )
+
+
+class UnitBranch(NamedTuple):
+    """a_l/ρ_l² and c_l/ρ_l², for families in which both grow as ρ_l²: σ²_w and σ²_b."""
+
+    weight: float
+    bias: float
+
+
+def unit_branch(network: LayeredNetwork) -> UnitBranch:
+    """The coefficients of a layer for ρ = 1, on which the optimal scaling of the branch depends.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Of a family with a parameter ``branch_scale``, the ρ_l of a_l, c_l ∝ ρ_l².
+
+    Returns
+    -------
+    UnitBranch
+
+    Raises
+    ------
+    ValueError
+        If the family has no such parameter, or its coefficients are not of this form.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> unit_branch(ResidualNetwork(depth=2, branch_scale=0.5, weight_variance=2.0))
+    UnitBranch(weight=2.0, bias=0.05)
+    """
+    parameters = network.parameters
+    if "branch_scale" not in parameters:
+        raise ValueError(f"network must have a branch_scale, got {network!r}")
+    one, two = (network.layer(parameters | {"branch_scale": scale}) for scale in (1.0, 2.0))
+    if np.shape(one.weight) or (two.weight, two.bias) != (4 * one.weight, 4 * one.bias):
+        raise ValueError(
+            f"network must have coefficients that grow as branch_scale², got {network!r}"
+        )
+    return UnitBranch(float(one.weight), float(one.bias))

@@ -1,0 +1,147 @@
+"""What a family of networks offers, from which its theory, numbers and simulations are made."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.networks.activations import Activation
+
+Parameters = Mapping[str, Any]
+# The families by the name of their class, as files name them.
+FAMILIES: dict[str, type[LayeredNetwork]] = {}
+
+
+class Coefficients(NamedTuple):
+    """a_l, c_l and γ_l of a layer: numbers, arrays or SymPy symbols, as its parameters are."""
+
+    weight: Any
+    bias: Any
+    skip: Any
+
+
+class LayeredNetwork(ABC):
+    """A family of networks whose signals are carried on by skip connections.
+
+        h^(l) = γ_l h^(l-1) + f^(l),   l = 1, ..., L
+
+    Given h^(l-1), the residuals f^(l) of the N neurons are independent Gaussians whose covariance
+    over the inputs is the residual kernel
+
+        C_αβ^(l) = a_l (1/N) Σ_i g(h_iα^(l-1), h_iβ^(l-1)) + c_l,   g(x, y) = Σ_k ψ_k(x) ψ_k(y),
+
+    and likewise the outputs, for l = L + 1. A family is a frozen dataclass that derives from this
+    class and says what its features ψ_k and its coefficients a_l, c_l, γ_l are, and how a layer
+    draws its weights. From that follow its action, saddle point and propagators (`derive`), their
+    numbers (`solve`), simulations (`simulate`), sweeps and files.
+
+    ``layer_parameters`` names the parameters with one value for every layer. Of the methods, those
+    without ``self`` take the parameters of one layer as a mapping by name: numbers, arrays, or the
+    SymPy symbols from which the theory is derived.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> rho, weight, bias, gamma = sp.symbols("rho v_w v_b gamma")
+    >>> ResidualNetwork.layer({"branch_scale": rho, "weight_variance": weight,
+    ...     "bias_variance": bias, "skip_scale": gamma})
+    Coefficients(weight=rho**2*v_w, bias=rho**2*v_b, skip=gamma)
+    """
+
+    layer_parameters: ClassVar[tuple[str, ...]] = ()
+
+    __dataclass_fields__: ClassVar[dict[str, Field]]
+    depth: int
+    activation: Activation
+    width: int
+    input_dim: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        FAMILIES[cls.__name__] = cls
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as numbers; those of ``layer_parameters`` as arrays (..., L).
+
+        ``readin_weight_variance`` and ``readin_bias_variance`` are among them.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def features(phi: Callable[[Any], sp.Expr], h: sp.Expr, parameters: Parameters) -> tuple:
+        """ψ_k(h) as SymPy expressions; parameters in them must be the same for all layers."""
+
+    @staticmethod
+    @abstractmethod
+    def layer(parameters: Parameters) -> Coefficients:
+        """a_l, c_l and γ_l of a layer 1 <= l <= L."""
+
+    @staticmethod
+    @abstractmethod
+    def readout(parameters: Parameters) -> Coefficients:
+        """a_{L+1} and c_{L+1} of the readout, which has no skip connection."""
+
+    @staticmethod
+    @abstractmethod
+    def branch(features: tuple, affine: Callable[..., Any], parameters: Parameters) -> Any:
+        """f^(l) with explicit weights, the definition of a layer.
+
+        Parameters
+        ----------
+        features : tuple of arrays, shape (..., P, N)
+            ψ_k(h^(l-1)).
+        affine : callable
+            ``affine(x, weight_variance, bias_variance)`` draws W and b and returns W x + b,
+            with W_ij ~ N(0, weight_variance/fan-in) and b_i ~ N(0, bias_variance).
+        parameters : mapping
+            Those of the layer, as numbers.
+        """
+
+    @property
+    def skip_scales(self) -> np.ndarray:
+        """γ_l for every layer, shape (..., L)."""
+        skips = np.asarray(self.layer(self.parameters).skip, dtype=float)
+        return np.broadcast_to(skips, (*skips.shape[:-1], self.depth))
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The shape of the batch axes that the parameters have in front of the layers."""
+        found = self.parameters
+        return np.broadcast_shapes(*(found[name].shape[:-1] for name in self.layer_parameters))
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some arguments changed, checked as a new network is."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise TypeError(f"{name} is not a parameter of the network: {', '.join(known)}")
+        return replace(self, **changes)
+
+    def member(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
+        """The network at an index of the batch axes, which have the shape ``batch``."""
+        found = self.parameters
+        scales = {
+            name: np.broadcast_to(found[name], (*batch, self.depth))[index]
+            for name in self.layer_parameters
+        }
+        return self.replace(**scales)
+
+
+def checked_network(network: Any) -> LayeredNetwork:
+    """The argument ``network`` if it is of a family, or raise TypeError."""
+    if not isinstance(network, LayeredNetwork):
+        raise TypeError(f"network must be a ResidualNetwork or of another family, got {network!r}")
+    return network
+
+
+def per_layer(scale: Any, depth: int) -> np.ndarray:
+    """A checked scale as an array (..., L)."""
+    scales = np.asarray(scale, dtype=float)
+    return np.broadcast_to(scales, (*scales.shape[:-1], depth))
