@@ -9,7 +9,8 @@ holds the two against each other.
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.montecarlo.comparison import Comparison, compare
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.perturbation import SimulatedResponse, simulate_response
+from fieldtheory.montecarlo.perturbation import simulate_response
+from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel

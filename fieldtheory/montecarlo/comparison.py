@@ -14,7 +14,7 @@ import numpy as np
 
 from fieldtheory.montecarlo import remainders
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.perturbation import SimulatedResponse
+from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.numerics.solution import Solution
 
 AGREES, DISAGREES, UNRESOLVED = "agrees", "disagrees", "not resolved"
