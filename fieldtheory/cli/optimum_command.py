@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fieldtheory.cli import values
 from fieldtheory.cli.options import (
     ActivationText,
     BiasVariance,
@@ -19,8 +20,6 @@ from fieldtheory.cli.options import (
     ReadoutWeight,
     SkipScale,
     WeightVariance,
-    classes_of,
-    network,
 )
 from fieldtheory.cli.terminal import Format, print_rows
 
@@ -93,11 +92,10 @@ def optimum(
     import numpy as np
 
     import fieldtheory as ft
-    from fieldtheory.networks import parsing
 
-    net = network(
+    net = values.network(
         depth=depth,
-        activation=activation,
+        typed_activation=activation,
         skip_scale=skip_scale,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
@@ -106,7 +104,7 @@ def optimum(
     )
     title = f"optimal scaling ({method.value}), φ = {net.activation.name}"
     if data is None:
-        kernel = np.asarray(parsing.kernel(K0))
+        kernel = np.asarray(values.kernel(K0))
     else:
         name, kernel = _images(data, classes, count)
         title = f"{title}, {name}"
@@ -128,7 +126,7 @@ def _images(data: str, classes: str | None, count: int | None) -> tuple[str, Any
     from fieldtheory import data as images
     from fieldtheory.report import main_job
 
-    chosen = classes_of(classes, data in ("digits", "mnist"))
+    chosen = values.classes(classes, data in ("digits", "mnist"))
     if data != "mnist":
         loaded = main_job.load(None if data == "digits" else data, chosen, count)
         return loaded.name, loaded.K0

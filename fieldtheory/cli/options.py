@@ -1,16 +1,13 @@
-"""Options that several commands share, and the network they describe."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fieldtheory.cli.terminal import Format
-
-if TYPE_CHECKING:
-    from fieldtheory.networks.residual import ResidualNetwork
 
 
 class Quantity(StrEnum):
@@ -94,33 +91,3 @@ Count = Annotated[
     typer.Option(help="Number of images.", show_default="20, or all of a smaller file"),
 ]
 Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
-
-
-def network(
-    activation: str, branch_scale: str = "1.0", skip_scale: str = "1.0", **parameters: Any
-) -> ResidualNetwork:
-    """The network of the options, scales and activation as they are written on the command line."""
-    from fieldtheory import ResidualNetwork
-    from fieldtheory.networks import parsing
-
-    return ResidualNetwork(
-        activation=parsing.activation(activation),
-        branch_scale=parsing.numbers("branch_scale", branch_scale),
-        skip_scale=parsing.numbers("skip_scale", skip_scale),
-        **parameters,
-    )
-
-
-def integers(name: str, text: str) -> list[int]:
-    """Integers separated by commas."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
-
-
-def classes_of(text: str | None, digits: bool) -> list[Any] | None:
-    """Classes separated by commas: of digits integers, of a file what its labels print."""
-    if text is None:
-        return None
-    return list(integers("classes", text)) if digits else [part.strip() for part in text.split(",")]

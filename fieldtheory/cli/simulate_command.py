@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fieldtheory.cli import values
 from fieldtheory.cli.options import (
     ActivationText,
     BiasVariance,
@@ -24,7 +25,6 @@ from fieldtheory.cli.options import (
     SkipScale,
     WeightVariance,
     Width,
-    network,
 )
 from fieldtheory.cli.terminal import Format, print_rows
 
@@ -91,11 +91,10 @@ def simulate(
 
         fieldtheory simulate -L 20 -n 100000 --jobs 2 --save ensemble.npz --format csv
     """
-    from fieldtheory.networks import parsing
 
-    net = network(
+    net = values.network(
         depth=depth,
-        activation=activation,
+        typed_activation=activation,
         branch_scale=branch_scale,
         skip_scale=skip_scale,
         weight_variance=weight_variance,
@@ -108,7 +107,7 @@ def simulate(
     parts = _parts(save)
     try:
         ensemble, comparison = _simulated(
-            net, parsing.kernel(K0), seed, method, compare, options | {"directory": parts}
+            net, values.kernel(K0), seed, method, compare, options | {"directory": parts}
         )
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.networks.stored_activation import activation_from_text, activation_text
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.networks.activation_text import activation_text
 from fieldtheory.networks.family import checked_network
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.networks.stored_activation import activation_text
 from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import optimal_scaling

@@ -8,7 +8,6 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.networks.stored_activation import activation_from_text, activation_text
 from fieldtheory.numerics import storage
 from tests.examples import K0_PAIR
 
@@ -108,50 +107,6 @@ def test_coordinates_and_attributes():
     chosen = labelled.output_response[1]
     alone = ft.solve(network.replace(branch_scale=1 / 3), K0).output_response
     assert float(chosen) == pytest.approx(float(alone), rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    "phi",
-    [
-        sp.erf(0.1 * x),
-        sp.Float("0.3", 40) * sp.tanh(x),
-        sp.Piecewise((x, x > 0), (x / 10, True)),
-        2**x * sp.sqrt(2) * x**25 - sp.pi**2 * sp.exp(-(x**2)),
-        (x**2 + 1) ** sp.Rational(-3, 2),
-        sp.Max(0, x) - sp.Abs(x + 1) * sp.Heaviside(x),
-    ],
-)
-def test_expressions_come_back_equal(phi):
-    activation = ft.Activation(phi, "mine")
-    assert activation_from_text(activation_text(activation), "mine") == activation
-
-
-def test_a_registered_name_does_not_stand_for_another_function():
-    activation = ft.Activation(2 * x, "relu")
-    assert activation_from_text(activation_text(activation), "relu") == activation
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "__import__('os').system('true')",
-        "Pow(Integer(9), Integer(1000000000))",
-        "Pow(Integer(9), Rational(1000000001, 2))",
-        "Symbol('y')",
-        "Lambda(Symbol('h', real=True), Integer(1))",
-        "Integer('9')",
-        "Float('1', 53)",
-        "exp()",
-        "Integer(2)",
-        "erf(",
-        "sigmoid",
-        "(" * 5000,
-    ],
-)
-def test_text_is_not_executed(text):
-    with pytest.raises(ValueError, match="activation must") as caught:
-        activation_from_text(text)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_function_that_cannot_be_written(tmp_path):

@@ -1,0 +1,167 @@
+"""What is typed on a command line, as values: numbers, kernels, activations, classes, networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.networks.activation_text import activation_from_text
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.residual import ResidualNetwork
+
+
+def activation(text: str) -> Activation:
+    """φ from its name or from arithmetic in h, under the name that was typed.
+
+    Raises
+    ------
+    ValueError
+        If the text is neither, see `activation_from_text`.
+
+    Examples
+    --------
+    >>> activation("0.5*h*erf(h)")
+    Activation('0.5*h*erf(h)': h*erf(h)/2)
+    """
+    return activation_from_text(text, text.strip())
+
+
+def numbers(name: str, text: str) -> float | list[float]:
+    """A number, or a list of them separated by commas.
+
+    Parameters
+    ----------
+    name : str
+        The argument that the numbers are for.
+    text : str
+
+    Raises
+    ------
+    ValueError
+        If the text is anything else.
+
+    Examples
+    --------
+    >>> numbers("branch_scale", "0.3"), numbers("branch_scale", "0.3,0.2")
+    (0.3, [0.3, 0.2])
+    """
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number or numbers separated by commas, got {text!r}"
+        ) from None
+    return values[0] if len(values) == 1 else values
+
+
+def integers(name: str, text: str) -> list[int]:
+    """Integers separated by commas.
+
+    Parameters and errors as `numbers`.
+
+    Examples
+    --------
+    >>> integers("depths", "10,50")
+    [10, 50]
+    """
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
+
+
+def classes(text: str | None, digits: bool) -> list[Any] | None:
+    """Classes separated by commas: of digits integers, of a file what its labels print.
+
+    Raises
+    ------
+    ValueError
+        If a class of digits is not an integer.
+
+    Examples
+    --------
+    >>> classes("0, 3", digits=True), classes("cat, dog", digits=False), classes(None, True)
+    ([0, 3], ['cat', 'dog'], None)
+    """
+    if text is None:
+        return None
+    return list(integers("classes", text)) if digits else [part.strip() for part in text.split(",")]
+
+
+def kernel(text: str) -> float | np.ndarray:
+    """K0: a variance "0.05", a matrix "0.05,0.03;0.03,0.05", or a .csv or .npy file with either.
+
+    Returns
+    -------
+    float or ndarray, shape (P, P)
+
+    Raises
+    ------
+    ValueError
+        If the text is none of these or the file cannot be read.
+
+    Examples
+    --------
+    >>> kernel("0.05")
+    0.05
+    >>> kernel("0.05,0.03;0.03,0.05").shape
+    (2, 2)
+    """
+    path = Path(text)
+    if path.suffix.lower() in (".csv", ".npy"):
+        return _kernel_file(path)
+    rows = [numbers("K0", row) for row in text.split(";")]
+    if len(rows) == 1 and isinstance(rows[0], float):
+        return rows[0]
+    lengths = {1 if isinstance(row, float) else len(row) for row in rows}
+    if len(lengths) > 1 or lengths == {1}:
+        raise ValueError(f"K0 must be a number or a square matrix a,b;b,c, got {text!r}")
+    return np.array(rows)
+
+
+def _kernel_file(path: Path) -> float | np.ndarray:
+    if not path.is_file():
+        raise ValueError(
+            f"K0 must be a number, a matrix a,b;b,c or a file; there is no {str(path)!r}"
+        )
+    try:
+        if path.suffix.lower() == ".npy":
+            values = np.load(path, allow_pickle=False)
+        else:
+            values = np.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, ValueError, EOFError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"K0 cannot be read from {str(path)!r} ({reason})") from None
+    return float(values.reshape(())) if values.size == 1 else values
+
+
+def network(
+    typed_activation: str, branch_scale: str = "1.0", skip_scale: str = "1.0", **parameters: Any
+) -> ResidualNetwork:
+    """The network of the options, scales and activation as they are typed.
+
+    Parameters
+    ----------
+    typed_activation, branch_scale, skip_scale : str
+        As `activation` and `numbers` take them.
+    **parameters
+        The other parameters of `ResidualNetwork`, as values.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one of them is not allowed.
+
+    Examples
+    --------
+    >>> network("tanh(2*h)", "0.3,0.2", depth=2).branch_scale
+    (0.3, 0.2)
+    """
+    return ResidualNetwork(
+        activation=activation(typed_activation),
+        branch_scale=numbers("branch_scale", branch_scale),
+        skip_scale=numbers("skip_scale", skip_scale),
+        **parameters,
+    )

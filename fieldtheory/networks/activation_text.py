@@ -1,0 +1,262 @@
+"""Activation functions as text, read without executing it: as typed by hand, and exact in files.
+
+One grammar holds both forms. By hand it is arithmetic in h, such as "0.3*h*erf(2*h)", in which a
+decimal number is an exact fraction; in a file it is what ``sympy.srepr`` writes, in which numbers,
+fractions and floats of any precision stay what they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.networks.activations import ACTIVATIONS, Activation, as_activation, h
+
+_LONGEST = 100_000
+_LARGEST_POWER = 20
+_LARGEST_BITS = 4000
+
+# What Python and SymPy raise for text and arguments that make no sense.
+_FAULTS = (SyntaxError, TypeError, ValueError, AttributeError, RecursionError, MemoryError)
+
+_OPERATORS: dict[type, Callable] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+_NAMES: dict[str, Any] = {
+    "h": h,
+    "pi": sp.pi,
+    "E": sp.E,
+    "true": sp.true,
+    "false": sp.false,
+}
+_UNARY: dict[str, Callable] = {
+    **ACTIVATIONS,
+    "abs": sp.Abs,
+    "sqrt": sp.sqrt,
+    **{
+        c.__name__: c
+        for c in (
+            *(sp.Abs, sp.sign, sp.exp, sp.log, sp.erf, sp.erfc, sp.sin, sp.cos, sp.tan, sp.sinc),
+            *(sp.asin, sp.acos, sp.atan, sp.sinh, sp.cosh, sp.tanh, sp.asinh, sp.acosh, sp.atanh),
+            *(sp.sech, sp.Heaviside),
+        )
+    },
+}
+_BINARY: dict[str, Callable] = {
+    c.__name__: c
+    for c in (
+        *(sp.Heaviside, sp.functions.elementary.piecewise.ExprCondPair),
+        *(sp.StrictGreaterThan, sp.GreaterThan, sp.StrictLessThan, sp.LessThan),
+    )
+}
+_VARIADIC: dict[str, Callable] = {
+    "max": sp.Max,
+    "min": sp.Min,
+    **{c.__name__: c for c in (sp.Add, sp.Mul, sp.Max, sp.Min, sp.And, sp.Or, sp.Piecewise)},
+}
+
+# Their arguments may be conditions, or pairs of a term and a condition.
+_LOGICAL = ("And", "Or", "ExprCondPair", "Piecewise")
+
+
+class _Refused(ValueError):
+    """A refusal in this module's own words."""
+
+
+def activation_text(activation: Activation) -> str:
+    """The name of a registered activation, otherwise its expression in the form of ``sympy.srepr``.
+
+    The form that is typed by hand, such as "erf(0.3*h)", would turn floats into fractions; this one
+    gives back an expression that is equal.
+
+    Parameters
+    ----------
+    activation : Activation
+
+    Returns
+    -------
+    str
+        What `activation_from_text` takes.
+
+    Raises
+    ------
+    ValueError
+        If the expression has a function that `activation_from_text` does not know.
+
+    Examples
+    --------
+    >>> activation_text(ACTIVATIONS["tanh"])
+    'tanh'
+    >>> activation_text(Activation(sp.tanh(2 * h)))
+    "tanh(Mul(Integer(2), Symbol('h', real=True)))"
+    """
+    if ACTIVATIONS.get(activation.name) == activation:
+        return activation.name
+    text = sp.srepr(activation.expression)
+    try:
+        same = activation_from_text(text, activation.name) == activation
+    except ValueError as error:
+        raise ValueError(f"activation cannot be written to a file: {error}") from None
+    if not same:
+        raise ValueError(
+            f"activation cannot be written to a file: {activation.expression} is not in the form "
+            "that SymPy brings it to"
+        )
+    return text
+
+
+def activation_from_text(text: str, name: str = "") -> Activation:
+    """φ from its name, from arithmetic in h such as "tanh(2*h)", or from `activation_text`.
+
+    The text is read, never executed. Arithmetic has numbers, h, pi, E, + - * / **, and the names of
+    registered activations, abs, sign, sqrt, max, min, exp, log, erfc, cos, tan, asin, acos, atan,
+    sinh, cosh, asinh, acosh, atanh, sech, sinc and Heaviside as functions.
+
+    Parameters
+    ----------
+    text : str
+        At most 100 000 characters.
+    name : str
+        Name of an activation that is not registered; the text of its expression if left out.
+
+    Returns
+    -------
+    Activation
+
+    Raises
+    ------
+    ValueError
+        For anything else; the message names it. Powers typed with ``**`` have exponents from −20 to
+        20, and none may make numbers of more than 4000 bits, which SymPy would write out.
+
+    Examples
+    --------
+    >>> activation_from_text("h*erf(2*h)").expression
+    h*erf(2*h)
+    >>> activation_from_text("tanh(Mul(Integer(2), Symbol('h', real=True)))").expression
+    tanh(2*h)
+    """
+    text = text.strip()
+    if text.isidentifier() and text not in _NAMES:
+        return as_activation(text)
+    if len(text) > _LONGEST:
+        raise ValueError(f"activation must have at most {_LONGEST} characters, got {len(text)}")
+    try:
+        expression = _value(ast.parse(text, mode="eval").body)
+    except _Refused:
+        raise
+    except _FAULTS as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"activation must be a name or an expression in h, got {_shown(text)} ({reason})"
+        ) from None
+    real = isinstance(expression, sp.Expr) and not expression.has(sp.zoo, sp.nan, sp.oo, sp.I)
+    if not (real and expression.has(h)):
+        raise ValueError(f"activation must be a real expression in h, got {_shown(text)}")
+    return Activation(expression, name)
+
+
+def _value(node: ast.AST) -> Any:
+    """The SymPy object that a node stands for."""
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            # A Rational keeps all digits in derivatives and in mpmath, a Float does not.
+            return sp.Rational(str(number))
+        case ast.Name(id=name) if name in _NAMES:
+            return _NAMES[name]
+        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _OPERATORS:
+            return _OPERATORS[type(sign)](_term(operand))
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _typed_power(node, _term(left), _term(right))
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+            return _OPERATORS[type(sign)](_term(left), _term(right))
+        case ast.Call(func=ast.Name(id=name)):
+            return _called(node, name)
+    raise _Refused(
+        f"activation must be an expression in the one symbol h, got {_shown(ast.unparse(node))}"
+    )
+
+
+def _term(node: ast.AST) -> sp.Expr:
+    """The same where only a term can stand, not a condition."""
+    value = _value(node)
+    if not isinstance(value, sp.Expr):
+        raise _Refused(f"activation must be made of terms, got {_shown(ast.unparse(node))}")
+    return value
+
+
+def _called(node: ast.Call, name: str) -> Any:
+    match name, node.args, node.keywords:
+        case "Symbol", [ast.Constant(value="h")], _:
+            return h
+        case (
+            "Float",
+            [ast.Constant(value=str(digits))],
+            [ast.keyword(arg="precision", value=ast.Constant(value=int(precision)))],
+        ):
+            return sp.Float(digits, precision=precision)
+        case ("Integer", [_], []) | ("Rational", [_, _], []):
+            return sp.Rational(*map(_integer, node.args))
+        case "Pow", [left, right], []:
+            base, exponent = _term(left), _term(right)
+            _require_small(node, base, exponent)
+            return sp.Pow(base, exponent)
+    for functions, fits in (
+        (_UNARY, len(node.args) == 1),
+        (_BINARY, len(node.args) == 2),
+        (_VARIADIC, len(node.args) > (name not in ("Piecewise", "Add", "Mul"))),
+    ):
+        if name in functions and fits and not node.keywords:
+            read = _value if name in _LOGICAL else _term
+            return functions[name](*map(read, node.args))
+    known = {**_UNARY, **_BINARY, **_VARIADIC}
+    if name in known:
+        raise _Refused(
+            f"activation must call {name} with its number of arguments, "
+            f"got {_shown(ast.unparse(node))}"
+        )
+    typed = ", ".join(key for key in known if key[0].islower())
+    raise _Refused(f"activation must be made of {typed}, got function {name!r}")
+
+
+def _integer(node: ast.AST) -> int:
+    value = ast.literal_eval(node) if isinstance(node, ast.Constant | ast.UnaryOp) else None
+    if type(value) is not int:
+        raise _Refused(f"activation must be made of numbers, got {_shown(ast.unparse(node))}")
+    return value
+
+
+def _typed_power(node: ast.BinOp, base: sp.Expr, exponent: sp.Expr) -> sp.Expr:
+    if not (exponent.is_Rational and abs(exponent) <= _LARGEST_POWER):
+        raise _Refused(
+            f"activation must have powers with exponents up to {_LARGEST_POWER}, "
+            f"got {_shown(ast.unparse(node))}"
+        )
+    _require_small(node, base, exponent)
+    return base**exponent
+
+
+def _require_small(node: ast.AST, base: sp.Expr, exponent: sp.Expr) -> None:
+    """Refuse powers of numbers that SymPy would write out with countless digits, as 9**9**9."""
+    numbers = [factor for factor in sp.Mul.make_args(base) if factor.is_number]
+    parts = [part for factor in numbers for part in factor.atoms(sp.Rational)]
+    bits = sum(max(abs(part.p), part.q).bit_length() for part in parts)
+    if exponent.is_number and bits * abs(exponent) > _LARGEST_BITS:
+        raise _Refused(
+            f"activation must have powers of numbers of at most {_LARGEST_BITS} bits, "
+            f"got {_shown(ast.unparse(node))}"
+        )
+
+
+def _shown(text: str) -> str:
+    """The text in quotes, shortened to fit on a line."""
+    return repr(text if len(text) <= 100 else f"{text[:97]}...")

@@ -1,0 +1,80 @@
+"""Text from a shell as values: what is understood, and one line for what is not."""
+
+import numpy as np
+import pytest
+
+from fieldtheory.cli import values
+
+
+class TestActivation:
+    def test_keeps_the_name_that_was_typed(self):
+        assert values.activation(" 0.5*h ").name == "0.5*h"
+        assert values.activation("silu").name == "swish"
+
+    def test_refuses(self):
+        with pytest.raises(ValueError, match="^activation must [^\n]*$"):
+            values.activation("tanh(x)")
+
+
+class TestNumbers:
+    def test_one_or_several(self):
+        assert values.numbers("branch_scale", "0.3") == 0.3
+        assert values.numbers("branch_scale", " 1e-2, 2 ") == [0.01, 2.0]
+
+    @pytest.mark.parametrize("text", ["", "a", "1,", "1;2", "1 2"])
+    def test_refuses(self, text):
+        with pytest.raises(ValueError, match="^branch_scale must be a number[^\n]*$"):
+            values.numbers("branch_scale", text)
+
+
+class TestKernel:
+    def test_text(self):
+        assert values.kernel("0.05") == 0.05
+        np.testing.assert_array_equal(values.kernel("1,0.5; 0.5,2"), [[1, 0.5], [0.5, 2]])
+
+    def test_files(self, tmp_path):
+        matrix = np.array([[1, 0.5], [0.5, 2]])
+        np.save(tmp_path / "kernel.npy", matrix)
+        np.savetxt(tmp_path / "kernel.csv", matrix, delimiter=",")
+        (tmp_path / "variance.csv").write_text("0.25\n")
+        for name in ("kernel.npy", "kernel.csv"):
+            np.testing.assert_array_equal(values.kernel(str(tmp_path / name)), matrix)
+        assert values.kernel(str(tmp_path / "variance.csv")) == 0.25
+
+    @pytest.mark.parametrize("text", ["", "a,b", "1;2", "1,2;3", "missing.csv", "missing.npy"])
+    def test_refuses(self, text):
+        with pytest.raises(ValueError, match="^K0 [^\n]*$"):
+            values.kernel(text)
+
+    @pytest.mark.parametrize("name", ["kernel.csv", "kernel.npy"])
+    @pytest.mark.filterwarnings("ignore:loadtxt")
+    def test_refuses_unreadable_files(self, tmp_path, name):
+        (tmp_path / name).write_text("not, a\nkernel\n")
+        with pytest.raises(ValueError, match="^K0 cannot be read from [^\n]*$"):
+            values.kernel(str(tmp_path / name))
+
+
+class TestIntegersAndClasses:
+    def test_integers(self):
+        assert values.integers("depths", "10, 50") == [10, 50]
+        for text in ("", "1.5", "1;2", "1,"):
+            with pytest.raises(ValueError, match="^depths must be integers separated by commas"):
+                values.integers("depths", text)
+
+    def test_classes_of_digits_are_integers_and_those_of_a_file_text(self):
+        assert values.classes("0,3", digits=True) == [0, 3]
+        assert values.classes("0, cat", digits=False) == ["0", "cat"]
+        assert values.classes(None, digits=True) is None
+        with pytest.raises(ValueError, match="^classes must be integers"):
+            values.classes("cat", digits=True)
+
+
+class TestNetwork:
+    def test_scales_and_activation_are_read(self):
+        net = values.network("2*tanh(h)", "0.3,0.2", "0.9", depth=2, weight_variance=1.5)
+        assert (net.branch_scale, net.skip_scale) == ((0.3, 0.2), 0.9)
+        assert (net.activation.name, net.weight_variance) == ("2*tanh(h)", 1.5)
+
+    def test_other_parameters_are_checked(self):
+        with pytest.raises(ValueError, match="weight_variance must be"):
+            values.network("erf", depth=2, weight_variance=-1.0)

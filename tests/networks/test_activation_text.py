@@ -1,0 +1,145 @@
+"""Activations as text: both forms come back, and nothing in them is ever executed."""
+
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.networks.activation_text import activation_from_text, activation_text
+from fieldtheory.networks.activations import ACTIVATIONS, h
+
+x = sp.Symbol("x", real=True)
+
+
+class TestTyped:
+    @pytest.mark.parametrize("name", ACTIVATIONS)
+    def test_names(self, name):
+        assert activation_from_text(name) is ACTIVATIONS[name]
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("h", h),
+            ("tanh(2*h)", sp.tanh(2 * h)),
+            ("h*erf(h)", h * sp.erf(h)),
+            ("-h**3/6 + h", h - h**3 / 6),
+            ("0.1*h", h / 10),
+            ("1e-3*h", h / 1000),
+            ("max(0, h)", sp.Max(0, h)),
+            ("relu(h) + abs(h)/2", sp.Max(0, h) + sp.Abs(h) / 2),
+            ("sin(pi*h)", sp.sin(sp.pi * h)),
+            ("log(1 + exp(h))", sp.log(1 + sp.exp(h))),
+            ("sqrt(1 + h**2)", sp.sqrt(1 + h**2)),
+        ],
+    )
+    def test_expressions(self, text, expected):
+        assert activation_from_text(text).expression == expected
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "nonsense",
+            "tanh(h",
+            "tanh(x)",
+            "h*x",
+            "2",
+            "h.diff",
+            "h.diff(h)",
+            "__import__('os').system('true')",
+            "exp(h)(h)",
+            "exec('1')",
+            "lambda h: h",
+            "[h for h in h]",
+            "(h := 2)",
+            "f'{h}'",
+            "tanh(h, h)",
+            "max(h)",
+            "tanh(argument=h)",
+            "h^2",
+            "h/0",
+            "sqrt(-1)*h",
+            "True*h",
+            "9**9**9*h",
+            "((9**20)**20)**20*h",
+            "abs(abs(abs(9**20)**20)**20)**20*h",
+            "h**h",
+            "h**1000",
+            "h" + "+h" * 50_000,
+            "h\x00",
+        ],
+    )
+    def test_refuses_in_one_line(self, text):
+        with pytest.raises(ValueError, match="^activation must [^\n]*$"):
+            activation_from_text(text)
+
+    def test_name_is_that_of_the_expression_or_the_one_given(self):
+        assert activation_from_text(" 0.5*h ").name == "h/2"
+        assert activation_from_text("0.5*h", "half").name == "half"
+        assert activation_from_text("tanh", "mine") is ACTIVATIONS["tanh"]
+
+
+class TestStored:
+    @pytest.mark.parametrize(
+        "phi",
+        [
+            sp.erf(0.1 * x),
+            sp.Float("0.3", 40) * sp.tanh(x),
+            sp.Piecewise((x, x > 0), (x / 10, True)),
+            2**x * sp.sqrt(2) * x**25 - sp.pi**2 * sp.exp(-(x**2)),
+            (x**2 + 1) ** sp.Rational(-3, 2),
+            sp.Max(0, x) - sp.Abs(x + 1) * sp.Heaviside(x),
+            sp.Min(x, 1, x**2) - sp.Rational(1, 3) * sp.E,
+            sp.Piecewise((x, (x > 0) & (x <= 1)), (1, (x < -2) | (x >= 1)), (0, True)),
+            *(
+                function(x / 2)
+                for function in (
+                    *(sp.Abs, sp.sign, sp.exp, sp.log, sp.erf, sp.erfc, sp.sin, sp.cos, sp.tan),
+                    *(sp.sinh, sp.cosh, sp.tanh, sp.asin, sp.acos, sp.atan, sp.asinh, sp.acosh),
+                    *(sp.atanh, sp.sech, sp.sinc, sp.sqrt, sp.Heaviside),
+                )
+            ),
+        ],
+    )
+    def test_expressions_come_back_equal(self, phi):
+        activation = ft.Activation(phi, "mine")
+        assert activation_from_text(activation_text(activation), "mine") == activation
+
+    def test_text_of_files_that_exist(self):
+        text = (
+            "Add(Mul(Rational(1, 3), Symbol('h', real=True)), erf(Mul(Float('0.29999999999999999', "
+            "precision=53), Symbol('h', real=True))))"
+        )
+        expected = sp.erf(sp.Float(0.3) * h) + h / 3
+        assert activation_from_text(text).expression == expected
+        assert activation_text(ft.Activation(expected)) == text
+
+    def test_a_registered_name_does_not_stand_for_another_function(self):
+        activation = ft.Activation(2 * x, "relu")
+        assert activation_from_text(activation_text(activation), "relu") == activation
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "__import__('os').system('true')",
+            "Pow(Integer(9), Integer(1000000000))",
+            "Pow(Integer(9), Rational(1000000001, 2))",
+            "Symbol('y')",
+            "Lambda(Symbol('h', real=True), Integer(1))",
+            "Integer('9')",
+            "Float('1', 53)",
+            "exp()",
+            "Integer(2)",
+            "erf(",
+            "sigmoid",
+            "Pow(Mul(Integer(2), Symbol('h')), Integer(1000000000))",
+            "Float('one', precision=53)",
+            "Add(Symbol('h'), true)",
+            "Piecewise(Symbol('h'))",
+            "Max(Symbol('h'))",
+            "(" * 5000,
+        ],
+    )
+    def test_text_is_not_executed(self, text):
+        with pytest.raises(ValueError, match="activation must") as caught:
+            activation_from_text(text)
+        assert "\n" not in str(caught.value)
