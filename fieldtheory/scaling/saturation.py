@@ -17,7 +17,7 @@ from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import residual_action
+from fieldtheory.theory.action import family_action
 from fieldtheory.theory.notation import DEPTH
 from fieldtheory.theory.saddle_point import saddle_point
 
@@ -54,7 +54,9 @@ def linearised_rows(depth: int) -> tuple[sp.Expr, ...]:
     >>> linearised_rows(1)[1]
     K^{(0)}*\\phi'(0)**2*\\rho**2*\\sigma_{w}**2 + \\rho**2*\\sigma_{b}**2
     """
-    action = residual_action(depth, branch_scale=SCALE, skip_scale=sp.S.One)
+    action = family_action(
+        ResidualNetwork, depth, fixed={"branch_scale": SCALE, "skip_scale": sp.S.One}
+    )
     known = {sym.kernel(0): INPUT, sym.data_kernel(): INPUT}
     known |= {sym.relative_width(l): sp.S.One for l in range(depth + 2)}
     rows = saddle_point(action).kernels.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.theory import notation as sym
 
 
@@ -83,29 +83,83 @@ class Action:
         return result
 
 
-def residual_action(
+def chain_action(
     depth: int,
-    inputs: int = 1,
-    activation: Activation | None = None,
-    branch_scale: Any = None,
-    skip_scale: Any = None,
+    inputs: int,
+    features: Callable[[sp.Symbol], tuple],
+    coefficients: Callable[[int], Coefficients],
 ) -> Action:
-    """The action of the residual network (F25 eqs. (21), (22), (98), (99), with sums from l = 0).
+    """The action of a chain of layers that are joined by skip connections.
 
-        g_0 = ν_0 C^(0)_data,   g_l = a_l φ(h_α^(l-1)) φ(h_β^(l-1)) + c_l
-        a_l = ρ_l² σ²_w,  c_l = ρ_l² σ²_b  (l <= L);   a_{L+1} = σ²_w,out,  c_{L+1} = σ²_b,out
+        g_0 = ν_0 C^(0)_data,   g_l = a_l Σ_k ψ_k(h_α^(l-1)) ψ_k(h_β^(l-1)) + c_l
         Cov(h^(k), h^(l)) = Σ_m A_km A_lm C^(m),   A_lm = γ_{m+1} ... γ_l
 
     Parameters
     ----------
     depth : int
-        Number of residual layers L.
+        Number of layers L before the readout.
     inputs : int
         Number P of inputs.
-    activation : Activation, optional
+    features : callable
+        The ψ_k of a signal, as a tuple.
+    coefficients : callable
+        a_l, c_l and γ_l of a layer l = 1, ..., L + 1; the last one is the readout, whose γ is not
+        used.
+
+    Returns
+    -------
+    Action
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.family import Coefficients
+    >>> one = chain_action(1, 1, lambda h: (h,), lambda l: Coefficients(1, 0, 1))
+    >>> one.observables, one.covariance[1, 1]
+    ((C^{(0)}_{\\mathrm{data}}*\\nu_{0}, h^{(0)}**2, h^{(1)}**2), C^{(0)} + C^{(1)})
+    """
+    pairs = sym.pairs(inputs)
+    fields = [(layer, pair) for layer in range(depth + 2) for pair in pairs]
+    layers = {l: coefficients(l) for l in range(1, depth + 2)}
+
+    def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
+        if layer == 0:
+            return sym.relative_width(0) * sym.data_kernel(pair, inputs)
+        signals = (sym.signal(layer - 1, sample, inputs) for sample in pair)
+        products = [first * second for first, second in zip(*map(features, signals), strict=True)]
+        return sp.Add(*[layers[layer].weight * p for p in products], layers[layer].bias)
+
+    return Action(
+        kernels=tuple(sym.kernel(l, pair, inputs) for l, pair in fields),
+        conjugates=tuple(sym.conjugate(l, pair, inputs) for l, pair in fields),
+        relative_widths=tuple(sym.relative_width(l) for l, _ in fields),
+        observables=tuple(observable(l, pair) for l, pair in fields),
+        variables=tuple(sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)),
+        covariance=_signal_covariance(depth, inputs, {l: c.skip for l, c in layers.items()}),
+    )
+
+
+def family_action(
+    family: type[LayeredNetwork],
+    depth: int,
+    inputs: int = 1,
+    activation: Callable[[Any], sp.Expr] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+) -> Action:
+    """The action of a family of networks (F25 eqs. (21), (22), (98), (99), with sums from l = 0).
+
+    The chain of layers whose features and coefficients the family gives, for a residual network
+
+        ψ = φ,   a_l = ρ_l² σ²_w,   c_l = ρ_l² σ²_b;   a_{L+1} = σ²_w,out,   c_{L+1} = σ²_b,out.
+
+    Parameters
+    ----------
+    family : subclass of LayeredNetwork
+    depth, inputs : int
+        L and P.
+    activation : callable, optional
         φ; undetermined if left out.
-    branch_scale, skip_scale : optional
-        One expression for all layers; symbols ρ_l and γ_l if left out.
+    fixed : mapping, optional
+        Expressions for parameters by name, in place of their symbols.
 
     Returns
     -------
@@ -114,38 +168,27 @@ def residual_action(
     Notes
     -----
     F25 has γ = 1 and one ρ. Its (96) and (99) miss a factor 1/N on the data term.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> family_action(ResidualNetwork, 1, fixed={"bias_variance": 0}).observables[1]
+    \\rho_{1}**2*\\sigma_{w}**2*phi(h^{(0)})**2
     """
     function = sym.phi if activation is None else activation
-    pairs = sym.pairs(inputs)
-    fields = [(layer, pair) for layer in range(depth + 2) for pair in pairs]
-    rho = {
-        l: sym.branch_scale(l) if branch_scale is None else sp.sympify(branch_scale)
-        for l in range(1, depth + 1)
-    }
-    gamma = {
-        l: sym.skip_scale(l) if skip_scale is None else sp.sympify(skip_scale)
-        for l in range(1, depth + 1)
-    }
+    given = {name: sp.sympify(value) for name, value in (fixed or {}).items()}
 
-    def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
-        if layer == 0:
-            return sym.relative_width(0) * sym.data_kernel(pair, inputs)
-        weight, bias, scale = (
-            (sym.READOUT_WEIGHT, sym.READOUT_BIAS, sp.S.One)
-            if layer == depth + 1
-            else (sym.WEIGHT, sym.BIAS, rho[layer])
-        )
-        first, second = (function(sym.signal(layer - 1, sample, inputs)) for sample in pair)
-        return scale**2 * weight**2 * first * second + scale**2 * bias**2
+    def parameters(layer: int) -> dict[str, sp.Expr]:
+        return sym.parameters(family, layer) | given
 
-    return Action(
-        kernels=tuple(sym.kernel(l, pair, inputs) for l, pair in fields),
-        conjugates=tuple(sym.conjugate(l, pair, inputs) for l, pair in fields),
-        relative_widths=tuple(sym.relative_width(l) for l, _ in fields),
-        observables=tuple(observable(l, pair) for l, pair in fields),
-        variables=tuple(sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)),
-        covariance=_signal_covariance(depth, inputs, gamma),
-    )
+    def coefficients(layer: int) -> Coefficients:
+        of = family.readout if layer == depth + 1 else family.layer
+        return of(parameters(layer))
+
+    def features(h: sp.Symbol) -> tuple:
+        return family.features(function, h, parameters(0))
+
+    return chain_action(depth, inputs, features, coefficients)
 
 
 def _signal_covariance(depth: int, inputs: int, gamma: dict[int, sp.Expr]) -> sp.ImmutableMatrix:

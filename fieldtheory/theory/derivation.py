@@ -11,7 +11,10 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
-from fieldtheory.theory.action import Action, residual_action
+from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.theory.action import Action, family_action
+from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.latex import aligned, latex
 from fieldtheory.theory.propagator import Propagator
@@ -34,12 +37,15 @@ class Derivation:
         None leaves φ undetermined.
     network_action : Action
         Fields, observables and covariance; see `Action`.
+    family : subclass of LayeredNetwork
+        The networks whose theory it is.
     """
 
     depth: int
     inputs: int
     activation: Activation | None
     network_action: Action
+    family: type[LayeredNetwork] = ResidualNetwork
 
     @property
     def action(self) -> sp.Expr:
@@ -122,9 +128,33 @@ class Derivation:
         ValueError
             For an unknown block; from the function, if depth, inputs or activation do not fit.
         """
-        from fieldtheory.theory.evaluation import block_function
+        block = self.block(validation.choice("quantity", quantity, _BLOCKS))
+        evaluated = block_function(self.saddle_point.kernels, block, self.inputs)
 
-        return block_function(self, validation.choice("quantity", quantity, _BLOCKS))
+        def function(network: LayeredNetwork, K0: Any) -> Any:
+            self._require(network)
+            return evaluated(network, K0, network.activation if self.activation is None else None)
+
+        return function
+
+    def _require(self, network: LayeredNetwork) -> None:
+        """Raise if the derivation is not that of a network."""
+        mine, other = self.family, type(checked_network(network))
+        if (mine.features, mine.layer, mine.readout) != (
+            *(other.features, other.layer, other.readout),
+        ):
+            raise TypeError(f"network must be a {mine.__name__}, got a {other.__name__}")
+        if network.depth != self.depth:
+            raise ValueError(
+                f"network must have the depth {self.depth} of the derivation, got {network.depth}"
+            )
+        if network.batch_shape:
+            raise ValueError("network must not have batch axes, got a scale with one")
+        if self.activation not in (None, network.activation):
+            raise ValueError(
+                f"network must have the activation {self.activation.name} of the derivation, "
+                f"got {network.activation.name}"
+            )
 
     def _saddle_entries(self) -> list[tuple[sp.Symbol, sp.Expr]]:
         found = self.saddle_point
@@ -141,22 +171,27 @@ class Derivation:
 
 
 def derive(
-    depth: int,
+    network: LayeredNetwork | int | None = None,
     inputs: int = 1,
     activation: str | Activation | sp.Expr | None = None,
     branch_scale: Any = None,
     skip_scale: Any = None,
+    *,
+    depth: int | None = None,
 ) -> Derivation:
-    """Derive the field theory of a residual network.
+    """Derive the field theory of a network.
 
     Parameters
     ----------
-    depth : int
-        Number of residual layers L >= 1.
+    network : LayeredNetwork or int, optional
+        A network of any family: its depth and activation are taken, its other parameters stay
+        symbols. Or a number of layers, as ``depth``.
     inputs : int
         Number of inputs P >= 1.
     activation : str, Activation or sympy.Expr, optional
-        φ; left undetermined if not given.
+        φ; that of the network, or left undetermined if there is none.
+    depth : int
+        Number L >= 1 of layers of a residual network, in place of ``network``.
     branch_scale, skip_scale : sympy.Expr or number, optional
         ρ and γ of all layers; symbols ρ_l and γ_l if not given. ``skip_scale=1`` is the network
         of F25, ``skip_scale=0`` the feed-forward network.
@@ -176,16 +211,27 @@ def derive(
     >>> th = derive(depth=2)
     >>> th.hessian.S21[0, 0], th.hessian.S11.is_zero_matrix
     (-N*\\nu_{0}, True)
+    >>> derive(ResidualNetwork(depth=2, activation="linear")).saddle_point.kernels.keys()
+    dict_keys([C^{(0)}, C^{(1)}, C^{(2)}, C^{(3)}])
     """
-    depth = validation.integer("depth", depth, 1)
+    if (network is None) == (depth is None):
+        raise TypeError(f"derive needs a network or a depth, got {network!r} and depth={depth!r}")
+    family: type[LayeredNetwork] = ResidualNetwork
+    if isinstance(network, LayeredNetwork):
+        family, depth = type(network), network.depth
+        if activation is not None:
+            raise TypeError(f"activation is that of the network, got {activation!r}")
+        activation = network.activation
+    depth = validation.integer("depth", network if depth is None else depth, 1)
     inputs = validation.integer("inputs", inputs, 1)
     function = None if activation is None else as_activation(activation)
     scales = {"branch_scale": branch_scale, "skip_scale": skip_scale}
     for name, value in scales.items():
         if value is not None and not isinstance(sp.sympify(value), sp.Expr):
             raise TypeError(f"{name} must be a number or SymPy expression, got {value!r}")
-    action = residual_action(depth, inputs, function, **scales)
-    return Derivation(depth, inputs, function, action)
+    fixed = {name: value for name, value in scales.items() if value is not None}
+    action = family_action(family, depth, inputs, function, fixed)
+    return Derivation(depth, inputs, function, action, family)
 
 
 def _starred(symbol: sp.Symbol) -> str:

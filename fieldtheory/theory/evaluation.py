@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,47 +14,59 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.steps import sift
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.derivation import Derivation
 
 
-def block_function(derivation: Derivation, name: str) -> Callable[..., np.ndarray]:
-    """See `Derivation.lambdify`."""
-    kernels = derivation.network_action.kernels
+def block_function(
+    saddle: Mapping[sp.Symbol, sp.Expr], block: sp.ImmutableMatrix, inputs: int
+) -> Callable[..., np.ndarray]:
+    """A block of the Hessian or propagator as a function of a network and its input kernel.
+
+    Parameters
+    ----------
+    saddle : mapping
+        C_j* in the kernels of earlier layers, for every field in order.
+    block : sympy.ImmutableMatrix, shape (n, n)
+        In the kernels and the parameters of the network.
+    inputs : int
+        P.
+
+    Returns
+    -------
+    callable
+        ``f(network, K0, activation)`` gives the block at the saddle point, shape (n, n), with
+        ν_l = 1; an undetermined φ becomes ``activation``.
+    """
+    kernels = tuple(saddle)
 
     @lru_cache(maxsize=8)
     def compiled(activation: Activation | None) -> tuple[list[Callable], Callable, list]:
-        saddle = [_with(e, activation) for e in derivation.saddle_point.kernels.values()]
-        block = derivation.block(name).applyfunc(lambda e: _with(e, activation))
-        found = block.free_symbols.union(*(e.free_symbols for e in saddle))
+        rows = [with_activation(e, activation) for e in saddle.values()]
+        known = block.applyfunc(lambda e: with_activation(e, activation))
+        found = known.free_symbols.union(*(e.free_symbols for e in rows))
         parameters = sorted(found - set(kernels), key=str)
-        steps = [
-            lambdify([*parameters, *kernels[:j]], expression) for j, expression in enumerate(saddle)
-        ]
-        return steps, lambdify([*parameters, *kernels], block), parameters
+        steps = [lambdify([*parameters, *kernels[:j]], row) for j, row in enumerate(rows)]
+        return steps, lambdify([*parameters, *kernels], known), parameters
 
-    def function(network: ResidualNetwork, K0: Any) -> np.ndarray:
-        _check(derivation, network)
-        steps, block, parameters = compiled(
-            network.activation if derivation.activation is None else None
-        )
-        values = parameter_values(network, K0, derivation.inputs)
+    def function(network: LayeredNetwork, K0: Any, activation: Activation | None) -> np.ndarray:
+        steps, last, parameters = compiled(activation)
+        values = symbol_values(network, K0, inputs)
         numbers = [values[p] for p in parameters]
         found: list[float] = []
         for step in steps:
             found.append(float(step(*numbers, *found)))
-        return block(*numbers, *found)
+        return last(*numbers, *found)
 
     return function
 
 
-def parameter_values(network: ResidualNetwork, K0: Any, inputs: int = 1) -> dict[sp.Symbol, float]:
+def symbol_values(network: LayeredNetwork, K0: Any, inputs: int = 1) -> dict[sp.Symbol, float]:
     """The values of the symbols of the theory for a network and its input kernel, with ν_l = 1.
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
         Without batch axes.
     K0 : float or array_like, shape (P, P)
     inputs : int
@@ -64,53 +76,44 @@ def parameter_values(network: ResidualNetwork, K0: Any, inputs: int = 1) -> dict
     -------
     dict
         Symbol to float.
+
+    Raises
+    ------
+    ValueError
+        If K0 is no kernel of ``inputs`` inputs.
     """
     kernel = np.atleast_2d(validation.input_kernel_array("K0", K0))
     if kernel.shape != (inputs, inputs):
         raise ValueError(f"K0 must have shape ({inputs}, {inputs}), got {np.shape(K0)}")
-    readout_weight, readout_bias = network.readout_variances
-    values = {
-        sym.WIDTH: float(network.width),
-        sym.WEIGHT: network.weight_variance**0.5,
-        sym.BIAS: network.bias_variance**0.5,
-        sym.READOUT_WEIGHT: readout_weight**0.5,
-        sym.READOUT_BIAS: readout_bias**0.5,
-    }
+    values = sym.parameter_values(network) | {sym.WIDTH: float(network.width)}
     for layer in range(network.depth + 2):
         values[sym.relative_width(layer)] = 1.0
-    for layer in range(1, network.depth + 1):
-        values[sym.branch_scale(layer)] = float(network.branch_scales[layer - 1])
-        values[sym.skip_scale(layer)] = float(network.skip_scales[layer - 1])
     for pair in sym.pairs(inputs):
         values[sym.data_kernel(pair, inputs)] = float(kernel[pair])
     return values
 
 
-def _with(expr: sp.Expr, activation: Activation | None) -> sp.Expr:
-    """The expression with the undetermined φ inside its averages put in."""
+def with_activation(
+    expr: sp.Expr, activation: Callable[[Any], sp.Expr] | None, clean: bool = True
+) -> sp.Expr:
+    """The expression with the undetermined φ inside its averages put in; None leaves it open.
+
+    Parameters
+    ----------
+    expr : sympy.Expr
+    activation : callable, optional
+    clean : bool
+        Carry out derivatives of φ, and sift what they multiply by δ-functions.
+    """
     if activation is None:
         return expr
+
+    def known(node: sp.Expr) -> sp.Expr:
+        *integrands, variables, covariance = node.args
+        found = [F.replace(sym.phi, activation) for F in integrands]
+        if clean:
+            found = [sift(F.doit(), tuple(variables)) for F in found]
+        return type(node)(*found, variables, covariance)
+
     nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
-    return expr.xreplace({node: _node_with(node, activation) for node in nodes})
-
-
-def _node_with(node: sp.Expr, activation: Activation) -> sp.Expr:
-    *integrands, variables, covariance = node.args
-    known = [sift(F.replace(sym.phi, activation).doit(), tuple(variables)) for F in integrands]
-    return type(node)(*known, variables, covariance)
-
-
-def _check(derivation: Derivation, network: ResidualNetwork) -> None:
-    if network.depth != derivation.depth:
-        raise ValueError(
-            f"network must have the depth {derivation.depth} of the derivation, got {network.depth}"
-        )
-    if network.branch_scales.ndim > 1 or network.skip_scales.ndim > 1:
-        raise ValueError(
-            "network must not have batch axes, got branch_scale or skip_scale with one"
-        )
-    if derivation.activation not in (None, network.activation):
-        raise ValueError(
-            f"network must have the activation {derivation.activation.name} of the derivation, "
-            f"got {network.activation.name}"
-        )
+    return expr.xreplace({node: known(node) for node in nodes})

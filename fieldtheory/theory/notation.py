@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import combinations_with_replacement
 
 import sympy as sp
+
+from fieldtheory.networks.family import LayeredNetwork
 
 WIDTH = sp.Symbol("N", positive=True)
 WEIGHT = sp.Symbol(r"\sigma_{w}", positive=True)
 BIAS = sp.Symbol(r"\sigma_{b}", positive=True)
 READOUT_WEIGHT = sp.Symbol(r"\sigma_{w,\mathrm{out}}", positive=True)
+READIN_WEIGHT = sp.Symbol(r"\sigma_{w,\mathrm{in}}", positive=True)
+READIN_BIAS = sp.Symbol(r"\sigma_{b,\mathrm{in}}", positive=True)
 READOUT_BIAS = sp.Symbol(r"\sigma_{b,\mathrm{out}}", positive=True)
 DEPTH = sp.Symbol("L", integer=True, positive=True)
 phi = sp.Function("phi")
+
+# Parameters by name, as they stand in coefficients and features.
+_NAMED = {
+    "weight_variance": WEIGHT**2,
+    "bias_variance": BIAS**2,
+    "readin_weight_variance": READIN_WEIGHT**2,
+    "readin_bias_variance": READIN_BIAS**2,
+    "readout_weight_variance": READOUT_WEIGHT**2,
+    "readout_bias_variance": READOUT_BIAS**2,
+}
 
 
 def pairs(inputs: int) -> list[tuple[int, int]]:
@@ -57,6 +72,28 @@ def branch_scale(layer: int) -> sp.Symbol:
 def skip_scale(layer: int) -> sp.Symbol:
     """The scale γ_l of the skip connection."""
     return sp.Symbol(rf"\gamma_{{{layer}}}", real=True)
+
+
+def parameters(family: type[LayeredNetwork], layer: int) -> dict[str, sp.Expr]:
+    """The parameters of a layer by name: symbols, or squares of them for variances."""
+    scales = {"branch_scale": branch_scale(layer), "skip_scale": skip_scale(layer)}
+    found = dict(_NAMED)
+    for name in family.layer_parameters:
+        found[name] = scales.get(name, sp.Symbol(f"{name}_{{{layer}}}", real=True))
+    others = {f.name for f in fields(family)} - {*found, *LayeredNetwork.__annotations__}
+    return found | {name: sp.Symbol(name, real=True) for name in sorted(others)}
+
+
+def parameter_values(network: LayeredNetwork) -> dict[sp.Symbol, float]:
+    """The number of every symbol of `parameters`, for a network without batch axes."""
+    known, values = network.parameters, {}
+    for layer in range(1, network.depth + 1):
+        for name, expression in parameters(type(network), layer).items():
+            if name in known:
+                own = known[name][layer - 1] if name in network.layer_parameters else known[name]
+                symbol, power = expression.as_base_exp()
+                values[symbol] = float(own) ** (1 / int(power))
+    return values
 
 
 def _pair_index(pair: tuple[int, int], inputs: int) -> str:

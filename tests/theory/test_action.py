@@ -9,13 +9,14 @@ import pytest
 import sympy as sp
 from mpmath import mpf
 
+import fieldtheory as ft
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.node import expand_averages
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.numerics.entries import entries
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import residual_action
-from fieldtheory.theory.evaluation import parameter_values
+from fieldtheory.theory.action import family_action
+from fieldtheory.theory.evaluation import symbol_values
 from tests.examples import K0_PAIR, block, derivation, network, oracle
 from tests.oracles import action as oracle_action
 from tests.oracles import exact, recursion
@@ -44,19 +45,19 @@ def test_action_of_depth_one_is_the_typed_one():
     average = GaussianAverage(sp.exp(source), (h0, h1), K)
     typed = -sym.WIDTH * sum(n * c * t for n, c, t in zip(nu, C, Ct, strict=True))
     typed += sym.WIDTH * sp.log(average)
-    assert sp.simplify(residual_action(1).expression - typed) == 0
+    assert sp.simplify(family_action(ft.ResidualNetwork, 1).expression - typed) == 0
 
 
 @pytest.mark.parametrize("depth, inputs", [(1, 1), (2, 1), (5, 1), (1, 2), (2, 2)])
 def test_action_vanishes_without_conjugates(depth, inputs):
-    action = residual_action(depth, inputs)
+    action = family_action(ft.ResidualNetwork, depth, inputs)
     assert action.derivative(()) == 0
     assert at_zero(action, action.expression) == 0
 
 
 def test_covariance_of_signals():
     """Cov(h^(k), h^(l)) = A_lk K^(k) for k <= l, and K^(l) = γ_l² K^(l-1) + C^(l)."""
-    K = residual_action(4).covariance
+    K = family_action(ft.ResidualNetwork, 4).covariance
     gamma = [sym.skip_scale(l) for l in range(5)]
     for k, l in itertools.combinations_with_replacement(range(5), 2):
         assert sp.expand(K[k, l] - sp.Mul(*gamma[k + 1 : l + 1]) * K[k, k]) == 0
@@ -66,7 +67,7 @@ def test_covariance_of_signals():
 
 
 def test_fields_of_two_inputs():
-    action = residual_action(1, 2)
+    action = family_action(ft.ResidualNetwork, 1, 2)
     assert [str(c) for c in action.kernels[3:6]] == [
         "C^{(1)}_{1 1}",
         "C^{(1)}_{1 2}",
@@ -105,7 +106,7 @@ def test_hessian_by_differentiating_the_whole_action_first(depth):
 
 
 def test_gradient_by_differentiating_the_whole_action_first():
-    action = residual_action(2)
+    action = family_action(ft.ResidualNetwork, 2)
     for j, (C, Ct) in enumerate(zip(action.kernels, action.conjugates, strict=True)):
         assert at_zero(action, gradient(action, C)) == 0
         assert equal(at_zero(action, gradient(action, Ct)), action.derivative((j,)))
@@ -130,7 +131,7 @@ def test_third_derivative_is_the_curvature_of_the_kernel():
     """N a_m M''(K) A² A² for erf, where M'' comes from the closed form of one variable."""
     th, net = derivation(2, activation="erf"), network(2)
     action, K0 = th.network_action, 0.4
-    values = parameter_values(net, K0)
+    values = symbol_values(net, K0)
     C, K = recursion.kernels(oracle(net), K0, lambda *k: float(exact.erf_average(*k)))
     arguments = [*values, *action.kernels]
     vertex = lambdify(arguments, action.derivative((3,), (0, 1)))(*values.values(), *C)
@@ -140,7 +141,7 @@ def test_third_derivative_is_the_curvature_of_the_kernel():
 
 
 def test_third_cumulant():
-    action = residual_action(1)
+    action = family_action(ft.ResidualNetwork, 1)
     h, K = sym.signal(0), sym.kernel(0)
     a = sym.branch_scale(1) ** 2 * sym.WEIGHT**2
     m = [GaussianAverage(sym.phi(h) ** (2 * n), h, K) for n in range(4)]
@@ -158,7 +159,7 @@ def test_derivatives_are_those_of_the_action_integrated_numerically():
         C, _ = recursion.kernels(precise, mpf(K0), exact.erf_average)
         H = oracle_action.hessian(precise, list(C), mpmath.erf, nu0=mpf(2))
     th = derivation(1, activation="erf")
-    values = parameter_values(net, K0) | {sym.relative_width(0): 2.0}
+    values = symbol_values(net, K0) | {sym.relative_width(0): 2.0}
     numbers = [*values.values(), *map(float, C)]
 
     def evaluated(name):

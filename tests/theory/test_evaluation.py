@@ -160,10 +160,10 @@ def test_two_inputs_against_the_oracle():
 
 
 def test_values_of_the_symbols():
-    from fieldtheory.theory.evaluation import parameter_values
+    from fieldtheory.theory.evaluation import symbol_values
 
     net = network(2)
-    values = parameter_values(net, K0_PAIR, 2)
+    values = symbol_values(net, K0_PAIR, 2)
     assert values[sym.WIDTH] == 200
     assert values[sym.WEIGHT] ** 2 == pytest.approx(net.weight_variance)
     assert values[sym.READOUT_BIAS] ** 2 == pytest.approx(0.1)

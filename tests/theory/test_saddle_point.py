@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import sympy as sp
 
+import fieldtheory as ft
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import Action, residual_action
+from fieldtheory.theory.action import Action, family_action
 from fieldtheory.theory.saddle_point import saddle_point
 from tests.examples import derivation
 
@@ -82,9 +83,9 @@ def test_averages_that_are_not_normalised_are_refused():
     class Unnormalised(Action):
         @property
         def expression(self):
-            return residual_action(1).expression + sym.kernel(1)
+            return family_action(ft.ResidualNetwork, 1).expression + sym.kernel(1)
 
-    action = residual_action(1)
+    action = family_action(ft.ResidualNetwork, 1)
     with pytest.raises(ArithmeticError, match=r"depends on C\^\{\(1\)\}"):
         saddle_point(Unnormalised(**vars(action)))
 
