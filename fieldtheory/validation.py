@@ -81,11 +81,33 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
         return kernel
     if kernel.shape[-1] != kernel.shape[-2]:
         raise ValueError(f"{name} must be a scalar or square (P, P), got shape {kernel.shape}")
-    size = np.abs(kernel).max()
-    if not np.allclose(kernel, kernel.swapaxes(-1, -2), rtol=0, atol=1e-12 * size):
+    size = max(kernel.max(), -kernel.min())
+    transpose = kernel.swapaxes(-1, -2)
+    exactly = np.array_equal(kernel, transpose)
+    if not exactly and np.abs(kernel - transpose).max() > 1e-12 * size:
         raise ValueError(f"{name} must be symmetric, got entries differing from the transpose")
-    smallest = np.linalg.eigvalsh(kernel).min()
-    if smallest < -1e-10 * size:
-        raise ValueError(f"{name} must be positive semidefinite, got eigenvalue {smallest:.6g}")
-    upper = np.triu(kernel)
-    return upper + np.triu(kernel, 1).swapaxes(-1, -2)
+    if not _clearly_semidefinite(kernel, 1e-10 * size):
+        smallest = np.linalg.eigvalsh(kernel).min()
+        if smallest < -1e-10 * size:
+            raise ValueError(f"{name} must be positive semidefinite, got eigenvalue {smallest:.6g}")
+    if exactly:
+        # Without zeros of negative sign.
+        return kernel + 0.0
+    return np.triu(kernel) + np.triu(kernel, 1).swapaxes(-1, -2)
+
+
+def _clearly_semidefinite(matrices: np.ndarray, tolerance: float) -> bool:
+    """Whether a Cholesky decomposition shows that no eigenvalue lies below −tolerance.
+
+    Half of the tolerance is added to the diagonal, the other half is left for the rounding of the
+    decomposition, which is of the order of P times the unit roundoff. False decides nothing. This
+    takes about a fifth of the time that the eigenvalues take.
+    """
+    shifted = matrices.copy()
+    diagonal = np.arange(shifted.shape[-1])
+    shifted[..., diagonal, diagonal] += tolerance / 2
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    return True

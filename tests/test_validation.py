@@ -1,0 +1,75 @@
+"""Kernels on both sides of the tolerance with which they must be positive semidefinite."""
+
+import numpy as np
+import pytest
+
+from fieldtheory import validation
+from fieldtheory.validation import input_kernel_array
+
+
+def with_smallest(eigenvalue, size, seed=0):
+    """A matrix of random eigenvectors whose eigenvalues but one lie between 1 and 2."""
+    generator = np.random.default_rng(seed)
+    vectors, _ = np.linalg.qr(generator.normal(size=(size, size)))
+    values = np.linspace(1, 2, size)
+    values[0] = eigenvalue
+    matrix = (vectors * values) @ vectors.T
+    return (matrix + matrix.T) / 2
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("size", [2, 40])
+@pytest.mark.parametrize("part", [0.0, 0.4, 0.6, 0.9])
+def test_eigenvalues_above_the_tolerance_pass(size, part, scale):
+    kernel = with_smallest(0.0, size)
+    kernel = scale * with_smallest(-part * 1e-10 * np.abs(kernel).max(), size)
+    np.testing.assert_array_equal(input_kernel_array("K0", kernel), kernel)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("size", [2, 40])
+@pytest.mark.parametrize("part", [1.1, 1.5, 1e3])
+def test_eigenvalues_below_the_tolerance_are_named(size, part, scale):
+    kernel = with_smallest(0.0, size)
+    eigenvalue = -part * 1e-10 * np.abs(kernel).max()
+    kernel = scale * with_smallest(eigenvalue, size)
+    with pytest.raises(ValueError, match="K0 must be positive semidefinite, got eigenvalue") as e:
+        input_kernel_array("K0", kernel)
+    assert float(str(e.value).split()[-1]) == pytest.approx(scale * eigenvalue, rel=1e-3)
+
+
+def test_one_member_of_a_batch_decides():
+    good = with_smallest(0.0, 5)
+    batch = np.stack([good, with_smallest(-5e-11 * np.abs(good).max(), 5)])
+    np.testing.assert_array_equal(input_kernel_array("K0", batch), batch)
+    with pytest.raises(ValueError, match="got eigenvalue -1e-09"):
+        input_kernel_array("K0", np.stack([good, with_smallest(-1e-9, 5)]))
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_parallel_inputs_need_no_eigenvalues(rank, monkeypatch):
+    X = np.random.default_rng(1).normal(size=(60, rank))
+    monkeypatch.setattr(validation.np.linalg, "eigvalsh", None)
+    kernel = X @ X.T
+    np.testing.assert_array_equal(input_kernel_array("K0", kernel), kernel)
+
+
+def test_a_vanishing_kernel_passes():
+    zeros = np.zeros((3, 3))
+    found = input_kernel_array("K0", -zeros)
+    np.testing.assert_array_equal(found, zeros)
+    assert not np.signbit(found).any()
+
+
+def test_the_upper_entries_stand_for_both_where_they_differ_by_rounding():
+    kernel = np.array([[1.0, 0.5], [0.5 + 1e-13, 1.0]])
+    np.testing.assert_array_equal(input_kernel_array("K0", kernel), [[1.0, 0.5], [0.5, 1.0]])
+    kernel[1, 0] = 0.5 + 1e-11
+    with pytest.raises(ValueError, match="K0 must be symmetric"):
+        input_kernel_array("K0", kernel)
+
+
+def test_the_given_array_is_left_alone():
+    kernel = np.eye(3)
+    input_kernel_array("K0", kernel)[0, 0] = 5.0
+    np.testing.assert_array_equal(kernel, np.eye(3))
