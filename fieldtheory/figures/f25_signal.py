@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.samplers import activation_function
+from fieldtheory.montecarlo.forward import feature_functions
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
@@ -103,7 +103,7 @@ def fig1(
         branch_scales=scales,
         signal=signal,
         density=np.exp(exponents) / np.sqrt(2 * np.pi * variances[:, None]),
-        activation=activation_function(net.activation)(signal),
+        activation=feature_functions(net)(signal)[0],
         response=three.response,
         curve_scales=curve,
         curve_response=solve(net.replace(branch_scale=curve[:, None]), K0).output_response,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.montecarlo.trajectories import distinct_pairs, in_tiles, saddle_point, trajectories
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sampled, trajectories
+from fieldtheory.networks.family import LayeredNetwork
 
 
 def antithetic_samples(
-    network: ResidualNetwork, K0: float, generator: np.random.Generator, samples: int
+    network: LayeredNetwork, K0: float, generator: np.random.Generator, samples: int
 ) -> dict[str, np.ndarray]:
     """Draw pairs of networks whose fluctuations are opposite to first order, for one input.
 
@@ -21,7 +21,7 @@ def antithetic_samples(
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
         Without batch axes.
     K0 : float
     generator : numpy.random.Generator
@@ -49,12 +49,13 @@ def antithetic_samples(
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=3, activation="relu", width=500)
     >>> found = antithetic_samples(net, 0.5, np.random.default_rng(0), samples=100)
     >>> bool((found["rest"].std(axis=0) < 0.2 * found["residual"].std(axis=0)).all())
     True
     """
-    return in_tiles(_one_tile, network, float(K0), generator, samples)
+    return sampled(_one_tile, network, float(K0), generator, samples)
 
 
 def reflected(normals: np.ndarray) -> np.ndarray:
@@ -96,7 +97,7 @@ def reflected(normals: np.ndarray) -> np.ndarray:
 
 
 def _one_tile(
-    network: ResidualNetwork, K0: float, generator: np.random.Generator, samples: int
+    network: LayeredNetwork, K0: float, generator: np.random.Generator, samples: int
 ) -> dict[str, np.ndarray]:
     normals = generator.standard_normal((samples, network.depth + 1, network.width))
     first, residual = _statistics(network, K0, normals)
@@ -106,7 +107,7 @@ def _one_tile(
 
 
 def _statistics(
-    network: ResidualNetwork, K0: float, normals: np.ndarray
+    network: LayeredNetwork, K0: float, normals: np.ndarray
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     point = saddle_point(network, K0)
     h, residual = trajectories(network, K0, normals)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.montecarlo.trajectories import distinct_pairs, in_tiles, saddle_point, trajectories
+from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sampled, trajectories
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import entries
 
 
 def conditional_samples(
-    network: ResidualNetwork, K0: float, generator: np.random.Generator, samples: int
+    network: LayeredNetwork, K0: float, generator: np.random.Generator, samples: int
 ) -> dict[str, np.ndarray]:
     """Draw networks, and average over the residuals of one layer given all before it.
 
@@ -30,7 +30,7 @@ def conditional_samples(
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
         Without batch axes.
     K0 : float
     generator : numpy.random.Generator
@@ -57,16 +57,17 @@ def conditional_samples(
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=3, skip_scale=0.0, width=50)
     >>> found = conditional_samples(net, 0.5, np.random.default_rng(0), samples=10)
     >>> bool((found["rest"].std(axis=0) < found["residual"].std(axis=0)).all())
     True
     """
-    return in_tiles(_one_tile, network, float(K0), generator, samples)
+    return sampled(_one_tile, network, float(K0), generator, samples)
 
 
 def _one_tile(
-    network: ResidualNetwork, K0: float, generator: np.random.Generator, samples: int
+    network: LayeredNetwork, K0: float, generator: np.random.Generator, samples: int
 ) -> dict[str, np.ndarray]:
     normals = generator.standard_normal((samples, network.depth + 1, network.width))
     h, residual = trajectories(network, K0, normals)

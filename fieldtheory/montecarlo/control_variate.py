@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import sympy as sp
 
-from fieldtheory.averages.steps import pieces
-from fieldtheory.compiling.functions import lambdify
-from fieldtheory.montecarlo.samplers import activation_function
-from fieldtheory.montecarlo.trajectories import distinct_pairs, in_tiles, saddle_point
-from fieldtheory.networks import activations
-from fieldtheory.networks.activations import Activation
+from fieldtheory.montecarlo.forward import feature_slopes, forward, mean_square, observable
+from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sampled
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
-from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.finite import require_finite
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.gains import variance_gains
 
 
@@ -32,7 +25,7 @@ class _Expansion(NamedTuple):
 
 
 def controlled_samples(
-    network: ResidualNetwork, K0: float, generator: np.random.Generator, samples: int
+    network: LayeredNetwork, K0: float, generator: np.random.Generator, samples: int
 ) -> dict[str, np.ndarray]:
     """Draw networks by their kernels, for one input, less known parts of their fluctuations.
 
@@ -44,7 +37,7 @@ def controlled_samples(
     whose N neurons are independent, g_i^(l) ~ N(0, K*^(l)). To first order in the fluctuations,
     C^(l) − C*^(l) is the mean ū^(l) over the neurons i of
 
-        u_i^(l) = a_l [φ²(g_i^(l-1)) − M(K*^(l-1))] + a_l M'(K*^(l-1)) κ_i^(l-1),
+        u_i^(l) = a_l [Σ_k ψ_k²(g_i^(l-1)) − M(K*^(l-1))] + a_l M'(K*^(l-1)) κ_i^(l-1),
         κ_i^(l) = Σ_{m<=l} A²_lm u_i^(m),
 
     that is Δ12 times the noise of all layers. All u_i have mean 0 exactly, and different neurons
@@ -62,7 +55,7 @@ def controlled_samples(
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
         Without batch axes.
     K0 : float
     generator : numpy.random.Generator
@@ -83,23 +76,24 @@ def controlled_samples(
 
     Notes
     -----
-    Only the Gaussian average M(K*) = ⟨φ²⟩ is taken from the theory. A wrong C*, Δ12 or response
-    would leave the estimates unbiased and make them noisier. They pay as long as the fluctuations
-    are small; where Var K is not small against K², as in deep networks of ReLU, the expansion is
-    as noisy as the network itself.
+    Only the Gaussian average M(K*) = ⟨Σ_k ψ_k²⟩ is taken from the theory. A wrong C*, Δ12 or
+    response would leave the estimates unbiased and make them noisier. They pay as long as the
+    fluctuations are small; where Var K is not small against K², as in deep networks of ReLU, the
+    expansion is as noisy as the network itself.
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=3, width=50)
     >>> found = controlled_samples(net, 0.5, np.random.default_rng(0), samples=10)
     >>> bool((found["rest"].std(axis=0) < 0.5 * found["residual"].std(axis=0)).all())
     True
     """
-    return in_tiles(_one_tile, network, float(K0), generator, samples)
+    return sampled(_one_tile, network, float(K0), generator, samples)
 
 
 @lru_cache(maxsize=8)
-def _expansion(network: ResidualNetwork, K0: float) -> _Expansion:
+def _expansion(network: LayeredNetwork, K0: float) -> _Expansion:
     solution = saddle_point(network, K0)
     K = solution.kernels
     # A coefficient of something with mean 0, which needs no digits.
@@ -112,42 +106,43 @@ def _expansion(network: ResidualNetwork, K0: float) -> _Expansion:
     return _Expansion(layer_coefficients(network), solution.residual_kernels, K, gains, curvatures)
 
 
-@lru_cache(maxsize=32)
-def _slope(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
-    """φ' in NumPy, without what jumps add to it."""
-    h = activations.h
-    return lambdify([h], sp.diff(pieces(activation.expression, [h]), h))
-
-
 def _one_tile(
-    network: ResidualNetwork, K0: float, generator: np.random.Generator, samples: int
+    network: LayeredNetwork, K0: float, generator: np.random.Generator, samples: int
 ) -> dict[str, np.ndarray]:
-    phi, slope = activation_function(network.activation), _slope(network.activation)
+    slopes = feature_slopes(network)
     point, width, depth = _expansion(network, K0), network.width, network.depth
     weights, biases, skips = point.layers.weights, point.layers.biases, point.layers.skips
-    h, g, tilt, u, kappa = np.zeros((5, samples, width))
-    C, second = np.full((samples, 1), K0), np.zeros(samples)
+    roots = np.sqrt(point.residual)
+    # The normals of the layer in turn, for both networks.
+    z, tilt, u, kappa = np.zeros((4, samples, width))
+    second = np.zeros(samples)
     every, vertex = np.empty((samples, depth + 1, width)), np.empty((samples, depth + 1))
     residual, order2 = np.empty((2, samples, depth + 1))
-    for l in range(depth + 1):
-        normals = generator.standard_normal((samples, width))
-        skip, root = network.skip_scales[l - 1] if l else 0.0, np.sqrt(point.residual[l])
+
+    def driven(l: int, kernel: np.ndarray, features: tuple) -> np.ndarray:
+        generator.standard_normal(out=z)
+        return np.stack([np.sqrt(kernel), np.full_like(kernel, roots[l])]) * z
+
+    def of_finite_width(*features: np.ndarray) -> np.ndarray:
+        return mean_square(*(psi[0] for psi in features))
+
+    for l, (h, g), features, C in forward(
+        network, np.full((samples, 1), K0), driven, of_finite_width
+    ):
+        skip, root = network.skip_scales[l - 1] if l else 0.0, roots[l]
         with np.errstate(over="ignore", invalid="ignore"):
-            h = skip * h + np.sqrt(C) * normals
-            g = skip * g + root * normals
             vertex[:, l] = _vertex(h, g, kappa, point.kernels[l])
             # First order of h − g, of the noise of all other neurons.
             others = u.mean(axis=1, keepdims=True) - u / width
-            tilt = skip * tilt + others * normals * (0.5 / root if root else 0.0)
-            C = weights[l + 1] * (phi(h) ** 2).mean(axis=1, keepdims=True) + biases[l + 1]
-            activity, mean = phi(g), kappa.mean(axis=1)
+            tilt = skip * tilt + others * z * (0.5 / root if root else 0.0)
+            psi, mean = tuple(both[1] for both in features), kappa.mean(axis=1)
+            slope = sum(x * rise for x, rise in zip(psi, slopes(g), strict=True))
             pairs = mean**2 - np.einsum("ni,ni->n", kappa, kappa) / width**2
             order2[:, l] = point.gains[l + 1] * (second - mean)
             order2[:, l] += 0.5 * point.curvatures[l + 1] * pairs
-            order2[:, l] += 2 * weights[l + 1] * (activity * slope(g) * tilt).mean(axis=1)
-            u = weights[l + 1] * activity**2 - (point.residual[l + 1] - biases[l + 1])
+            order2[:, l] += 2 * weights[l + 1] * (slope * tilt).mean(axis=1)
+            u = weights[l + 1] * observable(psi) - (point.residual[l + 1] - biases[l + 1])
             u += point.gains[l + 1] * kappa
-        require_finite("a kernel", C, l + 1)
         kappa = skips[l + 1] * kappa + u
         second = skips[l + 1] * second + order2[:, l]
         every[:, l], residual[:, l] = u, C[:, 0]

@@ -13,7 +13,7 @@ from fieldtheory.montecarlo.control_variate import controlled_samples
 from fieldtheory.montecarlo.moments import Summary
 from fieldtheory.montecarlo.trajectories import saddle_point
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.substitution import accumulate
 
 # Each returns for every sample what has the expectation of C − C*, of the products of two of
@@ -25,12 +25,12 @@ SAMPLERS: dict[str, Callable[..., dict[str, np.ndarray]]] = {
 }
 
 
-def reduced_estimates(network: ResidualNetwork, kernel: np.ndarray, summary: Summary) -> dict:
+def reduced_estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> dict:
     """The estimates of `Ensemble` from the moments of what one of `SAMPLERS` returns.
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
     kernel : ndarray, shape () or (1, 1)
         K0.
     summary : dict of str to Moments

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+import itertools
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from fieldtheory.averages.steps import pieces
-from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.jax_functions import require_jax
-from fieldtheory.montecarlo.samplers import TILE_JAX, Draws, Inputs, psd_root
-from fieldtheory.networks import activations
-from fieldtheory.networks.activations import Activation
+from fieldtheory.montecarlo.forward import (
+    affine,
+    feature_functions,
+    next_signal,
+    psd_root,
+    residual_kernel,
+    tile_size,
+)
+from fieldtheory.montecarlo.samplers import TILE_JAX, Draws, Inputs, neuron_products
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
 
 
 def draw_weights(
-    network: ResidualNetwork, inputs: Inputs, generator: np.random.Generator, samples: int
+    network: LayeredNetwork, inputs: Inputs, generator: np.random.Generator, samples: int
 ) -> Draws:
     """Draw all weights and biases of networks with JAX, in float64.
 
@@ -39,18 +44,19 @@ def draw_weights(
     data = psd_root(inputs.kernel) if inputs.data is None else inputs.data
     fan_in = max(network.width, *data.shape)
     # Powers of two, for few compilations; the networks beyond ``samples`` are dropped.
-    size = min(samples, max(1, TILE_JAX // (network.width * fan_in)))
+    size = min(samples, tile_size(network.width * fan_in, TILE_JAX))
     tile = 1 << (size - 1).bit_length()
-    layers = layer_coefficients(network)
+    layers, parameters = layer_coefficients(network), network.parameters
+    scanned = {name: parameters.pop(name) for name in network.layer_parameters}
     scales = {
-        "rho": np.asarray(network.branch_scales),
-        "gamma": np.asarray(network.skip_scales),
+        "layers": scanned,
+        "shared": parameters,
+        "gamma": network.skip_scales,
         "a": layers.weights[1:],
         "c": layers.biases[1:],
-        "hidden": np.sqrt([network.weight_variance, network.bias_variance]),
-        "readin": np.sqrt(network.readin_variances),
     }
-    draw = _compiled(network.activation, network.width, tile, inputs.data is None)
+    psi = feature_functions(network, "jax")
+    draw = _compiled(type(network).branch, psi, network.width, tile, inputs.data is None)
     words = generator.integers(2**32, size=(-(-samples // tile), 2), dtype=np.uint32)
     parts = [draw(key, data, scales) for key in words]
     found = Draws(*(np.concatenate(rows)[:samples] for rows in zip(*parts, strict=True)))
@@ -60,53 +66,51 @@ def draw_weights(
 
 
 @lru_cache(maxsize=32)
-def _compiled(activation: Activation, width: int, count: int, from_kernel: bool) -> Callable:
+def _compiled(
+    branch: Callable, psi: Callable, width: int, count: int, from_kernel: bool
+) -> Callable:
     """A function of the words of a key, of data and scales that returns the arrays of `Draws`.
 
-    They are for ``count`` networks. ``data`` is a root of K0 where ``from_kernel``, else X.
+    They are for ``count`` networks of the features ``psi``. ``data`` is a root of K0 where
+    ``from_kernel``, else X.
     """
     import jax
     import jax.numpy as jnp
-
-    phi = lambdify([activations.h], pieces(activation.expression, [activations.h]), "jax")
 
     def normal(key: Any, rows: int) -> Any:
         # Drawn in one line: of three axes XLA takes long to compile the index.
         return jax.random.normal(key, (count * rows * width,)).reshape(count, rows, width)
 
-    def affine(key: Any, x: Any, deviations: Any) -> Any:
-        fan_in = x.shape[-1]
-        normals = normal(key, fan_in + 1)
-        weight, bias = deviations
-        return weight / np.sqrt(fan_in) * (x @ normals[:, 1:]) + bias * normals[:, :1]
+    def drawn(keys: Iterator, x: Any, weight_variance: Any, bias_variance: Any) -> Any:
+        normals = normal(next(keys), x.shape[-1] + 1)
+        deviations = jnp.sqrt(weight_variance), jnp.sqrt(bias_variance)
+        return affine(x, normals[:, 1:], normals[:, :1], deviations)
 
-    def gram(x: Any) -> Any:
-        return x @ x.swapaxes(1, 2) / width
-
-    def found(h: Any, activity: Any, a: Any, c: Any) -> tuple[Any, Any, Any]:
-        mean = gram(h)
-        spread = (gram(h * h) - mean**2) * (width / max(width - 1, 1))
-        return a * gram(activity) + c, mean, spread
+    def found(h: Any, features: tuple, a: Any, c: Any) -> tuple[Any, Any, Any]:
+        return residual_kernel(features, a, c), *neuron_products(h)
 
     def networks(words: Any, data: Any, scales: dict[str, Any]) -> Any:
+        layers, shared, a, c = (scales[name] for name in ("layers", "shared", "a", "c"))
         first, *rest = jax.random.split(
-            jax.random.wrap_key_data(words, impl="threefry2x32"), 1 + len(scales["rho"])
+            jax.random.wrap_key_data(words, impl="threefry2x32"), 1 + len(scales["gamma"])
         )
         if from_kernel:
             h = data @ normal(first, data.shape[1])
         else:
-            h = affine(first, data, scales["readin"])
+            readin = (shared[f"readin_{kind}_variance"] for kind in ("weight", "bias"))
+            h = drawn(iter([first]), data, *readin)
 
         def layer(h: Any, at: tuple) -> tuple[Any, Any]:
-            key, rho, gamma, a, c = at
-            activity = phi(h)
-            h_next = gamma * h + rho * affine(key, activity, scales["hidden"])
-            return h_next, found(h, activity, a, c)
+            key, own, gamma, a, c = at
+            features = psi(h)
+            # One key for every matrix that the layer draws.
+            keys = (jax.random.fold_in(key, i) if i else key for i in itertools.count())
+            residual = branch(features, partial(drawn, keys), shared | own)
+            return next_signal(gamma, h, residual), found(h, features, a, c)
 
-        a, c = scales["a"], scales["c"]
-        steps = (jnp.stack(rest), scales["rho"], scales["gamma"], a[:-1], c[:-1])
+        steps = (jnp.stack(rest), layers, scales["gamma"], a[:-1], c[:-1])
         h, rows = jax.lax.scan(layer, h, steps)
-        last = found(h, phi(h), a[-1], c[-1])
+        last = found(h, psi(h), a[-1], c[-1])
         joined = (jnp.concatenate([row, end[None]]) for row, end in zip(rows, last, strict=True))
         return [jnp.moveaxis(row, 0, 1) for row in joined]
 

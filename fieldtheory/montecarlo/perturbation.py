@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,14 +11,13 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo import plan
+from fieldtheory.montecarlo.forward import forward, gram, in_tiles, tile_size
 from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block
-from fieldtheory.montecarlo.samplers import activation_function, tile_size
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import chunks, storage
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.substitution import accumulate
 
@@ -25,7 +25,7 @@ from fieldtheory.numerics.substitution import accumulate
 class _Problem(NamedTuple):
     """One entry that is perturbed: a variance, kernel (1, 1), or a covariance, kernel (2, 2)."""
 
-    network: ResidualNetwork
+    network: LayeredNetwork
     kernel: np.ndarray
     layer: int
     step: float
@@ -34,7 +34,7 @@ class _Problem(NamedTuple):
 
 
 def simulate_response(
-    network: ResidualNetwork,
+    network: LayeredNetwork,
     K0: Any,
     *,
     samples: int = 1000,
@@ -57,7 +57,7 @@ def simulate_response(
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
         Without batch axes; its ``width`` is N.
     K0 : float or array_like
         The input: a variance (), whose response is that of C^(l); a batch of P variances (P,), one
@@ -104,6 +104,7 @@ def simulate_response(
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=5, branch_scale=0.5, width=100)
     >>> r = simulate_response(net, 0.3, samples=200, seed=1)
     >>> r
@@ -164,7 +165,7 @@ def _perturbed(kernel: np.ndarray) -> Iterator[np.ndarray]:
         yield kernel[np.ix_(pair, pair)]
 
 
-def _distance(network: ResidualNetwork, kernel: np.ndarray, layer: int) -> float:
+def _distance(network: LayeredNetwork, kernel: np.ndarray, layer: int) -> float:
     """How far the first entry of the last column of C*^(m) can move both ways."""
     matrix = solve(network, kernel).residual_kernels[layer]
     if len(kernel) == 1:
@@ -237,8 +238,8 @@ def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
         key = (problem.layer, problem.number, block.number)
         generator = np.random.default_rng(np.random.SeedSequence(problem.seed, spawn_key=key))
         tile = tile_size(2 * problem.network.width * len(problem.kernel))
-        sizes = [min(tile, block.size - start) for start in range(0, block.size, tile)]
-        slopes = np.concatenate([_slopes(problem, generator, size) for size in sizes])
+        tiles = in_tiles(partial(_slopes, problem, generator), block.size, tile)
+        slopes = np.concatenate(tiles)
         edges = np.cumsum([part.size for part in block.parts])[:-1]
         found += [moments_of(part) for part in np.split(slopes[:, :, None], edges)]
     return index, {
@@ -249,37 +250,22 @@ def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
 
 def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> np.ndarray:
     """ΔC^(l)/2ε of every network and layer, (samples, L + 2)."""
-    network, layers = problem.network, layer_coefficients(problem.network)
-    phi = activation_function(network.activation)
-    size = len(problem.kernel)
-    C = np.broadcast_to(problem.kernel, (2, samples, size, size))
-    h, slopes = np.zeros(()), np.zeros((samples, network.depth + 2))
-    for l in range(network.depth + 1):
+    network, size = problem.network, len(problem.kernel)
+    slopes = np.zeros((samples, network.depth + 2))
+    # Computed from the C of ±ε, it would carry rounding.
+    slopes[:, problem.layer] = 1.0
+
+    def residual(l: int, kernel: np.ndarray, features: tuple) -> np.ndarray:
         if l == problem.layer:
-            # Computed from the C of ±ε, it would carry rounding.
-            slopes[:, l] = 1.0
-            C = C + _shift(problem.step, size)
-        elif l > problem.layer:
-            slopes[:, l] = (C[0] - C[1])[:, 0, -1] / (2 * problem.step)
-        normals = generator.standard_normal((samples, size, network.width))
-        with np.errstate(over="ignore", invalid="ignore"):
-            residual = _correlated(C, normals)
-            h = residual if l == 0 else network.skip_scales[l - 1] * h + residual
-            C = layers.weights[l + 1] * _gram(phi(h)) + layers.biases[l + 1]
-        require_finite("a kernel", C, l + 1)
-    slopes[:, -1] = (C[0] - C[1])[:, 0, -1] / (2 * problem.step)
+            kernel = kernel + _shift(problem.step, size)
+        return _correlated(kernel, generator.standard_normal((samples, size, network.width)))
+
+    start = np.broadcast_to(problem.kernel, (2, samples, size, size))
+    # With BLAS, the numbers would depend on the threads that joblib leaves to a worker.
+    for l, _, _, C in forward(network, start, residual, partial(gram, blas=False)):
+        if l >= problem.layer:
+            slopes[:, l + 1] = (C[0] - C[1])[:, 0, -1] / (2 * problem.step)
     return slopes
-
-
-def _gram(values: np.ndarray) -> np.ndarray:
-    """Means over the neurons of products of all pairs of inputs, (2, n, P, N) -> (2, n, P, P)."""
-    size = values.shape[2]
-    gram = np.empty((*values.shape[:2], size, size))
-    # Without BLAS, which rounds in another way for another number of threads.
-    for i, j in zip(*np.triu_indices(size), strict=True):
-        products = np.einsum("sni,sni->sn", values[:, :, i], values[:, :, j])
-        gram[:, :, i, j] = gram[:, :, j, i] = products / values.shape[3]
-    return gram
 
 
 def _shift(step: float, size: int) -> np.ndarray:

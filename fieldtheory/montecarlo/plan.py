@@ -11,10 +11,10 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
-from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS, TILE_JAX, tile_size
-from fieldtheory.montecarlo.trajectories import TILE
-from fieldtheory.networks.family import checked_network
-from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.montecarlo.forward import TILE, TILE_KEPT, tile_size
+from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS, TILE_JAX
+from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage
 
 # Batches of the jackknife; fewer where there are fewer samples.
@@ -37,7 +37,7 @@ class Run:
     ``kernel`` is K0, () or (P, P); ``data`` is X (P, d) or None; the others are the arguments.
     """
 
-    network: ResidualNetwork
+    network: LayeredNetwork
     kernel: np.ndarray
     data: np.ndarray | None
     samples: int
@@ -103,8 +103,8 @@ def checked_run(
 ) -> Run:
     """The run of the arguments of `simulate`, or an error that names the wrong one."""
     checked_network(network)
-    for name in ("branch_scale", "skip_scale"):
-        if np.ndim(getattr(network, name)) > 1:
+    for name in network.layer_parameters:
+        if np.ndim(network.parameters[name]) > 1:
             raise ValueError(f"{name} must be one number or one for every layer in a simulation")
     if (K0 is None) == (X is None):
         raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
@@ -139,6 +139,7 @@ def blocks_of(run: Run) -> list[Block]:
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=20, width=10_000)
     >>> blocks = blocks_of(checked_run(net, 0.5, None, 50, 0, "kernel", False, False))
     >>> [block.size for block in blocks]
@@ -166,6 +167,7 @@ def chunks_of(run: Run, chunk: int | None) -> list[list[Block]]:
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> run = checked_run(ResidualNetwork(depth=2), 0.5, None, 9000, 0, "kernel", False, False)
     >>> [len(blocks) for blocks in chunks_of(run, 4096)], len(chunks_of(run, None))
     ([4, 4, 1], 9)
@@ -191,6 +193,7 @@ def memory_needed(run: Run, jobs: int) -> float:
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> run = checked_run(ResidualNetwork(depth=20), 0.5, None, 1000, 0, "kernel", False, False)
     >>> 1e5 < memory_needed(run, jobs=1) < 1e7
     True
@@ -205,10 +208,10 @@ def memory_needed(run: Run, jobs: int) -> float:
         dimension = 0 if run.data is None else run.data.shape[1]
         numbers = net.width * max(net.width, dimension, P)
     block = min(run.samples, _block_size(run))
-    tile = max(1, TILE_JAX // numbers) if run.backend == "jax" else tile_size(numbers)
+    tile = tile_size(numbers, TILE_JAX if run.backend == "jax" else TILE)
     work = 6 * numbers * min(block, tile) + 8 * block * kernels + 2 * moments
     if run.variance_reduction:
-        work += 3 * block * kernels**2 + 3 * max(TILE, kernels * net.width)
+        work += 3 * block * kernels**2 + 3 * max(TILE_KEPT, kernels * net.width)
     raw = run.samples * (net.depth + 2) * (2 * pairs + P**2) if run.keep else 0
     return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)
 

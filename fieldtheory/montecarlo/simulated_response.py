@@ -7,13 +7,45 @@ from dataclasses import dataclass
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.fields import Field, table
+from fieldtheory.numerics.result import Result
 
-_FIELDS = ("residual_response", "response", "output_response")
+FIELDS = table(
+    Field(
+        name="residual_response",
+        symbol=r"\partial \langle C^{(l)} \rangle / \partial C^{(m)}",
+        long_name="responses of the residual kernels to that of the perturbed layer",
+        dims=("hidden_layer",),
+        error=True,
+        panel="responses",
+    ),
+    Field(
+        name="response",
+        symbol=r"\partial \langle K^{(l)} \rangle / \partial C^{(m)}",
+        long_name="responses of the kernels to the residual kernel of the perturbed layer",
+        dims=("hidden_layer",),
+        error=True,
+        panel="responses",
+    ),
+    Field(
+        name="output_response",
+        symbol=r"\partial \langle C^{(L+1)} \rangle / \partial C^{(m)}",
+        long_name="response of the output kernel to the residual kernel of the perturbed layer",
+        dims=(),
+        error=True,
+    ),
+    Field(
+        name="step",
+        symbol=r"\varepsilon",
+        long_name="steps of the differences",
+        dims=(),
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedResponse:
+class SimulatedResponse(Result):
     """Responses of random finite networks, each with its standard error in ``<name>_error``.
 
     With L the depth, and the axes of K0 in front or behind as in `Solution`:
@@ -33,7 +65,10 @@ class SimulatedResponse:
     Different inputs, and different pairs of them, have independent networks.
     """
 
-    network: ResidualNetwork
+    table = FIELDS
+    settings = {"samples": int, "seed": int, "layer": int, "batches": int}  # noqa: RUF012
+
+    network: LayeredNetwork
     input_kernel: np.ndarray
     samples: int
     seed: int
@@ -70,6 +105,7 @@ class SimulatedResponse:
         Examples
         --------
         >>> from fieldtheory.montecarlo.perturbation import simulate_response
+        >>> from fieldtheory.networks.residual import ResidualNetwork
         >>> net = ResidualNetwork(depth=3, width=100)
         >>> found = simulate_response(net, [0.2, 0.3, 0.4], samples=20).input_average()
         >>> found["residual_response"].shape, found["residual_response_error"].shape
@@ -81,7 +117,7 @@ class SimulatedResponse:
                 f"input_average needs K0 of shape (P,) with P >= 2, got {self.input_kernel.shape}"
             )
         count, found = len(self.input_kernel), {}
-        for name in _FIELDS:
+        for name in (field.name for field in self.table.values() if field.error):
             values, errors = getattr(self, name), getattr(self, f"{name}_error")
             found[name] = values.mean(axis=0)
             if inputs == "fixed":

@@ -18,13 +18,13 @@ from fieldtheory.montecarlo.estimators import reduced_estimates
 from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, Draws, Inputs, sampler
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import ValidityWarning
 
 
 def simulate(
-    network: ResidualNetwork,
+    network: LayeredNetwork,
     K0: Any = None,
     *,
     X: Any = None,
@@ -44,16 +44,17 @@ def simulate(
 
     A network of width N has the residual kernels
 
-        C^(0) = K^(0),   C^(l) = a_l φ(h^(l-1)) φ(h^(l-1))ᵀ / N + c_l,   l = 1, ..., L + 1
+        C^(0) = K^(0),   C^(l) = a_l Σ_k ψ_k(h^(l-1)) ψ_k(h^(l-1))ᵀ / N + c_l,   l = 1, ..., L + 1
 
-    (F25 eqs. (16)-(18)), with a_l = ρ_l² σ²_w and c_l = ρ_l² σ²_b for l <= L and the variances of
-    the readout for l = L + 1. They are random for finite N; for N → ∞ they become the C*^(l) of
+    with the features ψ_k and the coefficients of its family: for a residual network ψ = φ,
+    a_l = ρ_l² σ²_w and c_l = ρ_l² σ²_b for l <= L and the variances of the readout for l = L + 1
+    (F25 eqs. (16)-(18)). They are random for finite N; for N → ∞ they become the C*^(l) of
     `solve`.
 
     Parameters
     ----------
-    network : ResidualNetwork
-        Without batch axes; its ``width`` is N.
+    network : LayeredNetwork
+        Of any family, without batch axes; its ``width`` is N.
     K0 : float or array_like, shape (P, P)
         Kernel of the inputs: every neuron has h^(0) ~ N(0, K0).
     X : array_like, shape (P, d)
@@ -127,6 +128,7 @@ def simulate(
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=5, branch_scale=0.5, width=100)
     >>> e = simulate(net, 0.3, samples=400, seed=1)
     >>> e

@@ -47,10 +47,14 @@ def p_value(first, second, directions=40, seed=0):
 
 def linear_statistics(net, K0):
     """The exact fields of an ensemble of φ = id and one input at finite width."""
-    N, known = net.width, oracle(net)
+    return linear_statistics_of(oracle(net), K0, net.width)
+
+
+def linear_statistics_of(known, K0, N):
+    """The same for the parameters of the oracles and width N."""
     mean, covariance = exact.linear_moments(known, K0, N)
     skips = np.array(recursion.skip_matrix(known)) ** 2
-    A = np.eye(net.depth + 2)
+    A = np.eye(len(mean))
     A[:-1, :-1] = skips
     kernel_covariance = A @ covariance @ A.T
     return {

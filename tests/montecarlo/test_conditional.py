@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo.conditional import conditional_samples
-from fieldtheory.montecarlo.samplers import activation_function
+from fieldtheory.montecarlo.forward import feature_functions
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import network
 from tests.montecarlo.test_estimators import gains
@@ -19,13 +19,13 @@ def test_they_are_means_over_draws_of_the_last_layer(activation, skips):
     seed = 5
     found = conditional_samples(net, 0.4, np.random.default_rng(seed), 1)
     normals = np.random.default_rng(seed).standard_normal((1, 3, 8))
-    phi = activation_function(net.activation)
+    psi = feature_functions(net)
     h = np.sqrt(0.4) * normals[0, 0]
     C1 = found["residual"][0, 0]
     z = np.random.default_rng(6).standard_normal((400_000, 8))
     later = skips[0] * h + np.sqrt(C1) * z
     a, c = 0.64 * net.weight_variance, 0.64 * net.bias_variance
-    C2 = a * (phi(later) ** 2).mean(axis=1) + c
+    C2 = a * (psi(later)[0] ** 2).mean(axis=1) + c
     origin = ft.solve(net, 0.4)
     star = origin.residual_kernels
     if skips[0] == 0:

@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.averages import steps
-from fieldtheory.montecarlo.samplers import (
-    Inputs,
-    activation_function,
-    draw_kernels,
-    draw_weights,
-    psd_root,
-)
+from fieldtheory.montecarlo.forward import psd_root
+from fieldtheory.montecarlo.samplers import Inputs, draw_kernels, draw_weights
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.montecarlo.comparison import (
@@ -189,25 +183,6 @@ def test_second_moments_of_the_neurons():
     products = h[:, :, None, :] * h[:, None, :, :]
     np.testing.assert_allclose(draws.second[:, 0], products.mean(axis=-1), rtol=1e-12)
     np.testing.assert_allclose(draws.spread[:, 0], products.var(axis=-1, ddof=1), rtol=1e-11)
-
-
-@pytest.mark.parametrize("rank", [1, 3, 7])
-def test_roots_of_singular_matrices(rank):
-    factors = np.random.default_rng(rank).standard_normal((20, 7, rank))
-    matrices = factors @ factors.swapaxes(1, 2)
-    roots = psd_root(matrices)
-    scale = np.abs(matrices).max()
-    np.testing.assert_allclose(roots @ roots.swapaxes(1, 2), matrices, rtol=0, atol=1e-14 * scale)
-    assert (np.abs(roots).max(axis=1) > 0).sum() == 20 * rank
-
-
-@pytest.mark.parametrize("name", ["erf", "relu", "leaky_relu", "tanh", "gelu", "swish", "sin"])
-def test_activation_functions(name):
-    phi = ft.ResidualNetwork(depth=1, activation=name).activation
-    x = np.linspace(-3, 3, 61).reshape(1, 1, -1)
-    expected = [float(phi(value).evalf()) for value in x.ravel()]
-    np.testing.assert_allclose(activation_function(phi)(x).ravel(), expected, rtol=0, atol=1e-14)
-    assert steps.has_steps(phi.expression) == (name in ("relu", "leaky_relu"))
 
 
 @pytest.mark.parametrize("method", ["kernel", "weights"])

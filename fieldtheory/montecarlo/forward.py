@@ -1,0 +1,286 @@
+"""One forward pass of finite networks: what all samplers, estimators and responses are made of.
+
+Signals h are arrays (..., P, N) with the networks in front, or (..., N) for one input. What a
+layer is, its features ψ_k, a_l, c_l and γ_l, comes from the family of the network; what its
+residuals are drawn from comes from the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages.steps import pieces
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.networks import activations
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.finite import require_finite
+
+# Most numbers in one array: few enough for the cache, enough to hide the cost of a call.
+TILE = 2**16
+# The same where all layers are kept.
+TILE_KEPT = 2**21
+
+Part = TypeVar("Part")
+
+
+class Layer(NamedTuple):
+    """A layer l of the networks: h^(l), its features ψ_k(h^(l)), and the C^(l+1) they give."""
+
+    number: int
+    h: Any
+    features: tuple
+    kernel: Any
+
+
+def gram(*values: Any, blas: bool = True) -> Any:
+    """Means over the neurons of products of all pairs of inputs, summed over several arrays.
+
+    Parameters
+    ----------
+    *values : arrays of NumPy or JAX, shape (..., P, N)
+    blas : bool
+        Without BLAS it is slower, but does not depend on the number of threads.
+
+    Returns
+    -------
+    array, shape (..., P, P)
+
+    Examples
+    --------
+    >>> gram(np.array([[1.0, 3.0], [0.0, 2.0]])), gram(np.ones((1, 8)), np.ones((1, 8)))
+    (array([[5., 3.],
+           [3., 2.]]), array([[2.]]))
+    """
+    product = _outer if blas else _outer_without_blas
+    total = product(values[0])
+    for x in values[1:]:
+        total = total + product(x)
+    return total / values[0].shape[-1]
+
+
+def mean_square(*values: np.ndarray) -> np.ndarray:
+    """`gram` for one input without an axis of its own, (..., N) -> (..., 1)."""
+    return observable(values).mean(axis=-1, keepdims=True)
+
+
+def observable(features: tuple) -> Any:
+    """g(h, h) = Σ_k ψ_k(h)² of every neuron."""
+    total = features[0] ** 2
+    for x in features[1:]:
+        total = total + x**2
+    return total
+
+
+def next_signal(skip: Any, h: Any, residual: Any) -> Any:
+    """h^(l) = γ_l h^(l-1) + f^(l), for arrays of NumPy or JAX."""
+    return skip * h + residual
+
+
+def residual_kernel(
+    features: tuple, weight: Any, bias: Any, moment: Callable[..., Any] = gram
+) -> Any:
+    """C = a (1/N) Σ_i Σ_k ψ_k(h_iα) ψ_k(h_iβ) + c, for arrays of NumPy or JAX."""
+    return weight * moment(*features) + bias
+
+
+def forward(
+    network: LayeredNetwork,
+    kernel: np.ndarray,
+    residual: Callable[[int, np.ndarray, tuple], np.ndarray],
+    moment: Callable[..., Any] = gram,
+) -> Iterator[Layer]:
+    """Go through the layers l = 0, ..., L of networks, one after the other.
+
+        h^(0) = f^(0),   h^(l) = γ_l h^(l-1) + f^(l)
+        C^(l+1) = a_{l+1} (1/N) Σ_i Σ_k ψ_k(h_iα^(l)) ψ_k(h_iβ^(l)) + c_{l+1}
+
+    (F25 eqs. (1), (17); the features of the residual network are φ alone.)
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Without batch axes.
+    kernel : ndarray
+        K0, with axes that broadcast with those of the C^(l).
+    residual : callable
+        ``residual(l, kernel, features)`` draws f^(l): from C^(l) or from the features of the layer
+        before. For l = 0 they are K0 and the empty tuple.
+    moment : callable, optional
+        ``moment(*features)`` is the mean over the neurons.
+
+    Yields
+    ------
+    Layer
+
+    Raises
+    ------
+    OverflowError
+        If a kernel is not finite.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> net = ResidualNetwork(depth=2, activation="linear", bias_variance=0.0, weight_variance=2.0)
+    >>> ones = lambda l, kernel, features: np.ones((1, 1, 4))
+    >>> [layer.kernel.item() for layer in forward(net, np.eye(1), ones)]      # h = 1, 2, 3
+    [2.0, 8.0, 18.0]
+    """
+    psi, layers = feature_functions(network), layer_coefficients(network)
+    skips, h, features = network.skip_scales, None, ()
+    for l in range(network.depth + 1):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            step = residual(l, kernel, features)
+            h = next_signal(skips[l - 1], h, step) if l else step
+            features = psi(h)
+            a, c = layers.weights[l + 1], layers.biases[l + 1]
+            kernel = residual_kernel(features, a, c, moment)
+        require_finite("a kernel", kernel, l + 1)
+        yield Layer(l, h, features, kernel)
+
+
+def layer_parameters(network: LayeredNetwork, layer: int) -> dict[str, Any]:
+    """The parameters of a network in one layer 1 <= l <= L, as `LayeredNetwork.branch` takes them.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> found = layer_parameters(ResidualNetwork(depth=2, branch_scale=[0.1, 0.2]), 2)
+    >>> float(found["branch_scale"]), found["weight_variance"]
+    (0.2, 1.25)
+    """
+    parameters = network.parameters
+    return parameters | {name: parameters[name][layer - 1] for name in network.layer_parameters}
+
+
+def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
+    """W x + b from standard normals (n, fan_in, N) and (n, 1, N), for arrays of NumPy or JAX.
+
+    ``deviations`` are those of the entries of W, times √fan_in, and of b.
+    """
+    weight, bias = deviations
+    return (weight / np.sqrt(x.shape[-1])) * (x @ weights) + bias * biases
+
+
+def gaussian(covariance: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Normal numbers (..., P, N) with the covariance (..., P, P) over the inputs."""
+    root = psd_root(covariance)
+    return root * normals if root.shape[-1] == 1 else root @ normals
+
+
+def psd_root(matrix: np.ndarray) -> np.ndarray:
+    """A matrix R with R Rᵀ = ``matrix``, (..., P, P), positive semidefinite and maybe singular.
+
+    Eigenvalues that are not above rounding count as zero, so that identical inputs stay identical.
+
+    Examples
+    --------
+    >>> root = psd_root(np.array([[2.0, 2.0], [2.0, 2.0]]))
+    >>> (root @ root.T).round(12)
+    array([[2., 2.],
+           [2., 2.]])
+    """
+    size = matrix.shape[-1]
+    if size == 1:
+        return np.sqrt(np.maximum(matrix, 0.0))
+    values, vectors = np.linalg.eigh(matrix)
+    rounding = size * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
+    roots = np.sqrt(np.where(values > rounding, values, 0.0))
+    return vectors * roots[..., None, :]
+
+
+def tile_size(numbers: int, most: int = TILE) -> int:
+    """Networks drawn at once, for so many numbers in the largest array of one of them."""
+    return max(1, most // numbers)
+
+
+def in_tiles(draw: Callable[[int], Part], samples: int, tile: int) -> list[Part]:
+    """``draw(size)`` of at most ``tile`` networks, until there are ``samples``.
+
+    Examples
+    --------
+    >>> in_tiles(lambda size: size, 7, 3)
+    [3, 3, 1]
+    """
+    return [draw(min(tile, samples - start)) for start in range(0, samples, tile)]
+
+
+def feature_functions(network: LayeredNetwork, backend: str = "numpy") -> Callable[[Any], tuple]:
+    """The features ψ_k of a network as one function of an array, compiled once.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    backend : {"numpy", "jax"}
+
+    Returns
+    -------
+    callable
+        Maps h to the tuple of ψ_k(h), each smooth piece of them evaluated apart.
+
+    Raises
+    ------
+    ValueError
+        If the features depend on a parameter that differs between layers.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> feature_functions(ResidualNetwork(depth=1, activation="relu"))(np.array([-1.0, 2.0]))
+    (array([0., 2.]),)
+    """
+    return _compiled(feature_expressions(network), backend, 0)
+
+
+def feature_slopes(network: LayeredNetwork) -> Callable[[np.ndarray], tuple]:
+    """The ψ_k' in NumPy, like `feature_functions`, without what jumps add to them.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> feature_slopes(ResidualNetwork(depth=1, activation="relu"))(np.array([-1.0, 2.0]))
+    (array([0., 1.]),)
+    """
+    return _compiled(feature_expressions(network), "numpy", 1)
+
+
+def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
+    """The ψ_k(h) of a network as SymPy expressions, the parameters in them as exact numbers."""
+    known = {}
+    for name, value in network.parameters.items():
+        values = np.unique(value)
+        if len(values) == 1:
+            known[name] = sp.Rational(float(values[0]))
+    try:
+        return tuple(network.features(network.activation, activations.h, known))
+    except KeyError as error:
+        raise ValueError(
+            f"features of {type(network).__name__} must have parameters that are the same for all "
+            f"layers, got {error} in them"
+        ) from None
+
+
+@lru_cache(maxsize=64)
+def _compiled(expressions: tuple, backend: str, derivative: int) -> Callable[[Any], tuple]:
+    h = activations.h
+    smooth = [sp.diff(pieces(psi, [h]), h, derivative) for psi in expressions]
+    functions = lambdify([h], smooth, backend)
+    return lambda values: tuple(functions(values))
+
+
+def _outer(x: Any) -> Any:
+    return x @ x.swapaxes(-1, -2)
+
+
+def _outer_without_blas(x: np.ndarray) -> np.ndarray:
+    size = x.shape[-2]
+    products = np.empty((*x.shape[:-1], size))
+    for i, j in zip(*np.triu_indices(size), strict=True):
+        one = np.einsum("...i,...i->...", x[..., i, :], x[..., j, :])
+        products[..., i, j] = products[..., j, i] = one
+    return products
