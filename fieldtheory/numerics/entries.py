@@ -6,19 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
+from fieldtheory.averages import GaussianAverage, numeric
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
-
-_x, _y = sp.symbols("x y", real=True)
-K_XX, K_YY = sp.symbols("K_xx K_yy", positive=True)
-K_XY = sp.Symbol("K_xy", real=True)
-
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.theory.entries import (
+    K_XX,
+    K_XY,
+    K_YY,
+    Features,
+    LayerAverages,
+    X,
+    Y,
+    feature_parameters,
+    layer_averages,
+)
 
 # Variance below which the transforms of a connected correlator lose digits to cancellation.
 _NARROWEST = 0.06
@@ -26,10 +35,12 @@ _NARROWEST = 0.06
 
 @dataclass(frozen=True)
 class Entries:
-    """Averages of an activation function as vectorised functions, compiled when first used.
+    """The averages of a layer as vectorised functions, compiled when first used.
 
-    Those of one variable take its variance; those of two take (K_xx, K_yy, K_xy). All derivatives
-    are taken of the symbolic average, that is, by Price's theorem.
+    They are those that the theory derives from the action (`layer_averages`), for a residual
+    network of the observable g(x, y) = φ(x) φ(y). Those of one variable take its variance; those of
+    two take (K_xx, K_yy, K_xy). All derivatives are taken of the symbolic average, that is, by
+    Price's theorem.
 
     With NumPy, relative errors are below 1e-12 for variances from 1e-12 to 1e6 and all
     correlations, but for one case: ⟨φφ⟩ of functions that vanish on one side (ReLU, GELU) and
@@ -39,28 +50,28 @@ class Entries:
 
     Parameters
     ----------
-    activation : Activation
+    averages : LayerAverages
     backend : {"numpy", "mpmath"}
 
     Examples
     --------
     >>> from fieldtheory.networks.activations import as_activation
-    >>> float(Entries(as_activation("relu")).susceptibility(2.0))
+    >>> float(entries(as_activation("relu")).susceptibility(2.0))
     0.5
     """
 
-    activation: Activation
+    averages: LayerAverages
     backend: str = "numpy"
 
     @cached_property
     def second_moment(self) -> Callable:
-        """M(K) = ⟨φ²⟩."""
-        return self._of_variance(self._moment)
+        """M(K) = ⟨g(h, h)⟩ = ⟨φ²⟩."""
+        return self._of_variance(self.averages.moment)
 
     @cached_property
     def susceptibility(self) -> Callable:
         """M'(K) = ⟨φ'² + φφ''⟩ = ⟨h φφ'⟩/K."""
-        return self._of_moment(1, lambda psi: [_x * psi.diff(_x) / (2 * K_XX)])
+        return self._of_moment(1, lambda psi: [X * psi.diff(X) / (2 * K_XX)])
 
     @cached_property
     def curvature(self) -> Callable:
@@ -68,26 +79,26 @@ class Entries:
         return self._of_moment(
             2,
             lambda psi: [
-                (_x**3 - 3 * K_XX * _x) * psi.diff(_x) / (4 * K_XX**3),
-                (_x**2 - K_XX) * psi.diff(_x, 2) / (4 * K_XX**2),
-                _x * psi.diff(_x, 3) / (4 * K_XX),
+                (X**3 - 3 * K_XX * X) * psi.diff(X) / (4 * K_XX**3),
+                (X**2 - K_XX) * psi.diff(X, 2) / (4 * K_XX**2),
+                X * psi.diff(X, 3) / (4 * K_XX),
             ],
         )
 
     @cached_property
     def covariance(self) -> Callable:
         """⟨φ(x)φ(y)⟩."""
-        return self._of_pair(self._product)
+        return self._of_pair(self.averages.covariance)
 
     @cached_property
     def covariance_susceptibility(self) -> Callable:
         """∂⟨φ(x)φ(y)⟩/∂K_xy = ⟨φ'(x)φ'(y)⟩."""
-        return self._of_pair(self._product.diff(K_XY))
+        return self._of_pair(self.averages.covariance.diff(K_XY))
 
     @cached_property
     def cross_susceptibility(self) -> Callable:
         """∂⟨φ(x)φ(y)⟩/∂K_xx = (1/2)⟨φ''(x)φ(y)⟩."""
-        return self._of_pair(self._product.diff(K_XX))
+        return self._of_pair(self.averages.covariance.diff(K_XX))
 
     @cached_property
     def covariance_flow(self) -> Callable:
@@ -96,34 +107,29 @@ class Entries:
         ⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩.
         """
         variables = (K_XX, K_YY, K_XY)
-        slope = self._product.diff(K_XY)
-        return self._of_pair(
-            [self._product, *map(self._product.diff, variables), *map(slope.diff, variables)]
-        )
+        product = self.averages.covariance
+        slope = product.diff(K_XY)
+        return self._of_pair([product, *map(product.diff, variables), *map(slope.diff, variables)])
 
     @cached_property
     def connected(self) -> Callable:
         """⟨φ²(x) ; φ²(y)⟩."""
-        square = self.activation(_x) ** 2
-        covariance = [[K_XX, K_XY], [K_XY, K_YY]]
-        return self._of_pair(
-            ConnectedCorrelator(square, self.activation(_y) ** 2, (_x, _y), covariance)
-        )
+        return self._of_pair(self.averages.connected)
 
     @cached_property
     def connected_steps(self) -> Callable:
         """⟨φ²(x) ; φ²(x + w)⟩ of variances (n,) of x and (m,) of an independent w, shape (n, m)."""
-        square, connected = self.activation(_x) ** 2, self.connected
+        square, connected = self.averages.square, self.connected
 
         def one_by_one(K: np.ndarray, steps: np.ndarray) -> np.ndarray:
             first, step = (k.ravel() for k in np.broadcast_arrays(K[:, None], steps))
             return connected(first + step, first, first).reshape(len(K), len(steps))
 
         K = [[K_XX, K_XY], [K_XY, K_YY]]
-        closed = numeric.inner_average(square, square.subs(_x, _y), (_x, _y), K)
+        closed = numeric.inner_average(square, square.subs(X, Y), (X, Y), K)
         if has_steps(square) or closed is not None:
             return one_by_one
-        together = numeric.connected_steps(square, _x)
+        together = numeric.connected_steps(square, X)
 
         def all_at_once(K: np.ndarray, steps: np.ndarray) -> np.ndarray:
             values = np.full((len(K), len(steps)), np.nan)
@@ -141,43 +147,34 @@ class Entries:
 
         return all_at_once
 
-    @property
-    def _moment(self) -> sp.Expr:
-        return GaussianAverage(self.activation(_x) ** 2, _x, K_XX)
-
-    @property
-    def _product(self) -> sp.Expr:
-        F = self.activation(_x) * self.activation(_y)
-        return GaussianAverage(F, (_x, _y), [[K_XX, K_XY], [K_XY, K_YY]])
-
     def _of_moment(self, order: int, by_parts: Callable) -> Callable:
         """A derivative of M; without a closed form by parts (Stein's lemma) where that is better.
 
         The terms of the derivative itself cancel for large variances, those of the integrals by
         parts for small ones. Polynomials in φ² would cancel too and are taken exactly.
         """
-        derivative = self._moment.diff(*[K_XX] * order)
+        derivative = self.averages.moment.diff(*[K_XX] * order)
         plain = self._of_variance(derivative)
         if self.backend != "numpy" or not derivative.doit().has(GaussianAverage):
             return plain
         polynomial, rest = self._even_square
         forms = [form for form in by_parts(rest) if not form.has(sp.DiracDelta)]
-        exact = self._of_variance(GaussianAverage(polynomial, _x, K_XX).doit().diff(K_XX, order))
-        remainder = numeric.by_parts(forms, _x, K_XX, lambda K: plain(K) - exact(K))
+        exact = self._of_variance(GaussianAverage(polynomial, X, K_XX).doit().diff(K_XX, order))
+        remainder = numeric.by_parts(forms, X, K_XX, lambda K: plain(K) - exact(K))
         return lambda K: exact(K) + remainder(K)
 
     @property
     def _even_square(self) -> tuple[sp.Expr, sp.Expr]:
         """The even part of φ², which alone counts, as a polynomial and the rest."""
-        square = self.activation(_x) ** 2
+        square = self.averages.square
         if has_steps(square):
             return sp.S.Zero, square
-        even = sp.expand((square + square.subs(_x, -_x)) / 2)
+        even = sp.expand((square + square.subs(X, -X)) / 2)
         # tanh² as 1 − (1 − tanh²), the bracket falling off exponentially.
         squares = {t**2: 1 - sp.Dummy() for t in even.atoms(sp.tanh)}
         even = sp.expand(even.xreplace(squares))
         terms = sp.Add.make_args(even)
-        polynomial = sp.Add(*[t for t in terms if t.is_polynomial(_x) and t.free_symbols <= {_x}])
+        polynomial = sp.Add(*[t for t in terms if t.is_polynomial(X) and t.free_symbols <= {X}])
         back = {1 - one_minus: 1 - square for square, one_minus in squares.items()}
         return polynomial, (even - polynomial).xreplace(back)
 
@@ -189,6 +186,26 @@ class Entries:
 
 
 @lru_cache(maxsize=64)
-def entries(activation: Activation, backend: str = "numpy") -> Entries:
-    """The compiled entries of an activation, shared by all networks that use it."""
-    return Entries(activation, backend)
+def entries(
+    activation: Activation,
+    backend: str = "numpy",
+    features: Features = ResidualNetwork.features,
+    parameters: tuple[tuple[str, Any], ...] = (),
+) -> Entries:
+    """The compiled entries of an activation, shared by all networks that use it.
+
+    The parameters are those of `layer_averages`; without ``features``, of a residual network.
+    """
+    return Entries(layer_averages(features, activation, parameters), backend)
+
+
+def network_entries(network: LayeredNetwork) -> Entries:
+    """The compiled entries of a network.
+
+    Examples
+    --------
+    >>> float(network_entries(ResidualNetwork(depth=2, activation="relu")).second_moment(2.0))
+    1.0
+    """
+    features = type(network).features
+    return entries(network.activation, "numpy", features, feature_parameters(network))

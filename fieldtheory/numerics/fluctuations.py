@@ -6,7 +6,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.layer_pairs import interpolated
 from fieldtheory.numerics.substitution import accumulate, propagate
@@ -17,7 +17,7 @@ def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
 
     The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
     """
-    size, averages = network.depth + 1, entries(network.activation)
+    size, averages = network.depth + 1, network_entries(network)
     connected = averages.connected
     if (network.skip_scales == 1).all():
         values = interpolated(averages.connected_steps, connected, K)

@@ -6,13 +6,14 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.recursion import carried
 
 
 def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
-    slope = entries(network.activation).susceptibility
+    slope = network_entries(network).susceptibility
     return _gains(
         layer_coefficients(network, trailing, K.ndim - 1 - trailing).weights, slope(K[:-1])
     )
@@ -22,7 +23,7 @@ def covariance_gains(
     network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> np.ndarray:
     """a_l ⟨φ'_α φ'_β⟩, the gain of layer l for a covariance; shape (L + 2, ..., pairs)."""
-    slope = entries(network.activation).covariance_susceptibility
+    slope = network_entries(network).covariance_susceptibility
     first, second = pairs
     averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
     return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, averages)
@@ -35,7 +36,7 @@ def cross_gains(
 
     Where φ has a kink at zero they diverge as the variance vanishes; this raises ValueError.
     """
-    slope = entries(network.activation).cross_susceptibility
+    slope = network_entries(network).cross_susceptibility
     weights = layer_coefficients(network, 1, K.ndim - 2).weights
     alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -60,7 +61,7 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(eta)):
             eta[l] = gains[l] * chi[l - 1]
-            chi[l] = skips[l] * chi[l - 1] + eta[l]
+            chi[l] = carried(skips[l], chi[l - 1], eta[l])
             require_finite("the response", chi[l], l)
     return eta, chi
 
@@ -76,7 +77,8 @@ def driven_response(
     chi = np.zeros_like(variance_response)
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(chi)):
-            chi[l] = (skips[l] + gains[l]) * chi[l - 1] + sources[l] * variance_response[l - 1]
+            driven = sources[l] * variance_response[l - 1]
+            chi[l] = carried(skips[l] + gains[l], chi[l - 1], driven)
             require_finite("the response to a variance", chi[l], l)
     return chi
 

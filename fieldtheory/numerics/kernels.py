@@ -8,8 +8,9 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # Pairs go through all layers in blocks of this many times this many.
 _TILE = 128
@@ -22,7 +23,7 @@ def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tup
 
     The last entry of both is the output kernel.
     """
-    moment = entries(network.activation).second_moment
+    moment = network_entries(network).second_moment
     layers = layer_coefficients(network, trailing)
     shape = np.broadcast_shapes(layers.weights.shape[1:], K0.shape)
     C = np.empty((network.depth + 2, *shape))
@@ -30,8 +31,8 @@ def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tup
     C[0] = K[0] = K0
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 2):
-            C[l] = layers.weights[l] * moment(K[l - 1]) + layers.biases[l]
-            K[l] = layers.skips[l] * K[l - 1] + C[l]
+            C[l] = residual_kernel(layers.weights[l], layers.biases[l], moment(K[l - 1]))
+            K[l] = carried(layers.skips[l], K[l - 1], C[l])
             require_finite("the kernel", K[l], l)
     return C, K
 
@@ -55,7 +56,7 @@ def covariances(
     pairs : pair of ndarray
         Indices α and β of the pairs.
     """
-    moment = entries(network.activation).covariance
+    moment = network_entries(network).covariance
     layers = layer_coefficients(network, 1)
     variance, K = own
     first, second = pairs
@@ -66,8 +67,8 @@ def covariances(
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 2):
             average = moment(K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1])
-            C[l] = layers.weights[l] * average + layers.biases[l]
-            kernel[l] = layers.skips[l] * kernel[l - 1] + C[l]
+            C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
+            kernel[l] = carried(layers.skips[l], kernel[l - 1], C[l])
             if same.any():
                 C[l] = np.where(same, variance[l][..., first], C[l])
                 kernel[l] = np.where(same, K[l][..., first], kernel[l])
@@ -109,7 +110,7 @@ def output_covariances(
 def _through_layers(
     network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
-    averages = entries(network.activation)
+    averages = network_entries(network)
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
     same = _identical(K[0], K0, pairs)
@@ -119,9 +120,10 @@ def _through_layers(
         for l in range(1, network.depth + 2):
             block = K[l - 1][..., first], K[l - 1][..., second], kernel
             eta = layers.weights[l] * averages.covariance_susceptibility(*block) * chi
-            chi = layers.skips[l] * chi + eta
-            C = layers.weights[l] * averages.covariance(*block) + layers.biases[l]
-            kernel = layers.skips[l] * kernel + C
+            chi = carried(layers.skips[l], chi, eta)
+            average = averages.covariance(*block)
+            C = residual_kernel(layers.weights[l], layers.biases[l], average)
+            kernel = carried(layers.skips[l], kernel, C)
             if same.any():
                 kernel = np.where(same, K[l][..., first], kernel)
     return kernel, chi

@@ -9,22 +9,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.scaling import deep_limit
 from fieldtheory.scaling.deep_limit import STEP, modified_flow
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.entries import (
+    K_XX,
+    K_XY,
+    K_YY,
+    LayerAverages,
+    layer_averages,
+    network_averages,
+)
 
 P, Q = sp.symbols("p q", positive=True)
 R = sp.Symbol("r", real=True)
 _STATE = (P, Q, R)
 _CHANGE = sp.symbols("z_p z_q z_r", real=True)
 _GROWTH, _LOSS = sp.symbols("E b", real=True)
-_x, _y = sp.symbols("x y", real=True)
 # σ²_w T is searched up to here, in steps at which the response is looked at.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 71)])
 _COARSE = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
@@ -36,26 +41,33 @@ _LARGEST = 1e12
 _FINE = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
 
 
-def flow_rates() -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
+def flow_rates(
+    averages: LayerAverages | None = None,
+) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
     """The flow of two variances p, q and their covariance r, and the gain of the response.
 
         dp/dt = F(p),   dq/dt = F(q),   dr/dt = G = σ²_w ⟨φφ⟩ + σ²_b,
         d ln(∂r/∂r_0)/dt = σ²_w ⟨φ'φ'⟩ = ∂G/∂r
 
+    Parameters
+    ----------
+    averages : LayerAverages, optional
+        Those of a residual network whose φ is left open if not given.
+
     Returns
     -------
     tuple of sympy.Expr
-        F(p), F(q), G and ∂G/∂r, with φ left open.
+        F(p), F(q), G and ∂G/∂r.
 
     Examples
     --------
     >>> [entry.free_symbols >= {R} for entry in flow_rates()]
     [False, False, True, True]
     """
-    F = deep_limit.flow_rate()
-    product = sym.phi(_x) * sym.phi(_y)
-    covariance = GaussianAverage(product, (_x, _y), [[P, R], [R, Q]])
-    G = sym.WEIGHT**2 * covariance + sym.BIAS**2
+    known = averages or layer_averages()
+    F = deep_limit.flow_rate(known)
+    covariance = known.covariance.subs({K_XX: P, K_YY: Q, K_XY: R}, simultaneous=True)
+    G = deep_limit.step_rate(R, covariance)
     return F.subs(deep_limit.KERNEL, P), F.subs(deep_limit.KERNEL, Q), G, sp.diff(G, R)
 
 
@@ -149,7 +161,7 @@ def covariance_scaling(
     >>> covariance_scaling(net, *pair, 1), covariance_scaling(net, *pair, 2)
     (array([0.4062]), array([0.4212]))
     """
-    flow = _compiled(network.activation)
+    flow = _compiled(network_averages(network))
     scales = tuple(np.sqrt(unit_branch(network)))
     start = np.stack([p, q, r])
     low, high, time = _located(flow, start, scales, network.activation.name)
@@ -173,9 +185,9 @@ def covariance_scaling(
 
 
 @lru_cache(maxsize=16)
-def _compiled(activation: Activation) -> Response:
-    """The response of an activation as functions of the state, σ_w and σ_b."""
-    found = response(tuple(rate.replace(sym.phi, activation) for rate in flow_rates()))
+def _compiled(averages: LayerAverages) -> Response:
+    """The response as functions of the state, σ_w and σ_b."""
+    found = response(flow_rates(averages))
     plain = [*_STATE, sym.WEIGHT, sym.BIAS]
     changed = [*_STATE, *_CHANGE, _LOSS, sym.WEIGHT, sym.BIAS]
     functions = [lambdify(plain, expression) for expression in found[:4]]

@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 import sympy as sp
 
-from fieldtheory.averages import GaussianAverage
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.recursion import carried, residual_kernel
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.entries import K_XX, LayerAverages, layer_averages
 from fieldtheory.theory.notation import DEPTH
 
 KERNEL = sp.Symbol("K", positive=True)
@@ -22,7 +24,6 @@ START = sp.Symbol("K^{(0)}", positive=True)
 END = sp.Symbol(r"K^{*}_{\mathrm{out}}", positive=True)
 TIME = sp.Symbol("T", positive=True)
 STEP = sp.Symbol("h", positive=True)
-_h = sp.Symbol("h", real=True)
 
 
 def modified_flow(
@@ -62,31 +63,67 @@ def modified_flow(
 
 
 @lru_cache
-def flow_rate() -> sp.Expr:
+def flow_rate(averages: LayerAverages | None = None) -> sp.Expr:
     """F(K) = σ²_w M(K) + σ²_b, the rate at which the variance grows, dK/dt = F(K).
 
     A step of the recursion, K^(l) − K^(l-1) = ρ² [σ²_w M(K^(l-1)) + σ²_b] (F25 eqs. (29), (30)),
     over its length ρ².
 
+    Parameters
+    ----------
+    averages : LayerAverages, optional
+        M, that of a residual network whose φ is left open if not given.
+
     Returns
     -------
     sympy.Expr
-        With M(K) = ⟨φ²⟩ of a φ left open, in σ_w, σ_b and ``KERNEL``.
+        In σ_w, σ_b and ``KERNEL``.
 
     Examples
     --------
     >>> flow_rate().replace(sym.phi, sp.erf).doit().subs({KERNEL: sp.Rational(1, 2), sym.BIAS: 0})
     \\sigma_{w}**2/3
     """
-    moment = GaussianAverage(sym.phi(_h) ** 2, _h, KERNEL)
-    return sym.WEIGHT**2 * moment + sym.BIAS**2
+    return step_rate(KERNEL, (averages or layer_averages()).moment.subs(K_XX, KERNEL))
 
 
-def output_response() -> sp.Expr:
+def step_rate(kernel: sp.Expr, average: sp.Expr) -> sp.Expr:
+    """(K^(l) − K^(l-1))/ρ² of a layer with γ = 1, for a variance or a covariance.
+
+    Parameters
+    ----------
+    kernel : sympy.Expr
+        K^(l-1).
+    average : sympy.Expr
+        ⟨g⟩ over the signals of layer l − 1.
+
+    Returns
+    -------
+    sympy.Expr
+
+    Examples
+    --------
+    >>> K, M = sp.symbols("K M")
+    >>> step_rate(K, M)
+    M*\\sigma_{w}**2 + \\sigma_{b}**2
+    """
+    scale, mean = sp.Dummy("rho"), sp.Dummy("M")
+    given = {"branch_scale": scale, "skip_scale": 1}
+    layer = ResidualNetwork.layer(sym.parameters(ResidualNetwork, 1) | given)
+    after = carried(layer.skip**2, kernel, residual_kernel(layer.weight, layer.bias, mean))
+    return sp.expand((after - kernel) / scale**2).xreplace({mean: average})
+
+
+def output_response(averages: LayerAverages | None = None) -> sp.Expr:
     """χ^out / σ²_w,out in the deep limit, in the output variance K: M'(K) F(K) / F(K^(0)).
 
     The derivative of the flow by its start, ∂K_T/∂K^(0) = F(K_T)/F(K^(0)), times that of the
     readout. Its maximum over K depends on σ²_b/σ²_w alone, not on depth or input.
+
+    Parameters
+    ----------
+    averages : LayerAverages, optional
+        As for `flow_rate`.
 
     Returns
     -------
@@ -98,7 +135,7 @@ def output_response() -> sp.Expr:
     >>> float(erf.subs({sym.WEIGHT: 1, sym.BIAS: 0, KERNEL: 0.3, START: 0.1}))
     1.23162...
     """
-    F = flow_rate()
+    F = flow_rate(averages)
     gain = sp.diff(F, KERNEL) / sym.WEIGHT**2
     return gain * F / F.subs(KERNEL, START)
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
@@ -30,7 +30,7 @@ class _Stack:
     ``depths``, ``weights`` and ``biases`` (...) are L, σ²_w and σ²_b, ``skips`` (max L, ...) γ_l².
     """
 
-    activation: Activation
+    averages: Entries
     depths: np.ndarray
     weights: np.ndarray
     biases: np.ndarray
@@ -39,7 +39,7 @@ class _Stack:
     def of(self, index: np.ndarray) -> _Stack:
         """The networks of these numbers."""
         coefficients = self.depths[index], self.weights[index], self.biases[index]
-        return _Stack(self.activation, *coefficients, self.skips[:, index])
+        return _Stack(self.averages, *coefficients, self.skips[:, index])
 
     def through(self, step: Callable, *start: np.ndarray) -> list[np.ndarray]:
         """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
@@ -60,7 +60,7 @@ def _stacked(networks: Sequence[LayeredNetwork]) -> _Stack:
         skips[: network.depth, i] = network.skip_scales**2
     branches = [unit_branch(network) for network in networks]
     return _Stack(
-        networks[0].activation,
+        network_entries(networks[0]),
         np.array([network.depth for network in networks]),
         np.array([branch.weight for branch in branches]),
         np.array([branch.bias for branch in branches]),
@@ -103,8 +103,9 @@ def _maximise(
     best = np.argmax(heights, axis=0) + 1
     at_zero = (slopes[0] <= 0) & (values[0] >= heights.max(axis=0))
     if not (inside.any(axis=0) | at_zero).all():
+        name = networks[0].activation.name
         raise ValueError(
-            f"network must have a response with a maximum in ρ; that of {stack.activation.name} "
+            f"network must have a response with a maximum in ρ; that of {name} "
             f"has none up to ρ = {np.sqrt(grid[-1].max()):.3g}"
         )
     result = np.zeros(len(index))
@@ -175,14 +176,15 @@ def _interpolated_roots(
 
 
 def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    average, weight, bias = entries(stack.activation), stack.weights, stack.biases
+    average, weight, bias = stack.averages, stack.weights, stack.biases
 
     def step(skip: Any, K: Any, dK: Any, value: Any, slope: Any) -> list[Any]:
         gain, dgain = average.susceptibility(K), average.curvature(K) * dK
-        moment = weight * average.second_moment(K) + bias
+        C = residual_kernel(weight, bias, average.second_moment(K))
         factor = skip + s * weight * gain
         slope = slope + weight * (gain + s * dgain) / factor
-        return [skip * K + s * moment, factor * dK + moment, value + np.log(np.abs(factor)), slope]
+        K, dK = carried(skip, K, s * C), carried(factor, dK, C)
+        return [K, dK, value + np.log(np.abs(factor)), slope]
 
     K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
     K, dK, value, slope = stack.through(step, K, *np.zeros((3, *K.shape)))
@@ -193,7 +195,7 @@ def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> tuple[np.nd
 def _covariance_slope(
     stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    average, weight, bias = entries(stack.activation), stack.weights, stack.biases
+    average, weight, bias = stack.averages, stack.weights, stack.biases
 
     def step(skip: Any, own: Any, down: Any, r: Any, dr: Any, value: Any, slope: Any) -> list[Any]:
         G, by_p, by_q, gain, *curvature = average.covariance_flow(*own, r)
@@ -201,10 +203,11 @@ def _covariance_slope(
         change = by_p * down[0] + by_q * down[1] + gain * dr
         factor = skip + s * weight * gain
         slope = slope + weight * (gain + s * dgain) / factor
-        r, dr = skip * r + s * (weight * G + bias), skip * dr + weight * (G + s * change) + bias
-        moment = weight * average.second_moment(own) + bias
-        down = (skip + s * weight * average.susceptibility(own)) * down + moment
-        return [skip * own + s * moment, down, r, dr, value + np.log(np.abs(factor)), slope]
+        C = residual_kernel(weight, bias, G)
+        r, dr = carried(skip, r, s * C), carried(skip, dr, C + s * weight * change)
+        C = residual_kernel(weight, bias, average.second_moment(own))
+        down = carried(skip + s * weight * average.susceptibility(own), down, C)
+        return [carried(skip, own, s * C), down, r, dr, value + np.log(np.abs(factor)), slope]
 
     shape = np.broadcast_shapes(s.shape, p0.shape)
     own, r = np.stack([np.broadcast_to(k, shape) for k in (p0, q0)]), np.broadcast_to(r0, shape)

@@ -11,6 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 
 METHODS = ("response", "saturation", "large_depth", "deep_limit")
@@ -157,8 +158,8 @@ def _checked(network: Any) -> list[LayeredNetwork]:
             raise ValueError("network must have weight variances > 0 to respond to its input")
         if net.skip_scales.ndim > 1:
             raise ValueError("network must not have batch axes, got skip_scale with one")
-    names = {net.activation.name for net in networks}
-    if len({net.activation for net in networks}) > 1:
+    if len({network_entries(net) for net in networks}) > 1:
+        names = {net.activation.name for net in networks}
         raise ValueError(f"network must be of one activation, got {', '.join(sorted(names))}")
     return networks
 

@@ -10,12 +10,13 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.entries import LayerAverages
 
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-12, 1e8, 401)])
 _NODES = (40, 80, 160, 320)
@@ -61,7 +62,7 @@ def optimal_output_variance(network: LayeredNetwork) -> float:
     >>> round(optimal_output_variance(ResidualNetwork(depth=1, bias_variance=0.0)), 4)
     0.3054
     """
-    candidates, values = _maxima(*_parameters(network))
+    candidates, values = _maxima(*_parameters(network), network.activation.name)
     return float(candidates[np.argmax(values)])
 
 
@@ -78,7 +79,7 @@ def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.
     (array([0.1366]), array([0.1383]))
     """
     parameters = _parameters(network)
-    candidates, values = _maxima(*parameters)
+    candidates, values = _maxima(*parameters, network.activation.name)
     if parameters[2] == 0 and (K0 == 0).any():
         raise ValueError("K0 must be > 0 without biases for the method deep_limit, got 0.0")
     later = (candidates[:, None] > K0.ravel()) & (candidates[:, None] > 0)
@@ -93,12 +94,12 @@ def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.
 
 
 def _scaling(network: LayeredNetwork, K0: np.ndarray, end: float, order: int) -> np.ndarray:
-    activation, weight, bias = _parameters(network)
-    time = _time(K0, end, activation, weight, bias)
+    averages, weight, bias = _parameters(network)
+    time = _time(K0, end, averages, weight, bias)
     if order == 1:
         return np.sqrt(time / network.depth)
-    start = _rate(K0, activation, weight, bias), weight * entries(activation).susceptibility(K0)
-    change = _correction()(time, *start, *_at_optimum(activation, weight, bias, end))
+    start = _rate(K0, averages, weight, bias), weight * averages.susceptibility(K0)
+    change = _correction()(time, *start, *_at_optimum(averages, weight, bias, end))
     return second_order(network, time, change)
 
 
@@ -113,23 +114,24 @@ def second_order(network: LayeredNetwork, time: np.ndarray, change: np.ndarray) 
     return factor * np.sqrt(time / network.depth)
 
 
-def _parameters(network: LayeredNetwork) -> tuple[Activation, float, float]:
+def _parameters(network: LayeredNetwork) -> tuple[Entries, float, float]:
     checked_network(network)
     branch = unit_branch(network)
     if branch.weight == 0:
         raise ValueError("network must have weight_variance > 0 to respond to its input, got 0.0")
-    return network.activation, *branch
+    return network_entries(network), *branch
 
 
 @lru_cache(maxsize=64)
-def _maxima(activation: Activation, weight: float, bias: float) -> tuple[np.ndarray, np.ndarray]:
+def _maxima(
+    averages: Entries, weight: float, bias: float, name: str
+) -> tuple[np.ndarray, np.ndarray]:
     """The local maxima of ln[M'(K) F(K)] over K >= 0, and their values."""
     from scipy.optimize import elementwise
 
     def slope(K: np.ndarray) -> np.ndarray:
-        average = entries(activation)
-        gain = average.susceptibility(K)
-        return average.curvature(K) / gain + weight * gain / _rate(K, activation, weight, bias)
+        gain = averages.susceptibility(K)
+        return averages.curvature(K) / gain + weight * gain / _rate(K, averages, weight, bias)
 
     K = _SEARCHED
     with np.errstate(all="ignore"):
@@ -143,31 +145,29 @@ def _maxima(activation: Activation, weight: float, bias: float) -> tuple[np.ndar
         candidates = np.append(0.0, candidates)
     if not len(candidates) or slopes[-1] > 0:
         raise ValueError(
-            f"network must have a response with a maximum in ρ; that of {activation.name} grows "
+            f"network must have a response with a maximum in ρ; that of {name} grows "
             "with the output variance without bound"
         )
-    return candidates, _log_response(candidates, activation, weight, bias)
+    return candidates, _log_response(candidates, averages, weight, bias)
 
 
-def _log_response(K: np.ndarray, activation: Activation, weight: float, bias: float) -> np.ndarray:
-    gain = entries(activation).susceptibility(K)
+def _log_response(K: np.ndarray, averages: Entries, weight: float, bias: float) -> np.ndarray:
+    gain = averages.susceptibility(K)
     with np.errstate(divide="ignore"):
-        return np.log(np.abs(gain * _rate(K, activation, weight, bias)))
+        return np.log(np.abs(gain * _rate(K, averages, weight, bias)))
 
 
-def _rate(K: np.ndarray, activation: Activation, weight: float, bias: float) -> np.ndarray:
+def _rate(K: np.ndarray, averages: Entries, weight: float, bias: float) -> np.ndarray:
     """F(K)."""
-    return weight * entries(activation).second_moment(K) + bias
+    return residual_kernel(weight, bias, averages.second_moment(K))
 
 
-def _time(
-    K0: np.ndarray, end: float, activation: Activation, weight: float, bias: float
-) -> np.ndarray:
+def _time(K0: np.ndarray, end: float, averages: Entries, weight: float, bias: float) -> np.ndarray:
     """T_0 = ∫ dK/F(K) from K0 to the end, by Gauss-Legendre rules of growing order.
 
     In ln(K + s), s = σ²_b/(σ²_w M'), the integrand (K + s)/F hardly changes while F is linear.
     """
-    offset = bias / (weight * abs(float(entries(activation).susceptibility(end))))
+    offset = bias / (weight * abs(float(averages.susceptibility(end))))
     low = np.log(K0 + offset)
     width = np.log(end + offset) - low
     last = None
@@ -176,7 +176,7 @@ def _time(
         shifted = np.exp(low[:, None] + width[:, None] * (nodes + 1) / 2)
         # Rounding must not leave the range of a variance.
         K = np.clip(shifted - offset, K0[:, None], end)
-        rate = _rate(K, activation, weight, bias)
+        rate = _rate(K, averages, weight, bias)
         time = width / 2 * (weights * shifted / rate).sum(axis=1)
         if last is not None and (np.abs(time - last) <= 1e-13 * time).all():
             return time
@@ -192,20 +192,17 @@ def _correction() -> Callable:
 
 
 @lru_cache(maxsize=64)
-def _at_optimum(
-    activation: Activation, weight: float, bias: float, end: float
-) -> tuple[float, ...]:
+def _at_optimum(averages: Entries, weight: float, bias: float, end: float) -> tuple[float, ...]:
     """F, F', F'' and Φ'' at K*_out."""
     with mpmath.workdps(_DIGITS):
-        values = _end_values(activation)(end, mpmath.sqrt(weight), mpmath.sqrt(bias))
+        values = _end_values(averages.averages)(end, mpmath.sqrt(weight), mpmath.sqrt(bias))
         return tuple(float(value) for value in values)
 
 
 @lru_cache(maxsize=64)
-def _end_values(activation: Activation) -> Callable:
+def _end_values(averages: LayerAverages) -> Callable:
     K = deep_limit.KERNEL
-    F = deep_limit.flow_rate()
+    F = deep_limit.flow_rate(averages)
     gain = sp.log(sp.diff(F, K) * F)
     wanted = [F, sp.diff(F, K), sp.diff(F, K, 2), sp.diff(gain, K, 2)]
-    named = [expression.replace(sym.phi, activation) for expression in wanted]
-    return lambdify([K, sym.WEIGHT, sym.BIAS], named, "mpmath")
+    return lambdify([K, sym.WEIGHT, sym.BIAS], wanted, "mpmath")

@@ -1,0 +1,178 @@
+"""The elementary averages of a layer, from derivatives of the action of one layer and a readout.
+
+With a_l = 1 and c_l = 0 the first derivative of the action by a conjugate is the average of the
+observable g, and the second one by the conjugates of two layers its connected correlator. Every
+number and formula of the theory is made of these and their derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.node import gather_connected
+from fieldtheory.networks.family import Coefficients, LayeredNetwork
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import Action, chain_action
+from fieldtheory.theory.evaluation import with_activation
+
+X, Y = sp.symbols("x y", real=True)
+K_XX, K_YY = sp.symbols("K_xx K_yy", positive=True)
+K_XY = sp.Symbol("K_xy", real=True)
+_SKIP = sp.Symbol("gamma", real=True)
+
+Features = Callable[[Any, Any, Mapping[str, Any]], tuple]
+
+
+@dataclass(frozen=True)
+class LayerAverages:
+    """The averages of the observable g(x, y) = Σ_k ψ_k(x) ψ_k(y) of two signals x and y.
+
+    Parameters
+    ----------
+    observable : sympy.Expr
+        g(x, y), in the symbols ``X`` and ``Y``.
+    moment : sympy.Expr
+        M = ⟨g(x, x)⟩, in the variance ``K_XX``.
+    covariance : sympy.Expr
+        ⟨g(x, y)⟩, in ``K_XX``, ``K_YY`` and ``K_XY``.
+    connected : sympy.Expr
+        ⟨g(x, x) ; g(y, y)⟩ of one input in two layers, in the same.
+    """
+
+    observable: sp.Expr
+    moment: sp.Expr
+    covariance: sp.Expr
+    connected: sp.Expr
+
+    @property
+    def square(self) -> sp.Expr:
+        """g(x, x), for a residual network φ²."""
+        return self.observable.subs(Y, X)
+
+
+@lru_cache(maxsize=256)
+def layer_averages(
+    features: Features = ResidualNetwork.features,
+    activation: Callable[[Any], sp.Expr] | None = None,
+    parameters: tuple[tuple[str, Any], ...] = (),
+) -> LayerAverages:
+    """The averages of a layer, derived from the action.
+
+        M = ∂S/∂C̃^(1) / N,   ⟨g;g⟩ = ∂²S/∂C̃^(1)∂C̃^(2) / N   at C̃ = 0, a_l = 1, c_l = 0
+
+    and ⟨g(x, y)⟩ likewise from the field of two inputs (F25 eqs. (29), (108), (39)).
+
+    Parameters
+    ----------
+    features : callable
+        ``features(phi, h, parameters)`` gives the ψ_k, see `LayeredNetwork`.
+    activation : callable, optional
+        φ; undetermined if left out.
+    parameters : tuple of (str, value)
+        What stands in the features besides φ.
+
+    Returns
+    -------
+    LayerAverages
+
+    Examples
+    --------
+    >>> layer_averages().moment, layer_averages().moment.diff(K_XX)
+    (<phi(x)**2>_(K_xx), <phi(x)*Derivative(phi(x), (x, 2)) + Derivative(phi(x), x)**2>_(K_xx))
+    """
+    known = dict(parameters)
+
+    def of_signal(h: sp.Symbol) -> tuple:
+        return features(sym.phi, h, known)
+
+    def window(inputs: int) -> Action:
+        return chain_action(1, inputs, of_signal, lambda l: Coefficients(1, 0, _SKIP))
+
+    one, two = window(1), window(2)
+    pair = sym.pairs(2).index((0, 1))
+    mixed = len(sym.pairs(2)) + pair
+    signals = [sym.signal(0), sym.signal(1)]
+    inputs = [sym.signal(0, sample, 2) for sample in range(2)]
+    moment = renamed(_average(one, 1), {signals[0]: X})
+    covariance = renamed(_average(two, mixed), dict(zip(inputs, (X, Y), strict=True)))
+    correlator = gather_connected(one.derivative((1, 2)) / sym.WIDTH)
+    connected = renamed(correlator, dict(zip(signals, (X, Y), strict=True)))
+    observable = sp.Add(*[f * g for f, g in zip(of_signal(X), of_signal(Y), strict=True)])
+    if activation is not None:
+        observable = observable.replace(sym.phi, activation)
+    found = (with_activation(e, activation) for e in (moment, covariance, connected))
+    return LayerAverages(observable, *found)
+
+
+def feature_parameters(network: LayeredNetwork) -> tuple[tuple[str, sp.Rational], ...]:
+    """The parameters in the features of a network with their exact values, for `layer_averages`.
+
+    Raises
+    ------
+    ValueError
+        If one of them may differ from layer to layer.
+
+    Examples
+    --------
+    >>> feature_parameters(ResidualNetwork(depth=2))
+    ()
+    """
+    names = _feature_names(type(network).features, tuple(network.parameters))
+    for name in names:
+        if name in network.layer_parameters:
+            raise ValueError(f"features must be the same for all layers, got {name} in them")
+    return tuple((name, sp.Rational(network.parameters[name])) for name in names)
+
+
+@lru_cache
+def _feature_names(features: Features, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The parameters that stand in the features."""
+    symbols = {name: sp.Dummy(name) for name in names}
+    found = sp.Tuple(*features(sym.phi, X, symbols))
+    return tuple(name for name, symbol in symbols.items() if found.has(symbol))
+
+
+def network_averages(network: LayeredNetwork) -> LayerAverages:
+    """The averages of the layers of a network, its φ put in.
+
+    Examples
+    --------
+    >>> network_averages(ResidualNetwork(depth=1, activation="linear")).moment.doit()
+    K_xx
+    """
+    features = type(network).features
+    return layer_averages(features, network.activation, feature_parameters(network))
+
+
+def renamed(expr: sp.Expr, signals: Mapping[sp.Symbol, sp.Symbol]) -> sp.Expr:
+    """The averages of an expression over signals x, y of variances K_xx, K_yy and covariance K_xy.
+
+    Parameters
+    ----------
+    expr : sympy.Expr
+    signals : mapping
+        ``X`` or ``Y`` for every variable of the averages.
+    """
+    entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
+
+    def one(node: sp.Expr) -> sp.Expr:
+        *integrands, variables, _ = node.args
+        new = [signals[v] for v in variables]
+        covariance = [[entries[u, v] for v in new] for u in new]
+        return type(node)(*[F.xreplace(signals) for F in integrands], new, covariance)
+
+    nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
+    return expr.xreplace({node: one(node) for node in nodes})
+
+
+def _average(action: Action, field: int) -> sp.Expr:
+    """⟨g⟩ of a field, what its constraint leaves of ∂S/∂C̃."""
+    constraint = action.relative_widths[field] * action.kernels[field]
+    return sp.expand_mul(action.derivative((field,)) / sym.WIDTH, deep=False) + constraint
