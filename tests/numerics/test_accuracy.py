@@ -217,7 +217,7 @@ def test_pairs_of_swish(a, b, correlation):
 def test_connected_squares_of_gelu_and_swish(name, a, b, c):
     (h,) = as_activation(name).expression.free_symbols
     square = sp.lambdify([h], as_activation(name).expression ** 2, "mpmath")
-    with mpmath.workdps(20):
+    with mpmath.workdps(15):
         k = mpf(a), mpf(b), mpf(c)
         reference = precise.connected2(square, square, [[k[0], k[2]], [k[2], k[1]]])
         close(entries(as_activation(name)).connected(a, b, c), reference)

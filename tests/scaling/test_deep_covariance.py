@@ -164,11 +164,48 @@ def test_pairs_that_only_rounding_parts_are_an_error():
     assert limit == pytest.approx(with_biases, rel=1e-4)
 
 
-def test_nearly_identical_inputs_lose_digits_as_stated():
-    network = ft.ResidualNetwork(depth=3000)
-    for distance, tolerance in ((1e-6, 1e-5), (1e-9, 1e-5)):
-        pair = (0.05, 0.05, 0.05 * (1 - distance))
-        exact = scaling(network, pair)
-        assert scaling(network, pair, method="deep_limit", order=2) == pytest.approx(
-            exact, rel=tolerance
-        )
+def precise_limit(distance):
+    """c* of erf for variances 0.05: the flow of the variance p and of d = p − r typed in.
+
+    No difference of nearly equal numbers is taken:
+    det(1 + 2K) = (1 + 2d)(1 + 4p − 2d), and asin(s) − asin(t) is one arcus sine.
+    """
+    w, b, p0 = 1.25, 0.05, 0.05
+
+    def rates(t, y):
+        p, d, _ = y
+        det = (1 + 2 * d) * (1 + 4 * p - 2 * d)
+        s, small = 2 * p / (1 + 2 * p), 2 * d / (1 + 2 * p)
+        cosines = s * math.sqrt(det) + (s - small) * math.sqrt(1 + 4 * p)
+        parted = math.asin(small * (2 * s - small) * (1 + 2 * p) / cosines)
+        return [
+            w * 2 / math.pi * math.asin(s) + b,
+            w * 2 / math.pi * parted,
+            w * 4 / math.pi / math.sqrt(det),
+        ]
+
+    def slope(t, y):
+        p, d, _ = y
+        dp, dd, gain = rates(t, y)
+        return gain - dd / (1 + 2 * d) - (2 * dp - dd) / (1 + 4 * p - 2 * d)
+
+    slope.direction, slope.terminal = -1, True
+    d0 = p0 - p0 * (1 - distance)
+    options = {"method": "DOP853", "rtol": 1e-13, "atol": 1e-25, "events": slope}
+    found = integrate.solve_ivp(rates, (0, 1000), [p0, d0, 0], **options)
+    return math.sqrt(found.t_events[0][0])
+
+
+@pytest.mark.parametrize(
+    "distance, tolerance", [(1e-3, 1e-10), (1e-6, 1e-10), (1e-9, 5e-7), (4e-12, 1e-4)]
+)
+def test_nearly_identical_inputs_lose_digits_as_stated(distance, tolerance):
+    pair = (0.05, 0.05, 0.05 * (1 - distance))
+    found = scaling(ft.ResidualNetwork(depth=1), pair, method="deep_limit")
+    assert found == pytest.approx(precise_limit(distance), rel=tolerance)
+
+
+def test_nearly_identical_inputs_of_deep_networks():
+    network, pair = ft.ResidualNetwork(depth=100), (0.05, 0.05, 0.05 * (1 - 1e-9))
+    found = scaling(network, pair, method="deep_limit", order=2)
+    assert found == pytest.approx(scaling(network, pair), rel=1e-3)

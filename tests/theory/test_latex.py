@@ -12,13 +12,14 @@ from fieldtheory.theory.generic import layer_formulas
 from fieldtheory.theory.latex import aligned, latex
 from tests.examples import derivation
 
-LARGE = [(2, 2, "erf"), (2, 2, "relu"), (10, 1, None), (10, 1, "relu")]
+LARGE = [(2, 2, "erf"), (2, 2, "relu"), (10, 1, None), (10, 1, "erf"), (10, 1, "relu")]
 CASES = [
     *[(depth, 1, name) for depth in (1, 2, 3) for name in (None, "erf", "relu")],
     *[(1, 2, name) for name in (None, "erf", "relu")],
     *[(1, 1, name) for name in ("gelu", "leaky_relu", "tanh")],
     (2, 2, None),
-    (10, 1, "erf"),
+    # Eleven columns, one more than a pmatrix can have.
+    (9, 1, "linear"),
     *[pytest.param(*case, marks=pytest.mark.slow) for case in LARGE],
 ]
 # These hold all the blocks; large ones are slow enough not to be read twice.
