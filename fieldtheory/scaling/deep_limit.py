@@ -16,7 +16,7 @@ import sympy as sp
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.recursion import carried, residual_kernel
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.entries import K_XX, LayerAverages, layer_averages
+from fieldtheory.theory.entries import K_XX, LayerAverages, X, layer_averages
 from fieldtheory.theory.notation import DEPTH
 
 KERNEL = sp.Symbol("K", positive=True)
@@ -24,6 +24,7 @@ START = sp.Symbol("K^{(0)}", positive=True)
 END = sp.Symbol(r"K^{*}_{\mathrm{out}}", positive=True)
 TIME = sp.Symbol("T", positive=True)
 STEP = sp.Symbol("h", positive=True)
+_h = sp.Symbol("h", real=True)
 
 
 def modified_flow(
@@ -84,7 +85,8 @@ def flow_rate(averages: LayerAverages | None = None) -> sp.Expr:
     >>> flow_rate().replace(sym.phi, sp.erf).doit().subs({KERNEL: sp.Rational(1, 2), sym.BIAS: 0})
     \\sigma_{w}**2/3
     """
-    return step_rate(KERNEL, (averages or layer_averages()).moment.subs(K_XX, KERNEL))
+    moment = (averages or layer_averages()).moment
+    return step_rate(KERNEL, moment.xreplace({X: _h, K_XX: KERNEL}))
 
 
 def step_rate(kernel: sp.Expr, average: sp.Expr) -> sp.Expr:

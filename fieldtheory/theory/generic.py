@@ -1,23 +1,29 @@
 """The theory for symbolic layers l, k, m: the formulas of F25 as they hold.
 
-Each formula is a function of layer indices. With symbols it is what the papers print; with
-integers, `explicit` turns it into the symbols of a derivation of given depth, so that the two can
-be compared.
+Each formula is a function of layer indices, its entries taken from the action of two layers. With
+symbols it is what the papers print; with integers, `explicit` turns it into the symbols of a
+derivation of given depth, so that the two can be compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.networks.family import Coefficients, LayeredNetwork
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import Action
+from fieldtheory.theory.action import Action, chain_action
+from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.notation import DEPTH
+from fieldtheory.theory.saddle_point import saddle_point
 
 l, k, m, n, j = sp.symbols("l k m n j", integer=True, nonnegative=True)
 
@@ -107,11 +113,49 @@ class S22(LayerQuantity):
     template = r"\mathcal{{S}}_{{22}}^{{{0} {1}}}"
 
 
-def residual_kernel(l: Any) -> sp.Expr:
+@lru_cache
+def _window(family: type[LayeredNetwork]) -> tuple[Action, Hessian]:
+    """Two layers and a readout, in which every entry between layers occurs once."""
+
+    def features(h: sp.Symbol) -> tuple:
+        return family.features(sym.phi, h, sym.parameters(family, 0))
+
+    def coefficients(layer: int) -> Coefficients:
+        return Coefficients(Weight(layer), Bias(layer), SkipScale(layer))
+
+    action = chain_action(2, 1, features, coefficients)
+    return action, hessian(action)
+
+
+def _at(expr: sp.Expr, layers: Mapping[int, Any]) -> sp.Expr:
+    """An entry of the window with other indices for its layers l; signals are those of l − 1."""
+    layers = {i: sp.sympify(index) for i, index in layers.items()}
+    signals = {sym.signal(i - 1): sym.signal(index - 1) for i, index in layers.items()}
+    places = {sym.signal(i - 1): index - 1 for i, index in layers.items()}
+
+    def one(node: sp.Expr) -> sp.Expr:
+        *integrands, variables, _ = node.args
+        at = [places[v] for v in variables]
+        covariance = [[K(u) if u == v else K(u, v) for v in at] for u in at]
+        for row, column in combinations(range(len(at)), 2):
+            covariance[column][row] = covariance[row][column]
+        new = [signals[v] for v in variables]
+        return type(node)(*[F.xreplace(signals) for F in integrands], new, covariance)
+
+    rules = {node: one(node) for node in expr.atoms(GaussianAverage, ConnectedCorrelator)}
+    for i, index in layers.items():
+        rules |= {kind(i): kind(index) for kind in (Weight, Bias, SkipScale)}
+        rules[sym.relative_width(i)] = RelativeWidth(index)
+    return expr.xreplace(rules)
+
+
+def residual_kernel(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
     """C*^(l) for l >= 1 (F25 eq. (29), and (25) for the readout, both with ν_l = 1)."""
-    h = sym.signal(l - 1)
-    average = GaussianAverage(sym.phi(h) ** 2, h, K(l - 1))
-    return (Weight(l) * average + Bias(l)) / RelativeWidth(l)
+    action, _ = _window(family)
+    row = saddle_point(action).kernels[action.kernels[2]]
+    masks = {node: sp.Dummy() for node in row.atoms(GaussianAverage)}
+    joined = sp.together(row.xreplace(masks)).xreplace({new: old for old, new in masks.items()})
+    return _at(joined, {2: l})
 
 
 def kernel(l: Any) -> sp.Expr:
@@ -119,51 +163,60 @@ def kernel(l: Any) -> sp.Expr:
     return sp.Sum(A(l, m) ** 2 * C(m), (m, 0, l))
 
 
-def susceptibility(l: Any) -> sp.Expr:
-    """⟨φ'² + φφ''⟩ at the kernel K^(l)."""
-    variance = sp.Symbol("K", positive=True)
-    h = sym.signal(l)
-    slope = GaussianAverage(sym.phi(h) ** 2, h, variance).diff(variance)
-    return slope.xreplace({variance: K(l)})
+def susceptibility(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
+    """M' at the kernel K^(l), ⟨φ'² + φφ''⟩ for a residual network."""
+    return _gain(l + 1, family) / Weight(l + 1)
 
 
-def mixed_block(k: Any, l: Any) -> sp.Expr:
+def mixed_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
     """S21[k,l] for k >= 1 (F25 eq. (41), with a_{L+1} = σ²_w,out)."""
-    coupling = Weight(k) * susceptibility(k - 1) * A(k - 1, l) ** 2 * Earlier(l, k)
-    return sym.WIDTH * (coupling - RelativeWidth(k) * sp.KroneckerDelta(k, l))
+    coupling = _gain(k, family) * A(k - 1, l) ** 2 * Earlier(l, k)
+    return sym.WIDTH * (coupling - _norm(k, family) * sp.KroneckerDelta(k, l))
 
 
-def source_block(k: Any, l: Any) -> sp.Expr:
+def source_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
     """S22[k,l] for k, l >= 1 (F25 eq. (39), with a_{L+1} = σ²_w,out)."""
-    first, second = sym.signal(k - 1), sym.signal(l - 1)
-    F, G = sym.phi(first) ** 2, sym.phi(second) ** 2
-    if first == second:
-        correlator = ConnectedCorrelator(F, G, first, K(k - 1))
-    else:
-        covariance = [[K(k - 1), K(k - 1, l - 1)], [K(k - 1, l - 1), K(l - 1)]]
-        correlator = ConnectedCorrelator(F, G, (first, second), covariance)
-    return sym.WIDTH * Weight(k) * Weight(l) * correlator
+    _, blocks = _window(family)
+    if sp.sympify(k) == l:
+        return _at(blocks.S22[2, 2], {2: k})
+    return _at(blocks.S22[1, 2], {1: k, 2: l})
 
 
-def response_recursion(l: Any, m: Any) -> sp.Expr:
-    """G12[l,m] for l >= 1 from earlier layers (F25 eq. (49); ν_l divides the second term too)."""
+def response_recursion(l: Any, m: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
+    """G12[l,m] for l >= 1 from earlier layers (F25 eq. (49); ν_l divides the second term too).
+
+    Row l of S21 G12 = −1, solved for the last layer.
+    """
     history = sp.Sum(A(l - 1, k) ** 2 * G12(k, m), (k, m, l - 1))
     source = sp.KroneckerDelta(l, m) / sym.WIDTH
-    return (source + Weight(l) * susceptibility(l - 1) * history) / RelativeWidth(l)
+    return (source + _gain(l, family) * history) / _norm(l, family)
 
 
-def response_product(l: Any, m: Any) -> sp.Expr:
+def response_product(l: Any, m: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
     """G12[l,m] for l > m, a running product over the layers between."""
-
-    def growth(j: Any) -> sp.Expr:
-        return SkipScale(j) ** 2 + Weight(j) * susceptibility(j - 1) / RelativeWidth(j)
-
     if isinstance(l, int) and isinstance(m, int):
-        factors = sp.Mul(*[growth(i) for i in range(m + 1, l)])
+        factors = sp.Mul(*[growth(i, family) for i in range(m + 1, l)])
     else:
-        factors = sp.Product(growth(j), (j, m + 1, l - 1))
-    norm = sym.WIDTH * RelativeWidth(l) * RelativeWidth(m)
-    return Weight(l) * susceptibility(l - 1) * factors / norm
+        factors = sp.Product(growth(j, family), (j, m + 1, l - 1))
+    norm = sym.WIDTH * _norm(l, family) * _norm(m, family)
+    return _gain(l, family) * factors / norm
+
+
+def growth(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
+    """γ_l² + a_l M'(K^(l-1)) / ν_l, by which the response of the kernel grows in layer l."""
+    action, _ = _window(family)
+    skip = action.covariance[1, 1].coeff(action.kernels[0])
+    return _at(skip, {1: l}) + _gain(l, family) / _norm(l, family)
+
+
+def _gain(l: Any, family: type[LayeredNetwork]) -> sp.Expr:
+    """a_l M'(K^(l-1)), what C^(l-1) adds to C^(l): S21 below its diagonal."""
+    return _at(_window(family)[1].S21[2, 1] / sym.WIDTH, {2: l})
+
+
+def _norm(l: Any, family: type[LayeredNetwork]) -> sp.Expr:
+    """ν_l, from the diagonal of S21."""
+    return _at(-_window(family)[1].S21[2, 2] / sym.WIDTH, {2: l})
 
 
 def kernel_propagator(l: Any, m: Any) -> sp.Expr:
@@ -171,8 +224,12 @@ def kernel_propagator(l: Any, m: Any) -> sp.Expr:
     return sp.Sum(G12(l, k) * S22(k, n) * G12(m, n), (k, 1, l), (n, 1, m))
 
 
-def layer_formulas() -> dict[str, str]:
-    """LaTeX of the theory of the residual network for symbolic layers.
+def layer_formulas(family: type[LayeredNetwork] = ResidualNetwork) -> dict[str, str]:
+    """LaTeX of the theory of a family of networks for symbolic layers.
+
+    Parameters
+    ----------
+    family : subclass of LayeredNetwork
 
     Returns
     -------
@@ -186,34 +243,40 @@ def layer_formulas() -> dict[str, str]:
     K^{(l)} = \\sum_{m=0}^{l} A_{l, m}^{2} C^{(m)}
     """
     chi, out = r"\chi^{{({})}}", r"\chi^{\mathrm{out}}"
-    gain = latex(Weight(l) * susceptibility(l - 1))
-    last = latex(sym.READOUT_WEIGHT**2 * susceptibility(DEPTH))
+    ratio = latex(growth(l, family).subs(RelativeWidth(l), 1))
+    hidden, readout = (of(sym.parameters(family, "l")) for of in (family.layer, family.readout))
+    last = latex(readout.weight * susceptibility(DEPTH, family))
     skip = r"A_{l, m} = \prod_{j=m+1}^{l} \gamma_{j}"
-    weights = _cases("a_{l}", sym.WEIGHT, sym.READOUT_WEIGHT)
-    biases = _cases("c_{l}", sym.BIAS, sym.READOUT_BIAS)
+    weights = _cases("a_{l}", hidden.weight, readout.weight)
+    biases = _cases("c_{l}", hidden.bias, readout.bias)
     return {
         "weights": rf"{weights}, \qquad {biases}, \qquad {skip}",
-        "saddle_point": rf"C^{{(l)}}_* = {latex(residual_kernel(l))}, "
+        "saddle_point": rf"C^{{(l)}}_* = {latex(residual_kernel(l, family))}, "
         r"\qquad \tilde{C}^{(l)}_* = 0",
         "kernel": rf"K^{{(l)}} = {latex(kernel(l))}",
-        "S21": rf"\mathcal{{S}}_{{21}}^{{k l}} = {latex(mixed_block(k, l))}",
-        "S22": rf"\mathcal{{S}}_{{22}}^{{k l}} = {latex(source_block(k, l))}",
-        "G12": rf"{latex(G12(l, m))} = {latex(response_recursion(l, m))}",
-        "G12_product": rf"{latex(G12(l, m))} = {latex(response_product(l, m))} \quad (l > m)",
+        "S21": rf"\mathcal{{S}}_{{21}}^{{k l}} = {latex(mixed_block(k, l, family))}",
+        "S22": rf"\mathcal{{S}}_{{22}}^{{k l}} = {latex(source_block(k, l, family))}",
+        "G12": rf"{latex(G12(l, m))} = {latex(response_recursion(l, m, family))}",
+        "G12_product": rf"{latex(G12(l, m))} = {latex(response_product(l, m, family))} "
+        r"\quad (l > m)",
         "G11": rf"\mathcal{{G}}_{{11}}^{{l m}} = {latex(kernel_propagator(l, m))}",
-        "response": rf"{chi.format('l')} = \left(\gamma_{{l}}^{{2}} + {gain}\right) "
+        "response": rf"{chi.format('l')} = \left({ratio}\right) "
         rf"{chi.format('l-1')}, \qquad {chi.format('0')} = 1",
         "output_response": rf"{out} = {last} {chi.format('L')}",
     }
 
 
-def _cases(name: str, hidden: sp.Symbol, readout: sp.Symbol) -> str:
-    first, last = latex(sp.Symbol(r"\rho_{l}") ** 2 * hidden**2), latex(readout**2)
-    rows = rf"{first} & 1 \leq l \leq L \\ {last} & l = L + 1"
+def _cases(name: str, hidden: sp.Expr, readout: sp.Expr) -> str:
+    rows = rf"{latex(hidden)} & 1 \leq l \leq L \\ {latex(readout)} & l = L + 1"
     return rf"{name} = \begin{{cases}} {rows} \end{{cases}}"
 
 
-def explicit(formula: sp.Expr, action: Action, depth: int) -> sp.Expr:
+def explicit(
+    formula: sp.Expr,
+    action: Action,
+    depth: int,
+    family: type[LayeredNetwork] = ResidualNetwork,
+) -> sp.Expr:
     """A formula at integer layers in the symbols of an explicit derivation.
 
     Parameters
@@ -221,9 +284,10 @@ def explicit(formula: sp.Expr, action: Action, depth: int) -> sp.Expr:
     formula : sympy.Expr
         A function of this module, called with integers.
     action : Action
-        Of the residual network, one input, symbolic scales.
+        Of the family, one input, symbolic scales.
     depth : int
         Its depth L.
+    family : subclass of LayeredNetwork
 
     Returns
     -------
@@ -237,15 +301,16 @@ def explicit(formula: sp.Expr, action: Action, depth: int) -> sp.Expr:
         for column in range(row + 1)
     }
 
-    def scaled(layer: int, hidden: sp.Expr, readout: sp.Expr) -> sp.Expr:
-        return readout**2 if layer == depth + 1 else sym.branch_scale(layer) ** 2 * hidden**2
+    def layer(index: int) -> Coefficients:
+        of = family.readout if index == depth + 1 else family.layer
+        return of(sym.parameters(family, index))
 
     rules: dict[Any, Callable[..., sp.Expr]] = {
         C: lambda i: sym.kernel(i),
         K: lambda i, j=None: covariance[i, i if j is None else j],
         A: lambda i, j: skip.get((i, j), sp.S.Zero),
-        Weight: lambda i: scaled(i, sym.WEIGHT, sym.READOUT_WEIGHT),
-        Bias: lambda i: scaled(i, sym.BIAS, sym.READOUT_BIAS),
+        Weight: lambda i: layer(i).weight,
+        Bias: lambda i: layer(i).bias,
         RelativeWidth: lambda i: sym.relative_width(i),
         SkipScale: lambda i: sym.skip_scale(i),
     }

@@ -59,22 +59,22 @@ def signal(layer: int | sp.Expr, sample: int = 0, inputs: int = 1) -> sp.Symbol:
     return sp.Symbol(f"h^{{({layer})}}{index}", real=True)
 
 
-def relative_width(layer: int) -> sp.Symbol:
+def relative_width(layer: int | sp.Expr) -> sp.Symbol:
     """ν_l, the width that feeds layer l relative to N; ν_0 = d_in/N."""
     return sp.Symbol(rf"\nu_{{{layer}}}", positive=True)
 
 
-def branch_scale(layer: int) -> sp.Symbol:
+def branch_scale(layer: int | str) -> sp.Symbol:
     """The residual scaling ρ_l."""
     return sp.Symbol(rf"\rho_{{{layer}}}", positive=True)
 
 
-def skip_scale(layer: int) -> sp.Symbol:
+def skip_scale(layer: int | str) -> sp.Symbol:
     """The scale γ_l of the skip connection."""
     return sp.Symbol(rf"\gamma_{{{layer}}}", real=True)
 
 
-def parameters(family: type[LayeredNetwork], layer: int) -> dict[str, sp.Expr]:
+def parameters(family: type[LayeredNetwork], layer: int | str) -> dict[str, sp.Expr]:
     """The parameters of a layer by name: symbols, or squares of them for variances."""
     scales = {"branch_scale": branch_scale(layer), "skip_scale": skip_scale(layer)}
     found = dict(_NAMED)
