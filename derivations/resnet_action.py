@@ -4,20 +4,22 @@ Run it to write ``resnet_action.tex`` beside it:
 
     python derivations/resnet_action.py
 
-Every equation in the text is a SymPy result of the lines above it. The steps are those of F25
+Every equation in the text is printed from SymPy expressions that the package derives: the network
+from the definition that simulations draw, all else from the action. The steps are those of F25
 (Fischer, Dahmen, Helias, "Field theory for optimal signal propagation in ResNets") sections II.1
 to II.3; equation numbers are theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import sympy as sp
 
 import fieldtheory as ft
+from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.generic import layer_formulas
 from fieldtheory.theory.latex import latex
 
 DEPTH = 2
@@ -26,17 +28,29 @@ TARGET = Path(__file__).with_suffix(".tex")
 
 def network() -> list[str]:
     """The definition, F25 eq. (1) with a scale γ on the skip connection."""
+    parameters = sym.parameters(ft.ResidualNetwork, "l")
+    # Vectors and matrices, whose products keep their order.
+    first, before, after, last = (
+        sp.Symbol(f"h^{{({layer})}}", commutative=False) for layer in ("0", "l-1", "l", "L")
+    )
+    x, y = (sp.Symbol(name, commutative=False) for name in "xy")
+
+    def affine(layer: str) -> Callable[..., sp.Expr]:
+        W, b = (sp.Symbol(rf"{name}^{{{layer}}}", commutative=False) for name in "Wb")
+        return lambda signal, weight_variance, bias_variance: W * signal + b
+
+    branch = ft.ResidualNetwork.branch((sym.phi(before),), affine("(l)"), parameters)
+    skip = ft.ResidualNetwork.layer(parameters).skip
+    readout = affine(r"\mathrm{out}")(sym.phi(last), None, None)
+    variances = parameters["weight_variance"] / sym.WIDTH, parameters["bias_variance"]
     return [
         r"\section{The network}",
         "A signal $h^{(l)}$ of $N$ neurons passes through $L$ residual layers:",
-        _display(r"h^{(0)} = W^{\mathrm{in}} x + b^{\mathrm{in}}"),
-        _display(
-            r"h^{(l)} = \gamma_{l} h^{(l-1)} + \rho_{l} \left[ W^{(l)} \phi(h^{(l-1)}) + b^{(l)} "
-            r"\right], \qquad l = 1, \dots, L"
-        ),
-        _display(r"y = W^{\mathrm{out}} \phi(h^{(L)}) + b^{\mathrm{out}}"),
-        r"Weights and biases are independent Gaussians of variance $\sigma_{w}^{2}/N$ and "
-        r"$\sigma_{b}^{2}$.",
+        _equation(first, affine(r"\mathrm{in}")(x, None, None)),
+        _equation(after, skip * before + branch),
+        _equation(y, readout),
+        f"Weights and biases are independent Gaussians of variance ${latex(variances[0])}$ and "
+        f"${latex(variances[1])}$.",
     ]
 
 
@@ -48,7 +62,7 @@ def weight_average() -> list[str]:
         r"\section{Average over the weights}",
         r"In the prior, each weight enters as $e^{-w z}$ with "
         r"$z = \rho_{l} \tilde{h}^{(l)}_{i} \phi(h^{(l-1)}_{j})$. Its average is",
-        _display(f"{latex(single)} = {latex(single.doit())}"),
+        _equation(single, single.doit()),
         r"The signals couple through $\sum_{j} \phi(h_{j})^{2}$ alone. One residual kernel "
         r"$C^{(l)}$ for each layer takes its place, and a conjugate $\tilde{C}^{(l)}$ enforces its "
         r"definition. At given kernels all neurons are independent and the signals Gaussian.",
@@ -65,7 +79,7 @@ def action(theory: ft.Derivation) -> list[str]:
         _display(theory.latex("action")),
         r"The signals of layers $k$ and $l$ have the covariance $K^{(k,l)}$, linear in the "
         "kernels; for the last layer",
-        _display(f"K^{{({DEPTH})}} = {latex(last)}"),
+        _equation(generic.K(DEPTH), last),
     ]
 
 
@@ -80,8 +94,8 @@ def saddle_point(theory: ft.Derivation) -> list[str]:
         r"Stationarity in $\tilde{C}$ is the recursion of the infinitely wide network:",
         _display(theory.latex("saddle_point")),
         "For any depth:",
-        _display(layer_formulas()["saddle_point"]),
-        _display(layer_formulas()["kernel"]),
+        _display(generic.layer_formulas()["saddle_point"]),
+        _display(generic.layer_formulas()["kernel"]),
     ]
 
 
@@ -90,15 +104,14 @@ def hessian(theory: ft.Derivation) -> list[str]:
     variance = sp.Symbol("K", positive=True)
     h = sp.Symbol("h", real=True)
     moment = ft.GaussianAverage(sym.phi(h) ** 2, h, variance)
-    price = rf"\frac{{\partial}}{{\partial K}} {latex(moment)} = {latex(moment.diff(variance))}"
     return [
         r"\section{The Hessian}",
         "The kernels enter the average through its covariance. The derivative is Price's theorem,",
-        _display(price),
+        _equation(sp.Derivative(moment, variance), moment.diff(variance)),
         r"Differentiating the action twice and setting $\tilde{C} = 0$ gives",
         *(_display(theory.latex(block)) for block in ("S11", "S21", "S22")),
         r"and $\mathcal{S}_{12} = \mathcal{S}_{21}^{\mathsf{T}}$. For any depth, with the weights",
-        *(_display(layer_formulas()[name]) for name in ("weights", "S21", "S22")),
+        *(_display(generic.layer_formulas()[name]) for name in ("weights", "S21", "S22")),
     ]
 
 
@@ -112,12 +125,12 @@ def propagator(theory: ft.Derivation) -> list[str]:
         r"substitution inverts the Hessian:",
         *(_display(theory.latex(block)) for block in ("G12", "G22")),
         "For any depth:",
-        *(_display(layer_formulas()[name]) for name in ("G12", "G12_product", "G11")),
+        *(_display(generic.layer_formulas()[name]) for name in ("G12", "G12_product", "G11")),
         r"$\mathcal{G}_{12}$ is the response of a kernel to a change in an earlier layer and "
         r"$\mathcal{G}_{11}$ the covariance of the kernels; both scale as $1/N$. The response to "
         "the input is a running product,",
-        _display(layer_formulas()["response"]),
-        _display(layer_formulas()["output_response"]),
+        _display(generic.layer_formulas()["response"]),
+        _display(generic.layer_formulas()["output_response"]),
     ]
 
 
@@ -130,8 +143,8 @@ def closed_forms() -> list[str]:
     return [
         r"\section{The error function}",
         r"For $\phi = \mathrm{erf}$ the averages are elementary:",
-        _display(f"{latex(moment)} = {latex(moment.doit())}"),
-        _display(rf"\frac{{\partial}}{{\partial K}} {latex(moment)} = {latex(slope.doit())}"),
+        _equation(moment, moment.doit()),
+        _equation(sp.Derivative(moment, K), slope.doit()),
     ]
 
 
@@ -157,6 +170,10 @@ def document() -> str:
         r"\end{document}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _equation(left: sp.Expr, right: sp.Expr) -> str:
+    return _display(latex(sp.Eq(left, right, evaluate=False)))
 
 
 def _display(formula: str) -> str:
