@@ -7,7 +7,7 @@ import numpy as np
 from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sampled, trajectories
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.entries import network_entries
 
 
 def conditional_samples(
@@ -19,7 +19,7 @@ def conditional_samples(
     variance C^(l). Without a skip connection, γ_l = 0, this gives
 
         ⟨C^(l+1)⟩ = a_{l+1} M(C^(l)) + c_{l+1},
-        Var C^(l+1) = a²_{l+1} ⟨φ² ; φ²⟩_{C^(l)} / N,
+        Var C^(l+1) = a²_{l+1} ⟨g ; g⟩_{C^(l)} / N,   g = Σ_k ψ_k(h)²,
 
     and ⟨C^(k) C^(l+1)⟩ = C^(k) ⟨C^(l+1)⟩ for k <= l. With one, these averages need an integral for
     every neuron, and C^(l+1) is taken as it was drawn; but for all γ_l
@@ -77,7 +77,7 @@ def _one_tile(
     variances = np.concatenate([np.full((samples, 1), K0), residual[:, :-1]], axis=1)
     drawn = residual - point.residual_kernels[1:]
     rest, noise = drawn.copy(), np.zeros_like(drawn)
-    averages = entries(network.activation)
+    averages = network_entries(network)
     for l in np.flatnonzero(skips == 0):
         # C^(1) is averaged over N(0, K0), the same for all networks.
         K = variances[:, l] if l else variances[:1, l]

@@ -20,6 +20,7 @@ from fieldtheory.networks import activations
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.theory.entries import feature_parameters
 
 # Most numbers in one array: few enough for the cache, enough to hide the cost of a call.
 TILE = 2**16
@@ -226,7 +227,7 @@ def feature_functions(network: LayeredNetwork, backend: str = "numpy") -> Callab
     Raises
     ------
     ValueError
-        If the features depend on a parameter that differs between layers.
+        If the features depend on a parameter that may differ between layers.
 
     Examples
     --------
@@ -251,18 +252,8 @@ def feature_slopes(network: LayeredNetwork) -> Callable[[np.ndarray], tuple]:
 
 def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
     """The ψ_k(h) of a network as SymPy expressions, the parameters in them as exact numbers."""
-    known = {}
-    for name, value in network.parameters.items():
-        values = np.unique(value)
-        if len(values) == 1:
-            known[name] = sp.Rational(float(values[0]))
-    try:
-        return tuple(network.features(network.activation, activations.h, known))
-    except KeyError as error:
-        raise ValueError(
-            f"features of {type(network).__name__} must have parameters that are the same for all "
-            f"layers, got {error} in them"
-        ) from None
+    known = dict(feature_parameters(network))
+    return tuple(network.features(network.activation, activations.h, known))
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,6 @@ import numpy as np
 
 from fieldtheory.montecarlo.forward import (
     TILE_KEPT,
-    feature_expressions,
     forward,
     in_tiles,
     mean_square,
@@ -35,11 +34,6 @@ def sampled(
 @lru_cache(maxsize=8)
 def saddle_point(network: LayeredNetwork, K0: float) -> Solution:
     """The solution of the theory that the estimators take as their origin."""
-    if feature_expressions(network) != (network.activation.expression,):
-        raise ValueError(
-            "variance_reduction is for families whose only feature is the activation, got "
-            f"{type(network).__name__}"
-        )
     return solve(network, K0)
 
 
