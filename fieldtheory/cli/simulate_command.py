@@ -115,9 +115,7 @@ def simulate(
             typer.echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
         raise typer.Exit(_INTERRUPTED) from None
     if save is not None and parts is not None:
-        from fieldtheory.montecarlo.files import save_ensemble
-
-        save_ensemble(ensemble, save)
+        ensemble.save(save)
         shutil.rmtree(parts, ignore_errors=True)
     title = f"{samples} networks of width {width}, φ = {net.activation.name}"
     if comparison is None:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import html
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fieldtheory.montecarlo import remainders
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
+from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.result import Stored
 from fieldtheory.numerics.solution import Solution
+from fieldtheory.numerics.storage import Labelled
+from fieldtheory.plotting.tables import table_html, table_text
 
 AGREES, DISAGREES, UNRESOLVED = "agrees", "disagrees", "not resolved"
-# Field of the solution: field of the ensemble, and the power of N that makes it of order one.
-_ENSEMBLE_FIELDS = {
-    "residual_kernels": ("mean", 0),
-    "kernels": ("kernel_mean", 0),
-    "G11": ("covariance", 1),
-    "kernel_variance": ("kernel_variance", 1),
+_PLACES = ("layer", "layer_", "alpha", "beta")
+_NUMBERS = {
+    "theory": "value of the theory",
+    "simulation": "simulated value, extrapolated over the widths",
+    "error": "standard error of the simulated value",
+    "remainder": "size of the terms in 1/N that are left out of the theory",
 }
-_RESPONSE_FIELDS = ("residual_response", "response", "output_response")
-# Layer indices of the fields, before those of the inputs.
-_LAYERS = {"G11": ("layer", "layer_"), "output_response": ()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +79,10 @@ class ComparedField:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Stored):
     """What `compare` returns; it shows itself as a table with its verdict.
+
+    Like the other results it has ``save``, ``load``, ``to_xarray`` and ``plot``.
 
     Parameters
     ----------
@@ -134,7 +137,7 @@ class Comparison:
         """A dict for every comparison: quantity, place, theory, simulation, error, z, verdict."""
         found = []
         for field in self.fields:
-            columns = dict.fromkeys(("layer", "layer_", "alpha", "beta"), [""] * len(field.theory))
+            columns = dict.fromkeys(_PLACES, [""] * len(field.theory))
             columns |= {name: values.tolist() for name, values in field.index.items()}
             for name in ("theory", "simulation", "error", "z", "remainder", "verdicts"):
                 columns[name.removesuffix("s")] = getattr(field, name).tolist()
@@ -149,24 +152,73 @@ class Comparison:
 
     def plot(self) -> Any:
         """Theory as lines, simulation as points, z-scores below; a matplotlib Figure."""
-        from fieldtheory.plotting.theory_and_simulation import draw_comparison
+        from fieldtheory.plotting.theory_and_simulation import Compared, draw_comparison
 
-        return draw_comparison(self)
+        shown = []
+        for field in self.fields:
+            symbol = FIELDS[field.name].diagonal or FIELDS[field.name].symbol
+            numbers = field.theory, field.simulation, field.error, field.z
+            shown.append(Compared(symbol, field.index, *numbers))
+        return draw_comparison(shown, self.threshold, f"theory {self.verdict}")
+
+    def labelled(self, stored: bool) -> Labelled:
+        """A row for every comparison; places that a quantity does not have are -1."""
+        columns: dict[str, list[np.ndarray]] = {}
+        for field in self.fields:
+            nowhere = np.full(field.theory.shape, -1)
+            columns.setdefault("quantity", []).append(np.full(field.theory.shape, field.name))
+            for name in _PLACES:
+                columns.setdefault(name, []).append(field.index.get(name, nowhere))
+            for name in _NUMBERS:
+                columns.setdefault(name, []).append(getattr(field, name))
+            if not stored:
+                columns.setdefault("z", []).append(field.z)
+                columns.setdefault("verdict", []).append(field.verdicts)
+        meanings = _NUMBERS | {
+            "quantity": "compared field of the solution",
+            "z": "deviation in standard errors",
+            **{name: f"{name.rstrip('_')} of the entry, -1 if it has none" for name in _PLACES},
+        }
+        variables: dict[str, Any] = {
+            name: (("comparison",), np.concatenate(parts), {"long_name": meanings.get(name, name)})
+            for name, parts in columns.items()
+        }
+        attributes = {
+            "widths": json.dumps(self.widths),
+            "false_alarm": self.false_alarm,
+            "threshold": self.threshold,
+            "differences": json.dumps(self.differences),
+        }
+        return Labelled(variables, {}, attributes)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The comparison of the arrays, numbers and text in a file."""
+        plain = {
+            name: np.asarray(content[name]).item()
+            for name in ("widths", "false_alarm", "threshold", "differences")
+        }
+        quantities = np.asarray(content["quantity"]).astype(str)
+        found = []
+        for name in dict.fromkeys(quantities.tolist()):
+            rows = quantities == name
+            places = {key: np.asarray(content[key])[rows].astype(int) for key in _PLACES}
+            index = {key: place for key, place in places.items() if (place >= 0).all()}
+            numbers = {key: np.asarray(content[key], float)[rows] for key in _NUMBERS}
+            found.append(ComparedField(name, index, **numbers, threshold=plain["threshold"]))
+        return cls(
+            tuple(found),
+            tuple(json.loads(plain["widths"])),
+            plain["false_alarm"],
+            plain["threshold"],
+            tuple(json.loads(plain["differences"])),
+        )
 
     def __str__(self) -> str:
-        from fieldtheory.plotting.tables import table_text
-
         return f"{table_text(self.summary, 'theory and simulation')}\n{self.statement}"
 
     def _repr_html_(self) -> str:
-        rows = [[_shown(value) for value in row.values()] for row in self.summary]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.summary[0])
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in rows
-        )
-        caption = html.escape(self.statement)
-        return f"<table><caption>{caption}</caption><tr>{head}</tr>{body}</table>"
+        return table_html(self.summary, self.statement)
 
     def __repr__(self) -> str:
         return f"Comparison({self.verdict}, comparisons={self.count}, widths={self.widths})"
@@ -259,15 +311,11 @@ def compare(
         raise ValueError(f"false_alarm must be a number between 0 and 1, got {false_alarm!r}")
     widths = tuple(e.network.width for e in ensembles)
     spreads = [remainders.relative_variances(e) for e in ensembles]
-    found = []
-    for name, (simulated, power) in _ENSEMBLE_FIELDS.items():
-        if name not in ("G11", "kernel_variance") or not solution.input_kernel.ndim:
-            found.append(_extrapolated(solution, name, ensembles, simulated, power, spreads))
+    found = _measured(solution, "Ensemble", ensembles, spreads)
     if answers:
         # Relative variances scale as 1/N.
         spreads = [spreads[0] * (widths[0] / a.network.width) for a in answers]
-        for name in _RESPONSE_FIELDS:
-            found.append(_extrapolated(solution, name, answers, name, 0, spreads))
+        found += _measured(solution, "SimulatedResponse", answers, spreads)
     found = [entries for entries in found if entries["theory"].size]
     if not found:
         raise ValueError("ensemble must have kernels that fluctuate, got none")
@@ -305,18 +353,32 @@ def _checked(solution: Solution, given: Any, name: str, kind: Any) -> list[Any]:
     return sorted(found, key=lambda e: e.network.width)
 
 
+def _measured(
+    solution: Solution, kind: str, simulations: list[Any], spreads: list[np.ndarray]
+) -> list[dict[str, Any]]:
+    """The fields of the solution that simulations of one kind measure."""
+    matrix, found = solution.input_kernel.ndim > 0, []
+    for field in FIELDS.values():
+        by, _, simulated = field.simulated.partition(".")
+        if by != kind or not field.defined(matrix):
+            continue
+        if all(getattr(s, simulated) is not None for s in simulations):
+            found.append(_extrapolated(solution, field, simulations, simulated, spreads))
+    return found
+
+
 def _extrapolated(
     solution: Solution,
-    name: str,
+    field: Field,
     simulations: list[Any],
     simulated: str,
-    power: int,
     spreads: list[np.ndarray],
 ) -> dict[str, Any]:
     """What a `ComparedField` consists of, without the threshold."""
+    name = field.name
     theory = np.asarray(getattr(solution, name))
     widths = np.array([s.network.width for s in simulations], dtype=float)
-    factors = extrapolation_weights(widths) * (widths / solution.network.width) ** power
+    factors = extrapolation_weights(widths) * (widths / solution.network.width) ** field.order
     values = variances = np.zeros(theory.shape)
     for factor, simulation in zip(factors, simulations, strict=True):
         value = np.asarray(getattr(simulation, simulated))
@@ -331,15 +393,15 @@ def _extrapolated(
     scale = np.maximum(np.abs(theory), np.abs(values))
     error = np.where(error > 1e-14 * scale, error, 0.0)
     kept = (error > 0) | (np.abs(values - theory) > 1e-9 * scale)
-    dims = _LAYERS.get(name, ("layer",))
+    dims = tuple(dim.removeprefix("hidden_") for dim in field.dims)
     pairs = solution.input_kernel.ndim > 0
     names = (*dims, "alpha", "beta") if pairs else dims
-    for first, second in ((0, 1),) * (name == "G11") + ((-2, -1),) * pairs:
+    for first, second in ((0, 1),) * (len(dims) > 1) + ((-2, -1),) * pairs:
         indices = np.indices(theory.shape)
         kept &= indices[first] <= indices[second]
     places = np.argwhere(kept).T
     index = {key: at + (key in ("alpha", "beta")) for key, at in zip(names, places, strict=True)}
-    remainder = remainders.sizes(solution, name, spreads)
+    remainder = remainders.sizes(solution, field, spreads)
     parts = {"theory": theory, "simulation": values, "error": error, "remainder": remainder}
     chosen = {key: np.asarray(part)[kept] for key, part in parts.items()}
     return {"name": name, "index": index, **chosen}
@@ -390,7 +452,3 @@ def _summary(field: ComparedField) -> dict[str, Any]:
         else "",
         "verdict": str(verdicts[worst]),
     }
-
-
-def _shown(value: Any) -> str:
-    return format(value, ".6g") if isinstance(value, float) else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.numerics.fields import Field
 from fieldtheory.numerics.solution import Solution
 
 
@@ -26,7 +27,7 @@ def relative_variances(ensemble: Ensemble) -> np.ndarray:
     return np.concatenate([[0.0], np.maximum.accumulate(found)[:-1]])
 
 
-def sizes(solution: Solution, name: str, spreads: list[np.ndarray]) -> np.ndarray:
+def sizes(solution: Solution, field: Field, spreads: list[np.ndarray]) -> np.ndarray:
     """The size of what an extrapolation over several widths leaves out, of the shape of a field.
 
     The product over the widths of n ε, times the size of the field; n is the number of gains
@@ -35,24 +36,23 @@ def sizes(solution: Solution, name: str, spreads: list[np.ndarray]) -> np.ndarra
     Parameters
     ----------
     solution : Solution
-    name : str
-        Field of `Solution`.
+    field : Field
+        A field of `Solution`.
     spreads : list of ndarray, shape (L+2,)
         ε_l for every width, see `relative_variances`.
     """
     matrix = solution.input_kernel.ndim > 0
     epsilon = np.prod(spreads, axis=0)
-    field = np.asarray(getattr(solution, name))
-    if name == "G11":
-        spread = np.sqrt(np.maximum(np.diagonal(field), 0.0))
+    values = np.asarray(getattr(solution, field.name))
+    if len(field.dims) > 1:
+        spread = np.sqrt(np.maximum(np.diagonal(values), 0.0))
         return np.maximum(epsilon[:, None], epsilon) * spread[:, None] * spread
-    if name in ("residual_kernels", "kernels"):
-        return _broadcast(epsilon, field) * _sizes(field, matrix)
-    if name == "kernel_variance":
-        return epsilon[:-1] * field
-    gains = _gains(solution)[name]
-    epsilon = epsilon[-1] if name == "output_response" else _broadcast(epsilon[:-1], field)
-    return epsilon * gains ** len(spreads) * np.abs(field)
+    epsilon = _broadcast(epsilon[: len(values)], values) if field.dims else epsilon[-1]
+    if field.of_kernels:
+        return epsilon * _sizes(values, matrix)
+    if field.simulated.startswith("SimulatedResponse"):
+        epsilon = epsilon * _gains(solution)[field.name] ** len(spreads)
+    return epsilon * np.abs(values)
 
 
 def _gains(solution: Solution) -> dict[str, np.ndarray]:

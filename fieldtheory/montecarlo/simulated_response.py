@@ -8,12 +8,44 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.fields import Field, table
+from fieldtheory.numerics.result import Result
 
-_FIELDS = ("residual_response", "response", "output_response")
+FIELDS = table(
+    Field(
+        name="residual_response",
+        symbol=r"\partial \langle C^{(l)} \rangle / \partial C^{(m)}",
+        long_name="responses of the residual kernels to that of the perturbed layer",
+        dims=("hidden_layer",),
+        error=True,
+        panel="responses",
+    ),
+    Field(
+        name="response",
+        symbol=r"\partial \langle K^{(l)} \rangle / \partial C^{(m)}",
+        long_name="responses of the kernels to the residual kernel of the perturbed layer",
+        dims=("hidden_layer",),
+        error=True,
+        panel="responses",
+    ),
+    Field(
+        name="output_response",
+        symbol=r"\partial \langle C^{(L+1)} \rangle / \partial C^{(m)}",
+        long_name="response of the output kernel to the residual kernel of the perturbed layer",
+        dims=(),
+        error=True,
+    ),
+    Field(
+        name="step",
+        symbol=r"\varepsilon",
+        long_name="steps of the differences",
+        dims=(),
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedResponse:
+class SimulatedResponse(Result):
     """Responses of random finite networks, each with its standard error in ``<name>_error``.
 
     With L the depth, and the axes of K0 in front or behind as in `Solution`:
@@ -32,6 +64,9 @@ class SimulatedResponse:
     independent batches (see `Ensemble`), and are 0 where the response is a constant, as at l = m.
     Different inputs, and different pairs of them, have independent networks.
     """
+
+    table = FIELDS
+    settings = {"samples": int, "seed": int, "layer": int, "batches": int}  # noqa: RUF012
 
     network: LayeredNetwork
     input_kernel: np.ndarray
@@ -82,7 +117,7 @@ class SimulatedResponse:
                 f"input_average needs K0 of shape (P,) with P >= 2, got {self.input_kernel.shape}"
             )
         count, found = len(self.input_kernel), {}
-        for name in _FIELDS:
+        for name in (field.name for field in self.table.values() if field.error):
             values, errors = getattr(self, name), getattr(self, f"{name}_error")
             found[name] = values.mean(axis=0)
             if inputs == "fixed":

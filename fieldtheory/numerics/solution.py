@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, wraps
+from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
-from fieldtheory.numerics import fluctuations, gains, kernels, pair_map, storage
+from fieldtheory.numerics import fluctuations, gains, kernels, pair_map
+from fieldtheory.numerics.fields import FIELDS
+from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.substitution import propagate
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 class ValidityWarning(UserWarning):
     """A result leaves the range in which an expansion in 1/N holds."""
 
 
+def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
+    """A field of `Solution`: kept once computed, refused where the table does not define it."""
+
+    @wraps(compute)
+    def checked(solution: Solution) -> np.ndarray:
+        solution._require(compute.__name__)
+        return compute(solution)
+
+    return cached_property(checked)
+
+
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Result):
     """The theory of one network in numbers; every field is computed when first asked for.
 
     With L the depth, P the number of inputs and ``...`` the batch axes of ``branch_scale``,
@@ -56,37 +66,34 @@ class Solution:
     fields of all layers to a relative 1e-12, or to as many digits as rounding leaves those.
     """
 
+    table = FIELDS
+
     network: LayeredNetwork
     input_kernel: np.ndarray
 
-    @property
-    def inputs(self) -> int:
-        """P; 1 where K0 was given as variances."""
-        return self.input_kernel.shape[-1] if self._has_matrix else 1
-
-    @cached_property
+    @field
     def residual_kernels(self) -> np.ndarray:
         """C*^(l)."""
         return self._assembled(self._variances[0], self._has_matrix and self._covariances[0])
 
-    @cached_property
+    @field
     def kernels(self) -> np.ndarray:
         """K^(l)."""
         return self._assembled(self._variances[1], self._has_matrix and self._covariances[1])
 
-    @cached_property
+    @field
     def residual_response(self) -> np.ndarray:
         """η^(l), with η^(0) = 1."""
         pair = self._has_matrix and self._pair_responses[0][:-1]
         return self._assembled(self._own_responses[0][:-1], pair)
 
-    @cached_property
+    @field
     def response(self) -> np.ndarray:
         """χ^(l), with χ^(0) = 1."""
         pair = self._has_matrix and self._pair_responses[1][:-1]
         return self._assembled(self._own_responses[1][:-1], pair)
 
-    @cached_property
+    @field
     def output_kernel(self) -> np.ndarray:
         """K^(L+1)."""
         own = self._variances[1][-1]
@@ -96,7 +103,7 @@ class Solution:
             return self.kernels[..., -1, :, :].copy()
         return _symmetric(own, self._finite_output(0), self._pairs)
 
-    @cached_property
+    @field
     def output_response(self) -> np.ndarray:
         """χ^out = ∂K^(L+1)/∂K^(0)."""
         own = self._own_responses[1][-1]
@@ -106,11 +113,9 @@ class Solution:
             return _symmetric(own, self._pair_responses[1][-1], self._pairs)
         return _symmetric(own, self._finite_output(1), self._pairs)
 
-    @cached_property
+    @field
     def full_response(self) -> np.ndarray:
         """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0) on the last axis; a variance responds in the last."""
-        if not self._has_matrix:
-            raise ValueError("full_response needs an input kernel of shape (P, P)")
         pairs, variance = self._pairs, self._own_responses[1]
         sources = gains.cross_gains(self.network, self._variances[1], self._covariances[1], pairs)
         parts = [
@@ -122,10 +127,9 @@ class Solution:
         to_second = self._assembled(zeros, parts[1][:-1], lower=parts[0][:-1])
         return np.stack([to_first, to_second, self.response], axis=-1)
 
-    @cached_property
+    @field
     def G12(self) -> np.ndarray:
         """⟨C^(l) C̃^(m)⟩ = Δ12^lm / N; for P inputs of the (αβ) <- (αβ) entries."""
-        self._require_no_batch("G12")
         size = self.network.depth + 2
         sources = np.eye(size)
         skips = self._chain.skips
@@ -139,89 +143,19 @@ class Solution:
         own, pair = columns(self._own_gains), columns(self._pair_gains)
         return _symmetric(own, pair, self._pairs) / self.network.width
 
-    @cached_property
+    @field
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)), for one input."""
-        self._require_one_input("G11")
         K = self._variances[1]
         S22 = fluctuations.source_covariance(self.network, self._chain, K)
         G11 = fluctuations.kernel_covariance(self._chain, self._own_gains, S22, self.network.width)
         self._warn_if_not_small(G11)
         return G11
 
-    @cached_property
+    @field
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l) to order 1/N, for one input."""
         return fluctuations.accumulated_variance(self._chain, self.G11)
-
-    def to_xarray(self) -> xr.Dataset:
-        """The fields with named dimensions and coordinates; needs xarray.
-
-        Returns
-        -------
-        xarray.Dataset
-            ``input_kernel``, the kernels and the responses; for one input without batch axes also
-            ``G12``, ``G11`` and ``kernel_variance``. Dimensions are ``batch`` (``batch_0``, ... if
-            several), ``layer`` and ``layer_`` of length L + 2, ``hidden_layer`` of length L + 1,
-            ``input`` and ``input_``. The attributes are the parameters of the network.
-
-        Examples
-        --------
-        >>> import fieldtheory as ft
-        >>> net = ft.ResidualNetwork(depth=20, branch_scale=[[0.1], [0.3]])
-        >>> labelled = solve(net, 0.05).to_xarray()
-        >>> labelled.kernels.dims, labelled.branch_scale.values
-        (('batch', 'layer'), array([0.1, 0.3]))
-        >>> labelled.kernels.sel(layer=20).values.round(6), labelled.attrs["depth"]
-        (array([0.077715, 0.584483]), 20)
-        """
-        return storage.dataset(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the network, K0 and the fields to a file, as a whole or not at all.
-
-        The kernels and responses are always written, other fields if they have been computed.
-
-        Parameters
-        ----------
-        path : str or Path
-            Ends in .npz, or in .nc for netCDF, which needs xarray.
-
-        Raises
-        ------
-        ValueError
-            If ``path`` ends otherwise or lies in no folder, or the activation has a function that
-            cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import fieldtheory as ft
-        >>> s = solve(ft.ResidualNetwork(depth=20, branch_scale=0.3), 0.05)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     s.save(f"{folder}/solution.npz")
-        ...     loaded = Solution.load(f"{folder}/solution.npz")
-        >>> loaded.network == s.network, bool((loaded.kernels == s.kernels).all())
-        (True, True)
-        """
-        storage.save(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Solution:
-        """The solution in a file of `save`, every float as it was written.
-
-        Raises
-        ------
-        ValueError
-            If the file is missing, of another kind, or damaged.
-        """
-        network, kernel, found = storage.read(path)
-        solution = cls(network, kernel)
-        vars(solution).update(found)
-        return solution
-
-    def _repr_html_(self) -> str:
-        return storage.table(self)
 
     def __repr__(self) -> str:
         net = self.network
@@ -230,9 +164,16 @@ class Solution:
             f"inputs={self.inputs}, width={net.width})"
         )
 
-    @property
-    def _has_matrix(self) -> bool:
-        return self.input_kernel.ndim > 1
+    def _require(self, name: str) -> None:
+        """Raise ValueError unless the field is defined for this network and K0."""
+        row = self.table[name]
+        if not row.batches and self.network.batch_shape:
+            raise ValueError(f"{name} needs one network, got scales with batch axes")
+        if not row.batches and self.input_kernel.ndim not in (0, 2):
+            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
+        if not row.defined(self._has_matrix):
+            number = {"one": "one input", "several": "several inputs"}[row.inputs]
+            raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
 
     @cached_property
     def _pairs(self) -> tuple:
@@ -294,17 +235,6 @@ class Solution:
         if self._has_matrix:
             return np.moveaxis(_symmetric(own, pair, self._pairs, lower), 0, -3)
         return np.moveaxis(own, 0, -1)
-
-    def _require_no_batch(self, name: str) -> None:
-        if self.network.batch_shape:
-            raise ValueError(f"{name} needs one network, got scales with batch axes")
-        if self.input_kernel.ndim not in (0, 2):
-            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
-
-    def _require_one_input(self, name: str) -> None:
-        self._require_no_batch(name)
-        if self._has_matrix:
-            raise ValueError(f"{name} is for one input, got K0 of shape {self.input_kernel.shape}")
 
     def _warn_if_not_small(self, G11: np.ndarray) -> None:
         mean = self._variances[0]

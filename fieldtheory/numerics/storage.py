@@ -1,107 +1,111 @@
-"""Solutions as labelled arrays, as files and as a table."""
+"""Results as files, written as a whole or not at all, and networks as the numbers and text in them.
+
+A file holds the arrays of one result and, beside them, its ``kind`` (the class of the result), the
+``format`` of the file, and for results of a network its ``family`` and parameters. Files of format
+1 say neither kind nor format nor family: those of a `Solution` and an `Ensemble` of residual
+networks.
+"""
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import uuid
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
-from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.family import FAMILIES, LayeredNetwork
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fieldtheory.numerics.solution import Solution
-
-# Dimensions of the fields of one input. The hidden layers are 0, ..., L; the layers end with L + 1,
-# the readout.
-FIELDS: dict[str, tuple[str, ...]] = {
-    "residual_kernels": ("layer",),
-    "kernels": ("layer",),
-    "residual_response": ("hidden_layer",),
-    "response": ("hidden_layer",),
-    "output_kernel": (),
-    "output_response": (),
-    "full_response": ("hidden_layer",),
-    "G12": ("layer", "layer_"),
-    "G11": ("layer", "layer_"),
-    "kernel_variance": ("hidden_layer",),
-}
-# Fields of one network and one kernel, without batch axes.
-UNBATCHED = ("G12", "G11", "kernel_variance")
-_CHEAP = ("residual_kernels", "kernels", "residual_response", "response", "output_response")
+FORMAT = 2
+_OLD_FAMILY = "ResidualNetwork"
+# netCDF-3 has no larger integers.
+_LARGEST_INTEGER = 2**31 - 1
+_Result = TypeVar("_Result")
 
 
-def field_dims(name: str, has_matrix: bool) -> tuple[str, ...]:
-    """The dimensions of a field behind its batch axes.
+class Labelled(NamedTuple):
+    """A result as named arrays.
 
-    Examples
-    --------
-    >>> field_dims("response", has_matrix=True)
-    ('hidden_layer', 'input', 'input_')
+    Parameters
+    ----------
+    variables : dict of str to (tuple of str, array, dict)
+        Dimensions, values and attributes of each array.
+    coordinates : dict
+        As xarray takes them; not written to .npz files.
+    attributes : dict of str to number or str
     """
-    pair = ("input", "input_") if has_matrix else ()
-    source = ("source",) if name == "full_response" else ()
-    return FIELDS[name] + pair + source
 
-
-def field_coords(depth: int, inputs: int) -> dict[str, Any]:
-    """The coordinate of every dimension a field may have: indices, and what a source moves."""
-    layers, hidden, samples = np.arange(depth + 2), np.arange(depth + 1), np.arange(inputs)
-    return {
-        "layer": layers,
-        "layer_": layers,
-        "hidden_layer": hidden,
-        "input": samples,
-        "input_": samples,
-        "source": ["K_aa", "K_bb", "K_ab"],
-    }
+    variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]]
+    coordinates: dict[str, Any]
+    attributes: dict[str, Any]
 
 
 def attributes(network: LayeredNetwork) -> dict[str, Any]:
-    """The parameters of a network as numbers and text: those given, tuples as JSON.
+    """The family of a network and its parameters as numbers and text: those given, tuples as JSON.
+
+    Raises
+    ------
+    ValueError
+        If the activation has a function that cannot be written.
 
     Examples
     --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> found = attributes(ResidualNetwork(depth=2, branch_scale=[0.1, 0.2]))
-    >>> found["activation"], found["branch_scale"], "readin_weight_variance" in found
-    ('erf', '[0.1, 0.2]', False)
+    >>> found["family"], found["activation"], found["branch_scale"]
+    ('ResidualNetwork', 'erf', '[0.1, 0.2]')
+    >>> "readin_weight_variance" in found
+    False
     """
-    found = {f.name: getattr(network, f.name) for f in fields(network)}
-    found["activation"] = text = activation_text(network.activation)
-    if text != network.activation.name:
-        found["activation_name"] = network.activation.name
-    texts = {name: json.dumps(v) for name, v in found.items() if isinstance(v, tuple)}
-    return {name: texts.get(name, v) for name, v in found.items() if v is not None}
+    found: dict[str, Any] = {"family": type(network).__name__}
+    for field in fields(network):
+        value = getattr(network, field.name)
+        if isinstance(value, Activation):
+            found[field.name] = text = activation_text(value)
+            if text != value.name:
+                found[f"{field.name}_name"] = value.name
+        elif isinstance(value, tuple):
+            found[field.name] = json.dumps(value)
+        elif value is not None:
+            found[field.name] = value
+    return found
 
 
-def network_from_attributes(found: dict[str, Any]) -> LayeredNetwork:
+def network_from_attributes(found: Mapping[str, Any]) -> LayeredNetwork:
     """The network of `attributes`.
 
     Raises
     ------
     KeyError, ValueError, TypeError
-        If a parameter is missing or not allowed.
+        If the family is unknown, or a parameter is missing or not allowed.
     """
-    known = [f.name for f in fields(ResidualNetwork)] + ["activation_name"]
-    parameters = {name: np.asarray(found[name]).item() for name in known if name in found}
-    name = parameters.pop("activation_name", "")
-    parameters["activation"] = activation_from_text(parameters["activation"], name)
-    for name in ("branch_scale", "skip_scale"):
-        if isinstance(parameters[name], str):
-            parameters[name] = json.loads(parameters[name])
-    return ResidualNetwork(**parameters)
+    name = validation.choice("family", _plain(found.get("family", _OLD_FAMILY)), tuple(FAMILIES))
+    family, parameters = FAMILIES[name], {}
+    for field in fields(family):
+        if field.name not in found:
+            continue
+        value = _plain(found[field.name])
+        if isinstance(value, str) and "Activation" in str(field.type):
+            value = activation_from_text(value, _plain(found.get(f"{field.name}_name", "")))
+        elif isinstance(value, str) and value.startswith("["):
+            value = json.loads(value)
+        parameters[field.name] = value
+    return family(**parameters)
+
+
+def _plain(value: Any) -> Any:
+    return np.asarray(value).item()
 
 
 def import_xarray() -> Any:
@@ -115,84 +119,78 @@ def import_xarray() -> Any:
     return xarray
 
 
-def dataset(solution: Solution) -> xr.Dataset:
-    """What `Solution.to_xarray` returns."""
-    single = not (
-        _batch_shape(solution.network, solution.input_kernel) or solution.input_kernel.ndim
-    )
-    return _dataset(solution, _CHEAP + UNBATCHED if single else _CHEAP)
+def dataset(labelled: Labelled) -> xr.Dataset:
+    """Named arrays as an `xarray.Dataset`."""
+    return import_xarray().Dataset(*labelled)
 
 
-def _dataset(solution: Solution, names: tuple[str, ...]) -> xr.Dataset:
-    shape = _batch_shape(solution.network, solution.input_kernel)
-    batch = _batch_dims(shape)
-    matrix = solution.input_kernel.ndim > 1
-    variables = {
-        name: (
-            (() if name in UNBATCHED else batch) + field_dims(name, matrix),
-            getattr(solution, name),
-        )
-        for name in names
-    }
-    used = {d for dims, _ in variables.values() for d in dims}
-    coords = field_coords(solution.network.depth, solution.inputs)
-    coords = {name: values for name, values in coords.items() if name in used}
-    for name in ("branch_scale", "skip_scale"):
-        scale = np.asarray(getattr(solution.network, name))
-        if scale.ndim > 1 and scale.shape[-1] == 1:
-            coords[name] = (batch, np.broadcast_to(scale[..., 0], shape))
-    variables["input_kernel"] = (_kernel_dims(solution), solution.input_kernel)
-    return import_xarray().Dataset(variables, coords, attributes(solution.network))
+def write(path: str | Path, kind: str, labelled: Labelled) -> None:
+    """Write a result to a file, as a whole or not at all.
 
-
-def save(solution: Solution, path: str | Path) -> None:
-    """What `Solution.save` does."""
-    path = _known_path(path)
-    computed = tuple(name for name in FIELDS if name in _CHEAP or name in vars(solution))
-    if path.suffix == ".nc":
-        labelled = _dataset(solution, computed)
-        write_whole(path, lambda file: file.write(labelled.to_netcdf(engine="scipy")))
-        return
-    arrays = {name: getattr(solution, name) for name in computed}
-    arrays["input_kernel"] = solution.input_kernel
-    write_npz(path, arrays | attributes(solution.network))
-
-
-def read(path: str | Path) -> tuple[LayeredNetwork, np.ndarray, dict[str, np.ndarray]]:
-    """The network, the input kernel and the fields in a file of `save`.
+    Parameters
+    ----------
+    path : str or Path
+        Ends in .npz, or in .nc for netCDF, which needs xarray.
+    kind : str
+        The class of the result.
+    labelled : Labelled
 
     Raises
     ------
     ValueError
-        If the file is missing, of another kind, or damaged.
+        If ``path`` ends otherwise or lies in no folder.
+    """
+    path = _known_path(path)
+    heads = {"kind": kind, "format": FORMAT} | {
+        name: str(value) if isinstance(value, int) and abs(value) > _LARGEST_INTEGER else value
+        for name, value in labelled.attributes.items()
+    }
+    if path.suffix == ".nc":
+        content = dataset(labelled._replace(attributes=heads)).to_netcdf(engine="scipy")
+        write_whole(path, lambda file: file.write(content))
+    else:
+        write_npz(path, {name: array for name, (_, array, _) in labelled.variables.items()} | heads)
+
+
+def read(path: str | Path, kind: str, build: Callable[[dict[str, Any]], _Result]) -> _Result:
+    """The result in a file of `write`.
+
+    Parameters
+    ----------
+    path : str or Path
+    kind : str
+        The class of the result that is expected.
+    build : callable
+        Makes the result from all arrays, numbers and text of the file by their names.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, of another kind or a newer format, or damaged.
     """
     path = _known_path(path)
     if not path.is_file():
         raise ValueError(f"path must be a file that exists, got {str(path)!r}")
     try:
         content = _read_netcdf(path) if path.suffix == ".nc" else read_npz(path)
-        network = network_from_attributes(content)
-        kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
-        found = {name: np.asarray(content[name], float) for name in FIELDS if name in content}
-        for name, values in found.items():
-            _require_shape(name, values, network, kernel)
+        _require_kind(content, kind)
+        return build(content)
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
-            f"path must be a file written by Solution.save, {str(path)!r} is not ({reason})"
+            f"path must be a file written by {kind}.save, {str(path)!r} is not ({reason})"
         ) from None
-    return network, kernel, found
 
 
-def _require_shape(
-    name: str, values: np.ndarray, network: LayeredNetwork, kernel: np.ndarray
-) -> None:
-    matrix = kernel.ndim > 1
-    coords = field_coords(network.depth, kernel.shape[-1] if matrix else 1)
-    own = tuple(len(coords[dim]) for dim in field_dims(name, matrix))
-    expected = (() if name in UNBATCHED else _batch_shape(network, kernel)) + own
-    if values.shape != expected:
-        raise ValueError(f"{name} must have shape {expected}, got {values.shape}")
+def _require_kind(content: Mapping[str, Any], kind: str) -> None:
+    version = int(_plain(content.get("format", 1)))
+    if version > FORMAT:
+        raise ValueError(f"its format is {version}, this version reads up to {FORMAT}")
+    # Of the results that format 1 knows, an ensemble has a number of samples.
+    old = "Ensemble" if "samples" in content else "Solution"
+    found = _plain(content["kind"]) if "kind" in content else old
+    if found != kind:
+        raise ValueError(f"it holds a result of kind {found}")
 
 
 def read_npz(path: Path) -> dict[str, Any]:
@@ -239,59 +237,3 @@ def _known_path(path: str | Path) -> Path:
     if found.suffix not in (".npz", ".nc"):
         raise ValueError(f"path must end in .npz or .nc, got {str(path)!r}")
     return found
-
-
-def _batch_shape(network: LayeredNetwork, K0: np.ndarray) -> tuple[int, ...]:
-    own = K0.shape[:-2] if K0.ndim > 1 else K0.shape
-    return np.broadcast_shapes(network.batch_shape, own)
-
-
-def _batch_dims(batch: tuple[int, ...]) -> tuple[str, ...]:
-    return ("batch",) if len(batch) == 1 else tuple(f"batch_{axis}" for axis in range(len(batch)))
-
-
-def _kernel_dims(solution: Solution) -> tuple[str, ...]:
-    """Dimensions of K0; an axis that broadcasts against the batch has one of its own."""
-    K0 = solution.input_kernel
-    batch = _batch_shape(solution.network, K0)
-    pair = ("input", "input_") if K0.ndim > 1 else ()
-    own = K0.shape[: K0.ndim - len(pair)]
-    start = len(batch) - len(own)
-    dims = _batch_dims(batch)[start:]
-    sizes = zip(dims, own, batch[start:], strict=True)
-    return tuple(dim if size == full else f"{dim}_of_K0" for dim, size, full in sizes) + pair
-
-
-def table(solution: Solution) -> str:
-    """What a notebook shows: parameters, K^(L+1), χ^out and shapes, as an HTML table."""
-    network = solution.network
-    rows: dict[str, Any] = {f.name: getattr(network, f.name) for f in fields(network)}
-    rows["activation"] = network.activation.name
-    rows = {name: _summary(value) for name, value in rows.items() if value is not None}
-    rows["inputs"] = str(solution.inputs)
-    rows["K0"] = _summary(solution.input_kernel)
-    results = {
-        "K^(L+1)": lambda: solution.output_kernel,
-        "χ^out": lambda: solution.output_response,
-    }
-    for name, value in results.items():
-        try:
-            rows[name] = _summary(value())
-        except (ValueError, ArithmeticError) as error:
-            rows[name] = str(error)
-    cells = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-        for name, text in rows.items()
-    )
-    return f"<table><caption>Solution</caption>{cells}</table>"
-
-
-def _summary(value: Any) -> str:
-    """A number, or the range and shape of an array."""
-    if isinstance(value, str | int):
-        return str(value)
-    array = np.asarray(value)
-    if array.ndim == 0:
-        return f"{float(array):.6g}"
-    return f"{array.min():.6g} … {array.max():.6g}, shape {array.shape}"

@@ -1,11 +1,12 @@
-"""Rows of numbers as text: a table for a notebook, a terminal or a pipe.
+"""Rows of numbers as text or HTML: a table for a notebook, a terminal or a pipe.
 
-rich lays the tables out and is imported when one is made, so that a result which can show itself
-costs nothing until it does.
+rich lays the tables of text out and is imported when one is made, so that a result which can show
+itself costs nothing until it does.
 """
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,43 @@ def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
     console.print(table)
 
 
+def table_html(rows: Sequence[dict[str, Any]], caption: str) -> str:
+    """Rows as a table for a notebook.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        As for `table_text`; formulas between dollar signs are set by the notebook.
+    caption : str
+        The line above the table.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        If there is no row.
+
+    Examples
+    --------
+    >>> table_html([{"layer": 1, "K < 1": 0.123456789}], "kernels")
+    '<table><caption>kernels</caption><tr><th>layer</th><th>K &lt; 1</th></tr><tr><td>1</td>...'
+    """
+    _require_rows(rows)
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
+    body = "".join(
+        "<tr>" + "".join(_html_cell(value) for value in row.values()) + "</tr>" for row in rows
+    )
+    return f"<table><caption>{html.escape(caption)}</caption><tr>{head}</tr>{body}</table>"
+
+
+def _html_cell(value: Any) -> str:
+    aligned = " style='text-align:left'" if isinstance(value, str) else ""
+    return f"<td{aligned}>{html.escape(_cell(value))}</td>"
+
+
 def _width(console: Console, table: Table) -> int:
     from rich.measure import Measurement
 
@@ -99,8 +137,7 @@ def _width(console: Console, table: Table) -> int:
 
 
 def _table(rows: Sequence[dict[str, Any]], title: str) -> Table:
-    if not rows:
-        raise ValueError("rows must hold at least one row, got none")
+    _require_rows(rows)
     from rich import box
     from rich.table import Table
 
@@ -110,6 +147,11 @@ def _table(rows: Sequence[dict[str, Any]], title: str) -> Table:
     for row in rows:
         table.add_row(*map(_cell, row.values()))
     return table
+
+
+def _require_rows(rows: Sequence[dict[str, Any]]) -> None:
+    if not rows:
+        raise ValueError("rows must hold at least one row, got none")
 
 
 def _cell(value: Any) -> str:

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled
 
-if TYPE_CHECKING:
-    from fieldtheory.montecarlo.comparison import ComparedField, Comparison
-
-_LABELS = {
-    "residual_kernels": "$C^{(l)}$",
-    "kernels": "$K^{(l)}$",
-    "G11": r"$\mathrm{Var}\,C^{(l)}$",
-    "kernel_variance": r"$\mathrm{Var}\,K^{(l)}$",
-    "residual_response": r"$\eta^{(l)}$",
-    "response": r"$\chi^{(l)}$",
-}
 # Curves of several pairs of inputs that can still be told apart.
 _MOST_PAIRS = 6
 
 
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Entries of one quantity, all arrays of shape (n,).
+
+    Parameters
+    ----------
+    symbol : str
+        In LaTeX.
+    index : dict of str to ndarray of int
+        Places of the entries: ``layer``, perhaps ``layer_``, ``alpha`` and ``beta``.
+    theory, simulation, error, z : ndarray
+    """
+
+    symbol: str
+    index: Mapping[str, np.ndarray]
+    theory: np.ndarray
+    simulation: np.ndarray
+    error: np.ndarray
+    z: np.ndarray
+
+
 @styled
-def draw_comparison(comparison: Comparison) -> Any:
+def draw_comparison(fields: Sequence[Compared], threshold: float, title: str) -> Any:
     """Every quantity over the layers, theory as lines and simulation as points, above its z-scores.
 
     Of the covariances of layers the variances are shown above, all of them below. Of more than six
     pairs of inputs the first six are shown above. A bar is one standard error; the band below is
     what chance explains.
+
+    Parameters
+    ----------
+    fields : sequence of Compared
+        Those without layers are not shown.
+    threshold : float
+        Largest |z| that counts as chance.
+    title : str
 
     Returns
     -------
@@ -37,25 +57,25 @@ def draw_comparison(comparison: Comparison) -> Any:
     """
     from matplotlib.figure import Figure
 
-    shown = [field for field in comparison.fields if "layer" in field.index]
+    shown = [field for field in fields if "layer" in field.index]
     figure = Figure(figsize=(2.2 * len(shown), 3.6), layout="constrained")
     axes = figure.subplots(2, len(shown), height_ratios=(2, 1), sharex="col", squeeze=False)
     for field, (above, below) in zip(shown, axes.T, strict=True):
         _draw_values(above, field)
-        below.axhspan(-comparison.threshold, comparison.threshold, color=GRAY, alpha=0.15, lw=0)
+        below.axhspan(-threshold, threshold, color=GRAY, alpha=0.15, lw=0)
         finite = np.isfinite(field.z)
         below.plot(field.index["layer"][finite], field.z[finite], ".", color=ORANGE, markersize=2.5)
         below.set_xlabel("layer $l$")
         below.xaxis.get_major_locator().set_params(integer=True)
         if (field.theory > 0).all():
             above.set_yscale("log")
-        above.set_title(_LABELS[field.name], fontsize=9.5)
+        above.set_title(f"${field.symbol}$", fontsize=9.5)
     axes[1, 0].set_ylabel("$z$")
-    figure.suptitle(f"theory {comparison.verdict}", fontsize=9.5)
+    figure.suptitle(title, fontsize=9.5)
     return figure
 
 
-def _draw_values(ax: Any, field: ComparedField) -> None:
+def _draw_values(ax: Any, field: Compared) -> None:
     index = field.index
     chosen = np.ones(len(field.theory), dtype=bool)
     if "layer_" in index:

@@ -13,9 +13,9 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_text
-from fieldtheory.networks.family import checked_network
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.numerics import chunks, storage
+from fieldtheory.numerics.fields import FIELDS, Field, coordinates
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import optimal_scaling
 
@@ -24,15 +24,20 @@ if TYPE_CHECKING:
 
 _KERNEL = "K0"
 _OPTIMUM = "optimal_scaling"
-# `solve` takes these as batch axes.
-_BATCHED = ("branch_scale", "skip_scale", _KERNEL)
+_OPTIMISED = "branch_scale"
+_OPTIMAL = Field(
+    name=_OPTIMUM,
+    symbol=r"\rho^*",
+    long_name="branch scale at which the output responds most to the input",
+    dims=(),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
     """A checked sweep: every axis with its values, those that `solve` batches last."""
 
-    network: ResidualNetwork
+    network: LayeredNetwork
     kernel: np.ndarray
     axes: dict[str, list]
     quantities: tuple[str, ...]
@@ -51,7 +56,7 @@ class _Grid:
 
 
 def sweep(
-    network: ResidualNetwork,
+    network: LayeredNetwork,
     K0: Any = None,
     *,
     over: Mapping[str, Sequence[Any]],
@@ -63,14 +68,15 @@ def sweep(
 ) -> xr.Dataset:
     """Fields of `solve` on the grid spanned by values of parameters; needs xarray and joblib.
 
-    Points that differ in ``branch_scale``, ``skip_scale`` or ``K0`` only are solved in one call.
+    Points that differ only in ``K0`` or in parameters with a value for every layer, such as
+    ``branch_scale``, are solved in one call.
     The chunks of the grid are given to joblib, whose backend decides where they are computed:
     within ``joblib.parallel_config("dask")`` on the cluster of the current dask client. What a
     lost worker was computing is computed again by another.
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : LayeredNetwork
         Without batch axes; supplies the parameters that are not swept.
     K0 : float or array_like, shape (P, P)
         Kernel of the input, as for `solve`; left out if it is swept.
@@ -111,7 +117,8 @@ def sweep(
 
     Examples
     --------
-    >>> net = ResidualNetwork(depth=20)
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=20)
     >>> grid = sweep(net, 0.05, over={"depth": [10, 20], "branch_scale": [0.1, 0.2, 0.3]})
     >>> grid.output_response.dims, grid.output_response.shape
     (('depth', 'branch_scale'), (2, 3))
@@ -150,10 +157,10 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
         raise TypeError(f"over must map parameters to values, got {over!r}")
     if (K0 is None) != (_KERNEL in over):
         raise ValueError(f"K0 must be given or swept, not both, got K0={K0!r}")
-    order = sorted(over, key=lambda name: name in _BATCHED)
+    order = sorted(over, key=lambda name: name in _batched(network))
     axes = {name: _values(network, name, over[name]) for name in order}
     kernel = axes[_KERNEL][0] if _KERNEL in axes else _one_kernel(K0)
-    for name in ("branch_scale", "skip_scale"):
+    for name in network.layer_parameters:
         if any(np.ndim(value) > 1 for value in (getattr(network, name), *axes.get(name, []))):
             raise ValueError(f"{name} must be one number or one for every layer in a sweep")
     if isinstance(of, str) or not of:
@@ -163,7 +170,7 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     return _Grid(network, kernel, axes, tuple(dict.fromkeys(of)))
 
 
-def _values(network: ResidualNetwork, name: str, given: Any) -> list:
+def _values(network: LayeredNetwork, name: str, given: Any) -> list:
     """The values of an axis as the network keeps them."""
     known = [_KERNEL, *(f.name for f in fields(network))]
     if name not in known:
@@ -192,21 +199,21 @@ def _one_kernel(value: Any) -> np.ndarray:
 
 
 def _check_quantity(name: Any, axes: Mapping[str, list], kernel: np.ndarray) -> None:
-    known = (*storage.FIELDS, _OPTIMUM)
+    known = (*FIELDS, _OPTIMUM)
     if name not in known:
         raise ValueError(f"of must have names among {', '.join(known)}, got {name!r}")
     if name == _OPTIMUM:
-        if "branch_scale" in axes:
+        if _OPTIMISED in axes:
             raise ValueError("of must not have optimal_scaling where branch_scale is swept")
         return
-    if "depth" in axes and storage.FIELDS[name]:
+    field = FIELDS[name]
+    if "depth" in axes and field.dims:
         raise ValueError(
             f"of must not have {name} where depth is swept: its number of layers differs"
         )
-    if name in ("G11", "kernel_variance") and kernel.ndim:
-        raise ValueError(f"of must not have {name} for several inputs, got K0 {kernel.shape}")
-    if name == "full_response" and not kernel.ndim:
-        raise ValueError("of must not have full_response for one input")
+    if not field.defined(kernel.ndim > 0):
+        number = "several inputs" if kernel.ndim else "one input"
+        raise ValueError(f"of must not have {name} for {number}, got K0 {kernel.shape}")
 
 
 def _pieces(grid: _Grid, chunk: int) -> list[list[dict[str, Any]]]:
@@ -235,14 +242,12 @@ def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
     index, network, kernel, points, quantities = task
     parts: list[dict[str, np.ndarray]] = []
 
-    def others(point: dict[str, Any]) -> list:
-        return [value for name, value in point.items() if name not in _BATCHED]
+    def others(point: dict[str, Any]) -> dict[str, Any]:
+        return {n: value for n, value in point.items() if n not in _batched(network)}
 
-    for values, group in itertools.groupby(points, key=others):
+    for changes, group in itertools.groupby(points, key=others):
         same = list(group)
-        names = [name for name in same[0] if name not in _BATCHED]
         try:
-            changes = dict(zip(names, values, strict=True))
             parts.append(_group(network, changes, kernel, same, quantities))
         except Exception as error:
             first, last = _described(same[0]), _described(same[-1])
@@ -252,19 +257,19 @@ def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
 
 
 def _group(
-    network: ResidualNetwork, changes: dict, kernel: np.ndarray, points: list, quantities: tuple
+    network: LayeredNetwork, changes: dict, kernel: np.ndarray, points: list, quantities: tuple
 ) -> dict[str, np.ndarray]:
     """Points that differ in what `solve` batches only."""
-    batched = [name for name in quantities if name not in (*storage.UNBATCHED, _OPTIMUM)]
+    batched = [name for name in quantities if name != _OPTIMUM and FIELDS[name].batches]
     found = {}
     if batched:
-        stacked = {name: np.stack([point[name] for point in points]) for name in _swept(points)}
+        swept = [name for name in points[0] if name in _batched(network)]
+        stacked = {name: np.stack([point[name] for point in points]) for name in swept}
         K0 = stacked.pop(_KERNEL, kernel)
         scales = {name: v if v.ndim > 1 else v[:, None] for name, v in stacked.items()}
-        scales.setdefault("branch_scale", np.atleast_2d(network.branch_scale))
         solution = solve(network.replace(**changes, **scales), K0)
         for name in batched:
-            own = len(storage.field_dims(name, kernel.ndim > 1))
+            own = len(FIELDS[name].dims_for(kernel.ndim > 1))
             values = getattr(solution, name)
             shape = values.shape[values.ndim - own :]
             found[name] = np.broadcast_to(values, (len(points), *shape))
@@ -279,13 +284,14 @@ def _group(
     return found | {name: np.stack(values) for name, values in single.items()}
 
 
-def _swept(points: list) -> list[str]:
-    return [name for name in points[0] if name in _BATCHED]
+def _batched(network: LayeredNetwork) -> tuple[str, ...]:
+    """What `solve` takes as batch axes."""
+    return (*network.layer_parameters, _KERNEL)
 
 
 def _at(
-    network: ResidualNetwork, kernel: np.ndarray, point: dict[str, Any]
-) -> tuple[ResidualNetwork, np.ndarray]:
+    network: LayeredNetwork, kernel: np.ndarray, point: dict[str, Any]
+) -> tuple[LayeredNetwork, np.ndarray]:
     changes = dict(point)
     K0 = changes.pop(_KERNEL, kernel)
     return network.replace(**changes), K0
@@ -303,24 +309,23 @@ def _labelled(grid: _Grid, parts: list, order: tuple[str, ...]) -> xr.Dataset:
     variables = {}
     for name in grid.quantities:
         values = np.concatenate([part[name] for part in parts])
-        own: tuple[str, ...] = ("input", "input_") if matrix else ()
-        if name != _OPTIMUM:
-            own = storage.field_dims(name, matrix)
-        variables[name] = ((*grid.axes, *own), values.reshape(*grid.shape, *values.shape[1:]))
+        field = _OPTIMAL if name == _OPTIMUM else FIELDS[name]
+        dims = (*grid.axes, *field.dims_for(matrix))
+        notes = {"long_name": field.long_name, "symbol": field.symbol}
+        variables[name] = (dims, values.reshape(*grid.shape, *values.shape[1:]), notes)
     inputs = grid.kernel.shape[-1] if matrix else 1
-    used = {dim for dims, _ in variables.values() for dim in dims}
-    labels = storage.field_coords(grid.network.depth, inputs)
+    used = {dim for dims, _, _ in variables.values() for dim in dims}
+    labels = coordinates(grid.network.depth, inputs)
     coords |= {dim: values for dim, values in labels.items() if dim in used}
     attrs = storage.attributes(grid.network) | {_KERNEL: _text(grid.kernel)}
-    if "activation" in grid.axes:
-        attrs.pop("activation_name", None)
-    attrs = {name: value for name, value in attrs.items() if name not in grid.axes}
+    swept = {*grid.axes, *(f"{name}_name" for name in grid.axes)}
+    attrs = {name: value for name, value in attrs.items() if name not in swept}
     return storage.import_xarray().Dataset(variables, coords, attrs).transpose(*order, ...)
 
 
 def _coordinate(name: str, values: list) -> tuple:
     """Numbers and names label an axis; anything else has its index, and its text beside it."""
-    if name == "activation":
+    if hasattr(values[0], "expression"):
         return name, [value.name for value in values]
     if all(value is not None and np.ndim(value) == 0 for value in values):
         return name, np.array([np.asarray(value).item() for value in values])

@@ -11,7 +11,6 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.montecarlo import simulation
 from fieldtheory.montecarlo.comparison import compare
-from fieldtheory.montecarlo.files import load_ensemble, save_ensemble
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
 from tests.cli.test_app import MATRIX, NETWORK_ERRORS, PAIR, call, column, output, refusal
@@ -123,7 +122,7 @@ class TestSave:
     def test_file_holds_the_ensemble(self, tmp_path):
         path = tmp_path / "e.npz"
         output(*SMALL, "--save", path)
-        e, loaded = simulate(NET, 0.05, samples=40), load_ensemble(path)
+        e, loaded = simulate(NET, 0.05, samples=40), ft.Ensemble.load(path)
         assert repr(loaded) == repr(e) and loaded.network == e.network
         for name, value in vars(e).items():
             if isinstance(value, np.ndarray):
@@ -155,7 +154,7 @@ class TestSave:
         net = ft.ResidualNetwork(depth=1, width=20)
         monkeypatch.undo()
         np.testing.assert_array_equal(
-            load_ensemble(path).covariance, simulate(net, 0.05, samples=5000).covariance
+            ft.Ensemble.load(path).covariance, simulate(net, 0.05, samples=5000).covariance
         )
         assert os.listdir(tmp_path) == ["e.npz"]
 
@@ -166,15 +165,6 @@ class TestSave:
         monkeypatch.setattr(simulation, "simulate", interrupted)
         result = call(*SMALL)
         assert (result.exit_code, result.stderr) == (130, "interrupted\n")
-
-    def test_files_of_another_kind(self, tmp_path):
-        np.savez(tmp_path / "other.npz", mean=np.zeros(3))
-        with pytest.raises(ValueError, match="^path must be a file written by save_ensemble"):
-            load_ensemble(tmp_path / "other.npz")
-        with pytest.raises(ValueError, match="^path must be a file that exists"):
-            load_ensemble(tmp_path / "missing.npz")
-        with pytest.raises(ValueError, match="^path must end in .npz"):
-            save_ensemble(simulate(NET, 0.05, samples=20), tmp_path / "e.csv")
 
 
 class TestBadInput:

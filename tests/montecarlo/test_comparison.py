@@ -223,7 +223,7 @@ class TestDisplay:
         page = found._repr_html_()
         assert page.count("<tr>") == 1 + len(found.fields)
         assert "The theory agrees" in page
-        assert page.count("<td>agrees</td>") == len(found.fields)
+        assert page.count(">agrees</td>") == len(found.fields)
 
     def test_rows_hold_all_entries(self, found):
         row = found.rows[0]

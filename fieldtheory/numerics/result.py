@@ -1,0 +1,309 @@
+"""What all results share: files, labelled arrays, a table for notebooks and a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import storage
+from fieldtheory.numerics.fields import Field, batch_dims, coordinates
+from fieldtheory.numerics.storage import Labelled
+from fieldtheory.plotting.curves import Curve, over_layers
+from fieldtheory.plotting.tables import table_html
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# Pairs of inputs and members of a batch that can still be told apart in a plot.
+_MOST_LINES = 6
+
+
+class Stored:
+    """A result that can be written to a file, labelled and shown.
+
+    A class derived from it gives its arrays in `labelled` and takes them back in `from_content`.
+    """
+
+    def labelled(self, stored: bool) -> Labelled:
+        """The arrays that files hold, or all those of `to_xarray`."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The result of the arrays, numbers and text in a file."""
+        raise NotImplementedError
+
+    def plot(self) -> Any:
+        """The result as a matplotlib Figure; needs matplotlib."""
+        raise NotImplementedError
+
+    def to_xarray(self) -> xr.Dataset:
+        """The result as an `xarray.Dataset` with named dimensions; needs xarray."""
+        return storage.dataset(self.labelled(stored=False))
+
+    def save(self, path: str | Path) -> None:
+        """Write the result to a file, as a whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in .npz, or in .nc for netCDF, which needs xarray.
+
+        Raises
+        ------
+        ValueError
+            If ``path`` ends otherwise or lies in no folder, or the activation has a function that
+            cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import fieldtheory as ft
+        >>> s = ft.solve(ft.ResidualNetwork(depth=20, branch_scale=0.3), 0.05)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     s.save(f"{folder}/solution.npz")
+        ...     loaded = ft.Solution.load(f"{folder}/solution.npz")
+        >>> loaded.network == s.network, bool((loaded.kernels == s.kernels).all())
+        (True, True)
+        """
+        storage.write(path, type(self).__name__, self.labelled(stored=True))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The result in a file of `save`, every float as it was written.
+
+        Raises
+        ------
+        ValueError
+            If the file is missing, damaged, of another kind of result or of a newer format, or its
+            network of an unknown family.
+        """
+        return storage.read(path, cls.__name__, cls.from_content)
+
+
+class Result(Stored):
+    """A result whose fields stand in a table: arrays of one network (or a batch) and one K0.
+
+    A class derived from it is a frozen dataclass whose first fields are ``network`` and
+    ``input_kernel``.
+    """
+
+    table: ClassVar[Mapping[str, Field]]
+    # Numbers and names beside the network, with their types.
+    settings: ClassVar[Mapping[str, type]] = {}
+
+    network: LayeredNetwork
+    input_kernel: np.ndarray
+
+    @property
+    def inputs(self) -> int:
+        """P; 1 where K0 was given as variances."""
+        return self.input_kernel.shape[-1] if self._has_matrix else 1
+
+    def to_xarray(self) -> xr.Dataset:
+        """The fields with named dimensions and coordinates; needs xarray.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``input_kernel`` and the fields, with their names in words and in LaTeX in the
+            attributes ``long_name`` and ``symbol``, standard errors as ``<name>_error``. Fields of
+            a `Solution` that are costly for several inputs or a batch are there if they have been
+            computed. Dimensions are ``batch`` (``batch_0``, ... if several), ``layer`` and
+            ``layer_`` of length L + 2, ``hidden_layer`` of length L + 1, ``input`` and ``input_``.
+            The attributes are the parameters of the network and of the simulation.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> net = ft.ResidualNetwork(depth=20, branch_scale=[[0.1], [0.3]])
+        >>> labelled = ft.solve(net, 0.05).to_xarray()
+        >>> labelled.kernels.dims, labelled.branch_scale.values
+        (('batch', 'layer'), array([0.1, 0.3]))
+        >>> labelled.kernels.sel(layer=20).values.round(6), labelled.attrs["depth"]
+        (array([0.077715, 0.584483]), 20)
+        """
+        return super().to_xarray()
+
+    def labelled(self, stored: bool) -> Labelled:
+        """The arrays that files hold, or all those of `to_xarray`."""
+        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {}
+        for field in self._chosen(stored):
+            dims = self._dims(field)
+            notes = {"long_name": field.long_name, "symbol": field.symbol}
+            variables[field.name] = (dims, getattr(self, field.name), notes)
+            if field.error:
+                error = {"long_name": f"standard error of the {field.long_name}"}
+                name = f"{field.name}_error"
+                variables[name] = (dims, getattr(self, name), error)
+        used = {dim for dims, _, _ in variables.values() for dim in dims}
+        coords = {dim: values for dim, values in self._coordinates().items() if dim in used}
+        for name in self.network.layer_parameters:
+            scale = np.asarray(getattr(self.network, name, 0.0))
+            if scale.ndim > 1 and scale.shape[-1] == 1:
+                batch = np.broadcast_to(scale[..., 0], self._batch)
+                coords[name] = (batch_dims(self._batch), batch)
+        notes = {"long_name": "kernel of the inputs", "symbol": "K^{(0)}"}
+        variables["input_kernel"] = (self._kernel_dims(), self.input_kernel, notes)
+        chosen = {name: getattr(self, name) for name in self.settings}
+        return Labelled(variables, coords, storage.attributes(self.network) | chosen)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The result of the arrays, numbers and text in a file."""
+        network = storage.network_from_attributes(content)
+        kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
+        found: dict[str, Any] = {
+            name: kind(np.asarray(content[name]).item()) for name, kind in cls.settings.items()
+        }
+        for field in cls.table.values():
+            names = (field.name, f"{field.name}_error") if field.error else (field.name,)
+            found |= {name: np.asarray(content[name], float) for name in names if name in content}
+        arguments = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        given = {name: value for name, value in found.items() if name in arguments}
+        result = cls(network, kernel, **given)  # type: ignore[call-arg]
+        vars(result).update({name: v for name, v in found.items() if name not in arguments})
+        for field in cls.table.values():
+            result._require_shape(field)
+        return result
+
+    def plot(self) -> Any:
+        """The main fields over the layers, with bars of one standard error; needs matplotlib.
+
+        Fields over two layers are drawn for each layer with itself. Of more than six pairs of
+        inputs, or members of a batch, the first six are drawn, from dark to light.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from fieldtheory.plotting.layers import draw_layers
+
+        return draw_layers(self._curves())
+
+    def _repr_html_(self) -> str:
+        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
+        parameters |= {name: getattr(self, name) for name in self.settings}
+        parameters |= {"inputs": self.inputs, "K0": self.input_kernel}
+        rows = [
+            {"parameter": name, "value": _summary(value)}
+            for name, value in parameters.items()
+            if value is not None
+        ]
+        shown = [self._row(field) for field in self.table.values() if self._is_defined(field)]
+        name = type(self).__name__
+        return table_html(rows, f"{name} of a {type(self.network).__name__}") + table_html(
+            [row for row in shown if row], "Fields"
+        )
+
+    def _row(self, field: Field) -> dict[str, str]:
+        """A field in the table of a notebook: numbers where they are there or few."""
+        values = ""
+        if field.name in vars(self) or not field.dims:
+            try:
+                found = getattr(self, field.name)
+                if found is None:
+                    return {}
+                values = _summary(found)
+            except (ValueError, ArithmeticError) as error:
+                values = str(error)
+        return {
+            "field": field.name,
+            "symbol": f"${field.symbol}$",
+            "meaning": field.long_name,
+            "shape": str(self._shape(field)),
+            "values": values,
+        }
+
+    @property
+    def _has_matrix(self) -> bool:
+        return self.input_kernel.ndim > 1
+
+    @property
+    def _batch(self) -> tuple[int, ...]:
+        own = self.input_kernel.shape
+        return np.broadcast_shapes(self.network.batch_shape, own[:-2] if self._has_matrix else own)
+
+    def _is_defined(self, field: Field) -> bool:
+        return field.defined(self._has_matrix, single=not self._batch)
+
+    def _chosen(self, stored: bool) -> list[Field]:
+        """Fields that are there or cheap; unless for files, those of a single input as well."""
+        single = not (self._batch or self._has_matrix)
+        always = ("always",) if stored or not single else ("always", "one input")
+        return [
+            field
+            for field in self.table.values()
+            if vars(self).get(field.name) is not None
+            or (field.name not in vars(self) and field.shown in always and self._is_defined(field))
+        ]
+
+    def _coordinates(self) -> dict[str, Any]:
+        return coordinates(self.network.depth, self.inputs, getattr(self, "samples", 0))
+
+    def _dims(self, field: Field) -> tuple[str, ...]:
+        batch = batch_dims(self._batch) if field.batches else ()
+        return batch + field.dims_for(self._has_matrix)
+
+    def _kernel_dims(self) -> tuple[str, ...]:
+        """Dimensions of K0; an axis that broadcasts against the batch has one of its own."""
+        pair = ("input", "input_") if self._has_matrix else ()
+        own = self.input_kernel.shape[: self.input_kernel.ndim - len(pair)]
+        start = len(self._batch) - len(own)
+        sizes = zip(batch_dims(self._batch)[start:], own, self._batch[start:], strict=True)
+        return tuple(dim if size == full else f"{dim}_of_K0" for dim, size, full in sizes) + pair
+
+    def _shape(self, field: Field) -> tuple[int, ...]:
+        coords = self._coordinates()
+        own = tuple(len(coords[dim]) for dim in field.dims_for(self._has_matrix))
+        return (self._batch if field.batches else ()) + own
+
+    def _require_shape(self, field: Field) -> None:
+        for name in (field.name, f"{field.name}_error"):
+            values = vars(self).get(name)
+            if values is not None and values.shape != self._shape(field):
+                raise ValueError(f"{name} must have shape {self._shape(field)}, got {values.shape}")
+
+    def _curves(self) -> dict[str, list[list[Curve]]]:
+        """For every panel the lines of its fields: pairs of inputs or members of a batch."""
+        panels: dict[str, list[list[Curve]]] = {}
+        for field in self._chosen(stored=False):
+            if field.panel:
+                panels.setdefault(field.panel, []).append(self._lines(field))
+        return panels
+
+    def _lines(self, field: Field) -> list[Curve]:
+        symbol = f"${field.diagonal or field.symbol}$"
+        values = self._over_layers(field, getattr(self, field.name))[:_MOST_LINES]
+        if not field.error:
+            return [over_layers(field.panel, symbol, value) for value in values]
+        errors = self._over_layers(field, getattr(self, f"{field.name}_error"))[:_MOST_LINES]
+        pairs = zip(values, errors, strict=True)
+        return [over_layers(field.panel, symbol, value, error) for value, error in pairs]
+
+    def _over_layers(self, field: Field, values: np.ndarray) -> np.ndarray:
+        """The values as lines, (lines, layers)."""
+        start = len(self._batch) if field.batches else 0
+        values = np.moveaxis(values, start, 0)
+        if len(field.dims) > 1:
+            values = np.moveaxis(np.diagonal(values, axis1=0, axis2=start + 1), -1, 0)
+        if self._has_matrix and field.of_inputs[:2] == ("input", "input_"):
+            first, second = np.triu_indices(self.inputs)
+            values = values[(slice(None),) * (1 + start) + (first, second)]
+        return values.reshape(len(values), -1).T
+
+
+def _summary(value: Any) -> str:
+    """A number, or the range and shape of an array."""
+    if isinstance(value, str | int) or hasattr(value, "expression"):
+        return str(getattr(value, "name", value))
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{float(array):.6g}"
+    return f"{array.min():.6g} … {array.max():.6g}, shape {array.shape}"
