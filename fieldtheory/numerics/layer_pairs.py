@@ -13,6 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from fieldtheory.numerics.interpolation import nodes, transform
+
 _SIZES = (22, 32, 46, 66, 96)
 # Largest of the last coefficients, for logarithms of order one.
 _TAIL = 1e-13
@@ -77,33 +79,26 @@ def _fitted(steps: Callable, lowest: float, highest: float, budget: float) -> np
 
     # Three lines in either direction tell how many.
     few = np.array([-1.0, 0.1, 1.0])
-    rows = _size(lambda nodes: logarithm(nodes, few))
-    columns = _size(lambda nodes: logarithm(few, nodes).T)
-    if rows is None or columns is None or rows * columns > budget:
+    rows = _size(lambda x: logarithm(x, few), budget / _SIZES[0])
+    columns = None if rows is None else _size(lambda y: logarithm(few, y).T, budget / rows)
+    if rows is None or columns is None:
         return None
-    values = _transform(logarithm(_nodes(rows), _nodes(columns)))
-    return _transform(values.T).T
+    values = logarithm(nodes(rows), nodes(columns))
+    return transform(rows) @ values @ transform(columns).T
 
 
-def _size(lines: Callable) -> int | None:
-    """The number of nodes at which the last coefficients are negligible, or None."""
+def _size(lines: Callable, most: float) -> int | None:
+    """The number of nodes at which the last coefficients are negligible, None if not by ``most``.
+
+    Nothing is evaluated for a number of nodes that cannot pay.
+    """
     for size in _SIZES:
-        coefficients = np.abs(_transform(lines(_nodes(size))))
+        if size > most:
+            return None
+        coefficients = np.abs(transform(size) @ lines(nodes(size)))
         scale = max(1.0, coefficients.max())
         if not np.isfinite(scale):
             return None
         if coefficients[-2:].max() <= _TAIL * scale:
             return size
     return None
-
-
-def _nodes(count: int) -> np.ndarray:
-    return np.cos(np.pi * (np.arange(count) + 0.5) / count)
-
-
-def _transform(values: np.ndarray) -> np.ndarray:
-    """Chebyshev coefficients along the first axis from values at `_nodes`."""
-    count = len(values)
-    matrix = chebyshev.chebvander(_nodes(count), count - 1).T * 2 / count
-    matrix[0] /= 2
-    return matrix @ values

@@ -26,6 +26,7 @@ from numpy.polynomial.chebyshev import chebvander
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.interpolation import nodes, transform
 from fieldtheory.numerics.kernels import output_covariances, variances
 
 # Nodes in the angle, most nodes in a norm, and the last coefficients that show the decay.
@@ -187,11 +188,11 @@ class _PairMap:
             pieces = pieces[counts[pieces] > 2 * _ANGLES * len(lower)]
         if not len(pieces) or size > _NORMS:
             return {}
-        grid = lower[:, None], upper[:, None], pieces[:, None, None], _nodes(_ANGLES)
+        grid = lower[:, None], upper[:, None], pieces[:, None, None], nodes(_ANGLES)
         values = np.empty((len(pieces), 2, size, size, _ANGLES))
-        half = np.moveaxis(self.sampled(_nodes(size), *grid), 0, 1)
+        half = np.moveaxis(self.sampled(nodes(size), *grid), 0, 1)
         values[:, :, lower, upper] = values[:, :, upper, lower] = half
-        norm, angle = _transform(size), _transform(_ANGLES)
+        norm, angle = transform(size), transform(_ANGLES)
         found = {}
         for number, f in zip(pieces.tolist(), values, strict=True):
             d = np.einsum("ai,bj,fijk,ck->fabc", norm, norm, f, angle, optimize=True)
@@ -203,10 +204,10 @@ class _PairMap:
 
     def norm_count(self, pieces: np.ndarray) -> int:
         """Nodes needed in a norm, the other at either end and the angle amid the pieces."""
-        norms = np.concatenate([_nodes(_NORMS), [-1.0, 1.0]])
+        norms = np.concatenate([nodes(_NORMS), [-1.0, 1.0]])
         ends = _NORMS + np.arange(2)
         f = self.sampled(norms, np.arange(_NORMS), ends[:, None, None], pieces[:, None], 0.0)
-        return _length(f @ _transform(_NORMS).T, _DECAY) + 1
+        return _length(f @ transform(_NORMS).T, _DECAY) + 1
 
 
 def _located(K: np.ndarray, K0: np.ndarray, pairs: tuple) -> tuple[np.ndarray, np.ndarray]:
@@ -249,17 +250,6 @@ def _evaluated(
 
 def _chunks(index: np.ndarray) -> list[np.ndarray]:
     return [index[start : start + _CHUNK] for start in range(0, len(index), _CHUNK)]
-
-
-def _nodes(count: int) -> np.ndarray:
-    return np.cos(np.pi * (np.arange(count) + 0.5) / count)
-
-
-def _transform(count: int) -> np.ndarray:
-    """The matrix from values at the nodes to Chebyshev coefficients."""
-    matrix = chebvander(_nodes(count), count - 1).T * (2 / count)
-    matrix[0] /= 2
-    return matrix
 
 
 def _length(coefficients: np.ndarray, limit: float) -> int:

@@ -12,6 +12,7 @@ from numpy.polynomial import chebyshev
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.interpolation import nodes, transform
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
@@ -147,13 +148,11 @@ def _interpolated_roots(
     if not len(inner):
         return result
     low, high = (np.log(bound[inner]) for bound in bounds)
-    nodes = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
-    s = np.exp(low + (high - low) * (nodes[:, None] + 1) / 2)
+    s = np.exp(low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2)
     part = chosen[inner]
     with np.errstate(all="ignore"):
         values = s * slope(each.of(part), s, *(f[None, part] for f in fields))[1]
-    coefficients = (2 / _NODES) * chebyshev.chebvander(nodes, _NODES - 1).T @ values
-    coefficients[0] /= 2
+    coefficients = transform(_NODES) @ values
     size = np.abs(coefficients).max(axis=0)
     resolved = np.flatnonzero(np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size)
     if not len(resolved):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
@@ -74,3 +75,18 @@ def test_steps_between_layers_are_the_entries_of_pairs(name):
     K, D = np.array([1e-3, 0.05, 0.4, 30.0, 200.0]), np.array([0.0, 1e-3, 0.7, 50.0])
     expected = one_by_one(e.connected)(K, D)
     np.testing.assert_allclose(e.connected_steps(K, D), expected, rtol=1e-12)
+
+
+def test_nothing_is_evaluated_where_it_cannot_pay():
+    def refuse(*_):
+        raise AssertionError("no value was to be computed")
+
+    assert interpolated(refuse, refuse, np.linspace(0.1, 0.5, 43)) is None
+
+
+def test_an_activation_with_a_kink_at_small_depth():
+    """A softsign, against G11 from the blocks of the symbolic derivation."""
+    h = sp.Symbol("h", real=True)
+    net = ft.ResidualNetwork(depth=2, activation=h / (1 + sp.Abs(h)), branch_scale=0.5)
+    expected = ft.derive(net).lambdify("G11")(net, 0.05)
+    np.testing.assert_allclose(ft.solve(net, 0.05).G11, expected, rtol=1e-8, atol=1e-20)

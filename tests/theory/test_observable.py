@@ -1,0 +1,189 @@
+"""Another observable in the action changes every number and formula, with no other edit."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.networks.family import FAMILIES
+from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.solution import Solution
+from fieldtheory.scaling import deep_limit
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import family_action
+from fieldtheory.theory.entries import K_XX, X, Y, layer_averages, network_averages
+from fieldtheory.theory.generic import layer_formulas
+from fieldtheory.theory.saddle_point import saddle_point
+from tests.examples import K0_PAIR, oracle
+from tests.oracles import recursion
+
+SHARE = sp.Rational(1, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfLinear(ft.ResidualNetwork):
+    """A residual network with the observable φ(x) φ(y) + x y/4: a second map of half the signal."""
+
+    @staticmethod
+    def features(phi, h, parameters):
+        return phi(h), h / 2
+
+    @staticmethod
+    def branch(features, affine, parameters):
+        weight, bias = parameters["weight_variance"], parameters["bias_variance"]
+        first, second = features
+        return parameters["branch_scale"] * (
+            affine(first, weight, bias) + affine(second, weight, 0)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSlopes(ft.ResidualNetwork):
+    """A residual network with the observable φ(x) φ(y) + φ(2x) φ(2y)/4, which saturates as φ²."""
+
+    @staticmethod
+    def features(phi, h, parameters):
+        return phi(h), phi(2 * h) / 2
+
+
+def plain(net):
+    """The residual network of the same parameters."""
+    return ft.ResidualNetwork(**{f.name: getattr(net, f.name) for f in fields(net)})
+
+
+def network(activation="erf", **changes):
+    parameters = {"depth": 3, "branch_scale": [0.5, 0.8, 0.3], "skip_scale": 0.7, "width": 100}
+    return HalfLinear(activation=activation, **(parameters | changes))
+
+
+def moment(a, b, c):
+    """⟨erf(x) erf(y)⟩ + ⟨x y⟩/4, typed (Williams 1997)."""
+    det = 1 + 2 * a + 2 * b + 4 * (a * b - c**2)
+    return 2 / np.pi * np.arctan2(2 * c, np.sqrt(det)) + c / 4
+
+
+def linear_twin(net):
+    """The network of the family's features h and h/2 is linear, of larger weights."""
+    parameters = {name: getattr(net, name) for name in ("depth", "branch_scale", "skip_scale")}
+    wider = float(1 + SHARE) * net.weight_variance
+    return ft.ResidualNetwork(
+        activation="linear", weight_variance=wider, width=net.width, **parameters
+    )
+
+
+def test_averages_are_those_of_the_observable():
+    found = network_averages(network())
+    usual = layer_averages(ft.ResidualNetwork.features, network().activation)
+    assert sp.expand(found.observable - usual.observable - SHARE * X * Y) == 0
+    difference = found.moment.expand().doit() - usual.moment.doit() - SHARE * K_XX
+    assert sp.simplify(difference) == 0
+
+
+@pytest.mark.parametrize("K0", [0.4, K0_PAIR], ids=["one", "two"])
+def test_kernels_and_responses(K0):
+    net = network()
+    C, K = recursion.kernels(oracle(net), np.atleast_2d(K0), moment)
+    s = ft.solve(net, K0)
+    np.testing.assert_allclose(np.reshape(s.kernels, np.shape(K)), K, rtol=1e-12)
+    np.testing.assert_allclose(np.reshape(s.residual_kernels, np.shape(C)), C, rtol=1e-12)
+    assert not np.allclose(ft.solve(plain(net), K0).kernels, s.kernels, rtol=1e-2)
+
+
+def test_response_is_the_derivative_of_the_kernels():
+    net, step = network(), 1e-5
+    up, down = (ft.solve(net, 0.4 + sign * step).kernels for sign in (1, -1))
+    slope = (up - down) / (2 * step)
+    s = ft.solve(net, 0.4)
+    np.testing.assert_allclose(s.response, slope[:-1], rtol=1e-8)
+    np.testing.assert_allclose(s.output_response, slope[-1], rtol=1e-8)
+
+
+def test_linear_features_are_a_linear_network_of_larger_weights():
+    net = network("linear")
+    s, twin = (
+        ft.solve(net, 0.4),
+        ft.solve(linear_twin(net).replace(readout_weight_variance=1.25 * net.weight_variance), 0.4),
+    )
+    for name in ("kernels", "response", "output_response", "G12", "G11", "kernel_variance"):
+        np.testing.assert_allclose(getattr(s, name), getattr(twin, name), rtol=1e-12, atol=1e-18)
+
+
+@pytest.mark.parametrize("block", ["G12", "G11"])
+def test_blocks_of_the_derivation_are_those_of_solve(block):
+    net = network(depth=2, branch_scale=[0.5, 0.8])
+    theory = ft.derive(net)
+    np.testing.assert_allclose(
+        theory.lambdify(block)(net, 0.4), getattr(ft.solve(net, 0.4), block), rtol=1e-9, atol=1e-16
+    )
+    with pytest.raises(TypeError, match="network must be a HalfLinear, got a ResidualNetwork"):
+        theory.lambdify(block)(ft.ResidualNetwork(depth=2), 0.4)
+
+
+def test_formulas_change():
+    usual, other = layer_formulas(), layer_formulas(HalfLinear)
+    changed = {name for name in usual if usual[name] != other[name]}
+    assert changed == set(usual) - {"weights", "kernel", "G11"}
+    named = [ft.derive(net).latex("saddle_point") for net in (network(), plain(network()))]
+    assert named[0] != named[1]
+
+
+def test_the_recursion_in_numbers_is_that_of_the_action():
+    action = family_action(ft.ResidualNetwork, 2)
+    layer = ft.ResidualNetwork.layer(sym.parameters(ft.ResidualNetwork, 2))
+    M = layer_averages().moment.xreplace({X: sym.signal(1), K_XX: action.covariance[1, 1]})
+    row = saddle_point(action).kernels[sym.kernel(2)].subs(sym.relative_width(2), 1)
+    assert sp.expand(residual_kernel(layer.weight, layer.bias, M) - row) == 0
+    after = carried(layer.skip**2, action.covariance[1, 1], sym.kernel(2))
+    assert sp.expand(after - action.covariance[2, 2]) == 0
+
+
+def test_flow_of_the_deep_limit():
+    flow = deep_limit.flow_rate(network_averages(network()))
+    expected = deep_limit.flow_rate(network_averages(plain(network())))
+    difference = flow - expected - SHARE * sym.WEIGHT**2 * deep_limit.KERNEL
+    assert sp.simplify(sp.expand(difference.expand().doit())) == 0
+
+
+def test_optimal_scaling_is_the_maximum_of_the_response():
+    net = TwoSlopes(depth=10, weight_variance=0.5)
+    best = ft.optimal_scaling(net, 0.05)
+    near = best * np.array([0.999, 1.0, 1.001])
+    found = ft.solve(net.replace(branch_scale=near[:, None]), 0.05).output_response
+    assert found[1] > found[0] and found[1] > found[2]
+    assert abs(best - ft.optimal_scaling(plain(net), 0.05)) > 0.01
+
+
+def test_deep_limit_of_the_optimum():
+    nets = [TwoSlopes(depth=depth, weight_variance=0.5) for depth in (50, 200)]
+    K0 = 0.05
+    errors = [
+        ft.optimal_scaling(net, K0, method="deep_limit", order=2) / ft.optimal_scaling(net, K0) - 1
+        for net in nets
+    ]
+    # Of relative order L⁻².
+    np.testing.assert_allclose(errors[0] / errors[1], 16, rtol=0.1)
+
+
+def test_the_saturation_argument_is_refused():
+    with pytest.raises(ValueError, match="network must be a ResidualNetwork for the method satur"):
+        ft.optimal_scaling(network(skip_scale=1.0), 0.1, method="saturation")
+
+
+def test_simulation_confirms_this_theory_and_no_other():
+    net = network()
+    ensembles = [ft.simulate(net.replace(width=N), 0.4, samples=4000, seed=N) for N in (100, 200)]
+    assert ft.compare(ft.solve(net, 0.4), ensembles).verdict == "agrees"
+    assert ft.compare(ft.solve(plain(net), 0.4), ensembles).verdict == "disagrees"
+
+
+def test_grid_and_file(tmp_path):
+    net = network(branch_scale=0.5)
+    grid = ft.sweep(net, 0.4, over={"branch_scale": [0.3, 0.5]}, of=["output_response"])
+    assert float(grid.output_response[1]) == float(ft.solve(net, 0.4).output_response)
+    s = ft.solve(net, 0.4)
+    s.save(tmp_path / "solution.npz")
+    loaded = Solution.load(tmp_path / "solution.npz")
+    assert type(loaded.network) is HalfLinear and loaded.network == net
+    assert FAMILIES["HalfLinear"] is HalfLinear
