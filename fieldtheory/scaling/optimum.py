@@ -74,10 +74,11 @@ def optimal_scaling(
     TypeError
         If ``network`` is neither a network nor a sequence of them.
     ValueError
-        If an argument is not allowed, or not with this method; if the response has no maximum (as for linear networks and
-        ReLU, whose response grows without bound, or for the covariance of nearly identical inputs
-        in a shallow network, or of inputs that stay opposite); if there are no weights, so that
-        the output knows of biases only; or if an approximation is asked for where it is not made.
+        If an argument is not allowed, or not with this method; if the response has no maximum (as
+        for linear networks and ReLU, whose response grows without bound, or for the covariance of
+        nearly identical inputs in a shallow network, or of inputs that stay opposite); if there are
+        no weights, so that the output knows of biases only; or if an approximation is asked for
+        where it is not made.
 
     Examples
     --------
