@@ -1,5 +1,6 @@
-"""Gaussian averages ⟨F(h)⟩_{N(0,K)}: the node, its closed forms, and its numbers."""
+"""Gaussian averages ⟨F(h)⟩_{N(0,K)} and cumulants: nodes, closed forms, and their numbers."""
 
-from fieldtheory.averages.node import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.connected import ConnectedCorrelator
+from fieldtheory.averages.gaussian import GaussianAverage
 
 __all__ = ["ConnectedCorrelator", "GaussianAverage"]

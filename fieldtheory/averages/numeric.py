@@ -1,4 +1,4 @@
-"""Averages without a closed form as NumPy functions: which rule for which integrand.
+"""Averages of one and two variables as NumPy functions: which rule for which integrand.
 
 One variable: composite Gauss-Legendre rules. Two variables: the Mehler series where it converges
 fast, Fourier transforms where the variables are strongly correlated, and two-dimensional panels
@@ -13,58 +13,87 @@ from functools import lru_cache, partial
 
 import numpy as np
 import sympy as sp
-from scipy.special import expit
-from sympy.codegen.rewriting import expm1_opt, log1p_opt, optimize
 
 from fieldtheory.averages import hermite, price, quadrature, spectral
-from fieldtheory.averages.node import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.connected import ConnectedCorrelator
+from fieldtheory.averages.gaussian import GaussianAverage
 from fieldtheory.averages.precise import separated
+from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
-from fieldtheory.averages.steps import break_points, has_steps, pieces
+from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.vectorising import kinks_of, vectorised
 
 _x = sp.Dummy("x", real=True)
 _PAIRS_PER_VARIANCE = 4
 # Terms of an integrand up to which a closed form is looked for.
 _LONGEST = 30
+# Rules and reasons.
+_PANELS = "panels"
+_SERIES = "Mehler series"
+_ONE = "one variable: Gauss-Legendre panels{}"
+_SMOOTH = (
+    "smooth functions of one variable each; Fourier transforms where the correlation is strong, "
+    "panels where neither converges"
+)
 
 
-def average(node: GaussianAverage) -> Callable:
-    """⟨F⟩ as a function of K, or of (K_xx, K_yy, K_xy)."""
+def average(node: GaussianAverage) -> Rule:
+    """⟨F⟩ of one or two variables as a function of K, or of (K_xx, K_yy, K_xy)."""
     F, variables = node.integrand, node.variables
-    f, kinks = vectorised(variables, F), [_kinks(F, v) for v in variables]
+    f, kinks = vectorised(variables, F), [kinks_of(F, v) for v in variables]
     if len(variables) == 1:
-        return lambda K: _of_each(lambda k: quadrature.average_1d(f, k, kinks[0]), K)
+        return Rule(
+            _PANELS,
+            _ONE.format(_located(kinks[0])),
+            lambda K: _of_each(lambda k: quadrature.average_1d(f, k, kinks[0]), K),
+        )
     integral = partial(quadrature.average_2d, f, kinks=kinks)
-    products = None if has_steps(F) else separated(F, *variables)
+    if has_steps(F):
+        return Rule(_PANELS, "kinks: two nested integrals whose panels end there", integral)
+    products = separated(F, *variables)
     if products and len(products) > 1:
         # Derivatives of a product come multiplied out.
         products = separated(sp.factor(F), *variables)
     if products is None or len(products) > 1:
-        return integral
+        reason = "no product of a function of each variable: two nested integrals"
+        return Rule(_PANELS, reason, integral)
     x, y = variables
     f_part, g_part = _of_equal_parity(*products[0], x, y)
-    return _smooth_pairs(f_part, g_part, (x, y), False, integral)
+    compute = _smooth_pairs(f_part, g_part, (x, y), False, integral)
+    return Rule(_SERIES, _SMOOTH, compute)
 
 
-def connected(node: ConnectedCorrelator) -> Callable:
-    """⟨F;G⟩ as a function of K, or of (K_xx, K_yy, K_xy)."""
-    F, G, x, y = apart(node)
+def connected(node: ConnectedCorrelator) -> Rule:
+    """⟨F(x);G(y)⟩ as a function of K, or of (K_xx, K_yy, K_xy)."""
+    found = apart(node)
+    if found is None:
+        raise ValueError(f"node must correlate two functions of one variable each, got {node}")
+    F, G, x, y = found
     a, b = sp.symbols("a b", positive=True)
     t = sp.Symbol("t", real=True)
     K = sp.ImmutableMatrix([[a, t], [t, b]])
     slope = inner_average(F, G, (x, y), K)
     if slope is not None:
+        name, reason = PRICE, "⟨F'G'⟩ has a closed form: one integral over the covariance"
         compute: Callable = partial(price.connected_by_price, *_inner(slope, K))
     else:
-        kinks = _kinks(F, x), _kinks(G, y)
+        kinks = kinks_of(F, x), kinks_of(G, y)
         smooth = not (has_steps(F) or has_steps(G))
         if smooth:
             F, G = _without_constant(F, x), _without_constant(G, y)
         f, g = vectorised([x], F), vectorised([y], G)
         compute = partial(quadrature.connected_2d, f, g, kinks=kinks)
+        name, reason = _PANELS, "kinks: two nested integrals of the functions less their means"
         if smooth:
+            name, reason = _SERIES, _SMOOTH
             compute = _smooth_pairs(F, G, (x, y), True, compute)
-    return (lambda K: compute(K, K, K)) if len(node.variables) == 1 else compute
+    if len(node.variables) == 1:
+        return Rule(name, reason, lambda K: compute(K, K, K))
+    return Rule(name, reason, compute)
+
+
+def _located(kinks: Sequence[float]) -> str:
+    return f", which end at the kinks {', '.join(f'{k:g}' for k in kinks)}" if kinks else ""
 
 
 def inner_average(F: sp.Expr, G: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
@@ -93,18 +122,8 @@ def by_parts(forms: Sequence[sp.Expr], h: sp.Symbol, K: sp.Symbol, otherwise: Ca
     for form in forms:
         prefactor, F = form.as_independent(h, as_Add=False)
         compiled.append((vectorised([h, K], F), sp.lambdify([K], prefactor, "numpy")))
-    kinks = sorted({kink for form in forms for kink in _kinks(form, h)})
+    kinks = sorted({kink for form in forms for kink in kinks_of(form, h)})
     return lambda variance: quadrature.by_parts_1d(compiled, otherwise, variance, kinks)
-
-
-def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
-    """F as a NumPy function of arrays."""
-    # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
-    F = pieces(F, variables).replace(sp.Add, _tail_of_tanh)
-    if F.has(sp.exp, sp.log):
-        F = optimize(F, [expm1_opt, log1p_opt])
-    modules: list = [{"expit": expit}, "scipy", "numpy"]
-    return sp.lambdify(list(variables), F, modules=modules, cse=True)
 
 
 @lru_cache(maxsize=256)
@@ -113,36 +132,19 @@ def _of_one(F: sp.Expr) -> Callable:
     return vectorised([_x], F)
 
 
-def _tail_of_tanh(*terms: sp.Expr) -> sp.Expr:
-    """1 − tanh² as 1/cosh² and 1 ± tanh by the logistic function: exact where they are small."""
-    total = sp.Add(*terms)
-    for term in terms:
-        coefficient, rest = term.as_coeff_Mul()
-        base, power = rest.as_base_exp()
-        if not isinstance(base, sp.tanh) or power not in (1, 2):
-            continue
-        (u,) = base.args
-        for constant in terms:
-            if power == 2 and constant == -coefficient:
-                return total - term - constant + constant / sp.cosh(u) ** 2
-            if power == 1 and constant in (coefficient, -coefficient):
-                sign = coefficient / constant
-                return total - term - constant + 2 * constant * sp.Function("expit")(2 * sign * u)
-    return total
-
-
-def apart(node: ConnectedCorrelator) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
-    """The observables F(x) and G(y); one shared variable counts as two equal ones."""
-    (F, G), variables = node.observables, tuple(node.variables)
+def apart(node: ConnectedCorrelator) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr] | None:
+    """F(x), G(y), x and y; one shared variable counts as two equal ones. None for other nodes."""
+    variables = tuple(node.variables)
+    if len(node.functions) != 2 or len(variables) > 2:
+        return None
+    F, G = node.functions
     if len(variables) == 1:
         x, y = variables[0], sp.Dummy("y", real=True)
         return F, G.xreplace({x: y}), x, y
     x, y = variables
     if F.has(y) or G.has(x):
         F, G = G, F
-    if F.has(y) or G.has(x):
-        raise ValueError(f"expression must correlate functions of one variable each, got {node}")
-    return F, G, x, y
+    return None if F.has(y) or G.has(x) else (F, G, x, y)
 
 
 def _without_constant(F: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -167,10 +169,6 @@ def _part(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
     """The even (sign 1) or odd (−1) part of F; F as it stands where there is no other."""
     mirrored = sign * F.subs(x, -x)
     return F if mirrored == F else sp.expand((F + mirrored) / 2)
-
-
-def _kinks(F: sp.Expr, variable: sp.Expr) -> list[float]:
-    return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
 
 
 def _smooth_pairs(

@@ -10,35 +10,34 @@ integrands the panels in whitened variables.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import mpmath
 import sympy as sp
 
+from fieldtheory.averages import precise_grid
+from fieldtheory.averages.errors import PrecisionError
+from fieldtheory.averages.mp_rules import legendre, number, reach_of
 from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.steps import break_points, has_steps
 
 # Digits carried beyond those asked for.
 _GUARD = 8
 _MAX_REFINEMENTS = 4
-
-
-class PrecisionError(ArithmeticError):
-    """An integral did not reach the digits asked for."""
+MOST_VARIABLES = 4
 
 
 def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) -> Any:
-    """⟨F⟩_{N(0,K)} to a given number of digits, by Gauss-Legendre panels in whitened variables.
+    """⟨F⟩_{N(0,K)} to a given number of digits.
 
     Parameters
     ----------
     F : sympy.Expr
         Integrand, free of other symbols. It may have kinks and jumps on h_i = const.
-    variables : sequence of symbols, length 1 or 2
+    variables : sequence of symbols, length 1 to 4
     K : matrix or nested list of numbers, shape (n, n)
-        Covariance, positive semidefinite; it may be singular.
+        Covariance, positive semidefinite; for one and two variables it may be singular.
     digits : int
         Correct digits, relative to the average of |F|.
 
@@ -49,7 +48,8 @@ def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) 
     Raises
     ------
     ValueError
-        For more than two variables or an indefinite K.
+        For more than four variables or an indefinite K; for three and four also if K is singular
+        or F is no sum of products of functions of one variable.
     PrecisionError
         If two successive rules do not agree to ``digits``.
 
@@ -61,11 +61,13 @@ def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) 
     12.0
     """
     size = len(variables)
-    if size not in (1, 2):
-        raise ValueError(f"variables must be one or two, got {size}")
+    if not 1 <= size <= MOST_VARIABLES:
+        raise ValueError(f"variables must be one to {MOST_VARIABLES}, got {size}")
     with mpmath.workdps(digits + _GUARD):
         rows = K.tolist() if isinstance(K, sp.MatrixBase) else K
-        entries = [[_number(value) for value in row] for row in rows]
+        entries = [[number(value) for value in row] for row in rows]
+        if size > 2:
+            return precise_grid.average(F, tuple(variables), entries, digits)
         rule = _rule(F, tuple(variables), entries, digits)
         previous = rule(0)
         for level in range(1, _MAX_REFINEMENTS):
@@ -79,7 +81,7 @@ def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) 
 
 def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int], tuple[Any, Any]]:
     """The integral and the integral of |F| as a function of the level of refinement."""
-    points = [[mpmath.mpf(0), *map(_number, _kinks(F, v))] for v in variables]
+    points = [[mpmath.mpf(0), *map(number, _kinks(F, v))] for v in variables]
 
     def order(level: int) -> int:
         return int((0.6 * digits + 10) * 1.3**level)
@@ -198,15 +200,7 @@ def _grid_sum(
 def mpf(value: sp.Expr, digits: int) -> Any:
     """A SymPy number as an mpmath number of that many digits."""
     with mpmath.workdps(digits):
-        return _number(value)
-
-
-def _number(value: Any) -> Any:
-    return mpmath.mpf(value) if not isinstance(value, sp.Basic) else _from_sympy(value)
-
-
-def _from_sympy(value: sp.Expr) -> Any:
-    return sp.lambdify([], value, modules="mpmath")()
+        return number(value)
 
 
 def _kinks(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
@@ -250,8 +244,7 @@ def _scale(deviation: Any) -> Any:
 
 
 def _reach(digits: int, level: int) -> Any:
-    """Where to end, farther on each level, so that two differ if the tail matters after all."""
-    return (mpmath.sqrt(2 * mpmath.log(10) * (digits + _GUARD)) + 1) * mpmath.mpf(1.1) ** level
+    return reach_of(digits + _GUARD, level)
 
 
 def _sum(f: Callable, centres: list, scale: Any, order: int, reach: Any) -> tuple[Any, Any]:
@@ -269,28 +262,3 @@ def _composite(cuts: list, order: int) -> list[tuple[Any, Any]]:
         middle, half = (left + right) / 2, (right - left) / 2
         rule += [(middle + half * x, half * w) for x, w in legendre(order, mpmath.mp.prec)]
     return rule
-
-
-@lru_cache(maxsize=32)
-def legendre(order: int, precision: int) -> list[tuple[Any, Any]]:
-    """Nodes and weights of the Gauss-Legendre rule on [−1, 1], by Newton's method."""
-    with mpmath.workprec(precision + 20):
-        rule = []
-        for i in range(1, order + 1):
-            x = mpmath.cos(mpmath.pi * (i - mpmath.mpf(1) / 4) / (order + mpmath.mpf(1) / 2))
-            for _ in range(100):
-                value, slope = _legendre_polynomial(order, x)
-                step = value / slope
-                x -= step
-                if abs(step) < mpmath.mpf(2) ** (-precision - 8):
-                    break
-            slope = _legendre_polynomial(order, x)[1]
-            rule.append((x, 2 / ((1 - x * x) * slope**2)))
-    return rule
-
-
-def _legendre_polynomial(order: int, x: Any) -> tuple[Any, Any]:
-    previous, current = mpmath.mpf(1), x
-    for k in range(2, order + 1):
-        previous, current = current, ((2 * k - 1) * x * current - (k - 1) * previous) / k
-    return current, order * (x * current - previous) / (x * x - 1)

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exact_differences import determinant
-from fieldtheory.averages.quadrature import QuadratureError, legendre
+from fieldtheory.averages.quadrature import legendre
 
 # Nodes on each panel, tried one after the other.
 _ORDERS = (16, 24, 36, 54, 80)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.panels import breakpoints
 
 # Gaussian tail beyond the reach: 2e-22, times any polynomial of the activation.
@@ -24,10 +25,6 @@ _CANCELLING = 8.0
 # Variances integrated together, so that the work arrays stay in the cache.
 _CHUNK = 256
 _TINY = float(np.finfo(float).tiny)
-
-
-class QuadratureError(ArithmeticError):
-    """An average did not reach the tolerance."""
 
 
 def average_1d(f: Callable, K: np.ndarray, kinks: Sequence[float] = ()) -> np.ndarray:

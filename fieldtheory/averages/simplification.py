@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -11,25 +13,43 @@ _ODD = (sp.erf, sp.erfi, sp.tanh, sp.sinh, sp.asinh, sp.sin, sp.tan, sp.atan, sp
 _EVEN = (sp.cos, sp.cosh, sp.Abs)
 
 
-def simplified(cls: type, F: sp.Expr, names: sp.Tuple, K: sp.ImmutableMatrix) -> sp.Expr:
-    """The average ⟨F⟩ as a ``cls`` node over the variables it needs, times and plus constants."""
+def simplified(
+    cls: type,
+    F: sp.Expr,
+    names: sp.Tuple,
+    K: sp.ImmutableMatrix,
+    notes: list[str] | None = None,
+) -> sp.Expr:
+    """The average ⟨F⟩ as a ``cls`` node over the variables it needs, times and plus constants.
+
+    What was done is added to ``notes``.
+    """
+    done = [] if notes is None else notes
     certain = {v: sp.S.Zero for i, v in enumerate(names) if K[i, i] == 0}
     if certain:
         F = F.subs(certain)
+        done.append("a variable without variance is zero")
     used = _used(F, names)
     if not used:
         return F
     if len(used) < len(names):
         names, K = sp.Tuple(*[names[i] for i in used]), K.extract(used, used)
+        done.append("unused variables integrated out")
     constant, F = F.as_independent(*names, as_Add=True) if F.is_Add else (sp.S.Zero, F)
     factor, F = _common_factor(F, names)
+    if constant != 0:
+        done.append("constant summand taken out")
+    if factor != 1:
+        done.append("constant factor taken out")
     if _is_odd(F, names):
+        done.append("odd integrand dropped")
         return constant
     groups = _independent_groups(F, K, names)
     if len(groups) == 1:
         return constant + factor * sp.Expr.__new__(cls, F, names, K)
+    done.append(f"{len(groups)} independent groups of variables")
     parts = [
-        simplified(cls, part, sp.Tuple(*[names[i] for i in group]), K.extract(group, group))
+        simplified(cls, part, sp.Tuple(*[names[i] for i in group]), K.extract(group, group), notes)
         for part, group in groups
     ]
     return constant + factor * sp.Mul(*parts)
@@ -58,6 +78,12 @@ def observable(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, list[sp.Expr], sp.
         F = F.as_independent(*names, as_Add=True)[1]
     factor, F = _common_factor(F, names)
     return F, [names[i] for i in _used(F, names)], factor
+
+
+def odd_in_all(functions: Sequence[sp.Expr], names: sp.Tuple) -> bool:
+    """Whether each function is even or odd in the variables together, and the product is odd."""
+    parities = [_parity(F, set(names)) for F in functions]
+    return None not in parities and parities.count(-1) % 2 == 1
 
 
 def _is_odd(F: sp.Expr, names: sp.Tuple) -> bool:

@@ -44,6 +44,18 @@ def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     return reduce_steps(_expand(second))
 
 
+def first_derivative(expr: sp.Expr, x: sp.Expr) -> sp.Expr:
+    """∂_x of an expression, as a distribution where it has kinks or jumps."""
+    return sift(step_form(expr).diff(x), (x,)) if has_steps(expr) else expr.diff(x)
+
+
+def reduced_product(first: sp.Expr, second: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
+    """The product of two expressions, the steps and δ-functions in it reduced."""
+    if not (first.has(Heaviside, DiracDelta) and second.has(Heaviside, DiracDelta)):
+        return first * second
+    return sift(reduce_steps(_expand(first * second)), variables)
+
+
 def sift(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     """Apply f(x) δ(x−a) = f(a) δ(x−a) and f(x) δ'(x−a) = f(a) δ'(x−a) − f'(a) δ(x−a)."""
     if not expr.has(DiracDelta):
@@ -64,7 +76,7 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     """The expression as a Piecewise of smooth ones, none of which is used outside its piece."""
     for i, variable in enumerate(variables):
         if has_steps(expr) and (cuts := break_points(expr, variable)):
-            values = [_branch(expr, variable, middle) for middle in _between(cuts)]
+            values = [branch(expr, variable, middle) for middle in _between(cuts)]
             values = [pieces(value, variables[i + 1 :]) for value in values]
             conditions = [*[variable < cut for cut in cuts], sp.true]
             return Piecewise(*zip(values, conditions, strict=True))
@@ -179,15 +191,15 @@ def _on_piece(x: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
     return _expand(x.xreplace({step: step.subs(variable, middle) for step in steps}))
 
 
-def _branch(expr: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
+def branch(expr: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
     """The smooth expression that expr equals around a point, its terms as they stand."""
     if not (has_steps(expr) and expr.has(variable)):
         return expr
     if isinstance(expr, Piecewise):
         # Nothing but the variable of the kinks stands in the conditions.
         chosen = next(value for value, condition in expr.args if condition.subs(variable, middle))
-        return _branch(chosen, variable, middle)
-    args = [_branch(arg, variable, middle) for arg in expr.args]
+        return branch(chosen, variable, middle)
+    args = [branch(arg, variable, middle) for arg in expr.args]
     if not isinstance(expr, _KINKED):
         return expr.func(*args)
     at_middle = [arg.subs(variable, middle) for arg in args]

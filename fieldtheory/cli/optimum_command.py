@@ -60,14 +60,19 @@ def optimum(
             " the approximations (67) and (68) of Fischer, Dahmen, Helias (2025), for one input.",
         ),
     ] = Method.response,
-    order: Annotated[int, typer.Option(help="1 or 2, for deep_limit.")] = 1,
+    order: Annotated[
+        int | None, typer.Option(help="1 or 2, for deep_limit only.", show_default="1")
+    ] = None,
     dynamic_range: Annotated[
-        float, typer.Option(help="V of the activation, for saturation and large_depth.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="V of the activation, for saturation and large_depth only.", show_default="1.0"
+        ),
+    ] = None,
     slope: Annotated[
         float | None,
         typer.Option(
-            help="Slope of the linear activation of saturation and large_depth.",
+            help="Slope of the linear activation, for saturation and large_depth only.",
             show_default="φ'(0)",
         ),
     ] = None,

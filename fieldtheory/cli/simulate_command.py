@@ -119,7 +119,7 @@ def simulate(
         shutil.rmtree(parts, ignore_errors=True)
     title = f"{samples} networks of width {width}, φ = {net.activation.name}"
     if comparison is None:
-        print_rows(_rows(ensemble), format, title)
+        print_rows(ensemble.rows(), format, title)
         return
     if format is Format.table:
         print_rows(comparison.summary, format, f"{title}; theory and simulation")
@@ -169,38 +169,3 @@ def _parts(save: Path | None) -> Path | None:
     if not save.parent.is_dir():
         raise ValueError(f"save must lie in a folder that exists, got {str(save)!r}")
     return save.with_name(f".{save.name}.parts")
-
-
-def _rows(ensemble: Any) -> list[dict[str, Any]]:
-    """A row for every layer, the output last, and for every pair of several inputs."""
-    import numpy as np
-
-    layers = np.arange(len(ensemble.mean))
-    columns = {
-        "C": (ensemble.mean, ensemble.mean_error),
-        "K": (ensemble.kernel_mean, ensemble.kernel_mean_error),
-        "var_C": tuple(
-            values[layers, layers] for values in (ensemble.covariance, ensemble.covariance_error)
-        ),
-        "var_K": tuple(
-            values[layers, layers]
-            for values in (ensemble.kernel_covariance, ensemble.kernel_covariance_error)
-        ),
-    }
-    if ensemble.four_point is not None:
-        columns["V"] = (ensemble.four_point, ensemble.four_point_error)
-    named = {
-        label: values
-        for name, (value, error) in columns.items()
-        for label, values in ((name, value), (f"{name}_error", error))
-    }
-    places: list[tuple] = [()]
-    if ensemble.input_kernel.ndim:
-        places = list(zip(*np.triu_indices(ensemble.inputs), strict=True))
-    return [
-        {"layer": int(l)}
-        | {key: int(i) + 1 for key, i in zip(("alpha", "beta"), place, strict=False)}
-        | {name: float(v[l, *place]) if l < len(v) else None for name, v in named.items()}
-        for l in layers
-        for place in places
-    ]

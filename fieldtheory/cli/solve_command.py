@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -71,34 +71,6 @@ def solve(
         width=width,
     )
     solution = ft.solve(net, values.kernel(K0))
-    rows = _rows(solution)
-    if fluctuations:
-        variances = solution.G11.diagonal().tolist()
-        of_kernels = [*solution.kernel_variance.tolist(), variances[-1]]
-        for row, residual, kernel in zip(rows, variances, of_kernels, strict=True):
-            row |= {"var_C": residual, "var_K": kernel}
+    rows = solution.rows(fluctuations)
     title = f"depth {depth}, φ = {net.activation.name}; layer {depth + 1} is the output"
     print_rows(rows, format, title)
-
-
-def _rows(solution: Any) -> list[dict[str, Any]]:
-    """A row for every layer, the output last, and for every pair of several inputs."""
-    import numpy as np
-
-    last = solution.output_response[None]
-    columns = {
-        "C": solution.residual_kernels,
-        "K": solution.kernels,
-        "eta": np.concatenate([solution.residual_response, last]),
-        "chi": np.concatenate([solution.response, last]),
-    }
-    layers = range(len(columns["C"]))
-    if columns["C"].ndim == 1:
-        return [{"layer": l, **{name: float(v[l]) for name, v in columns.items()}} for l in layers]
-    pairs = list(zip(*np.triu_indices(solution.inputs), strict=True))
-    return [
-        {"layer": l, "alpha": int(a) + 1, "beta": int(b) + 1}
-        | {name: float(v[l, a, b]) for name, v in columns.items()}
-        for l in layers
-        for a, b in pairs
-    ]

@@ -14,9 +14,8 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric, precise
-from fieldtheory.averages.node import without_deltas
-from fieldtheory.averages.stable_forms import NUMPY, stable
+from fieldtheory.compiling import jax_functions
+from fieldtheory.compiling.translation import for_backend, numpy_code, translate
 from fieldtheory.validation import choice
 
 BACKENDS = ("numpy", "mpmath", "jax")
@@ -52,9 +51,15 @@ def lambdify(arguments: Sequence[sp.Expr], expression: Any, backend: str = "nump
     ImportError
         If the backend is "jax" and JAX is not installed.
 
+    ArithmeticError
+        From the function, if an integral misses its tolerance: 1e-13 of the average of the
+        modulus for one and two variables, 1e-10 for more (`QuadratureError`); the digits asked
+        for with mpmath (`PrecisionError`).
+
     Examples
     --------
     >>> import sympy as sp
+    >>> from fieldtheory.averages import GaussianAverage
     >>> h, K = sp.symbols("h K", positive=True)
     >>> second_moment = lambdify([K], GaussianAverage(sp.tanh(h) ** 2, h, K))
     >>> float(round(second_moment(0.5), 10))
@@ -63,7 +68,8 @@ def lambdify(arguments: Sequence[sp.Expr], expression: Any, backend: str = "nump
     choice("backend", backend, BACKENDS)
     matrix = isinstance(expression, sp.MatrixBase)
     entries = expression.tolist() if matrix else expression
-    translated, functions = translate(entries, backend)
+    resolved = jax_functions.resolved if backend == "jax" else for_backend(backend)
+    translated, functions = translate(entries, resolved)
     missing = _free_symbols(translated) - set(arguments)
     if missing:
         raise ValueError(
@@ -71,14 +77,11 @@ def lambdify(arguments: Sequence[sp.Expr], expression: Any, backend: str = "nump
             f"missing {', '.join(sorted(map(str, missing)))}"
         )
     if backend == "jax":
-        from fieldtheory.compiling import jax_functions
-
         return jax_functions.compiled(arguments, translated, functions, matrix)
     if backend == "mpmath":
         library = [functions, {"sqrt": lambda v: mpmath.sqrt(max(v, 0))}, "mpmath"]
         return sp.lambdify(list(arguments), translated, modules=library, cse=True)
-    library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
-    compiled = sp.lambdify(list(arguments), translated, modules=library, cse=True)
+    compiled = numpy_code(arguments, translated, functions)
 
     def function(*values: Any) -> Any:
         shape = np.broadcast_shapes(*map(np.shape, values))
@@ -96,115 +99,7 @@ def _broadcast(result: Any, shape: tuple[int, ...]) -> Any:
     return (values if values.shape == shape else np.broadcast_to(values, shape))[()]
 
 
-def _sqrt(value: Any) -> Any:
-    # Determinants of singular covariances come out as −0.0…01 by rounding.
-    return np.sqrt(np.maximum(value, 0.0))
-
-
 def _free_symbols(entries: Any) -> set:
     if isinstance(entries, list | tuple):
         return set().union(*map(_free_symbols, entries))
     return sp.sympify(entries).free_symbols
-
-
-def translate(entries: Any, backend: str) -> tuple[Any, dict[str, Callable]]:
-    """Entries with every average replaced by its closed form or a named numeric function."""
-    functions: dict[str, Callable] = {}
-    known: dict[sp.Expr, sp.Expr] = {}
-
-    def one(node: sp.Expr) -> sp.Expr:
-        if node not in known:
-            known[node] = _resolve(node, backend, functions)
-        return known[node]
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return [walk(v) for v in value]
-        # Innermost first: an average may stand in the covariance of another one.
-        kinds = GaussianAverage | ConnectedCorrelator
-        return sp.sympify(value).replace(lambda e: isinstance(e, kinds), one)
-
-    return walk(entries), functions
-
-
-def _resolve(node: sp.Expr, backend: str, functions: dict) -> sp.Expr:
-    if backend == "jax":
-        from fieldtheory.compiling import jax_functions
-
-        function, values = jax_functions.averaged(node)
-        return _call(function, values, functions)
-    symbols: dict[sp.Expr, sp.Expr] = {}
-    if backend == "numpy" and len(node.variables) == 2:
-        # Entries of the covariance may be sums, in which its determinant is no longer seen.
-        a, b = sp.symbols("a b", positive=True, cls=sp.Dummy)
-        c = sp.Dummy("c", real=True)
-        K = node.covariance
-        symbols = {a: K[0, 0], b: K[1, 1], c: K[0, 1]}
-        node = node.func(*node.args[:-1], [[a, c], [c, b]])
-    value = node.doit()
-    if value.has(sp.erf):
-        # Steps at a distance come as exp(2K) (1 − erf √(2K)), which cancels and overflows.
-        value = without_deltas(node)
-    value = value.replace(
-        lambda e: isinstance(e, GaussianAverage | ConnectedCorrelator),
-        lambda e: integral(e, backend, functions),
-    )
-    return (stable(value, node.covariance) if backend == "numpy" else value).xreplace(symbols)
-
-
-def integral(node: sp.Expr, backend: str, functions: dict) -> sp.Expr:
-    """A call of a numeric function of the node's covariance."""
-    unknown = _free_symbols(list(node.args[:-1])) - node.variables.free_symbols
-    if unknown:
-        names = ", ".join(sorted(map(str, unknown)))
-        raise ValueError(f"expression must have a number for {names} inside the average {node}")
-    if any(F.atoms(sp.DiracDelta, sp.core.function.AppliedUndef) for F in node.args[:-2]):
-        raise ValueError(f"expression must have a known, continuous activation, got {node}")
-    size = len(node.variables)
-    if size > 2:
-        raise ValueError(f"expression must average over at most two variables, got {node}")
-    build = {
-        (GaussianAverage, "numpy"): numeric.average,
-        (GaussianAverage, "mpmath"): _average_mpmath,
-        (ConnectedCorrelator, "numpy"): numeric.connected,
-        (ConnectedCorrelator, "mpmath"): _connected_mpmath,
-    }[type(node), backend]
-    K = node.covariance
-    values = [K[0, 0]] if size == 1 else [K[0, 0], K[1, 1], K[0, 1]]
-    return _call(build(node), values, functions)
-
-
-def _call(function: Callable, values: Sequence[sp.Expr], functions: dict) -> sp.Expr:
-    """A call of a numeric function, which is entered under a new name."""
-    name = f"average_{len(functions)}"
-    functions[name] = function
-    return sp.Function(name)(*values)
-
-
-def _average_mpmath(node: GaussianAverage) -> Callable:
-    F, variables = node.integrand, tuple(node.variables)
-    return lambda *K: precise.average(F, variables, _matrix(K), mpmath.mp.dps)
-
-
-def _matrix(entries: tuple) -> list[list]:
-    if len(entries) == 1:
-        return [[entries[0]]]
-    a, b, c = entries
-    return [[a, c], [c, b]]
-
-
-def _connected_mpmath(node: ConnectedCorrelator) -> Callable:
-    F, G, x, y = numeric.apart(node)
-
-    def connected(a: Any, b: Any = None, c: Any = None) -> Any:
-        if b is None:
-            b = c = a
-        digits = mpmath.mp.dps
-        with mpmath.workdps(2 * digits):
-            # Guard digits: the two terms nearly cancel where the variables are weakly coupled.
-            joint = precise.average(F * G, (x, y), [[a, c], [c, b]], digits + 10)
-            apart = precise.average(F, (x,), [[a]], digits + 10)
-            apart *= precise.average(G, (y,), [[b]], digits + 10)
-            return joint - apart
-
-    return connected

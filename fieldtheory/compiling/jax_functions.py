@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.steps import second_derivative
-from fieldtheory.compiling.functions import integral, lambdify, translate
+from fieldtheory.averages import ConnectedCorrelator, numeric
+from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.rules import entry_indices
+from fieldtheory.compiling.translation import call, for_backend, integral, numpy_code, translate
 
 
 def require_jax() -> None:
@@ -74,7 +75,13 @@ def compiled(
     return function
 
 
-def averaged(node: sp.Expr) -> tuple[Callable, list[sp.Expr]]:
+def resolved(node: AverageNode, functions: dict[str, Callable]) -> sp.Expr:
+    """An average as a call of a JAX function; what `translate` takes."""
+    function, values = averaged(node)
+    return call(function, values, functions)
+
+
+def averaged(node: AverageNode) -> tuple[Callable, list[sp.Expr]]:
     """An average as a JAX function, and what to call it with.
 
     Parameters
@@ -91,8 +98,7 @@ def averaged(node: sp.Expr) -> tuple[Callable, list[sp.Expr]]:
     require_jax()
     *integrands, variables, K = node.args
     size = len(variables)
-    indices = [(i, i) for i in range(size)]
-    indices += [(i, j) for i in range(size) for j in range(i + 1, size)]
+    indices = entry_indices(size)
 
     def renamed(order: Sequence[int]) -> list[sp.Expr]:
         names = {variables[old]: _variable(new) for new, old in enumerate(order)}
@@ -145,7 +151,7 @@ def _differentiable(expression: sp.Expr, symbols: tuple[sp.Expr, ...]) -> Callab
 
     @cache
     def slope(symbol: sp.Expr) -> Callable:
-        return lambdify(symbols, _derivative(expression, symbol), "jax")
+        return compiled(symbols, *translate(expression.diff(symbol), resolved), matrix=False)
 
     @jax.custom_jvp
     def function(*values: Any) -> Any:
@@ -169,11 +175,11 @@ def _numpy_form(
 ) -> tuple[sp.Expr, dict[str, Callable]]:
     """The closed form, in calls of NumPy functions where there is none or it cancels."""
     if isinstance(expression, ConnectedCorrelator) and len(symbols) == 3:
-        F, G = expression.observables
-        if not F.free_symbols & G.free_symbols and _cancels(expression, symbols):
+        apart = numeric.apart(expression)
+        if apart is not None and _cancels(expression, symbols):
             functions: dict[str, Callable] = {}
-            return integral(expression, "numpy", functions), functions
-    return translate(expression, "numpy")
+            return integral(expression, "numpy", functions)[1], functions
+    return translate(expression, for_backend("numpy"))
 
 
 def _cancels(node: ConnectedCorrelator, symbols: tuple[sp.Expr, ...]) -> bool:
@@ -183,31 +189,10 @@ def _cancels(node: ConnectedCorrelator, symbols: tuple[sp.Expr, ...]) -> bool:
     """
     if node.has(sp.erf, sp.exp):
         return True
-    closed, integrals = translate(node, "numpy")
-    terms = [] if integrals else lambdify(symbols, list(sp.Add.make_args(closed)))(1.0, 2.0, 0.0)
-    return any(terms)
-
-
-def _derivative(node: sp.Expr, symbol: sp.Expr) -> sp.Expr:
-    """The derivative; that of ⟨F;G⟩ by a covariance without the difference of two averages."""
-    if not isinstance(node, ConnectedCorrelator) or not node.covariance.has(symbol):
-        return node.diff(symbol)
-    (F, G), variables, K = node.observables, node.variables, node.covariance
-    total = sp.S.Zero
-    for i, x in enumerate(variables):
-        for j, y in enumerate(variables[: i + 1]):
-            inside = F.diff(x) * G.diff(y) + F.diff(y) * G.diff(x)
-            pair = GaussianAverage(inside, variables, K)
-            pair += _connected(second_derivative(F, x, y), G, variables, K)
-            pair += _connected(F, second_derivative(G, x, y), variables, K)
-            total += K[i, j].diff(symbol) * pair / (2 if i == j else 1)
-    return total
-
-
-def _connected(F: sp.Expr, G: sp.Expr, variables: sp.Tuple, K: sp.Matrix) -> sp.Expr:
-    node = ConnectedCorrelator(F, G, variables, K)
-    # δ-functions can be integrated out of averages only.
-    return node.rewrite(GaussianAverage) if node.has(sp.DiracDelta) else node
+    closed, integrals = translate(node, for_backend("numpy"))
+    if integrals:
+        return False
+    return any(numpy_code(symbols, list(sp.Add.make_args(closed)), {})(1.0, 2.0, 0.0))
 
 
 def _on_host(average: Callable) -> Callable:

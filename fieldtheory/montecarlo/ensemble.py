@@ -27,6 +27,15 @@ FIELDS = table(
         column="C",
     ),
     Field(
+        name="kernel_mean",
+        symbol=r"\langle K^{(l)} \rangle",
+        long_name="means of the kernels",
+        dims=("layer",),
+        error=True,
+        panel="kernels",
+        column="K",
+    ),
+    Field(
         name="covariance",
         symbol=r"\mathrm{Cov}(C^{(l)}, C^{(m)})",
         long_name="covariances of the residual kernels of two layers",
@@ -36,15 +45,6 @@ FIELDS = table(
         diagonal=r"\mathrm{Var}\,C^{(l)}",
         panel="fluctuations",
         column="var_C",
-    ),
-    Field(
-        name="kernel_mean",
-        symbol=r"\langle K^{(l)} \rangle",
-        long_name="means of the kernels",
-        dims=("layer",),
-        error=True,
-        panel="kernels",
-        column="K",
     ),
     Field(
         name="kernel_covariance",

@@ -187,6 +187,69 @@ class Result(Stored):
 
         return draw_layers(self._curves())
 
+    def rows(self, fluctuations: bool = True) -> list[dict[str, Any]]:
+        """A dict for every layer, the output last, and for every pair of several inputs.
+
+        Parameters
+        ----------
+        fluctuations : bool
+            Also those fields of a `Solution` that are costly, for one input.
+
+        Returns
+        -------
+        list of dict
+            ``layer``, for several inputs ``alpha`` and ``beta`` from 1 on, and the fields that the
+            table gives a column, with standard errors as ``<column>_error``. A field that the
+            output does not have is None there.
+
+        Raises
+        ------
+        ValueError
+            If the result has batch axes, or fluctuations are asked for that it does not have.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> s = ft.solve(ft.ResidualNetwork(depth=1, branch_scale=0.3), 0.05)
+        >>> [row["K"] for row in s.rows()] == s.kernels.tolist(), list(s.rows()[0])
+        (True, ['layer', 'C', 'K', 'eta', 'chi', 'var_C', 'var_K'])
+        """
+        if self._batch:
+            raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
+        columns: dict[str, list] = {}
+        for field in self.table.values():
+            wanted = field.column and (fluctuations or field.order == 0)
+            if wanted and getattr(self, field.name) is not None:
+                columns[field.column] = self._column(field, "")
+                if field.error:
+                    columns[f"{field.column}_error"] = self._column(field, "_error")
+        pairs = list(zip(*np.triu_indices(self.inputs), strict=True)) if self._has_matrix else [()]
+        return [
+            {"layer": layer}
+            | {key: int(i) + 1 for key, i in zip(("alpha", "beta"), pair, strict=False)}
+            | {
+                key: None if v[layer] is None else float(v[layer][pair])
+                for key, v in columns.items()
+            }
+            for layer in range(self.network.depth + 2)
+            for pair in pairs
+        ]
+
+    def _column(self, field: Field, suffix: str) -> list:
+        """The values of a field at every layer, None at the output if it has none there."""
+        values = getattr(self, f"{field.name}{suffix}")
+        if len(field.dims) > 1:
+            layers = np.arange(len(values))
+            values = values[layers, layers]
+        missing = self.network.depth + 2 - len(values)
+        last = [None] * missing
+        if missing and field.at_output:
+            output = self.table[field.at_output]
+            last = [getattr(self, f"{output.name}{suffix}")]
+            if output.dims:
+                last = self._column(output, suffix)[-1:]
+        return [*values, *last]
+
     def _repr_html_(self) -> str:
         parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
         parameters |= {name: getattr(self, name) for name in self.settings}

@@ -15,15 +15,21 @@ from fieldtheory.numerics.entries import network_entries
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 
 METHODS = ("response", "saturation", "large_depth", "deep_limit")
+# The arguments that not every method takes, and the methods that take them.
+_ONLY = {
+    "dynamic_range": ("saturation", "large_depth"),
+    "slope": ("saturation", "large_depth"),
+    "order": ("deep_limit",),
+}
 
 
 def optimal_scaling(
     network: LayeredNetwork | Sequence[LayeredNetwork],
     K0: Any,
     method: str = "response",
-    dynamic_range: float = 1.0,
+    dynamic_range: float | None = None,
     slope: float | None = None,
-    order: int = 1,
+    order: int | None = None,
 ) -> float | np.ndarray:
     """The residual scaling ρ*, one for all layers, with the largest response of the output.
 
@@ -46,13 +52,14 @@ def optimal_scaling(
         Kernel of the input: a variance, several variances, or covariance matrices.
     method : {"response", "saturation", "large_depth", "deep_limit"}
         All but the first need γ = 1; "saturation" and "large_depth" are for variances.
-    dynamic_range : float
-        V of the activation, for "saturation" and "large_depth".
+    dynamic_range : float, optional
+        V of the activation, for "saturation" and "large_depth" only; 1 if left out.
     slope : float, optional
-        Slope of the linearised activation for the same two; φ'(0) if left out. F23 eq. (8) is
+        Slope of the linearised activation, for the same two only; φ'(0) if left out. F23 eq. (8) is
         ``slope=1``.
-    order : {1, 2}
-        Of "deep_limit": 1 for c*/√L, 2 with the correction of relative order 1/L.
+    order : {1, 2}, optional
+        For "deep_limit" only: 1, as if left out, for c*/√L, 2 with the correction of relative
+        order 1/L.
 
     Returns
     -------
@@ -67,10 +74,11 @@ def optimal_scaling(
     TypeError
         If ``network`` is neither a network nor a sequence of them.
     ValueError
-        If an argument is not allowed; if the response has no maximum (as for linear networks and
-        ReLU, whose response grows without bound, or for the covariance of nearly identical inputs
-        in a shallow network, or of inputs that stay opposite); if there are no weights, so that
-        the output knows of biases only; or if an approximation is asked for where it is not made.
+        If an argument is not allowed, or not with this method; if the response has no maximum (as
+        for linear networks and ReLU, whose response grows without bound, or for the covariance of
+        nearly identical inputs in a shallow network, or of inputs that stay opposite); if there are
+        no weights, so that the output knows of biases only; or if an approximation is asked for
+        where it is not made.
 
     Examples
     --------
@@ -87,20 +95,23 @@ def optimal_scaling(
     networks = _checked(network)
     kernel = validation.input_kernel_array("K0", K0)
     validation.choice("method", method, METHODS)
-    if order not in (1, 2) or (order == 2 and method != "deep_limit"):
-        raise ValueError(
-            f"order must be 1, or 2 for the method deep_limit, got {order!r} for {method}"
-        )
+    given = {"dynamic_range": dynamic_range, "slope": slope, "order": order}
+    for name, value in given.items():
+        if value is not None and method not in _ONLY[name]:
+            allowed = " and ".join(_ONLY[name])
+            raise ValueError(f"{name} must be left out but for {allowed}, got {value!r}")
+    if order is not None and (isinstance(order, bool) or order not in (1, 2)):
+        raise ValueError(f"order must be 1 or 2, got {order!r}")
     if method in ("saturation", "large_depth"):
         if kernel.ndim > 1:
             raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")
-        options = method, dynamic_range, slope
+        options = method, 1.0 if dynamic_range is None else dynamic_range, slope
         found = [[saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in networks]
         values = np.reshape(found, (len(networks), *kernel.shape))
     elif method == "deep_limit":
         scalings = output_variance.variance_scaling, deep_covariance.covariance_scaling
         values = _of_kernel(
-            networks, kernel, *(partial(_deep_limit, scaling, order) for scaling in scalings)
+            networks, kernel, *(partial(_deep_limit, scaling, order or 1) for scaling in scalings)
         )
     else:
         values = _of_kernel(networks, kernel, exact.variance_optima, exact.covariance_optima)

@@ -274,15 +274,14 @@ phi = sp.Function("phi")
         ([K], GaussianAverage(phi(x), x, K), "expression must have a known"),
         ([a, b, c], ConnectedCorrelator(phi(x), phi(y), (x, y), K2), "must have a known"),
         (
-            [K],
-            GaussianAverage(sp.tanh(x) * sp.tanh(y) * sp.tanh(z) ** 2, (x, y, z),
-                            sp.ones(3) * K / 2 + sp.eye(3)),
-            "must average over at most two variables",
+            [K, p],
+            ConnectedCorrelator(sp.tanh(p * x) * y, sp.tanh(x) * y, (x, y), sp.eye(2)),
+            "must have a number for p inside",
         ),
         (
-            [a, b, c],
-            ConnectedCorrelator(sp.tanh(x) * sp.tanh(y), sp.tanh(x) * sp.tanh(y), (x, y), K2),
-            "must correlate functions of one variable each",
+            [K],
+            GaussianAverage(sp.Max(x * y, z) * z, (x, y, z), sp.ones(3) * K / 2 + sp.eye(3)),
+            "cannot locate the kinks",
         ),
     ],
 )  # fmt: skip

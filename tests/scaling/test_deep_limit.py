@@ -314,9 +314,9 @@ def test_output_variance_is_that_of_a_network():
 
 
 def test_order_is_checked():
-    for order, method in ((3, "deep_limit"), (2, "response"), (0, "deep_limit")):
-        with pytest.raises(ValueError, match="order must be 1, or 2 for the method deep_limit"):
-            ft.optimal_scaling(erf_network(3), 0.05, method=method, order=order)
+    for order in (0, 3, 1.5, "1", True):
+        with pytest.raises(ValueError, match="order must be 1 or 2, got"):
+            ft.optimal_scaling(erf_network(3), 0.05, method="deep_limit", order=order)
 
 
 def test_several_networks_and_inputs_are_those_one_by_one():

@@ -183,6 +183,15 @@ def test_unbounded_response_has_no_optimum(activation):
         ({"K0": float("nan")}, "K0 must be finite"),
         ({"K0": [[1.0, 2.0], [2.0, 1.0]]}, "positive semidefinite"),
         ({"method": "saturation", "dynamic_range": -1.0}, "dynamic_range must be"),
+        *(
+            ({"method": method, name: value}, f"{name} must be left out but for .*, got {value}")
+            for name, value, methods in (
+                ("dynamic_range", 1.0, ("response", "deep_limit")),
+                ("slope", 1.0, ("response", "deep_limit")),
+                ("order", 1, ("response", "saturation", "large_depth")),
+            )
+            for method in methods
+        ),
     ],
 )
 def test_bad_arguments(arguments, match):

@@ -1,0 +1,84 @@
+"""The rule that evaluates an average with mpmath: the one place where it is chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+
+from fieldtheory.averages import numeric, precise, precise_cumulants
+from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.connected import ConnectedCorrelator
+from fieldtheory.averages.rules import Rule, entry_indices
+
+
+def choose_precise(node: AverageNode) -> Rule:
+    """The rule for an average or cumulant, to the digits ``mpmath.mp.dps`` at the time of the call.
+
+    Parameters
+    ----------
+    node : GaussianAverage or ConnectedCorrelator
+        With known functions, free of δ-functions and of other symbols than their variables.
+
+    Returns
+    -------
+    Rule
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> x = sp.Symbol("x", real=True)
+    >>> node = ConnectedCorrelator(sp.tanh(x) ** 2, sp.tanh(x) ** 2, x, 1)
+    >>> with mpmath.workdps(12):
+    ...     print(choose_precise(node).function(mpmath.mpf(1)))
+    0.0975237380859
+    """
+    size, variables = len(node.variables), tuple(node.variables)
+    if isinstance(node, ConnectedCorrelator) and numeric.apart(node) is not None:
+        reason = "⟨FG⟩ − ⟨F⟩⟨G⟩ with guard digits"
+        return Rule("panels and grids", reason, _connected(node))
+    if size <= 2 and not isinstance(node, ConnectedCorrelator):
+        F = node.functions[0]
+        reason = "one variable: Gauss-Legendre panels"
+        if size == 2:
+            reason = "on a grid only the Gaussian couples the variables; else nested panels"
+        return Rule(
+            "panels" if size == 1 else "panels and grids",
+            reason,
+            lambda *K: precise.average(F, variables, _matrix(K, size), mpmath.mp.dps),
+        )
+    found = precise_cumulants.method(node.functions, variables)
+    return Rule(
+        found.name,
+        found.reason,
+        lambda *K: precise_cumulants.cumulant(
+            node.functions, variables, _matrix(K, size), mpmath.mp.dps
+        ),
+    )
+
+
+def _matrix(entries: tuple, size: int) -> list[list]:
+    rows = [[mpmath.mpf(0)] * size for _ in range(size)]
+    for (i, j), value in zip(entry_indices(size), entries, strict=True):
+        rows[i][j] = rows[j][i] = value
+    return rows
+
+
+def _connected(node: ConnectedCorrelator) -> Any:
+    found = numeric.apart(node)
+    if found is None:
+        raise ValueError(f"node must correlate two functions of one variable each, got {node}")
+    F, G, x, y = found
+
+    def connected(a: Any, b: Any = None, c: Any = None) -> Any:
+        if b is None:
+            b = c = a
+        digits = mpmath.mp.dps
+        with mpmath.workdps(2 * digits):
+            # Guard digits: the two terms nearly cancel where the variables are weakly coupled.
+            joint = precise.average(F * G, (x, y), [[a, c], [c, b]], digits + 10)
+            apart = precise.average(F, (x,), [[a]], digits + 10)
+            apart *= precise.average(G, (y,), [[b]], digits + 10)
+            return joint - apart
+
+    return connected

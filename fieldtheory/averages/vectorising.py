@@ -1,0 +1,44 @@
+"""Integrands as NumPy functions that keep their digits and do not overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import sympy as sp
+from scipy.special import expit
+from sympy.codegen.rewriting import expm1_opt, log1p_opt, optimize
+
+from fieldtheory.averages.steps import break_points, has_steps, pieces
+
+
+def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
+    """F as a NumPy function of arrays."""
+    # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
+    F = pieces(F, variables).replace(sp.Add, _tail_of_tanh)
+    if F.has(sp.exp, sp.log):
+        F = optimize(F, [expm1_opt, log1p_opt])
+    modules: list = [{"expit": expit}, "scipy", "numpy"]
+    return sp.lambdify(list(variables), F, modules=modules, cse=True)
+
+
+def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:
+    """Where F is not smooth in a variable."""
+    return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
+
+
+def _tail_of_tanh(*terms: sp.Expr) -> sp.Expr:
+    """1 − tanh² as 1/cosh² and 1 ± tanh by the logistic function: exact where they are small."""
+    total = sp.Add(*terms)
+    for term in terms:
+        coefficient, rest = term.as_coeff_Mul()
+        base, power = rest.as_base_exp()
+        if not isinstance(base, sp.tanh) or power not in (1, 2):
+            continue
+        (u,) = base.args
+        for constant in terms:
+            if power == 2 and constant == -coefficient:
+                return total - term - constant + constant / sp.cosh(u) ** 2
+            if power == 1 and constant in (coefficient, -coefficient):
+                sign = coefficient / constant
+                return total - term - constant + 2 * constant * sp.Function("expit")(2 * sign * u)
+    return total
