@@ -1,0 +1,126 @@
+"""The table of fields: it tells the truth about every result, and one row is enough."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.montecarlo import ensemble, simulated_response
+from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.solution import field
+from tests.examples import K0_PAIR, network
+
+PACKAGE = Path(ft.__file__).parent
+# What prints or checks formulas names blocks of the symbolic propagator.
+SYMBOLIC = ("theory", "literature", "report", "cli/options.py")
+RESULTS = {
+    ft.Solution: FIELDS,
+    ft.Ensemble: ensemble.FIELDS,
+    ft.SimulatedResponse: simulated_response.FIELDS,
+}
+SIZES = {"layer": 5, "layer_": 5, "hidden_layer": 4, "input": 2, "input_": 2, "source": 3}
+CASES = {
+    "one input": (network(3), 0.4),
+    "pair": (network(3), K0_PAIR),
+    "batch": (network(3, branch_scale=[[0.1], [0.2]]), 0.4),
+    "batch of pairs": (network(3, branch_scale=[[0.1], [0.2]]), K0_PAIR),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", FIELDS)
+def test_fields_have_the_declared_shapes_or_say_what_they_need(name, case):
+    net, K0 = CASES[case]
+    matrix, batch = np.ndim(K0) > 0, net.batch_shape
+    row, solution = FIELDS[name], ft.solve(net, K0)
+    if row.defined(matrix, single=not batch):
+        own = tuple(SIZES[dim] for dim in row.dims_for(matrix))
+        assert getattr(solution, name).shape == batch * row.batches + own
+    else:
+        with pytest.raises(ValueError, match=f"^{name} (needs one|is for)"):
+            getattr(solution, name)
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda kind: kind.__name__)
+def test_docstrings_and_attributes_are_those_of_the_table(result):
+    lines = re.findall(r"^    (\w+) {2,}\S.*$", result.__doc__, re.MULTILINE)
+    assert set(lines) - {"field"} == set(RESULTS[result])
+    assert result.table is RESULTS[result]
+    known = {f.name for f in fields(result)} | set(vars(result))
+    for row in result.table.values():
+        assert row.name in known and (f"{row.name}_error" in known) == row.error
+
+
+def test_what_simulations_measure_has_the_same_meaning():
+    kinds = {kind.__name__: table for kind, table in RESULTS.items()}
+    measured = [row for row in FIELDS.values() if row.simulated]
+    assert len(measured) >= 7
+    for row in measured:
+        kind, name = row.simulated.split(".")
+        other = kinds[kind][name]
+        assert (other.dims, other.order, other.error) == (row.dims, row.order, True)
+        assert other.of_inputs == row.of_inputs or row.inputs == "one"
+
+
+def test_names_of_fields_stand_in_the_table_only():
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"""["']G11["']""", path.read_text(encoding="utf-8"))
+    }
+    assert {name for name in found if not name.startswith(SYMBOLIC)} == {"numerics/fields.py"}
+
+
+ROW = Field(
+    name="doubled_kernels",
+    symbol="2K^{(l)}",
+    long_name="twice the kernels",
+    dims=("layer",),
+    shown="always",
+    simulated="Ensemble.kernel_mean",
+    panel="kernels",
+    column="2K",
+)
+
+
+@pytest.fixture
+def doubled(monkeypatch):
+    """A solution with one row and one property more."""
+    monkeypatch.setitem(FIELDS, ROW.name, ROW)
+
+    @field
+    def doubled_kernels(solution):
+        return 2 * solution.kernels
+
+    doubled_kernels.__set_name__(ft.Solution, ROW.name)
+    monkeypatch.setattr(ft.Solution, ROW.name, doubled_kernels, raising=False)
+
+
+@pytest.mark.parametrize("K0", [0.4, K0_PAIR], ids=["one input", "pair"])
+def test_one_row_is_enough(doubled, K0, tmp_path):
+    solution = ft.solve(network(3), K0)
+    expected = 2 * solution.kernels
+    for suffix in (".npz", ".nc"):
+        solution.save(tmp_path / f"s{suffix}")
+        loaded = ft.Solution.load(tmp_path / f"s{suffix}")
+        np.testing.assert_array_equal(vars(loaded)[ROW.name], expected)
+    labelled = solution.to_xarray()[ROW.name]
+    assert labelled.attrs == {"long_name": ROW.long_name, "symbol": ROW.symbol}
+    assert labelled.dims == ROW.dims_for(np.ndim(K0) > 0)
+    grid = ft.sweep(network(3), K0, over={"width": [100, 200]}, of=[ROW.name])
+    np.testing.assert_array_equal(grid[ROW.name][0], expected)
+    text = solution._repr_html_()
+    assert ROW.long_name in text and ROW.symbol in text and ROW.name in text
+    assert solution.rows(fluctuations=False)[0]["2K"] == expected[0].flat[0]
+    compared = ft.compare(solution, ft.simulate(network(3), K0, samples=20))
+    assert ROW.name in {entry.name for entry in compared.fields}
+    labels = [line.get_label() for line in solution.plot().axes[0].lines]
+    assert f"${ROW.symbol}$" in labels
+
+
+def test_rows_of_a_batch_are_refused():
+    with pytest.raises(ValueError, match=r"rows are of one network and one K0, got a batch \(2,\)"):
+        ft.solve(*CASES["batch"]).rows()
