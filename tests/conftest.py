@@ -39,7 +39,6 @@ def small_run(tmp_path_factory, worker_id):
         return _small_run(tmp_path_factory.mktemp("run") / "results")
     # The first worker to come here runs it, the others wait and read.
     shared = tmp_path_factory.getbasetemp().parent / "small_run"
-    shared.mkdir(exist_ok=True)
     with open(f"{shared}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         kept = shared.with_suffix(".pickle")
