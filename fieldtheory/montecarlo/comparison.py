@@ -95,6 +95,14 @@ class Comparison(Stored):
         Largest |z| that counts as chance, for this probability and number of comparisons.
     differences : tuple of str
         Parameters in which the simulated networks differ from that of the solution.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=2, width=100)
+    >>> found = ft.compare(ft.solve(net, 0.3), ft.simulate(net, 0.3, samples=400, seed=1))
+    >>> found.verdict
+    'agrees'
     """
 
     fields: tuple[ComparedField, ...]
