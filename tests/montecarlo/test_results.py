@@ -135,21 +135,21 @@ def test_plots_show_the_fields(results, name, tmp_path):
     if name == "solution":
         (kernels, responses, fluctuations) = figure.axes
         solution = results[name]
-        for line, values in zip(
-            (*kernels.lines, *responses.lines, *fluctuations.lines),
-            (
-                *(solution.residual_kernels, solution.kernels, solution.residual_response),
-                *(solution.response, solution.G11.diagonal(), solution.kernel_variance),
-            ),
-            strict=True,
+        for ax, both in (
+            (kernels, (solution.residual_kernels, solution.kernels)),
+            (responses, (solution.residual_response, solution.response)),
+            (fluctuations, (solution.G11.diagonal(), solution.kernel_variance)),
         ):
-            np.testing.assert_array_equal(line.get_ydata(), values)
+            # Hidden layers as a line, the output as a point.
+            for line, point, values in zip(ax.lines[::2], ax.lines[1::2], both, strict=True):
+                np.testing.assert_array_equal(line.get_ydata(), values[:4])
+                np.testing.assert_array_equal(point.get_ydata(), values[4:])
     if name == "ensemble of pairs":
         first = figure.axes[0].containers
         assert len(first) == 2 * 3
         np.testing.assert_array_equal(first[1].lines[0].get_ydata(), results[name].mean[:, 0, 1])
     if name == "solution of a batch":
-        assert [len(ax.lines) for ax in figure.axes] == [2 * 6, 2 * 6]
+        assert [len(ax.lines) for ax in figure.axes] == [2 * 2 * 6, 2 * 2 * 6]
 
 
 def test_old_files_of_solutions():
