@@ -16,7 +16,7 @@ from fieldtheory.scaling import deep_limit
 from fieldtheory.scaling.deep_limit import STEP, modified_flow
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.entries import (
+from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
     K_YY,
