@@ -150,7 +150,7 @@ def covariance_scaling(
     Notes
     -----
     c* is right to 1e-10 but for nearly identical inputs, whose distance the flow has to amplify: to
-    1e-8 where p + q − 2r is 1e-9 of p + q, to 1e-4 where it is 1e-12. Closer ones, and opposite
+    2e-7 where p + q − 2r is 1e-9 of p + q, to 1e-4 where it is 1e-12. Closer ones, and opposite
     ones of an odd activation without biases, are an error.
 
     Examples
