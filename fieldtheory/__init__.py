@@ -12,8 +12,9 @@ from typing import Any as _Any
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.montecarlo.comparison import Comparison, compare
+from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate
