@@ -114,6 +114,24 @@ def test_as_many_kernels_as_layers_are_not_taken_for_layers(kernel, scale):
                 np.testing.assert_allclose(values[k], expected, rtol=1e-13)
 
 
+def test_feed_forward_networks_are_swept_over_inputs():
+    net = ft.FeedForwardNetwork(depth=3)
+    for kernel in (np.array(0.3), K0_PAIR):
+        kernels = [kernel, 2 * kernel, 3 * kernel]
+        grid = ft.sweep(net, over={"K0": kernels}, of=["kernels", "output_response"])
+        assert grid.attrs["family"] == "FeedForwardNetwork"
+        for k, K0 in enumerate(kernels):
+            for name, values in grid.data_vars.items():
+                expected = getattr(ft.solve(net, K0), name)
+                np.testing.assert_allclose(values[k], expected, rtol=1e-13)
+
+
+def test_fields_are_named_in_words_and_in_latex():
+    grid = ft.sweep(NET, 0.3, over={"width": [50, 100]}, of=["kernels", "optimal_scaling"])
+    assert grid.kernels.attrs == {"long_name": "kernels", "symbol": "K^{(l)}"}
+    assert grid.optimal_scaling.attrs["symbol"] == r"\rho^*"
+
+
 def test_points_that_differ_in_scale_only_are_solved_in_one_call(monkeypatch):
     calls = []
     original = parameter_grid.solve
