@@ -6,9 +6,15 @@ response functions and 1/N fluctuations as numbers; `simulate` draws finite netw
 holds the two against each other.
 """
 
+import importlib as _importlib
+from typing import Any as _Any
+
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.montecarlo.comparison import Comparison, compare
+from fieldtheory.compiling.explanation import explain
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate
@@ -33,7 +39,9 @@ __all__ = [
     "ValidityWarning",
     "compare",
     "derive",
+    "explain",
     "input_kernel",
+    "lambdify",
     "optimal_output_variance",
     "optimal_scaling",
     "simulate",
@@ -41,3 +49,20 @@ __all__ = [
     "solve",
     "sweep",
 ]
+
+_ROOMS = ("data", "figures", "scaling")
+
+
+def __getattr__(name: str) -> _Any:
+    # Rooms that load more than the core libraries wait until they are asked for.
+    if name in _ROOMS:
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("fieldtheory-networks")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOMS, "__version__"})

@@ -129,15 +129,15 @@ def optimum(
 def _images(data: str, classes: str | None, count: int | None) -> tuple[str, Any]:
     """Name and kernel of the images asked for."""
     from fieldtheory import data as images
-    from fieldtheory.report import main_job
+    from fieldtheory.report import inputs
 
     chosen = values.classes(classes, data in ("digits", "mnist"))
     if data != "mnist":
-        loaded = main_job.load(None if data == "digits" else data, chosen, count)
+        loaded = inputs.load(None if data == "digits" else data, chosen, count)
         return loaded.name, loaded.K0
     chosen = chosen or [0, 3]
-    dataset = images.load_mnist(chosen, main_job.equal_share(chosen) if count is None else count)
-    return dataset.name, images.scaled_kernel(dataset.samples, main_job.INPUT_SCALE)
+    dataset = images.load_mnist(chosen, inputs.equal_share(chosen) if count is None else count)
+    return dataset.name, images.scaled_kernel(dataset.samples, inputs.INPUT_SCALE)
 
 
 def _data_rows(scaling: Any) -> list[dict[str, Any]]:

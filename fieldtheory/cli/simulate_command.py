@@ -136,7 +136,7 @@ def _simulated(
     """The ensemble asked for, and its comparison with the theory if that is asked for."""
     import numpy as np
 
-    from fieldtheory.montecarlo import comparison, perturbation, simulation
+    from fieldtheory.montecarlo import extrapolation, perturbation, simulation
     from fieldtheory.numerics.solution import solve
 
     one_input = np.ndim(kernel) == 0
@@ -157,7 +157,7 @@ def _simulated(
             for i, each in enumerate(nets)
         ]
     solution = solve(net, ensemble.input_kernel)
-    return ensemble, comparison.compare(solution, [ensemble, wide], responses=answers)
+    return ensemble, extrapolation.compare(solution, [ensemble, wide], responses=answers)
 
 
 def _parts(save: Path | None) -> Path | None:

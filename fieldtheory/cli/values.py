@@ -72,6 +72,17 @@ def integers(name: str, text: str) -> list[int]:
         raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
 
 
+def names(text: str | None) -> list[str] | None:
+    """Names separated by commas, or None.
+
+    Examples
+    --------
+    >>> names("erf, tanh"), names(None)
+    (['erf', 'tanh'], None)
+    """
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
 def classes(text: str | None, digits: bool) -> list[Any] | None:
     """Classes separated by commas: of digits integers, of a file what its labels print.
 
@@ -85,9 +96,9 @@ def classes(text: str | None, digits: bool) -> list[Any] | None:
     >>> classes("0, 3", digits=True), classes("cat, dog", digits=False), classes(None, True)
     ([0, 3], ['cat', 'dog'], None)
     """
-    if text is None:
-        return None
-    return list(integers("classes", text)) if digits else [part.strip() for part in text.split(",")]
+    if text is None or not digits:
+        return names(text)
+    return list(integers("classes", text))
 
 
 def kernel(text: str) -> float | np.ndarray:

@@ -53,6 +53,18 @@ def load_cifar10(
     ValueError
         One line naming the folder or file and what is allowed: no such folder or file, a file that
         is no such batch, a class or a count that the set does not hold.
+
+    Examples
+    --------
+    >>> import pathlib, pickle, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> meta = {b"label_names": [b"airplane", b"dog"]}
+    >>> _ = (folder / "batches.meta").write_bytes(pickle.dumps(meta))
+    >>> batch = pickle.dumps({b"data": np.zeros((2, 3072), np.uint8), b"labels": [0, 1]})
+    >>> for number in range(1, 6):
+    ...     _ = (folder / f"data_batch_{number}").write_bytes(batch)
+    >>> load_cifar10(folder, count=4).labels.tolist()
+    ['airplane', 'airplane', 'dog', 'dog']
     """
     folder = Path(folder)
     if not folder.is_dir():

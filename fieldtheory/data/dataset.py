@@ -21,6 +21,11 @@ class Dataset:
         The class of each sample, integers or strings; None if the source names no classes.
     name : str
         What the samples are, for titles and captions.
+
+    Examples
+    --------
+    >>> Dataset(np.eye(2), np.array(["cat", "dog"]), "two corners").samples.shape
+    (2, 2)
     """
 
     samples: NDArray[np.float64]

@@ -1,4 +1,7 @@
-"""High-precision checks: the theory's identities and its float64 numbers against mpmath."""
+"""High-precision checks: the theory's identities and its float64 numbers against mpmath.
+
+What the papers print is checked elsewhere, see `fieldtheory.literature.verdicts`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage, precise
 from fieldtheory.averages.steps import has_steps
+from fieldtheory.literature.claim import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS, Activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.entries import entries
@@ -23,17 +27,16 @@ from fieldtheory.scaling import maximum_entropy as entropy
 
 # Off-diagonal entries are neither weakly nor fully correlated.
 VARIANCE_X, VARIANCE_Y, COVARIANCE = sp.Rational(7, 10), sp.Rational(1, 2), sp.Rational(1, 3)
-FLOAT64_TOLERANCE = 1e-12
+# Activations whose correlator ⟨φ²;φ²⟩ is checked, with and without a kink.
+CONNECTED = ("erf", "relu")
+# Activations with closed forms of the maximum-entropy condition.
+SATURATING = ("erf", "tanh", "logistic")
 _GUARD = 5
 
-_x, _y = sp.symbols("x y", real=True)
+x, y = sp.symbols("x y", real=True)
 _a, _b = sp.symbols("a b", positive=True)
 _c = sp.Symbol("c", real=True)
 _POINT = {_a: VARIANCE_X, _b: VARIANCE_Y, _c: COVARIANCE}
-# F25 eq. (141) as printed.
-_PRINTED_DIVERGENCE = (
-    sp.log(sp.sqrt(2)) + sp.log(entropy.VARIANCE) / 2 + (1 / (2 * entropy.VARIANCE) - 1) / 2
-)
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,6 @@ class Check:
         Relative difference, absolute where the value is zero.
     tolerance : float
         Largest difference that passes.
-    note : str
-        What the number says about a printed equation.
     """
 
     group: str
@@ -62,7 +63,6 @@ class Check:
     mpmath: str
     difference: float
     tolerance: float
-    note: str = ""
 
     @property
     def passed(self) -> bool:
@@ -71,9 +71,12 @@ class Check:
 
 
 def run_checks(
-    digits: int = 50, progress: Callable[[str], None] | None = None, jobs: int = 1
+    digits: int = 50,
+    progress: Callable[[str], None] | None = None,
+    jobs: int = 1,
+    activations: Sequence[str] | None = None,
 ) -> list[Check]:
-    """Price's theorem, closed forms, kernels, propagators and the maximum-entropy condition.
+    """Price's theorem, closed forms, kernels, propagators and maximum entropy.
 
     Parameters
     ----------
@@ -83,6 +86,9 @@ def run_checks(
         Called with a description when a group of checks is done.
     jobs : int
         Number of processes.
+    activations : sequence of str, optional
+        Registered activations to check; all of them if left out. The network has φ = erf and is
+        checked in any case.
 
     Returns
     -------
@@ -91,7 +97,9 @@ def run_checks(
     Raises
     ------
     ValueError
-        If ``digits`` < 20.
+        If ``digits`` < 20, or for an activation that is not registered.
+    TypeError
+        If ``activations`` is one name and not a sequence.
 
     Notes
     -----
@@ -100,19 +108,28 @@ def run_checks(
 
     Examples
     --------
-    >>> all(check.passed for check in maximum_entropy(20))
+    >>> all(check.passed for check in maximum_entropy_checks("erf", 20))
     True
     """
     digits = validation.integer("digits", digits, 20)
     validation.integer("jobs", jobs, 1)
+    names = chosen_activations(activations)
     tasks: list[tuple[str, Callable, tuple]] = [
         *(
             (f"Price's theorem and averages, {name}", activation_checks, (name, digits))
-            for name in sorted(ACTIVATIONS, key=lambda n: not has_steps(ACTIVATIONS[n].expression))
+            for name in sorted(names, key=lambda n: not has_steps(ACTIVATIONS[n].expression))
         ),
-        *((f"connected correlator, {n}", connected_checks, (n, digits)) for n in ("erf", "relu")),
+        *(
+            (f"connected correlator, {name}", connected_checks, (name, digits))
+            for name in CONNECTED
+            if name in names
+        ),
         ("network", network_checks, (digits,)),
-        ("maximum entropy", maximum_entropy, (digits,)),
+        *(
+            (f"maximum entropy, {name}", maximum_entropy_checks, (name, digits))
+            for name in SATURATING
+            if name in names
+        ),
     ]
     results: list[Check] = []
     for (description, _, _), checks in zip(tasks, _run(tasks, jobs), strict=True):
@@ -120,6 +137,25 @@ def run_checks(
         if progress is not None:
             progress(description)
     return results
+
+
+def chosen_activations(activations: Sequence[str] | None) -> tuple[str, ...]:
+    """The registered activations that are meant, each once; all of them if left out.
+
+    Examples
+    --------
+    >>> chosen_activations(["erf", "relu", "erf"])
+    ('erf', 'relu')
+    """
+    if activations is None:
+        return tuple(ACTIVATIONS)
+    if isinstance(activations, str):
+        raise TypeError(f"activations must be a sequence of names, got {activations!r}")
+    return tuple(
+        dict.fromkeys(
+            validation.choice("activations", name, tuple(ACTIVATIONS)) for name in activations
+        )
+    )
 
 
 def _run(tasks: Sequence[tuple], jobs: int) -> Iterable[list[Check]]:
@@ -137,19 +173,19 @@ def activation_checks(name: str, digits: int) -> list[Check]:
     """Price's theorem for one φ, and its averages in float64 against integration."""
     phi = ACTIVATIONS[name]
     average = entries(phi)
-    square, product = phi(_x) ** 2, phi(_x) * phi(_y)
+    square, product = phi(x) ** 2, phi(x) * phi(y)
     one, pair = [[VARIANCE_X]], [[VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y]]
     numbers = [float(k) for k in (VARIANCE_X, VARIANCE_Y, COVARIANCE)]
 
     def integral(F: sp.Expr, K: list) -> Any:
-        return precise.average(F, (_x, _y)[: len(K)], K, digits + _GUARD)
+        return precise.average(F, (x, y)[: len(K)], K, digits + _GUARD)
 
     moment = integral(square, one)
-    slope = _integrated(GaussianAverage(square, _x, _a).diff(_a), _POINT, digits)
+    slope = _integrated(GaussianAverage(square, x, _a).diff(_a), _POINT, digits)
     covariance = integral(product, pair)
     covariance_slope = _integrated(_pair_average(phi).diff(_c), _POINT, digits)
-    density_slope = integral(square * _score(1), one)
-    density_covariance_slope = integral(product * _score(2), pair)
+    density_slope = integral(square * density_score(1), one)
+    density_covariance_slope = integral(product * density_score(2), pair)
     price, closed = "Price's theorem", "averages"
     return [
         _identity(price, f"∂⟨φ²⟩/∂K = ⟨φ'²+φφ''⟩, {name}", density_slope, slope, digits),
@@ -212,33 +248,50 @@ def network_checks(digits: int) -> list[Check]:
     return checks
 
 
-def maximum_entropy(digits: int) -> list[Check]:
-    """The divergence of φ(h) from a uniform distribution, integrated directly (F25 app. E).
-
-    F25 eq. (141) is D_KL = ln√2 + (1/2) ln σ² + (1/2)(1/(2σ²) − 1) for erf. Its derivative vanishes
-    at σ² = 1/2, where D_KL = 0; eq. (142) prints 1/σ² − 1/(4σ⁴) = 0 and concludes σ² = 1/4.
-    """
-    group, checks = "maximum entropy", []
-    working = digits + 2 * _GUARD
+def maximum_entropy_checks(name: str, digits: int) -> list[Check]:
+    """The variance that makes φ(h) most uniform, and the divergence there and elsewhere."""
+    group, working = "maximum entropy", digits + 2 * _GUARD
     with mpmath.workdps(working):
-        for variance in map(sp.Rational, ("1/100", "1/4", "1/2", "1", "100")):
-            integral = entropy.precise_divergence("erf", variance, working)
-            printed = precise.mpf(_PRINTED_DIVERGENCE.subs(entropy.VARIANCE, variance), working)
-            label = f"D_KL by F25 (141) against integration at σ² = {variance}"
-            checks.append(_identity(group, label, printed, integral, digits))
-        for variance, slope, note in (
-            (0.25, -2, "F25 (142) does not hold: it claims 0 here; (141) and the integral give −2"),
-            (0.5, 0, "the condition that (141) implies: erf(h) is exactly uniform at σ² = 1/2"),
-        ):
-            label = f"dD_KL/dσ² at σ² = 1/{1 / variance:g}"
-            found = _divergence_slope(variance, digits)
-            checks.append(_identity(group, label, mpmath.mpf(slope), found, digits, note))
-        for name in ("erf", "tanh", "logistic"):
-            formula = precise.mpf(entropy.variance_formula(name), working)
-            integral = entropy.precise_variance(name, working)
-            label = f"σ² at the minimum of D_KL, {name}"
-            checks.append(_identity(group, label, formula, integral, digits))
+        formula = precise.mpf(entropy.variance_formula(name), working)
+        integral = entropy.precise_variance(name, working)
+        checks = [_identity(group, f"σ² at the minimum of D_KL, {name}", formula, integral, digits)]
+        for variance in (0.25, 30.0):
+            checks.append(
+                _float64(
+                    group,
+                    f"D_KL at σ² = {variance:g}, {name}",
+                    entropy.divergence(name, variance),
+                    entropy.precise_divergence(name, variance, working),
+                    digits,
+                )
+            )
     return checks
+
+
+def density_score(size: int) -> sp.Expr:
+    """∂ ln N(h; 0, K)/∂K by the variance (one variable) or by the covariance (two), at a point.
+
+    K_xx = 7/10, K_yy = 1/2, K_xy = K_yx = 1/3, where the covariance is one variable.
+
+    Parameters
+    ----------
+    size : int
+        1 or 2.
+
+    Returns
+    -------
+    sympy.Expr
+        A function of ``x`` and ``y``; times f, its average is the derivative of ⟨f⟩.
+
+    Examples
+    --------
+    >>> density_score(1)
+    50*x**2/49 - 5/7
+    """
+    K = sp.Matrix([[_a]]) if size == 1 else sp.Matrix([[_a, _c], [_c, _b]])
+    h = sp.Matrix([x, y][:size])
+    log_density = -sp.log(K.det()) / 2 - (h.T * K.inv() * h)[0] / 2
+    return sp.expand(sp.diff(log_density, K[0, size - 1]).subs(_POINT))
 
 
 def write_csv(checks: Sequence[Check], path: str | Path) -> None:
@@ -250,15 +303,7 @@ def write_csv(checks: Sequence[Check], path: str | Path) -> None:
 
 
 def _pair_average(phi: Activation) -> sp.Expr:
-    return GaussianAverage(phi(_x) * phi(_y), (_x, _y), [[_a, _c], [_c, _b]])
-
-
-def _score(size: int) -> sp.Expr:
-    """∂ ln N(h; 0, K)/∂K of a variance (one variable) or of the covariance (two), at the point."""
-    K = sp.Matrix([[_a]]) if size == 1 else sp.Matrix([[_a, _c], [_c, _b]])
-    h = sp.Matrix([_x, _y][:size])
-    log_density = -sp.log(K.det()) / 2 - (h.T * K.inv() * h)[0] / 2
-    return sp.expand(sp.diff(log_density, K[0, size - 1]).subs(_POINT))
+    return GaussianAverage(phi(x) * phi(y), (x, y), [[_a, _c], [_c, _b]])
 
 
 def _integrated(expr: sp.Expr, values: dict, digits: int) -> Any:
@@ -269,14 +314,14 @@ def _integrated(expr: sp.Expr, values: dict, digits: int) -> Any:
 
 
 def _connected_integral(phi: Activation, a: Any, b: Any, c: Any, digits: int) -> Any:
-    variables = (_x,) if a == b == c else (_x, _y)
+    variables = (x,) if a == b == c else (x, y)
     K = [[a]] if a == b == c else [[a, c], [c, b]]
-    F = phi(_x) ** 2
+    F = phi(x) ** 2
     G = phi(variables[-1]) ** 2
     working = digits + 2 * _GUARD
     joint = precise.average(F * G, variables, K, working)
-    apart = precise.average(F, (_x,), [[a]], working)
-    other = precise.average(F, (_x,), [[b]], working)
+    apart = precise.average(F, (x,), [[a]], working)
+    other = precise.average(F, (x,), [[b]], working)
     with mpmath.workdps(working):
         return joint - apart * other
 
@@ -284,7 +329,7 @@ def _connected_integral(phi: Activation, a: Any, b: Any, c: Any, digits: int) ->
 def _precise_solution(net: ResidualNetwork, K0: Any, digits: int) -> dict[str, Any]:
     """The recursions of a network in mpmath, every average integrated."""
     phi, L = net.activation, net.depth
-    moment = GaussianAverage(phi(_x) ** 2, _x, _a)
+    moment = GaussianAverage(phi(x) ** 2, x, _a)
     weight, bias = net.readout_variances
     scales = [mpmath.mpf(float(r)) ** 2 for r in net.branch_scales]
     a = [r * mpmath.mpf(net.weight_variance) for r in scales] + [mpmath.mpf(weight)]
@@ -317,25 +362,10 @@ def _precise_solution(net: ResidualNetwork, K0: Any, digits: int) -> dict[str, A
     }
 
 
-def _divergence_slope(variance: float, digits: int) -> Any:
-    """dD_KL/dσ² for erf, from central differences of the integral of twice the digits."""
-    # The error is of the order of the step squared, the loss of digits that of its inverse.
-    step = mpmath.mpf(10) ** (-digits)
-    with mpmath.workdps(2 * digits + 2 * _GUARD):
-        above, below = (
-            entropy.precise_divergence("erf", variance + sign * step, mpmath.mp.dps)
-            for sign in (1, -1)
-        )
-        return (above - below) / (2 * step)
-
-
-def _identity(
-    group: str, quantity: str, left: Any, right: Any, digits: int, note: str = ""
-) -> Check:
+def _identity(group: str, quantity: str, left: Any, right: Any, digits: int) -> Check:
     with mpmath.workdps(digits + 2 * _GUARD):
         difference = _relative(left, right)
-    shown = mpmath.nstr(mpmath.chop(right, mpmath.mpf(10) ** -digits), digits)
-    return Check(group, quantity, "", shown, difference, 10.0**-digits, note)
+    return Check(group, quantity, "", mpmath.nstr(right, digits), difference, 10.0**-digits)
 
 
 def _float64(group: str, quantity: str, value: Any, reference: Any, digits: int) -> Check:

@@ -132,6 +132,13 @@ class Ensemble(Result):
     ``batches`` − 1 degrees of freedom. Entries that do not fluctuate, such as C^(0), have error 0.
     A 95 % interval of a mean covers at any number of samples; that of a variance, if the kernels
     are about normal, covers 89 % of the time for 20 samples, 92 % for 80, 94 % from 200 on.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> e = ft.simulate(ft.ResidualNetwork(depth=2, width=100), 0.3, samples=400, seed=1)
+    >>> e.mean.shape, e.mean_error.shape, float(e.mean_error[0])
+    ((4,), (4,), 0.0)
     """
 
     table = FIELDS

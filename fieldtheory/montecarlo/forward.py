@@ -20,7 +20,7 @@ from fieldtheory.networks import activations
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.theory.entries import feature_parameters
+from fieldtheory.theory.elementary_averages import feature_parameters
 
 # Most numbers in one array: few enough for the cache, enough to hide the cost of a call.
 TILE = 2**16

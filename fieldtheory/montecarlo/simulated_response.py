@@ -63,6 +63,14 @@ class SimulatedResponse(Result):
     they are the (αβ) <- (αβ) entries. Standard errors come from the jackknife over ``batches``
     independent batches (see `Ensemble`), and are 0 where the response is a constant, as at l = m.
     Different inputs, and different pairs of them, have independent networks.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=2, width=100)
+    >>> r = ft.simulate_response(net, 0.3, samples=200, seed=1)
+    >>> r.response.shape, float(r.response[0]), float(r.response_error[0])
+    ((3,), 1.0, 0.0)
     """
 
     table = FIELDS

@@ -17,7 +17,7 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.theory.entries import (
+from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
     K_YY,

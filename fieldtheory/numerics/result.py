@@ -185,7 +185,7 @@ class Result(Stored):
         """
         from fieldtheory.plotting.layers import draw_layers
 
-        return draw_layers(self._curves())
+        return draw_layers(self._curves(), self.network.depth + 1)
 
     def rows(self, fluctuations: bool = True) -> list[dict[str, Any]]:
         """A dict for every layer, the output last, and for every pair of several inputs.

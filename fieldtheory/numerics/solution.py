@@ -21,7 +21,18 @@ from fieldtheory.numerics.substitution import propagate
 
 
 class ValidityWarning(UserWarning):
-    """A result leaves the range in which an expansion in 1/N holds."""
+    """A result leaves the range in which an expansion in 1/N holds.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import fieldtheory as ft
+    >>> with warnings.catch_warnings(record=True) as given:
+    ...     warnings.simplefilter("always")
+    ...     _ = ft.solve(ft.ResidualNetwork(depth=5, activation="relu", width=2), 0.05).G11
+    >>> given[0].category is ValidityWarning
+    True
+    """
 
 
 def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
@@ -64,6 +75,13 @@ class Solution(Result):
     ``output_kernel`` and ``output_response`` alone take memory for a few matrices (P, P) and are
     fast for many inputs, most of all for inputs of one norm: see `pair_map`. They agree with the
     fields of all layers to a relative 1e-12, or to as many digits as rounding leaves those.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> s = ft.solve(ft.ResidualNetwork(depth=2), 0.05)
+    >>> s.kernels.shape, s.G11.shape, bool(s.kernels[-1] == s.output_kernel)
+    ((4,), (4, 4), True)
     """
 
     table = FIELDS

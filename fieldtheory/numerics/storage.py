@@ -52,7 +52,7 @@ class Labelled(NamedTuple):
 
 
 def attributes(network: LayeredNetwork) -> dict[str, Any]:
-    """The family of a network and its parameters as numbers and text: those given, tuples as JSON.
+    """The family of a network and its given parameters as numbers and text, if need be as JSON.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def attributes(network: LayeredNetwork) -> dict[str, Any]:
             found[field.name] = text = activation_text(value)
             if text != value.name:
                 found[f"{field.name}_name"] = value.name
-        elif isinstance(value, tuple):
+        elif isinstance(value, tuple | bool):
             found[field.name] = json.dumps(value)
         elif value is not None:
             found[field.name] = value
@@ -98,14 +98,18 @@ def network_from_attributes(found: Mapping[str, Any]) -> LayeredNetwork:
         value = _plain(found[field.name])
         if isinstance(value, str) and "Activation" in str(field.type):
             value = activation_from_text(value, _plain(found.get(f"{field.name}_name", "")))
-        elif isinstance(value, str) and value.startswith("["):
-            value = json.loads(value)
+        elif isinstance(value, str) and "str" not in str(field.type):
+            value = _as_tuples(json.loads(value))
         parameters[field.name] = value
     return family(**parameters)
 
 
 def _plain(value: Any) -> Any:
     return np.asarray(value).item()
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def import_xarray() -> Any:

@@ -20,7 +20,7 @@ class Curve:
     Attributes
     ----------
     panel : str
-        The letter of the panel.
+        The letter or the name of the panel.
     label : str
         What tells the curve from the others of its panel.
     x, y : ndarray, shape (S,)

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, styled, tints
-
-# The largest ratio of values that a linear axis still shows.
-_DECADES = 30.0
+from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, scale_values, styled, tints
 
 
 @styled
-def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]]) -> Any:
+def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]], hidden: int) -> Any:
     """Fields over the layers, those of one kind in one panel.
 
     Parameters
@@ -24,6 +21,8 @@ def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]]) -> Any:
     fields : mapping of str to sequences of curves
         For every panel, by what labels its axis, the curves of each field; these get shades of one
         colour, from dark to light, and the label of the first. Errors are drawn as bars.
+    hidden : int
+        Number of hidden layers, with the input. What is behind them, the output, is drawn apart.
 
     Returns
     -------
@@ -39,31 +38,27 @@ def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]]) -> Any:
     figure, axes = panels([2.9] * len(fields), 2.5)
     for ax, (name, groups) in zip(axes, fields.items(), strict=True):
         for colour, curves in zip(cycle((BLUE, ORANGE, GREEN)), groups, strict=False):
-            _draw(ax, curves, colour)
-        ax.set(xlabel="layer $l$", ylabel=name)
+            _draw(ax, curves, colour, hidden)
+        ax.set_xlabel("layer $l$")
         ax.xaxis.get_major_locator().set_params(integer=True)
         drawn = np.concatenate([curve.y for curves in groups for curve in curves])
-        positive = drawn[drawn != 0]
-        if positive.size and positive.min() > 0 and positive.max() > _DECADES * positive.min():
-            ax.set_yscale("log", nonpositive="mask")
-        ax.legend()
+        scale_values(ax, drawn)
+        if len(groups) == 1:
+            ax.set_ylabel(f"{name} {groups[0][0].label}")
+        else:
+            ax.set_ylabel(name)
+            ax.legend()
     return figure
 
 
-def _draw(ax: Any, curves: Sequence[Curve], colour: str) -> None:
+def _draw(ax: Any, curves: Sequence[Curve], colour: str, hidden: int) -> None:
     for i, (curve, shade) in enumerate(zip(curves, tints(colour, len(curves)), strict=True)):
         label = curve.label if i == 0 else None
+        inner, output = slice(hidden), slice(hidden, None)
         if curve.error is None:
-            ax.plot(curve.x, curve.y, color=shade, label=label)
+            ax.plot(curve.x[inner], curve.y[inner], color=shade, label=label)
+            ax.plot(curve.x[output], curve.y[output], "o", color=shade, markersize=3)
         else:
-            ax.errorbar(
-                curve.x,
-                curve.y,
-                curve.error,
-                fmt="o-",
-                color=shade,
-                label=label,
-                markersize=2.5,
-                linewidth=0.7,
-                elinewidth=1.0,
-            )
+            ax.plot(curve.x[inner], curve.y[inner], color=shade, linewidth=0.7)
+            bars = {"markersize": 2.5, "elinewidth": 1.0, "label": label}
+            ax.errorbar(curve.x, curve.y, curve.error, fmt="o", color=shade, **bars)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled
+from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, scale_values, styled
 
 # Curves of several pairs of inputs that can still be told apart.
 _MOST_PAIRS = 6
@@ -67,8 +67,7 @@ def draw_comparison(fields: Sequence[Compared], threshold: float, title: str) ->
         below.plot(field.index["layer"][finite], field.z[finite], ".", color=ORANGE, markersize=2.5)
         below.set_xlabel("layer $l$")
         below.xaxis.get_major_locator().set_params(integer=True)
-        if (field.theory > 0).all():
-            above.set_yscale("log")
+        scale_values(above, np.concatenate([field.theory, field.simulation]))
         above.set_title(f"${field.symbol}$", fontsize=9.5)
     axes[1, 0].set_ylabel("$z$")
     figure.suptitle(title, fontsize=9.5)

@@ -21,6 +21,8 @@ Contents of the folder
     images; each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
 ``checks.csv``
     Every check: float64, mpmath, difference, tolerance, verdict.
+``claims.csv``
+    Every claim of the papers: what is printed and derived, the verdict and the evidence.
 ``report.html``
     All of this on one page.
 """
@@ -37,15 +39,15 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory import data as images
 from fieldtheory import validation
-from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.literature import checks, claim, verdicts
 from fieldtheory.numerics.solution import solve
-from fieldtheory.report import results_folder
+from fieldtheory.report import results_folder, results_page
+from fieldtheory.report.inputs import INPUT_SCALE, Inputs, load, pair_classes
+from fieldtheory.report.results_page import Results
 from fieldtheory.scaling import optimal_scaling
 
 DEPTHS = (10, 50, 100, 200)
-INPUT_SCALE = 0.05
 FIGURES = ("fig2", "fig3", "fig4", "pairs")
 FILES = (
     "action.tex",
@@ -55,6 +57,7 @@ FILES = (
     "optimal_scaling.csv",
     *(f"{name}.{kind}" for name in FIGURES for kind in ("png", "pdf", "csv")),
     "checks.csv",
+    "claims.csv",
     "report.html",
 )
 SCALING_COLUMNS = (
@@ -62,10 +65,7 @@ SCALING_COLUMNS = (
     *("saturation", "deep_limit"),
 )
 STEPS = 6
-# Networks and inputs of fig2; F25 has 1000 and 100.
 SIMULATED = (100, 10)
-
-_MOST_IMAGES = 20
 
 Progress = Callable[[int, str], None]
 
@@ -102,26 +102,6 @@ class Summary:
     failed_checks: int
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """The images of a run: their names, classes, network and input kernel.
-
-    Attributes
-    ----------
-    name : str
-    labels : ndarray, shape (P,), or None
-    network : ResidualNetwork
-        Of depth 1; the other depths are made from it.
-    K0 : ndarray, shape (P, P)
-        Input kernel, 0.05 on its diagonal.
-    """
-
-    name: str
-    labels: np.ndarray | None
-    network: ResidualNetwork
-    K0: np.ndarray
-
-
 def run(
     data: str | Path | None = None,
     output: str | Path = "results",
@@ -130,6 +110,10 @@ def run(
     classes: Sequence[Any] | None = None,
     count: int | None = None,
     progress: Progress | None = None,
+    *,
+    activations: Sequence[str] | None = None,
+    papers: Sequence[str] | None = None,
+    simulated: tuple[int, int] = SIMULATED,
 ) -> Summary:
     """The main job: from images to formulas, numbers, figures, checks and one page.
 
@@ -153,6 +137,12 @@ def run(
         Number of images; all up to 20 if left out.
     progress : callable, optional
         Called with the number of the step, 1 to ``STEPS``, and its description.
+    activations : sequence of str, optional
+        Activations that are checked, all registered ones if left out; see `checks.run_checks`.
+    papers : sequence of str, optional
+        Papers whose claims are checked, all if left out; see `verdicts.verdicts`.
+    simulated : pair of int
+        Numbers of networks and inputs that are simulated for ``fig2``; F25 has 1000 and 100.
 
     Returns
     -------
@@ -169,66 +159,46 @@ def run(
     if len(depths) < 2:
         raise ValueError(f"depths must hold at least two different depths, got {depths}")
     digits = validation.integer("digits", digits, 20)
+    checks.chosen_activations(activations)
+    verdicts.claims(papers)
+    networks, count_simulated = (validation.integer("simulated", n, 2) for n in simulated)
     folder = results_folder.replaceable(output, FILES)
     inputs = load(data, classes, count)
     _require_extras()
     with results_folder.built_aside(folder, FILES) as partial:
-        found = _write(partial, inputs, depths, digits, progress or (lambda step, text: None))
-    return Summary(folder, folder / "report.html", depths[-1], *found)
-
-
-def load(
-    data: str | Path | None = None, classes: Sequence[Any] | None = None, count: int | None = None
-) -> Inputs:
-    """Images at the input scale 0.05 and the network that sees them; see `run` for arguments."""
-    if data is None:
-        chosen = (0, 3) if classes is None else classes
-        dataset = images.load_digits(chosen, equal_share(chosen) if count is None else count)
-    else:
-        dataset = images.load_file(data, classes, count)
-        if count is None and len(dataset.samples) > _MOST_IMAGES:
-            dataset = images.load_file(data, classes, equal_share(classes))
-    network = ResidualNetwork(depth=1, readin_bias_variance=0.0, input_dim=dataset.samples.shape[1])
-    samples = images.normalise(dataset.samples, INPUT_SCALE, network.readin_variances[0])
-    return Inputs(dataset.name, dataset.labels, network, input_kernel(samples, network))
-
-
-def equal_share(classes: Sequence[Any] | None) -> int:
-    """The largest number of images up to 20 that all classes have an equal share in.
-
-    Examples
-    --------
-    >>> equal_share((0, 3, 7)), equal_share(None)
-    (18, 20)
-    """
-    return _MOST_IMAGES - _MOST_IMAGES % max(len(classes or ()), 1)
-
-
-def pair_classes(labels: np.ndarray | None, size: int) -> dict[str, np.ndarray]:
-    """Masks (P, P) of the classes of pairs that occur; each pair of images is in one of them once.
-
-    Examples
-    --------
-    >>> {name: int(mask.sum()) for name, mask in pair_classes(np.array([0, 0, 3]), 3).items()}
-    {'same image': 3, 'same class': 1, 'different classes': 2}
-    """
-    upper = np.triu(np.ones((size, size), dtype=bool), 1)
-    groups = {"same image": np.eye(size, dtype=bool)}
-    if labels is None:
-        groups["different images"] = upper
-    else:
-        same = labels[:, None] == labels
-        groups |= {"same class": upper & same, "different classes": upper & ~same}
-    return {name: mask for name, mask in groups.items() if mask.any()}
+        found = _write(
+            partial,
+            inputs,
+            depths,
+            digits,
+            progress or (lambda step, text: None),
+            activations,
+            papers,
+            (networks, count_simulated),
+        )
+    return Summary(
+        folder,
+        folder / "report.html",
+        found.depth,
+        found.variance_scaling,
+        found.covariance_scaling,
+        found.pair_class,
+        found.largest_difference,
+        found.failed_checks,
+    )
 
 
 def _write(
-    folder: Path, inputs: Inputs, depths: list[int], digits: int, progress: Progress
-) -> tuple[float, float, str, float, int]:
-    """Write all files; returns the numbers of the summary."""
-    from fieldtheory.literature import checks
-    from fieldtheory.report import results_page
-
+    folder: Path,
+    inputs: Inputs,
+    depths: list[int],
+    digits: int,
+    progress: Progress,
+    activations: Sequence[str] | None,
+    papers: Sequence[str] | None,
+    simulated: tuple[int, int],
+) -> Results:
+    """Write all files; returns what they are made from."""
     progress(1, "deriving the formulas")
     formulas = write_formulas(folder)
 
@@ -243,26 +213,35 @@ def _write(
         np.savez_compressed(file, **propagators)  # type: ignore[arg-type]
 
     progress(4, "figures")
-    pictures = _write_figures(folder, inputs, depths, scaling[depths[-1]])
+    pictures = _write_figures(folder, inputs, depths, scaling[depths[-1]], simulated)
 
     progress(5, f"checks with {digits} digits")
     jobs = min(os.cpu_count() or 1, 8)
-    checked = checks.run_checks(digits, lambda text: progress(5, f"checked: {text}"), jobs)
-    checks.write_csv(checked, folder / "checks.csv")
+
+    def checked(text: str) -> None:
+        progress(5, f"checked: {text}")
+
+    numbers = checks.run_checks(digits, checked, jobs, activations)
+    checks.write_csv(numbers, folder / "checks.csv")
+    judged = verdicts.verdicts(digits, papers, checked, jobs)
+    claim.write_csv(judged, folder / "claims.csv")
 
     progress(6, "report")
     pair_class, mask = list(pair_classes(inputs.labels, len(inputs.K0)).items())[-1]
-    summary = (
-        float(propagators["rho"][-1]),
-        float(scaling[depths[-1]][mask].mean()),
-        pair_class,
-        max(check.difference for check in checked if check.float64),
-        sum(not check.passed for check in checked),
+    results = Results(
+        inputs=inputs,
+        formulas=formulas,
+        scaling=rows,
+        propagators=propagators,
+        pictures=pictures,
+        simulated=simulated,
+        checks=numbers,
+        verdicts=judged,
+        covariance_scaling=float(scaling[depths[-1]][mask].mean()),
+        pair_class=pair_class,
     )
-    results_page.write(
-        folder / "report.html", inputs, formulas, rows, propagators, pictures, checked, summary
-    )
-    return summary
+    results_page.write(folder / "report.html", results)
+    return results
 
 
 def write_formulas(folder: Path) -> dict[str, dict[str, str]]:
@@ -348,14 +327,18 @@ def _scaling(inputs: Inputs, depth: int) -> np.ndarray:
 
 
 def _write_figures(
-    folder: Path, inputs: Inputs, depths: list[int], scaling: np.ndarray
+    folder: Path,
+    inputs: Inputs,
+    depths: list[int],
+    scaling: np.ndarray,
+    simulated: tuple[int, int],
 ) -> dict[str, Path]:
     from fieldtheory.figures import f25
     from fieldtheory.figures.pairs import draw_pairs, pairs
     from fieldtheory.plotting import style
 
     deepest = inputs.network.replace(depth=depths[-1])
-    samples, count = SIMULATED
+    samples, count = simulated
     drawn: dict[str, tuple[Callable[[Any], Any], Any]] = {
         "fig2": (f25.draw_fig2, f25.fig2(samples=samples, inputs=count)),
         "fig3": (f25.draw_fig3, f25.fig3()),

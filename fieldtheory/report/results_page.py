@@ -1,22 +1,22 @@
-"""The page of the main job: what `workflow.run` found, put into words, formulas and tables."""
+"""The page of the main job: what a run found, put into words, formulas and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mpmath
 import numpy as np
 
 from fieldtheory.literature.checks import Check
+from fieldtheory.literature.claim import Verdict
 from fieldtheory.report.document import Figure, Formula, Section, Table, Text, write_report
+from fieldtheory.report.inputs import Inputs
 from fieldtheory.scaling.saturation import saturation_formula
 from fieldtheory.theory.latex import latex
-
-if TYPE_CHECKING:
-    from fieldtheory.report.main_job import Inputs
 
 GENERIC_TITLES = {
     "weights": "Coefficients",
@@ -43,39 +43,113 @@ EXPLICIT_TITLES = {
 _SHOWN_DIGITS = 25
 
 
-def write(
-    path: Path,
-    inputs: Inputs,
-    formulas: dict[str, dict[str, str]],
-    scaling: Sequence[dict[str, Any]],
-    propagators: dict[str, np.ndarray],
-    pictures: dict[str, Path],
-    checks: Sequence[Check],
-    summary: tuple[float, float, str, float, int],
-) -> Path:
-    """Write the page; the arguments are what the steps of `workflow.run` return."""
-    depth = int(propagators["depths"][-1])
-    variance_scaling, covariance_scaling, pair_class, difference, _ = summary
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a run found, as its page and its summary take it.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    formulas : dict of str to dict of str to str
+        LaTeX by name, of two layers ("explicit") and of any layer ("generic").
+    scaling : sequence of dict
+        The rows of optimal_scaling.csv.
+    propagators : dict of str to ndarray
+        The arrays of propagators.npz.
+    pictures : dict of str to Path
+        Figures by name.
+    simulated : pair of int
+        Numbers of networks and inputs of ``fig2``.
+    checks : sequence of Check
+    verdicts : sequence of Verdict
+    covariance_scaling : float
+        Mean ρ* at the largest depth over the pairs of ``pair_class``.
+    pair_class : str
+    """
+
+    inputs: Inputs
+    formulas: dict[str, dict[str, str]]
+    scaling: Sequence[dict[str, Any]]
+    propagators: dict[str, np.ndarray]
+    pictures: dict[str, Path]
+    simulated: tuple[int, int]
+    checks: Sequence[Check]
+    verdicts: Sequence[Verdict]
+    covariance_scaling: float
+    pair_class: str
+
+    @property
+    def depth(self) -> int:
+        """The largest depth."""
+        return int(self.propagators["depths"][-1])
+
+    @property
+    def variance_scaling(self) -> float:
+        """ρ* of a single input at this depth."""
+        return float(self.propagators["rho"][-1])
+
+    @property
+    def largest_difference(self) -> float:
+        """Largest relative difference of a float64 number from mpmath."""
+        return max(check.difference for check in self.checks if check.float64)
+
+    @property
+    def failed_checks(self) -> int:
+        """Number of checks that do not pass."""
+        return sum(not check.passed for check in self.checks)
+
+
+def write(path: Path, found: Results) -> Path:
+    """Write the page of a run.
+
+    Parameters
+    ----------
+    path : Path
+    found : Results
+
+    Returns
+    -------
+    Path
+        Where it is.
+    """
+    inputs, propagators, pictures = found.inputs, found.propagators, found.pictures
+    depth = found.depth
     return write_report(
         path,
         "Field theory of a residual network",
         [
             Section("Network and inputs", _network(inputs, propagators)),
-            Section("Theory for any layer", _generic(formulas["generic"])),
-            Section("Theory of two layers", _explicit(formulas["explicit"])),
-            Section("Kernels, responses, propagators", _numbers(inputs, propagators, pictures)),
-            Section("Optimal scaling of the residual branch", _scaling(depth, scaling, pictures)),
-            Section("What was checked", _checks(checks)),
+            Section("Theory for any layer", _generic(found.formulas["generic"])),
+            Section("Theory of two layers", _explicit(found.formulas["explicit"])),
+            Section(
+                "Kernels, responses, propagators",
+                _numbers(inputs, propagators, pictures, found.simulated),
+            ),
+            Section(
+                "Optimal scaling of the residual branch", _scaling(depth, found.scaling, pictures)
+            ),
+            Section("What was checked", _checks(found.checks)),
+            Section("What the papers print", _claims(found.verdicts)),
         ],
         subtitle=f"{inputs.name}: {len(inputs.K0)} images",
         highlights=[
-            (rf"optimal scaling $\rho^*$ of a single image, $L = {depth}$", variance_scaling),
-            (rf"mean $\rho^*$ of pairs, {pair_class}, $L = {depth}$", covariance_scaling),
-            ("largest relative difference of float64 from mpmath", f"{difference:.1e}"),
+            (
+                rf"optimal scaling $\rho^*$ of a single image, $L = {depth}$",
+                found.variance_scaling,
+            ),
+            (
+                rf"mean $\rho^*$ of pairs, {found.pair_class}, $L = {depth}$",
+                found.covariance_scaling,
+            ),
+            (
+                "largest relative difference of float64 from mpmath",
+                f"{found.largest_difference:.1e}",
+            ),
         ],
         footer=f"Written by fieldtheory {version('fieldtheory-networks')}. "
         "F25: K. Fischer, D. Dahmen, M. Helias, Field theory for optimal signal propagation "
-        "in ResNets (2025).",
+        "in ResNets (2025). F23: its earlier version, Optimal signal propagation in ResNets "
+        "through residual scaling (2023).",
     )
 
 
@@ -138,7 +212,10 @@ def _explicit(formulas: dict[str, str]) -> list[Any]:
 
 
 def _numbers(
-    inputs: Inputs, propagators: dict[str, np.ndarray], pictures: dict[str, Path]
+    inputs: Inputs,
+    propagators: dict[str, np.ndarray],
+    pictures: dict[str, Path],
+    simulated: tuple[int, int],
 ) -> list[Any]:
     rows = []
     for depth, rho in zip(propagators["depths"].tolist(), propagators["rho"], strict=True):
@@ -165,7 +242,7 @@ def _numbers(
     ]
     keys = [[name.replace("L10", f"L{propagators['depths'][0]}"), text] for name, text in keys]
     return [
-        _simulation(pictures["fig2"]),
+        _simulation(pictures["fig2"], simulated),
         Figure(
             "Kernels and response function over the layers (F25 Fig. 3)",
             pictures["fig3"],
@@ -183,10 +260,8 @@ def _numbers(
     ]
 
 
-def _simulation(picture: Path) -> Figure:
-    from fieldtheory.report.main_job import SIMULATED
-
-    networks, inputs = SIMULATED
+def _simulation(picture: Path, simulated: tuple[int, int]) -> Figure:
+    networks, inputs = simulated
     return Figure(
         "Theory and simulated networks (F25 Fig. 2)",
         picture,
@@ -231,17 +306,13 @@ def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, 
 def _checks(checks: Sequence[Check]) -> list[Any]:
     failed = [check for check in checks if not check.passed]
     verdict = "All pass." if not failed else f"{len(failed)} do not pass."
-    remarks = [f"{c.quantity} is {c.mpmath[:12]}; {c.note}." for c in checks if c.note]
     groups = dict.fromkeys(check.group for check in checks)
     tables = [_check_table(group, [c for c in checks if c.group == group]) for group in groups]
     return [
         Text(
-            [
-                f"{len(checks)} numbers were computed in two ways, in float64 and in mpmath, or "
-                f"as two sides of an identity in mpmath. {verdict} Differences are relative. "
-                f"Up to {_SHOWN_DIGITS} digits are shown, all of them are in checks.csv.",
-                *remarks,
-            ]
+            f"{len(checks)} numbers were computed in two ways, in float64 and in mpmath, or "
+            f"as two sides of an identity in mpmath. {verdict} Differences are relative. "
+            f"Up to {_SHOWN_DIGITS} digits are shown, all of them are in checks.csv."
         ),
         *tables,
     ]
@@ -268,3 +339,27 @@ def _check_table(group: str, checks: Sequence[Check]) -> Table:
 
 def _verdict(check: Check) -> str:
     return "passes" if check.passed else f"fails (> {check.tolerance:.0e})"
+
+
+def _claims(verdicts: Sequence[Verdict]) -> list[Any]:
+    failed = sum(not verdict.holds for verdict in verdicts)
+    columns = ["equation", "what it gives", "where", "verdict", "evidence", "note"]
+    rows = [
+        [
+            f"{v.claim.paper} {v.claim.equation}",
+            v.claim.subject,
+            v.claim.region,
+            v.text,
+            v.evidence,
+            v.claim.note or None,
+        ]
+        for v in verdicts
+    ]
+    return [
+        Text(
+            f"{len(verdicts)} claims of the papers were held against the derivation, in symbols or "
+            f"in numbers; {failed} do not hold as they are printed. What is printed and what is "
+            "derived stand in claims.csv."
+        ),
+        Table("Claims", columns, rows),
+    ]

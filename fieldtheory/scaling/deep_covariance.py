@@ -16,7 +16,7 @@ from fieldtheory.scaling import deep_limit
 from fieldtheory.scaling.deep_limit import STEP, modified_flow
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.entries import (
+from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
     K_YY,
@@ -150,7 +150,7 @@ def covariance_scaling(
     Notes
     -----
     c* is right to 1e-10 but for nearly identical inputs, whose distance the flow has to amplify: to
-    1e-8 where p + q − 2r is 1e-9 of p + q, to 1e-4 where it is 1e-12. Closer ones, and opposite
+    2e-7 where p + q − 2r is 1e-9 of p + q, to 1e-4 where it is 1e-12. Closer ones, and opposite
     ones of an odd activation without biases, are an error.
 
     Examples

@@ -16,7 +16,7 @@ import sympy as sp
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.recursion import carried, residual_kernel
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.entries import K_XX, LayerAverages, X, layer_averages
+from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, layer_averages
 from fieldtheory.theory.notation import DEPTH
 
 KERNEL = sp.Symbol("K", positive=True)

@@ -16,7 +16,7 @@ from fieldtheory.numerics.entries import Entries, network_entries
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.entries import LayerAverages
+from fieldtheory.theory.elementary_averages import LayerAverages
 
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-12, 1e8, 401)])
 _NODES = (40, 80, 160, 320)

@@ -39,6 +39,14 @@ class Derivation:
         Fields, observables and covariance; see `Action`.
     family : subclass of LayeredNetwork
         The networks whose theory it is.
+
+    Examples
+    --------
+    >>> th = derive(depth=1, activation="linear")
+    >>> th.propagator.G12.shape, th.propagator.G22.is_zero_matrix
+    ((3, 3), True)
+    >>> th.lambdify("G12")(ResidualNetwork(depth=1, activation="linear"), 0.05).shape
+    (3, 3)
     """
 
     depth: int

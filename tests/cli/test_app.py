@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 import fieldtheory as ft
 from fieldtheory.cli.app import app
-from fieldtheory.literature import checks
 from fieldtheory.report import main_job
 
 COMMANDS = ("derive", "solve", "optimum", "simulate", "verify", "figures", "run")
@@ -164,54 +163,6 @@ class TestSolve:
         assert result.exit_code == 0
         (line,) = result.stderr.splitlines()
         assert line.startswith("warning: kernels fluctuate by")
-
-
-class TestVerify:
-    @pytest.fixture(autouse=True)
-    def few(self, monkeypatch):
-        self.asked = []
-
-        def few_checks(digits, progress, jobs):
-            self.asked.append(digits)
-            progress("maximum entropy")
-            return checks.maximum_entropy(digits)
-
-        monkeypatch.setattr(checks, "run_checks", few_checks)
-
-    def test_table_has_verdicts_and_both_statements(self):
-        result = call("verify", "--digits", 20)
-        assert result.exit_code == 0
-        assert "passes" in result.stdout
-        assert "FAILS" not in result.stdout
-        assert "F25 (142) does not hold" in result.stdout
-        assert "the condition that (141) implies" in result.stdout
-        assert result.stdout.rstrip().endswith("10 of 10 checks pass.")
-        assert result.stderr == "checked: maximum entropy\n"
-        assert self.asked == [20]
-
-    def test_formats(self):
-        found = [vars(check) | {"passed": True} for check in checks.maximum_entropy(20)]
-        assert json.loads(call("verify", "--digits", 20, "-f", "json").stdout) == found
-        text = call("verify", "--digits", 20, "-f", "csv").stdout
-        table = list(csv.DictReader(io.StringIO(text)))
-        assert table == [{k: str(v) for k, v in row.items()} for row in found]
-
-    def test_fifty_digits_by_default(self, monkeypatch):
-        monkeypatch.setattr(checks, "maximum_entropy", lambda digits: [_check(0.0)])
-        assert call("verify").exit_code == 0
-        assert self.asked == [50]
-
-    @pytest.mark.parametrize("form", ["table", "csv", "json"])
-    def test_exit_code_says_that_a_check_fails(self, monkeypatch, form):
-        failing = [_check(0.0), _check(0.5)]
-        monkeypatch.setattr(checks, "run_checks", lambda *_: failing)
-        result = call("verify", "--format", form)
-        assert result.exit_code == 1
-        assert ("FAILS" if form == "table" else "alse") in result.stdout
-
-
-def _check(difference):
-    return checks.Check("averages", "M(K), erf", "0.5", "0.5", difference, 1e-12)
 
 
 class TestRun:

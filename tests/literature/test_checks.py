@@ -4,10 +4,13 @@ import csv
 import math
 
 import pytest
+import sympy as sp
 
+from fieldtheory.averages import precise
 from fieldtheory.literature import checks
 from fieldtheory.networks.activations import ACTIVATIONS
 from fieldtheory.numerics.entries import Entries
+from fieldtheory.scaling import maximum_entropy as entropy
 
 DIGITS = 20
 
@@ -20,15 +23,46 @@ def test_price_and_averages_of_an_activation(name):
     assert all(c.tolerance <= 1e-12 for c in results)
 
 
-def test_every_registered_activation_is_checked(monkeypatch):
+@pytest.fixture
+def asked(monkeypatch):
+    """The functions that a run of all checks calls, with what it asks them for."""
     seen = []
-    for function in ("activation_checks", "connected_checks", "network_checks", "maximum_entropy"):
-        monkeypatch.setattr(checks, function, lambda *a, f=function: seen.append((f, a[0])) or [])
+    for name in ("activation_checks", "connected_checks", "network_checks"):
+        monkeypatch.setattr(checks, name, lambda *a, f=name: seen.append((f, a[0])) or [])
+    monkeypatch.setattr(
+        checks, "maximum_entropy_checks", lambda *a: seen.append(("entropy", a[0])) or []
+    )
+    return seen
+
+
+def test_every_registered_activation_is_checked(asked):
     described = []
     assert checks.run_checks(DIGITS, described.append) == []
-    assert {a for f, a in seen if f == "activation_checks"} == set(ACTIVATIONS)
-    assert len(described) == len(seen)
-    assert {f for f, _ in seen} >= {"connected_checks", "network_checks", "maximum_entropy"}
+    assert {a for f, a in asked if f == "activation_checks"} == set(ACTIVATIONS)
+    assert {a for f, a in asked if f == "connected_checks"} == set(checks.CONNECTED)
+    assert {a for f, a in asked if f == "entropy"} == set(checks.SATURATING)
+    assert ("network_checks", DIGITS) in asked
+    assert len(described) == len(asked)
+
+
+def test_some_activations_are_checked(asked):
+    checks.run_checks(DIGITS, activations=("tanh", "relu", "tanh"))
+    assert sorted(asked, key=str) == [
+        ("activation_checks", "relu"),
+        ("activation_checks", "tanh"),
+        ("connected_checks", "relu"),
+        ("entropy", "tanh"),
+        ("network_checks", DIGITS),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("activations", "error"), [(("arf",), ValueError), ("erf", TypeError), ((3,), ValueError)]
+)
+def test_bad_activations(asked, activations, error):
+    with pytest.raises(error, match="^activations must [^\n]*$"):
+        checks.run_checks(DIGITS, activations=activations)
+    assert asked == []
 
 
 def test_network_results_agree_with_integration():
@@ -52,37 +86,47 @@ def test_a_wrong_average_is_noticed(monkeypatch):
     assert failed == ["M'(K), erf"]
 
 
-def test_maximum_entropy_reports_both_conditions():
-    results = {c.quantity: c for c in checks.maximum_entropy(30)}
-    assert all(c.passed for c in results.values())
-    quarter = results["D_KL by F25 (141) against integration at σ² = 1/4"]
-    assert float(quarter.mpmath) == pytest.approx(0.5 - math.log(2) / 2, rel=1e-14)
-    slope = results["dD_KL/dσ² at σ² = 1/4"]
-    assert float(slope.mpmath) == pytest.approx(-2, rel=1e-14)
-    assert "(142) does not hold" in slope.note
-    slope = results["dD_KL/dσ² at σ² = 1/2"]
-    assert float(slope.mpmath) == 0
-    assert "the condition that (141) implies" in slope.note
-    for name, minimum in (("erf", 1 / 2), ("tanh", math.pi**2 / 12), ("logistic", math.pi**2 / 3)):
-        found = results[f"σ² at the minimum of D_KL, {name}"]
-        assert float(found.mpmath) == pytest.approx(minimum, rel=1e-14)
+@pytest.mark.parametrize(
+    ("name", "minimum"), [("erf", 1 / 2), ("tanh", math.pi**2 / 12), ("logistic", math.pi**2 / 3)]
+)
+def test_maximum_entropy(name, minimum):
+    best, at_quarter, far = checks.maximum_entropy_checks(name, DIGITS)
+    assert best.passed and at_quarter.passed and far.passed
+    assert float(best.mpmath) == pytest.approx(minimum, rel=1e-14)
+    assert float(at_quarter.mpmath) == pytest.approx(entropy.divergence(name, 0.25), rel=1e-13)
 
 
 def test_a_wrong_divergence_is_noticed(monkeypatch):
-    monkeypatch.setattr(checks, "_PRINTED_DIVERGENCE", checks._PRINTED_DIVERGENCE * (1 + 1e-15))
-    failed = [c.quantity for c in checks.maximum_entropy(DIGITS) if not c.passed]
-    assert failed and all("F25 (141)" in quantity for quantity in failed)
+    exact = entropy.divergence
+    monkeypatch.setattr(entropy, "divergence", lambda *a: exact(*a) * (1 + 1e-10))
+    results = checks.maximum_entropy_checks("erf", DIGITS)
+    assert [c.passed for c in results] == [True, False, False]
 
 
-def test_the_printed_derivative_would_fail(monkeypatch):
-    # F25 (142) with its 1/σ² for 1/(2σ²).
-    monkeypatch.setattr(checks, "_divergence_slope", lambda v, digits: 1 / v - 1 / (4 * v**2))
-    failed = [c.quantity for c in checks.maximum_entropy(DIGITS) if not c.passed]
-    assert failed == ["dD_KL/dσ² at σ² = 1/4", "dD_KL/dσ² at σ² = 1/2"]
+def test_a_wrong_closed_form_is_noticed(monkeypatch):
+    exact = entropy.variance_formula
+    monkeypatch.setattr(
+        entropy, "variance_formula", lambda *a: exact(*a) * (1 + sp.Rational(1, 10**15))
+    )
+    results = checks.maximum_entropy_checks("tanh", DIGITS)
+    assert [c.passed for c in results] == [False, True, True]
+
+
+def test_density_score_gives_the_derivative_of_an_average():
+    # ⟨x²⟩ = K_xx and ⟨xy⟩ = K_xy have the derivative 1.
+    x, y = checks.x, checks.y
+    one, two = (
+        [[sp.Rational(7, 10)]],
+        sp.Matrix(2, 2, [sp.Rational(k, 30) for k in (21, 10, 10, 15)]),
+    )
+    score = checks.density_score(1)
+    assert abs(precise.average(sp.expand(x**2 * score), (x,), one, 20) - 1) < 1e-19
+    score = checks.density_score(2)
+    assert abs(precise.average(sp.expand(x * y * score), (x, y), two, 20) - 1) < 1e-19
 
 
 def test_table_has_a_row_for_each_check(tmp_path):
-    results = checks.maximum_entropy(DIGITS)
+    results = checks.maximum_entropy_checks("erf", DIGITS)
     checks.write_csv(results, tmp_path / "checks.csv")
     with (tmp_path / "checks.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.comparison import compare, extrapolation_weights
+from fieldtheory.montecarlo.extrapolation import compare, extrapolation_weights
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import K0_PAIR, network

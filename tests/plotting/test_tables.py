@@ -46,10 +46,22 @@ def test_a_terminal_wider_than_the_table_is_left_as_it_is(monkeypatch):
     assert "0.333333" in screen.getvalue()
 
 
+def test_html():
+    page = tables.table_html([*ROWS, {"quantity": "<b> & $K$", "layer": 2, "K": 2.0}], "a < b")
+    assert page.startswith("<table><caption>a &lt; b</caption><tr><th>quantity</th>")
+    assert page.count("<tr>") == 4 and page.count("<td") == 9
+    assert "&lt;b&gt; &amp; $K$" in page and "<td>0.333333</td>" in page and "<td></td>" in page
+
+
 @pytest.mark.parametrize("show", [tables.table_text, tables.print_table])
 def test_no_rows(show):
     with pytest.raises(ValueError, match="rows must hold at least one row, got none"):
         show([], "nothing")
+
+
+def test_no_rows_of_html():
+    with pytest.raises(ValueError, match="rows must hold at least one row, got none"):
+        tables.table_html([], "nothing")
 
 
 def test_a_table_does_not_load_the_shell():

@@ -4,21 +4,31 @@ import csv
 import os
 import re
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory import data
-from fieldtheory.literature import checks
+from fieldtheory.literature import checks, f23
 from fieldtheory.report import main_job
 from fieldtheory.report.results_folder import _take_place
 
 DEPTHS = (5, 8)
+# What the summary takes from the results of a run.
+FOUND = SimpleNamespace(
+    depth=8,
+    variance_scaling=0.1,
+    covariance_scaling=0.2,
+    pair_class="different classes",
+    largest_difference=1e-16,
+    failed_checks=0,
+)
 
 
 def small(output, **changes):
-    arguments = {"depths": DEPTHS, "digits": 20, "count": 4} | changes
+    nothing = {"activations": (), "papers": ()}
+    arguments = {"depths": DEPTHS, "digits": 20, "count": 4} | nothing | changes
     return main_job.run(output=output, **arguments)
 
 
@@ -49,7 +59,7 @@ def instant(monkeypatch):
     def write(folder, *_):
         for name in main_job.FILES:
             (folder / name).write_text("new")
-        return 0.1, 0.2, "different classes", 1e-16, 0
+        return FOUND
 
     monkeypatch.setattr(main_job, "_write", write)
 
@@ -57,32 +67,6 @@ def instant(monkeypatch):
 @pytest.fixture(scope="module")
 def inputs():
     return main_job.load(count=4)
-
-
-class TestInputs:
-    def test_images_have_the_input_scale(self, inputs):
-        np.testing.assert_allclose(np.diag(inputs.K0), 0.05, rtol=1e-14)
-        images = data.load_digits((0, 3), 4).samples
-        overlap = images @ images.T
-        norm = np.sqrt(np.diag(overlap))
-        np.testing.assert_allclose(inputs.K0, 0.05 * overlap / np.outer(norm, norm), rtol=1e-12)
-
-    def test_network_is_that_of_the_figure(self, inputs):
-        net = inputs.network
-        assert (net.weight_variance, net.bias_variance, net.width) == (1.25, 0.05, 500)
-        assert net.readin_variances == (1.25, 0.0)
-        assert net.readout_variances == (1.25, 0.05)
-        assert (net.skip_scale, net.activation.name, net.input_dim) == (1.0, "erf", 64)
-
-    def test_twenty_images_by_default(self, tmp_path):
-        found = main_job.load()
-        assert found.labels.tolist() == [0] * 10 + [3] * 10
-        assert len(main_job.load(classes=(1, 4, 7)).labels) == 18
-        rng = np.random.default_rng(0)
-        np.savez(tmp_path / "many.npz", X=rng.random((50, 2, 3)))
-        np.savez(tmp_path / "few.npz", X=rng.random((5, 6)))
-        assert main_job.load(tmp_path / "many.npz").K0.shape == (20, 20)
-        assert main_job.load(tmp_path / "few.npz").K0.shape == (5, 5)
 
 
 class TestFiles:
@@ -100,7 +84,10 @@ class TestFiles:
         numbers = [number for number, _ in made[1]]
         assert numbers == sorted(numbers)
         assert set(numbers) == set(range(1, main_job.STEPS + 1))
-        assert any("maximum entropy" in text for _, text in made[1])
+        reported = [text for number, text in made[1] if number == 5]
+        for text in ("averages, erf", "connected correlator, erf", "network", "entropy, erf"):
+            assert any(found.endswith(text) for found in reported)
+        assert "checked: F23 (8)" in reported
 
     def test_propagators_are_those_of_solve(self, made, inputs):
         names = ("C", "K", "eta", "chi", "chi_out", "G12", "G11")
@@ -166,8 +153,21 @@ class TestFiles:
         with (made[0].folder / "checks.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         assert {"float64", "mpmath", "difference", "passed"} <= set(rows[0])
-        assert len(rows) > 5
         assert {row["passed"] for row in rows} == {"True"}
+        assert len(rows) == 39
+        expected = checks.maximum_entropy_checks("erf", 20)
+        assert [(row["quantity"], row["mpmath"]) for row in rows[-len(expected) :]] == [
+            (check.quantity, check.mpmath) for check in expected
+        ]
+
+    def test_claims_have_both_sides_and_a_verdict(self, made):
+        with (made[0].folder / "claims.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [(row["paper"], row["equation"]) for row in rows] == [
+            (claim.paper, claim.equation) for claim in f23.CLAIMS
+        ]
+        assert {row["verdict"] for row in rows} == {"holds", "does not hold"}
+        assert all(row["printed"] and row["derived"] and row["evidence"] for row in rows)
 
     def test_summary(self, made, inputs):
         summary, _ = made
@@ -177,8 +177,8 @@ class TestFiles:
         rho = ft.optimal_scaling(net, inputs.K0)
         np.testing.assert_allclose(summary.covariance_scaling, rho[:2, 2:].mean(), rtol=1e-12)
         assert summary.pair_class == "different classes"
-        # Identities without a float64 side do not count.
-        assert summary.largest_difference == 2e-16
+        # Identities without a float64 side, exact to all digits, do not count.
+        assert 1e-17 < summary.largest_difference < 1e-12
         assert summary.failed_checks == 0
 
     def test_equations_render(self, made, katex_failures):
@@ -209,13 +209,6 @@ class TestOtherImages:
             assert "labels" not in found.files
             assert found["C_L5"].shape == (7, 3, 3)
         assert "images.npz: 3 images" in summary.report.read_text(encoding="utf-8")
-
-    def test_one_class(self):
-        groups = main_job.pair_classes(np.array([7, 7, 7]), 3)
-        assert {name: mask.sum() for name, mask in groups.items()} == {
-            "same image": 3,
-            "same class": 3,
-        }
 
     def test_failed_checks_are_counted_and_shown(self, tmp_path, quick):
         summary = small(tmp_path / "out", count=2)
@@ -266,7 +259,7 @@ class TestFolder:
 
         def write(*_):
             (folder / "note.txt").write_text("mine")
-            return 0.1, 0.2, "different classes", 1e-16, 0
+            return FOUND
 
         monkeypatch.setattr(main_job, "_write", write)
         with pytest.raises(ValueError, match="output must be"):
@@ -336,6 +329,11 @@ class TestBadInput:
             ({"count": 3}, "count"),
             ({"count": -2}, "count"),
             ({"classes": (0, 12)}, "classes"),
+            ({"activations": ("arf",)}, "activations"),
+            ({"activations": "erf"}, "activations"),
+            ({"papers": ("F99",)}, "papers"),
+            ({"papers": "F25"}, "papers"),
+            ({"simulated": (0, 2)}, "simulated"),
             ({"data": "missing.npz"}, "path"),
             ({"data": "images.txt"}, "path"),
         ],

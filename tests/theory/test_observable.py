@@ -13,7 +13,7 @@ from fieldtheory.numerics.solution import Solution
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
-from fieldtheory.theory.entries import K_XX, X, Y, layer_averages, network_averages
+from fieldtheory.theory.elementary_averages import K_XX, X, Y, layer_averages, network_averages
 from fieldtheory.theory.generic import layer_formulas
 from fieldtheory.theory.saddle_point import saddle_point
 from tests.examples import K0_PAIR, oracle

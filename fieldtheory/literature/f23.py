@@ -1,0 +1,205 @@
+"""Claims of F23: K. Fischer, D. Dahmen, M. Helias, Optimal signal propagation in ResNets through
+residual scaling, the earlier version of F25, where ρ is called α.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.literature import f25_entropy, f25_scaling
+from fieldtheory.literature.claim import Claim, in_float64, inside, numerically, symbolically
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.solution import solve
+from fieldtheory.scaling import maximum_entropy as entropy
+from fieldtheory.scaling import optimal_scaling, saturation
+from fieldtheory.scaling.rescaling import rescaled_by_weights
+from fieldtheory.scaling.saturation import INPUT, RANGE, SCALE, SLOPE
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.notation import DEPTH
+
+PAPER = "F23"
+
+# The parameters of Figs. 4 and 5.
+_DEPTHS = (2, 5, 10, 20, 30)
+_K0 = 0.05
+_FIG5 = ResidualNetwork(depth=30)
+_WEIGHTS = (1.0, 1.25, 1.5, 1.75, 2.0)
+_BIASES = (0.05, 0.06, 0.07, 0.08, 0.09, 0.1)
+
+_ERF_SLOPE = as_activation("erf").slope_at_zero
+_GROWTH = (1 + (SCALE * sym.WEIGHT) ** 2) ** DEPTH
+_RATIO = ((sym.WEIGHT * RANGE / 2) ** 2 + sym.BIAS**2) / (sym.WEIGHT**2 * INPUT + sym.BIAS**2)
+_KERNEL = _GROWTH * INPUT + (sym.BIAS / sym.WEIGHT) ** 2 * (_GROWTH - 1)
+_SCALING = sp.sqrt(_RATIO ** (1 / DEPTH) - 1) / sym.WEIGHT
+_SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
+
+
+def _optima(networks: Mapping[str, ResidualNetwork]) -> dict[str, float]:
+    return {name: float(optimal_scaling(net, _K0)) for name, net in networks.items()}
+
+
+def _spread_of_heights(networks: Sequence[ResidualNetwork]) -> float:
+    """How far the largest rescaled responses lie apart, relative to the smallest of them."""
+    heights = []
+    for network in networks:
+        rho = float(optimal_scaling(network, _K0))
+        response = solve(network.replace(branch_scale=rho), _K0).output_response
+        heights.append(float(rescaled_by_weights(network, rho, response)[1]))
+    return float(np.ptp(heights) / min(heights))
+
+
+def _fixed_biases(point: Any) -> float:
+    return _spread_of_heights([_FIG5.replace(weight_variance=weight) for weight in _WEIGHTS])
+
+
+def _fixed_ratio(point: Any) -> float:
+    pairs = [(weight, weight * 0.05 / 1.25) for weight in _WEIGHTS]
+    return _spread_of_heights(
+        [_FIG5.replace(weight_variance=weight, bias_variance=bias) for weight, bias in pairs]
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "(7)",
+        "K^(L) of the linearised network",
+        printed=_KERNEL,
+        derived=lambda: saturation.linearised_kernel().subs(SLOPE, _ERF_SLOPE),
+        region="φ = erf",
+        check=symbolically,
+        note="φ'(0) = 1 is put in, erf has 2/√π; F25 (66) keeps φ'(0)",
+    ),
+    Claim(
+        PAPER,
+        "(7)",
+        "K^(L) of the linearised network",
+        printed=_KERNEL,
+        derived=lambda: saturation.linearised_kernel().subs(SLOPE, 1),
+        region="φ'(0) = 1",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(8)",
+        "ρ* at which K^(L) of the linearised network is (V/2)²",
+        printed=_SCALING,
+        derived=lambda: saturation.saturation_formula().rhs.subs(SLOPE, _ERF_SLOPE),
+        region="φ = erf, K^(0) < (V/2)²",
+        check=symbolically,
+        points=_SMALL_INPUT,
+        note="φ'(0) = 1 is put in, erf has 2/√π; F25 (67) keeps φ'(0)",
+    ),
+    Claim(
+        PAPER,
+        "(8)",
+        "ρ* at which K^(L) of the linearised network is (V/2)²",
+        printed=_SCALING,
+        derived=lambda: saturation.saturation_formula().rhs.subs(SLOPE, 1),
+        region="φ'(0) = 1, K^(0) < (V/2)²",
+        check=symbolically,
+        points=_SMALL_INPUT,
+    ),
+    Claim(
+        PAPER,
+        "(9)",
+        "the power of L in the largest term that (9) neglects",
+        printed=sp.Integer(-1),
+        derived=f25_scaling.neglected_power,
+        region="L → ∞",
+        check=symbolically,
+        points=_SMALL_INPUT,
+        note="it is of the order L^(-3/2)",
+    ),
+    Claim(
+        PAPER,
+        "section 3",
+        "ρ* of a variance lies between 0.1 and 0.3",
+        printed=(0.1, 0.3),
+        derived=lambda: _optima({f"L = {L}": _FIG5.replace(depth=L) for L in _DEPTHS}),
+        region="the network and depths of Fig. 4",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "section 3.1",
+        "response of the output of the linearised network",
+        printed=sym.READOUT_WEIGHT**2 * _GROWTH,
+        derived=lambda: saturation.linearised_response().subs(SLOPE, 1),
+        region="φ'(0) = 1",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "Fig. 5(b), caption",
+        "ρ* > 0 at the fixed σ_b² = 1.75",
+        printed=(0.0, np.inf),
+        derived=lambda: _optima(
+            {
+                f"σ_w² = {weight:g}": _FIG5.replace(weight_variance=weight, bias_variance=1.75)
+                for weight in _WEIGHTS
+            }
+        ),
+        region="σ_w² of Fig. 5(a)",
+        check=inside,
+        note="the figure shows maxima at ρ > 0, as there are for the fixed σ_w² = 1.75",
+    ),
+    Claim(
+        PAPER,
+        "Fig. 5(b), caption",
+        "ρ* > 0 with σ_w² = 1.75 for σ_b² = 1.75",
+        printed=(0.0, np.inf),
+        derived=lambda: _optima(
+            {
+                f"σ_b² = {bias:g}": _FIG5.replace(weight_variance=1.75, bias_variance=bias)
+                for bias in _BIASES
+            }
+        ),
+        region="σ_b² of Fig. 5(b)",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "Fig. 5(c)",
+        "spread of the heights of curves that collapse",
+        printed=sp.S.Zero,
+        derived=_fixed_biases,
+        region="σ_w² from 1 to 2, σ_b² = 0.05",
+        check=in_float64,
+        note="they collapse exactly at fixed σ_b²/σ_w² alone",
+    ),
+    Claim(
+        PAPER,
+        "Fig. 5(c)",
+        "spread of the heights of curves that collapse",
+        printed=sp.S.Zero,
+        derived=_fixed_ratio,
+        region="σ_w² from 1 to 2, σ_b²/σ_w² = 0.04",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "appendix B",
+        "∂D_KL/∂σ² for φ = erf",
+        printed=f25_entropy.SLOPE,
+        derived=lambda: sp.diff(entropy.divergence_formula(), entropy.VARIANCE),
+        region="every σ²",
+        check=symbolically,
+        note="the derivative is 1/(2σ²) − 1/(4σ⁴), as for F25 (142)",
+    ),
+    Claim(
+        PAPER,
+        "appendix B",
+        "σ² at which erf(h) is closest to uniform",
+        printed=sp.Rational(1, 4),
+        derived=lambda point, digits: entropy.precise_variance("erf", digits),
+        region="φ = erf",
+        check=numerically,
+        note="erf(h) is exactly uniform at σ² = 1/2",
+    ),
+)

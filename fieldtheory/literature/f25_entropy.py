@@ -1,0 +1,123 @@
+"""Claims of F25 on maximum entropy, appendix E."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.literature.claim import Claim, numerically, symbolically
+from fieldtheory.networks.activations import as_activation, h
+from fieldtheory.scaling import maximum_entropy as entropy
+from fieldtheory.scaling.maximum_entropy import VARIANCE
+from fieldtheory.scaling.uniform_density import average
+
+PAPER = "F25"
+# Eq. (141).
+DIVERGENCE = sp.log(sp.sqrt(2)) + sp.log(VARIANCE) / 2 + (1 / (2 * VARIANCE) - 1) / 2
+# Eq. (142).
+SLOPE = 1 / VARIANCE - 1 / (4 * VARIANCE**2)
+
+_VARIANCES = tuple({VARIANCE: sp.Rational(v)} for v in ("1/100", "1/4", "1/2", "1", "100"))
+
+
+def _post_activation_density() -> sp.Expr:
+    """The density of y = φ(h) at φ(h), φ = erf and h ~ N(0, σ²)."""
+    gaussian = sp.exp(-(h**2) / (2 * VARIANCE)) / sp.sqrt(2 * sp.pi * VARIANCE)
+    return gaussian / sp.diff(sp.erf(h), h)
+
+
+def _printed_divergence_step(point: Mapping, digits: int) -> Any:
+    """The second line of eq. (140) with y = erf(h), integrated over h."""
+    phi, variance = as_activation("erf"), point[VARIANCE]
+    deviation = sp.sqrt(variance)
+    density = sp.diff(sp.erf(h), h) / 2
+    integrand = (
+        sp.log(sp.Rational(1, 2)) / 2
+        + h / (4 * variance)
+        + sp.log(sp.sqrt(2 * sp.pi) * deviation * 2 * density) / 2
+    )
+    # ⟨·⟩ over the density φ'/2 of the uniform variable; dy = φ' dh.
+    return 2 * average(phi, integrand, digits)
+
+
+def _divergence(point: Mapping, digits: int) -> Any:
+    return entropy.precise_divergence("erf", point[VARIANCE], digits)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "(139)",
+        "density of y = erf(h), h ~ N(0, σ²)",
+        printed=sp.exp(-h / (2 * VARIANCE))
+        / (sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)),
+        derived=_post_activation_density,
+        region="every h",
+        check=symbolically,
+        note="φ^(-1) must be squared",
+    ),
+    Claim(
+        PAPER,
+        "(140), second line",
+        "D_KL of a uniform variable from erf(h)",
+        printed=_printed_divergence_step,
+        derived=_divergence,
+        region="φ = erf",
+        check=numerically,
+        points=_VARIANCES,
+        note="φ^(-1) must be squared, as in the third line",
+    ),
+    Claim(
+        PAPER,
+        "(141)",
+        "D_KL of a uniform variable from erf(h)",
+        printed=DIVERGENCE,
+        derived=_divergence,
+        region="φ = erf",
+        check=numerically,
+        points=_VARIANCES,
+    ),
+    Claim(
+        PAPER,
+        "(141)",
+        "D_KL of a uniform variable from erf(h)",
+        printed=DIVERGENCE,
+        derived=entropy.divergence_formula,
+        region="every σ²",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "text before (142)",
+        "sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest",
+        printed=sp.Integer(-1),
+        derived=lambda: sp.sign(sp.diff(entropy.divergence_formula(), VARIANCE, 2)).subs(
+            VARIANCE, entropy.variance_formula()
+        ),
+        region="σ² = 1/2, where ∂D_KL/∂σ² = 0",
+        check=symbolically,
+        note="the divergence is smallest there",
+    ),
+    Claim(
+        PAPER,
+        "(142)",
+        "∂D_KL/∂σ² for φ = erf",
+        printed=SLOPE,
+        derived=lambda: sp.diff(entropy.divergence_formula(), VARIANCE),
+        region="every σ²",
+        check=symbolically,
+        note="the derivative of (141) is 1/(2σ²) − 1/(4σ⁴)",
+    ),
+    Claim(
+        PAPER,
+        "text after (142)",
+        "σ² at which erf(h) is closest to uniform",
+        printed=sp.Rational(1, 4),
+        derived=lambda point, digits: entropy.precise_variance("erf", digits),
+        region="φ = erf",
+        check=numerically,
+        note="erf(h) is exactly uniform at σ² = 1/2; 1/4 is the condition V = 1 of section III.1",
+    ),
+)

@@ -1,0 +1,153 @@
+"""Claims of F25 on the linearised network and the optimal scaling, section III."""
+
+from __future__ import annotations
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.literature.claim import Claim, inside, symbolically
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.scaling import mean_scaling, optimal_scaling, saturation
+from fieldtheory.scaling.saturation import INPUT, LAYER, RANGE, SCALE, SLOPE
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.notation import DEPTH
+
+PAPER = "F25"
+
+_samples, _width = sp.symbols("P N", integer=True, positive=True)
+
+
+def _linearised(layer: int) -> tuple[sp.Expr, sp.Expr]:
+    """C^(l-1) and C^(l) of the linearised network, written in its input alone."""
+    rows: list[sp.Expr] = []
+    for row in saturation.linearised_rows(3):
+        rows.append(sp.expand(row.subs({sym.kernel(k): C for k, C in enumerate(rows)})))
+    return rows[layer - 1], rows[layer]
+
+
+def _printed_step(layer: int) -> sp.Expr:
+    """Eq. (63)."""
+    before, _ = _linearised(layer)
+    return before + (SCALE * sym.WEIGHT * SLOPE) ** 2 * before
+
+
+def _ratio() -> sp.Expr:
+    gain = (sym.WEIGHT * SLOPE) ** 2
+    return (gain * (RANGE / 2) ** 2 + sym.BIAS**2) / (gain * INPUT + sym.BIAS**2)
+
+
+def neglected_power() -> sp.Expr:
+    """The power of L in what the saturation formula adds to its large-depth form.
+
+    Examples
+    --------
+    >>> neglected_power()
+    -3/2
+    """
+    return sp.simplify(DEPTH * sp.diff(sp.log(saturation.neglected_term()), DEPTH))
+
+
+def _optima() -> dict[str, float]:
+    """ρ* of a variance by depth, in the network of Fig. 4."""
+    network = ResidualNetwork(depth=1)
+    return {
+        f"L = {L}": float(optimal_scaling(network.replace(depth=L), 0.05))
+        for L in (10, 50, 100, 200)
+    }
+
+
+_GROWTH = 1 + (SCALE * sym.WEIGHT * SLOPE) ** 2
+# The input fills less than the dynamic range.
+_SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "(63)",
+        "C^(l) of the linearised network from C^(l-1)",
+        printed=lambda: _printed_step(1),
+        derived=lambda: _linearised(1)[1],
+        region="l = 1",
+        check=symbolically,
+        note="the input C^(0) lacks the bias of the other layers",
+    ),
+    Claim(
+        PAPER,
+        "(63)",
+        "C^(l) of the linearised network from C^(l-1)",
+        printed=lambda: sp.Matrix([_printed_step(2), _printed_step(3)]),
+        derived=lambda: sp.Matrix([_linearised(2)[1], _linearised(3)[1]]),
+        region="l = 2, 3",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(64)",
+        "C^(l) of the linearised network",
+        printed=_GROWTH ** (LAYER - 1) * (SCALE * sym.WEIGHT * SLOPE) ** 2 * INPUT
+        + _GROWTH ** (LAYER - 1) * (SCALE * sym.BIAS) ** 2,
+        derived=saturation.linearised_residual_kernel,
+        region="l >= 1",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(66)",
+        "K^(L) of the linearised network",
+        printed=_GROWTH**DEPTH * INPUT
+        + sym.BIAS**2 / (SLOPE * sym.WEIGHT) ** 2 * (_GROWTH**DEPTH - 1),
+        derived=saturation.linearised_kernel,
+        region="every L",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(67)",
+        "ρ* at which K^(L) of the linearised network is (V/2)²",
+        printed=sp.sqrt(_ratio() ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE),
+        derived=lambda: saturation.saturation_formula().rhs,
+        region="K^(0) < (V/2)²",
+        check=symbolically,
+        points=_SMALL_INPUT,
+    ),
+    Claim(
+        PAPER,
+        "(68)",
+        "ρ* at which K^(L) of the linearised network is (V/2)², deep networks",
+        printed=sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_ratio()) / (sym.WEIGHT * SLOPE) ** 2),
+        derived=lambda: saturation.saturation_formula(large_depth=True).rhs,
+        region="leading order in 1/L",
+        check=symbolically,
+        points=_SMALL_INPUT,
+    ),
+    Claim(
+        PAPER,
+        "text after (68)",
+        "the power of L in the largest term that (68) neglects",
+        printed=sp.Integer(-1),
+        derived=neglected_power,
+        region="L → ∞",
+        check=symbolically,
+        points=_SMALL_INPUT,
+        note="it is of the order L^(-3/2)",
+    ),
+    Claim(
+        PAPER,
+        "section III.1",
+        "ρ* of a variance lies between 0.1 and 0.3",
+        printed=(0.1, 0.3),
+        derived=_optima,
+        region="the network and depths of Fig. 4",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "Fig. 5, caption",
+        "mean of a constant 1 over the P variances, (1/N) Σ_α",
+        printed=_samples / _width,
+        derived=lambda: sp.Integer(mean_scaling(np.ones((3, 3)))[0]),
+        region="every P and N",
+        check=symbolically,
+        note="N stands for the number of samples P here, and N(N−1) for P(P−1)",
+    ),
+)

@@ -1,0 +1,340 @@
+"""Claims of F25 on the action, the Hessian, the propagators and Price's theorem.
+
+Matrices are those of two residual layers, L = 2, with one ρ, γ = 1 and φ left open; [k,l] counts
+their rows and columns from the input, 0, to the output, 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
+from fieldtheory.literature.checks import (
+    COVARIANCE,
+    VARIANCE_X,
+    VARIANCE_Y,
+    density_score,
+    x,
+    y,
+)
+from fieldtheory.literature.claim import Claim, numerically, symbolically
+from fieldtheory.scaling.saturation import SCALE
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.derivation import Derivation, derive
+
+PAPER = "F25"
+
+_L = 2
+_LAYERS = range(_L + 2)
+_EVERY_ROW = "L = 2, every row"
+_READOUT_AS_HIDDEN = "L = 2, σ_w,out = σ_w"
+
+
+@lru_cache
+def _theory() -> Derivation:
+    return derive(_L, branch_scale=SCALE, skip_scale=1)
+
+
+def _with_unit_widths(matrix: sp.Matrix) -> sp.Matrix:
+    """ν_l = 1 behind the input, as in all equations of F25 with N alone."""
+    return matrix.subs({sym.relative_width(l): 1 for l in range(1, _L + 2)})
+
+
+def _readout_as_hidden(side: Callable[[], sp.Matrix]) -> Callable[[], sp.Matrix]:
+    return lambda: sp.Matrix(side()).subs(sym.READOUT_WEIGHT, sym.WEIGHT)
+
+
+def _kernel(k: int, l: int) -> sp.Expr:
+    """K^(k,l), the covariance of the signals of two layers."""
+    return _theory().network_action.covariance[k, l]
+
+
+def _branch(layer: int) -> sp.Expr:
+    """ρ² for residual layers and 1 for the readout, as the cases of the equations have it."""
+    return SCALE**2 if layer <= _L else sp.S.One
+
+
+def _gain(layer: int) -> sp.Expr:
+    """⟨φ'² + φφ''⟩ at K^(layer)."""
+    signal = sym.signal(layer)
+    slope, curvature = (sp.diff(sym.phi(signal), signal, order) for order in (1, 2))
+    F = slope**2 + curvature * sym.phi(signal)
+    return GaussianAverage(F, signal, _kernel(layer, layer))
+
+
+def _printed_source() -> sp.Matrix:
+    """Eq. (39)."""
+
+    def entry(k: int, l: int) -> sp.Expr:
+        if k == 0 or l == 0:
+            return sp.S.Zero
+        h1, h2 = sym.signal(k - 1), sym.signal(l - 1)
+        F, G = sym.phi(h1) ** 2, sym.phi(h2) ** 2
+        if k == l:
+            correlator = ConnectedCorrelator(F, G, h1, _kernel(k - 1, k - 1))
+        else:
+            K = [[_kernel(a - 1, b - 1) for b in (k, l)] for a in (k, l)]
+            correlator = ConnectedCorrelator(F, G, (h1, h2), K)
+        return sym.WIDTH * sym.WEIGHT**4 * _branch(k) * _branch(l) * correlator
+
+    return sp.Matrix(_L + 2, _L + 2, entry)
+
+
+def _printed_mixed() -> sp.Matrix:
+    """Eq. (41)."""
+
+    def entry(k: int, l: int) -> sp.Expr:
+        found = -sym.WIDTH * sym.relative_width(l) if k == l else sp.S.Zero
+        if k > l:
+            found += sym.WIDTH * sym.WEIGHT**2 * _gain(k - 1) * _branch(k)
+        return found
+
+    return sp.Matrix(_L + 2, _L + 2, entry)
+
+
+def _printed_response() -> sp.Matrix:
+    """Eq. (49), from layer to layer."""
+    G12 = sp.zeros(_L + 2)
+    for l in _LAYERS:
+        for m in _LAYERS:
+            history = sum(G12[k, m] for k in range(l))
+            found = sp.KroneckerDelta(l, m) / (sym.WIDTH * sym.relative_width(l))
+            if l > 0:
+                found += _branch(l) * sym.WEIGHT**2 * _gain(l - 1) * history
+            G12[l, m] = found
+    return G12
+
+
+def _response() -> sp.Matrix:
+    return _with_unit_widths(_theory().propagator.G12)
+
+
+def _input_response() -> sp.Expr:
+    """η^(0) = N G12^(00), its definition (50)."""
+    return sym.WIDTH * _theory().propagator.G12[0, 0]
+
+
+def _kernel_variance(layer: int, diagonal: bool) -> sp.Expr:
+    """Var K^(l) of K^(l) = Σ_k C^(k): of all pairs of layers, or of the diagonal ones alone."""
+    G11 = _with_unit_widths(_theory().propagator.G11)
+    layers = range(layer + 1)
+    return sum(
+        (G11[k, m] for k in layers for m in layers if k == m or not diagonal), start=sp.S.Zero
+    )
+
+
+def _printed_data_action() -> sp.Expr:
+    """What eqs. (98) and (99) have in C̃^(0), with K_data = σ²_w,in/d_in x·x + σ²_b,in."""
+    C, conjugate, data = sym.kernel(0), sym.conjugate(0), sym.data_kernel()
+    width_in = sym.WIDTH * sym.relative_width(0)
+    return (
+        -sym.WIDTH * sym.relative_width(0) * C * conjugate + sym.WIDTH * width_in * data * conjugate
+    )
+
+
+def _data_action() -> sp.Expr:
+    others = {sym.conjugate(l): 0 for l in range(1, _L + 2)}
+    return sp.expand(sp.expand_log(_theory().action.subs(others).doit(), force=True))
+
+
+def _price(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """⟨∂_k ∂_l f⟩, and ∂⟨f⟩/∂K_kl from the derivative of the Gaussian density, φ = erf.
+
+    f = φ(x)² for a variance, and φ(x)φ(y) for a covariance, where K_kl = K_lk is one variable.
+    """
+    variables = (x, y)[:size]
+    f = sp.erf(x) * sp.erf(variables[-1])
+    K = [[VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y]]
+    K = [row[:size] for row in K[:size]]
+
+    def curvature(point: Mapping, digits: int) -> Any:
+        F = sp.diff(f, x, variables[-1])
+        return precise.average(sp.expand(F), variables, K, digits)
+
+    def slope(point: Mapping, digits: int) -> Any:
+        return precise.average(sp.expand(f * density_score(size)), variables, K, digits)
+
+    return curvature, slope
+
+
+_CURVATURE, _SLOPE_OF_VARIANCE = _price(1)
+_MIXED_CURVATURE, _SLOPE_OF_COVARIANCE = _price(2)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "(39)",
+        "S22, the fluctuations of the conjugate fields",
+        printed=_printed_source,
+        derived=lambda: _theory().hessian.S22,
+        region=_EVERY_ROW,
+        check=symbolically,
+        note="the readout has σ_w,out",
+    ),
+    Claim(
+        PAPER,
+        "(39)",
+        "S22, the fluctuations of the conjugate fields",
+        printed=_readout_as_hidden(_printed_source),
+        derived=_readout_as_hidden(lambda: _theory().hessian.S22),
+        region=_READOUT_AS_HIDDEN,
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(41)",
+        "S21, the derivative by C and C̃",
+        printed=_printed_mixed,
+        derived=lambda: _theory().hessian.S21,
+        region=_EVERY_ROW,
+        check=symbolically,
+        note="the readout has σ_w,out",
+    ),
+    Claim(
+        PAPER,
+        "(41)",
+        "S21, the derivative by C and C̃",
+        printed=_readout_as_hidden(_printed_mixed),
+        derived=_readout_as_hidden(lambda: _theory().hessian.S21),
+        region=_READOUT_AS_HIDDEN,
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(42)",
+        "∂⟨φ²⟩/∂K, Price's theorem for one variable",
+        printed=_CURVATURE,
+        derived=_SLOPE_OF_VARIANCE,
+        region="φ = erf, K = 7/10",
+        check=numerically,
+        note="the factor 1/2 of (137) is missing",
+    ),
+    Claim(
+        PAPER,
+        "(49)",
+        "G12, the response",
+        printed=lambda: _with_unit_widths(_printed_response()),
+        derived=_response,
+        region=_EVERY_ROW + ", ν_l = 1 for l >= 1",
+        check=symbolically,
+        note="the readout has σ_w,out",
+    ),
+    Claim(
+        PAPER,
+        "(49)",
+        "G12, the response",
+        printed=_readout_as_hidden(lambda: _with_unit_widths(_printed_response())),
+        derived=_readout_as_hidden(_response),
+        region=_READOUT_AS_HIDDEN + ", ν_l = 1 for l >= 1",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "text after (51)",
+        "η^(0) = N/d_in, of the definition (50)",
+        printed=1 / sym.relative_width(0),
+        derived=_input_response,
+        region="d_in = ν_0 N",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(57)",
+        "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1",
+        printed=sp.S.One,
+        derived=_input_response,
+        region="d_in = ν_0 N",
+        check=symbolically,
+        note="the definition (50) gives N/d_in; the package reports derivatives, as (57) does",
+    ),
+    Claim(
+        PAPER,
+        "(57)",
+        "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1",
+        printed=sp.S.One,
+        derived=lambda: _input_response().subs(sym.relative_width(0), 1),
+        region="d_in = N",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(98), (99)",
+        "terms of the action in C̃^(0)",
+        printed=_printed_data_action,
+        derived=_data_action,
+        region="L = 2",
+        check=symbolically,
+        note="the term of the data misses a factor 1/N; so does (96)",
+    ),
+    Claim(
+        PAPER,
+        "(109)",
+        "K^(2) = K^(1) + C^(1)",
+        printed=lambda: _kernel(1, 1) + sym.kernel(1),
+        derived=lambda: _kernel(2, 2),
+        region="l = 2",
+        check=symbolically,
+        note="K^(l) = K^(l-1) + C^(l)",
+    ),
+    Claim(
+        PAPER,
+        "(116)",
+        "∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair",
+        printed=_MIXED_CURVATURE,
+        derived=_SLOPE_OF_COVARIANCE,
+        region="α ≠ β, K_αβ = K_βα one variable, φ = erf",
+        check=numerically,
+    ),
+    Claim(
+        PAPER,
+        "(116)",
+        "∂⟨φφ⟩/∂K_αα, Price's theorem for a variance",
+        printed=_CURVATURE,
+        derived=_SLOPE_OF_VARIANCE,
+        region="α = β, φ = erf",
+        check=numerically,
+        note="the factor 1/2 of (137) is missing",
+    ),
+    Claim(
+        PAPER,
+        "text after (133)",
+        "Var K^(l) as the sum of Var C^(k) alone",
+        printed=lambda: _kernel_variance(1, diagonal=True),
+        derived=lambda: _kernel_variance(1, diagonal=False),
+        region="l = 1",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "text after (133)",
+        "Var K^(l) as the sum of Var C^(k) alone",
+        printed=lambda: _kernel_variance(2, diagonal=True),
+        derived=lambda: _kernel_variance(2, diagonal=False),
+        region="l = 2",
+        check=symbolically,
+        note="residual kernels of different layers are correlated: the sum runs over all pairs",
+    ),
+    Claim(
+        PAPER,
+        "(137)",
+        "∂⟨f⟩/∂C_kk, Price's theorem",
+        printed=lambda point, digits: _CURVATURE(point, digits) / 2,
+        derived=_SLOPE_OF_VARIANCE,
+        region="k = l, f = erf²",
+        check=numerically,
+    ),
+    Claim(
+        PAPER,
+        "(137)",
+        "∂⟨f⟩/∂C_kl, Price's theorem",
+        printed=lambda point, digits: _MIXED_CURVATURE(point, digits) / 2,
+        # Half of the derivative by the pair belongs to either.
+        derived=lambda point, digits: _SLOPE_OF_COVARIANCE(point, digits) / 2,
+        region="k ≠ l, C_kl and C_lk two variables, f = erf erf",
+        check=numerically,
+    ),
+)

@@ -1,0 +1,105 @@
+"""All claims of the papers, and their verdicts in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from fieldtheory import validation
+from fieldtheory.literature import f23, f25
+from fieldtheory.literature.claim import Claim, Evidence, Verdict
+
+PAPERS: dict[str, tuple[Claim, ...]] = {f25.PAPER: f25.CLAIMS, f23.PAPER: f23.CLAIMS}
+
+
+def claims(papers: Sequence[str] | None = None) -> tuple[Claim, ...]:
+    """The claims of some papers, or of all.
+
+    Parameters
+    ----------
+    papers : sequence of str, optional
+        Of "F25" and "F23".
+
+    Returns
+    -------
+    tuple of Claim
+
+    Raises
+    ------
+    ValueError
+        For an unknown paper.
+
+    Examples
+    --------
+    >>> {claim.paper for claim in claims(["F23"])}
+    {'F23'}
+    """
+    return tuple(PAPERS[paper][i] for paper, i in _places(papers))
+
+
+def verdicts(
+    digits: int = 50,
+    papers: Sequence[str] | None = None,
+    progress: Callable[[str], None] | None = None,
+    jobs: int = 1,
+) -> list[Verdict]:
+    """Check every claim of some papers, or of all.
+
+    Parameters
+    ----------
+    digits : int
+        Digits of comparisons in mpmath, at least 20.
+    papers : sequence of str, optional
+        As for `claims`.
+    progress : callable, optional
+        Called with a description when a claim is checked.
+    jobs : int
+        Number of processes.
+
+    Returns
+    -------
+    list of Verdict
+
+    Raises
+    ------
+    ValueError
+        For an unknown paper, or ``digits`` < 20.
+
+    Examples
+    --------
+    >>> found = verdicts(20, ["F23"])
+    >>> [v.text for v in found if v.claim.equation == "(8)"]
+    ['does not hold', 'holds']
+    """
+    digits = validation.integer("digits", digits, 20)
+    validation.integer("jobs", jobs, 1)
+    places = _places(papers)
+    if jobs == 1:
+        return [_reported(place, _evidence(*place, digits), progress) for place in places]
+    with ProcessPoolExecutor(jobs) as pool:
+        # A claim holds functions that stay in the process; its evidence is text.
+        running = [(place, pool.submit(_evidence, *place, digits)) for place in places]
+        return [_reported(place, future.result(), progress) for place, future in running]
+
+
+def _places(papers: Sequence[str] | None) -> list[tuple[str, int]]:
+    if isinstance(papers, str):
+        raise TypeError(f"papers must be a sequence of names, got {papers!r}")
+    chosen = tuple(PAPERS) if papers is None else papers
+    for paper in chosen:
+        validation.choice("papers", paper, tuple(PAPERS))
+    return [(paper, i) for paper in chosen for i in range(len(PAPERS[paper]))]
+
+
+def _evidence(paper: str, index: int, digits: int) -> Evidence:
+    return PAPERS[paper][index].verdict(digits).found
+
+
+def _reported(
+    place: tuple[str, int], found: Evidence, progress: Callable[[str], None] | None
+) -> Verdict:
+    paper, index = place
+    claim = PAPERS[paper][index]
+    if progress is not None:
+        progress(f"{claim.paper} {claim.equation}")
+    return Verdict(claim, found)

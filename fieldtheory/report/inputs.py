@@ -1,0 +1,104 @@
+"""The images that a run of the main job sees: their kernel, their classes and their network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import data as images
+from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+
+INPUT_SCALE = 0.05
+
+_MOST_IMAGES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The images of a run: their names, classes, network and input kernel.
+
+    Attributes
+    ----------
+    name : str
+    labels : ndarray, shape (P,), or None
+    network : ResidualNetwork
+        Of depth 1; the other depths are made from it.
+    K0 : ndarray, shape (P, P)
+        Input kernel, 0.05 on its diagonal.
+    """
+
+    name: str
+    labels: np.ndarray | None
+    network: ResidualNetwork
+    K0: np.ndarray
+
+
+def load(
+    data: str | Path | None = None, classes: Sequence[Any] | None = None, count: int | None = None
+) -> Inputs:
+    """Images at the input scale 0.05 and the network that sees them; see `main_job.run`.
+
+    Parameters
+    ----------
+    data : str or Path, optional
+    classes : sequence, optional
+    count : int, optional
+        As for `main_job.run`.
+
+    Returns
+    -------
+    Inputs
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not allowed or the file cannot be read.
+
+    Examples
+    --------
+    >>> load(count=4).K0.diagonal()
+    array([0.05, 0.05, 0.05, 0.05])
+    """
+    if data is None:
+        chosen = (0, 3) if classes is None else classes
+        dataset = images.load_digits(chosen, equal_share(chosen) if count is None else count)
+    else:
+        dataset = images.load_file(data, classes, count)
+        if count is None and len(dataset.samples) > _MOST_IMAGES:
+            dataset = images.load_file(data, classes, equal_share(classes))
+    network = ResidualNetwork(depth=1, readin_bias_variance=0.0, input_dim=dataset.samples.shape[1])
+    samples = images.normalise(dataset.samples, INPUT_SCALE, network.readin_variances[0])
+    return Inputs(dataset.name, dataset.labels, network, input_kernel(samples, network))
+
+
+def equal_share(classes: Sequence[Any] | None) -> int:
+    """The largest number of images up to 20 that all classes have an equal share in.
+
+    Examples
+    --------
+    >>> equal_share((0, 3, 7)), equal_share(None)
+    (18, 20)
+    """
+    return _MOST_IMAGES - _MOST_IMAGES % max(len(classes or ()), 1)
+
+
+def pair_classes(labels: np.ndarray | None, size: int) -> dict[str, np.ndarray]:
+    """Masks (P, P) of the classes of pairs that occur; each pair of images is in one of them once.
+
+    Examples
+    --------
+    >>> {name: int(mask.sum()) for name, mask in pair_classes(np.array([0, 0, 3]), 3).items()}
+    {'same image': 3, 'same class': 1, 'different classes': 2}
+    """
+    upper = np.triu(np.ones((size, size), dtype=bool), 1)
+    groups = {"same image": np.eye(size, dtype=bool)}
+    if labels is None:
+        groups["different images"] = upper
+    else:
+        same = labels[:, None] == labels
+        groups |= {"same class": upper & same, "different classes": upper & ~same}
+    return {name: mask for name, mask in groups.items() if mask.any()}

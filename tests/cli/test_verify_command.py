@@ -1,0 +1,107 @@
+"""The command verify: checks and claims in every format, and the exit code."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from fieldtheory.literature import checks, f23, verdicts
+from tests.cli.test_app import call, refusal
+
+
+def check(difference):
+    return checks.Check("averages", "M(K), erf", "0.5", "0.5", difference, 1e-12)
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Checks and claims that are found at once, and what the command asks for."""
+    asked = []
+    numbers = checks.maximum_entropy_checks("erf", 20)
+    judged = [claim.verdict(20) for claim in f23.CLAIMS[-4:-2]]
+
+    def run_checks(digits, progress, jobs, activations):
+        asked.append((digits, activations))
+        progress("maximum entropy, erf")
+        return numbers
+
+    def all_verdicts(digits, papers, progress, jobs):
+        asked.append((digits, papers))
+        return judged
+
+    monkeypatch.setattr(checks, "run_checks", run_checks)
+    monkeypatch.setattr(verdicts, "verdicts", all_verdicts)
+    return numbers, judged, asked
+
+
+def test_a_small_run_as_a_whole():
+    result = call("verify", "--digits", 20, "--activations", "linear", "--papers", "F23")
+    assert result.exit_code == 0
+    assert "FAILS" not in result.stdout
+    assert "34 of 34 checks pass." in result.stdout
+    assert "F23 (8) does not hold: printed/derived = " in result.stdout
+    assert "φ'(0) = 1 is put in, erf has 2/√π" in result.stdout
+    assert result.stdout.rstrip().endswith("5 of 13 claims hold as printed.")
+    assert "checked: network\n" in result.stderr
+    assert result.stderr.endswith("checked: F23 appendix B\n")
+
+
+def test_table(known):
+    numbers, judged, _ = known
+    result = call("verify", "--digits", 20)
+    assert result.exit_code == 0
+    for c in numbers:
+        assert c.quantity in result.stdout
+    for v in judged:
+        assert v.claim.subject in result.stdout
+    assert "3 of 3 checks pass." in result.stdout
+    assert "1 of 2 claims hold as printed." in result.stdout
+    assert result.stderr == "checked: maximum entropy, erf\n"
+
+
+def test_formats_have_a_row_for_every_check_and_every_claim(known):
+    numbers, judged, _ = known
+    from_json = json.loads(call("verify", "-f", "json").stdout)
+    assert [row["kind"] for row in from_json] == ["check"] * 3 + ["claim"] * 2
+    for row, number in zip(from_json, numbers, strict=False):
+        expected = vars(number) | {"kind": "check", "passed": True}
+        assert {name: row[name] for name in expected} == expected
+        assert row["paper"] is None
+    for row, verdict in zip(from_json[3:], judged, strict=True):
+        assert {name: row[name] for name in verdict.row} == verdict.row
+        assert row["mpmath"] is None
+    text = call("verify", "-f", "csv").stdout
+    from_csv = list(csv.DictReader(io.StringIO(text)))
+    assert from_csv == [
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in from_json
+    ]
+
+
+def test_options_reach_the_checks(known):
+    call("verify")
+    call("verify", "--digits", 30, "-a", "erf, tanh", "--papers", "F25")
+    assert known[2] == [(50, None), (50, None), (30, ["erf", "tanh"]), (30, ["F25"])]
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_exit_code_says_that_a_check_fails(known, monkeypatch, form):
+    failing = [check(0.0), check(0.5)]
+    monkeypatch.setattr(checks, "run_checks", lambda *_: failing)
+    result = call("verify", "--format", form)
+    assert result.exit_code == 1
+    assert ("FAILS" if form == "table" else "alse") in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--digits", 3], "digits must be"),
+        (["--activations", "arf"], "activations must be"),
+        (["--papers", "F24"], "papers must be"),
+        (["--papers", ""], "papers must be"),
+    ],
+)
+def test_bad_input(arguments, words):
+    assert words in refusal("verify", *arguments)

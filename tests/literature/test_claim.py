@@ -1,0 +1,153 @@
+"""A claim: its verdict is what its check finds, and a wrong equation or derivation flips it."""
+
+import csv
+from dataclasses import replace
+
+import mpmath
+import pytest
+import sympy as sp
+
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.literature import claim
+from fieldtheory.literature.claim import Claim, in_float64, inside, numerically, symbolically
+
+a, b = sp.symbols("a b", positive=True)
+n = sp.Symbol("n", integer=True, positive=True)
+h = sp.Symbol("h", real=True)
+phi = sp.Function("phi")
+MOMENT = GaussianAverage(phi(h) ** 2, h, a)
+
+
+def made(printed, derived, check=symbolically, **more):
+    return Claim("F00", "(1)", "a quantity", printed, derived, "everywhere", check, **more)
+
+
+class TestSymbolically:
+    @pytest.mark.parametrize(
+        ("printed", "derived"),
+        [
+            (sp.log(a * b), sp.log(a) + sp.log(b)),
+            (sp.sqrt(a**2 * b), a * sp.sqrt(b)),
+            (sp.sin(a) ** 2, 1 - sp.cos(a) ** 2),
+            ((a**n) ** 2, a ** (2 * n)),
+            (MOMENT * (a + b), a * MOMENT + b * MOMENT),
+            (sp.S.Zero, sp.S.Zero),
+            (sp.Matrix([[a, 0], [a - a, b]]), sp.Matrix([[a, 0], [0, b]])),
+        ],
+    )
+    def test_the_same_in_another_form(self, printed, derived):
+        found = made(printed, lambda: derived).verdict()
+        assert (found.text, found.holds, found.evidence) == ("holds", True, "printed − derived = 0")
+
+    @pytest.mark.parametrize(
+        ("printed", "derived", "evidence"),
+        [
+            (2 * a, a, "printed/derived = 2"),
+            (a, sp.S.Zero, "printed − derived = a"),
+            (sp.S.Zero, a, "printed/derived = 0"),
+            (a + b, a, "printed − derived = b"),
+            (a**2 * MOMENT, a * MOMENT, "printed/derived = a"),
+            (sp.Rational(1, 3), sp.Float(1 / 3, 15), None),
+            (sp.Matrix([[a, b], [b, 2 * a]]), sp.Matrix([[a, b], [b, a]]), "derived = 2 at [1,1]"),
+        ],
+    )
+    def test_a_difference_is_the_evidence(self, printed, derived, evidence):
+        found = made(printed, lambda: derived).verdict()
+        assert (found.text, found.holds) == ("does not hold", False)
+        assert evidence is None or found.evidence.endswith(evidence)
+
+    def test_averages_of_an_open_function_are_independent(self):
+        other = GaussianAverage(phi(h) ** 2, h, b)
+        found = made(MOMENT, lambda: other).verdict()
+        assert not found.holds
+        assert "printed − derived = " in found.evidence
+
+    def test_points_are_where_the_sides_are_compared(self):
+        # sqrt(x²) is x for a ratio larger than one alone.
+        x = sp.Symbol("x", real=True)
+        equation = made(sp.sqrt((x - 1) ** 2), lambda: x - 1)
+        assert not equation.verdict().holds
+        with pytest.raises(claim.UndecidedError, match=r"neither the same nor different: .*x"):
+            replace(equation, points=({x: 2},)).verdict()
+
+    def test_printed_may_be_a_function(self):
+        assert made(lambda: 2 * a, lambda: a + a).verdict().holds
+        # A symbol can be called, too, and is none.
+        assert made(a, lambda: a).verdict().holds
+
+    def test_names_are_those_of_a_terminal(self):
+        weight, scale = sp.Symbol(r"\sigma_{w,\mathrm{out}}", positive=True), sp.Symbol(r"\rho")
+        found = made(weight * scale, lambda: scale).verdict()
+        assert found.evidence == "printed/derived = σ_w,out"
+        assert found.found.printed == "ρ*σ_w,out"
+
+    def test_long_formulas_are_shortened(self):
+        long = sum(sp.Symbol(f"x_{i}") for i in range(100))
+        found = made(long, lambda: a).verdict()
+        assert len(found.found.printed) == 160
+        assert found.found.printed.endswith("…")
+
+
+class TestNumerically:
+    def quarter(self, point, digits):
+        with mpmath.workdps(digits + 5):
+            return mpmath.mpf(1) / 4 + mpmath.sqrt(mpmath.mpf(int(point[a])))
+
+    @pytest.mark.parametrize("digits", [20, 60])
+    def test_to_all_digits(self, digits):
+        points = ({a: 1}, {a: 2})
+        printed = sp.Rational(1, 4) + sp.sqrt(a)
+        assert made(printed, self.quarter, numerically, points=points).verdict(digits).holds
+        off = printed + sp.Rational(1, 10 ** (digits - 2)) * (a - 1)
+        found = made(off, self.quarter, numerically, points=points).verdict(digits)
+        assert not found.holds
+        assert found.evidence.startswith("largest deviation ")
+        assert found.evidence.endswith(" at a = 2")
+
+    def test_printed_may_be_a_function_of_the_same_arguments(self):
+        assert made(self.quarter, self.quarter, numerically, points=({a: 3},)).verdict(20).holds
+
+    def test_float64_is_held_to_its_rounding(self):
+        third = made(sp.Rational(1, 3), lambda point: 1 / 3, in_float64)
+        assert third.verdict(50).holds
+        assert not replace(third, derived=lambda point: 1 / 3 + 1e-11).verdict(50).holds
+
+
+class TestInside:
+    def test_of_an_open_interval(self):
+        found = made((0.0, 1.0), lambda: {"L = 1": 0.25, "L = 2": 0.5}, inside).verdict()
+        assert found.holds
+        assert found.evidence == "0.25 at L = 1, 0.5 at L = 2"
+
+    @pytest.mark.parametrize("value", [0.0, 1.0, -3.0, 7.0])
+    def test_what_lies_outside_is_the_evidence(self, value):
+        found = made((0.0, 1.0), lambda: {"L = 1": value, "L = 2": 0.5}, inside).verdict()
+        assert not found.holds
+        assert found.evidence == f"{value:.4g} at L = 1"
+        assert "0.5 at L = 2" in found.found.derived
+
+
+def test_table(tmp_path):
+    found = [made(2 * a, lambda: a, note="half of it").verdict(), made(a, lambda: a).verdict()]
+    claim.write_csv(found, tmp_path / "claims.csv")
+    with (tmp_path / "claims.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows == [verdict.row for verdict in found]
+    assert rows[0] == {
+        "paper": "F00",
+        "equation": "(1)",
+        "subject": "a quantity",
+        "printed": "2*a",
+        "derived": "a",
+        "region": "everywhere",
+        "check": "in symbols",
+        "verdict": "does not hold",
+        "evidence": "printed/derived = 2",
+        "note": "half of it",
+    }
+
+
+@pytest.mark.parametrize("digits", [5, 0, 20.0])
+def test_bad_digits(digits):
+    with pytest.raises((ValueError, TypeError), match="digits must be an integer >= 20"):
+        made(a, lambda: a).verdict(digits)

@@ -1,0 +1,104 @@
+"""The claims of F25: their verdicts, and that another printed equation would change them."""
+
+from dataclasses import replace
+
+import pytest
+import sympy as sp
+
+from fieldtheory.literature import f25, f25_entropy, f25_theory
+from fieldtheory.scaling import saturation
+from fieldtheory.theory import notation as sym
+
+# What was found by hand; the verdicts of the package are computed.
+HOLD = [
+    ("(39)", "L = 2, σ_w,out = σ_w"),
+    ("(41)", "L = 2, σ_w,out = σ_w"),
+    ("(49)", "L = 2, σ_w,out = σ_w, ν_l = 1 for l >= 1"),
+    ("text after (51)", "d_in = ν_0 N"),
+    ("(57)", "d_in = N"),
+    ("(63)", "l = 2, 3"),
+    ("(64)", "l >= 1"),
+    ("(66)", "every L"),
+    ("(67)", "K^(0) < (V/2)²"),
+    ("(68)", "leading order in 1/L"),
+    ("(116)", "α ≠ β, K_αβ = K_βα one variable, φ = erf"),
+    ("text after (133)", "l = 1"),
+    ("(137)", "k = l, f = erf²"),
+    ("(137)", "k ≠ l, C_kl and C_lk two variables, f = erf erf"),
+    ("(141)", "φ = erf"),
+    ("(141)", "every σ²"),
+]
+FAIL = {
+    ("(39)", "L = 2, every row"): "printed/derived = σ_w**2/σ_w,out**2 at [1,3]",
+    ("(41)", "L = 2, every row"): "printed/derived = σ_w**2/σ_w,out**2 at [3,0]",
+    ("(42)", "φ = erf, K = 7/10"): "largest deviation 0.272",
+    ("(49)", "L = 2, every row, ν_l = 1 for l >= 1"): "σ_w**2/σ_w,out**2 at [3,0]",
+    ("(57)", "d_in = ν_0 N"): "printed/derived = ν_0",
+    ("(63)", "l = 1"): "printed − derived = K^(0) - ρ**2*σ_b**2",
+    ("text after (68)", "L → ∞"): "printed/derived = 2/3",
+    ("section III.1", "the network and depths of Fig. 4"): "0.3265 at L = 10",
+    ("Fig. 5, caption", "every P and N"): "printed/derived = P/N",
+    ("(98), (99)", "L = 2"): "(N - 1)",
+    ("(109)", "l = 2"): "printed − derived = C^(1) - C^(2)",
+    ("(116)", "α = β, φ = erf"): "largest deviation 0.272",
+    ("text after (133)", "l = 2"): "printed − derived = -2*ρ**4*σ_w**4*",
+    ("(139)", "every h"): "printed/derived = exp(h*(h - 1)/(2*σ²))",
+    ("(140), second line", "φ = erf"): "largest deviation 1.11 at σ² = 1/100",
+    ("text before (142)", "σ² = 1/2, where ∂D_KL/∂σ² = 0"): "printed/derived = -1",
+    ("(142)", "every σ²"): "printed − derived = 1/(2*σ²)",
+    ("text after (142)", "φ = erf"): "largest deviation 0.25",
+}
+
+
+def only(equation, region):
+    (found,) = [c for c in f25.CLAIMS if (c.equation, c.region) == (equation, region)]
+    return found
+
+
+def test_every_claim_has_its_verdict_here():
+    places = [(claim.equation, claim.region) for claim in f25.CLAIMS]
+    assert len(set(places)) == len(places)
+    assert {*places} == {*HOLD, *FAIL}
+
+
+@pytest.mark.parametrize(("equation", "region"), HOLD)
+def test_claims_that_hold(equation, region):
+    assert only(equation, region).verdict(20).text == "holds"
+
+
+@pytest.mark.parametrize(("equation", "region"), FAIL)
+def test_claims_that_do_not_hold(equation, region):
+    found = only(equation, region).verdict(20)
+    assert found.text == "does not hold"
+    assert FAIL[equation, region] in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("equation", "region", "correct"),
+    [
+        ("(42)", "φ = erf, K = 7/10", lambda p, d: f25_theory._CURVATURE(p, d) / 2),
+        ("(57)", "d_in = ν_0 N", 1 / sym.relative_width(0)),
+        ("(63)", "l = 1", lambda: saturation.linearised_rows(1)[1]),
+        ("text after (68)", "L → ∞", sp.Rational(-3, 2)),
+        ("(109)", "l = 2", lambda: f25_theory._kernel(1, 1) + sym.kernel(2)),
+        ("(142)", "every σ²", sp.diff(f25_entropy.DIVERGENCE, f25_entropy.VARIANCE)),
+        ("text after (142)", "φ = erf", sp.Rational(1, 2)),
+    ],
+)
+def test_a_corrected_equation_holds(equation, region, correct):
+    assert replace(only(equation, region), printed=correct).verdict(20).holds
+
+
+@pytest.mark.parametrize(
+    ("equation", "region", "wrong"),
+    [
+        ("(39)", "L = 2, σ_w,out = σ_w", lambda: 2 * f25_theory._printed_source()),
+        ("(64)", "l >= 1", saturation.linearised_residual_kernel() + saturation.INPUT / 10**15),
+        ("(68)", "leading order in 1/L", saturation.saturation_formula().rhs),
+        ("(137)", "k = l, f = erf²", f25_theory._CURVATURE),
+        ("(141)", "φ = erf", f25_entropy.DIVERGENCE + sp.Rational(1, 10**18)),
+        ("(141)", "every σ²", f25_entropy.DIVERGENCE * (1 + sp.Rational(1, 10**15))),
+    ],
+)
+def test_a_wrong_equation_does_not(equation, region, wrong):
+    assert not replace(only(equation, region), printed=wrong).verdict(20).holds

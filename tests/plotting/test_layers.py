@@ -1,0 +1,46 @@
+"""The picture of a result."""
+
+import numpy as np
+import pytest
+
+from fieldtheory.plotting.curves import over_layers
+from fieldtheory.plotting.layers import draw_layers
+
+
+def curve(values, error=None):
+    return over_layers("kernels", "$K$", np.array(values), error)
+
+
+def test_panels_labels_and_colours():
+    groups = [[curve([1.0, 2.0, 3.0]), curve([2.0, 3.0, 4.0])], [curve([3.0, 4.0, 5.0])]]
+    figure = draw_layers({"kernels": groups, "responses": groups[1:]}, hidden=2)
+    first, second = figure.axes
+    assert (first.get_ylabel(), second.get_ylabel()) == ("kernels", "responses $K$")
+    assert first.get_legend() is not None and second.get_legend() is None
+    lines = first.lines[::2]
+    assert len({line.get_color() for line in lines}) == 3
+    assert [line.get_xdata().tolist() for line in lines] == [[0, 1]] * 3
+    assert [line.get_ydata().tolist() for line in first.lines[1::2]] == [[3.0], [4.0], [5.0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [([0.0, 1.0, 10.0], "linear"), ([0.0, 1.0, 100.0], "log"), ([-1.0, 1.0, 100.0], "linear")],
+)
+def test_scale_is_logarithmic_where_values_spread_widely(values, scale):
+    (ax,) = draw_layers({"kernels": [[curve(values)]]}, hidden=3).axes
+    assert ax.get_yscale() == scale
+
+
+def test_errors_are_bars():
+    error = np.array([0.1, 0.2, 0.3])
+    (ax,) = draw_layers({"kernels": [[curve([1.0, 2.0, 3.0], error)]]}, hidden=2).axes
+    (bars,) = ax.containers
+    np.testing.assert_allclose(
+        [np.ptp(segment[:, 1]) for segment in bars.lines[2][0].get_segments()], 2 * error
+    )
+
+
+def test_no_panels():
+    with pytest.raises(ValueError, match="fields must have at least one panel, got none"):
+        draw_layers({}, hidden=2)
