@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.averages import GaussianAverage
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.theory import notation as sym
 
@@ -68,16 +68,20 @@ class Action:
 
         Notes
         -----
-        C̃ is set to zero before the kernel derivatives, which commute with it. Conjugates that
-        are not differentiated by are set to zero first. Both leave the result unchanged and keep
-        averages over many layers from being formed.
+        The logarithm generates the cumulants of the observables: n >= 1 derivatives by conjugates
+        give N ⟨g_j1; ...; g_jn⟩, and the constraint −N ν_j C_j for n = 1. C̃ is set to zero before
+        the kernel derivatives, which commute with it. Tests compare with derivatives of the whole
+        expression.
         """
-        wanted = {self.conjugates[j] for j in conjugates}
-        zero = dict.fromkeys(self.conjugates, sp.S.Zero)
-        result = self.expression.xreplace({c: v for c, v in zero.items() if c not in wanted})
-        for j in conjugates:
-            result = result.diff(self.conjugates[j])
-        result = result.xreplace(zero)
+        if conjugates:
+            observables = [self.observables[j] for j in conjugates]
+            cumulant = ConnectedCorrelator(*observables, self.variables, self.covariance)
+            result = sym.WIDTH * cumulant
+        else:
+            result = self.expression.xreplace(dict.fromkeys(self.conjugates, sp.S.Zero))
+        if len(conjugates) == 1:
+            (j,) = conjugates
+            result -= sym.WIDTH * self.relative_widths[j] * self.kernels[j]
         for j in kernels:
             result = result.diff(self.kernels[j])
         return result

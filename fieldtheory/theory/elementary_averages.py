@@ -15,7 +15,6 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.node import gather_connected
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
@@ -102,7 +101,7 @@ def layer_averages(
     inputs = [sym.signal(0, sample, 2) for sample in range(2)]
     moment = renamed(_average(one, 1), {signals[0]: X})
     covariance = renamed(_average(two, mixed), dict(zip(inputs, (X, Y), strict=True)))
-    correlator = gather_connected(one.derivative((1, 2)) / sym.WIDTH)
+    correlator = one.derivative((1, 2)) / sym.WIDTH
     connected = renamed(correlator, dict(zip(signals, (X, Y), strict=True)))
     observable = sp.Add(*[f * g for f, g in zip(of_signal(X), of_signal(Y), strict=True)])
     if activation is not None:

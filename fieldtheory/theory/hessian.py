@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from fieldtheory.averages.node import gather_connected
 from fieldtheory.theory.action import Action
 
 
@@ -53,7 +52,7 @@ def hessian(action: Action) -> Hessian:
     normalisation = action.derivative(())
 
     def fluctuation(k: int, l: int) -> sp.Expr:
-        return gather_connected(action.derivative((k, l))) if k <= l else sp.S.Zero
+        return action.derivative((k, l)) if k <= l else sp.S.Zero
 
     S11 = sp.ImmutableMatrix(size, size, lambda k, l: normalisation.diff(*_fields(action, k, l)))
     S21 = sp.ImmutableMatrix(size, size, lambda k, l: rows[k].diff(action.kernels[l]))
