@@ -106,24 +106,43 @@ def _tilted(functions: tuple, variables: tuple) -> Method | None:
     if terms is None:
         return None
     reason = "at most two error functions and Gaussian factors: one angle of a tilted covariance"
-    return Method(CLOSED_FORM, reason, lambda K, digits: _of_terms(terms, mpmath.matrix(K)))
+    return Method(CLOSED_FORM, reason, lambda K, digits: _of_terms(terms, K))
 
 
-def _of_terms(terms: Sequence[tilting.Term], K: Any) -> Any:
+def _of_terms(terms: Sequence[tilting.Term], K: Matrix) -> Any:
     total = mpmath.mpf(0)
     for term in terms:
-        mixing = mpmath.eye(K.rows) + K * mpmath.matrix(
-            [[number(v) for v in row] for row in term.curvature.tolist()]
-        )
-        value = number(term.coefficient) / mpmath.sqrt(mpmath.det(mixing))
+        chosen = [index for index, _ in term.forms]
+        determinant, tilted = _tilt(K, term.curvature, chosen)
+        value = number(term.coefficient) / mpmath.sqrt(determinant)
         if term.forms:
-            tilted = mixing**-1 * K
             (i, p), (j, q) = ((index, number(slope)) for index, slope in term.forms)
-            a, b, c = p * p * tilted[i, i], q * q * tilted[j, j], p * q * tilted[i, j]
+            a, b, c = p * p * tilted[i][0], q * q * tilted[j][1], p * q * tilted[i][1]
             minor = max(a * b - c * c, mpmath.mpf(0))
             value *= 2 / mpmath.pi * mpmath.atan2(2 * c, mpmath.sqrt(1 + 2 * (a + b) + 4 * minor))
         total += value
     return total
+
+
+def _tilt(K: Matrix, A: sp.ImmutableMatrix, chosen: Sequence[int]) -> tuple[Any, Matrix]:
+    """det(1 + KA) and the chosen columns of (1 + KA)⁻¹K, by elimination."""
+    size = range(len(K))
+    curvature = {(k, j): number(A[k, j]) for k in size for j in size if A[k, j] != 0}
+    rows = []
+    for i in size:
+        row = [mpmath.mpf(int(i == j)) for j in size]
+        for (k, j), value in curvature.items():
+            row[j] += K[i][k] * value
+        rows.append([*row, *(K[i][c] for c in chosen)])
+    determinant = mpmath.mpf(1)
+    for p in size:
+        # 1 + KA has no zero pivot: its leading minors are those of 1 + √A K √A, at least one.
+        determinant *= rows[p][p]
+        for r in size:
+            if r != p and rows[r][p] != 0:
+                factor = rows[r][p] / rows[p][p]
+                rows[r] = [u - factor * v for u, v in zip(rows[r], rows[p], strict=True)]
+    return determinant, [[v / rows[i][i] for v in rows[i][len(K) :]] for i in size]
 
 
 def _price(functions: tuple, variables: tuple) -> Method | None:
@@ -140,7 +159,7 @@ def _price(functions: tuple, variables: tuple) -> Method | None:
     first, second = (tilting.terms_of(half, variables) or () for half in halves)
 
     def compute(K: Matrix, digits: int) -> Any:
-        apart = _of_terms(first, mpmath.matrix(K)) * _of_terms(second, mpmath.matrix(K))
+        apart = _of_terms(first, K) * _of_terms(second, K)
         return apart + _along(joint, K, digits)
 
     reason = f"⟨FG⟩ = ⟨F⟩⟨G⟩ + ⟨F;G⟩ with F = {halves[0]}, and {reason}"
@@ -152,12 +171,10 @@ def _along(path: tilting.Path, K: Matrix, digits: int) -> Any:
     chosen, split = [*path.first, *path.second], len(path.first)
 
     def slope(t: Any) -> Any:
-        moving = mpmath.matrix(
-            [
-                [K[i][j] * (1 if (r < split) == (s < split) else t) for s, j in enumerate(chosen)]
-                for r, i in enumerate(chosen)
-            ]
-        )
+        moving = [
+            [K[i][j] * (1 if (r < split) == (s < split) else t) for s, j in enumerate(chosen)]
+            for r, i in enumerate(chosen)
+        ]
         return mpmath.fsum(
             K[i][j] * _of_terms(terms, moving) for i, j, terms in path.slopes if K[i][j] != 0
         )

@@ -21,11 +21,14 @@ from mpmath.libmp import to_fixed
 
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.mp_rules import legendre, number, reach_of
+from fieldtheory.averages.simplification import parity
 from fieldtheory.averages.steps import break_points, has_steps
 
 # Digits beyond those asked for, and the ratio of the spacings of two rules that are compared.
 _GUARD, _FINER = 4, 1.25
-_MOST_PRODUCTS = 10**8
+# How much farther the finer rule reaches, so that two differ if the tail matters after all.
+_WIDER = 0.03
+_MOST_PRODUCTS = 2 * 10**8
 _MOST_BITS = 6000
 
 Grid = list[tuple[Any, Any]]
@@ -40,7 +43,7 @@ def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int) -> An
         If F is no sum of products of functions of one variable, or K is not positive definite.
     PrecisionError
         If two rules differ by more than the digits allow, or the variables are so strongly
-        correlated that a rule takes more than 1e8 products.
+        correlated that a rule takes more than 2e8 products.
     """
     products = separated(F, variables)
     if products is None:
@@ -61,14 +64,14 @@ def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int) -> An
         norm = 1 / mpmath.sqrt(mpmath.det(matrix) * (2 * mpmath.pi) ** len(variables))
         points = [[number(p) for p in _kinks(F, v)] for v in variables]
         values = []
-        for level in (0, 1):
+        for level in (1, 0):
             grids = (
                 _panels(matrix, points, digits, level)
                 if kinked
                 else _even(matrix, precision, digits, level)
             )
             values.append(norm * _contracted(products, variables, grids, precision, digits))
-        coarse, fine = values
+        fine, coarse = values
         # The error falls exponentially with the number of nodes: that of the finer rule is the
         # difference to the power of the ratio.
         scale = max(abs(fine), mpmath.mpf(10) ** (-digits // 2))
@@ -125,13 +128,15 @@ def _kinks(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
 
 
 def _even(K: Any, precision: Any, digits: int, level: int) -> list[Grid]:
-    # Nearest singularities at distance π/2 (tanh) and the width of the conditional Gaussians.
+    # Nearest singularities at distance π/2 (tanh).
     exponent = mpmath.log(10) * (digits + _GUARD) * mpmath.mpf(_FINER) ** (level - 1)
     grids = []
     for i in range(K.rows):
-        narrow = 1 / mpmath.sqrt(precision[i, i])
-        step = min(mpmath.pi**2 / exponent, narrow * mpmath.pi * mpmath.sqrt(2 / exponent))
-        count = int(reach_of(digits + _GUARD, level) * mpmath.sqrt(K[i, i]) / step) + 1
+        # The error is exp(−2πη/step + P_ii η²/2) for a shift by iη off the real axis.
+        shift = min(mpmath.pi / 2, mpmath.sqrt(2 * exponent / precision[i, i]))
+        step = 2 * mpmath.pi * shift / (exponent + precision[i, i] * shift**2 / 2)
+        reach = mpmath.sqrt(2 * mpmath.log(10) * (digits + _GUARD)) * (1 + _WIDER * level)
+        count = int(reach * mpmath.sqrt(K[i, i]) / step) + 1
         grids.append([(step * k, step) for k in range(-count, count + 1)])
     return grids
 
@@ -162,6 +167,7 @@ def _contracted(
     pairs = list(combinations(range(size), 2))
     ends = [max(abs(x) for x, _ in grid) for grid in grids]
     growth = sum(abs(precision[i, j]) * ends[i] * ends[j] for i, j in pairs)
+    symmetric = all(grid[0][0] == -grid[-1][0] for grid in grids)
     bits = mpmath.mp.prec + int(growth / mpmath.log(2)) + 10
     work = prod(len(grid) for grid in grids)
     if bits > _MOST_BITS or work * len(products) > _MOST_PRODUCTS:
@@ -173,11 +179,7 @@ def _contracted(
     with mpmath.workprec(bits):
         couplings = {
             (i, j): np.array(
-                [
-                    [_fixed(mpmath.exp(-precision[i, j] * x * y), bits) for y, _ in grids[j]]
-                    for x, _ in grids[i]
-                ],
-                dtype=object,
+                [_row(-precision[i, j] * x, grids[j], bits) for x, _ in grids[i]], dtype=object
             )
             for i, j in pairs
         }
@@ -192,6 +194,8 @@ def _contracted(
                 f = sp.lambdify([variables[i]], F, modules="mpmath")
                 values = [b * f(x) for b, (x, _) in zip(bells[i], grids[i], strict=True)]
                 weights.append(np.array([_fixed(v, bits) for v in values], dtype=object))
+            if symmetric and _is_even(functions, variables):
+                weights[0] = _upper_half(weights[0])
             total += number(constant) * mpmath.ldexp(_sum(weights, couplings, bits), -bits)
     return +total
 
@@ -201,6 +205,8 @@ def _sum(weights: list, couplings: dict, bits: int) -> int:
     first, *rest = weights
     total = 0
     for a, weight in enumerate(first):
+        if weight == 0:
+            continue
         inner = [(w * couplings[0, j][a]) >> bits for j, w in enumerate(rest, start=1)]
         between = couplings[1, 2]
         if len(rest) == 3:
@@ -208,6 +214,33 @@ def _sum(weights: list, couplings: dict, bits: int) -> int:
             between = between * through >> bits
         total += weight * int((inner[0] @ ((between @ inner[1]) >> bits)) >> bits) >> bits
     return int(total)
+
+
+def _row(slope: Any, grid: Grid, bits: int) -> list[int]:
+    """exp(slope y) on a grid; on an even one by a running product, which is much faster."""
+    (first, step), *_ = grid
+    if all(weight == step for _, weight in grid):
+        value, factor, row = mpmath.exp(slope * first), mpmath.exp(slope * step), []
+        for _ in grid:
+            row.append(_fixed(value, bits))
+            value *= factor
+        return row
+    return [_fixed(mpmath.exp(slope * y), bits) for y, _ in grid]
+
+
+def _is_even(functions: Sequence[sp.Expr], variables: Sequence[sp.Expr]) -> bool:
+    """Whether each function has a parity and the product is even."""
+    return prod(parity(F, {v}) or 0 for F, v in zip(functions, variables, strict=True)) == 1
+
+
+def _upper_half(weights: np.ndarray) -> np.ndarray:
+    """Twice the weights of x > 0, where (x, y, ...) and (−x, −y, ...) contribute the same."""
+    doubled = 2 * weights
+    middle = len(weights) // 2
+    doubled[:middle] = 0
+    if len(weights) % 2:
+        doubled[middle] = weights[middle]
+    return doubled
 
 
 def _fixed(value: Any, bits: int) -> int:

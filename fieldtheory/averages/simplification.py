@@ -82,27 +82,27 @@ def observable(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, list[sp.Expr], sp.
 
 def odd_in_all(functions: Sequence[sp.Expr], names: sp.Tuple) -> bool:
     """Whether each function is even or odd in the variables together, and the product is odd."""
-    parities = [_parity(F, set(names)) for F in functions]
+    parities = [parity(F, set(names)) for F in functions]
     return None not in parities and parities.count(-1) % 2 == 1
 
 
 def _is_odd(F: sp.Expr, names: sp.Tuple) -> bool:
-    parity = _parity(F, set(names))
-    if parity is not None or F.atoms(AppliedUndef) or F.has(sp.exp) or not has_steps(F):
-        return parity == -1
+    sign = parity(F, set(names))
+    if sign is not None or F.atoms(AppliedUndef) or F.has(sp.exp) or not has_steps(F):
+        return sign == -1
     return sp.expand(step_form(F.xreplace({v: -v for v in names})) + step_form(F)) == 0
 
 
-def _parity(F: sp.Expr, names: set) -> int | None:
+def parity(F: sp.Expr, names: set) -> int | None:
     """1 if F is even, −1 if it is odd in the variables together, None if neither is seen."""
     if F in names:
         return -1
     if not F.has_xfree(names):
         return 1
-    parities = [_parity(arg, names) for arg in F.args]
+    parities = [parity(arg, names) for arg in F.args]
     if F.is_Add:
         return parities[0] if len(set(parities)) == 1 else None
-    if all(parity == 1 for parity in parities):
+    if all(sign == 1 for sign in parities):
         return 1
     if None in parities:
         return None

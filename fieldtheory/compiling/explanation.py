@@ -17,7 +17,7 @@ from fieldtheory.validation import choice
 
 _HEADER = ("average", "variables", "rule", "reason", "simplifications")
 _BACKENDS = ("numpy", "mpmath")
-# Columns of plain text wider than this are cut.
+# Averages longer than this are cut in plain text.
 _WIDEST = 60
 
 
@@ -67,7 +67,7 @@ class Explanation:
 
     def __str__(self) -> str:
         table = [_HEADER, *(row.cells() for row in self.rows)]
-        shown = [[_cut(cell) for cell in row] for row in table]
+        shown = [[_cut(average), *others] for average, *others in table]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -158,5 +158,5 @@ def _cut(cell: str) -> str:
 
 def _html(row: ExplainedAverage) -> str:
     _, *others = map(escape, row.cells())
-    cells = [f"<td>\\({escape(row.latex)}\\)</td>", *(f"<td>{cell}</td>" for cell in others)]
+    cells = [f"<td>${escape(row.latex)}$</td>", *(f"<td>{cell}</td>" for cell in others)]
     return "".join(cells)
