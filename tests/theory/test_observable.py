@@ -187,3 +187,17 @@ def test_grid_and_file(tmp_path):
     loaded = Solution.load(tmp_path / "solution.npz")
     assert type(loaded.network) is HalfLinear and loaded.network == net
     assert FAMILIES["HalfLinear"] is HalfLinear
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledInside(ft.ResidualNetwork):
+    """A family with the scale of the layer inside φ."""
+
+    @staticmethod
+    def features(phi, h, parameters):
+        return (phi(parameters["branch_scale"] * h),)
+
+
+def test_features_that_differ_from_layer_to_layer_are_refused():
+    with pytest.raises(ValueError, match="the same for all layers, got branch_scale"):
+        ft.solve(ScaledInside(depth=2), 0.3).kernels  # noqa: B018
