@@ -16,7 +16,7 @@ import mpmath
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages import GaussianAverage, precise
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.literature.claim import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS, Activation
@@ -24,6 +24,9 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import maximum_entropy as entropy
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.derivation import derive
+from fieldtheory.theory.evaluation import symbol_values, with_activation
 
 # Off-diagonal entries are neither weakly nor fully correlated.
 VARIANCE_X, VARIANCE_Y, COVARIANCE = sp.Rational(7, 10), sp.Rational(1, 2), sp.Rational(1, 3)
@@ -223,11 +226,11 @@ def connected_checks(name: str, digits: int) -> list[Check]:
 
 
 def network_checks(digits: int) -> list[Check]:
-    """All results of `solve` for a network of two layers against mpmath and integration."""
+    """All results of `solve` for a network of two layers against the derivation, integrated."""
     net = ResidualNetwork(depth=2, branch_scale=(0.5, 0.75), skip_scale=0.875, width=500)
-    s, K0 = solve(net, 0.25), mpmath.mpf(0.25)
+    s = solve(net, 0.25)
     with mpmath.workdps(digits + 2 * _GUARD):
-        reference = _precise_solution(net, K0, digits)
+        reference = _precise_solution(net, 0.25, digits)
         found: dict[str, Any] = {
             "K": s.kernels,
             "η": [*s.residual_response, s.output_response],
@@ -326,37 +329,45 @@ def _connected_integral(phi: Activation, a: Any, b: Any, c: Any, digits: int) ->
         return joint - apart * other
 
 
-def _precise_solution(net: ResidualNetwork, K0: Any, digits: int) -> dict[str, Any]:
-    """The recursions of a network in mpmath, every average integrated."""
-    phi, L = net.activation, net.depth
-    moment = GaussianAverage(phi(x) ** 2, x, _a)
-    weight, bias = net.readout_variances
-    scales = [mpmath.mpf(float(r)) ** 2 for r in net.branch_scales]
-    a = [r * mpmath.mpf(net.weight_variance) for r in scales] + [mpmath.mpf(weight)]
-    c = [r * mpmath.mpf(net.bias_variance) for r in scales] + [mpmath.mpf(bias)]
-    gamma = [mpmath.mpf(float(g)) for g in net.skip_scales] + [mpmath.mpf(0)]
-    K, eta, chi, gains = [K0], [mpmath.mpf(1)], [mpmath.mpf(1)], []
-    for l in range(L + 1):
-        point = {_a: sp.Float(K[l], digits + 2 * _GUARD)}
-        gains.append(a[l] * _integrated(moment.diff(_a), point, digits))
-        K.append(gamma[l] ** 2 * K[l] + a[l] * _integrated(moment, point, digits) + c[l])
-        eta.append(gains[l] * chi[l])
-        chi.append(gamma[l] ** 2 * chi[l] + eta[-1])
-    size = L + 2
-    S21, S22 = mpmath.zeros(size), mpmath.zeros(size)
-    for k in range(size):
-        S21[k, k] = -net.width
-        for l in range(k):
-            S21[k, l] = net.width * gains[k - 1] * mpmath.fprod(g**2 for g in gamma[l : k - 1])
-        for l in range(1, k + 1):
-            covariance = mpmath.fprod(gamma[l - 1 : k - 1]) * K[l - 1]
-            value = _connected_integral(phi, K[l - 1], K[k - 1], covariance, digits)
-            S22[k, l] = S22[l, k] = net.width * a[k - 1] * a[l - 1] * value if k else 0
+def _precise_solution(net: ResidualNetwork, K0: float, digits: int) -> dict[str, Any]:
+    """What the derivation says of a network, every average in it integrated."""
+    theory, working = derive(net.depth), digits + 2 * _GUARD
+    readout = [sp.sqrt(sp.Rational(variance)) for variance in net.readout_variances]
+    # The square of a rounded root would not be the variance.
+    values: dict[sp.Symbol, sp.Expr] = {
+        **{symbol: sp.Rational(value) for symbol, value in symbol_values(net, K0).items()},
+        sym.WEIGHT: sp.sqrt(sp.Rational(net.weight_variance)),
+        sym.BIAS: sp.sqrt(sp.Rational(net.bias_variance)),
+        **dict(zip((sym.READOUT_WEIGHT, sym.READOUT_BIAS), readout, strict=True)),
+    }
+
+    integrals: dict[sp.Expr, sp.Expr] = {}
+
+    def number(expr: sp.Expr) -> Any:
+        expr = with_activation(expr, net.activation).subs(values)
+        correlators = expr.atoms(ConnectedCorrelator)
+        expr = expr.xreplace({c: c.rewrite(GaussianAverage) for c in correlators})
+        averages = expr.atoms(GaussianAverage)
+        integrals.update({a: a.evalf(working) for a in averages if a not in integrals})
+        return precise.mpf(expr.xreplace(integrals), working)
+
+    kernels = []
+    for symbol, expr in theory.saddle_point.kernels.items():
+        kernels.append(number(expr))
+        values[symbol] = sp.Float(kernels[-1], working)
+    symbols = list(theory.saddle_point.kernels)
+    sums = theory.network_action.covariance.diagonal()
+    S21, S22 = (
+        mpmath.matrix([[number(entry) for entry in row] for row in block.tolist()])
+        for block in (theory.hessian.S21, theory.hessian.S22)
+    )
     G12 = -(S21**-1)
+    eta = [net.width * G12[l, 0] for l in range(len(kernels))]
+    chi = [mpmath.fdot(zip([number(K.diff(C)) for C in symbols], eta, strict=True)) for K in sums]
     return {
-        "K": K,
+        "K": [*map(number, sums), kernels[-1]],
         "η": eta,
-        "χ": chi,
+        "χ": [*chi, eta[-1]],
         "G12": G12.tolist(),
         "G11": (G12 * S22 * G12.T).tolist(),
     }

@@ -6,6 +6,7 @@ import math
 import pytest
 import sympy as sp
 
+import fieldtheory as ft
 from fieldtheory.averages import precise
 from fieldtheory.literature import checks
 from fieldtheory.networks.activations import ACTIVATIONS
@@ -75,6 +76,16 @@ def test_network_results_agree_with_integration():
         "G12",
         "G11",
     }
+
+
+def test_a_network_that_is_not_the_derived_one_is_noticed(monkeypatch):
+    def other(net, K0):
+        return ft.solve(net.replace(weight_variance=net.weight_variance * (1 + 1e-9)), K0)
+
+    monkeypatch.setattr(checks, "solve", other)
+    failed = {c.quantity for c in checks.network_checks(DIGITS) if not c.passed}
+    assert failed >= {"K^(1), erf", "η^(1), erf", "χ^(3), erf", "G12[1,0], erf", "G11[3,3], erf"}
+    assert not failed & {"K^(0), erf", "η^(0), erf", "G12[0,0], erf"}
 
 
 def test_a_wrong_average_is_noticed(monkeypatch):
