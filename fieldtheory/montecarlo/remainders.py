@@ -51,7 +51,7 @@ def sizes(solution: Solution, field: Field, spreads: list[np.ndarray]) -> np.nda
     if field.of_kernels:
         return epsilon * _sizes(values, matrix)
     if field.simulated.startswith("SimulatedResponse"):
-        epsilon = epsilon * _gains(solution)[field.name] ** len(spreads)
+        epsilon = epsilon * _gains(solution).get(field.name, 1.0) ** len(spreads)
     return epsilon * np.abs(values)
 
 

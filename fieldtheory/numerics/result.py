@@ -160,7 +160,9 @@ class Result(Stored):
         network = storage.network_from_attributes(content)
         kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
         found: dict[str, Any] = {
-            name: kind(np.asarray(content[name]).item()) for name, kind in cls.settings.items()
+            name: kind(np.asarray(content[name]).item())
+            for name, kind in cls.settings.items()
+            if name in content
         }
         for field in cls.table.values():
             names = (field.name, f"{field.name}_error") if field.error else (field.name,)

@@ -121,6 +121,39 @@ def test_one_row_is_enough(doubled, K0, tmp_path):
     assert f"${ROW.symbol}$" in labels
 
 
+def test_fields_of_pairs_of_inputs_have_dimensions(monkeypatch, tmp_path):
+    row = Field(
+        name="coupled",
+        symbol="X^{(l,m)}",
+        long_name="covariances of pairs of inputs",
+        dims=("layer", "layer_"),
+        of_inputs=("pair", "pair_"),
+        batches=False,
+        order=1,
+        panel="fluctuations",
+    )
+    monkeypatch.setitem(FIELDS, row.name, row)
+    values = np.random.default_rng(0).normal(size=(5, 5, 3, 3))
+
+    @field
+    def coupled(solution):
+        return values / solution.network.width
+
+    coupled.__set_name__(ft.Solution, row.name)
+    monkeypatch.setattr(ft.Solution, row.name, coupled, raising=False)
+    solution = ft.solve(network(3), K0_PAIR)
+    assert row.name not in solution.to_xarray()
+    np.testing.assert_array_equal(solution.coupled, values / 200)
+    labelled = solution.to_xarray()
+    assert labelled.coupled.dims == ("layer", "layer_", "pair", "pair_")
+    assert labelled.pair.values.tolist() == [0, 1, 2]
+    solution.save(tmp_path / "s.npz")
+    np.testing.assert_array_equal(ft.Solution.load(tmp_path / "s.npz").coupled, values / 200)
+    grid = ft.sweep(network(3), K0_PAIR, over={"width": [100, 200]}, of=["coupled"])
+    assert grid.coupled.dims == ("width", "layer", "layer_", "pair", "pair_")
+    assert len(solution.plot().axes) == 3
+
+
 def test_rows_of_a_batch_are_refused():
     with pytest.raises(ValueError, match=r"rows are of one network and one K0, got a batch \(2,\)"):
         ft.solve(*CASES["batch"]).rows()
