@@ -5,7 +5,6 @@ In every text of a page ``$...$`` is a formula, everything else is shown as it s
 
 import base64
 import html
-import os
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -17,6 +16,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+
+from fieldtheory.numerics.storage import write_whole
 
 ACCENTS = ("~", "^", "¯", "˙", "¨", "→")
 PRIMES = "′″‴⁗"
@@ -166,6 +167,8 @@ def write_report(
     ------
     ImportError
         jinja2 or latex2mathml is not installed.
+    ValueError
+        The folder of ``path`` does not exist.
 
     Notes
     -----
@@ -211,12 +214,7 @@ def write_report(
         footer=footer,
     )
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(page, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, lambda file: file.write(page.encode("utf-8")))
     return path
 
 
