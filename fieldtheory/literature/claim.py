@@ -349,5 +349,9 @@ def _numbers(claim: Claim, digits: int, tolerance: Any) -> Evidence:
         worst, printed, derived, point = max(found, key=lambda entry: entry[0])
         place = _plain(", ".join(f"{symbol} = {value}" for symbol, value in point.items()))
         text = f"largest deviation {mpmath.nstr(worst, 3)}" + (f" at {place}" if place else "")
+        agrees = bool(worst <= tolerance)
         shown = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (printed, derived)]
-    return Evidence(bool(worst <= tolerance), text, *shown)
+        if not agrees:
+            short = [mpmath.nstr(side, 4) for side in (printed, derived)]
+            text = f"{short[0]} printed, {short[1]} derived: {text}"
+    return Evidence(agrees, text, *shown)
