@@ -1,0 +1,69 @@
+"""The command solve: its numbers are those of the solution, in every format."""
+
+import numpy as np
+
+import fieldtheory as ft
+from tests.cli.test_app import MATRIX, PAIR, call, column, output, rows
+
+
+class TestSolve:
+    def test_one_input(self):
+        table = rows("solve", "-L", 3, "--branch-scale", "0.5,0.3,0.1", "--skip-scale", 0.9)
+        net = ft.ResidualNetwork(depth=3, branch_scale=(0.5, 0.3, 0.1), skip_scale=0.9)
+        s = ft.solve(net, 0.05)
+        assert column(table, "layer").tolist() == [0, 1, 2, 3, 4]
+        np.testing.assert_array_equal(column(table, "C"), s.residual_kernels)
+        np.testing.assert_array_equal(column(table, "K"), s.kernels)
+        np.testing.assert_array_equal(column(table, "eta")[:-1], s.residual_response)
+        np.testing.assert_array_equal(column(table, "chi")[:-1], s.response)
+        assert table[-1]["chi"] == table[-1]["eta"] == s.output_response
+
+    def test_two_inputs(self):
+        table = rows("solve", "-L", 2, "--K0", MATRIX)
+        s = ft.solve(ft.ResidualNetwork(depth=2), PAIR)
+        assert len(table) == 4 * 3
+        for row in table:
+            l, a, b = row["layer"], row["alpha"] - 1, row["beta"] - 1
+            assert row["K"] == s.kernels[l, a, b]
+            assert row["C"] == s.residual_kernels[l, a, b]
+            assert row["chi"] == (s.response[l, a, b] if l < 3 else s.output_response[a, b])
+
+    def test_every_option_reaches_the_network(self):
+        options = {
+            "--activation": "relu",
+            "--branch-scale": 0.4,
+            "--skip-scale": 0.8,
+            "--weight-variance": 1.5,
+            "--bias-variance": 0.1,
+            "--readout-weight-variance": 0.7,
+            "--readout-bias-variance": 0.2,
+            "--width": 300,
+        }
+        flat = [part for option in options.items() for part in option]
+        table = rows("solve", "-L", 2, "-k", 0.3, "--fluctuations", *flat)
+        names = {name.removeprefix("--").replace("-", "_"): v for name, v in options.items()}
+        s = ft.solve(ft.ResidualNetwork(depth=2, **names), 0.3)
+        np.testing.assert_array_equal(column(table, "K"), s.kernels)
+        np.testing.assert_array_equal(column(table, "var_C"), np.diag(s.G11))
+        np.testing.assert_array_equal(column(table, "var_K")[:-1], s.kernel_variance)
+
+    def test_kernel_from_a_file(self, tmp_path):
+        np.savetxt(tmp_path / "K0.csv", PAIR, delimiter=",")
+        from_file = rows("solve", "-L", 1, "--K0", tmp_path / "K0.csv")
+        assert from_file == rows("solve", "-L", 1, "--K0", MATRIX)
+
+    def test_expression_is_the_named_activation(self):
+        assert rows("solve", "-L", 2, "-a", "max(0, h)") == rows("solve", "-L", 2, "-a", "relu")
+
+    def test_table_shows_the_numbers(self):
+        text = output("solve", "-L", 2)
+        s = ft.solve(ft.ResidualNetwork(depth=2), 0.05)
+        for value in (*s.kernels, *s.response, s.output_response):
+            assert format(value, ".6g") in text
+        assert "layer 3 is the output" in text
+
+    def test_warning_is_one_line(self):
+        result = call("solve", "-L", 5, "-a", "relu", "--fluctuations", "--width", 1)
+        assert result.exit_code == 0
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("warning: kernels fluctuate by")
