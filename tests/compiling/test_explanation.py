@@ -1,0 +1,100 @@
+"""The table of rules: the words belong to the decision that `lambdify` takes."""
+
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.compiling import translation
+from fieldtheory.compiling.explanation import explain
+from fieldtheory.compiling.functions import lambdify
+
+x, y, z, w = sp.symbols("x y z w", real=True)
+K = sp.Symbol("K", positive=True)
+K2 = sp.Matrix([[1, K], [K, 2]])
+
+
+def relu(u):
+    return sp.Max(0, u)
+
+
+RULES = {
+    "closed form": GaussianAverage(sp.erf(x) ** 2, x, K),
+    "panels": GaussianAverage(sp.tanh(x) ** 2, x, K),
+    "Mehler series": GaussianAverage(sp.tanh(x) * sp.tanh(y), (x, y), K2),
+    "Price's theorem": ConnectedCorrelator(sp.erf(x) ** 2, sp.erf(y) ** 2, (x, y), K2),
+    "orthants": ConnectedCorrelator(relu(x) * relu(y), relu(x) * relu(y), (x, y), K2),
+    "trapezoidal rule": ConnectedCorrelator(sp.tanh(x) * sp.tanh(y), sp.tanh(x) ** 2, (x, y), K2),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules(name):
+    (row,) = explain(RULES[name]).rows
+    assert row.rule == name and row.reason
+    assert row.average == str(RULES[name]) and row.latex == sp.latex(RULES[name])
+    assert row.variables == len(RULES[name].variables)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_decision_is_that_of_lambdify(name, monkeypatch):
+    """Whatever rule `lambdify` calls, the row names; nothing is decided twice."""
+    taken = []
+    decide = translation.resolve
+
+    def recorded(*arguments):
+        taken.append(decide(*arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(translation, "resolve", recorded)
+    lambdify([K], RULES[name])(0.5)
+    assert [found.name for found in taken] == [name]
+
+
+def test_rows_follow_the_expression():
+    first, second = RULES["panels"], RULES["closed form"]
+    inner = GaussianAverage(sp.tanh(x) ** 2, x, second)
+    rows = explain([first, [second * first], sp.Matrix([[inner]])]).rows
+    assert [row.average for row in rows] == [str(first), str(second), str(inner)]
+    assert explain(K + 1).rows == ()
+
+
+def test_simplifications():
+    raw = GaussianAverage(3 * sp.tanh(x) ** 2 * sp.erf(y) ** 2 + 1, (x, y), sp.eye(2), False)
+    rows = explain(raw).rows
+    assert [row.rule for row in rows] == ["panels", "closed form"] or len(rows) == 2
+    assert all("2 independent groups of variables" in row.simplifications for row in rows)
+    assert all("constant factor taken out" in row.simplifications for row in rows)
+    (odd,) = explain(GaussianAverage(sp.tanh(x), x, K, evaluate=False)).rows
+    assert odd.simplifications == ("odd integrand dropped",) and odd.rule == "closed form"
+    (delta,) = explain(GaussianAverage(sp.Abs(x - 1), x, K).diff(K)).rows
+    assert delta.simplifications == ("δ-functions integrated",)
+    (stable,) = explain(ConnectedCorrelator(sp.exp(x), sp.exp(y), (x, y), K2)).rows
+    assert stable.simplifications == ("stable form in float64",)
+
+
+def test_mpmath():
+    (row,) = explain(RULES["Mehler series"], backend="mpmath").rows
+    assert row.rule == "panels and grids"
+    (row,) = explain(RULES["orthants"], backend="mpmath").rows
+    assert row.rule == "orthants"
+
+
+def test_text_and_html():
+    table = explain([RULES["panels"], RULES["closed form"]])
+    lines = str(table).splitlines()
+    assert lines[0].split() == ["average", "variables", "rule", "reason", "simplifications"]
+    assert len(lines) == 4 and set(lines[1]) == {"-", " "}
+    html = table._repr_html_()
+    assert html.count("<tr>") == 3 and "<script" not in html
+    assert "&lt;" not in html.split("<td>")[1] and r"\tanh" in html
+
+
+def test_public_name_and_errors():
+    assert ft.explain is explain and ft.lambdify is lambdify
+    with pytest.raises(ValueError, match="backend must be one of numpy, mpmath, got 'jax'"):
+        explain(K, backend="jax")
+    with pytest.raises(ValueError, match="expression must have a known, continuous activation"):
+        explain(GaussianAverage(sp.Function("phi")(x) ** 2, x, K))
+    with pytest.raises(ValueError, match="must have a number for K inside"):
+        explain(GaussianAverage(sp.tanh(K * x) ** 2, x, 1))
