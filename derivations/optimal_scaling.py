@@ -16,6 +16,7 @@ from pathlib import Path
 import sympy as sp
 
 import fieldtheory as ft
+from fieldtheory.literature import f25_entropy
 from fieldtheory.scaling import deep_covariance, deep_limit, maximum_entropy, saturation
 from fieldtheory.scaling.deep_limit import END, KERNEL, START, STEP
 from fieldtheory.scaling.maximum_entropy import VARIANCE
@@ -258,8 +259,7 @@ def entropy() -> list[str]:
     slope = sp.expand(sp.diff(divergence, VARIANCE))
     (best,) = sp.solve(slope, VARIANCE)
     assert best == maximum_entropy.variance_formula("erf")
-    # The derivative as F25 (142) prints it.
-    printed = 1 / VARIANCE - 1 / (4 * VARIANCE**2)
+    printed = f25_entropy.SLOPE
     (claimed,) = sp.solve(printed, VARIANCE)
     at_best, at_claimed = (
         sp.expand_log(divergence.subs(VARIANCE, value), force=True) for value in (best, claimed)
