@@ -6,7 +6,7 @@ import sympy as sp
 from mpmath import mpf
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.node import expand_averages, gather_connected
+from fieldtheory.averages.gathering import expand_averages, gather_connected
 from tests.oracles import precise as oracle
 
 x, y = sp.symbols("x y", real=True)

@@ -11,7 +11,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.node import expand_averages
+from fieldtheory.averages.gathering import expand_averages
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.numerics.entries import entries
 from fieldtheory.theory import notation as sym

@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.node import expand_averages
+from fieldtheory.averages.gathering import expand_averages
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from tests.examples import derivation

@@ -8,7 +8,7 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.node import expand_averages
+from fieldtheory.averages.gathering import expand_averages
 from fieldtheory.theory import notation as sym
 from tests.examples import derivation
 from tests.theory.test_saddle_point import GOLDEN, coefficients, variance
