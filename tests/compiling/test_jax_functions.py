@@ -117,6 +117,21 @@ def test_connected_with_kinks_whose_second_derivative_is_a_delta():
     np.testing.assert_allclose([function(*POINT), *gradient(function, POINT)], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
+def test_third_cumulant_and_gradient(name):
+    """Three functions, three variables: the slopes are cumulants themselves."""
+    phi = ACTIVATIONS[name]
+    z = sp.Symbol("z", real=True)
+    d, e = sp.symbols("d e", real=True)
+    measure = (x, y, z), [[a, c, d], [c, b, e], [d, e, K]]
+    expression = ConnectedCorrelator(phi(x) ** 2, phi(y) ** 2, phi(z) ** 2, *measure)
+    symbols, point = [a, b, K, c, d, e], (1.0, 1.2, 0.8, 0.5, 0.3, -0.25)
+    function = jax.jit(jax.value_and_grad(lambdify(symbols, expression, "jax"), argnums=(0, 3)))
+    value, slopes = function(*point)
+    numpy = lambdify(symbols, [expression, expression.diff(a), expression.diff(c)])
+    np.testing.assert_allclose([value, *slopes], numpy(*point), rtol=1e-9)
+
+
 def test_parameters_of_the_integrand():
     expression = p * GaussianAverage(sp.erf(p * x) ** 2, x, K)
     values = gradient(lambdify([K, p], expression, "jax"), (0.6, 1.4))
