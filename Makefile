@@ -6,23 +6,36 @@ PYTEST_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+WHEEL := build/wheel
+LOWEST := build/lowest
+# Every public name is used in an example; these use the libraries most.
+LOWEST_TESTS := fieldtheory tests/cli tests/compiling tests/data tests/networks tests/plotting \
+  tests/report/test_document.py
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --nbmake fieldtheory tests $(wildcard notebooks)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all check bench clean
+.PHONY: help install run test test-all coverage test-lowest check wheel bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## make .venv and install the package with everything it can use
 
 # Where the venv module cannot bring pip along (Debian without python3-venv), pip installs itself.
+define venv_with_pip
+$(PYTHON) -m venv $(1) || { $(PYTHON) -m venv --without-pip --clear $(1) && \
+	  $(PYTHON) -m pip --python $(1)/bin/python install --quiet pip; }
+endef
+
+define fresh_venv
+rm -rf $(1)
+$(venv_with_pip)
+endef
+
 $(INSTALLED): setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \
 	  "fieldtheory needs Python >= 3.11, $(PYTHON) is %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'
-	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { \
-	  $(PYTHON) -m venv --without-pip --clear $(VENV) && \
-	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
+	test -x $(BIN)/pip || $(call venv_with_pip,$(VENV))
 	@echo "Installing into $(VENV); the first time this takes a minute or two."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
 	@touch $@
@@ -36,10 +49,31 @@ test: $(INSTALLED) ## doctests, tests and notebooks, without the slow ones
 test-all: $(INSTALLED) ## the same, with the slow ones
 	$(PYTEST) -m "" $(PYTEST_ARGS)
 
+coverage: $(INSTALLED) ## the tests of make test, and which lines they run
+	$(PYTEST) --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+
+test-lowest: ## some of the tests with the lowest versions that setup.cfg admits
+	$(call fresh_venv,$(LOWEST))
+	$(PYTHON) .ci/lowest_versions.py > $(LOWEST)/versions.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement $(LOWEST)/versions.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(LOWEST)/bin/python -m pytest -n 2 $(LOWEST_TESTS)
+
 check: $(INSTALLED) ## ruff (rules and format) and mypy
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# Run from another folder, so that nothing comes from the source tree.
+wheel: ## build the wheel, install it into a fresh environment and use it there
+	$(call fresh_venv,$(WHEEL))
+	rm -rf dist build/lib build/bdist.*
+	$(WHEEL)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
+	  --wheel-dir dist .
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd $(WHEEL) && bin/python -c 'import fieldtheory as ft; print(ft.__file__, ft.__version__)'
+	cd $(WHEEL) && bin/fieldtheory --version && bin/fieldtheory solve --depth 2 -k 0.05
 
 bench: $(INSTALLED) ## run every benchmark
 	@set -e; for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(BIN)/python $$f; done

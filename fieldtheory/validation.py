@@ -53,7 +53,7 @@ def finite_array(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def layer_scales(name: str, value: Any, depth: int) -> float | tuple:
+def layer_scales(name: str, value: Any, depth: int) -> float | tuple[Any, ...]:
     """Return a scale as a float or nested tuple whose last axis is 1 or ``depth``, or raise."""
     array = finite_array(name, value)
     if array.ndim and array.shape[-1] not in (1, depth):

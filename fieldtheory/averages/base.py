@@ -46,10 +46,12 @@ class AverageNode(sp.Expr):
 
     @property
     def bound_symbols(self) -> list[sp.Expr]:
+        """The variables that are averaged over."""
         return list(self.variables)
 
     @property
     def free_symbols(self) -> set:
+        """The symbols of the integrand and the covariance but the variables."""
         inside = set().union(*(F.free_symbols for F in self.functions))
         return (inside - self.variables.free_symbols) | covariance_symbols(self.covariance)
 

@@ -61,6 +61,7 @@ class ConnectedCorrelator(AverageNode):
     """
 
     def __new__(cls, *args: Any) -> Any:
+        """Check the arguments; zero and equal ones are found here."""
         if len(args) < 3:
             raise TypeError(f"expected functions, variables and K, got {len(args)} arguments")
         *functions, variables, K = args

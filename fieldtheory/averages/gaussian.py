@@ -59,6 +59,7 @@ class GaussianAverage(AverageNode):
     """
 
     def __new__(cls, F: Any, variables: Any, K: Any, evaluate: bool = True) -> Any:
+        """Check the arguments; what is known at once is returned in place of a node."""
         F = sp.sympify(F)
         names = as_variables(variables)
         matrix = as_covariance(K, len(names))

@@ -219,6 +219,7 @@ def composite(cuts: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=16)
 def legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of Gauss and Legendre on [−1, 1]."""
     return np.polynomial.legendre.leggauss(order)
 
 

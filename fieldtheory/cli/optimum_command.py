@@ -25,6 +25,8 @@ from fieldtheory.cli.terminal import Format, print_rows
 
 
 class Method(StrEnum):
+    """Methods of `optimal_scaling`."""
+
     response = "response"
     saturation = "saturation"
     large_depth = "large_depth"

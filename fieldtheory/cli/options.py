@@ -11,6 +11,8 @@ from fieldtheory.cli.terminal import Format
 
 
 class Quantity(StrEnum):
+    """What can be derived."""
+
     action = "action"
     saddle_point = "saddle_point"
     hessian = "hessian"

@@ -32,6 +32,8 @@ _INTERRUPTED = 130
 
 
 class Sampler(StrEnum):
+    """Methods of `simulate`."""
+
     kernel = "kernel"
     weights = "weights"
 

@@ -18,6 +18,8 @@ from fieldtheory.plotting.tables import print_table
 
 
 class Format(StrEnum):
+    """How a table is printed."""
+
     table = "table"
     csv = "csv"
     json = "json"
@@ -29,6 +31,7 @@ class Commands(TyperGroup):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, standalone_mode: bool = True, **extra: Any
     ) -> Any:
+        """Run a command, and turn what it raises into a line and an exit code."""
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _warn

@@ -21,7 +21,9 @@ from fieldtheory.validation import choice
 BACKENDS = ("numpy", "mpmath", "jax")
 
 
-def lambdify(arguments: Sequence[sp.Expr], expression: Any, backend: str = "numpy") -> Callable:
+def lambdify(
+    arguments: Sequence[sp.Expr], expression: Any, backend: str = "numpy"
+) -> Callable[..., Any]:
     """A numeric function of a symbolic result.
 
     Parameters
@@ -99,7 +101,7 @@ def _broadcast(result: Any, shape: tuple[int, ...]) -> Any:
     return (values if values.shape == shape else np.broadcast_to(values, shape))[()]
 
 
-def _free_symbols(entries: Any) -> set:
+def _free_symbols(entries: Any) -> set[Any]:
     if isinstance(entries, list | tuple):
         return set().union(*map(_free_symbols, entries))
     return sp.sympify(entries).free_symbols

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +30,17 @@ class Dataset:
     """
 
     samples: NDArray[np.float64]
-    labels: NDArray | None
+    labels: NDArray[Any] | None
     name: str
 
 
 def select(
-    samples: NDArray,
-    labels: NDArray | None,
+    samples: NDArray[Any],
+    labels: NDArray[Any] | None,
     classes: Sequence[Hashable] | None,
     count: int | None,
     source: str,
-) -> tuple[NDArray[np.float64], NDArray | None]:
+) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
     """The samples asked for, sorted by class; ``source`` names them in error messages."""
     if count is not None:
         integer("count", count, 2)
@@ -57,7 +58,7 @@ def select(
 
 
 def _of_classes(
-    labels: NDArray | None, classes: Sequence[Hashable], count: int | None, source: str
+    labels: NDArray[Any] | None, classes: Sequence[Hashable], count: int | None, source: str
 ) -> NDArray[np.intp]:
     """Indices of the first ``count / len(classes)`` samples of every class, sorted by class."""
     if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):

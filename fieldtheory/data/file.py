@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Hashable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +90,7 @@ def load_file(
     return Dataset(samples, labels, path.name)
 
 
-def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray | None]:
+def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
     if not zipfile.is_zipfile(path):
         raise zipfile.BadZipFile("not an .npz archive")
     with np.load(path, allow_pickle=False) as archive:
@@ -125,7 +126,7 @@ def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray | None]:
     return samples.astype(np.float64), labels
 
 
-def _read_csv(path: Path) -> tuple[NDArray[np.float64], NDArray | None]:
+def _read_csv(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
     rows: list[NDArray[np.float64]] = []
     labels: list[str] = []
     header: list[str] | None = None
@@ -183,7 +184,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _tidy_labels(labels: NDArray, path: Path) -> NDArray:
+def _tidy_labels(labels: NDArray[Any], path: Path) -> NDArray[Any]:
     """Labels as integers where they all are integers, else as strings."""
     if labels.dtype.kind not in "biufU":
         raise ValueError(

@@ -117,7 +117,7 @@ def run_checks(
     digits = validation.integer("digits", digits, 20)
     validation.integer("jobs", jobs, 1)
     names = chosen_activations(activations)
-    tasks: list[tuple[str, Callable, tuple]] = [
+    tasks: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
         *(
             (f"Price's theorem and averages, {name}", activation_checks, (name, digits))
             for name in sorted(names, key=lambda n: not has_steps(ACTIVATIONS[n].expression))
@@ -161,7 +161,7 @@ def chosen_activations(activations: Sequence[str] | None) -> tuple[str, ...]:
     )
 
 
-def _run(tasks: Sequence[tuple], jobs: int) -> Iterable[list[Check]]:
+def _run(tasks: Sequence[tuple[Any, ...]], jobs: int) -> Iterable[list[Check]]:
     if jobs == 1:
         for _, function, arguments in tasks:
             yield function(*arguments)
@@ -180,7 +180,7 @@ def activation_checks(name: str, digits: int) -> list[Check]:
     one, pair = [[VARIANCE_X]], [[VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y]]
     numbers = [float(k) for k in (VARIANCE_X, VARIANCE_Y, COVARIANCE)]
 
-    def integral(F: sp.Expr, K: list) -> Any:
+    def integral(F: sp.Expr, K: list[Any]) -> Any:
         return precise.average(F, (x, y)[: len(K)], K, digits + _GUARD)
 
     moment = integral(square, one)
@@ -309,7 +309,7 @@ def _pair_average(phi: Activation) -> sp.Expr:
     return GaussianAverage(phi(x) * phi(y), (x, y), [[_a, _c], [_c, _b]])
 
 
-def _integrated(expr: sp.Expr, values: dict, digits: int) -> Any:
+def _integrated(expr: sp.Expr, values: dict[Any, Any], digits: int) -> Any:
     """An expression at a point, with every average in it integrated rather than in closed form."""
     expr = expr.subs(values)
     numbers = {a: a.evalf(digits + _GUARD) for a in expr.atoms(GaussianAverage)}

@@ -1,5 +1,6 @@
-"""Claims of F23: K. Fischer, D. Dahmen, M. Helias, Optimal signal propagation in ResNets through
-residual scaling, the earlier version of F25, where ρ is called α.
+"""Claims of F23, the earlier version of F25, where ρ is called α.
+
+K. Fischer, D. Dahmen, M. Helias, Optimal signal propagation in ResNets through residual scaling.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def _post_activation_density() -> sp.Expr:
     return gaussian / sp.diff(sp.erf(h), h)
 
 
-def _printed_divergence_step(point: Mapping, digits: int) -> Any:
+def _printed_divergence_step(point: Mapping[Any, Any], digits: int) -> Any:
     """The second line of eq. (140) with y = erf(h), integrated over h."""
     phi, variance = as_activation("erf"), point[VARIANCE]
     deviation = sp.sqrt(variance)
@@ -42,7 +42,7 @@ def _printed_divergence_step(point: Mapping, digits: int) -> Any:
     return 2 * average(phi, integrand, digits)
 
 
-def _divergence(point: Mapping, digits: int) -> Any:
+def _divergence(point: Mapping[Any, Any], digits: int) -> Any:
     return entropy.precise_divergence("erf", point[VARIANCE], digits)
 
 

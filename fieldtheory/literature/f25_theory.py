@@ -151,11 +151,11 @@ def _price(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     K = [[VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y]]
     K = [row[:size] for row in K[:size]]
 
-    def curvature(point: Mapping, digits: int) -> Any:
+    def curvature(point: Mapping[Any, Any], digits: int) -> Any:
         F = sp.diff(f, x, variables[-1])
         return precise.average(sp.expand(F), variables, K, digits)
 
-    def slope(point: Mapping, digits: int) -> Any:
+    def slope(point: Mapping[Any, Any], digits: int) -> Any:
         return precise.average(sp.expand(f * density_score(size)), variables, K, digits)
 
     return curvature, slope

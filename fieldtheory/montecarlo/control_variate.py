@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def _one_tile(
     every, vertex = np.empty((samples, depth + 1, width)), np.empty((samples, depth + 1))
     residual, order2 = np.empty((2, samples, depth + 1))
 
-    def driven(l: int, kernel: np.ndarray, features: tuple) -> np.ndarray:
+    def driven(l: int, kernel: np.ndarray, features: tuple[Any, ...]) -> np.ndarray:
         generator.standard_normal(out=z)
         return np.stack([np.sqrt(kernel), np.full_like(kernel, roots[l])]) * z
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -177,7 +178,7 @@ class Ensemble(Result):
         )
 
 
-def estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> dict:
+def estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> dict[Any, Any]:
     """The estimates of `Ensemble` from the moments of a sample.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,9 @@ SAMPLERS: dict[str, Callable[..., dict[str, np.ndarray]]] = {
 }
 
 
-def reduced_estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> dict:
+def reduced_estimates(
+    network: LayeredNetwork, kernel: np.ndarray, summary: Summary
+) -> dict[Any, Any]:
     """The estimates of `Ensemble` from the moments of what one of `SAMPLERS` returns.
 
     Parameters

@@ -229,7 +229,7 @@ def _fields(batches: Sequence[dict[str, Moments]], skips: np.ndarray) -> dict[st
     return jackknife(batches, estimate)
 
 
-def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
+def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """The moments of the slopes in all parts of the blocks of a chunk, on the first axis."""
     index, problem, blocks = task
     found = []
@@ -255,7 +255,7 @@ def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> 
     # Computed from the C of ±ε, it would carry rounding.
     slopes[:, problem.layer] = 1.0
 
-    def residual(l: int, kernel: np.ndarray, features: tuple) -> np.ndarray:
+    def residual(l: int, kernel: np.ndarray, features: tuple[Any, ...]) -> np.ndarray:
         if l == problem.layer:
             kernel = kernel + _shift(problem.step, size)
         return _correlated(kernel, generator.standard_normal((samples, size, network.width)))

@@ -1,0 +1,1 @@
+"""What is asked about: families of networks, activations, coefficients of the layers."""

@@ -55,7 +55,7 @@ class LayeredNetwork(ABC):
 
     layer_parameters: ClassVar[tuple[str, ...]] = ()
 
-    __dataclass_fields__: ClassVar[dict[str, Field]]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     depth: int
     activation: Activation
     width: int
@@ -75,7 +75,9 @@ class LayeredNetwork(ABC):
 
     @staticmethod
     @abstractmethod
-    def features(phi: Callable[[Any], sp.Expr], h: sp.Expr, parameters: Parameters) -> tuple:
+    def features(
+        phi: Callable[[Any], sp.Expr], h: sp.Expr, parameters: Parameters
+    ) -> tuple[Any, ...]:
         """ψ_k(h) as SymPy expressions; parameters in them must be the same for all layers."""
 
     @staticmethod
@@ -90,7 +92,9 @@ class LayeredNetwork(ABC):
 
     @staticmethod
     @abstractmethod
-    def branch(features: tuple, affine: Callable[..., Any], parameters: Parameters) -> Any:
+    def branch(
+        features: tuple[Any, ...], affine: Callable[..., Any], parameters: Parameters
+    ) -> Any:
         """f^(l) with explicit weights, the definition of a layer.
 
         Parameters

@@ -125,7 +125,9 @@ class ResidualNetwork(LayeredNetwork):
         }
 
     @staticmethod
-    def features(phi: Callable[[Any], sp.Expr], h: sp.Expr, parameters: Parameters) -> tuple:
+    def features(
+        phi: Callable[[Any], sp.Expr], h: sp.Expr, parameters: Parameters
+    ) -> tuple[Any, ...]:
         """φ(h) alone."""
         return (phi(h),)
 
@@ -146,7 +148,9 @@ class ResidualNetwork(LayeredNetwork):
         return Coefficients(weight, bias, 0)
 
     @staticmethod
-    def branch(features: tuple, affine: Callable[..., Any], parameters: Parameters) -> Any:
+    def branch(
+        features: tuple[Any, ...], affine: Callable[..., Any], parameters: Parameters
+    ) -> Any:
         """ρ_l [W^(l) φ(h^(l-1)) + b^(l)]."""
         (activity,) = features
         variances = parameters["weight_variance"], parameters["bias_variance"]

@@ -218,7 +218,7 @@ class Result(Stored):
         """
         if self._batch:
             raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
-        columns: dict[str, list] = {}
+        columns: dict[str, list[Any]] = {}
         for field in self.table.values():
             wanted = field.column and (fluctuations or field.order == 0)
             if wanted and getattr(self, field.name) is not None:
@@ -237,7 +237,7 @@ class Result(Stored):
             for pair in pairs
         ]
 
-    def _column(self, field: Field, suffix: str) -> list:
+    def _column(self, field: Field, suffix: str) -> list[Any]:
         """The values of a field at every layer, None at the output if it has none there."""
         values = getattr(self, f"{field.name}{suffix}")
         if len(field.dims) > 1:

@@ -194,7 +194,7 @@ class Solution(Result):
             raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
 
     @cached_property
-    def _pairs(self) -> tuple:
+    def _pairs(self) -> tuple[Any, ...]:
         return np.triu_indices(self.inputs, 1)
 
     @cached_property
@@ -203,13 +203,13 @@ class Solution(Result):
         return layer_coefficients(self.network, trailing, self._variances[0].ndim - 1 - trailing)
 
     @cached_property
-    def _variances(self) -> tuple:
+    def _variances(self) -> tuple[Any, ...]:
         K0 = self.input_kernel
         own = np.diagonal(K0, axis1=-2, axis2=-1) if self._has_matrix else K0
         return kernels.variances(self.network, own, int(self._has_matrix))
 
     @cached_property
-    def _covariances(self) -> tuple:
+    def _covariances(self) -> tuple[Any, ...]:
         K0 = self.input_kernel[..., *self._pairs]
         return kernels.covariances(self.network, self._variances, K0, self._pairs)
 
@@ -229,11 +229,11 @@ class Solution(Result):
         return gains.covariance_gains(self.network, K, kernel, self._pairs)
 
     @cached_property
-    def _own_responses(self) -> tuple:
+    def _own_responses(self) -> tuple[Any, ...]:
         return gains.responses(self._chain.skips, self._own_gains)
 
     @cached_property
-    def _pair_responses(self) -> tuple:
+    def _pair_responses(self) -> tuple[Any, ...]:
         return gains.responses(self._chain.skips, self._pair_gains)
 
     def _finite_output(self, index: int) -> np.ndarray:
@@ -298,7 +298,9 @@ def solve(network: LayeredNetwork, K0: Any) -> Solution:
     return Solution(checked_network(network), validation.input_kernel_array("K0", K0))
 
 
-def _symmetric(own: np.ndarray, pair: np.ndarray, pairs: tuple, lower: Any = None) -> np.ndarray:
+def _symmetric(
+    own: np.ndarray, pair: np.ndarray, pairs: tuple[Any, ...], lower: Any = None
+) -> np.ndarray:
     """Matrices (..., P, P) from P diagonal and P(P−1)/2 upper entries on the last axis."""
     first, second = pairs
     size = own.shape[-1]

@@ -1,0 +1,1 @@
+"""Style, curves and tables with which results show themselves."""

@@ -1,0 +1,1 @@
+"""The main job, its folder and its page."""

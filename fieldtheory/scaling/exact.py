@@ -42,7 +42,7 @@ class _Stack:
         coefficients = self.depths[index], self.weights[index], self.biases[index]
         return _Stack(self.averages, *coefficients, self.skips[:, index])
 
-    def through(self, step: Callable, *start: np.ndarray) -> list[np.ndarray]:
+    def through(self, step: Callable[..., Any], *start: np.ndarray) -> list[np.ndarray]:
         """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
         state = [np.array(values) for values in start]
         for l, skip in enumerate(self.skips):
@@ -82,7 +82,7 @@ def covariance_optima(
 
 
 def _maximise(
-    slope: Callable, networks: Sequence[LayeredNetwork], *fields: np.ndarray
+    slope: Callable[..., Any], networks: Sequence[LayeredNetwork], *fields: np.ndarray
 ) -> np.ndarray:
     """ρ at the highest maximum of ln χ^out, for every network and entry of the fields.
 
@@ -133,7 +133,11 @@ def _maximise(
 
 
 def _interpolated_roots(
-    slope: Callable, each: _Stack, chosen: np.ndarray, bounds: tuple, *fields: np.ndarray
+    slope: Callable[..., Any],
+    each: _Stack,
+    chosen: np.ndarray,
+    bounds: tuple[Any, ...],
+    *fields: np.ndarray,
 ) -> np.ndarray:
     """Where the slopes of the chosen elements vanish between the bounds; NaN where not resolved.
 

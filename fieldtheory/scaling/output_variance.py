@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -185,7 +186,7 @@ def _time(K0: np.ndarray, end: float, averages: Entries, weight: float, bias: fl
 
 
 @lru_cache
-def _correction() -> Callable:
+def _correction() -> Callable[..., Any]:
     """T_1 of T_0, of F_0, F'_0 and of F, F', F'' and Φ'' at the optimum."""
     found = deep_limit.correction()
     return lambdify([found.T0, *found.start, *found.end, found.curvature], found.time)
@@ -200,7 +201,7 @@ def _at_optimum(averages: Entries, weight: float, bias: float, end: float) -> tu
 
 
 @lru_cache(maxsize=64)
-def _end_values(averages: LayerAverages) -> Callable:
+def _end_values(averages: LayerAverages) -> Callable[..., Any]:
     K = deep_limit.KERNEL
     F = deep_limit.flow_rate(averages)
     gain = sp.log(sp.diff(F, K) * F)

@@ -8,7 +8,7 @@ from typing import Any
 import mpmath
 import sympy as sp
 
-from fieldtheory.averages.precise import PrecisionError
+from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.steps import sift
 from fieldtheory.networks.activations import Activation, h
 

@@ -1,0 +1,1 @@
+"""Grids of parameters, in chunks that can be resumed."""

@@ -39,7 +39,7 @@ class _Grid:
 
     network: LayeredNetwork
     kernel: np.ndarray
-    axes: dict[str, list]
+    axes: dict[str, list[Any]]
     quantities: tuple[str, ...]
 
     @property
@@ -170,7 +170,7 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     return _Grid(network, kernel, axes, tuple(dict.fromkeys(of)))
 
 
-def _values(network: LayeredNetwork, name: str, given: Any) -> list:
+def _values(network: LayeredNetwork, name: str, given: Any) -> list[Any]:
     """The values of an axis as the network keeps them."""
     known = [_KERNEL, *(f.name for f in fields(network))]
     if name not in known:
@@ -198,7 +198,7 @@ def _one_kernel(value: Any) -> np.ndarray:
     return kernel
 
 
-def _check_quantity(name: Any, axes: Mapping[str, list], kernel: np.ndarray) -> None:
+def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray) -> None:
     known = (*FIELDS, _OPTIMUM)
     if name not in known:
         raise ValueError(f"of must have names among {', '.join(known)}, got {name!r}")
@@ -237,7 +237,7 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
+def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """All quantities at the points of one chunk, the points on the first axis."""
     index, network, kernel, points, quantities = task
     parts: list[dict[str, np.ndarray]] = []
@@ -257,7 +257,11 @@ def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
 
 
 def _group(
-    network: LayeredNetwork, changes: dict, kernel: np.ndarray, points: list, quantities: tuple
+    network: LayeredNetwork,
+    changes: dict[Any, Any],
+    kernel: np.ndarray,
+    points: list[Any],
+    quantities: tuple[Any, ...],
 ) -> dict[str, np.ndarray]:
     """Points that differ in what `solve` batches only."""
     batched = [name for name in quantities if name != _OPTIMUM and FIELDS[name].batches]
@@ -273,7 +277,7 @@ def _group(
             values = getattr(solution, name)
             shape = values.shape[values.ndim - own :]
             found[name] = np.broadcast_to(values, (len(points), *shape))
-    single: dict[str, list] = {name: [] for name in quantities if name not in batched}
+    single: dict[str, list[Any]] = {name: [] for name in quantities if name not in batched}
     for point in points if single else ():
         solution = solve(*_at(network, kernel, point))
         for name, values in single.items():
@@ -303,7 +307,7 @@ def _described(point: dict[str, Any]) -> str:
     return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in short.items())
 
 
-def _labelled(grid: _Grid, parts: list, order: tuple[str, ...]) -> xr.Dataset:
+def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> xr.Dataset:
     matrix = grid.kernel.ndim > 1
     coords: dict[str, Any] = {name: _coordinate(name, v) for name, v in grid.axes.items()}
     variables = {}
@@ -323,7 +327,7 @@ def _labelled(grid: _Grid, parts: list, order: tuple[str, ...]) -> xr.Dataset:
     return storage.import_xarray().Dataset(variables, coords, attrs).transpose(*order, ...)
 
 
-def _coordinate(name: str, values: list) -> tuple:
+def _coordinate(name: str, values: list[Any]) -> tuple[Any, ...]:
     """Numbers and names label an axis; anything else has its index, and its text beside it."""
     if hasattr(values[0], "expression"):
         return name, [value.name for value in values]

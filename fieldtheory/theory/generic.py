@@ -72,6 +72,7 @@ class Earlier(LayerQuantity):
 
     @classmethod
     def eval(cls, first: sp.Expr, second: sp.Expr) -> sp.Expr | None:
+        """The number where both layers are numbers."""
         if first.is_Integer and second.is_Integer:
             return sp.Integer(int(first) < int(second))
         return None
