@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.compiling.jax_functions import require_jax
+from fieldtheory.montecarlo.draws import TILE_JAX, Draws, Inputs, neuron_products
 from fieldtheory.montecarlo.forward import (
     affine,
     feature_functions,
@@ -18,7 +19,6 @@ from fieldtheory.montecarlo.forward import (
     residual_kernel,
     tile_size,
 )
-from fieldtheory.montecarlo.samplers import TILE_JAX, Draws, Inputs, neuron_products
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.montecarlo.draws import TILE_JAX
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.forward import TILE, TILE_KEPT, tile_size
-from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS, TILE_JAX
+from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage

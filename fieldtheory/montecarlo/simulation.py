@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.montecarlo import ensemble, plan
+from fieldtheory.montecarlo.draws import Draws, Inputs
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.estimators import reduced_estimates
 from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block, Run
-from fieldtheory.montecarlo.samplers import SAMPLERS, Draws, Inputs, sampler
+from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import ValidityWarning
@@ -188,7 +189,7 @@ def _collected(
     )
 
 
-def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
+def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """The moments of the parts of all blocks of a chunk, on the first axis; the draws if kept."""
     index, run, blocks = task
     with _one_thread():
@@ -196,7 +197,7 @@ def _evaluate(task: tuple) -> tuple[int, dict[str, np.ndarray]]:
     return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
 
 
-def _one_thread() -> AbstractContextManager:
+def _one_thread() -> AbstractContextManager[Any]:
     """One thread for BLAS: several round in another way, and joblib's workers have fewer."""
     try:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fieldtheory.montecarlo.samplers import Inputs
+from fieldtheory.montecarlo.draws import Inputs
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import K0_PAIR, network
 from tests.montecarlo.comparison import linear_statistics, p_value, z_between, z_scores
