@@ -8,9 +8,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 WHEEL := build/wheel
 LOWEST := build/lowest
-# Every public name is used in an example; these use the libraries most.
-LOWEST_TESTS := fieldtheory tests/cli tests/compiling tests/data tests/networks tests/plotting \
-  tests/report/test_document.py
+# Every public name is used in an example; the tests beside them use the libraries most.
+LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/test_functions.py \
+  tests/data tests/plotting tests/report/test_document.py
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --nbmake fieldtheory tests $(wildcard notebooks)
 
 .DEFAULT_GOAL := help
