@@ -1,5 +1,7 @@
 """The pages of docs/ hold the numbers that the package gives, and their examples run."""
 
+import contextlib
+import io
 import re
 import runpy
 from pathlib import Path
@@ -81,6 +83,23 @@ def test_example_runs():
     code = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL).group(1)
     X = np.random.default_rng(0).normal(size=(3, 100)) * 0.2
     exec(compile(code, "optimal_scaling.md", "exec"), {"X": X})
+
+
+def test_a_family_of_ones_own():
+    page = (FOLDER / "families.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    output, found = io.StringIO(), {"__name__": "families"}
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, "families.md", "exec"), found)
+    assert r"\mathrm{share}" in output.getvalue()
+    assert "The theory agrees with the simulation" in output.getvalue()
+    net, s = found["net"], found["s"]
+    # K^(l) = K^(l-1) + ρ² σ²_w (M + r K^(l-1)), with M of erf typed (Williams 1997).
+    K = 0.1
+    for kernel in s.kernels[1:-1]:
+        moment = 2 / np.pi * np.arctan2(2 * K, np.sqrt(1 + 4 * K))
+        K += net.branch_scale**2 * (moment + net.share * K)
+        np.testing.assert_allclose(kernel, K, rtol=1e-13)
 
 
 def test_links_exist():

@@ -1,1 +1,15 @@
-"""What is asked about: families of networks, activations, coefficients of the layers."""
+"""What is asked about: families of networks, and what a family of one's own is made of."""
+
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.family import Coefficients, LayeredNetwork, per_layer
+from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
+
+__all__ = [
+    "Activation",
+    "Coefficients",
+    "FeedForwardNetwork",
+    "LayeredNetwork",
+    "ResidualNetwork",
+    "input_kernel",
+    "per_layer",
+]

@@ -79,9 +79,9 @@ def parameters(family: type[LayeredNetwork], layer: int | str) -> dict[str, sp.E
     scales = {"branch_scale": branch_scale(layer), "skip_scale": skip_scale(layer)}
     found = dict(_NAMED)
     for name in family.layer_parameters:
-        found[name] = scales.get(name, sp.Symbol(f"{name}_{{{layer}}}", real=True))
+        found[name] = scales.get(name, sp.Symbol(f"{_upright(name)}_{{{layer}}}", real=True))
     others = {f.name for f in fields(family)} - {*found, *LayeredNetwork.__annotations__}
-    return found | {name: sp.Symbol(name, real=True) for name in sorted(others)}
+    return found | {name: sp.Symbol(_upright(name), real=True) for name in sorted(others)}
 
 
 def parameter_values(network: LayeredNetwork) -> dict[sp.Symbol, float]:
@@ -94,6 +94,11 @@ def parameter_values(network: LayeredNetwork) -> dict[sp.Symbol, float]:
                 symbol, power = expression.as_base_exp()
                 values[symbol] = float(own) ** (1 / int(power))
     return values
+
+
+def _upright(name: str) -> str:
+    escaped = name.replace("_", r"\_")
+    return rf"\mathrm{{{escaped}}}"
 
 
 def _pair_index(pair: tuple[int, int], inputs: int) -> str:
