@@ -138,9 +138,6 @@ def _from_moments(moments: dict, count: int) -> float:
     return cumulants[tuple(range(count))]
 
 
-# Smooth functions ------------------------------------------------------------------------------
-
-
 def _trapezoidal(K: np.ndarray, refinement: float, reach: float) -> Blocks:
     """The trapezoidal rule in a ball along the principal axes of K."""
     variances, directions = np.linalg.eigh(K)
@@ -179,9 +176,6 @@ def _attached(
     inside = radii <= reach * reach
     nodes = [(p[:, None] + d * axis)[inside] for p, d in zip(points, direction, strict=True)]
     return np.array(nodes), radii[inside]
-
-
-# Kinks -----------------------------------------------------------------------------------------
 
 
 def _panels(K: np.ndarray, kinks: Sequence[Sequence[float]], order: int, reach: float) -> Blocks:

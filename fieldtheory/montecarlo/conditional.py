@@ -8,6 +8,7 @@ from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sa
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.recursion import residual_kernel
 
 
 def conditional_samples(
@@ -82,7 +83,7 @@ def _one_tile(
         # C^(1) is averaged over N(0, K0), the same for all networks.
         K = variances[:, l] if l else variances[:1, l]
         weight = layers.weights[l + 1]
-        moment = weight * averages.second_moment(K) + layers.biases[l + 1]
+        moment = residual_kernel(weight, layers.biases[l + 1], averages.second_moment(K))
         rest[:, l] = moment - point.residual_kernels[l + 1] if l else 0.0
         noise[:, l] = weight**2 * averages.connected(K, K, K) / network.width
     product = np.tril(rest[:, :, None] * drawn[:, None, :], -1)

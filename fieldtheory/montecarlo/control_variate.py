@@ -12,6 +12,7 @@ from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sa
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.gains import variance_gains
+from fieldtheory.numerics.recursion import carried
 
 
 class _Expansion(NamedTuple):
@@ -143,8 +144,8 @@ def _one_tile(
             order2[:, l] += 2 * weights[l + 1] * (slope * tilt).mean(axis=1)
             u = weights[l + 1] * observable(psi) - (point.residual[l + 1] - biases[l + 1])
             u += point.gains[l + 1] * kappa
-        kappa = skips[l + 1] * kappa + u
-        second = skips[l + 1] * second + order2[:, l]
+        kappa = carried(skips[l + 1], kappa, u)
+        second = carried(skips[l + 1], second, order2[:, l])
         every[:, l], residual[:, l] = u, C[:, 0]
     steps, means = residual - point.residual[1:], every.mean(axis=2)
     rest = steps - means - order2

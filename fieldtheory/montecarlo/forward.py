@@ -20,6 +20,7 @@ from fieldtheory.networks import activations
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.recursion import carried, residual_kernel
 from fieldtheory.theory.elementary_averages import feature_parameters
 
 # Most numbers in one array: few enough for the cache, enough to hide the cost of a call.
@@ -78,18 +79,6 @@ def observable(features: tuple) -> Any:
     return total
 
 
-def next_signal(skip: Any, h: Any, residual: Any) -> Any:
-    """h^(l) = γ_l h^(l-1) + f^(l), for arrays of NumPy or JAX."""
-    return skip * h + residual
-
-
-def residual_kernel(
-    features: tuple, weight: Any, bias: Any, moment: Callable[..., Any] = gram
-) -> Any:
-    """C = a (1/N) Σ_i Σ_k ψ_k(h_iα) ψ_k(h_iβ) + c, for arrays of NumPy or JAX."""
-    return weight * moment(*features) + bias
-
-
 def forward(
     network: LayeredNetwork,
     kernel: np.ndarray,
@@ -137,10 +126,10 @@ def forward(
     for l in range(network.depth + 1):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             step = residual(l, kernel, features)
-            h = next_signal(skips[l - 1], h, step) if l else step
+            h = carried(skips[l - 1], h, step) if l else step
             features = psi(h)
             a, c = layers.weights[l + 1], layers.biases[l + 1]
-            kernel = residual_kernel(features, a, c, moment)
+            kernel = residual_kernel(a, c, moment(*features))
         require_finite("a kernel", kernel, l + 1)
         yield Layer(l, h, features, kernel)
 

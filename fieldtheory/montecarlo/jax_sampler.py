@@ -14,14 +14,14 @@ from fieldtheory.montecarlo.draws import TILE_JAX, Draws, Inputs, neuron_product
 from fieldtheory.montecarlo.forward import (
     affine,
     feature_functions,
-    next_signal,
+    gram,
     psd_root,
-    residual_kernel,
     tile_size,
 )
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.recursion import carried, residual_kernel
 
 
 def draw_weights(
@@ -87,7 +87,7 @@ def _compiled(
         return affine(x, normals[:, 1:], normals[:, :1], deviations)
 
     def found(h: Any, features: tuple, a: Any, c: Any) -> tuple[Any, Any, Any]:
-        return residual_kernel(features, a, c), *neuron_products(h)
+        return residual_kernel(a, c, gram(*features)), *neuron_products(h)
 
     def networks(words: Any, data: Any, scales: dict[str, Any]) -> Any:
         layers, shared, a, c = (scales[name] for name in ("layers", "shared", "a", "c"))
@@ -106,7 +106,7 @@ def _compiled(
             # One key for every matrix that the layer draws.
             keys = (jax.random.fold_in(key, i) if i else key for i in itertools.count())
             residual = branch(features, partial(drawn, keys), shared | own)
-            return next_signal(gamma, h, residual), found(h, features, a, c)
+            return carried(gamma, h, residual), found(h, features, a, c)
 
         steps = (jnp.stack(rest), layers, scales["gamma"], a[:-1], c[:-1])
         h, rows = jax.lax.scan(layer, h, steps)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from fieldtheory.numerics.recursion import carried
+
 
 def accumulate(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Σ_m A²_lm rows_m for every l, by x_l = γ_l² x_{l-1} + rows_l."""
     sums = np.array(rows, dtype=float)
     for l in range(1, len(sums)):
-        sums[l] += skips[l] * sums[l - 1]
+        sums[l] = carried(skips[l], sums[l - 1], sums[l])
     return sums
 
 
@@ -22,5 +24,5 @@ def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndar
     kernel = response[0]
     for l in range(1, len(response)):
         response[l] += gains[l] * kernel
-        kernel = skips[l] * kernel + response[l]
+        kernel = carried(skips[l], kernel, response[l])
     return response
