@@ -11,7 +11,13 @@ LOWEST := build/lowest
 # Every public name is used in an example; the tests beside them use the libraries most.
 LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/test_functions.py \
   tests/data tests/plotting tests/report/test_document.py
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --nbmake fieldtheory tests $(wildcard notebooks)
+RUN_TESTS := $(BIN)/python -m pytest -n 2 --dist worksteal --nbmake
+PYTEST := $(RUN_TESTS) fieldtheory tests $(wildcard notebooks)
+# Long integrals and formulas by other means, which tracing would slow down: run without it.
+UNTRACED := tests/oracles tests/test_oracles.py tests/test_derivations.py \
+  tests/averages/test_precise.py tests/averages/test_precise_cumulants.py \
+  tests/averages/test_spectral.py tests/literature/test_checks.py \
+  tests/numerics/test_accuracy.py tests/theory/test_action.py tests/theory/test_latex.py
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all coverage test-lowest check wheel bench clean
@@ -50,7 +56,9 @@ test-all: $(INSTALLED) ## the same, with the slow ones
 	$(PYTEST) -m "" $(PYTEST_ARGS)
 
 coverage: $(INSTALLED) ## the tests of make test, and which lines they run
-	$(PYTEST) --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+	$(RUN_TESTS) $(UNTRACED) $(wildcard notebooks) $(PYTEST_ARGS)
+	$(RUN_TESTS) fieldtheory tests $(addprefix --ignore=,$(UNTRACED)) \
+	  --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 test-lowest: ## some of the tests with the lowest versions that setup.cfg admits
 	$(call fresh_venv,$(LOWEST))
