@@ -13,11 +13,9 @@ LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/te
   tests/data tests/plotting tests/report/test_document.py
 RUN_TESTS := $(BIN)/python -m pytest -n 2 --dist worksteal --nbmake
 PYTEST := $(RUN_TESTS) fieldtheory tests $(wildcard notebooks)
-# Long integrals and formulas by other means, which tracing would slow down: run without it.
-UNTRACED := tests/oracles tests/test_oracles.py tests/test_derivations.py \
-  tests/averages/test_precise.py tests/averages/test_precise_cumulants.py \
-  tests/averages/test_spectral.py tests/literature/test_checks.py \
-  tests/numerics/test_accuracy.py tests/theory/test_action.py tests/theory/test_latex.py
+# What is long because of SymPy and mpmath, which tracing would double: run without it.
+UNTRACED := tests/averages tests/compiling tests/theory tests/oracles tests/test_oracles.py \
+  tests/test_derivations.py tests/literature/test_checks.py tests/numerics/test_accuracy.py
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all coverage test-lowest check wheel bench clean
