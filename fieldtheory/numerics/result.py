@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -24,24 +25,24 @@ if TYPE_CHECKING:
 _MOST_LINES = 6
 
 
-class Stored:
+class Stored(ABC):
     """A result that can be written to a file, labelled and shown.
 
     A class derived from it gives its arrays in `labelled` and takes them back in `from_content`.
     """
 
+    @abstractmethod
     def labelled(self, stored: bool) -> Labelled:
         """The arrays that files hold, or all those of `to_xarray`."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
         """The result of the arrays, numbers and text in a file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def plot(self) -> Any:
         """The result as a matplotlib Figure; needs matplotlib."""
-        raise NotImplementedError
 
     def to_xarray(self) -> xr.Dataset:
         """The result as an `xarray.Dataset` with named dimensions; needs xarray."""

@@ -169,6 +169,11 @@ def family_action(
     -------
     Action
 
+    Raises
+    ------
+    ValueError
+        If the family has no parameter of a name in ``fixed``.
+
     Notes
     -----
     F25 has γ = 1 and one ρ. Its (96) and (99) miss a factor 1/N on the data term.
@@ -181,6 +186,9 @@ def family_action(
     """
     function = sym.phi if activation is None else activation
     given = {name: sp.sympify(value) for name, value in (fixed or {}).items()}
+
+    for name in given.keys() - sym.parameters(family, 1).keys():
+        raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {given[name]}")
 
     def parameters(layer: int) -> dict[str, sp.Expr]:
         return sym.parameters(family, layer) | given

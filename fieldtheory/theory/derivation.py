@@ -148,9 +148,8 @@ class Derivation:
     def _require(self, network: LayeredNetwork) -> None:
         """Raise if the derivation is not that of a network."""
         mine, other = self.family, type(checked_network(network))
-        if (mine.features, mine.layer, mine.readout) != (
-            *(other.features, other.layer, other.readout),
-        ):
+        offers = [(kind.features, kind.layer, kind.readout) for kind in (mine, other)]
+        if offers[0] != offers[1]:
             raise TypeError(f"network must be a {mine.__name__}, got a {other.__name__}")
         if network.depth != self.depth:
             raise ValueError(

@@ -93,26 +93,14 @@ def symbol_values(network: LayeredNetwork, K0: Any, inputs: int = 1) -> dict[sp.
     return values
 
 
-def with_activation(
-    expr: sp.Expr, activation: Callable[[Any], sp.Expr] | None, clean: bool = True
-) -> sp.Expr:
-    """The expression with the undetermined φ inside its averages put in; None leaves it open.
-
-    Parameters
-    ----------
-    expr : sympy.Expr
-    activation : callable, optional
-    clean : bool
-        Carry out derivatives of φ, and sift what they multiply by δ-functions.
-    """
+def with_activation(expr: sp.Expr, activation: Callable[[Any], sp.Expr] | None) -> sp.Expr:
+    """The expression with the undetermined φ inside its averages put in; None leaves it open."""
     if activation is None:
         return expr
 
     def known(node: sp.Expr) -> sp.Expr:
         *integrands, variables, covariance = node.args
-        found = [F.replace(sym.phi, activation) for F in integrands]
-        if clean:
-            found = [sift(F.doit(), tuple(variables)) for F in found]
+        found = [sift(F.replace(sym.phi, activation).doit(), tuple(variables)) for F in integrands]
         return type(node)(*found, variables, covariance)
 
     nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)

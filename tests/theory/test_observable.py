@@ -17,6 +17,7 @@ from fieldtheory.theory.elementary_averages import K_XX, X, Y, layer_averages, n
 from fieldtheory.theory.generic import layer_formulas
 from fieldtheory.theory.saddle_point import saddle_point
 from tests.examples import K0_PAIR, oracle
+from tests.montecarlo.test_family import LinearMapBeside
 from tests.oracles import recursion
 
 SHARE = sp.Rational(1, 4)
@@ -201,3 +202,8 @@ class ScaledInside(ft.ResidualNetwork):
 def test_features_that_differ_from_layer_to_layer_are_refused():
     with pytest.raises(ValueError, match="the same for all layers, got branch_scale"):
         ft.solve(ScaledInside(depth=2), 0.3).kernels  # noqa: B018
+
+
+def test_a_scale_that_a_family_has_not_cannot_be_fixed():
+    with pytest.raises(ValueError, match="branch_scale is not a parameter of a LinearMapBeside"):
+        ft.derive(LinearMapBeside(depth=2), branch_scale=0.5)
