@@ -61,11 +61,12 @@ def layer_scales(name: str, value: Any, depth: int) -> float | tuple[Any, ...]:
             f"{name} must be a scalar or have 1 or depth={depth} entries on its last axis, "
             f"got shape {array.shape}"
         )
-    return _as_tuples(array.tolist())
+    return as_tuples(array.tolist())
 
 
-def _as_tuples(value: Any) -> Any:
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+def as_tuples(value: Any) -> Any:
+    """Nested lists as nested tuples, which can be hashed."""
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
 def input_kernel_array(name: str, value: Any) -> np.ndarray:

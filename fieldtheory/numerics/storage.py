@@ -99,17 +99,13 @@ def network_from_attributes(found: Mapping[str, Any]) -> LayeredNetwork:
         if isinstance(value, str) and "Activation" in str(field.type):
             value = activation_from_text(value, _plain(found.get(f"{field.name}_name", "")))
         elif isinstance(value, str) and "str" not in str(field.type):
-            value = _as_tuples(json.loads(value))
+            value = validation.as_tuples(json.loads(value))
         parameters[field.name] = value
     return family(**parameters)
 
 
 def _plain(value: Any) -> Any:
     return np.asarray(value).item()
-
-
-def _as_tuples(value: Any) -> Any:
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def import_xarray() -> Any:
