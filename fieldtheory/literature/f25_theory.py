@@ -39,11 +39,6 @@ def _theory() -> Derivation:
     return derive(_L, branch_scale=SCALE, skip_scale=1)
 
 
-def _with_unit_widths(matrix: sp.Matrix) -> sp.Matrix:
-    """ν_l = 1 behind the input, as in all equations of F25 with N alone."""
-    return matrix.subs({sym.relative_width(l): 1 for l in range(1, _L + 2)})
-
-
 def _readout_as_hidden(side: Callable[[], sp.Matrix]) -> Callable[[], sp.Matrix]:
     return lambda: sp.Matrix(side()).subs(sym.READOUT_WEIGHT, sym.WEIGHT)
 
@@ -51,6 +46,11 @@ def _readout_as_hidden(side: Callable[[], sp.Matrix]) -> Callable[[], sp.Matrix]
 def _kernel(k: int, l: int) -> sp.Expr:
     """K^(k,l), the covariance of the signals of two layers."""
     return _theory().network_action.covariance[k, l]
+
+
+def _relative_width(layer: int) -> sp.Expr:
+    """ν_0 = d_in/N and ν_l = 1 for l > 0, as the text before (20) sets."""
+    return sym.INPUT_WIDTH if layer == 0 else sp.S.One
 
 
 def _branch(layer: int) -> sp.Expr:
@@ -88,7 +88,7 @@ def _printed_mixed() -> sp.Matrix:
     """Eq. (41)."""
 
     def entry(k: int, l: int) -> sp.Expr:
-        found = -sym.WIDTH * sym.relative_width(l) if k == l else sp.S.Zero
+        found = -sym.WIDTH * _relative_width(l) if k == l else sp.S.Zero
         if k > l:
             found += sym.WIDTH * sym.WEIGHT**2 * _gain(k - 1) * _branch(k)
         return found
@@ -102,7 +102,7 @@ def _printed_response() -> sp.Matrix:
     for l in _LAYERS:
         for m in _LAYERS:
             history = sum(G12[k, m] for k in range(l))
-            found = sp.KroneckerDelta(l, m) / (sym.WIDTH * sym.relative_width(l))
+            found = sp.KroneckerDelta(l, m) / (sym.WIDTH * _relative_width(l))
             if l > 0:
                 found += _branch(l) * sym.WEIGHT**2 * _gain(l - 1) * history
             G12[l, m] = found
@@ -110,7 +110,7 @@ def _printed_response() -> sp.Matrix:
 
 
 def _response() -> sp.Matrix:
-    return _with_unit_widths(_theory().propagator.G12)
+    return _theory().propagator.G12
 
 
 def _input_response() -> sp.Expr:
@@ -120,7 +120,7 @@ def _input_response() -> sp.Expr:
 
 def _kernel_variance(layer: int, diagonal: bool) -> sp.Expr:
     """Var K^(l) of K^(l) = Σ_k C^(k): of all pairs of layers, or of the diagonal ones alone."""
-    G11 = _with_unit_widths(_theory().propagator.G11)
+    G11 = _theory().propagator.G11
     layers = range(layer + 1)
     return sum(
         (G11[k, m] for k in layers for m in layers if k == m or not diagonal), start=sp.S.Zero
@@ -130,10 +130,8 @@ def _kernel_variance(layer: int, diagonal: bool) -> sp.Expr:
 def _printed_data_action() -> sp.Expr:
     """What eqs. (98) and (99) have in C̃^(0), with K_data = σ²_w,in/d_in x·x + σ²_b,in."""
     C, conjugate, data = sym.kernel(0), sym.conjugate(0), sym.data_kernel()
-    width_in = sym.WIDTH * sym.relative_width(0)
-    return (
-        -sym.WIDTH * sym.relative_width(0) * C * conjugate + sym.WIDTH * width_in * data * conjugate
-    )
+    width_in = sym.WIDTH * sym.INPUT_WIDTH
+    return -width_in * C * conjugate + sym.WIDTH * width_in * data * conjugate
 
 
 def _data_action() -> sp.Expr:
@@ -217,9 +215,9 @@ CLAIMS: tuple[Claim, ...] = (
         PAPER,
         "(49)",
         "G12, the response",
-        printed=lambda: _with_unit_widths(_printed_response()),
+        printed=_printed_response,
         derived=_response,
-        region=_EVERY_ROW + ", ν_l = 1 for l >= 1",
+        region=_EVERY_ROW,
         check=symbolically,
         note="the readout has σ_w,out",
     ),
@@ -227,16 +225,16 @@ CLAIMS: tuple[Claim, ...] = (
         PAPER,
         "(49)",
         "G12, the response",
-        printed=_readout_as_hidden(lambda: _with_unit_widths(_printed_response())),
+        printed=_readout_as_hidden(_printed_response),
         derived=_readout_as_hidden(_response),
-        region=_READOUT_AS_HIDDEN + ", ν_l = 1 for l >= 1",
+        region=_READOUT_AS_HIDDEN,
         check=symbolically,
     ),
     Claim(
         PAPER,
         "text after (51)",
         "η^(0) = N/d_in, of the definition (50)",
-        printed=1 / sym.relative_width(0),
+        printed=1 / sym.INPUT_WIDTH,
         derived=_input_response,
         region="d_in = ν_0 N",
         check=symbolically,
@@ -256,7 +254,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(57)",
         "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1",
         printed=sp.S.One,
-        derived=lambda: _input_response().subs(sym.relative_width(0), 1),
+        derived=lambda: _input_response().subs(sym.INPUT_WIDTH, 1),
         region="d_in = N",
         check=symbolically,
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Real
 from typing import Any
 
@@ -27,7 +27,7 @@ def compare(
     """The theory against simulated networks of finite width: a table and one verdict.
 
     Compared are C*, K, and for one input N G11 and N Var K, with the means and covariances of the
-    networks; η, χ and χ^out where ``responses`` are given.
+    networks; η, χ and χ^out, as derivatives, where ``responses`` are given.
 
     Parameters
     ----------
@@ -84,6 +84,8 @@ def compare(
     """
     if not isinstance(solution, Solution):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
+    if solution.convention != "derivative":
+        solution = replace(solution, convention="derivative")
     from scipy import stats
 
     ensembles = _checked(solution, ensemble, "ensemble", Ensemble)

@@ -10,11 +10,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import sympy as sp
 
+from fieldtheory import validation
 from fieldtheory.networks.activations import Activation
 
 Parameters = Mapping[str, Any]
 # The families by the name of their class, as files name them.
 FAMILIES: dict[str, type[LayeredNetwork]] = {}
+# What responses to the input are divided by, see `input_width`.
+CONVENTIONS = ("derivative", "F25")
 
 
 class Coefficients(NamedTuple):
@@ -143,6 +146,32 @@ def checked_network(network: Any) -> LayeredNetwork:
     if not isinstance(network, LayeredNetwork):
         raise TypeError(f"network must be a ResidualNetwork or of another family, got {network!r}")
     return network
+
+
+def input_width(network: LayeredNetwork, convention: str) -> float:
+    """The number that stands for ν_0, over which responses to the input are divided.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    convention : {"derivative", "F25"}
+        "derivative": ν_0 = 1, so that η^(0) = χ^(0) = 1 and responses are derivatives by K^(0)
+        (F25 eq. (57)). "F25": ν_0 = d_in/N, so that η^(0) = χ^(0) = N/d_in as F25 states after
+        eq. (51).
+
+    Raises
+    ------
+    ValueError
+        For another convention.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> input_width(ResidualNetwork(depth=1, width=500, input_dim=100), "F25")
+    0.2
+    """
+    validation.choice("convention", convention, CONVENTIONS)
+    return network.input_dim / network.width if convention == "F25" else 1.0
 
 
 def per_layer(scale: Any, depth: int) -> np.ndarray:

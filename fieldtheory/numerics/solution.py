@@ -7,13 +7,18 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import (
+    CONVENTIONS,
+    LayeredNetwork,
+    checked_network,
+    input_width,
+)
 from fieldtheory.numerics import fluctuations, gains, kernels, pair_map
 from fieldtheory.numerics.fields import FIELDS
 from fieldtheory.numerics.result import Result
@@ -85,9 +90,11 @@ class Solution(Result):
     """
 
     table = FIELDS
+    settings: ClassVar = {"convention": str}
 
     network: LayeredNetwork
     input_kernel: np.ndarray
+    convention: str = "derivative"
 
     @field
     def residual_kernels(self) -> np.ndarray:
@@ -101,13 +108,13 @@ class Solution(Result):
 
     @field
     def residual_response(self) -> np.ndarray:
-        """η^(l), with η^(0) = 1."""
+        """η^(l), with η^(0) = 1, or N/d_in in the convention of F25."""
         pair = self._has_matrix and self._pair_responses[0][:-1]
         return self._assembled(self._own_responses[0][:-1], pair)
 
     @field
     def response(self) -> np.ndarray:
-        """χ^(l), with χ^(0) = 1."""
+        """χ^(l), with χ^(0) = 1, or N/d_in in the convention of F25."""
         pair = self._has_matrix and self._pair_responses[1][:-1]
         return self._assembled(self._own_responses[1][:-1], pair)
 
@@ -129,7 +136,7 @@ class Solution(Result):
             return own
         if "_pair_responses" in vars(self):
             return _symmetric(own, self._pair_responses[1][-1], self._pairs)
-        return _symmetric(own, self._finite_output(1), self._pairs)
+        return _symmetric(own, self._finite_output(1) / self._input_width, self._pairs)
 
     @field
     def full_response(self) -> np.ndarray:
@@ -150,6 +157,7 @@ class Solution(Result):
         """⟨C^(l) C̃^(m)⟩ = Δ12^lm / N; for P inputs of the (αβ) <- (αβ) entries."""
         size = self.network.depth + 2
         sources = np.eye(size)
+        sources[0, 0] = 1 / self._input_width
         skips = self._chain.skips
         if not self._has_matrix:
             return propagate(skips, self._own_gains, sources) / self.network.width
@@ -230,11 +238,20 @@ class Solution(Result):
 
     @cached_property
     def _own_responses(self) -> tuple[Any, ...]:
-        return gains.responses(self._chain.skips, self._own_gains)
+        return self._to_the_input(gains.responses(self._chain.skips, self._own_gains))
 
     @cached_property
     def _pair_responses(self) -> tuple[Any, ...]:
-        return gains.responses(self._chain.skips, self._pair_gains)
+        return self._to_the_input(gains.responses(self._chain.skips, self._pair_gains))
+
+    @property
+    def _input_width(self) -> float:
+        return input_width(self.network, self.convention)
+
+    def _to_the_input(self, derivatives: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """N ⟨· C̃^(0)⟩, the derivatives by K^(0) over ν_0."""
+        nu = self._input_width
+        return derivatives if nu == 1.0 else tuple(found / nu for found in derivatives)
 
     def _finite_output(self, index: int) -> np.ndarray:
         """One of `_output_pairs`, or OverflowError with the layer, from the first pair it meets."""
@@ -267,7 +284,7 @@ class Solution(Result):
             )
 
 
-def solve(network: LayeredNetwork, K0: Any) -> Solution:
+def solve(network: LayeredNetwork, K0: Any, convention: str = "derivative") -> Solution:
     """Kernels, responses and fluctuations of a network for given inputs.
 
     Parameters
@@ -277,6 +294,11 @@ def solve(network: LayeredNetwork, K0: Any) -> Solution:
     K0 : float or array_like
         Kernel of the input: a variance, an array of variances (a batch), or a covariance matrix
         (..., P, P) of P inputs. See `input_kernel`.
+    convention : {"derivative", "F25"}
+        "derivative": η, χ, χ^out and N G12 are derivatives by the kernel of the input, with
+        η^(0) = 1 (F25 eq. (57)). "F25": they are N ⟨· C̃^(0)⟩ with ν_0 = d_in/N, from
+        ``network.input_dim``, so that η^(0) = N/d_in (F25, after eq. (51)): N/d_in times the
+        derivatives. Responses to other layers, kernels and fluctuations are the same.
 
     Returns
     -------
@@ -294,8 +316,12 @@ def solve(network: LayeredNetwork, K0: Any) -> Solution:
     >>> s = solve(net, 0.05)
     >>> round(float(s.output_response), 6)
     1.715363
+    >>> round(float(solve(net, 0.05, convention="F25").output_response), 6)
+    8.576813
     """
-    return Solution(checked_network(network), validation.input_kernel_array("K0", K0))
+    kernel = validation.input_kernel_array("K0", K0)
+    validation.choice("convention", convention, CONVENTIONS)
+    return Solution(checked_network(network), kernel, convention)
 
 
 def _symmetric(

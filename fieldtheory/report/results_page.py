@@ -31,7 +31,7 @@ GENERIC_TITLES = {
     "output_response": "Response of the output",
 }
 GENERIC_NOTES = {
-    "G12_product": r"For $l = m$ it is $1/(N \nu_l)$, for $l < m$ it vanishes.",
+    "G12_product": r"For $l = m$ it is $1/(N \nu_m)$, for $l < m$ it vanishes.",
 }
 EXPLICIT_TITLES = {
     "action": "Action",
@@ -190,8 +190,8 @@ def _generic(formulas: dict[str, str]) -> list[Any]:
         Text(
             r"$\left\langle \cdot \right\rangle_{\mathcal{N}(0, K)}$ is the average over signals "
             r"of covariance $K$, a semicolon makes it a connected correlator. "
-            r"$\nu_l$ is the width that feeds layer $l$ relative to $N$; all numbers below have "
-            r"$\nu_l = 1$."
+            r"$\nu_m = 1$ for all layers but the input; $\nu_0 = d_{\mathrm{in}}/N$ is 1 in all "
+            r"numbers below, so that responses are derivatives by the kernel of the input."
         ),
         *(
             Formula(GENERIC_TITLES.get(name, name), source, GENERIC_NOTES.get(name, ""))

@@ -58,7 +58,6 @@ def linearised_rows(depth: int) -> tuple[sp.Expr, ...]:
         ResidualNetwork, depth, fixed={"branch_scale": SCALE, "skip_scale": sp.S.One}
     )
     known = {sym.kernel(0): INPUT, sym.data_kernel(): INPUT}
-    known |= {sym.relative_width(l): sp.S.One for l in range(depth + 2)}
     rows = saddle_point(action).kernels.values()
     linear = [row.replace(sym.phi, lambda h: SLOPE * h).doit() for row in rows]
     return tuple(sp.expand(row.xreplace(known)) for row in linear)

@@ -20,9 +20,10 @@ class Action:
 
         S(C, C̃) = −N Σ_j ν_j C_j C̃_j + N ln ⟨ exp Σ_j C̃_j g_j(h) ⟩_{h ~ N(0, K[C])}
 
-    A field j is one entry (αβ) of the kernel of one layer. What distinguishes one architecture
-    from another are the observables g and the covariance K of the Gaussian variables they depend
-    on; everything else (saddle point, Hessian, vertices) follows by differentiation.
+    with ν_j = ν_0 = d_in/N for the kernel of the input and ν_j = 1 for all others. A field j is one
+    entry (αβ) of the kernel of one layer. What distinguishes one architecture from another are the
+    observables g and the covariance K of the Gaussian variables they depend on; everything else
+    (saddle point, Hessian, vertices) follows by differentiation.
 
     Parameters
     ----------
@@ -98,6 +99,15 @@ def chain_action(
         g_0 = ν_0 C^(0)_data,   g_l = a_l Σ_k ψ_k(h_α^(l-1)) ψ_k(h_β^(l-1)) + c_l
         Cov(h^(k), h^(l)) = Σ_m A_km A_lm C^(m),   A_lm = γ_{m+1} ... γ_l
 
+    A conjugate enforces the definition of its kernel times the number of units that feed the
+    layer (F25 eqs. (19), (91)-(93)),
+
+        d_in (C^(0) − C^(0)_data),   N (C^(l) − (1/N) Σ_i a_l ψ(h_i^(l-1))² − c_l),
+
+    so that ν_0 = d_in/N stands with both terms of the input and nothing with those of the layers,
+    whose width is that of the skip connections, N. It has no influence on C*, and the response to
+    C̃^(0), a source of d_in (C^(0) − C^(0)_data), is the derivative by K^(0) over ν_0.
+
     Parameters
     ----------
     depth : int
@@ -127,7 +137,7 @@ def chain_action(
 
     def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
         if layer == 0:
-            return sym.relative_width(0) * sym.data_kernel(pair, inputs)
+            return sym.INPUT_WIDTH * sym.data_kernel(pair, inputs)
         signals = (sym.signal(layer - 1, sample, inputs) for sample in pair)
         products = [first * second for first, second in zip(*map(features, signals), strict=True)]
         return sp.Add(*[layers[layer].weight * p for p in products], layers[layer].bias)
@@ -135,7 +145,7 @@ def chain_action(
     return Action(
         kernels=tuple(sym.kernel(l, pair, inputs) for l, pair in fields),
         conjugates=tuple(sym.conjugate(l, pair, inputs) for l, pair in fields),
-        relative_widths=tuple(sym.relative_width(l) for l, _ in fields),
+        relative_widths=tuple(sym.INPUT_WIDTH if l == 0 else sp.S.One for l, _ in fields),
         observables=tuple(observable(l, pair) for l, pair in fields),
         variables=tuple(sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)),
         covariance=_signal_covariance(depth, inputs, {l: c.skip for l, c in layers.items()}),
@@ -176,7 +186,9 @@ def family_action(
 
     Notes
     -----
-    F25 has γ = 1 and one ρ. Its (96) and (99) miss a factor 1/N on the data term.
+    F25 has γ = 1 and one ρ. Its (96) and (99) miss a factor 1/N on the data term. Its remark that
+    ν_l = N_l/N stands for layers of different widths N_l would need g_l = ν_l (a_l φ² + c_l), as
+    for the input, in (22); with a skip connection there is one width.
 
     Examples
     --------

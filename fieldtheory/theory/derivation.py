@@ -11,7 +11,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import CONVENTIONS, LayeredNetwork, checked_network
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory.action import Action, family_action
 from fieldtheory.theory.evaluation import block_function
@@ -116,32 +116,38 @@ class Derivation:
             return aligned([self._block_latex(b) for b in _BLOCKS[4:]])
         return " = ".join(self._block_latex(quantity))
 
-    def lambdify(self, quantity: str) -> Callable[..., Any]:
+    def lambdify(self, quantity: str, convention: str = "derivative") -> Callable[..., Any]:
         """A block as a numeric function of a network and its input kernel.
 
         Parameters
         ----------
         quantity : str
             A block: "S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22".
+        convention : {"derivative", "F25"}
+            ν_0 = 1, so that N G12 are derivatives by the kernel of the input, or ν_0 = d_in/N as
+            in F25; as in `solve`. G11 and S22 are the same.
 
         Returns
         -------
         callable
             ``f(network, K0)`` gives the block at the saddle point, shape (n, n) with n the number
-            of fields, with ν_l = 1. K0 is a variance, or a matrix (P, P) for P inputs. With an
+            of fields. K0 is a variance, or a matrix (P, P) for P inputs. With an
             undetermined φ the network's activation is put in.
 
         Raises
         ------
         ValueError
-            For an unknown block; from the function, if depth, inputs or activation do not fit.
+            For an unknown block or convention; from the function, if depth, inputs or activation do
+            not fit.
         """
         block = self.block(validation.choice("quantity", quantity, _BLOCKS))
+        validation.choice("convention", convention, CONVENTIONS)
         evaluated = block_function(self.saddle_point.kernels, block, self.inputs)
 
         def function(network: LayeredNetwork, K0: Any) -> Any:
             self._require(network)
-            return evaluated(network, K0, network.activation if self.activation is None else None)
+            activation = network.activation if self.activation is None else None
+            return evaluated(network, K0, activation, convention)
 
         return function
 

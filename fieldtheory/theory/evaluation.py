@@ -14,7 +14,7 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.steps import sift
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import LayeredNetwork, input_width
 from fieldtheory.theory import notation as sym
 
 
@@ -35,8 +35,8 @@ def block_function(
     Returns
     -------
     callable
-        ``f(network, K0, activation)`` gives the block at the saddle point, shape (n, n), with
-        ν_l = 1; an undetermined φ becomes ``activation``.
+        ``f(network, K0, activation, convention)`` gives the block at the saddle point, shape
+        (n, n); an undetermined φ becomes ``activation``, ν_0 is that of the convention.
     """
     kernels = tuple(saddle)
 
@@ -49,9 +49,11 @@ def block_function(
         steps = [lambdify([*parameters, *kernels[:j]], row) for j, row in enumerate(rows)]
         return steps, lambdify([*parameters, *kernels], known), parameters
 
-    def function(network: LayeredNetwork, K0: Any, activation: Activation | None) -> np.ndarray:
+    def function(
+        network: LayeredNetwork, K0: Any, activation: Activation | None, convention: str
+    ) -> np.ndarray:
         steps, last, parameters = compiled(activation)
-        values = symbol_values(network, K0, inputs)
+        values = symbol_values(network, K0, inputs, convention)
         numbers = [values[p] for p in parameters]
         found: list[float] = []
         for step in steps:
@@ -61,8 +63,10 @@ def block_function(
     return function
 
 
-def symbol_values(network: LayeredNetwork, K0: Any, inputs: int = 1) -> dict[sp.Symbol, float]:
-    """The values of the symbols of the theory for a network and its input kernel, with ν_l = 1.
+def symbol_values(
+    network: LayeredNetwork, K0: Any, inputs: int = 1, convention: str = "derivative"
+) -> dict[sp.Symbol, float]:
+    """The values of the symbols of the theory for a network and its input kernel.
 
     Parameters
     ----------
@@ -71,6 +75,8 @@ def symbol_values(network: LayeredNetwork, K0: Any, inputs: int = 1) -> dict[sp.
     K0 : float or array_like, shape (P, P)
     inputs : int
         P.
+    convention : {"derivative", "F25"}
+        ν_0 = 1 or d_in/N, see `input_width`.
 
     Returns
     -------
@@ -86,8 +92,7 @@ def symbol_values(network: LayeredNetwork, K0: Any, inputs: int = 1) -> dict[sp.
     if kernel.shape != (inputs, inputs):
         raise ValueError(f"K0 must have shape ({inputs}, {inputs}), got {np.shape(K0)}")
     values = sym.parameter_values(network) | {sym.WIDTH: float(network.width)}
-    for layer in range(network.depth + 2):
-        values[sym.relative_width(layer)] = 1.0
+    values[sym.INPUT_WIDTH] = input_width(network, convention)
     for pair in sym.pairs(inputs):
         values[sym.data_kernel(pair, inputs)] = float(kernel[pair])
     return values

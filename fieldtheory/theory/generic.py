@@ -91,9 +91,16 @@ class Bias(LayerQuantity):
 
 
 class RelativeWidth(LayerQuantity):
-    """ν_l."""
+    """ν_m: d_in/N for the input, m = 0, and 1 for all other layers."""
 
     template = r"\nu_{{{0}}}"
+
+    @classmethod
+    def eval(cls, layer: sp.Expr) -> sp.Expr | None:
+        """ν_0 or 1 where the layer is a number."""
+        if layer.is_Integer:
+            return sym.INPUT_WIDTH if layer == 0 else sp.S.One
+        return None
 
 
 class SkipScale(LayerQuantity):
@@ -146,17 +153,13 @@ def _at(expr: sp.Expr, layers: Mapping[int, Any]) -> sp.Expr:
     rules = {node: one(node) for node in expr.atoms(GaussianAverage, ConnectedCorrelator)}
     for i, index in layers.items():
         rules |= {kind(i): kind(index) for kind in (Weight, Bias, SkipScale)}
-        rules[sym.relative_width(i)] = RelativeWidth(index)
     return expr.xreplace(rules)
 
 
 def residual_kernel(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
-    """C*^(l) for l >= 1 (F25 eq. (29), and (25) for the readout, both with ν_l = 1)."""
+    """C*^(l) for l >= 1 (F25 eq. (29), and (25) for the readout)."""
     action, _ = _window(family)
-    row = saddle_point(action).kernels[action.kernels[2]]
-    masks = {node: sp.Dummy() for node in row.atoms(GaussianAverage)}
-    joined = sp.together(row.xreplace(masks)).xreplace({new: old for old, new in masks.items()})
-    return _at(joined, {2: l})
+    return _at(saddle_point(action).kernels[action.kernels[2]], {2: l})
 
 
 def kernel(l: Any) -> sp.Expr:
@@ -172,7 +175,7 @@ def susceptibility(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp
 def mixed_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
     """S21[k,l] for k >= 1 (F25 eq. (41), with a_{L+1} = σ²_w,out)."""
     coupling = _gain(k, family) * A(k - 1, l) ** 2 * Earlier(l, k)
-    return sym.WIDTH * (coupling - _norm(k, family) * sp.KroneckerDelta(k, l))
+    return sym.WIDTH * (coupling - sp.KroneckerDelta(k, l))
 
 
 def source_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
@@ -184,13 +187,13 @@ def source_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork)
 
 
 def response_recursion(l: Any, m: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
-    """G12[l,m] for l >= 1 from earlier layers (F25 eq. (49); ν_l divides the second term too).
+    """G12[l,m] for l >= 1 from earlier layers (F25 eq. (49), with a_{L+1} = σ²_w,out).
 
     Row l of S21 G12 = −1, solved for the last layer.
     """
     history = sp.Sum(A(l - 1, k) ** 2 * G12(k, m), (k, m, l - 1))
     source = sp.KroneckerDelta(l, m) / sym.WIDTH
-    return (source + _gain(l, family) * history) / _norm(l, family)
+    return source + _gain(l, family) * history
 
 
 def response_product(l: Any, m: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
@@ -199,25 +202,19 @@ def response_product(l: Any, m: Any, family: type[LayeredNetwork] = ResidualNetw
         factors = sp.Mul(*[growth(i, family) for i in range(m + 1, l)])
     else:
         factors = sp.Product(growth(j, family), (j, m + 1, l - 1))
-    norm = sym.WIDTH * _norm(l, family) * _norm(m, family)
-    return _gain(l, family) * factors / norm
+    return _gain(l, family) * factors / (sym.WIDTH * RelativeWidth(m))
 
 
 def growth(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
-    """γ_l² + a_l M'(K^(l-1)) / ν_l, by which the response of the kernel grows in layer l."""
+    """γ_l² + a_l M'(K^(l-1)), by which the response of the kernel grows in layer l."""
     action, _ = _window(family)
     skip = action.covariance[1, 1].coeff(action.kernels[0])
-    return _at(skip, {1: l}) + _gain(l, family) / _norm(l, family)
+    return _at(skip, {1: l}) + _gain(l, family)
 
 
 def _gain(l: Any, family: type[LayeredNetwork]) -> sp.Expr:
     """a_l M'(K^(l-1)), what C^(l-1) adds to C^(l): S21 below its diagonal."""
     return _at(_window(family)[1].S21[2, 1] / sym.WIDTH, {2: l})
-
-
-def _norm(l: Any, family: type[LayeredNetwork]) -> sp.Expr:
-    """ν_l, from the diagonal of S21."""
-    return _at(-_window(family)[1].S21[2, 2] / sym.WIDTH, {2: l})
 
 
 def kernel_propagator(l: Any, m: Any) -> sp.Expr:
@@ -244,7 +241,7 @@ def layer_formulas(family: type[LayeredNetwork] = ResidualNetwork) -> dict[str, 
     K^{(l)} = \\sum_{m=0}^{l} A_{l, m}^{2} C^{(m)}
     """
     chi, out = r"\chi^{{({})}}", r"\chi^{\mathrm{out}}"
-    ratio = latex(growth(l, family).subs(RelativeWidth(l), 1))
+    ratio = latex(growth(l, family))
     hidden, readout = (of(sym.parameters(family, "l")) for of in (family.layer, family.readout))
     last = latex(readout.weight * susceptibility(DEPTH, family))
     skip = r"A_{l, m} = \prod_{j=m+1}^{l} \gamma_{j}"
@@ -312,7 +309,6 @@ def explicit(
         A: lambda i, j: skip.get((i, j), sp.S.Zero),
         Weight: lambda i: layer(i).weight,
         Bias: lambda i: layer(i).bias,
-        RelativeWidth: lambda i: sym.relative_width(i),
         SkipScale: lambda i: sym.skip_scale(i),
     }
     values = {

@@ -17,6 +17,8 @@ READIN_WEIGHT = sp.Symbol(r"\sigma_{w,\mathrm{in}}", positive=True)
 READIN_BIAS = sp.Symbol(r"\sigma_{b,\mathrm{in}}", positive=True)
 READOUT_BIAS = sp.Symbol(r"\sigma_{b,\mathrm{out}}", positive=True)
 DEPTH = sp.Symbol("L", integer=True, positive=True)
+# ν_0 = d_in/N. Layers joined by skip connections have one width: there is no other.
+INPUT_WIDTH = sp.Symbol(r"\nu_{0}", positive=True)
 phi = sp.Function("phi")
 
 # Parameters by name, as they stand in coefficients and features.
@@ -57,11 +59,6 @@ def signal(layer: int | sp.Expr, sample: int = 0, inputs: int = 1) -> sp.Symbol:
     """The signal h^(l)_α of one neuron."""
     index = "" if inputs == 1 else f"_{{{sample + 1}}}"
     return sp.Symbol(f"h^{{({layer})}}{index}", real=True)
-
-
-def relative_width(layer: int | sp.Expr) -> sp.Symbol:
-    """ν_l, the width that feeds layer l relative to N; ν_0 = d_in/N."""
-    return sp.Symbol(rf"\nu_{{{layer}}}", positive=True)
 
 
 def branch_scale(layer: int | str) -> sp.Symbol:

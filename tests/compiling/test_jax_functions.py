@@ -294,7 +294,7 @@ def in_hyperparameters(expression, derivation):
         solved[kernel] = value.xreplace(solved)
     rho = sp.Symbol("rho", positive=True)
     layers = range(1, derivation.depth + 1)
-    fixed = {notation.relative_width(layer): sp.S.One for layer in range(derivation.depth + 2)}
+    fixed = {notation.INPUT_WIDTH: sp.S.One}
     fixed |= {notation.skip_scale(layer): sp.S.One for layer in layers}
     fixed |= {notation.branch_scale(layer): rho for layer in layers}
     fixed |= {notation.READOUT_WEIGHT: notation.WEIGHT, notation.READOUT_BIAS: notation.BIAS}

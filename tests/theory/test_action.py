@@ -34,7 +34,7 @@ def at_zero(action, expression):
 def test_action_of_depth_one_is_the_typed_one():
     C = [sym.kernel(l) for l in range(3)]
     Ct = [sym.conjugate(l) for l in range(3)]
-    nu = [sym.relative_width(l) for l in range(3)]
+    nu = [sym.INPUT_WIDTH, 1, 1]
     h0, h1 = sym.signal(0), sym.signal(1)
     rho, gamma = sym.branch_scale(1), sym.skip_scale(1)
     g0 = nu[0] * sym.data_kernel()
@@ -168,7 +168,7 @@ def test_derivatives_are_those_of_the_action_integrated_numerically():
         C, _ = recursion.kernels(precise, mpf(K0), exact.erf_average)
         H = oracle_action.hessian(precise, list(C), mpmath.erf, nu0=mpf(2))
     th = derivation(1, activation="erf")
-    values = symbol_values(net, K0) | {sym.relative_width(0): 2.0}
+    values = symbol_values(net, K0) | {sym.INPUT_WIDTH: 2.0}
     numbers = [*values.values(), *map(float, C)]
 
     def evaluated(name):

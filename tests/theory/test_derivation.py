@@ -43,7 +43,7 @@ def test_named_activation_is_put_in(activation):
 def test_own_activation():
     x = sp.Symbol("x")
     th = ft.derive(1, activation=x**3)
-    C = th.saddle_point.kernels[sym.kernel(1)].doit() * sym.relative_width(1)
+    C = th.saddle_point.kernels[sym.kernel(1)].doit()
     rho, K = sym.branch_scale(1), sym.kernel(0)
     assert sp.expand(C - rho**2 * (15 * sym.WEIGHT**2 * K**3 + sym.BIAS**2)) == 0
 

@@ -169,7 +169,8 @@ def test_values_of_the_symbols():
     assert values[sym.READOUT_BIAS] ** 2 == pytest.approx(0.1)
     assert values[sym.branch_scale(2)] == pytest.approx(0.8)
     assert values[sym.data_kernel((0, 1), 2)] == 0.15
-    assert {values[sym.relative_width(l)] for l in range(4)} == {1.0}
+    assert values[sym.INPUT_WIDTH] == 1.0
+    assert symbol_values(net, K0_PAIR, 2, "F25")[sym.INPUT_WIDTH] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

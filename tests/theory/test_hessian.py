@@ -27,7 +27,7 @@ def slope(layer):
 
 
 def typed_S21(k, l, depth):
-    diagonal = -sym.relative_width(k) if k == l else 0
+    diagonal = -(sym.INPUT_WIDTH if k == 0 else 1) if k == l else 0
     if l >= k:
         return sym.WIDTH * diagonal
     return sym.WIDTH * coefficients(k, depth)[0] * slope(k - 1) * skip(k - 1, l) ** 2
@@ -92,7 +92,7 @@ def test_pairs_close_on_themselves(depth):
         if l > k:
             assert part.is_zero_matrix
         elif l == k:
-            assert part == -sym.WIDTH * sym.relative_width(k) * sp.eye(3)
+            assert part == -sym.WIDTH * (sym.INPUT_WIDTH if k == 0 else 1) * sp.eye(3)
         else:
             found = {(i, j) for i, j in itertools.product(range(3), repeat=2) if part[i, j] != 0}
             assert found == allowed

@@ -31,18 +31,17 @@ def equal(left, right):
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_response_is_a_running_product(depth):
-    """Δ12^lm = a_l M'_{l-1} Π_{j=m+1}^{l-1} (γ_j² + a_j M'_{j-1}), with ν_l in the denominators."""
+    """Δ12^lm = a_l M'_{l-1} Π_{j=m+1}^{l-1} (γ_j² + a_j M'_{j-1}), column 0 over ν_0."""
     G12 = derivation(depth).propagator.G12
     for l, m in itertools.product(range(depth + 2), repeat=2):
         if l < m:
             assert G12[l, m] == 0
             continue
-        nu = sym.relative_width
-        expected = 1 / (sym.WIDTH * nu(l))
+        expected = 1 / sym.WIDTH / (sym.INPUT_WIDTH if m == 0 else 1)
         if l > m:
-            expected *= coefficients(l, depth)[0] * slope(l - 1) / nu(m)
+            expected *= coefficients(l, depth)[0] * slope(l - 1)
             for j in range(m + 1, l):
-                gain = coefficients(j, depth)[0] * slope(j - 1) / nu(j)
+                gain = coefficients(j, depth)[0] * slope(j - 1)
                 expected *= sym.skip_scale(j) ** 2 + gain
         assert equal(G12[l, m], expected)
 
@@ -89,7 +88,7 @@ def test_covariance_of_kernels_is_symmetric_and_starts_with_the_first_layer():
     assert all(entry == 0 for entry in G11.row(0))
     assert equal(
         G11[1, 1].rewrite(GaussianAverage),
-        typed_S22(1, 1, 3) / (sym.WIDTH * sym.relative_width(1)) ** 2,
+        typed_S22(1, 1, 3) / sym.WIDTH**2,
     )
 
 
