@@ -52,7 +52,7 @@ def _fieldtheory(
     scaling ρ of the residual branch at which the output responds most to the input; **simulate**
     draws finite networks and compares them with the theory; **verify** compares it with
     high-precision numbers; **figures** draws the figures of the papers; **run** does everything for
-    a set of images and writes one page to look at.
+    a set of samples and writes one page to look at.
 
     Each command explains itself: `fieldtheory solve --help`.
     """

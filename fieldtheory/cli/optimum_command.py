@@ -7,17 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli import values
+from fieldtheory.cli import samples, values
 from fieldtheory.cli.options import (
     ActivationText,
     BiasVariance,
     Classes,
     Count,
+    Data,
     Depth,
     InputKernel,
     OutputFormat,
     ReadoutBias,
     ReadoutWeight,
+    Scale,
     SkipScale,
     WeightVariance,
 )
@@ -35,14 +37,8 @@ class Method(StrEnum):
 
 def optimum(
     K0: InputKernel = "0.05",
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="Images in place of K0, rescaled to the variance 0.05: digits, mnist, or a .npz "
-            "or .csv file; the answer is the mean over their variances and over their covariances.",
-            show_default=False,
-        ),
-    ] = None,
+    data: Data = None,
+    scale: Scale = None,
     classes: Classes = None,
     count: Count = None,
     depth: Depth = 50,
@@ -83,14 +79,17 @@ def optimum(
     """The scaling of the residual branch with the largest response of the output.
 
     One scaling ρ for all layers. For several inputs there is a row for every pair alpha, beta: the
-    scaling at which this entry of the output kernel responds most. For a data set there are two
-    rows; the mean over the covariances is the one to use, since they tell the samples apart.
+    scaling at which this entry of the output kernel responds most. For --data there are two rows,
+    the means over all variances and over all covariances; that over the covariances is the one to
+    use, since they tell the samples apart. Samples are rescaled to one variance, see --scale.
 
     Examples:
 
         fieldtheory optimum --depth 200
 
         fieldtheory optimum -L 200 --data mnist --classes 0,3
+
+        fieldtheory optimum -L 50 --data samples.csv --scale none
 
         fieldtheory optimum -L 200 --K0 "0.05,0.03;0.03,0.05" --format csv
 
@@ -111,10 +110,14 @@ def optimum(
     )
     title = f"optimal scaling ({method.value}), φ = {net.activation.name}"
     if data is None:
+        if scale is not None:
+            raise ValueError(f"scale must be left out without data, got {scale!r}")
         kernel = np.asarray(values.kernel(K0))
     else:
-        name, kernel = _images(data, classes, count)
-        title = f"{title}, {name}"
+        words, kernel = samples.kernel(data, classes, count, scale, net)
+        title = f"{title}, {words}"
+        if method in (Method.saturation, Method.large_depth):
+            kernel = np.diagonal(kernel)
     found = np.asarray(ft.optimal_scaling(net, kernel, method.value, dynamic_range, slope, order))
     if data is not None:
         rows = _data_rows(found)
@@ -128,36 +131,19 @@ def optimum(
     print_rows(rows, format, title)
 
 
-def _images(data: str, classes: str | None, count: int | None) -> tuple[str, Any]:
-    """Name and kernel of the images asked for."""
-    from fieldtheory import data as images
-    from fieldtheory.report import inputs
-
-    chosen = values.classes(classes, data in ("digits", "mnist"))
-    if data != "mnist":
-        loaded = inputs.load(None if data == "digits" else data, chosen, count)
-        return loaded.name, loaded.K0
-    chosen = chosen or [0, 3]
-    dataset = images.load_mnist(chosen, inputs.equal_share(chosen) if count is None else count)
-    return dataset.name, images.scaled_kernel(dataset.samples, inputs.INPUT_SCALE)
-
-
 def _data_rows(scaling: Any) -> list[dict[str, Any]]:
-    """Means over the variances and over the covariances, with the range of each."""
+    """Means over the variances and, of a matrix, over the covariances, with the range of each."""
     import numpy as np
 
     from fieldtheory.scaling import mean_scaling
 
-    diagonal = np.eye(len(scaling), dtype=bool)
-    names = "variances", "covariances"
+    means: tuple
+    if scaling.ndim == 1:
+        entries, means = [scaling], (scaling.mean(),)
+    else:
+        diagonal = np.eye(len(scaling), dtype=bool)
+        entries, means = [scaling[diagonal], scaling[~diagonal]], mean_scaling(scaling)
     return [
-        {
-            "entries": name,
-            "mean rho": float(mean),
-            "min": float(values.min()),
-            "max": float(values.max()),
-        }
-        for name, mean, values in zip(
-            names, mean_scaling(scaling), (scaling[diagonal], scaling[~diagonal]), strict=True
-        )
+        {"entries": name, "mean rho": mean, "min": values.min(), "max": values.max()}
+        for name, mean, values in zip(("variances", "covariances"), means, entries, strict=False)
     ]

@@ -84,12 +84,27 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", help="Processes that work at once.", show_default="one"),
 ]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        help="Samples in place of K0: digits, mnist, or a .npz or .csv file, one sample per row.",
+        show_default=False,
+    ),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        help="With --data: the variance K0 that every sample is rescaled to, the read-in without "
+        "biases; or none: samples as they are, K0 = σ_w² x·x/d + σ_b².",
+        show_default="0.05",
+    ),
+]
 Classes = Annotated[
     str | None,
-    typer.Option(help="Classes of images to keep.", show_default="0,3; all of a file"),
+    typer.Option(help="Classes of samples to keep.", show_default="0,3; all of a file"),
 ]
 Count = Annotated[
     int | None,
-    typer.Option(help="Number of images.", show_default="20, or all of a smaller file"),
+    typer.Option(help="Number of samples.", show_default="20, or all of a smaller file"),
 ]
 Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]

@@ -16,8 +16,8 @@ def run(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Images: .npz (array X, labels y) or .csv (rows are samples; a column named label "
-            "may hold classes). Default: digits of scikit-learn's set.",
+            help="Samples: .npz (array X, labels y) or .csv (rows are samples; a column named "
+            "label may hold classes). Default: digits of scikit-learn's set.",
         ),
     ] = None,
     output: Annotated[
@@ -31,10 +31,10 @@ def run(
     classes: Classes = None,
     count: Count = None,
 ) -> None:
-    """The main job: formulas, numbers, figures, checks and one page, for real images.
+    """The main job: formulas, numbers, figures, checks and one page, for digits or a file.
 
     It writes the action, saddle point and Hessian as LaTeX, the propagators, the optimal scaling of
-    every pair of images, four figures, the high-precision checks, and report.html, a page that
+    every pair of samples, four figures, the high-precision checks, and report.html, a page that
     holds all of it. The folder appears when everything in it is done; this takes about two minutes.
 
     Examples:
@@ -43,7 +43,7 @@ def run(
 
         fieldtheory run --classes 1,7 --count 10 --output ones_and_sevens
 
-        fieldtheory run --data images.npz --depths 20,40,80
+        fieldtheory run --data samples.npz --depths 20,40,80
     """
     from fieldtheory.report import main_job
 
@@ -55,7 +55,7 @@ def run(
     typer.echo(f"Page to look at: {found.report}")
     L = found.depth
     lines = [
-        (f"optimal scaling of a single image, L = {L}", f"{found.variance_scaling:.6g}"),
+        (f"optimal scaling of a single sample, L = {L}", f"{found.variance_scaling:.6g}"),
         (f"mean over pairs, {found.pair_class}, L = {L}", f"{found.covariance_scaling:.6g}"),
         ("largest relative difference float64 - mpmath", f"{found.largest_difference:.1e}"),
     ]

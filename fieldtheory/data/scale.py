@@ -33,8 +33,8 @@ def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArr
     Raises
     ------
     ValueError
-        ``samples`` is not (P, d) or not finite, a sample is constant (all its entries equal, as
-        in an empty image), or ``scale`` or ``weight_variance`` is not positive.
+        ``samples`` is not (P, d) or not finite, a sample is constant (all its entries equal), or
+        ``scale`` or ``weight_variance`` is not positive.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArr
     constant = np.flatnonzero((x == x[:, :1]).all(axis=1))
     if constant.size:
         raise ValueError(
-            f"samples must not be constant, got image {constant[0]} with all entries equal to "
+            f"samples must not be constant, got sample {constant[0]} with all entries equal to "
             f"{x[constant[0], 0]:g}"
         )
     # Dividing by the largest entry first keeps the squared norm from over- or underflowing.

@@ -1,4 +1,4 @@
-"""The images that a run of the main job sees: their kernel, their classes and their network."""
+"""The samples that a run of the main job sees: their kernel, their classes and their network."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory import data as images
+from fieldtheory import data as sets
+from fieldtheory.data import Dataset
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 
 INPUT_SCALE = 0.05
 
-_MOST_IMAGES = 20
+_MOST_SAMPLES = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The images of a run: their names, classes, network and input kernel.
+    """The samples of a run: their names, classes, network and input kernel.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class Inputs:
 def load(
     data: str | Path | None = None, classes: Sequence[Any] | None = None, count: int | None = None
 ) -> Inputs:
-    """Images at the input scale 0.05 and the network that sees them; see `main_job.run`.
+    """Samples at the input scale 0.05 and the network that sees them; see `main_job.run`.
 
     Parameters
     ----------
@@ -63,41 +64,56 @@ def load(
     >>> load(count=4).K0.diagonal()
     array([0.05, 0.05, 0.05, 0.05])
     """
+    found = dataset(data, classes, count)
+    network = ResidualNetwork(depth=1, readin_bias_variance=0.0, input_dim=found.samples.shape[1])
+    samples = sets.normalise(found.samples, INPUT_SCALE, network.readin_variances[0])
+    return Inputs(found.name, found.labels, network, input_kernel(samples, network))
+
+
+def dataset(
+    data: str | Path | None = None, classes: Sequence[Any] | None = None, count: int | None = None
+) -> Dataset:
+    """The samples asked for as they are, at most 20 if ``count`` is left out.
+
+    Parameters and errors are those of `load`.
+
+    Examples
+    --------
+    >>> dataset(count=4).samples.max()
+    16.0
+    """
     if data is None:
         chosen = (0, 3) if classes is None else classes
-        dataset = images.load_digits(chosen, equal_share(chosen) if count is None else count)
-    else:
-        dataset = images.load_file(data, classes, count)
-        if count is None and len(dataset.samples) > _MOST_IMAGES:
-            dataset = images.load_file(data, classes, equal_share(classes))
-    network = ResidualNetwork(depth=1, readin_bias_variance=0.0, input_dim=dataset.samples.shape[1])
-    samples = images.normalise(dataset.samples, INPUT_SCALE, network.readin_variances[0])
-    return Inputs(dataset.name, dataset.labels, network, input_kernel(samples, network))
+        return sets.load_digits(chosen, equal_share(chosen) if count is None else count)
+    found = sets.load_file(data, classes, count)
+    if count is None and len(found.samples) > _MOST_SAMPLES:
+        return sets.load_file(data, classes, equal_share(classes))
+    return found
 
 
 def equal_share(classes: Sequence[Any] | None) -> int:
-    """The largest number of images up to 20 that all classes have an equal share in.
+    """The largest number of samples up to 20 that all classes have an equal share in.
 
     Examples
     --------
     >>> equal_share((0, 3, 7)), equal_share(None)
     (18, 20)
     """
-    return _MOST_IMAGES - _MOST_IMAGES % max(len(classes or ()), 1)
+    return _MOST_SAMPLES - _MOST_SAMPLES % max(len(classes or ()), 1)
 
 
 def pair_classes(labels: np.ndarray | None, size: int) -> dict[str, np.ndarray]:
-    """Masks (P, P) of the classes of pairs that occur; each pair of images is in one of them once.
+    """Masks (P, P) of the classes of pairs that occur; each pair of samples is in one of them once.
 
     Examples
     --------
     >>> {name: int(mask.sum()) for name, mask in pair_classes(np.array([0, 0, 3]), 3).items()}
-    {'same image': 3, 'same class': 1, 'different classes': 2}
+    {'same sample': 3, 'same class': 1, 'different classes': 2}
     """
     upper = np.triu(np.ones((size, size), dtype=bool), 1)
-    groups = {"same image": np.eye(size, dtype=bool)}
+    groups = {"same sample": np.eye(size, dtype=bool)}
     if labels is None:
-        groups["different images"] = upper
+        groups["different samples"] = upper
     else:
         same = labels[:, None] == labels
         groups |= {"same class": upper & same, "different classes": upper & ~same}

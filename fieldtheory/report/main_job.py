@@ -1,4 +1,4 @@
-"""The main job: from images to formulas, propagators, optimal scalings, figures, checks and a page.
+"""The main job: from samples to formulas, propagators, scalings, figures, checks and a page.
 
 `run` writes one folder. It is built under another name and renamed at the end, so that a folder of
 the name asked for is always whole.
@@ -12,13 +12,13 @@ Contents of the folder
     kernels and kernels, (L+2, P, P); ``eta_L{L}`` and ``chi_L{L}``, responses, (L+1, P, P);
     ``chi_out_L{L}``, (P, P); and of one input of variance 0.05 ``G12_L{L}`` and ``G11_L{L}``,
     (L+2, L+2). Besides ``depths`` and ``rho``, (D,), ``K0``, (P, P), and ``labels``, (P,), if the
-    images have them.
+    samples have them.
 ``optimal_scaling.csv``
     ρ* by depth and class of pair: count, mean, min, max, spread (standard deviation), and for
     single inputs the approximation F25 eq. (67) and the deep limit with its next order.
 ``fig2``, ``fig3``, ``fig4``, ``pairs``
     Figures of F25, ``fig2`` with simulated networks, and the optimal scaling of the pairs of
-    images; each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
+    samples; each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
 ``checks.csv``
     Every check: float64, mpmath, difference, tolerance, verdict.
 ``claims.csv``
@@ -85,7 +85,7 @@ class Summary:
     covariance_scaling : float
         Mean ρ* at this depth over the pairs of ``pair_class``.
     pair_class : str
-        "different classes", or "different images" without labels or with one class.
+        "different classes", or "different samples" without labels or with one class.
     largest_difference : float
         Largest relative difference of a float64 number from mpmath.
     failed_checks : int
@@ -115,15 +115,15 @@ def run(
     papers: Sequence[str] | None = None,
     simulated: tuple[int, int] = SIMULATED,
 ) -> Summary:
-    """The main job: from images to formulas, numbers, figures, checks and one page.
+    """The main job: from samples to formulas, numbers, figures, checks and one page.
 
     The network is that of F25 Fig. 6: σ_w² = 1.25, σ_b² = 0.05, N = 500, φ = erf, γ = 1. Its
-    read-in has no bias, so that images of equal length have exactly the input kernel 0.05.
+    read-in has no bias, so that samples of equal length have exactly the input kernel 0.05.
 
     Parameters
     ----------
     data : str or Path, optional
-        An .npz or .csv file of images, see `fieldtheory.data.load_file`; digits 0 and 3 of
+        An .npz or .csv file of samples, see `fieldtheory.data.load_file`; digits 0 and 3 of
         scikit-learn's set if left out.
     output : str or Path
         Folder for the results. It must not exist yet, be empty, or be the result of another run.
@@ -132,9 +132,9 @@ def run(
     digits : int
         Digits of the checks, at least 20.
     classes : sequence, optional
-        Classes of images to keep.
+        Classes of samples to keep.
     count : int, optional
-        Number of images; all up to 20 if left out.
+        Number of samples; all up to 20 if left out.
     progress : callable, optional
         Called with the number of the step, 1 to ``STEPS``, and its description.
     activations : sequence of str, optional
@@ -202,7 +202,7 @@ def _write(
     progress(1, "deriving the formulas")
     formulas = write_formulas(folder)
 
-    progress(2, "optimal scaling of every pair of images")
+    progress(2, "optimal scaling of every pair of samples")
     scaling = {L: _scaling(inputs, L) for L in depths}
     rows = scaling_rows(inputs, scaling)
     _write_csv(folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
@@ -285,11 +285,11 @@ def scaling_rows(inputs: Inputs, scaling: dict[int, np.ndarray]) -> list[dict[st
     for depth, values in scaling.items():
         for name, mask in pair_classes(inputs.labels, len(inputs.K0)).items():
             chosen = values[mask]
-            # Equal images differ by the rounding of the root finder, which is no spread.
+            # Equal samples differ by the rounding of the root finder, which is no spread.
             spread = round(float(chosen.std()), 12)
             numbers = [chosen.mean(), chosen.min(), chosen.max(), spread]
             approximations: list[Any] = ["", ""]
-            if name == "same image":
+            if name == "same sample":
                 net = inputs.network.replace(depth=depth)
                 approximations = [
                     optimal_scaling(net, INPUT_SCALE, method="saturation"),

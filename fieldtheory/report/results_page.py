@@ -131,10 +131,10 @@ def write(path: Path, found: Results) -> Path:
             Section("What was checked", _checks(found.checks)),
             Section("What the papers print", _claims(found.verdicts)),
         ],
-        subtitle=f"{inputs.name}: {len(inputs.K0)} images",
+        subtitle=f"{inputs.name}: {len(inputs.K0)} samples",
         highlights=[
             (
-                rf"optimal scaling $\rho^*$ of a single image, $L = {depth}$",
+                rf"optimal scaling $\rho^*$ of a single sample, $L = {depth}$",
                 found.variance_scaling,
             ),
             (
@@ -169,7 +169,7 @@ def _network(inputs: Inputs, propagators: dict[str, np.ndarray]) -> list[Any]:
             "A fully connected residual network with Gaussian weights, averaged over them, is a "
             "field theory in its kernels. This page has its action, saddle point and Hessian in "
             "symbols, its propagators in numbers, and the scaling of the residual branch at which "
-            "the output responds most to the input. Every image is scaled to the same length."
+            "the output responds most to the input. Every sample is scaled to the same length."
         ),
         Formula(
             "Network",
@@ -178,7 +178,7 @@ def _network(inputs: Inputs, propagators: dict[str, np.ndarray]) -> list[Any]:
             r"\right] \\ y &= W_{\mathrm{out}} \phi(h^{(L)}) + b_{\mathrm{out}} \end{aligned}",
             rf"Here $\gamma_l = 1$, one scaling $\rho$ for all layers, $\phi = "
             rf"\mathrm{{{net.activation.name}}}$, width $N = {net.width}$, depths $L$ = {depths}; "
-            rf"images of $d_{{\mathrm{{in}}}} = {net.input_dim}$ pixels have the input kernel "
+            rf"samples of $d_{{\mathrm{{in}}}} = {net.input_dim}$ entries have the input kernel "
             rf"$K^{{(0)}}_{{\alpha\alpha}} = {inputs.K0[0, 0]:g}$.",
         ),
         Table("Variances", ["", "read-in", "residual layers", "readout"], rows),
@@ -237,7 +237,7 @@ def _numbers(
         ["C_L10, K_L10", f"residual kernels, kernels: (L + 2, {size}, {size})"],
         ["eta_L10, chi_L10", f"residual response, response: (L + 1, {size}, {size})"],
         ["chi_out_L10", f"response of the output: ({size}, {size})"],
-        ["G12_L10, G11_L10", "propagators of a single image: (L + 2, L + 2)"],
+        ["G12_L10, G11_L10", "propagators of a single sample: (L + 2, L + 2)"],
         ["depths, rho, K0, labels", "depths, scaling at each of them, input kernel, classes"],
     ]
     keys = [[name.replace("L10", f"L{propagators['depths'][0]}"), text] for name, text in keys]
@@ -250,7 +250,7 @@ def _numbers(
             r"and an input of unit length, $K^{(0)} = 0.212$, which F25 does not state.",
         ),
         Table(
-            "A single image at its optimal scaling",
+            "A single sample at its optimal scaling",
             columns,
             rows,
             rf"$\sqrt{{\mathcal{{G}}_{{11}}}}$ is the standard deviation of the output kernel over "
@@ -291,13 +291,13 @@ def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, 
             r"with its maxima; (c) their places against depth. Input kernel 0.05 on and 0.03 off "
             r"the diagonal.",
         ),
-        Table("Optimal scaling of the images", columns, rows, columns_note),
+        Table("Optimal scaling of the samples", columns, rows, columns_note),
         Formula("Approximation F25 eq. (67)", f"{latex(formula.lhs)} = {latex(formula.rhs)}"),
         Figure(
-            "Optimal scaling of all pairs of images (as F25 Fig. 6)",
+            "Optimal scaling of all pairs of samples (as F25 Fig. 6)",
             pictures["pairs"],
             rf"(a) $\rho^*$ of every entry of the kernel at $L = {depth}$; lines separate classes. "
-            r"(b) The same against the correlation of the two images: for images of equal length "
+            r"(b) The same against the correlation of the two samples: for samples of equal length "
             r"nothing else matters, as synthetic inputs show (gray).",
         ),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -69,6 +70,11 @@ def optimal_scaling(
         K^(0) >= K*_out. Of several maxima the highest counts. The covariance of two identical
         inputs is their variance and has its optimum.
 
+    Warns
+    -----
+    UserWarning
+        If an entry is 0; it names the variance K*_out below which a scaling is > 0.
+
     Raises
     ------
     TypeError
@@ -115,9 +121,49 @@ def optimal_scaling(
         )
     else:
         values = _of_kernel(networks, kernel, exact.variance_optima, exact.covariance_optima)
+    if (values == 0).any():
+        limits = None
+        if method in ("saturation", "large_depth"):
+            limits = "(V/2)²", [(1.0 if dynamic_range is None else dynamic_range) ** 2 / 4]
+        _say_why_none(networks, values, limits)
     if not isinstance(network, Sequence):
         values = values[0]
     return values if values.ndim else float(values)
+
+
+def _say_why_none(
+    networks: Sequence[LayeredNetwork], values: np.ndarray, limits: tuple[str, list[float]] | None
+) -> None:
+    """Warn that ρ* = 0, and of the variance below which the inputs must be for another."""
+    name, bounds = limits or ("K*_out", [_limit(net) for net in networks])
+    text = (
+        f"K0 has {np.count_nonzero(values == 0)} of {values.size} entries with ρ* = 0: their "
+        "response is largest without a residual branch"
+    )
+    if max(bounds) > 0:
+        shown = " to ".join(f"{bound:.4g}" for bound in sorted({min(bounds), max(bounds)}))
+        text += (
+            f", at every depth. A variance has ρ* > 0 below {name} = {shown}, with which the "
+            "network with the largest response ends: rescale the inputs to a K0 below it"
+        )
+    elif max(bounds) == 0:
+        text += (
+            f". At these variances of weights and biases {name} = 0, so that this holds for every "
+            "input and depth: take a smaller bias_variance"
+        )
+    warnings.warn(text, stacklevel=3)
+
+
+def _limit(network: LayeredNetwork) -> float:
+    """K*_out, or −1 where there is none."""
+    try:
+        return output_variance.optimal_output_variance(network) if _plain(network) else -1.0
+    except ValueError:
+        return -1.0
+
+
+def _plain(network: LayeredNetwork) -> bool:
+    return bool((network.skip_scales == 1).all())
 
 
 def mean_scaling(scaling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -183,7 +229,7 @@ def _deep_limit(
 ) -> np.ndarray:
     """``scaling`` of one network after the other."""
     for net in networks:
-        if not (net.skip_scales == 1).all():
+        if not _plain(net):
             raise ValueError("network must have skip_scale=1 for the method deep_limit")
     return np.stack([scaling(net, *fields, order) for net in networks])
 

@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory import data as images
-from tests.cli.test_app import MATRIX, PAIR, output, rows
+from tests.cli.test_app import MATRIX, PAIR, call, output, refusal, rows
 
 
 def test_one_input():
@@ -65,3 +65,46 @@ def test_a_users_file(tmp_path):
     path = tmp_path / "samples.npz"
     np.savez(path, X=np.random.default_rng(0).standard_normal((5, 7)))
     assert len(rows("optimum", "-L", 5, "--data", path)) == 2
+
+
+def test_a_scale_of_a_users_file(tmp_path):
+    path = tmp_path / "samples.csv"
+    X = np.random.default_rng(0).standard_normal((4, 7))
+    np.savetxt(path, X, delimiter=",")
+    net = ft.ResidualNetwork(depth=5)
+    kernels = {"0.1": images.scaled_kernel(X, 0.1), "none": ft.input_kernel(X / 9, net)}
+    np.savetxt(tmp_path / "small.csv", X / 9, delimiter=",")
+    for scale, K0 in kernels.items():
+        data = tmp_path / ("small.csv" if scale == "none" else "samples.csv")
+        own, between = rows("optimum", "-L", 5, "--data", data, "--scale", scale)
+        rho = ft.optimal_scaling(net, K0)
+        assert own["mean rho"] == pytest.approx(rho.diagonal().mean(), rel=1e-9)
+        expected = rho[np.triu_indices(4, 1)].mean()
+        assert between["mean rho"] == pytest.approx(expected, rel=1e-9)
+    said = output("optimum", "-L", 5, "--data", path, "--scale", "0.1")
+    assert "samples.csv: 4 samples rescaled to K0 = 0.1" in said
+    assert "4 samples rescaled to K0 = 0.05" in output("optimum", "-L", 5, "--data", path)
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_samples_that_are_too_large_are_told_to_be(tmp_path):
+    path = tmp_path / "samples.csv"
+    np.savetxt(path, 9 * np.random.default_rng(0).standard_normal((4, 7)), delimiter=",")
+    result = call("optimum", "-L", 5, "--data", path, "--scale", "none")
+    assert "4 samples as they are" in result.stdout
+    assert "warning: K0 has 16 of 16 entries with ρ* = 0" in result.stderr
+    assert "below K*_out = 0.2511" in result.stderr
+
+
+def test_approximations_of_a_data_set():
+    (row,) = rows("optimum", "--data", "digits", "--count", 4, "-m", "saturation")
+    rho = ft.optimal_scaling(ft.ResidualNetwork(depth=50), 0.05, "saturation")
+    assert row["mean rho"] == pytest.approx(rho, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--scale", "0.1"), *(("--data", "digits", "--scale", s) for s in ("0", "-1", "nan", "x"))],
+)
+def test_scales_that_are_none(arguments):
+    assert "scale must be" in refusal("optimum", *arguments)

@@ -31,11 +31,11 @@ class TestNormalise:
         )
 
     @pytest.mark.parametrize("value", [0.0, 0.1, -7.0])
-    def test_refuses_constant_images(self, value):
+    def test_refuses_constant_samples(self, value):
         samples = X.copy()
         samples[2] = value
         message = refusal(normalise, samples, 0.05, 1.25)
-        assert "image 2" in message
+        assert "sample 2" in message
         assert "constant" in message
 
     @pytest.mark.parametrize("name", ["scale", "weight_variance"])

@@ -64,6 +64,6 @@ def test_every_class_has_an_equal_share():
 def test_one_class():
     groups = pair_classes(np.array([7, 7, 7]), 3)
     assert {name: mask.sum() for name, mask in groups.items()} == {
-        "same image": 3,
+        "same sample": 3,
         "same class": 3,
     }

@@ -125,7 +125,7 @@ class TestFiles:
             (str(L), name, count)
             for L in DEPTHS
             for name, count in (
-                ("same image", "4"),
+                ("same sample", "4"),
                 ("same class", "2"),
                 ("different classes", "4"),
             )
@@ -204,11 +204,11 @@ class TestOtherImages:
         rng = np.random.default_rng(1)
         np.savez(tmp_path / "images.npz", images=rng.random((3, 4, 4)))
         summary = small(tmp_path / "out", data=tmp_path / "images.npz", count=None)
-        assert summary.pair_class == "different images"
+        assert summary.pair_class == "different samples"
         with np.load(summary.folder / "propagators.npz") as found:
             assert "labels" not in found.files
             assert found["C_L5"].shape == (7, 3, 3)
-        assert "images.npz: 3 images" in summary.report.read_text(encoding="utf-8")
+        assert "images.npz: 3 samples" in summary.report.read_text(encoding="utf-8")
 
     def test_failed_checks_are_counted_and_shown(self, tmp_path, quick):
         summary = small(tmp_path / "out", count=2)
@@ -345,7 +345,7 @@ class TestBadInput:
 
     def test_constant_images(self, tmp_path):
         np.savez(tmp_path / "images.npz", X=np.array([[1.0, 2, 3], [5, 5, 5]]))
-        with pytest.raises(ValueError, match="^samples must not be constant, got image 1[^\n]*$"):
+        with pytest.raises(ValueError, match="^samples must not be constant, got sample 1[^\n]*$"):
             small(tmp_path / "results", data=tmp_path / "images.npz", count=None)
         assert os.listdir(tmp_path) == ["images.npz"]
 

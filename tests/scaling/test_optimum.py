@@ -1,6 +1,7 @@
 """The optimal residual scaling against a scalar optimiser, the deep limit and exact cases."""
 
 import math
+import warnings
 
 import mpmath
 import numpy as np
@@ -160,11 +161,32 @@ def test_saturation_formula_solves_the_linear_recursion():
     assert sp.simplify(end - (V / 2) ** 2) == 0
 
 
-def test_saturated_inputs_have_their_optimum_at_zero():
-    assert ft.optimal_scaling(ft.ResidualNetwork(depth=20), 0.5) == 0
-    assert ft.optimal_scaling(ft.ResidualNetwork(depth=20), 0.3, method="saturation") == 0
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, r"1 of 1 entries with ρ\* = 0: .* below K\*_out = 0.2511, .* rescale the inputs"),
+        ({"method": "deep_limit"}, r"below K\*_out = 0.2511, .* rescale the inputs"),
+        ({"method": "saturation"}, r"below \(V/2\)² = 0.25, .* rescale the inputs"),
+    ],
+)
+def test_saturated_inputs_have_their_optimum_at_zero_and_it_is_said_why(options, words):
     network = ft.ResidualNetwork(depth=20)
-    assert response(network, 0.5, 0.01) < response(network, 0.5, 0.0)
+    with pytest.warns(UserWarning, match=words):
+        assert ft.optimal_scaling(network, 0.3, **options) == 0
+    assert response(network, 0.3, 0.01) < response(network, 0.3, 0.0)
+
+
+def test_reasons_of_a_scaling_of_zero_name_what_there_is():
+    large, small = (ft.ResidualNetwork(depth=9, bias_variance=bias) for bias in (1.0, 0.05))
+    with pytest.warns(UserWarning, match=r"K\*_out = 0, .* take a smaller bias_variance"):
+        assert ft.optimal_scaling(large, 0.1) == 0
+    with pytest.warns(UserWarning, match=r"3 of 8 entries .* below K\*_out = 0 to 0.2511"):
+        ft.optimal_scaling([large, small], [[[0.4, 0.1], [0.1, 0.05]]])
+    with pytest.warns(UserWarning, match="largest without a residual branch$"):
+        ft.optimal_scaling(small.replace(skip_scale=0.95), 2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ft.optimal_scaling(small, 0.2)
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear", "leaky_relu"])
