@@ -137,7 +137,7 @@ def _data_rows(scaling: Any) -> list[dict[str, Any]]:
 
     from fieldtheory.scaling import mean_scaling
 
-    means: tuple
+    means: tuple[Any, ...]
     if scaling.ndim == 1:
         entries, means = [scaling], (scaling.mean(),)
     else:

@@ -41,8 +41,10 @@ def kernel(
     Examples
     --------
     >>> words, K0 = kernel("digits", "0,3", 4, "0.1", ResidualNetwork(depth=1))
-    >>> words, K0.diagonal().round(12)
-    ('digits 0, 3 of 8 x 8 pixels: 4 samples rescaled to K0 = 0.1', array([0.1, 0.1, 0.1, 0.1]))
+    >>> words
+    'digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples rescaled to K0 = 0.1'
+    >>> K0.diagonal().round(12)
+    array([0.1, 0.1, 0.1, 0.1])
     """
     from fieldtheory import data as sets
     from fieldtheory.report import inputs

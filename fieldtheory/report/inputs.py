@@ -79,8 +79,8 @@ def dataset(
 
     Examples
     --------
-    >>> dataset(count=4).samples.max()
-    16.0
+    >>> dataset(count=4).samples.shape
+    (4, 64)
     """
     if data is None:
         chosen = (0, 3) if classes is None else classes
