@@ -24,6 +24,7 @@ from typing import NamedTuple
 import sympy as sp
 from sympy import DiracDelta, Heaviside, erf
 
+from fieldtheory.averages.exponentials import with_masks
 from fieldtheory.averages.steps import sift, step_form
 
 _MAX_TERMS = 400
@@ -120,13 +121,16 @@ def _tidy(expr: sp.Expr) -> sp.Expr:
     if expr.has(sp.exp):
         # Single factors over- and underflow at large variance.
         expr = sp.powsimp(expr, combine="exp")
-    if expr.is_Add and len(expr.args) <= 12:
-        # The terms of M' and its like cancel to leading order at large variance.
-        factored = sp.factor_terms(sp.together(expr))
-        numerator, denominator = factored.as_numer_denom()
-        if not numerator.has(sp.atan2, sp.atan, sp.exp) and numerator.count_ops() < 200:
-            return sp.factor(numerator) / denominator
+    # Two exponentials, or an angle and what stands beside it, do not come together.
+    if expr.is_Add and len(expr.args) <= 12 and not expr.has(sp.atan2, sp.atan):
+        return with_masks(expr, _together) if len(expr.atoms(sp.exp)) <= 1 else expr
     return expr
+
+
+def _together(expr: sp.Expr) -> sp.Expr:
+    """Over one denominator: the terms of M' and its like cancel to leading order at large K."""
+    numerator, denominator = sp.factor_terms(sp.together(expr)).as_numer_denom()
+    return sp.factor(numerator) / denominator if numerator.count_ops() < 200 else expr
 
 
 def _count_erf(term: sp.Expr) -> int:

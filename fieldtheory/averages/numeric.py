@@ -16,6 +16,7 @@ import sympy as sp
 
 from fieldtheory.averages import hermite, price, quadrature, spectral
 from fieldtheory.averages.connected import ConnectedCorrelator
+from fieldtheory.averages.exponentials import factored
 from fieldtheory.averages.gaussian import GaussianAverage
 from fieldtheory.averages.precise import separated
 from fieldtheory.averages.rules import PRICE, Rule
@@ -53,7 +54,7 @@ def average(node: GaussianAverage) -> Rule:
     products = separated(F, *variables)
     if products and len(products) > 1:
         # Derivatives of a product come multiplied out.
-        products = separated(sp.factor(F), *variables)
+        products = separated(factored(F), *variables)
     if products is None or len(products) > 1:
         reason = "no product of a function of each variable: two nested integrals"
         return Rule(_PANELS, reason, integral)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import sympy as sp
 from scipy.special import expit
-from sympy.codegen.rewriting import expm1_opt, log1p_opt, optimize
+from sympy.codegen.rewriting import expm1_opt, log1p_opt
 
+from fieldtheory.averages.exponentials import factored, with_masks
 from fieldtheory.averages.steps import break_points, has_steps, pieces
 
 
@@ -16,9 +17,19 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
     F = pieces(F, variables).replace(sp.Add, _tail_of_tanh)
     if F.has(sp.exp, sp.log):
-        F = optimize(F, [expm1_opt, log1p_opt])
+        F = _small_differences(F)
     modules: list = [{"expit": expit}, "scipy", "numpy"]
     return sp.lambdify(list(variables), F, modules=modules, cse=True)
+
+
+def _small_differences(F: sp.Expr) -> sp.Expr:
+    """F with eᵘ − 1 and log(1 + u) by functions that keep their digits where u is small."""
+    candidates = [F, *(_subtracted(form) for form in (F, factored(F)))]
+    return with_masks(min(candidates, key=expm1_opt.cost_function), log1p_opt)
+
+
+def _subtracted(F: sp.Expr) -> sp.Expr:
+    return F.replace(lambda e: e.is_Add, expm1_opt.replace_in_Add)
 
 
 def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:

@@ -1,0 +1,60 @@
+"""Activations with decimal constants, typed by hand: exact fractions in every rule."""
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+import fieldtheory as ft
+from fieldtheory.networks.activation_text import activation_from_text
+from tests.examples import oracle
+from tests.oracles import hessian, quadrature, recursion
+
+
+def gelu(x):
+    return x * (1 + erf(x / np.sqrt(2))) / 2
+
+
+TABLE = {
+    "erf(0.16*h-0.58)": lambda x: erf(0.16 * x - 0.58),
+    "erf(2*h-1.37)": lambda x: erf(2 * x - 1.37),
+    "erf(h-0.123)": lambda x: erf(x - 0.123),
+    "erf(1.5*h+0.333)": lambda x: erf(1.5 * x + 0.333),
+    "h*erf(0.9*h+0.123)": lambda x: x * erf(0.9 * x + 0.123),
+    "gelu(h-0.123)": lambda x: gelu(x - 0.123),
+    "gelu(1.702*h-0.17)": lambda x: gelu(1.702 * x - 0.17),
+    "gelu(h+1.25)": lambda x: gelu(x + 1.25),
+    "erf(h)+0.1*erf(h-0.37)": lambda x: erf(x) + 0.1 * erf(x - 0.37),
+    "tanh(1.234*h-0.567)": lambda x: np.tanh(1.234 * x - 0.567),
+    "log(1+exp(1.37*h-0.21))": lambda x: np.logaddexp(0, 1.37 * x - 0.21),
+    "exp(-0.37*(h-0.123)**2)": lambda x: np.exp(-0.37 * (x - 0.123) ** 2),
+    "1.23*sin(0.77*h+0.41)": lambda x: 1.23 * np.sin(0.77 * x + 0.41),
+    "0.5*h*(1+tanh(0.79788456*(h+0.044715*h**3)))": (
+        lambda x: 0.5 * x * (1 + np.tanh(0.79788456 * (x + 0.044715 * x**3)))
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TABLE)
+def test_one_input(text):
+    """χ^out and G11 against the quadrature of the oracles."""
+    net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.4)
+    found, phi = ft.solve(net, 0.3), TABLE[text]
+    S21 = hessian.S21(oracle(net), 0.3, phi)
+    G11 = hessian.propagator(hessian.hessian(S21, hessian.S22(oracle(net), 0.3, phi)))[0]
+    response = -np.linalg.inv(S21)
+    assert found.output_response == pytest.approx(response[-1, 0], rel=1e-9)
+    np.testing.assert_allclose(net.width * found.G11, G11, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("text", [*list(TABLE)[3:8], "log(1+exp(1.37*h-0.21))"])
+def test_two_inputs(text):
+    K0 = np.array([[0.3, 0.1], [0.1, 0.4]])
+    net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.4)
+    found = ft.solve(net, K0)
+    moment = recursion.moment_of(TABLE[text], quadrature.average1, quadrature.average2)
+    _, K = recursion.kernels(oracle(net), K0, moment)
+    np.testing.assert_allclose(found.kernels, K, rtol=1e-12)
+    step = np.array([[0, 1], [1, 0]]) * 1e-4
+    up, down = (recursion.kernels(oracle(net), K0 + s * step, moment)[1] for s in (1, -1))
+    expected = (up[-1] - down[-1])[0, 1] / 2e-4
+    assert found.output_response[0, 1] == pytest.approx(expected, rel=1e-7)
