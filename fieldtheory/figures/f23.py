@@ -1,18 +1,26 @@
 """Figures of F23: the earlier version of F25, in whose notation ρ is called α.
 
-Fig. 3 is F25 Fig. 3. ``fig3`` and so on compute what is plotted; ``draw_fig3`` and so on draw it.
+Figs. 2, 3 and 6 are F25 Figs. 2, 3 and 8, with the same parameters in their captions. ``fig3`` and
+so on compute what is plotted; ``draw_fig3`` and so on draw it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.f25_response import Fig3, draw_fig3, fig3
+from fieldtheory.figures import f25_response, f25_signal
+from fieldtheory.figures.f25_response import Fig3, fig3
+from fieldtheory.figures.f25_simulation import Fig2, draw_fig2, fig2
+from fieldtheory.figures.f25_simulation import Fig8 as Fig6
+from fieldtheory.figures.f25_simulation import draw_fig8 as draw_fig6
+from fieldtheory.figures.f25_simulation import fig8 as fig6
+from fieldtheory.figures.parts import in_turn, note
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
@@ -20,9 +28,102 @@ from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
 from fieldtheory.scaling import optimal_scaling
 from fieldtheory.scaling.rescaling import rescaled_by_biases, rescaled_by_weights
 
-__all__ = ["Fig3", "Fig4", "Fig5", "draw_fig3", "draw_fig4", "draw_fig5", "fig3", "fig4", "fig5"]
+__all__ = [
+    "Fig1",
+    "Fig2",
+    "Fig3",
+    "Fig4",
+    "Fig5",
+    "Fig6",
+    "fig1",
+    "fig2",
+    "fig3",
+    "fig4",
+    "fig5",
+    "fig6",
+    "draw_fig1",
+    "draw_fig2",
+    "draw_fig3",
+    "draw_fig4",
+    "draw_fig5",
+    "draw_fig6",
+]
 
 _K0 = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Fig1:
+    """Numbers of F23 Fig. 1: those of F25 Fig. 1 but for the curve of its panel (d).
+
+    Attributes
+    ----------
+    signal : f25_signal.Fig1
+        Of (b), of (c), and χ^out at the three scalings, which is in (c).
+    """
+
+    signal: f25_signal.Fig1
+
+    def curves(self) -> list[Curve]:
+        """The plotted curves."""
+        return [curve for curve in self.signal.curves() if curve.panel != "d"] + [
+            Curve("c", f"output, rho = {rho:.6g}", np.array([self.output_layer]), np.array([chi]))
+            for rho, chi in zip(self.signal.branch_scales, self.signal.output_response, strict=True)
+        ]
+
+    @property
+    def output_layer(self) -> int:
+        """L + 1."""
+        return self.signal.network.depth + 1
+
+
+def fig1(depth: int = 20, points: int = 301, progress: bool = False) -> Fig1:
+    """Signal and response over the layers for three residual scalings (F23 Fig. 1).
+
+    Parameters
+    ----------
+    depth : int
+        Number of layers L.
+    points : int
+        Number of values of the signal in (b).
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Fig1
+
+    Notes
+    -----
+    Panel (a) is a sketch of the network and has no numbers. The caption states no parameters; here
+    they are those of F25 Fig. 1 of this package, L = 20, σ_w² = 1.25, σ_b² = 0.05, K^(0) = 0.05,
+    φ = erf, and scalings of 1/4, 1 and 4 times α*. The "overall response of the network output",
+    of which the caption of (c) speaks, is χ^out, here a dot behind the layers.
+    """
+    return Fig1(f25_signal.fig1(depth=depth, points=points, progress=progress))
+
+
+@styled
+def draw_fig1(numbers: Fig1) -> Any:
+    """F23 Fig. 1 as a matplotlib Figure: (a) sketch, (b) the signal, (c) χ^(l) and χ^out."""
+    signal = numbers.signal
+    figure, axes = f25_signal.below_sketch("bc", r"\alpha")
+    labels = f25_signal.draw_signal(axes["b"], signal, r"\alpha")
+    f25_signal.draw_response(axes["c"], signal, labels)
+    for line, chi in zip(axes["c"].lines, signal.output_response.tolist(), strict=True):
+        axes["c"].plot(numbers.output_layer, chi, "o", color=line.get_color(), markersize=4)
+    at = numbers.output_layer, signal.output_response.min()
+    offset = {"xytext": (0, 7), "textcoords": "offset points"}
+    axes["c"].annotate(r"$\chi^{\mathrm{out}}$", at, ha="center", va="bottom", **offset)
+    axes["c"].legend(loc="lower left")
+    note(figure, signal.chosen())
+    return figure
+
+
+@styled
+def draw_fig3(numbers: Fig3) -> Any:
+    """F23 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l)."""
+    return f25_response.draw_fig3(numbers, r"\alpha")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +181,9 @@ class Fig4:
         ]
 
 
-def fig4(depths: Sequence[int] = (2, 5, 10, 20, 30), points: int = 201) -> Fig4:
+def fig4(
+    depths: Sequence[int] = (2, 5, 10, 20, 30), points: int = 201, progress: bool = False
+) -> Fig4:
     """Output response over the residual scaling, its maxima, and their dependence on K^(0).
 
     F23 Fig. 4: (a) χ^out for several depths, (b) ρ* over the depth, (c) χ^out over ρ and K^(0) at
@@ -91,6 +194,8 @@ def fig4(depths: Sequence[int] = (2, 5, 10, 20, 30), points: int = 201) -> Fig4:
     depths : sequence of int, shape (D,)
     points : int
         Number of residual scalings ρ in (a); (c) has half as many, and as many kernels.
+    progress : bool
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -107,30 +212,43 @@ def fig4(depths: Sequence[int] = (2, 5, 10, 20, 30), points: int = 201) -> Fig4:
     points = validation.integer("points", points, 4)
     net = ResidualNetwork(depth=max(depths))
     rho = np.linspace(0, 1.25, points)
-    response = np.stack([_response(net.replace(depth=L), rho, _K0) for L in depths])
-    optima = np.asarray(optimal_scaling([net.replace(depth=L) for L in depths], _K0))
-    maxima = [
-        _response(net.replace(depth=L), best[None], _K0)[0]
-        for L, best in zip(depths, optima, strict=True)
-    ]
     between = np.arange(min(depths), max(depths) + 1)
     along = [net.replace(depth=int(L)) for L in between]
     kernels = np.linspace(0.01, 0.24, points // 2)
     across = np.linspace(0, 0.5, points // 2)
+    printed = partial(optimal_scaling, method="saturation", slope=1.0)
+    optima, curve_printed, curve_saturation, map_optima, map_printed = in_turn(
+        [
+            partial(optimal_scaling, [net.replace(depth=L) for L in depths], _K0),
+            partial(printed, along, _K0),
+            partial(optimal_scaling, along, _K0, method="saturation"),
+            partial(optimal_scaling, net, kernels),
+            partial(printed, net, kernels),
+        ],
+        "f23.fig4, optima",
+        progress,
+    )
+    curves = [
+        partial(_response, net.replace(depth=L), np.append(rho, best), _K0)
+        for L, best in zip(depths, optima, strict=True)
+    ]
+    lines = [partial(_response, net, across, K) for K in kernels]
+    found = in_turn([*curves, *lines], "f23.fig4", progress)
+    response, line_response = np.stack(found[: len(depths)]), np.stack(found[len(depths) :])
     return Fig4(
         np.array(depths),
         rho,
-        response,
+        response[:, :-1],
         optima,
-        np.array(maxima),
+        response[:, -1],
         between,
-        np.asarray(optimal_scaling(along, _K0, method="saturation", slope=1.0)),
-        np.asarray(optimal_scaling(along, _K0, method="saturation")),
+        curve_printed,
+        curve_saturation,
         kernels,
         across,
-        np.stack([_response(net, across, K) for K in kernels]),
-        np.asarray(optimal_scaling(net, kernels)),
-        np.asarray(optimal_scaling(net, kernels, method="saturation", slope=1.0)),
+        line_response,
+        map_optima,
+        map_printed,
     )
 
 
@@ -166,6 +284,7 @@ def draw_fig4(numbers: Fig4) -> Any:
     few = slice(None, None, max(1, len(numbers.kernels) // 12))
     axes[2].plot(numbers.map_optima[few], numbers.kernels[few], "o", color=ORANGE, markersize=3)
     axes[2].set(xlabel=r"residual scaling $\alpha$", ylabel=r"input kernel $K^{(0)}$")
+    note(figure, "chosen here: the ranges of the axes")
     return figure
 
 
@@ -221,6 +340,7 @@ def fig5(
     bias_variances: Sequence[float] = (0.05, 0.06, 0.07, 0.08, 0.09, 0.1),
     depth: int = 30,
     points: int = 301,
+    progress: bool = False,
 ) -> Fig5:
     """Output response for several weights and biases, and how the curves collapse (F23 Fig. 5).
 
@@ -233,6 +353,8 @@ def fig5(
     depth : int
     points : int
         Number of residual scalings ρ, from 0 to 0.75.
+    progress : bool
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -258,7 +380,9 @@ def fig5(
     by_bias = [
         net.replace(weight_variance=1.75, bias_variance=variance) for variance in biases.tolist()
     ]
-    response = np.stack([_response(each, rho, _K0) for each in by_weight])
+    curves = [partial(_response, each, rho, _K0) for each in [*by_weight, *by_bias]]
+    found = np.stack(in_turn(curves, "f23.fig5", progress))
+    response, bias_response = np.split(found, [len(by_weight)])
     collapsed = [
         rescaled_by_weights(each, rho, row) for each, row in zip(by_weight, response, strict=True)
     ]
@@ -268,7 +392,7 @@ def fig5(
         weights,
         biases,
         response,
-        np.stack([_response(each, rho, _K0) for each in by_bias]),
+        bias_response,
         scales,
         rescaled,
         np.stack([rescaled_by_biases(each, rho, _K0, float(biases[0])) for each in by_bias]),
@@ -298,6 +422,8 @@ def draw_fig5(numbers: Fig5) -> Any:
     axes[2].set_ylabel(r"$\hat\chi^{\mathrm{out}} = \chi^{\mathrm{out}}/\sigma_{w,\mathrm{out}}^2$")
     for ax in axes[:2]:
         ax.legend(loc="upper right", fontsize=6)
+    reference = rf"$\sigma_{{b,\mathrm{{ref}}}}^2 = {numbers.bias_variances[0]:g}$ in (d)"
+    note(figure, f"chosen here: {reference}, and the range of the axes")
     return figure
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.figures.parts import in_turn, note
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
@@ -49,7 +51,10 @@ class Fig3:
 
 
 def fig3(
-    branch_scales: Sequence[float] = (1.0, 0.3, 0.1), depth: int = 20, K0: float = 0.212
+    branch_scales: Sequence[float] = (1.0, 0.3, 0.1),
+    depth: int = 20,
+    K0: float = 0.212,
+    progress: bool = False,
 ) -> Fig3:
     """Kernels and response function over the layers for several residual scalings (F25 Fig. 3).
 
@@ -61,6 +66,8 @@ def fig3(
         Number of layers L.
     K0 : float
         Variance of the input signal.
+    progress : bool
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -76,15 +83,26 @@ def fig3(
     net = ResidualNetwork(
         depth=depth, branch_scale=rho[:, None], weight_variance=1.2, bias_variance=0.2
     )
-    s = solve(net, K0)
+    (s,) = in_turn([partial(solve, net, K0)], "f25.fig3", progress)
     return Fig3(rho, s.kernels[:, :-1], s.response)
 
 
 @styled
-def draw_fig3(numbers: Fig3) -> Any:
-    """F25 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l)."""
-    figure, axes = panels((3.1, 3.1), 2.5)
-    labels = [rf"$\rho = {rho:g}$" for rho in numbers.branch_scales]
+def draw_fig3(numbers: Fig3, scale: str = r"\rho") -> Any:
+    """F25 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l).
+
+    Parameters
+    ----------
+    numbers : Fig3
+    scale : str
+        The residual scaling in LaTeX.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = panels((3.1, 3.1), 2.6)
+    labels = [rf"${scale} = {rho:g}$" for rho in numbers.branch_scales]
     shades = tints(BLUE, len(labels))
     for ax, values in zip(axes, (numbers.kernels, numbers.response), strict=True):
         for row, shade, label in zip(values, shades, labels, strict=True):
@@ -94,6 +112,8 @@ def draw_fig3(numbers: Fig3) -> Any:
     axes[0].set(ylabel=r"kernel $K^{(l)}$", yscale="log")
     axes[1].set(ylabel=r"response $\chi^{(l)}$", ylim=(0, None))
     axes[0].legend(loc="upper left")
+    kernels = numbers.kernels
+    note(figure, rf"chosen here: $L = {kernels.shape[1] - 1}$, $K^{{(0)}} = {kernels[0, 0]:g}$")
     return figure
 
 
@@ -141,6 +161,7 @@ def fig4(
     network: ResidualNetwork | None = None,
     covariance: float = 0.03,
     points: int = 301,
+    progress: bool = False,
 ) -> Fig4:
     """Response of the output against the residual scaling, and its maxima (F25 Fig. 4).
 
@@ -155,6 +176,8 @@ def fig4(
         Off-diagonal entry of the input kernel, whose diagonal is 0.05.
     points : int
         Number of residual scalings ρ per curve.
+    progress : bool
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -167,18 +190,25 @@ def fig4(
         raise ValueError(f"depths must hold at least two different depths, got {depths}")
     net = ResidualNetwork(depth=1) if network is None else network
     K0 = np.array([[_INPUT_SCALE, covariance], [covariance, _INPUT_SCALE]])
-    optima = _optima(net, depths, K0)
-    rho = np.linspace(0, 1.5 * optima.max(axis=1), points, axis=1)
-    response = np.empty((2, len(depths), points))
-    maxima = np.empty((2, len(depths)))
-    for i, L in enumerate(depths):
-        for entry in range(2):
-            branch_scale = np.append(rho[entry], optima[entry, i])
-            chi = solve(_at(net, L, branch_scale[:, None]), K0).output_response[:, 0, entry]
-            response[entry, i], maxima[entry, i] = chi[:-1], chi[-1]
     between = np.unique(np.geomspace(depths[0], depths[-1], 11).round().astype(int))
-    scaling = _optima(net, between, K0)
-    return Fig4(np.array(depths), rho, response, optima, maxima, between, scaling)
+    layers = sorted({*depths, *between.tolist()})
+    found = in_turn([partial(_optima, net, L, K0) for L in layers], "f25.fig4, optima", progress)
+    best = dict(zip(layers, found, strict=True))
+    optima = np.stack([best[L] for L in depths], axis=1)
+    rho = np.linspace(0, 1.5 * optima.max(axis=1), points, axis=1)
+    curves = in_turn(
+        [partial(_curves, net, L, K0, rho, best[L]) for L in depths], "f25.fig4", progress
+    )
+    response = np.stack(curves, axis=1)
+    return Fig4(
+        np.array(depths),
+        rho,
+        response[..., :-1],
+        optima,
+        response[..., -1],
+        between,
+        np.stack([best[L] for L in between.tolist()], axis=1),
+    )
 
 
 @styled
@@ -226,11 +256,18 @@ def _draw_scaling(ax: Any, numbers: Fig4) -> None:
     ax.legend(loc="best")
 
 
-def _optima(network: ResidualNetwork, depths: Any, K0: np.ndarray) -> np.ndarray:
-    """ρ* of the first variance and of the covariance with the second input, shape (2, D)."""
-    found = [optimal_scaling(_at(network, int(L)), K0) for L in depths]
-    return np.array([np.asarray(scaling)[0] for scaling in found]).T
+def _optima(network: ResidualNetwork, depth: int, K0: np.ndarray) -> np.ndarray:
+    """ρ* of the first variance and of the covariance with the second input, shape (2,)."""
+    return np.asarray(optimal_scaling(network.replace(depth=depth, branch_scale=1.0), K0))[0]
 
 
-def _at(network: ResidualNetwork, depth: int, branch_scale: Any = 1.0) -> ResidualNetwork:
-    return network.replace(depth=depth, branch_scale=branch_scale)
+def _curves(
+    network: ResidualNetwork, depth: int, K0: np.ndarray, rho: np.ndarray, best: np.ndarray
+) -> np.ndarray:
+    """χ^out of the variance and of the covariance at their ρ and, last, at their ρ*, (2, R+1)."""
+    scales = np.concatenate([rho, best[:, None]], axis=1)
+    found = []
+    for entry, branch_scale in enumerate(scales):
+        net = network.replace(depth=depth, branch_scale=branch_scale[:, None])
+        found.append(solve(net, K0).output_response[:, 0, entry])
+    return np.stack(found)

@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.figures.parts import note
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
-from fieldtheory.plotting.style import BLUE, GREEN, panels, styled
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled
 
 _PARAMETERS: Any = {"weight_variance": 1.2, "bias_variance": 0.2, "width": 500, "input_dim": 100}
 _LABELS = ("ResNet", "FFNet")
+_INPUTS = r"inputs with components $\sim \mathcal{N}(0, 1/d_{\mathrm{in}})$"
+# Layers after which the contraction by 0.34 a layer has left nothing of the input.
+_MANY = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,8 @@ class Fig2:
         ⟨C^(l)⟩ of finite networks, and its standard error.
     simulated_response, simulated_response_error : ndarray, shape (2, L+1)
         The response of finite networks, averaged over the inputs too.
+    fixed_point : float
+        Where C*^(l) of the feed-forward network ends.
     """
 
     kernels: np.ndarray
@@ -40,10 +46,12 @@ class Fig2:
     response: np.ndarray
     simulated_response: np.ndarray
     simulated_response_error: np.ndarray
+    fixed_point: float
 
     def curves(self) -> list[Curve]:
         """The plotted curves."""
-        found = []
+        layers = np.arange(self.kernels.shape[1])
+        found = [Curve("a", "FFNet, fixed point", layers, np.full(len(layers), self.fixed_point))]
         for i, label in enumerate(_LABELS):
             found += _theory_and_simulation(
                 "a",
@@ -97,6 +105,10 @@ def fig2(
     panel (b) is the theory for it. η^(0) = 1 here, N/d_in = 5 in F25. The networks are drawn by the
     method "kernel" of `simulate`, and every input has its own; the response is measured by
     `simulate_response`. This takes a few minutes.
+
+    The text says that C^(l) of feed-forward networks decays to zero. At σ_b² = 0.2 it cannot, since
+    C^(l) >= σ_b²: it approaches the fixed point K = σ_w² M(K) + σ_b², K ≈ 0.66, a dashed line in
+    panel (a). What decays to zero is the response, by the factor σ_w² M'(K) ≈ 0.34 a layer.
     """
     from fieldtheory.montecarlo.simulation import simulate
 
@@ -118,14 +130,19 @@ def fig2(
         np.stack([s.residual_response for s in theory]),
         np.stack([response for response, _ in found]),
         np.stack([error for _, error in found]),
+        _fixed_point(nets[1]),
     )
 
 
 @styled
 def draw_fig2(numbers: Fig2) -> Any:
     """F25 Fig. 2 as a matplotlib Figure: (a) C^(l) with error bars, (b) η^(l)."""
-    figure, axes = panels((3.1, 3.1), 2.5)
+    figure, axes = panels((3.1, 3.1), 2.6)
     layers = np.arange(numbers.kernels.shape[1])
+    point = numbers.fixed_point
+    axes[0].axhline(point, color=GRAY, linestyle="--", linewidth=0.8, zorder=0)
+    text = f"fixed point of the FFNet, {point:.3f}"
+    axes[0].text(layers[-1], 0.93 * point, text, ha="right", va="top", fontsize=7, color=GRAY)
     for i, (label, colour) in enumerate(zip(_LABELS, (BLUE, GREEN), strict=True)):
         axes[0].plot(layers, numbers.kernels[i], color=colour, label=label)
         axes[0].errorbar(
@@ -143,6 +160,7 @@ def draw_fig2(numbers: Fig2) -> Any:
         ax.set(xlabel="layer $l$", ylabel=name, ylim=(0, None))
         ax.xaxis.get_major_locator().set_params(integer=True)
     axes[1].legend(loc="upper right")
+    note(figure, f"chosen here: $L = {layers[-1]}$, {_INPUTS}")
     return figure
 
 
@@ -213,6 +231,7 @@ def draw_fig8(numbers: Fig8) -> Any:
     axes[0].xaxis.get_major_locator().set_params(integer=True)
     axes[1].set(xscale="log", ylim=axes[0].get_ylim())
     axes[0].legend(loc="upper right")
+    note(figure, f"chosen here: {_INPUTS}")
     return figure
 
 
@@ -229,6 +248,12 @@ def _unit_kernel(network: ResidualNetwork) -> float:
     """K^(0) of an input of unit length."""
     weight, bias = network.readin_variances
     return weight / network.input_dim + bias
+
+
+def _fixed_point(network: FeedForwardNetwork) -> float:
+    """K = σ_w² M(K) + σ_b²."""
+    deep = solve(network.replace(depth=_MANY), _unit_kernel(network))
+    return float(deep.residual_kernels[-2])
 
 
 def _random_kernels(network: ResidualNetwork, inputs: int, seed: int) -> np.ndarray:

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.data import Dataset, equal_angles, load_mnist, scaled_kernel
+from fieldtheory.figures.parts import in_turn, note
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting.curves import Curve, matrix_rows
 from fieldtheory.plotting.style import BLUE, GRAY, GREEN, draw_matrix, panels, styled, tints
@@ -20,6 +22,15 @@ from fieldtheory.scaling import mean_scaling, optimal_scaling
 
 INPUT_SCALE = 0.05
 _ENTRIES = ("diagonal", "off-diagonal")
+_IMAGES = "images, the first of each class"
+_ABSENT = """empty: no images of {0} were given
+and the package holds none.
+
+With your copy, in the shell:
+--data-folder cifar-10-batches-py
+
+in Python:
+cifar10=load_cifar10(folder)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +72,7 @@ def fig5(
     depths: Sequence[int] = (10, 20, 50, 100, 200),
     weight_variances: Sequence[float] = (1.0, 1.25, 1.5, 2.0),
     bias_variances: Sequence[float] = (0.0, 0.05, 0.1),
+    progress: bool = False,
 ) -> Fig5:
     """Mean optimal scaling of a data set over depth, for several variances (F25 Fig. 5).
 
@@ -73,6 +85,8 @@ def fig5(
         Depths L.
     weight_variances, bias_variances : sequence of float, shapes (W,) and (B,)
         σ_w² at σ_b² = 0.05, and σ_b² at σ_w² = 1.25.
+    progress : bool
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -83,7 +97,7 @@ def fig5(
     As in the caption P = 20, K^(0) = 0.05 and φ = erf. It states neither the depths nor the
     variances; those here are a choice. Its averages divide by the number of entries, P and P(P-1)
     (printed as N and N(N-1)). The read-in has no bias, see `scaled_kernel`. The default takes
-    half a minute.
+    ten seconds.
     """
     samples = load_mnist() if dataset is None else dataset
     K0 = scaled_kernel(samples.samples, INPUT_SCALE)
@@ -100,7 +114,9 @@ def fig5(
         for weight_variance, bias_variance in settings
         for depth in found
     ]
-    means = mean_scaling(np.asarray(optimal_scaling(networks, K0)))
+    # One network after the other: the deepest would set the time of all.
+    optima = in_turn([partial(optimal_scaling, net, K0) for net in networks], "f25.fig5", progress)
+    means = mean_scaling(np.stack(optima))
     both = np.reshape(means, (2, len(settings), len(found)))
     return Fig5(
         samples.name, np.array(found), weight, bias, both[:, : len(weight)], both[:, len(weight) :]
@@ -132,6 +148,7 @@ def draw_fig5(numbers: Fig5) -> Any:
     axes[0].set_ylabel(r"mean optimal scaling $\bar{\rho}^*$")
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.suptitle(numbers.name, fontsize=9.5)
+    note(figure, f"chosen here: depths, variances and {_IMAGES}")
     return figure
 
 
@@ -176,7 +193,10 @@ class TaskMatrices:
 
 
 def fig6(
-    cifar10: Dataset | None = None, count: int = 20, network: ResidualNetwork | None = None
+    cifar10: Dataset | None = None,
+    count: int = 20,
+    network: ResidualNetwork | None = None,
+    progress: bool = False,
 ) -> TaskMatrices:
     """Optimal scaling of all pairs of samples of three tasks (F25 Fig. 6).
 
@@ -190,6 +210,8 @@ def fig6(
     network : ResidualNetwork, optional
         Its ``branch_scale`` is ignored; the default has the caption's L = 200, σ_w² = 1.25,
         σ_b² = 0.05, φ = erf.
+    progress : bool
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -216,17 +238,11 @@ def fig6(
     def scaling(dataset: Dataset) -> np.ndarray:
         return np.asarray(optimal_scaling(net, scaled_kernel(dataset.samples, INPUT_SCALE)))
 
-    angles, mnist = equal_angles(count), load_mnist(count=count)
-    return TaskMatrices(
-        (
-            TaskMatrix("equal angles", scaling(angles), angles.labels),
-            TaskMatrix("MNIST", scaling(mnist), mnist.labels),
-            _cifar10(cifar10, scaling),
-        )
-    )
+    tasks = {"equal angles": equal_angles(count), "MNIST": load_mnist(count=count)}
+    return _matrices("f25.fig6", {**tasks, "CIFAR-10": cifar10}, scaling, progress)
 
 
-def fig9(cifar10: Dataset | None = None, count: int = 20) -> TaskMatrices:
+def fig9(cifar10: Dataset | None = None, count: int = 20, progress: bool = False) -> TaskMatrices:
     """Overlaps x_α·x_β of the samples of two tasks, divided by the largest (F25 Fig. 9).
 
     Parameters
@@ -235,6 +251,8 @@ def fig9(cifar10: Dataset | None = None, count: int = 20) -> TaskMatrices:
         As for `fig6`.
     count : int
         Number of samples P of MNIST, even.
+    progress : bool
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -251,15 +269,23 @@ def fig9(cifar10: Dataset | None = None, count: int = 20) -> TaskMatrices:
         found = dataset.samples @ dataset.samples.T
         return found / found.max()
 
-    mnist = load_mnist(count=count)
-    task = TaskMatrix("MNIST", overlap(mnist), mnist.labels)
-    return TaskMatrices((task, _cifar10(cifar10, overlap)))
+    tasks = {"MNIST": load_mnist(count=count), "CIFAR-10": cifar10}
+    return _matrices("f25.fig9", tasks, overlap, progress)
 
 
-def _cifar10(dataset: Dataset | None, matrix: Any) -> TaskMatrix:
-    if dataset is None:
-        return TaskMatrix("CIFAR-10", None, None)
-    return TaskMatrix("CIFAR-10", matrix(dataset), dataset.labels)
+def _matrices(
+    title: str,
+    tasks: dict[str, Dataset | None],
+    matrix: Callable[[Dataset], np.ndarray],
+    progress: bool,
+) -> TaskMatrices:
+    def panel(name: str, dataset: Dataset | None) -> TaskMatrix:
+        if dataset is None:
+            return TaskMatrix(name, None, None)
+        return TaskMatrix(name, matrix(dataset), dataset.labels)
+
+    parts = [partial(panel, *task) for task in tasks.items()]
+    return TaskMatrices(tuple(in_turn(parts, title, progress)))
 
 
 @styled
@@ -283,6 +309,7 @@ def _draw_tasks(tasks: Iterable[TaskMatrix], name: str) -> Any:
             draw_matrix(figure, ax, task.values, task.labels, name)
         else:
             ax.set_axis_off()
-            text = f"{task.name} is drawn where\nthe data are present"
+            text = _ABSENT.format(task.name)
             ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes)
+    note(figure, f"chosen here: {_IMAGES}")
     return figure

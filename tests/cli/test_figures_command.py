@@ -70,6 +70,20 @@ class TestFiles:
             module = import_module(f"fieldtheory.figures.{paper}")
             assert callable(getattr(module, figure)) and callable(getattr(module, f"draw_{figure}"))
 
+    def test_the_folder_is_made(self, tmp_path):
+        folder = tmp_path / "pictures" / "of_f25"
+        assert output("figures", "f25.fig3", "-o", folder).strip() == str(folder / "f25.fig3.png")
+        assert sorted(os.listdir(folder)) == [f"f25.fig3.{kind}" for kind in ("csv", "pdf", "png")]
+        # A second time into the same folder.
+        output("figures", "f25.fig3", "-o", folder)
+
+    def test_bars_on_a_terminal_count_the_figure_and_its_files(self, tmp_path, capsys):
+        options = figures_command.Options(20, 2, 0, None, None, progress=True)
+        figures_command._draw("f25.fig3", tmp_path, options)
+        shown = capsys.readouterr().err
+        assert "f25.fig3 " in shown and "f25.fig3, files " in shown
+        assert shown.count("100%") >= 2
+
 
 class TestImages:
     def test_of_the_folder(self, tmp_path, small):
@@ -100,7 +114,7 @@ class TestImages:
     ("arguments", "words"),
     [
         (["f25.fig99"], "NAME must be one of f23."),
-        (["f25.fig3", "-o", "missing"], "output must be a folder that exists"),
+        (["f25.fig3", "-o", __file__], "output must be a folder, got the file"),
         (["f25.fig2", "--inputs", 1], "inputs must be an integer >= 2"),
         (["f25.fig2", "-n", 2], "samples must be an integer >= 20"),
         (["f25.fig6", "--data-folder", "missing"], "there is no such folder"),

@@ -24,8 +24,47 @@ def printed(network, K0):
     return np.sqrt(((w / 4 + b) / (w * K0 + b)) ** (1 / network.depth) - 1) / np.sqrt(w)
 
 
-def test_fig3_is_that_of_f25():
+def test_captions_with_the_parameters_of_f25_give_its_figures():
+    assert (f23.fig2, f23.draw_fig2) == (f25.fig2, f25.draw_fig2)
     assert f23.fig3 is f25.fig3
+    assert (f23.fig6, f23.draw_fig6) == (f25.fig8, f25.draw_fig8)
+
+
+def test_fig3_calls_the_scaling_alpha():
+    legend = f23.draw_fig3(f23.fig3(depth=3)).axes[0].get_legend()
+    assert [text.get_text() for text in legend.texts] == [
+        rf"$\alpha = {value}$" for value in ("1", "0.3", "0.1")
+    ]
+
+
+class TestFig1:
+    def test_numbers_are_those_of_f25_without_the_curve_over_scalings(self):
+        found = {(c.panel, c.label): c for c in f23.fig1(depth=5, points=11).curves()}
+        expected = f25.fig1(depth=5, points=11)
+        assert {panel for panel, _ in found} == {"b", "c"}
+        for rho, density, response, chi in zip(
+            expected.branch_scales,
+            expected.density,
+            expected.response,
+            expected.output_response,
+            strict=True,
+        ):
+            np.testing.assert_array_equal(found["b", f"rho = {rho:.6g}"].y, density)
+            np.testing.assert_array_equal(found["c", f"rho = {rho:.6g}"].y, response)
+            output = found["c", f"output, rho = {rho:.6g}"]
+            assert (output.x.tolist(), output.y.tolist()) == ([6], [chi])
+
+    def test_saturation_and_linear_signals_limit_the_response_of_the_output(self):
+        below, best, above = f23.fig1().signal.output_response
+        assert best > 1.3 * max(below, above)
+
+    def test_drawing(self):
+        numbers = f23.fig1(depth=5, points=11)
+        sketch, signal, response, _ = f23.draw_fig1(numbers).axes
+        assert r"$\alpha$" in {text.get_text() for text in sketch.texts}
+        assert [ax.get_title(loc="left") for ax in (signal, response)] == ["(b)", "(c)"]
+        dots = [line.get_ydata()[0] for line in response.lines if len(line.get_ydata()) == 1]
+        assert dots == numbers.signal.output_response.tolist()
 
 
 class TestFig4:

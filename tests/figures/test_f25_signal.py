@@ -55,9 +55,23 @@ def test_curves_hold_the_numbers(fig1):
     np.testing.assert_array_equal(marked.y, fig1.output_response)
 
 
-def test_drawing_labels_the_panels_as_printed(fig1):
-    axes = f25.draw_fig1(fig1).axes[:3]
-    assert [ax.get_title(loc="left") for ax in axes] == ["(b)", "(c)", "(d)"]
+def test_panels_are_those_printed(fig1):
+    figure = f25.draw_fig1(fig1)
+    sketch, signal, response, output, _ = figure.axes
+    assert sketch.texts[-1].get_text() == "(a)"
+    assert [ax.get_title(loc="left") for ax in (signal, response, output)] == ["(b)", "(c)", "(d)"]
+    assert "L = 20" in figure.get_supxlabel() and "K^{(0)} = 0.05" in figure.get_supxlabel()
+
+
+def test_sketch_has_the_symbols_of_the_network(fig1):
+    written = {text.get_text() for text in f25.draw_fig1(fig1).axes[0].texts}
+    one_each = ("$x$", "$h^{(0)}$", "$h^{(l-1)}$", "$f^{(l)}$", "$h^{(l)}$", "$h^{(L)}$", "$y$")
+    assert {*one_each, r"$\phi$", "$W^{(l)}, b^{(l)}$", r"$\rho$", "$+$"} <= written
+    weights = {text for text in written if "mathrm{in}" in text or "mathrm{out}" in text}
+    assert weights == {
+        rf"$W^{{\mathrm{{{end}}}}}, b^{{\mathrm{{{end}}}}}$" for end in ("in", "out")
+    }
+    assert any("skip connection" in text and r"\gamma" in text for text in written)
 
 
 @pytest.mark.parametrize("factors", [(1.5, 2.0), (0.5, 0.9), (0.0, 2.0)])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import fieldtheory as ft
 from fieldtheory.figures import f25
@@ -71,9 +72,26 @@ class TestFig2:
         assert (fig2.kernels[0, 2:] > fig2.kernels[1, 2:]).all()
         np.testing.assert_allclose(fig2.kernels[1, -1], 0.66, atol=0.01)
 
+    def test_kernels_of_feed_forward_networks_end_at_a_fixed_point_above_zero(self, fig2):
+        # ⟨erf²⟩ = (2/π) arcsin(2K/(1+2K)), Williams 1997, typed.
+        def step(K):
+            return 1.2 * 2 / np.pi * np.arcsin(2 * K / (1 + 2 * K)) + 0.2
+
+        point = optimize.brentq(lambda K: step(K) - K, 0.2, 2, xtol=1e-15)
+        assert round(point, 2) == 0.66
+        np.testing.assert_allclose(fig2.fixed_point, point, rtol=1e-13)
+        # The only one, and every input comes closer to it; the response decays by this factor.
+        K = np.linspace(0, 3, 3001)
+        assert ((step(K) > K) == (K < point)).all()
+        slope = (step(point + 1e-6) - step(point - 1e-6)) / 2e-6
+        np.testing.assert_allclose(slope, 0.3434, atol=1e-4)
+        deep = f25.fig2(depth=40, samples=20, inputs=2).response[1]
+        np.testing.assert_allclose(deep[31:] / deep[30:-1], slope, rtol=1e-8)
+
     def test_curves_are_the_numbers(self, fig2):
         curves = {(curve.panel, curve.label): curve for curve in fig2.curves()}
-        assert len(curves) == 8
+        assert len(curves) == 9
+        assert (curves["a", "FFNet, fixed point"].y == fig2.fixed_point).all()
         np.testing.assert_array_equal(curves["a", "FFNet, theory"].y, fig2.kernels[1])
         simulated = curves["a", "ResNet, simulation"]
         np.testing.assert_array_equal(simulated.y, fig2.simulated_kernels[0])
@@ -90,8 +108,10 @@ class TestFig2:
     def test_drawing(self, fig2):
         figure = f25.draw_fig2(fig2)
         first, second = figure.axes
+        line = first.lines[0]
+        assert line.get_linestyle() == "--" and {*line.get_ydata()} == {fig2.fixed_point}
         for i in range(2):
-            np.testing.assert_array_equal(first.lines[2 * i].get_ydata(), fig2.kernels[i])
+            np.testing.assert_array_equal(first.lines[2 * i + 1].get_ydata(), fig2.kernels[i])
             points, _, (bars,) = first.containers[i].lines
             np.testing.assert_array_equal(points.get_ydata(), fig2.simulated_kernels[i])
             length = np.array([bar[1, 1] - bar[0, 1] for bar in bars.get_segments()])

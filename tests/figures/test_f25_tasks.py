@@ -165,7 +165,8 @@ class TestFig6:
         assert {curve.panel for curve in found.curves()} == {"a", "b"}
         figure = f25.draw_fig6(found)
         assert [len(ax.images) for ax in figure.axes[:3]] == [1, 1, 0]
-        assert "where\nthe data are present" in figure.axes[2].texts[0].get_text()
+        reason = figure.axes[2].texts[0].get_text()
+        assert "no images of CIFAR-10 were given" in reason and "--data-folder" in reason
 
     def test_curves_and_drawing_are_the_numbers(self, fig6):
         figure = f25.draw_fig6(fig6)
@@ -200,7 +201,7 @@ class TestFig9:
 
     def test_drawing(self, planes):
         figure = f25.draw_fig9(f25.fig9(count=6))
-        assert "CIFAR-10" in figure.axes[1].texts[0].get_text()
+        assert "no images of CIFAR-10 were given" in figure.axes[1].texts[0].get_text()
         figure = f25.draw_fig9(f25.fig9(planes, count=6))
         # A line for the border of the classes, in each direction.
         assert [len(ax.lines) for ax in figure.axes[:2]] == [2, 2]
