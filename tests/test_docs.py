@@ -92,7 +92,7 @@ def test_a_family_of_ones_own():
     with contextlib.redirect_stdout(output):
         exec(compile(code, "families.md", "exec"), found)
     assert r"\mathrm{share}" in output.getvalue()
-    assert "The theory agrees with the simulation" in output.getvalue()
+    assert "Is the theory right? Yes" in output.getvalue()
     net, s = found["net"], found["s"]
     # K^(l) = K^(l-1) + ρ² σ²_w (M + r K^(l-1)), with M of erf typed (Williams 1997).
     K = 0.1

@@ -1,92 +1,55 @@
-"""The result of `compare`: every quantity beside its simulation, and one verdict."""
+"""The result of `compare`: every quantity beside its simulation, and the answers to two questions.
+
+Is the theory right? Does it describe this width?
+"""
 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
+from fieldtheory.montecarlo import answers, comparison_table
+from fieldtheory.montecarlo.compared_field import (
+    AGREES,
+    DISAGREES,
+    OFF,
+    UNRESOLVED,
+    WITHIN,
+    AtWidth,
+    Coefficient,
+)
 from fieldtheory.numerics.fields import FIELDS
 from fieldtheory.numerics.result import Stored
-from fieldtheory.numerics.storage import Labelled
+from fieldtheory.numerics.storage import Labelled, import_pandas
 from fieldtheory.plotting.tables import table_html, table_text
 
-AGREES, DISAGREES, UNRESOLVED = "agrees", "disagrees", "not resolved"
-_PLACES = ("layer", "layer_", "alpha", "beta")
-_NUMBERS = {
-    "theory": "value of the theory",
-    "simulation": "simulated value, extrapolated over the widths",
-    "error": "standard error of the simulated value",
-    "remainder": "size of the terms in 1/N that are left out of the theory",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class ComparedField:
-    """Entries of one field of the solution beside the simulation, all of shape (n,).
-
-    Parameters
-    ----------
-    name : str
-        Field of `Solution`.
-    index : dict of str to ndarray of int
-        Where the entries are: ``layer``, for covariances ``layer_``, for several inputs ``alpha``
-        and ``beta``. Layers count from 0, inputs from 1; L + 1 is the output.
-    theory, simulation, error : ndarray
-        ``simulation`` is extrapolated over the widths, ``error`` its standard error.
-    remainder : ndarray
-        Size of the terms in 1/N that the simulation has and the theory has not.
-    threshold : float
-        Largest |z| that counts as chance.
-    """
-
-    name: str
-    index: dict[str, np.ndarray]
-    theory: np.ndarray
-    simulation: np.ndarray
-    error: np.ndarray
-    remainder: np.ndarray
-    threshold: float
-
-    @property
-    def z(self) -> np.ndarray:
-        """(simulation − theory) / error, infinite where an exact number differs."""
-        with np.errstate(divide="ignore"):
-            return (self.simulation - self.theory) / self.error
-
-    @property
-    def verdicts(self) -> np.ndarray:
-        """The verdict on every entry."""
-        excess = np.abs(self.simulation - self.theory) - self.threshold * self.error
-        return np.select([excess <= 0, excess <= self.remainder], [AGREES, UNRESOLVED], DISAGREES)
-
-    @property
-    def resolution(self) -> float:
-        """The smallest relative fault of the theory that some entry is sure to show."""
-        sizes = np.abs(self.theory)
-        with np.errstate(divide="ignore"):
-            return float(np.min((self.threshold * self.error + self.remainder) / sizes))
+DESCRIBES, DOES_NOT = "describes", "does not describe"
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Stored):
-    """What `compare` returns; it shows itself as a table with its verdict.
+    """What `compare` returns; it shows itself as two tables with an answer below each.
 
     Like the other results it has ``save``, ``load``, ``to_xarray`` and ``plot``.
 
     Parameters
     ----------
-    fields : tuple of ComparedField
+    extrapolated : tuple of Coefficient
+        Is the theory right? The coefficients of 1/N, extrapolated over ``widths``.
+    at_width : tuple of AtWidth
+        Does it describe this width? The quantities as they were simulated at ``width``.
     widths : tuple of int
         Widths N that were extrapolated.
+    width : int
+        The width that the theory is to describe.
     false_alarm : float
-        Probability that a correct theory disagrees in one of all comparisons.
-    threshold : float
-        Largest |z| that counts as chance, for this probability and number of comparisons.
+        Probability of a wrong "disagrees", and of a wrong answer to the second question.
+    tolerance : float
+        Largest relative deviation with which the theory still describes the width.
     differences : tuple of str
         Parameters in which the simulated networks differ from that of the solution.
 
@@ -94,161 +57,185 @@ class Comparison(Stored):
     --------
     >>> import fieldtheory as ft
     >>> net = ft.ResidualNetwork(depth=2, width=100)
-    >>> found = ft.compare(ft.solve(net, 0.3), ft.simulate(net, 0.3, samples=400, seed=1))
-    >>> found.verdict
-    'agrees'
+    >>> pair = [ft.simulate(net.replace(width=N), 0.3, samples=800, seed=N) for N in (100, 200)]
+    >>> found = ft.compare(ft.solve(net, 0.3), pair)
+    >>> found.verdict, found.description
+    ('agrees', 'describes')
     """
 
-    fields: tuple[ComparedField, ...]
+    extrapolated: tuple[Coefficient, ...]
+    at_width: tuple[AtWidth, ...]
     widths: tuple[int, ...]
+    width: int
     false_alarm: float
-    threshold: float
+    tolerance: float
     differences: tuple[str, ...] = ()
-
-    @property
-    def count(self) -> int:
-        """Number of comparisons."""
-        return sum(field.theory.size for field in self.fields)
 
     @cached_property
     def verdict(self) -> str:
-        """ "agrees", "disagrees", or "not resolved" where terms in 1/N may explain deviations."""
-        found = {verdict for field in self.fields for verdict in field.verdicts.tolist()}
-        return next(v for v in (DISAGREES, UNRESOLVED, AGREES) if v in found)
+        """Is the theory right? "agrees", "disagrees" or "not resolved".
+
+        Not resolved are deviations that the terms in 1/N that were left out may explain. For one
+        width these are all, so that it never agrees.
+        """
+        found = {verdict for field in self.extrapolated for verdict in field.verdicts.tolist()}
+        if DISAGREES in found:
+            return DISAGREES
+        return UNRESOLVED if UNRESOLVED in found or len(self.widths) == 1 else AGREES
+
+    @cached_property
+    def description(self) -> str:
+        """Does it describe this width? "describes", "does not describe" or "not resolved".
+
+        Not resolved are deviations whose error is too large to compare them with the tolerance.
+        """
+        leading = [field for field in self.at_width if field.order == 0]
+        if any((field.verdicts == OFF).any() for field in leading):
+            return DOES_NOT
+        kernels = [field for field in leading if FIELDS[field.name].of_kernels]
+        return DESCRIBES if all((f.verdicts == WITHIN).all() for f in kernels) else UNRESOLVED
 
     @property
     def statement(self) -> str:
-        """The verdict in words, with what it rests on."""
-        largest = max(np.abs(field.z).max() for field in self.fields)
-        text = (
-            f"The theory {_SENTENCES[self.verdict]}: largest |z| = {largest:.3g} in {self.count} "
-            f"comparisons, chance exceeds {self.threshold:.3g} with probability "
-            f"{self.false_alarm:g}."
+        """Both questions with their answers, a line each."""
+        return "\n".join(self.answers)
+
+    @property
+    def answers(self) -> tuple[str, str]:
+        """The questions with their answers: "Is the theory right?", "Does it describe ...?"."""
+        word = {DESCRIBES: WITHIN, DOES_NOT: OFF}.get(self.description, UNRESOLVED)
+        return (
+            answers.is_it_right(
+                self.extrapolated, self.widths, self.verdict, self.false_alarm, self.differences
+            ),
+            answers.does_it_describe(self.at_width, self.width, word, self.tolerance),
         )
-        widths = ", ".join(map(str, self.widths))
-        order = "" if len(self.widths) == 1 else f"^{len(self.widths)}"
-        text += f" Widths: {widths}; terms of order 1/N{order} are left out."
-        if self.verdict == UNRESOLVED:
-            text += " Some deviations may be due to them: simulate one more width, or wider."
-        if self.differences:
-            text += f" The networks differ: {'; '.join(self.differences)}."
-        return text
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A dict for every comparison: quantity, place, theory, simulation, error, z, verdict."""
-        found = []
-        for field in self.fields:
-            columns = dict.fromkeys(_PLACES, [""] * len(field.theory))
-            columns |= {name: values.tolist() for name, values in field.index.items()}
-            for name in ("theory", "simulation", "error", "z", "remainder", "verdicts"):
-                columns[name.removesuffix("s")] = getattr(field, name).tolist()
-            for values in zip(*columns.values(), strict=True):
-                found.append({"quantity": field.name, **dict(zip(columns, values, strict=True))})
-        return found
+        """A dict for every comparison, all with the same keys; None where one does not apply.
+
+        ``question`` is "right" for what is extrapolated and "width" for what is at the width.
+        ``order`` is the power of 1/N of the theory, ``deviation`` relative. Where the solution has
+        terms beyond the leading order, ``theory_to_order_1`` and so on contain them.
+        """
+        return comparison_table.rows((*self.extrapolated, *self.at_width))
 
     @property
     def summary(self) -> list[dict[str, Any]]:
-        """A dict for every quantity: its worst entry, and the smallest fault that would show."""
-        return [_summary(field) for field in self.fields]
+        """Is the theory right? Of every coefficient its worst entry, and what it would show."""
+        return answers.coefficient_rows(self.extrapolated)
+
+    @property
+    def summary_at_width(self) -> list[dict[str, Any]]:
+        """Does it describe this width? Of every quantity its worst entry."""
+        return answers.width_rows(self.at_width)
+
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`; needs pandas, which comes with xarray.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> net = ft.ResidualNetwork(depth=2, width=100)
+        >>> found = ft.compare(ft.solve(net, 0.3), ft.simulate(net, 0.3, samples=400, seed=1))
+        >>> frame = found.to_pandas().query("question == 'width' and quantity == 'kernels'")
+        >>> frame.layer.tolist(), bool(abs(frame.deviation).max() < 0.05)
+        ([1, 2, 3], True)
+        """
+        frame = import_pandas().DataFrame(self.rows)
+        return frame.astype(dict.fromkeys(comparison_table.INTEGERS, "Int64"))
 
     def plot(self) -> Any:
-        """Theory as lines, simulation as points, z-scores below; a matplotlib Figure."""
+        """Theory as lines and simulation as points, above what either answer rests on.
+
+        In the middle the deviations at the width in per cent, with the band of the tolerance; at
+        the bottom the z-scores of what is extrapolated, with the band that chance explains.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from fieldtheory.plotting.theory_and_simulation import Compared, draw_comparison
 
+        raw = {field.name: field for field in self.at_width}
         shown = []
-        for field in self.fields:
-            symbol = FIELDS[field.name].diagonal or FIELDS[field.name].symbol
-            numbers = field.theory, field.simulation, field.error, field.z
-            shown.append(Compared(symbol, field.index, *numbers))
-        return draw_comparison(shown, self.threshold, f"theory {self.verdict}")
+        for field in self.extrapolated:
+            at_width = raw.get(field.name)
+            if at_width is not None and "layer" in field.index:
+                row = FIELDS[field.name]
+                shown.append(
+                    Compared(
+                        symbol=row.diagonal or row.symbol,
+                        extrapolated=field.index,
+                        z=field.z,
+                        index=at_width.index,
+                        theory=at_width.theory,
+                        simulation=at_width.simulation,
+                        error=at_width.error,
+                        size=at_width.size,
+                    )
+                )
+        limits = self.extrapolated[0].threshold, self.tolerance
+        # The question and the first word of the answer.
+        short = [text[: text.index(": ")].removesuffix(",") for text in self.answers]
+        return draw_comparison(shown, self.widths, self.width, *limits, "\n".join(short))
 
     def labelled(self, stored: bool) -> Labelled:
         """A row for every comparison; places that a quantity does not have are -1."""
-        columns: dict[str, list[np.ndarray]] = {}
-        for field in self.fields:
-            nowhere = np.full(field.theory.shape, -1)
-            columns.setdefault("quantity", []).append(np.full(field.theory.shape, field.name))
-            for name in _PLACES:
-                columns.setdefault(name, []).append(field.index.get(name, nowhere))
-            for name in _NUMBERS:
-                columns.setdefault(name, []).append(getattr(field, name))
-            if not stored:
-                columns.setdefault("z", []).append(field.z)
-                columns.setdefault("verdict", []).append(field.verdicts)
-        meanings = _NUMBERS | {
-            "quantity": "compared field of the solution",
-            "z": "deviation in standard errors",
-            **{name: f"{name.rstrip('_')} of the entry, -1 if it has none" for name in _PLACES},
-        }
-        variables: dict[str, Any] = {
-            name: (("comparison",), np.concatenate(parts), {"long_name": meanings.get(name, name)})
-            for name, parts in columns.items()
-        }
+        fields = (*self.extrapolated, *self.at_width)
         attributes = {
             "widths": json.dumps(self.widths),
+            "width": self.width,
             "false_alarm": self.false_alarm,
-            "threshold": self.threshold,
+            "threshold": self.extrapolated[0].threshold,
+            "tolerance": self.tolerance,
+            "threshold_at_width": self.at_width[0].threshold,
             "differences": json.dumps(self.differences),
         }
-        return Labelled(variables, {}, attributes)
+        return Labelled(comparison_table.variables(fields, stored), {}, attributes)
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
         """The comparison of the arrays, numbers and text in a file."""
-        plain = {
-            name: np.asarray(content[name]).item()
-            for name in ("widths", "false_alarm", "threshold", "differences")
+
+        def plain(name: str) -> Any:
+            return np.asarray(content[name]).item()
+
+        tolerance = plain("tolerance")
+        thresholds = {
+            comparison_table.RIGHT: plain("threshold"),
+            comparison_table.WIDTH: plain("threshold_at_width"),
         }
-        quantities = np.asarray(content["quantity"]).astype(str)
-        found = []
-        for name in dict.fromkeys(quantities.tolist()):
-            rows = quantities == name
-            places = {key: np.asarray(content[key])[rows].astype(int) for key in _PLACES}
-            index = {key: place for key, place in places.items() if (place >= 0).all()}
-            numbers = {key: np.asarray(content[key], float)[rows] for key in _NUMBERS}
-            found.append(ComparedField(name, index, **numbers, threshold=plain["threshold"]))
+        found = comparison_table.fields_of(content, thresholds, tolerance)
         return cls(
-            tuple(found),
-            tuple(json.loads(plain["widths"])),
-            plain["false_alarm"],
-            plain["threshold"],
-            tuple(json.loads(plain["differences"])),
+            tuple(field for field in found if isinstance(field, Coefficient)),
+            tuple(field for field in found if isinstance(field, AtWidth)),
+            tuple(json.loads(plain("widths"))),
+            plain("width"),
+            plain("false_alarm"),
+            tolerance,
+            tuple(json.loads(plain("differences"))),
         )
 
     def __str__(self) -> str:
-        return f"{table_text(self.summary, 'theory and simulation')}\n{self.statement}"
+        tables = zip(self._titles, self._summaries, self.answers, strict=True)
+        return "\n\n".join(f"{table_text(rows, title)}\n{text}" for title, rows, text in tables)
 
     def _repr_html_(self) -> str:
-        return table_html(self.summary, self.statement)
+        tables = zip(self._summaries, self.answers, strict=True)
+        return "".join(table_html(rows, text) for rows, text in tables)
 
     def __repr__(self) -> str:
-        return f"Comparison({self.verdict}, comparisons={self.count}, widths={self.widths})"
+        described = self.description if self.description != UNRESOLVED else "may describe"
+        return f"Comparison({self.verdict}, {described} width {self.width}, widths={self.widths})"
 
+    @property
+    def _summaries(self) -> tuple[list[dict[str, Any]], ...]:
+        return self.summary, self.summary_at_width
 
-_SENTENCES = {
-    AGREES: "agrees with the simulation",
-    DISAGREES: "disagrees with the simulation",
-    UNRESOLVED: "is neither confirmed nor refuted",
-}
-
-
-def _summary(field: ComparedField) -> dict[str, Any]:
-    verdicts = field.verdicts
-    severity = np.select([verdicts == DISAGREES, verdicts == UNRESOLVED], [2, 1], 0)
-    worst = int(np.lexsort((np.abs(field.z), severity))[-1])
-    place = ", ".join(f"{name} {values[worst]}" for name, values in field.index.items())
-    return {
-        "quantity": field.name,
-        "number": len(verdicts),
-        "largest deviation": place.replace("layer_ ", ""),
-        "theory": float(field.theory[worst]),
-        "simulation": float(field.simulation[worst]),
-        "error": float(field.error[worst]),
-        "z": float(field.z[worst]),
-        "remainder": float(field.remainder[worst]),
-        "shows faults of": f"{100 * field.resolution:.2g} %"
-        if math.isfinite(field.resolution)
-        else "",
-        "verdict": str(verdicts[worst]),
-    }
+    @property
+    def _titles(self) -> tuple[str, str]:
+        widths = answers.listed(self.widths)
+        how = f"extrapolated from the widths {widths}" if len(self.widths) > 1 else "of one width"
+        return f"theory and simulation {how}", f"theory and simulation at width {self.width}"

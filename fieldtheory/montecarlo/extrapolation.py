@@ -1,8 +1,8 @@
-"""`compare`: a solution against finite networks, extrapolated over their widths."""
+"""`compare`: a solution against finite networks, extrapolated over their widths and at one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from numbers import Real
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.montecarlo import remainders
-from fieldtheory.montecarlo.comparison import ComparedField, Comparison
+from fieldtheory.montecarlo.compared_field import AtWidth, Coefficient
+from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.numerics.fields import FIELDS, Field
@@ -23,10 +24,17 @@ def compare(
     *,
     responses: SimulatedResponse | Sequence[SimulatedResponse] = (),
     false_alarm: float = 1e-3,
+    tolerance: float = 0.05,
 ) -> Comparison:
-    """The theory against simulated networks of finite width: a table and one verdict.
+    """Is the theory right, and does it describe this width? Held against simulated networks.
 
-    Compared are C*, K, and for one input N G11 and N Var K, with the means and covariances of the
+    Two questions with two answers. Whether the theory is right is asked of the limit of wide
+    networks: the simulated values are extrapolated over several widths, coefficient by coefficient
+    in 1/N, and only deviations beyond chance count. Whether it describes a width is asked of the
+    values at that width as they are: how far off the leading order is, in per cent and in standard
+    errors. A right theory does not describe every width.
+
+    Compared are C*, K, and for one input G11 and Var K, with the means and covariances of the
     networks; η, χ and χ^out, as derivatives, where ``responses`` are given.
 
     Parameters
@@ -34,15 +42,22 @@ def compare(
     solution : Solution
         Of one network and one K0, without batch axes.
     ensemble : Ensemble or sequence of Ensemble
-        Of one network and K0 at one or several different widths, with different seeds.
+        Of one network and K0 at one or several different widths, with different seeds. One width
+        does not tell a wrong theory from terms in 1/N, and leaves the first question open.
     responses : SimulatedResponse or sequence of SimulatedResponse, optional
         Of `simulate_response` for the input layer, at one or several different widths.
     false_alarm : float
-        Probability that a correct theory is found to disagree, for the table as a whole.
+        Probability of a wrong "disagrees", and of a wrong answer to the second question, each for
+        its table as a whole.
+    tolerance : float
+        Largest relative deviation of kernels and responses with which the theory still describes a
+        width.
 
     Returns
     -------
     Comparison
+        The width in question is that of the network of the solution if it was simulated, else the
+        narrowest.
 
     Raises
     ------
@@ -56,18 +71,22 @@ def compare(
 
     Notes
     -----
-    The theory is the leading order in 1/N. From k widths N_i the simulated values are extrapolated
-    to 1/N → 0 by Lagrange's polynomial: for N and 2N by 2 m(2N) − m(N) (Richardson). What is left
-    out is of order N^-k. Its size is taken as the product over the widths of n ε_i |q|, where q is
-    the quantity, ε the largest relative variance of the kernels of earlier layers as simulated,
-    n = 1 for kernels and covariances, and for responses the number of gains that are multiplied. A
-    deviation beyond the statistical error but not beyond this size is "not resolved", one beyond
-    both "disagrees". For one width the size is often larger than the statistical error; two widths
-    reveal more.
+    The theory is the leading order in 1/N of each quantity; where the solution has the next ones
+    of C*, they are compared as well. From k widths N_i the coefficients of N^0, ..., N^-(k-1) are
+    those of Lagrange's polynomial: for N and 2N the limit is 2 m(2N) − m(N) (Richardson). What is
+    left out of the limit is of order N^-k. Its size is taken as the product over the widths of
+    n ε_i |q|, where q is the quantity, ε the largest relative variance of the kernels of earlier
+    layers as simulated, n = 1 for kernels and covariances, and for responses the number of gains
+    that are multiplied. A deviation beyond the statistical error but not beyond this size is
+    "not resolved", one beyond both "disagrees".
 
     Statistical errors decide by |z|, with a threshold from Student's distribution and Bonferroni's
     correction for the number of comparisons. Correlations between them make false alarms rarer. For
     covariances z follows this distribution from about 1000 samples on.
+
+    A width is described if all deviations of kernels stay within ``tolerance`` even with the
+    error that chance allows, and not described if one of a kernel or a response is beyond it even
+    without. Fluctuations are shown beside them and do not decide.
 
     Examples
     --------
@@ -77,17 +96,19 @@ def compare(
     >>> narrow = simulate(net, 0.3, samples=2000, seed=1)
     >>> wide = simulate(net.replace(width=200), 0.3, samples=2000, seed=2)
     >>> compare(ft.solve(net, 0.3), [narrow, wide])
-    Comparison(agrees, comparisons=21, widths=(100, 200))
+    Comparison(agrees, describes width 100, widths=(100, 200))
     >>> wrong = ft.solve(net.replace(weight_variance=1.4), 0.3)
     >>> compare(wrong, [narrow, wide]).verdict
     'disagrees'
+    >>> net = ft.ResidualNetwork(depth=3, width=3)
+    >>> tiny = [simulate(net.replace(width=N), 0.3, samples=4000, seed=N) for N in (3, 6)]
+    >>> compare(ft.solve(net, 0.3), tiny)
+    Comparison(agrees, does not describe width 3, widths=(3, 6))
     """
     if not isinstance(solution, Solution):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if solution.convention != "derivative":
         solution = replace(solution, convention="derivative")
-    from scipy import stats
-
     ensembles = _checked(solution, ensemble, "ensemble", Ensemble)
     if not ensembles:
         raise ValueError("ensemble must be an Ensemble or a sequence of them, got none")
@@ -95,24 +116,37 @@ def compare(
     for answer in answers:
         if answer.layer:
             raise ValueError(f"responses must be those to layer 0, got layer {answer.layer}")
-    if not isinstance(false_alarm, Real) or not 0 < false_alarm < 1:
-        raise ValueError(f"false_alarm must be a number between 0 and 1, got {false_alarm!r}")
-    widths = tuple(e.network.width for e in ensembles)
-    spreads = [remainders.relative_variances(e) for e in ensembles]
-    found = _measured(solution, "Ensemble", ensembles, spreads)
-    if answers:
-        # Relative variances scale as 1/N.
-        spreads = [spreads[0] * (widths[0] / a.network.width) for a in answers]
-        found += _measured(solution, "SimulatedResponse", answers, spreads)
-    found = [entries for entries in found if entries["theory"].size]
-    if not found:
+    for name, value in (("false_alarm", false_alarm), ("tolerance", tolerance)):
+        if not isinstance(value, Real) or not 0 < value < 1:
+            raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+    measured = list(_measured(solution, ensembles, answers))
+    spreads = remainders.relative_variances(ensembles[0]) * ensembles[0].network.width
+    extrapolated = [
+        entries
+        for field, simulations in measured
+        for entries in _coefficients(solution, field, simulations, spreads)
+    ]
+    if not extrapolated:
         raise ValueError("ensemble must have kernels that fluctuate, got none")
-    count = sum(entries["theory"].size for entries in found)
+    width = _asked(solution, ensembles)
+    raw = [
+        _at_width(solution, field, simulation)
+        for field, simulations in measured
+        for simulation in simulations
+        if simulation.network.width == width
+    ]
+    raw = [entries for entries in raw if entries["theory"].size]
     freedom = min(e.batches for e in (*ensembles, *answers)) - 1
-    threshold = float(stats.t.isf(false_alarm / (2 * count), freedom))
-    compared = tuple(ComparedField(**entries, threshold=threshold) for entries in found)
-    differences = _differences(solution, ensembles[0])
-    return Comparison(compared, widths, float(false_alarm), threshold, differences)
+    thresholds = [_threshold(found, false_alarm, freedom) for found in (extrapolated, raw)]
+    return Comparison(
+        tuple(Coefficient(**entries, threshold=thresholds[0]) for entries in extrapolated),
+        tuple(AtWidth(**entries, threshold=thresholds[1], tolerance=tolerance) for entries in raw),
+        tuple(e.network.width for e in ensembles),
+        width,
+        float(false_alarm),
+        float(tolerance),
+        _differences(solution, ensembles[0]),
+    )
 
 
 def _checked(solution: Solution, given: Any, name: str, kind: Any) -> list[Any]:
@@ -141,42 +175,102 @@ def _checked(solution: Solution, given: Any, name: str, kind: Any) -> list[Any]:
     return sorted(found, key=lambda e: e.network.width)
 
 
+def _asked(solution: Solution, ensembles: list[Ensemble]) -> int:
+    """The width that the theory is to describe."""
+    widths = [e.network.width for e in ensembles]
+    own = solution.network.width
+    return own if own in widths else widths[0]
+
+
 def _measured(
-    solution: Solution, kind: str, simulations: list[Any], spreads: list[np.ndarray]
-) -> list[dict[str, Any]]:
-    """The fields of the solution that simulations of one kind measure."""
-    matrix, found = solution.input_kernel.ndim > 0, []
-    for field in FIELDS.values():
-        by, _, simulated = field.simulated.partition(".")
-        if by != kind or not field.defined(matrix):
+    solution: Solution, ensembles: list[Ensemble], answers: list[SimulatedResponse]
+) -> Iterator[tuple[Field, list[Any]]]:
+    """The fields of the solution that are simulated, with the simulations that have them."""
+    matrix = solution.input_kernel.ndim > 0
+    kinds: dict[str, list[Any]] = {"Ensemble": ensembles, "SimulatedResponse": answers}
+    for kind, simulations in kinds.items():
+        for field in FIELDS.values():
+            by, _, simulated = field.simulated.partition(".")
+            if by == kind and simulations and field.defined(matrix):
+                if all(getattr(s, simulated) is not None for s in simulations):
+                    yield field, simulations
+
+
+def _next_orders(solution: Solution, field: Field) -> dict[int, str]:
+    """The names of the next orders of a field by their power of 1/N."""
+    matrix = solution.input_kernel.ndim > 0
+    found = [row for row in FIELDS.values() if row.corrects == field.name and row.defined(matrix)]
+    return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
+
+
+def _coefficients(
+    solution: Solution, field: Field, simulations: list[Any], variances: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    """What the coefficients of a field consist of, without the threshold.
+
+    ``variances`` are N times the relative variances of the kernels, (L+2,).
+    """
+    widths = np.array([s.network.width for s in simulations], dtype=float)
+    spreads = [variances / N for N in widths]
+    names = {field.order: field.name} | _next_orders(solution, field)
+    found = [_simulated(solution, field, simulation) for simulation in simulations]
+    for order, name in names.items():
+        relative = order - field.order
+        if relative >= len(widths):
             continue
-        if all(getattr(s, simulated) is not None for s in simulations):
-            found.append(_extrapolated(solution, field, simulations, simulated, spreads))
-    return found
+        # The power of 1/N is that of the network of the solution.
+        scales = (widths / solution.network.width) ** field.order
+        factors = extrapolation_weights(widths, relative) * scales
+        factors = factors / float(solution.network.width) ** relative
+        values = sum(factor * value for factor, (value, _) in zip(factors, found, strict=True))
+        squares = sum((f * error) ** 2 for f, (_, error) in zip(factors, found, strict=True))
+        theory = np.asarray(getattr(solution, name))
+        own = variances / solution.network.width
+        size = np.abs(theory) if relative else remainders.reference(solution, field)
+        left_out = remainders.sizes(solution, field, spreads, own, relative)
+        parts = {"remainder": left_out, "size": size}
+        entries = _entries(solution, field, theory, np.asarray(values), np.sqrt(squares), parts)
+        if entries["theory"].size:
+            yield entries | {"name": name, "order": order}
 
 
-def _extrapolated(
+def _at_width(solution: Solution, field: Field, simulation: Any) -> dict[str, Any]:
+    """What a field at a width consists of, without threshold and tolerance."""
+    ratio = solution.network.width / simulation.network.width
+    theory = np.asarray(getattr(solution, field.name)) * ratio**field.order
+    sums: dict[Any, np.ndarray] = {}
+    total = theory
+    for order, name in _next_orders(solution, field).items():
+        total = total + np.asarray(getattr(solution, name)) * ratio**order
+        sums[order] = total
+    values, error = _simulated(solution, field, simulation)
+    parts: dict[Any, np.ndarray] = {
+        "size": remainders.reference(solution, field) * ratio**field.order
+    }
+    found = _entries(solution, field, theory, values, error, parts | sums)
+    with_next = {order: found.pop(order) for order in sums}
+    return found | {"name": field.name, "order": field.order, "with_next": with_next}
+
+
+def _simulated(solution: Solution, field: Field, simulation: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The simulated values of a field and their standard errors."""
+    name = field.simulated.partition(".")[2]
+    values = np.asarray(getattr(simulation, name))
+    shape = np.shape(getattr(solution, field.name))
+    if values.shape != shape:
+        raise ValueError(f"{name} must have the shape {shape} of {field.name}, got {values.shape}")
+    return values, np.asarray(getattr(simulation, f"{name}_error"))
+
+
+def _entries(
     solution: Solution,
     field: Field,
-    simulations: list[Any],
-    simulated: str,
-    spreads: list[np.ndarray],
-) -> dict[str, Any]:
-    """What a `ComparedField` consists of, without the threshold."""
-    name = field.name
-    theory = np.asarray(getattr(solution, name))
-    widths = np.array([s.network.width for s in simulations], dtype=float)
-    factors = extrapolation_weights(widths) * (widths / solution.network.width) ** field.order
-    values = variances = np.zeros(theory.shape)
-    for factor, simulation in zip(factors, simulations, strict=True):
-        value = np.asarray(getattr(simulation, simulated))
-        if value.shape != theory.shape:
-            raise ValueError(
-                f"{simulated} must have the shape {theory.shape} of {name}, got {value.shape}"
-            )
-        values = values + factor * value
-        variances = variances + (factor * getattr(simulation, f"{simulated}_error")) ** 2
-    error = np.sqrt(variances)
+    theory: np.ndarray,
+    values: np.ndarray,
+    error: np.ndarray,
+    others: dict[Any, np.ndarray],
+) -> dict[Any, Any]:
+    """The entries that are worth a comparison, each once, with their places."""
     # What does not fluctuate is exact up to rounding, and needs no test unless it differs.
     scale = np.maximum(np.abs(theory), np.abs(values))
     error = np.where(error > 1e-14 * scale, error, 0.0)
@@ -189,22 +283,31 @@ def _extrapolated(
         kept &= indices[first] <= indices[second]
     places = np.argwhere(kept).T
     index = {key: at + (key in ("alpha", "beta")) for key, at in zip(names, places, strict=True)}
-    remainder = remainders.sizes(solution, field, spreads)
-    parts = {"theory": theory, "simulation": values, "error": error, "remainder": remainder}
+    parts = {"theory": theory, "simulation": values, "error": error} | others
     chosen = {key: np.asarray(part)[kept] for key, part in parts.items()}
-    return {"name": name, "index": index, **chosen}
+    return {"index": index, **chosen}
 
 
-def extrapolation_weights(widths: np.ndarray) -> np.ndarray:
-    """Weights of values at the widths N_i that eliminate the orders N^-1, ..., N^-(k-1).
+def extrapolation_weights(widths: np.ndarray, order: int = 0) -> np.ndarray:
+    """Weights of values at the widths N_i that give the coefficient of N^-order.
 
     Examples
     --------
     >>> extrapolation_weights(np.array([100.0, 200.0]))
     array([-1.,  2.])
+    >>> extrapolation_weights(np.array([100.0, 200.0]), order=1)
+    array([ 200., -200.])
     """
-    others = [np.delete(widths, i) for i in range(len(widths))]
-    return np.array([np.prod(N / (N - rest)) for N, rest in zip(widths, others, strict=True)])
+    # In units of the smallest width, so that the powers are of one size.
+    powers = np.vander(widths[0] / widths, increasing=True)
+    return np.linalg.inv(powers)[order] * widths[0] ** order
+
+
+def _threshold(found: list[dict[str, Any]], false_alarm: float, freedom: int) -> float:
+    from scipy import stats
+
+    count = sum(entries["theory"].size for entries in found)
+    return float(stats.t.isf(false_alarm / (2 * count), freedom))
 
 
 def _differences(solution: Solution, ensemble: Ensemble) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 from fieldtheory.montecarlo.ensemble import Ensemble
@@ -27,11 +29,29 @@ def relative_variances(ensemble: Ensemble) -> np.ndarray:
     return np.concatenate([[0.0], np.maximum.accumulate(found)[:-1]])
 
 
-def sizes(solution: Solution, field: Field, spreads: list[np.ndarray]) -> np.ndarray:
+def reference(solution: Solution, field: Field) -> np.ndarray:
+    """To what deviations from a field are relative, of its shape.
+
+    √(K_αα K_ββ) for kernels, √(Var Var) for covariances of layers, else the size of the field.
+    """
+    values = np.asarray(getattr(solution, field.name))
+    if len(field.dims) > 1:
+        spread = np.sqrt(np.maximum(np.diagonal(values), 0.0))
+        return spread[:, None] * spread
+    if field.of_kernels:
+        return _sizes(values, solution.input_kernel.ndim > 0)
+    return np.abs(values)
+
+
+def sizes(
+    solution: Solution, field: Field, spreads: list[np.ndarray], own: np.ndarray, order: int = 0
+) -> np.ndarray:
     """The size of what an extrapolation over several widths leaves out, of the shape of a field.
 
-    The product over the widths of n ε, times the size of the field; n is the number of gains
-    a_l M' that are multiplied in a response, and 1 otherwise.
+    With q = q_0 + q_1/N + ..., the polynomial through the values at k widths has the coefficients
+    q_j up to q_k e_{k-j}(1/N_1, ..., 1/N_k), the elementary symmetric polynomial; for j = 0 that is
+    the product of all 1/N_i. q_k/N^k is taken as (n ε)^k times the size of the field, where n is
+    the number of gains a_l M' that are multiplied in a response, and 1 otherwise.
 
     Parameters
     ----------
@@ -40,19 +60,22 @@ def sizes(solution: Solution, field: Field, spreads: list[np.ndarray]) -> np.nda
         A field of `Solution`.
     spreads : list of ndarray, shape (L+2,)
         ε_l for every width, see `relative_variances`.
+    own : ndarray, shape (L+2,)
+        ε_l for the width of the solution, to which q_j/N^j belongs.
+    order : int
+        j.
     """
-    matrix = solution.input_kernel.ndim > 0
-    epsilon = np.prod(spreads, axis=0)
+    k, epsilon = len(spreads), np.zeros_like(own)
+    for chosen in combinations(spreads, k - order):
+        epsilon = epsilon + own**order * np.prod(chosen, axis=0)
     values = np.asarray(getattr(solution, field.name))
+    size = reference(solution, field)
     if len(field.dims) > 1:
-        spread = np.sqrt(np.maximum(np.diagonal(values), 0.0))
-        return np.maximum(epsilon[:, None], epsilon) * spread[:, None] * spread
+        return np.maximum(epsilon[:, None], epsilon) * size
     epsilon = _broadcast(epsilon[: len(values)], values) if field.dims else epsilon[-1]
-    if field.of_kernels:
-        return epsilon * _sizes(values, matrix)
     if field.simulated.startswith("SimulatedResponse"):
-        epsilon = epsilon * _gains(solution).get(field.name, 1.0) ** len(spreads)
-    return epsilon * np.abs(values)
+        epsilon = epsilon * _gains(solution).get(field.name, 1.0) ** k
+    return epsilon * size
 
 
 def _gains(solution: Solution) -> dict[str, np.ndarray]:

@@ -43,6 +43,8 @@ class Field:
         Whether the result has its standard error, in ``<name>_error``.
     simulated : str
         The field of a simulation that measures it, such as "Ensemble.mean"; empty if none does.
+    corrects : str
+        The field of which this one is the next order in 1/N, such as the mean shift of C*.
     of_kernels : bool
         Whether its size is that of kernels, to which terms in 1/N are relative: √(K_αα K_ββ).
     diagonal : str
@@ -71,6 +73,7 @@ class Field:
     shown: str = "asked"
     error: bool = False
     simulated: str = ""
+    corrects: str = ""
     of_kernels: bool = False
     diagonal: str = ""
     panel: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,39 +16,59 @@ _MOST_PAIRS = 6
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Entries of one quantity, all arrays of shape (n,).
+    """Entries of one quantity, the arrays of shape (m,) or (n,).
 
     Parameters
     ----------
     symbol : str
         In LaTeX.
-    index : dict of str to ndarray of int
-        Places of the entries: ``layer``, perhaps ``layer_``, ``alpha`` and ``beta``.
-    theory, simulation, error, z : ndarray
+    extrapolated : mapping of str to ndarray of int, shape (m,)
+        Places of the extrapolated entries: ``layer``, perhaps ``layer_``, ``alpha`` and ``beta``.
+    z : ndarray, shape (m,)
+        Their deviations in standard errors.
+    index : mapping of str to ndarray of int, shape (n,)
+        Places of the entries at the width.
+    theory, simulation, error, size : ndarray, shape (n,)
+        Their numbers, and to what deviations are relative.
     """
 
     symbol: str
+    extrapolated: Mapping[str, np.ndarray]
+    z: np.ndarray
     index: Mapping[str, np.ndarray]
     theory: np.ndarray
     simulation: np.ndarray
     error: np.ndarray
-    z: np.ndarray
+    size: np.ndarray
 
 
 @styled
-def draw_comparison(fields: Sequence[Compared], threshold: float, title: str) -> Any:
-    """Every quantity over the layers, theory as lines and simulation as points, above its z-scores.
+def draw_comparison(
+    fields: Sequence[Compared],
+    widths: Sequence[int],
+    width: int,
+    threshold: float,
+    tolerance: float,
+    title: str,
+) -> Any:
+    """Every quantity over the layers, theory as lines and simulation as points.
 
-    Of the covariances of layers the variances are shown above, all of them below. Of more than six
-    pairs of inputs the first six are shown above. A bar is one standard error; the band below is
-    what chance explains.
+    Below the values at the width are their deviations in per cent, and at the bottom the z-scores
+    of what is extrapolated. Of the covariances of layers the variances are shown, of the z-scores
+    all. Of more than six pairs of inputs the first six are shown. A bar is one standard error; the
+    bands are the tolerance and what chance explains.
 
     Parameters
     ----------
     fields : sequence of Compared
-        Those without layers are not shown.
+    widths : sequence of int
+        Those that are extrapolated.
+    width : int
+        That of the values.
     threshold : float
         Largest |z| that counts as chance.
+    tolerance : float
+        Largest relative deviation with which the theory describes the width.
     title : str
 
     Returns
@@ -57,26 +77,38 @@ def draw_comparison(fields: Sequence[Compared], threshold: float, title: str) ->
     """
     from matplotlib.figure import Figure
 
-    shown = [field for field in fields if "layer" in field.index]
-    figure = Figure(figsize=(2.2 * len(shown), 3.6), layout="constrained")
-    axes = figure.subplots(2, len(shown), height_ratios=(2, 1), sharex="col", squeeze=False)
-    for field, (above, below) in zip(shown, axes.T, strict=True):
-        _draw_values(above, field)
-        below.axhspan(-threshold, threshold, color=GRAY, alpha=0.15, lw=0)
-        finite = np.isfinite(field.z)
-        below.plot(field.index["layer"][finite], field.z[finite], ".", color=ORANGE, markersize=2.5)
-        below.set_xlabel("layer $l$")
-        below.xaxis.get_major_locator().set_params(integer=True)
+    # Two panels are as narrow as a title allows.
+    columns = max(len(fields), 2)
+    figure = Figure(figsize=(2.2 * columns, 4.8), layout="constrained")
+    axes = figure.subplots(3, len(fields), height_ratios=(2, 1, 1), sharex="col", squeeze=False)
+    for field, (above, middle, below) in zip(fields, axes.T, strict=True):
+        for layer, part in _lines(field.index):
+            error, size = field.error[part], field.size[part]
+            above.plot(layer, field.theory[part], color=BLUE, linewidth=1)
+            _points(above, layer, field.simulation[part], error)
+            deviation = field.simulation[part] - field.theory[part]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                _points(middle, layer, 100 * deviation / size, 100 * error / size)
         scale_values(above, np.concatenate([field.theory, field.simulation]))
         above.set_title(f"${field.symbol}$", fontsize=9.5)
-    axes[1, 0].set_ylabel("$z$")
+        middle.axhspan(-100 * tolerance, 100 * tolerance, color=GRAY, alpha=0.15, lw=0)
+        below.axhspan(-threshold, threshold, color=GRAY, alpha=0.15, lw=0)
+        finite, layer = np.isfinite(field.z), field.extrapolated["layer"]
+        below.plot(layer[finite], field.z[finite], ".", color=ORANGE, markersize=2.5)
+        below.set_xlabel("layer $l$")
+        below.xaxis.get_major_locator().set_params(integer=True)
+    axes[0, 0].set_ylabel(f"$N = {width}$")
+    axes[1, 0].set_ylabel("deviation (%)")
+    listed = ", ".join(map(str, widths))
+    limit = rf"$N = {listed} \to \infty$" if len(widths) > 1 else f"$N = {width}$"
+    axes[2, 0].set_ylabel(f"$z$, {limit}")
     figure.suptitle(title, fontsize=9.5)
     return figure
 
 
-def _draw_values(ax: Any, field: Compared) -> None:
-    index = field.index
-    chosen = np.ones(len(field.theory), dtype=bool)
+def _lines(index: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The layers and the mask of every line that is shown."""
+    chosen = np.ones(len(index["layer"]), dtype=bool)
     if "layer_" in index:
         chosen = index["layer"] == index["layer_"]
     pairs: list[Any] = [None]
@@ -86,14 +118,8 @@ def _draw_values(ax: Any, field: Compared) -> None:
         part = chosen
         if pair is not None:
             part = chosen & (index["alpha"] == pair[0]) & (index["beta"] == pair[1])
-        layer = index["layer"][part]
-        ax.plot(layer, field.theory[part], color=BLUE, linewidth=1)
-        ax.errorbar(
-            layer,
-            field.simulation[part],
-            field.error[part],
-            fmt="o",
-            color=ORANGE,
-            markersize=2.5,
-            elinewidth=0.8,
-        )
+        yield index["layer"][part], part
+
+
+def _points(ax: Any, x: np.ndarray, y: np.ndarray, error: np.ndarray) -> None:
+    ax.errorbar(x, y, error, fmt="o", color=ORANGE, markersize=2.5, elinewidth=0.8)

@@ -97,13 +97,14 @@ class TestCompare:
         assert table == expected.rows
         assert {row["quantity"] for row in table} >= {"G11", "response", "output_response"}
 
-    def test_table_ends_with_the_verdict(self, expected):
+    def test_text_is_that_of_compare(self, expected):
         text = output(*self.COMMAND)
-        assert text.splitlines()[-1] == expected.statement
-        assert "theory and simulation" in text
+        assert str(expected) in text
+        assert "200 networks of each width, φ = erf" in text
 
     def test_several_inputs(self):
-        table = json.loads(output(*self.COMMAND, "--K0", MATRIX, "-f", "json"))
+        command = ("simulate", "-L", 2, "--width", 100, "-n", 1000, "--compare")
+        table = json.loads(output(*command, "--K0", MATRIX, "-f", "json"))
         assert {row["quantity"] for row in table} == {"residual_kernels", "kernels"}
 
     def test_exit_code_says_that_they_disagree(self, monkeypatch):
@@ -115,7 +116,13 @@ class TestCompare:
         monkeypatch.setattr(solution, "solve", wrong)
         result = call(*self.COMMAND)
         assert result.exit_code == 1
-        assert "The theory disagrees with the simulation" in result.stdout
+        assert "Is the theory right? No: extrapolated from the widths 50 and 100" in result.stdout
+
+    def test_three_neurons_are_not_described_by_a_right_theory(self):
+        result = call("simulate", "-L", 5, "--width", 3, "-n", 2000, "--compare")
+        assert result.exit_code == 1
+        assert "Is the theory right? Yes: extrapolated from the widths 3 and 6" in result.stdout
+        assert "Does it describe width 3? No: the simulation deviates" in result.stdout
 
 
 class TestSave:

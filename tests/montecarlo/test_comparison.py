@@ -1,7 +1,8 @@
-"""The verdict on a theory: right ones agree, wrong ones do not, and 1/N is never mistaken."""
+"""Two questions: right theories agree and wrong ones do not; narrow networks are not described."""
 
 import re
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,6 +11,8 @@ import fieldtheory as ft
 from fieldtheory.montecarlo.extrapolation import compare, extrapolation_weights
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.numerics import solution as numbers
+from fieldtheory.numerics.fields import FIELDS, Field
 from tests.examples import K0_PAIR, network
 
 K0 = 0.3
@@ -41,18 +44,32 @@ def narrow(net):
     return simulate(net.replace(width=20), K0, samples=40_000, seed=3)
 
 
+@pytest.fixture(scope="module")
+def tiny(net):
+    """A right theory of three neurons, and these beside six."""
+    net = net.replace(branch_scale=1.0, width=3)
+    return ft.solve(net, K0), drawn(net, K0, (3, 6), 4000)
+
+
+@pytest.fixture(scope="module")
+def shallow():
+    """One hidden layer, of which the next order in 1/N is known."""
+    net = network(1, "erf", 0.0, width=3, weight_variance=3.0, branch_scale=1.0)
+    return net, drawn(net, 2.0, (3, 6), 40_000)
+
+
 def entries(comparison, name):
-    return next(field for field in comparison.fields if field.name == name)
+    return next(field for field in comparison.extrapolated if field.name == name)
 
 
 class TestVerdict:
     def test_the_theory_agrees(self, found):
         assert found.verdict == "agrees"
-        assert [field.name for field in found.fields] == [
+        assert [field.name for field in found.extrapolated] == [
             *("residual_kernels", "kernels", "G11", "kernel_variance"),
             *("residual_response", "response", "output_response"),
         ]
-        assert all(np.abs(field.z).max() > 0.1 for field in found.fields)
+        assert all(np.abs(field.z).max() > 0.1 for field in found.extrapolated)
 
     @pytest.mark.parametrize("factor", [0.98, 1.02])
     @pytest.mark.parametrize("name", ["weight_variance", "readout_weight_variance"])
@@ -116,10 +133,10 @@ class TestRemainders:
     def test_one_width_does_not_settle_what_may_be_a_term_in_1_over_n(self, net, narrow):
         found = compare(ft.solve(net, K0), narrow)
         assert found.verdict == "not resolved"
-        assert "simulate one more width" in found.statement
+        assert "Simulate another width" in found.statement
         field = entries(found, "residual_kernels")
         open_ones = field.verdicts == "not resolved"
-        assert np.abs(field.z[open_ones]).min() > found.threshold
+        assert np.abs(field.z[open_ones]).min() > field.threshold
         # The first layer is exact at any width.
         assert field.verdicts[0] == "agrees" and field.remainder[0] == 0
 
@@ -155,7 +172,7 @@ class TestRemainders:
         np.testing.assert_allclose(weights @ (3 + 5 / N - 7 / N**2), 3, rtol=1e-14)
         found = compare(ft.solve(net, K0), drawn(net, K0, (50, 100, 200), 1000))
         assert found.verdict == "agrees"
-        assert "terms of order 1/N^3 are left out" in found.statement
+        assert "Left out are terms of order 1/N^3." in found.statement
 
 
 class TestNumbers:
@@ -186,9 +203,11 @@ class TestNumbers:
 
     def test_threshold_counts_the_comparisons(self, net, pair):
         found = compare(ft.solve(net, K0), pair, false_alarm=0.01)
-        assert found.count == len(found.rows) == 5 + 5 + 15 + 4
-        chance = 2 * found.count * stats.t.sf(found.threshold, pair[0].batches - 1)
-        np.testing.assert_allclose(chance, 0.01, rtol=1e-9)
+        for fields in (found.extrapolated, found.at_width):
+            count = sum(field.theory.size for field in fields)
+            assert count == 5 + 5 + 15 + 4
+            chance = 2 * count * stats.t.sf(fields[0].threshold, pair[0].batches - 1)
+            np.testing.assert_allclose(chance, 0.01, rtol=1e-9)
 
     def test_constants_are_not_compared_unless_they_differ(self):
         net = network(2, width=50, weight_variance=0.0)
@@ -207,40 +226,173 @@ def found(net, pair, answers):
     return compare(ft.solve(net, K0), pair, responses=answers)
 
 
+@pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
+class TestWidth:
+    """Does the theory describe this width? A right one need not."""
+
+    def test_a_right_theory_does_not_describe_three_neurons(self, tiny):
+        found = compare(*tiny)
+        assert (found.verdict, found.description) == ("agrees", "does not describe")
+        right, described = found.statement.splitlines()
+        assert right.startswith("Is the theory right? Yes: extrapolated from the widths 3 and 6,")
+        assert described.startswith("Does it describe width 3? No: the simulation deviates from")
+        e, theory = tiny[1][0], tiny[0].residual_kernels
+        field = found.at_width[0]
+        np.testing.assert_array_equal(field.simulation, e.mean[1:])
+        np.testing.assert_allclose(field.deviation, e.mean[1:] / theory[1:] - 1, rtol=1e-12)
+        z = (e.mean - theory)[1:] / e.mean_error[1:]
+        np.testing.assert_allclose(field.z, z, rtol=1e-12)
+        assert field.deviation.min() < -0.1
+        assert f"{100 * field.deviation[field.worst]:+.3g} % (residual_kernels" in described
+        assert f"{field.z[field.worst]:+.3g} standard errors" in described
+
+    def test_one_width_has_the_same_answer_to_it(self, tiny):
+        solution, both = tiny
+        alone, together = compare(solution, both[0]), compare(solution, both)
+        assert alone.answers[1] == together.answers[1]
+        assert alone.verdict == "not resolved"
+        assert "Not decided: at width 3 alone" in alone.answers[0]
+
+    def test_wide_networks_are_described(self, net, pair):
+        found = compare(ft.solve(net, K0), pair)
+        assert (found.verdict, found.description, found.width) == ("agrees", "describes", 100)
+        assert "Does it describe width 100? Yes, to 5 %: the largest" in found.statement
+
+    def test_the_width_is_that_of_the_solution_or_the_narrowest(self, net, pair):
+        for width, asked in ((100, 100), (200, 200), (500, 100)):
+            solution = ft.solve(net.replace(width=width), K0)
+            found = compare(solution, pair)
+            assert found.width == asked
+            field = next(f for f in found.at_width if f.name == "G11")
+            e = pair[asked == 200]
+            layers = field.index["layer"], field.index["layer_"]
+            np.testing.assert_array_equal(field.simulation, e.covariance[layers])
+            np.testing.assert_allclose(field.theory, solution.G11[layers] * width / asked)
+
+    def test_the_tolerance_and_the_error_decide(self, net, pair):
+        solution = ft.solve(net, K0)
+        largest = max(abs(f.deviation).max() for f in compare(solution, pair).at_width[:2])
+        assert 0.001 < largest < 0.02
+        assert compare(solution, pair, tolerance=0.9 * largest).description == "not resolved"
+        wrong = ft.solve(net.replace(weight_variance=1.4), K0)
+        assert compare(wrong, pair).description == "does not describe"
+        few = simulate(net, K0, samples=20)
+        found = compare(solution, few)
+        assert found.description == "not resolved"
+        assert "too much for 5 %. Simulate more networks." in found.statement
+
+    def test_responses_speak_too(self, net, pair, answers):
+        wrong = ft.solve(net, K0)
+        vars(wrong)["response"] = 1.2 * wrong.response
+        found = compare(wrong, pair, responses=answers)
+        assert found.description == "does not describe"
+        assert "(response, layer" in found.answers[1]
+
+
+class TestNextOrders:
+    """Rows of the table that correct a field are compared without another line."""
+
+    @pytest.fixture
+    def shifted(self, monkeypatch):
+        row = Field(
+            name="shift",
+            symbol=r"\langle C^{(l)} \rangle - C_*^{(l)}",
+            long_name="mean shift",
+            dims=("layer",),
+            inputs="one",
+            batches=False,
+            order=1,
+            corrects="residual_kernels",
+        )
+        monkeypatch.setitem(FIELDS, row.name, row)
+
+        @numbers.field
+        def shift(solution):
+            # γ = 0 and one hidden layer: the output sees a N M''(C) Var C / 2 and nothing else.
+            K = solution.residual_kernels[1]
+            second = float(mp.diff(lambda k: 2 / mp.pi * mp.atan2(2 * k, mp.sqrt(1 + 4 * k)), K, 2))
+            weight = solution.network.weight_variance
+            return np.array([0, 0, weight * second * solution.G11[1, 1] / 2])
+
+        shift.__set_name__(ft.Solution, row.name)
+        monkeypatch.setattr(ft.Solution, row.name, shift, raising=False)
+
+    def test_the_next_order_is_a_column_and_a_coefficient(self, shifted, shallow):
+        net, pair = shallow
+        solution = ft.solve(net, 2.0)
+        found = compare(solution, pair)
+        (row,) = [row for row in found.summary if row["quantity"] == "shift"]
+        assert (row["order"], row["theory"]) == ("1/N", solution.shift[2])
+        first = 2 * (pair[0].mean - pair[1].mean)[2]
+        assert row["simulation"] == pytest.approx(first, rel=1e-12)
+        kernels = found.at_width[0]
+        np.testing.assert_allclose(
+            kernels.with_next[1], (solution.residual_kernels + solution.shift)[1:], rtol=1e-14
+        )
+        leading, rest = kernels.deviation[1], kernels.next_order(1)["deviation"][1]
+        assert abs(leading) > 0.01 and abs(rest) < abs(leading) / 2
+        assert "With 1/N it is" in found.answers[1]
+        assert found.summary_at_width[0]["with 1/N"] is not None
+        assert found.summary_at_width[-1]["with 1/N"] is None
+        assert {"theory_to_order_1", "deviation_to_order_1", "z_to_order_1"} <= set(found.rows[0])
+
+    def test_files_keep_it(self, shifted, shallow, tmp_path):
+        found = compare(ft.solve(shallow[0], 2.0), shallow[1])
+        for suffix in (".npz", ".nc"):
+            found.save(tmp_path / f"c{suffix}")
+            loaded = ft.Comparison.load(tmp_path / f"c{suffix}")
+            assert str(loaded) == str(found) and loaded.rows == found.rows
+
+
 class TestDisplay:
-    def test_table_has_every_quantity_and_the_verdict(self, found):
-        text = str(found)
-        lines = text.splitlines()
-        assert "The theory agrees with the simulation" in lines[-1]
-        for field in found.fields:
-            worst = np.abs(field.z).argmax()
-            (line,) = [line for line in lines if line.split()[:1] == [field.name]]
-            for values in (field.theory, field.simulation, field.error, field.z):
-                assert format(values[worst], ".6g") in line
-        assert repr(found) == f"Comparison(agrees, comparisons={found.count}, widths=(100, 200))"
+    def test_two_tables_with_an_answer_below_each(self, found):
+        first, answer, second, other = re.split(r"\n(?=Is|theory|Does)", str(found))
+        assert (answer.strip(), other) == found.answers
+        for text, fields in ((first, found.extrapolated), (second, found.at_width)):
+            for field in fields:
+                worst = field.worst
+                (line,) = [x for x in text.splitlines() if x.split()[:1] == [field.name]]
+                for values in (field.theory, field.simulation, field.error, field.z):
+                    assert format(values[worst], ".6g") in line
+        assert repr(found) == "Comparison(agrees, describes width 100, widths=(100, 200))"
 
     def test_page_of_a_notebook(self, found):
         page = found._repr_html_()
-        assert page.count("<tr>") == 1 + len(found.fields)
-        assert "The theory agrees" in page
-        assert page.count(">agrees</td>") == len(found.fields)
+        assert page.count("<tr>") == 2 + len(found.extrapolated) + len(found.at_width)
+        for answer in found.answers:
+            assert answer.split(":")[0] in page
+        assert page.count(">agrees</td>") == len(found.extrapolated)
 
     def test_rows_hold_all_entries(self, found):
-        row = found.rows[0]
-        assert (row["quantity"], row["layer"], row["verdict"]) == ("residual_kernels", 1, "agrees")
-        assert row["z"] == pytest.approx((row["simulation"] - row["theory"]) / row["error"])
+        first, last = found.rows[0], found.rows[-1]
+        assert (first["question"], first["layer"], first["verdict"]) == ("right", 1, "agrees")
+        assert (last["question"], last["quantity"]) == ("width", "output_response")
+        assert last["layer"] is last["remainder"] is None and last["order"] == 0
+        for row in (first, last):
+            difference = row["simulation"] - row["theory"]
+            assert row["z"] == pytest.approx(difference / row["error"])
+            assert row["deviation"] == pytest.approx(difference / row["size"])
 
-    def test_plot_shows_theory_simulation_and_scores(self, found):
-        figure = found.plot()
-        above, below = figure.axes[: len(figure.axes) // 2], figure.axes[len(figure.axes) // 2 :]
-        shown = [field for field in found.fields if "layer" in field.index]
-        assert len(above) == len(below) == len(shown) == 6
-        for field, top, bottom in zip(shown, above, below, strict=True):
-            np.testing.assert_array_equal(bottom.lines[0].get_ydata(), field.z)
+    def test_pandas(self, found):
+        frame = found.to_pandas()
+        assert len(frame) == len(found.rows) and list(frame) == list(found.rows[0])
+        assert frame.loc[0, "theory"] == found.rows[0]["theory"]
+        assert frame.dtypes[["layer", "order"]].astype(str).tolist() == ["Int64", "Int64"]
+        chosen = frame.query("question == 'width' and quantity == 'kernels'")
+        assert chosen.deviation.tolist() == found.at_width[1].deviation.tolist()
+
+    def test_plot_shows_values_deviations_and_scores(self, found):
+        axes = np.reshape(found.plot().axes, (3, -1))
+        shown = [field for field in found.at_width if "layer" in field.index]
+        assert axes.shape == (3, len(shown)) == (3, 6)
+        scores = {field.name: field.z for field in found.extrapolated}
+        for field, (top, middle, bottom) in zip(shown, axes.T, strict=True):
+            np.testing.assert_array_equal(bottom.lines[0].get_ydata(), scores[field.name])
             part = field.index["layer"] == field.index.get("layer_", field.index["layer"])
             np.testing.assert_array_equal(top.lines[0].get_ydata(), field.theory[part])
-            points = top.containers[0].lines[0].get_ydata()
-            np.testing.assert_array_equal(points, field.simulation[part])
+            for ax, values in ((top, field.simulation), (middle, 100 * field.deviation)):
+                points = ax.containers[0].lines[0].get_ydata()
+                np.testing.assert_allclose(points, values[part], rtol=1e-12)
 
     def test_plot_of_pairs(self, net):
         e = simulate(net, K0_PAIR, samples=40)
@@ -257,6 +409,7 @@ class TestBadInput:
             ({"ensemble": []}, "ensemble must be an Ensemble"),
             ({"responses": 1.0}, "responses must be of SimulatedResponse"),
             ({"false_alarm": 0}, "false_alarm must be a number between 0 and 1, got 0"),
+            ({"tolerance": 1}, "tolerance must be a number between 0 and 1, got 1"),
             ({"false_alarm": "low"}, "false_alarm must be a number between 0 and 1, got 'low'"),
         ],
     )

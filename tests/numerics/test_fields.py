@@ -116,7 +116,7 @@ def test_one_row_is_enough(doubled, K0, tmp_path):
     assert ROW.long_name in text and ROW.symbol in text and ROW.name in text
     assert solution.rows(fluctuations=False)[0]["2K"] == expected[0].flat[0]
     compared = ft.compare(solution, ft.simulate(network(3), K0, samples=20))
-    assert ROW.name in {entry.name for entry in compared.fields}
+    assert ROW.name in {entry.name for entry in compared.extrapolated}
     labels = [line.get_label() for line in solution.plot().axes[0].lines]
     assert f"${ROW.symbol}$" in labels
 

@@ -1,0 +1,189 @@
+"""The answers of a comparison in words, and the tables that show what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.montecarlo.compared_field import (
+    AGREES,
+    DISAGREES,
+    OFF,
+    UNRESOLVED,
+    AtWidth,
+    Coefficient,
+    ComparedField,
+)
+from fieldtheory.numerics.fields import FIELDS
+
+
+def is_it_right(
+    fields: Sequence[Coefficient],
+    widths: Sequence[int],
+    verdict: str,
+    false_alarm: float,
+    differences: Sequence[str],
+) -> str:
+    """Is the theory right? With the widths that were extrapolated and what was left out."""
+    count = sum(field.theory.size for field in fields)
+    threshold = fields[0].threshold
+    deciding = [field for field in fields if (field.verdicts == verdict).any()] or fields
+    worst = max(deciding, key=lambda field: abs(field.z[field.worst]))
+    largest = f"|z| = {abs(worst.z[worst.worst]):.3g} ({_where(worst)})"
+    chance = f"chance exceeds {threshold:.3g} with probability {false_alarm:g}"
+    power = "" if len(widths) == 1 else f"^{len(widths)}"
+    left_out = f"terms of order 1/N{power}"
+    source = (
+        f"at width {widths[0]} alone"
+        if len(widths) == 1
+        else f"extrapolated from the widths {listed(widths)}"
+    )
+    if verdict == AGREES:
+        text = (
+            f"Yes: {source}, all {count} values agree, largest {largest}, {chance}. "
+            f"A fault of the kernels of {100 * _resolution(fields):.2g} % would show. "
+            f"Left out are {left_out}."
+        )
+    elif verdict == DISAGREES:
+        text = (
+            f"No: {source}, there are deviations of {largest} in {count} comparisons, {chance}, "
+            f"which {left_out} do not explain."
+        )
+    elif len(widths) == 1:
+        text = (
+            f"Not decided: {source}, a fault of the theory cannot be told from {left_out}. "
+            "Simulate another width."
+        )
+    else:
+        text = (
+            f"Not decided: {source}, there are deviations of {largest} in {count} comparisons, "
+            f"{chance}, which {left_out} may explain. Simulate one more width, or wider."
+        )
+    if differences:
+        text += f" The networks differ: {'; '.join(differences)}."
+    return f"Is the theory right? {text}"
+
+
+def does_it_describe(fields: Sequence[AtWidth], width: int, verdict: str, tolerance: float) -> str:
+    """Does it describe this width? With the largest deviation of the deciding fields.
+
+    ``verdict`` is "within", "off" or "not resolved", as that of entries.
+    """
+    leading = [field for field in fields if field.order == 0]
+    deciding = [field for field in leading if verdict in field.verdicts]
+    # Kernels speak before responses.
+    deciding = [field for field in deciding if FIELDS[field.name].of_kernels] or deciding
+    worst = max(deciding, key=lambda field: abs(field.deviation[field.worst]))
+    entry = worst.worst
+    how = f"{_where(worst)}; {worst.z[entry]:+.3g} standard errors"
+    number = f"{_percent(worst.deviation[entry])} ({how})"
+    allowed = f"{100 * tolerance:g} %"
+    if verdict == OFF:
+        text = (
+            f"No: the simulation deviates from the leading order by {number}, more than {allowed}."
+        )
+    elif verdict == UNRESOLVED:
+        error = 100 * worst.error[entry] / worst.size[entry]
+        text = (
+            f"Not decided: the largest deviation of a kernel from the leading order is {number} "
+            f"with a standard error of {error:.2g} %, too much for {allowed}. "
+            "Simulate more networks."
+        )
+    else:
+        text = (
+            f"Yes, to {allowed}: the largest deviation of a kernel from the leading order is "
+            f"{number}."
+        )
+    for power in worst.with_next:
+        rest = worst.next_order(power)
+        text += (
+            f" With {_terms(power)} it is {_percent(rest['deviation'][entry])} "
+            f"(z = {rest['z'][entry]:.3g})."
+        )
+    return f"Does it describe width {width}? {text}"
+
+
+def coefficient_rows(fields: Sequence[Coefficient]) -> list[dict[str, Any]]:
+    """Of every coefficient its worst entry, and the smallest fault that would show."""
+    rows = []
+    for field in fields:
+        worst, fault = field.worst, 100 * field.resolution
+        rows.append(
+            {
+                "quantity": field.name,
+                "order": _power(field.order),
+                "number": len(field.theory),
+                "largest |z|": field.place(worst),
+                "theory": float(field.theory[worst]),
+                "simulation": float(field.simulation[worst]),
+                "error": float(field.error[worst]),
+                "z": float(field.z[worst]),
+                "left out": float(field.remainder[worst]),
+                "shows faults of": f"{fault:.2g} %" if math.isfinite(fault) else "",
+                "verdict": str(field.verdicts[worst]),
+            }
+        )
+    return rows
+
+
+def width_rows(fields: Sequence[AtWidth]) -> list[dict[str, Any]]:
+    """Of every quantity at the width its worst entry, with the theory to every order it has."""
+    powers = sorted({power for field in fields for power in field.with_next})
+    rows = []
+    for field in fields:
+        worst = field.worst
+        row: dict[str, Any] = {
+            "quantity": field.name,
+            "number": len(field.theory),
+            "largest deviation": field.place(worst),
+            "simulation": float(field.simulation[worst]),
+            "error": float(field.error[worst]),
+            "leading order": float(field.theory[worst]),
+            "deviation": _percent(field.deviation[worst]),
+            "z": float(field.z[worst]),
+        }
+        for power in powers:
+            row |= _next_columns(field, power, worst)
+        rows.append(row | {"verdict": str(field.verdicts[worst])})
+    return rows
+
+
+def listed(widths: Sequence[int]) -> str:
+    """Numbers as "3", "3 and 6" or "3, 6 and 12"."""
+    *first, last = map(str, widths)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _resolution(fields: Sequence[Coefficient]) -> float:
+    """The smallest relative fault that shows in some kernel, or in anything if there is none."""
+    kernels = [field for field in fields if FIELDS[field.name].of_kernels] or fields
+    return min(field.resolution for field in kernels)
+
+
+def _next_columns(field: AtWidth, power: int, entry: int) -> dict[str, Any]:
+    names = [f"{name}{_terms(power)}" for name in ("with ", "deviation with ", "z with ")]
+    if power not in field.with_next:
+        return dict.fromkeys(names)
+    rest = field.next_order(power)
+    values = float(rest["theory"][entry]), _percent(rest["deviation"][entry])
+    return dict(zip(names, (*values, float(rest["z"][entry])), strict=True))
+
+
+def _where(field: ComparedField) -> str:
+    place = field.place(field.worst)
+    return f"{field.name}, {place}" if place else field.name
+
+
+def _percent(deviation: np.floating[Any] | float) -> str:
+    return f"{100 * deviation:+.3g} %"
+
+
+def _power(order: int) -> str:
+    return "1" if order == 0 else _terms(order)
+
+
+def _terms(order: int) -> str:
+    return "1/N" if order == 1 else f"1/N^{order}"

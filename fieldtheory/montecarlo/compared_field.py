@@ -1,0 +1,164 @@
+"""Entries of one field of the solution beside a simulation: deviations, and what they say.
+
+The two kinds answer two questions. A `Coefficient` of 1/N is extrapolated over several widths and
+tells whether the theory is right; an `AtWidth` is taken as simulated and tells whether the theory
+describes that width.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+AGREES, DISAGREES = "agrees", "disagrees"
+WITHIN, OFF = "within", "off"
+UNRESOLVED = "not resolved"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ComparedField(ABC):
+    """What both kinds have; all arrays are of shape (n,).
+
+    Parameters
+    ----------
+    name : str
+        Field of `Solution`.
+    index : dict of str to ndarray of int
+        Where the entries are: ``layer``, for covariances ``layer_``, for several inputs ``alpha``
+        and ``beta``. Layers count from 0, inputs from 1; L + 1 is the output.
+    order : int
+        Power of 1/N of the theory.
+    theory, simulation, error : ndarray
+        ``error`` is the standard error of the simulated value.
+    size : ndarray
+        To what deviations are relative: √(K_αα K_ββ) for kernels, √(Var Var) for covariances of
+        layers, the size of the theory otherwise.
+    threshold : float
+        Largest |z| that counts as chance.
+    """
+
+    name: str
+    index: dict[str, np.ndarray]
+    order: int
+    theory: np.ndarray
+    simulation: np.ndarray
+    error: np.ndarray
+    size: np.ndarray
+    threshold: float
+
+    @property
+    @abstractmethod
+    def verdicts(self) -> np.ndarray:
+        """One word on every entry."""
+
+    @property
+    @abstractmethod
+    def worst(self) -> int:
+        """The entry that decides."""
+
+    @property
+    def z(self) -> np.ndarray:
+        """(simulation − theory) / error, infinite where an exact number differs."""
+        return self._scores(self.theory)
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """(simulation − theory) / size."""
+        return self._relative(self.simulation - self.theory)
+
+    def place(self, entry: int) -> str:
+        """Where an entry is, in words."""
+        found = {name: int(values[entry]) for name, values in self.index.items()}
+        words = [f"layer {found['layer']}"] if "layer" in found else []
+        if "layer_" in found:
+            words = [f"layers {found['layer']}, {found['layer_']}"]
+        if "alpha" in found:
+            words.append(f"inputs {found['alpha']}, {found['beta']}")
+        return ", ".join(words)
+
+    def _scores(self, theory: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return (self.simulation - theory) / self.error
+
+    def _relative(self, values: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(values == 0, 0.0, values / self.size)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Coefficient(ComparedField):
+    """One coefficient of the expansion in 1/N, extrapolated over the widths.
+
+    Theory and simulation have the power of 1/N of the network of the solution.
+
+    Parameters
+    ----------
+    remainder : ndarray
+        Size of the terms in 1/N that the simulation has and the theory has not.
+    **others
+        As for `ComparedField`.
+    """
+
+    remainder: np.ndarray
+
+    @property
+    def verdicts(self) -> np.ndarray:
+        """On every entry: "agrees", "disagrees", or "not resolved" if left out terms may be it."""
+        excess = np.abs(self.simulation - self.theory) - self.threshold * self.error
+        return np.select([excess <= 0, excess <= self.remainder], [AGREES, UNRESOLVED], DISAGREES)
+
+    @property
+    def worst(self) -> int:
+        """The entry with the largest |z| among those of the worst verdict."""
+        return _worst(self.verdicts, (UNRESOLVED, DISAGREES), np.abs(self.z))
+
+    @property
+    def resolution(self) -> float:
+        """The smallest relative fault of the theory that some entry is sure to show."""
+        return float(np.min(self._relative(self.threshold * self.error + self.remainder)))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AtWidth(ComparedField):
+    """One field at a width as it was simulated.
+
+    Parameters
+    ----------
+    tolerance : float
+        Largest relative deviation with which the theory still describes the width.
+    with_next : dict of int to ndarray
+        The theory with all terms up to this power of 1/N, for orders beyond the leading one.
+    **others
+        As for `ComparedField`.
+    """
+
+    tolerance: float
+    with_next: dict[int, np.ndarray]
+
+    @property
+    def verdicts(self) -> np.ndarray:
+        """On every entry: "within" the tolerance, "off", or "not resolved" for its error."""
+        deviation = np.abs(self.deviation)
+        chance = self.threshold * self._relative(self.error)
+        found = [deviation + chance <= self.tolerance, deviation - chance > self.tolerance]
+        return np.select(found, [WITHIN, OFF], UNRESOLVED)
+
+    @property
+    def worst(self) -> int:
+        """The entry that deviates most, of those that are off the one that is so most surely."""
+        verdicts, deviation = self.verdicts, np.abs(self.deviation)
+        sure = deviation - self.threshold * self._relative(self.error)
+        return _worst(verdicts, (UNRESOLVED, OFF), np.where(verdicts == OFF, sure, deviation))
+
+    def next_order(self, power: int) -> dict[str, np.ndarray]:
+        """``theory`` with all terms up to a power of 1/N, ``deviation`` and ``z`` from it."""
+        theory = self.with_next[power]
+        deviation = self._relative(self.simulation - theory)
+        return {"theory": theory, "deviation": deviation, "z": self._scores(theory)}
+
+
+def _worst(verdicts: np.ndarray, grave: tuple[str, str], by: np.ndarray) -> int:
+    severity = np.select([verdicts == grave[1], verdicts == grave[0]], [2, 1], 0)
+    return int(np.lexsort((by, severity))[-1])
