@@ -55,7 +55,9 @@ def moment(activation):
 
 @lru_cache
 def derivation(depth, inputs=1, activation=None):
-    return ft.derive(depth, inputs, activation)
+    """The theory with scales ρ_l and γ_l of every layer."""
+    each = {"branch_scale": "per layer", "skip_scale": "per layer"}
+    return ft.derive(depth, inputs, activation, **each)
 
 
 @lru_cache

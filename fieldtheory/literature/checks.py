@@ -331,7 +331,8 @@ def _connected_integral(phi: Activation, a: Any, b: Any, c: Any, digits: int) ->
 
 def _precise_solution(net: ResidualNetwork, K0: float, digits: int) -> dict[str, Any]:
     """What the derivation says of a network, every average in it integrated."""
-    theory, working = derive(net.depth), digits + 2 * _GUARD
+    theory = derive(net.depth, branch_scale="per layer", skip_scale="per layer")
+    working = digits + 2 * _GUARD
     readout = [sp.sqrt(sp.Rational(variance)) for variance in net.readout_variances]
     # The square of a rounded root would not be the variance.
     values: dict[sp.Symbol, sp.Expr] = {

@@ -36,7 +36,7 @@ _READOUT_AS_HIDDEN = "L = 2, σ_w,out = σ_w"
 
 @lru_cache
 def _theory() -> Derivation:
-    return derive(_L, branch_scale=SCALE, skip_scale=1)
+    return derive(_L)
 
 
 def _readout_as_hidden(side: Callable[[], sp.Matrix]) -> Callable[[], sp.Matrix]:

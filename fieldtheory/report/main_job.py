@@ -246,12 +246,10 @@ def _write(
 
 def write_formulas(folder: Path) -> dict[str, dict[str, str]]:
     """Write the .tex files; returns LaTeX by name, of two layers ("explicit") and "generic"."""
-    import sympy as sp
-
     from fieldtheory.theory.derivation import derive
     from fieldtheory.theory.generic import layer_formulas
 
-    theory = derive(2, branch_scale=sp.Symbol("rho", positive=True), skip_scale=1)
+    theory = derive(2)
     names = ("action", "saddle_point", "S21", "S22", "G12")
     explicit = {name: theory.latex(name) for name in names}
     explicit["hessian"] = theory.latex("hessian")

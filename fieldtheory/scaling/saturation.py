@@ -24,7 +24,7 @@ from fieldtheory.theory.saddle_point import saddle_point
 SLOPE = sp.Symbol(r"\phi'(0)", positive=True)
 RANGE = sp.Symbol(r"\mathcal{V}", positive=True)
 INPUT = sp.Symbol("K^{(0)}", positive=True)
-SCALE = sp.Symbol(r"\rho", positive=True)
+SCALE = sym.branch_scale()
 LAYER = sp.Symbol("l", integer=True, positive=True)
 
 

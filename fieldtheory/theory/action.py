@@ -173,7 +173,8 @@ def family_action(
     activation : callable, optional
         φ; undetermined if left out.
     fixed : mapping, optional
-        Expressions for parameters by name, in place of their symbols.
+        Expressions for parameters by name, in place of their symbols; tuples of one for each of
+        the L layers.
 
     Returns
     -------
@@ -198,12 +199,15 @@ def family_action(
     """
     function = sym.phi if activation is None else activation
     given = {name: sp.sympify(value) for name, value in (fixed or {}).items()}
+    by_layer = {name: value for name, value in given.items() if isinstance(value, sp.Tuple)}
 
     for name in given.keys() - sym.parameters(family, 1).keys():
         raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {given[name]}")
 
     def parameters(layer: int) -> dict[str, sp.Expr]:
-        return sym.parameters(family, layer) | given
+        own = {name: e[layer - 1] for name, e in by_layer.items() if 1 <= layer <= depth}
+        others = {name: e for name, e in given.items() if name not in by_layer}
+        return sym.parameters(family, layer) | others | own
 
     def coefficients(layer: int) -> Coefficients:
         of = family.readout if layer == depth + 1 else family.layer

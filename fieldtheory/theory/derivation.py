@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.latex import aligned, latex
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
+from fieldtheory.theory.scales import Scales, chosen_scales, require_scales
 
 _BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
 # G11 grows like the third power of its columns times their depth; twelve take five megabytes.
@@ -39,6 +40,9 @@ class Derivation:
         Fields, observables and covariance; see `Action`.
     family : subclass of LayeredNetwork
         The networks whose theory it is.
+    scales : mapping
+        ρ and γ of every layer as they stand in it, "branch_scale" and "skip_scale" to tuples of
+        length L.
 
     Examples
     --------
@@ -54,6 +58,7 @@ class Derivation:
     activation: Activation | None
     network_action: Action
     family: type[LayeredNetwork] = ResidualNetwork
+    scales: Scales = field(default_factory=dict, hash=False)
 
     @property
     def action(self) -> sp.Expr:
@@ -137,8 +142,8 @@ class Derivation:
         Raises
         ------
         ValueError
-            For an unknown block or convention; from the function, if depth, inputs or activation do
-            not fit.
+            For an unknown block or convention; from the function, if the network has
+            another depth, activation or scale than the derivation, or K0 is not of its inputs.
         """
         block = self.block(validation.choice("quantity", quantity, _BLOCKS))
         validation.choice("convention", convention, CONVENTIONS)
@@ -168,6 +173,7 @@ class Derivation:
                 f"network must have the activation {self.activation.name} of the derivation, "
                 f"got {network.activation.name}"
             )
+        require_scales(self.scales, network)
 
     def _saddle_entries(self) -> list[tuple[sp.Symbol, sp.Expr]]:
         found = self.saddle_point
@@ -198,16 +204,19 @@ def derive(
     ----------
     network : LayeredNetwork or int, optional
         A network of any family: its depth and activation are taken, its other parameters stay
-        symbols. Or a number of layers, as ``depth``.
+        symbols, per layer where its scales differ from layer to layer. Or a number of layers, as
+        ``depth``.
     inputs : int
         Number of inputs P >= 1.
     activation : str, Activation or sympy.Expr, optional
         φ; that of the network, or left undetermined if there is none.
     depth : int
         Number L >= 1 of layers of a residual network, in place of ``network``.
-    branch_scale, skip_scale : sympy.Expr or number, optional
-        ρ and γ of all layers; symbols ρ_l and γ_l if not given. ``skip_scale=1`` is the network
-        of F25, ``skip_scale=0`` the feed-forward network.
+    branch_scale, skip_scale : number, sympy.Expr, "symbol" or "per layer", optional
+        ρ and γ: an expression for all layers, one symbol for all, or symbols ρ_l and γ_l. Without
+        ``network`` they default to one ρ and γ = 1 as in F25; ``skip_scale=0`` is the feed-forward
+        network. Else they default to what the network has: one symbol for a scale that is the same
+        for all layers, and γ = 1 or γ = 0 as a number.
 
     Returns
     -------
@@ -224,6 +233,8 @@ def derive(
     >>> th = derive(depth=2)
     >>> th.hessian.S21[0, 0], th.hessian.S11.is_zero_matrix
     (-N*\\nu_{0}, True)
+    >>> th.scales, derive(depth=2, skip_scale="per layer").scales["skip_scale"]
+    ({'branch_scale': (\\rho, \\rho), 'skip_scale': (1, 1)}, (\\gamma_{1}, \\gamma_{2}))
     >>> derive(ResidualNetwork(depth=2, activation="linear")).saddle_point.kernels.keys()
     dict_keys([C^{(0)}, C^{(1)}, C^{(2)}, C^{(3)}])
     """
@@ -238,13 +249,11 @@ def derive(
     depth = validation.integer("depth", network if depth is None else depth, 1)
     inputs = validation.integer("inputs", inputs, 1)
     function = None if activation is None else as_activation(activation)
-    scales = {"branch_scale": branch_scale, "skip_scale": skip_scale}
-    for name, value in scales.items():
-        if value is not None and not isinstance(sp.sympify(value), sp.Expr):
-            raise TypeError(f"{name} must be a number or SymPy expression, got {value!r}")
-    fixed = {name: value for name, value in scales.items() if value is not None}
-    action = family_action(family, depth, inputs, function, fixed)
-    return Derivation(depth, inputs, function, action, family)
+    given = {"branch_scale": branch_scale, "skip_scale": skip_scale}
+    of = network if isinstance(network, LayeredNetwork) else None
+    scales = chosen_scales(family, depth, of, given)
+    action = family_action(family, depth, inputs, function, scales)
+    return Derivation(depth, inputs, function, action, family, scales)
 
 
 def _starred(symbol: sp.Symbol) -> str:

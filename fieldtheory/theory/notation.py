@@ -61,14 +61,18 @@ def signal(layer: int | sp.Expr, sample: int = 0, inputs: int = 1) -> sp.Symbol:
     return sp.Symbol(f"h^{{({layer})}}{index}", real=True)
 
 
-def branch_scale(layer: int | str) -> sp.Symbol:
-    """The residual scaling ρ_l."""
-    return sp.Symbol(rf"\rho_{{{layer}}}", positive=True)
+def branch_scale(layer: int | str = "") -> sp.Symbol:
+    """The residual scaling ρ_l of a layer, or ρ of all."""
+    return sp.Symbol(rf"\rho{_index(layer)}", positive=True)
 
 
-def skip_scale(layer: int | str) -> sp.Symbol:
-    """The scale γ_l of the skip connection."""
-    return sp.Symbol(rf"\gamma_{{{layer}}}", real=True)
+def skip_scale(layer: int | str = "") -> sp.Symbol:
+    """The scale γ_l of the skip connection of a layer, or γ of all."""
+    return sp.Symbol(rf"\gamma{_index(layer)}", real=True)
+
+
+def _index(layer: int | str) -> str:
+    return "" if layer == "" else f"_{{{layer}}}"
 
 
 def parameters(family: type[LayeredNetwork], layer: int | str) -> dict[str, sp.Expr]:
@@ -82,8 +86,14 @@ def parameters(family: type[LayeredNetwork], layer: int | str) -> dict[str, sp.E
 
 
 def parameter_values(network: LayeredNetwork) -> dict[sp.Symbol, float]:
-    """The number of every symbol of `parameters`, for a network without batch axes."""
+    """The number of every symbol of `parameters`, for a network without batch axes.
+
+    ρ and γ without an index have one where it is the same for all layers.
+    """
     known, values = network.parameters, {}
+    for name, symbol in (("branch_scale", branch_scale()), ("skip_scale", skip_scale())):
+        if name in network.layer_parameters and len(set(known[name].tolist())) == 1:
+            values[symbol] = float(known[name][0])
     for layer in range(1, network.depth + 1):
         for name, expression in parameters(type(network), layer).items():
             if name in known:

@@ -296,7 +296,7 @@ def in_hyperparameters(expression, derivation):
     layers = range(1, derivation.depth + 1)
     fixed = {notation.INPUT_WIDTH: sp.S.One}
     fixed |= {notation.skip_scale(layer): sp.S.One for layer in layers}
-    fixed |= {notation.branch_scale(layer): rho for layer in layers}
+    fixed |= {notation.branch_scale(layer): rho for layer in ("", *layers)}
     fixed |= {notation.READOUT_WEIGHT: notation.WEIGHT, notation.READOUT_BIAS: notation.BIAS}
     fixed |= {notation.WIDTH: sp.S.One}
     data = notation.data_kernel((0, 0), 1)

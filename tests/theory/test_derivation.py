@@ -44,7 +44,7 @@ def test_own_activation():
     x = sp.Symbol("x")
     th = ft.derive(1, activation=x**3)
     C = th.saddle_point.kernels[sym.kernel(1)].doit()
-    rho, K = sym.branch_scale(1), sym.kernel(0)
+    rho, K = sym.branch_scale(), sym.kernel(0)
     assert sp.expand(C - rho**2 * (15 * sym.WEIGHT**2 * K**3 + sym.BIAS**2)) == 0
 
 
@@ -77,6 +77,7 @@ def test_number_of_fields(inputs, fields):
         ({"depth": 1, "activation": sp.Symbol("x") * sp.Symbol("y")}, ValueError, "one symbol"),
         ({"depth": 1, "activation": 3}, TypeError, "activation must be a SymPy expression"),
         ({"depth": 1, "branch_scale": [1, 2]}, TypeError, r"branch_scale must .* got \[1, 2\]"),
+        ({"depth": 1, "branch_scale": "rho"}, ValueError, "branch_scale must .* got 'rho'"),
         ({"depth": 1, "skip_scale": (1,)}, TypeError, r"skip_scale must be .* got \(1,\)"),
     ],
 )

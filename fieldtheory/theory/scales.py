@@ -1,0 +1,123 @@
+"""The scales ρ and γ of a derivation: one for all layers or one for each, symbols or numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.theory import notation as sym
+
+SYMBOL, PER_LAYER = "symbol", "per layer"
+Scales = Mapping[str, tuple[sp.Expr, ...]]
+_SYMBOLS = {"branch_scale": sym.branch_scale, "skip_scale": sym.skip_scale}
+
+
+def chosen_scales(
+    family: type[LayeredNetwork],
+    depth: int,
+    network: LayeredNetwork | None,
+    given: Mapping[str, Any],
+) -> Scales:
+    """ρ and γ of every layer, those of F25 (one ρ, γ = 1) where nothing says otherwise.
+
+    Parameters
+    ----------
+    family : subclass of LayeredNetwork
+    depth : int
+        L.
+    network : LayeredNetwork or None
+        Its scales say which ones are written: one symbol if a scale is the same for all layers,
+        symbols per layer if not; γ = 1, γ = 0 and, for γ = 0, ρ = 1 stay numbers.
+    given : mapping
+        Of "branch_scale" and "skip_scale" to a number or expression for all layers, "symbol",
+        "per layer", or None for the default.
+
+    Returns
+    -------
+    dict of str to tuple of sympy.Expr, length L
+        Of those scales that the family has.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a value is anything else, or the family has no such scale.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> chosen_scales(ResidualNetwork, 2, None, {"branch_scale": None, "skip_scale": None})
+    {'branch_scale': (\\rho, \\rho), 'skip_scale': (1, 1)}
+    >>> net = ResidualNetwork(depth=2, branch_scale=[0.1, 0.2], skip_scale=0.5)
+    >>> chosen_scales(ResidualNetwork, 2, net, {"branch_scale": None, "skip_scale": None})
+    {'branch_scale': (\\rho_{1}, \\rho_{2}), 'skip_scale': (\\gamma, \\gamma)}
+    """
+    found = {}
+    for name, value in given.items():
+        if value is None and name not in family.layer_parameters:
+            continue
+        if name not in sym.parameters(family, 1):
+            raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {value!r}")
+        found[name] = _of_layers(name, _default(name, network) if value is None else value, depth)
+    return found
+
+
+def require_scales(scales: Scales, network: LayeredNetwork) -> None:
+    """Raise ValueError if a network has other scales than a derivation.
+
+    Parameters
+    ----------
+    scales : mapping
+        Of `chosen_scales`.
+    network : LayeredNetwork
+        Of the same family and depth, without batch axes.
+    """
+    values = sym.parameter_values(network)
+    for name, written in scales.items():
+        own = np.broadcast_to(network.parameters[name], network.depth)
+        for expression, number in zip(written, own.tolist(), strict=True):
+            value = sp.sympify(expression.xreplace(values))
+            unknown = value.free_symbols - {_SYMBOLS[name]()}
+            if unknown:
+                raise ValueError(
+                    f"network has no number for {min(map(str, unknown))} in the {name} of the "
+                    f"derivation, {expression}"
+                )
+            if value.free_symbols or not math.isclose(float(value), number, rel_tol=1e-12):
+                of = "one for all layers" if value.free_symbols else str(expression)
+                got = own.tolist() if len(set(own.tolist())) > 1 else number
+                raise ValueError(
+                    f"network must have the {name} of the derivation, {of}, got {got}; "
+                    f"derive(network) takes what the network has"
+                )
+
+
+def _default(name: str, network: LayeredNetwork | None) -> Any:
+    if network is None:
+        return SYMBOL if name == "branch_scale" else sp.S.One
+    values = {scale: np.asarray(network.parameters[scale]) for scale in network.layer_parameters}
+    own, first = values[name], values[name].flat[0]
+    if (own != own[..., :1]).any():
+        return PER_LAYER
+    skips = values.get("skip_scale", np.ones(1))
+    if (own == first).all() and first in (0, 1) and (name == "skip_scale" or not skips.any()):
+        return sp.Integer(int(first))
+    return SYMBOL
+
+
+def _of_layers(name: str, value: Any, depth: int) -> tuple[sp.Expr, ...]:
+    symbols = _SYMBOLS[name]
+    if isinstance(value, str):
+        if value == PER_LAYER:
+            return tuple(symbols(layer) for layer in range(1, depth + 1))
+        if value == SYMBOL:
+            return (symbols(),) * depth
+    elif isinstance(expression := sp.sympify(value), sp.Expr):
+        return (expression,) * depth
+    raise (ValueError if isinstance(value, str) else TypeError)(
+        f"{name} must be a number, a SymPy expression, {SYMBOL!r} or {PER_LAYER!r}, got {value!r}"
+    )

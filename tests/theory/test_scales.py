@@ -1,0 +1,107 @@
+"""One ρ and γ = 1 as in F25, or what was asked for, or what the network has."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.theory import notation as sym
+from tests.montecarlo.test_family import LinearMapBeside
+
+RHO, GAMMA = sym.branch_scale(), sym.skip_scale()
+RHOS, GAMMAS = ([symbol(l) for l in (1, 2)] for symbol in (sym.branch_scale, sym.skip_scale))
+c = sp.Symbol("c", positive=True)
+
+
+def net(**scales):
+    return ft.ResidualNetwork(depth=2, **scales)
+
+
+@pytest.mark.parametrize(
+    "arguments, rho, gamma",
+    [
+        ({"depth": 2}, [RHO, RHO], [1, 1]),
+        ({"depth": 2, "branch_scale": "per layer"}, RHOS, [1, 1]),
+        ({"depth": 2, "skip_scale": "per layer"}, [RHO, RHO], GAMMAS),
+        ({"depth": 2, "skip_scale": "symbol"}, [RHO, RHO], [GAMMA, GAMMA]),
+        ({"depth": 2, "branch_scale": c / 2, "skip_scale": 0}, [c / 2, c / 2], [0, 0]),
+        ({"network": net(branch_scale=0.3)}, [RHO, RHO], [1, 1]),
+        ({"network": net(branch_scale=[0.3, 0.3])}, [RHO, RHO], [1, 1]),
+        ({"network": net(branch_scale=[0.3, 0.1])}, RHOS, [1, 1]),
+        ({"network": net(skip_scale=0.9)}, [RHO, RHO], [GAMMA, GAMMA]),
+        ({"network": net(skip_scale=[1, 0.9])}, [RHO, RHO], GAMMAS),
+        ({"network": net(branch_scale=0.5, skip_scale=0)}, [RHO, RHO], [0, 0]),
+        ({"network": ft.FeedForwardNetwork(depth=2)}, [1, 1], [0, 0]),
+        ({"network": net(branch_scale=[[0.3], [0.4]])}, [RHO, RHO], [1, 1]),
+        ({"network": net(skip_scale=[[0.0], [1.0]])}, [RHO, RHO], [GAMMA, GAMMA]),
+        ({"network": net(branch_scale=[[0.3, 0.4], [0.4, 0.3]])}, RHOS, [1, 1]),
+        ({"network": net(skip_scale=0.9), "skip_scale": "per layer"}, [RHO, RHO], GAMMAS),
+    ],
+)
+def test_scales_that_are_written(arguments, rho, gamma):
+    theory = ft.derive(**arguments)
+    assert [list(theory.scales[name]) for name in ("branch_scale", "skip_scale")] == [rho, gamma]
+    K = theory.network_action.covariance
+    for l in (1, 2):
+        assert K[l, l - 1] == sp.expand(gamma[l - 1] * K[l - 1, l - 1])
+        if theory.activation is None:
+            observable = sym.WEIGHT**2 * sym.phi(sym.signal(l - 1)) ** 2 + sym.BIAS**2
+            found = theory.network_action.observables[l]
+            assert sp.expand(found - rho[l - 1] ** 2 * observable) == 0
+
+
+NETWORKS = {
+    "paper": {"branch_scale": 0.3},
+    "one γ": {"branch_scale": 0.3, "skip_scale": 0.9},
+    "feed-forward": {"branch_scale": 1.0, "skip_scale": 0.0},
+    "per layer": {"branch_scale": [0.3, 0.5], "skip_scale": [0.9, 0.2]},
+}
+
+
+@pytest.mark.parametrize("scales", NETWORKS.values(), ids=NETWORKS)
+def test_numbers_are_those_of_the_network(scales):
+    """The theory of a network, and the one with all symbols, in numbers."""
+    each = ft.derive(depth=2, branch_scale="per layer", skip_scale="per layer")
+    for theory in (ft.derive(net(**scales)), each):
+        G12 = theory.lambdify("G12")(net(**scales), 0.05)
+        np.testing.assert_allclose(G12, ft.solve(net(**scales), 0.05).G12, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "arguments, scales, message",
+    [
+        ({}, {"skip_scale": 0.9}, "skip_scale of the derivation, 1, got 0.9; derive.network."),
+        ({}, {"branch_scale": [0.3, 0.1]}, r"one for all layers, got \[0.3, 0.1\]"),
+        ({"skip_scale": "symbol"}, {"skip_scale": [0.3, 0.1]}, r"skip_scale .* got \[0.3, 0.1\]"),
+        ({"branch_scale": 0.3}, {"branch_scale": 0.4}, "branch_scale of the derivation, 0.3.* 0.4"),
+        ({"branch_scale": c / 2}, {}, "no number for c in the branch_scale of the derivation, c/2"),
+    ],
+)
+def test_numbers_of_another_network_are_refused(arguments, scales, message):
+    function = ft.derive(depth=2, **arguments).lambdify("S21")
+    with pytest.raises(ValueError, match=message) as caught:
+        function(net(**scales), 0.05)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [0.3, sp.Rational(3, 10), 1, "symbol", "per layer"])
+def test_a_scale_that_fits_is_taken(value):
+    theory = ft.derive(depth=2, branch_scale=value)
+    one = net(branch_scale=float(value) if not isinstance(value, str) else 0.7)
+    np.testing.assert_allclose(
+        theory.lambdify("G12")(one, 0.05), ft.solve(one, 0.05).G12, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("value", ["x", "per-layer", "", [0.1, 0.2], (1,), {"a": 1}])
+def test_other_values_are_refused(value):
+    with pytest.raises((TypeError, ValueError), match="must be a number, a SymPy expression, 'sy"):
+        ft.derive(depth=2, skip_scale=value)
+
+
+def test_a_family_without_these_scales():
+    theory = ft.derive(LinearMapBeside(depth=2))
+    assert theory.scales == {}
+    for value in ("symbol", "per layer", 1):
+        with pytest.raises(ValueError, match="skip_scale is not a parameter of a LinearMapBeside"):
+            ft.derive(LinearMapBeside(depth=2), skip_scale=value)
