@@ -1,0 +1,146 @@
+"""The claims of every paper: their verdicts, and that another printed equation changes them."""
+
+from dataclasses import replace
+
+import pytest
+import sympy as sp
+
+from fieldtheory.literature import f23, f25, f25_entropy, f25_theory
+from fieldtheory.scaling import saturation
+from fieldtheory.theory import notation as sym
+
+# What was found by hand; the verdicts of the package are computed.
+HOLD = {
+    "F25": [
+        ("(39)", "L = 2, σ_w,out = σ_w"),
+        ("(41)", "L = 2, σ_w,out = σ_w"),
+        ("(49)", "L = 2, σ_w,out = σ_w"),
+        ("text after (51)", "d_in = ν_0 N"),
+        ("(57)", "d_in = N"),
+        ("(63)", "l = 2, 3"),
+        ("(64)", "l >= 1"),
+        ("(66)", "every L"),
+        ("(67)", "K^(0) < (V/2)²"),
+        ("(68)", "leading order in 1/L"),
+        ("(116)", "α ≠ β, K_αβ = K_βα one variable, φ = erf"),
+        ("text after (133)", "l = 1"),
+        ("(137)", "k = l, f = erf²"),
+        ("(137)", "k ≠ l, C_kl and C_lk two variables, f = erf erf"),
+        ("(141)", "φ = erf"),
+        ("(141)", "every σ²"),
+    ],
+    "F23": [
+        ("(7)", "φ'(0) = 1"),
+        ("(8)", "φ'(0) = 1, K^(0) < (V/2)²"),
+        ("section 3.1", "φ'(0) = 1"),
+        ("Fig. 5(b), caption", "σ_b² of Fig. 5(b)"),
+        ("Fig. 5(c)", "σ_w² from 1 to 2, σ_b²/σ_w² = 0.04"),
+    ],
+}
+# With what the evidence says.
+FAIL = {
+    "F25": {
+        ("(39)", "L = 2, every row"): "printed/derived = σ_w**2/σ_w,out**2 at [1,3]",
+        ("(41)", "L = 2, every row"): "printed/derived = σ_w**2/σ_w,out**2 at [3,0]",
+        ("(42)", "φ = erf, K = 7/10"): "0.5443 printed, 0.2721 derived: largest deviation 0.272",
+        ("(49)", "L = 2, every row"): "σ_w**2/σ_w,out**2 at [3,0]",
+        ("(57)", "d_in = ν_0 N"): "printed/derived = ν_0",
+        ("(63)", "l = 1"): "printed − derived = K^(0) - ρ**2*σ_b**2",
+        ("text after (68)", "L → ∞"): "printed/derived = 2/3",
+        ("section III.1", "the network and depths of Fig. 4"): "0.3265 at L = 10",
+        ("Fig. 5, caption", "every P and N"): "printed/derived = P/N",
+        ("(98), (99)", "L = 2"): "(N - 1)",
+        ("(109)", "l = 2"): "printed − derived = C^(1) - C^(2)",
+        ("(116)", "α = β, φ = erf"): "0.5443 printed, 0.2721 derived: largest deviation 0.272",
+        ("text after (133)", "l = 2"): "printed − derived = -2*ρ**4*σ_w**4*",
+        ("(139)", "every h"): "printed/derived = exp(h*(h - 1)/(2*σ²))",
+        ("(140), second line", "φ = erf"): "largest deviation 1.11 at σ² = 1/100",
+        ("text before (142)", "σ² = 1/2, where ∂D_KL/∂σ² = 0"): "printed/derived = -1",
+        ("(142)", "every σ²"): "printed − derived = 1/(2*σ²)",
+        ("text after (142)", "φ = erf"): "0.25 printed, 0.5 derived: largest deviation 0.25",
+    },
+    "F23": {
+        ("(7)", "φ = erf"): "pi",
+        ("(8)", "φ = erf, K^(0) < (V/2)²"): "pi",
+        ("(9)", "L → ∞"): "printed/derived = 2/3",
+        ("section 3", "the network and depths of Fig. 4"): "0.3265 at L = 10",
+        ("Fig. 5(b), caption", "σ_w² of Fig. 5(a)"): "0 at σ_w² = 1.25",
+        ("Fig. 5(c)", "σ_w² from 1 to 2, σ_b² = 0.05"): "0 printed, 0.1845 derived",
+        ("appendix B", "every σ²"): "printed − derived = 1/(2*σ²)",
+        ("appendix B", "φ = erf"): "0.25 printed, 0.5 derived: largest deviation 0.25",
+    },
+}
+CLAIMS = {"F25": f25.CLAIMS, "F23": f23.CLAIMS}
+
+
+def places(found):
+    """The equations of a table by paper, equation and region."""
+    return [(paper, *place) for paper, named in found.items() for place in named]
+
+
+def only(paper, equation, region):
+    (found,) = [c for c in CLAIMS[paper] if (c.equation, c.region) == (equation, region)]
+    return found
+
+
+@pytest.mark.parametrize("paper", CLAIMS)
+def test_every_claim_has_its_verdict_here(paper):
+    found = [(claim.equation, claim.region) for claim in CLAIMS[paper]]
+    assert len(set(found)) == len(found)
+    assert {*found} == {*HOLD[paper], *FAIL[paper]}
+    assert {claim.paper for claim in CLAIMS[paper]} == {paper}
+
+
+@pytest.mark.parametrize("place", places(HOLD), ids=" ".join)
+def test_claims_that_hold(place):
+    assert only(*place).verdict(20).text == "holds"
+
+
+@pytest.mark.parametrize("place", places(FAIL), ids=" ".join)
+def test_claims_that_do_not_hold(place):
+    paper, *named = place
+    found = only(*place).verdict(20)
+    assert found.text == "does not hold"
+    assert FAIL[paper][tuple(named)] in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("place", "correct"),
+    [
+        (("F25", "(42)", "φ = erf, K = 7/10"), lambda p, d: f25_theory._CURVATURE(p, d) / 2),
+        (("F25", "(57)", "d_in = ν_0 N"), 1 / sym.INPUT_WIDTH),
+        (("F25", "(63)", "l = 1"), lambda: saturation.linearised_rows(1)[1]),
+        (("F25", "text after (68)", "L → ∞"), sp.Rational(-3, 2)),
+        (("F25", "(109)", "l = 2"), lambda: f25_theory._kernel(1, 1) + sym.kernel(2)),
+        (("F25", "(142)", "every σ²"), sp.diff(f25_entropy.DIVERGENCE, f25_entropy.VARIANCE)),
+        (("F25", "text after (142)", "φ = erf"), sp.Rational(1, 2)),
+        (
+            ("F23", "(8)", "φ = erf, K^(0) < (V/2)²"),
+            saturation.saturation_formula().rhs.subs(saturation.SLOPE, 2 / sp.sqrt(sp.pi)),
+        ),
+    ],
+)
+def test_a_corrected_equation_holds(place, correct):
+    assert replace(only(*place), printed=correct).verdict(20).holds
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong"),
+    [
+        (("F25", "(39)", "L = 2, σ_w,out = σ_w"), lambda: 2 * f25_theory._printed_source()),
+        (
+            ("F25", "(64)", "l >= 1"),
+            saturation.linearised_residual_kernel() + saturation.INPUT / 10**15,
+        ),
+        (("F25", "(68)", "leading order in 1/L"), saturation.saturation_formula().rhs),
+        (("F25", "(137)", "k = l, f = erf²"), f25_theory._CURVATURE),
+        (("F25", "(141)", "φ = erf"), f25_entropy.DIVERGENCE + sp.Rational(1, 10**18)),
+        (("F25", "(141)", "every σ²"), f25_entropy.DIVERGENCE * (1 + sp.Rational(1, 10**15))),
+        (("F23", "(8)", "φ'(0) = 1, K^(0) < (V/2)²"), f23._SCALING * (1 + sp.Rational(1, 10**15))),
+        (("F23", "section 3.1", "φ'(0) = 1"), f23._GROWTH),
+        (("F23", "Fig. 5(b), caption", "σ_b² of Fig. 5(b)"), (0.0, 0.16)),
+        (("F23", "Fig. 5(c)", "σ_w² from 1 to 2, σ_b²/σ_w² = 0.04"), sp.Rational(1, 10**10)),
+    ],
+)
+def test_a_wrong_equation_does_not(place, wrong):
+    assert not replace(only(*place), printed=wrong).verdict(20).holds
