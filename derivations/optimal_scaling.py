@@ -17,9 +17,10 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.literature import f25_entropy
-from fieldtheory.scaling import deep_covariance, deep_limit, maximum_entropy, saturation
+from fieldtheory.scaling import deep_covariance, deep_limit, maximum_entropy
 from fieldtheory.scaling.deep_limit import END, KERNEL, START, STEP
 from fieldtheory.scaling.maximum_entropy import VARIANCE
+from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.latex import latex
 
@@ -29,10 +30,10 @@ _h = sp.Symbol("h", real=True)
 
 def linearised_network() -> list[str]:
     """The recursion of a linear activation, F25 eqs. (62)-(66)."""
-    rows = saturation.linearised_rows(3)
+    rows = linearised.linearised_rows(3)
     difference = sp.factor(rows[3] - rows[2])
-    ratio = saturation.linearised_residual_kernel()
-    assert sp.simplify(ratio.subs(saturation.LAYER, 1) - rows[1]) == 0
+    ratio = linearised.linearised_residual_kernel()
+    assert sp.simplify(ratio.subs(linearised.LAYER, 1) - rows[1]) == 0
     return [
         r"\section{The linearised network}",
         r"Small signals see $\phi(h) \approx \phi'(0)\,h$. The saddle point of the action for "
@@ -44,11 +45,11 @@ def linearised_network() -> list[str]:
         "bias of the other rows. Started at $C^{(1)}$, the recursion has the solution (64)",
         _display(f"C^{{(l)}} = {latex(ratio)}"),
         r"and the sum over the layers is $K^{(L)} = K^{(0)} + \sum_{l=1}^{L} C^{(l)}$ (65), (66),",
-        _display(f"K^{{(L)}} = {latex(saturation.linearised_kernel())}"),
+        _display(f"K^{{(L)}} = {latex(linearised.linearised_kernel())}"),
         "The response of the output grows with $\\rho$ without bound,",
         _display(
             rf"\frac{{\partial K^{{(L+1)}}}}{{\partial K^{{(0)}}}} = "
-            rf"{latex(saturation.linearised_response())}"
+            rf"{latex(linearised.linearised_response())}"
         ),
         "so that only saturation can end the growth.",
     ]
@@ -60,13 +61,13 @@ def saturation_argument() -> list[str]:
         r"\section{Saturation}",
         r"The signal fills the dynamic range $\mathcal{V}$ of the activation where "
         r"$K^{(L)} = (\mathcal{V}/2)^{2}$. Solved for $\rho$ (67):",
-        _display(latex(saturation.saturation_formula())),
+        _display(latex(linearised.saturation_formula())),
         "Its series for large $L$ is in odd powers of $L^{-1/2}$. The first term is (68),",
-        _display(latex(saturation.saturation_formula(large_depth=True))),
+        _display(latex(linearised.saturation_formula(large_depth=True))),
         "and the next one, which (68) neglects, is of order $L^{-3/2}$ (the paper states "
         "$L^{-1}$):",
         _display(
-            rf"\rho^{{*}}_{{(67)}} - \rho^{{*}}_{{(68)}} = {latex(saturation.neglected_term())} "
+            rf"\rho^{{*}}_{{(67)}} - \rho^{{*}}_{{(68)}} = {latex(linearised.neglected_term())} "
             r"+ O(L^{-5/2})"
         ),
     ]
@@ -113,11 +114,11 @@ def flow() -> list[str]:
 def linear_flow() -> list[str]:
     """F25 eq. (68) is the time of the linear part of the flow up to (V/2)²."""
     K = sp.Symbol("K", positive=True)
-    rate = deep_limit.flow_rate().replace(sym.phi, lambda h: saturation.SLOPE * h).doit()
-    end = (saturation.RANGE / 2) ** 2
+    rate = deep_limit.flow_rate().replace(sym.phi, lambda h: linearised.SLOPE * h).doit()
+    end = (linearised.RANGE / 2) ** 2
     inverse = sp.integrate(1 / rate.subs(KERNEL, K), K)
-    elapsed = inverse.subs(K, end) - inverse.subs(K, saturation.INPUT)
-    printed = saturation.saturation_formula(large_depth=True).rhs ** 2 * saturation.DEPTH
+    elapsed = inverse.subs(K, end) - inverse.subs(K, linearised.INPUT)
+    printed = linearised.saturation_formula(large_depth=True).rhs ** 2 * linearised.DEPTH
     assert sp.simplify(sp.expand_log(sp.logcombine(elapsed - printed), force=True)) == 0
     return [
         "F25 (68) is the same integral with the linear part of $F$ and "
@@ -149,7 +150,7 @@ def next_order() -> list[str]:
     eps = sp.Symbol("epsilon", positive=True)
     square = first * eps + second * eps**2
     relative = sp.series(sp.sqrt(sp.expand(square / (first * eps))), eps, 0, 2).removeO()
-    relative = relative.subs(eps, 1 / saturation.DEPTH)
+    relative = relative.subs(eps, 1 / linearised.DEPTH)
     return [
         r"\section{The next order}",
         "Euler steps follow the flow to first order in their length $h$ only. One order better "

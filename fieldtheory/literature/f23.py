@@ -18,10 +18,11 @@ from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import maximum_entropy as entropy
-from fieldtheory.scaling import optimal_scaling, saturation
+from fieldtheory.scaling import optimal_scaling
 from fieldtheory.scaling.rescaling import rescaled_by_weights
-from fieldtheory.scaling.saturation import INPUT, RANGE, SCALE, SLOPE
+from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.linearised import INPUT, RANGE, SCALE, SLOPE
 from fieldtheory.theory.notation import DEPTH
 
 PAPER = "F23"
@@ -75,7 +76,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(7)",
         "K^(L) of the linearised network",
         printed=_KERNEL,
-        derived=lambda: saturation.linearised_kernel().subs(SLOPE, _ERF_SLOPE),
+        derived=lambda: linearised.linearised_kernel().subs(SLOPE, _ERF_SLOPE),
         region="φ = erf",
         check=symbolically,
         note="φ'(0) = 1 is put in, erf has 2/√π; F25 (66) keeps φ'(0)",
@@ -85,7 +86,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(7)",
         "K^(L) of the linearised network",
         printed=_KERNEL,
-        derived=lambda: saturation.linearised_kernel().subs(SLOPE, 1),
+        derived=lambda: linearised.linearised_kernel().subs(SLOPE, 1),
         region="φ'(0) = 1",
         check=symbolically,
     ),
@@ -94,7 +95,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(8)",
         "ρ* at which K^(L) of the linearised network is (V/2)²",
         printed=_SCALING,
-        derived=lambda: saturation.saturation_formula().rhs.subs(SLOPE, _ERF_SLOPE),
+        derived=lambda: linearised.saturation_formula().rhs.subs(SLOPE, _ERF_SLOPE),
         region="φ = erf, K^(0) < (V/2)²",
         check=symbolically,
         points=_SMALL_INPUT,
@@ -105,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(8)",
         "ρ* at which K^(L) of the linearised network is (V/2)²",
         printed=_SCALING,
-        derived=lambda: saturation.saturation_formula().rhs.subs(SLOPE, 1),
+        derived=lambda: linearised.saturation_formula().rhs.subs(SLOPE, 1),
         region="φ'(0) = 1, K^(0) < (V/2)²",
         check=symbolically,
         points=_SMALL_INPUT,
@@ -135,7 +136,7 @@ CLAIMS: tuple[Claim, ...] = (
         "section 3.1",
         "response of the output of the linearised network",
         printed=sym.READOUT_WEIGHT**2 * _GROWTH,
-        derived=lambda: saturation.linearised_response().subs(SLOPE, 1),
+        derived=lambda: linearised.linearised_response().subs(SLOPE, 1),
         region="φ'(0) = 1",
         check=symbolically,
     ),

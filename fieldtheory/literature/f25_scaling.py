@@ -7,9 +7,10 @@ import sympy as sp
 
 from fieldtheory.literature.claim import Claim, inside, symbolically
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.scaling import mean_scaling, optimal_scaling, saturation
-from fieldtheory.scaling.saturation import INPUT, LAYER, RANGE, SCALE, SLOPE
+from fieldtheory.scaling import mean_scaling, optimal_scaling
+from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.linearised import INPUT, LAYER, RANGE, SCALE, SLOPE
 from fieldtheory.theory.notation import DEPTH
 
 PAPER = "F25"
@@ -20,7 +21,7 @@ _samples, _width = sp.symbols("P N", integer=True, positive=True)
 def _linearised(layer: int) -> tuple[sp.Expr, sp.Expr]:
     """C^(l-1) and C^(l) of the linearised network, written in its input alone."""
     rows: list[sp.Expr] = []
-    for row in saturation.linearised_rows(3):
+    for row in linearised.linearised_rows(3):
         rows.append(sp.expand(row.subs({sym.kernel(k): C for k, C in enumerate(rows)})))
     return rows[layer - 1], rows[layer]
 
@@ -44,7 +45,7 @@ def neglected_power() -> sp.Expr:
     >>> neglected_power()
     -3/2
     """
-    return sp.simplify(DEPTH * sp.diff(sp.log(saturation.neglected_term()), DEPTH))
+    return sp.simplify(DEPTH * sp.diff(sp.log(linearised.neglected_term()), DEPTH))
 
 
 def _optima() -> dict[str, float]:
@@ -86,7 +87,7 @@ CLAIMS: tuple[Claim, ...] = (
         "C^(l) of the linearised network",
         printed=_GROWTH ** (LAYER - 1) * (SCALE * sym.WEIGHT * SLOPE) ** 2 * INPUT
         + _GROWTH ** (LAYER - 1) * (SCALE * sym.BIAS) ** 2,
-        derived=saturation.linearised_residual_kernel,
+        derived=linearised.linearised_residual_kernel,
         region="l >= 1",
         check=symbolically,
     ),
@@ -96,7 +97,7 @@ CLAIMS: tuple[Claim, ...] = (
         "K^(L) of the linearised network",
         printed=_GROWTH**DEPTH * INPUT
         + sym.BIAS**2 / (SLOPE * sym.WEIGHT) ** 2 * (_GROWTH**DEPTH - 1),
-        derived=saturation.linearised_kernel,
+        derived=linearised.linearised_kernel,
         region="every L",
         check=symbolically,
     ),
@@ -105,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(67)",
         "ρ* at which K^(L) of the linearised network is (V/2)²",
         printed=sp.sqrt(_ratio() ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE),
-        derived=lambda: saturation.saturation_formula().rhs,
+        derived=lambda: linearised.saturation_formula().rhs,
         region="K^(0) < (V/2)²",
         check=symbolically,
         points=_SMALL_INPUT,
@@ -115,7 +116,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(68)",
         "ρ* at which K^(L) of the linearised network is (V/2)², deep networks",
         printed=sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_ratio()) / (sym.WEIGHT * SLOPE) ** 2),
-        derived=lambda: saturation.saturation_formula(large_depth=True).rhs,
+        derived=lambda: linearised.saturation_formula(large_depth=True).rhs,
         region="leading order in 1/L",
         check=symbolically,
         points=_SMALL_INPUT,

@@ -22,9 +22,9 @@ from fieldtheory.literature.checks import (
     y,
 )
 from fieldtheory.literature.claim import Claim, numerically, symbolically
-from fieldtheory.scaling.saturation import SCALE
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.derivation import Derivation, derive
+from fieldtheory.theory.linearised import SCALE
 
 PAPER = "F25"
 

@@ -15,8 +15,8 @@ from fieldtheory.literature.checks import Check
 from fieldtheory.literature.claim import Verdict
 from fieldtheory.report.document import Figure, Formula, Section, Table, Text, write_report
 from fieldtheory.report.inputs import Inputs
-from fieldtheory.scaling.saturation import saturation_formula
 from fieldtheory.theory.latex import latex
+from fieldtheory.theory.linearised import saturation_formula
 
 GENERIC_TITLES = {
     "weights": "Coefficients",

@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from fieldtheory.literature import f23, f25, f25_entropy, f25_theory
-from fieldtheory.scaling import saturation
+from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 
 # What was found by hand; the verdicts of the package are computed.
@@ -109,14 +109,14 @@ def test_claims_that_do_not_hold(place):
     [
         (("F25", "(42)", "φ = erf, K = 7/10"), lambda p, d: f25_theory._CURVATURE(p, d) / 2),
         (("F25", "(57)", "d_in = ν_0 N"), 1 / sym.INPUT_WIDTH),
-        (("F25", "(63)", "l = 1"), lambda: saturation.linearised_rows(1)[1]),
+        (("F25", "(63)", "l = 1"), lambda: linearised.linearised_rows(1)[1]),
         (("F25", "text after (68)", "L → ∞"), sp.Rational(-3, 2)),
         (("F25", "(109)", "l = 2"), lambda: f25_theory._kernel(1, 1) + sym.kernel(2)),
         (("F25", "(142)", "every σ²"), sp.diff(f25_entropy.DIVERGENCE, f25_entropy.VARIANCE)),
         (("F25", "text after (142)", "φ = erf"), sp.Rational(1, 2)),
         (
             ("F23", "(8)", "φ = erf, K^(0) < (V/2)²"),
-            saturation.saturation_formula().rhs.subs(saturation.SLOPE, 2 / sp.sqrt(sp.pi)),
+            linearised.saturation_formula().rhs.subs(linearised.SLOPE, 2 / sp.sqrt(sp.pi)),
         ),
     ],
 )
@@ -130,9 +130,9 @@ def test_a_corrected_equation_holds(place, correct):
         (("F25", "(39)", "L = 2, σ_w,out = σ_w"), lambda: 2 * f25_theory._printed_source()),
         (
             ("F25", "(64)", "l >= 1"),
-            saturation.linearised_residual_kernel() + saturation.INPUT / 10**15,
+            linearised.linearised_residual_kernel() + linearised.INPUT / 10**15,
         ),
-        (("F25", "(68)", "leading order in 1/L"), saturation.saturation_formula().rhs),
+        (("F25", "(68)", "leading order in 1/L"), linearised.saturation_formula().rhs),
         (("F25", "(137)", "k = l, f = erf²"), f25_theory._CURVATURE),
         (("F25", "(141)", "φ = erf"), f25_entropy.DIVERGENCE + sp.Rational(1, 10**18)),
         (("F25", "(141)", "every σ²"), f25_entropy.DIVERGENCE * (1 + sp.Rational(1, 10**15))),

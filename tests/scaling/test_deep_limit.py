@@ -12,8 +12,9 @@ from scipy import integrate, optimize
 
 import fieldtheory as ft
 from fieldtheory.numerics.entries import entries
-from fieldtheory.scaling import deep_limit, output_variance, saturation
+from fieldtheory.scaling import deep_limit, output_variance
 from fieldtheory.scaling.deep_limit import END, KERNEL, START, correction, modified_flow
+from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 
 K, h = KERNEL, deep_limit.STEP
@@ -94,7 +95,7 @@ def test_flow_and_limit_of_erf_have_their_closed_forms():
     found = deep_limit.limit_scaling()
     # The L of the saturation argument, so that the two can be compared.
     assert {START, END, sym.DEPTH} <= found.rhs.free_symbols
-    assert sym.DEPTH in saturation.saturation_formula().rhs.free_symbols
+    assert sym.DEPTH in linearised.saturation_formula().rhs.free_symbols
     (integral,) = found.rhs.atoms(sp.Integral)
     assert integral.limits[0][1:] == (START, END)
 

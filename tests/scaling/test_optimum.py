@@ -11,7 +11,7 @@ from scipy import integrate, optimize
 
 import fieldtheory as ft
 from fieldtheory.scaling import mean_scaling
-from fieldtheory.scaling.saturation import saturation_formula
+from fieldtheory.theory.linearised import saturation_formula
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
 

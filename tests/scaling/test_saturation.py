@@ -9,8 +9,9 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.scaling import saturation
-from fieldtheory.scaling.saturation import DEPTH, INPUT, LAYER, RANGE, SCALE, SLOPE
+from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.linearised import DEPTH, INPUT, LAYER, RANGE, SCALE, SLOPE
 
 GAIN = SCALE**2 * sym.WEIGHT**2 * SLOPE**2
 NUMBERS = {
@@ -44,7 +45,7 @@ def by_bisection(slope, weight, bias, K0, limit, depth):
 @pytest.mark.parametrize("depth", [1, 2, 5])
 def test_rows_of_the_saddle_point_are_the_printed_recursion(depth):
     # F25 eq. (62), and the readout layer.
-    rows = saturation.linearised_rows(depth)
+    rows = linearised.linearised_rows(depth)
     assert len(rows) == depth + 2
     earlier = [INPUT, *(sym.kernel(l) for l in range(1, depth + 1))]
     for l in range(1, depth + 1):
@@ -56,7 +57,7 @@ def test_rows_of_the_saddle_point_are_the_printed_recursion(depth):
 
 def test_difference_of_rows_holds_from_the_second_layer_on():
     # F25 prints (63) without a condition on l.
-    rows = saturation.linearised_rows(5)
+    rows = linearised.linearised_rows(5)
     kernels = [INPUT, *(sym.kernel(l) for l in range(1, 6))]
     gaps = [
         sp.expand(rows[l].subs(kernels[l - 1], rows[l - 1]) - (1 + GAIN) * rows[l - 1])
@@ -69,38 +70,38 @@ def test_difference_of_rows_holds_from_the_second_layer_on():
 def test_closed_forms_are_the_printed_ones():
     start = GAIN * INPUT + SCALE**2 * sym.BIAS**2
     printed = (1 + GAIN) ** (LAYER - 1) * start
-    assert sp.simplify(saturation.linearised_residual_kernel() - printed) == 0
+    assert sp.simplify(linearised.linearised_residual_kernel() - printed) == 0
     growth = (1 + GAIN) ** DEPTH
     printed = growth * INPUT + sym.BIAS**2 / (SLOPE * sym.WEIGHT) ** 2 * (growth - 1)
-    assert sp.simplify(saturation.linearised_kernel() - printed) == 0
+    assert sp.simplify(linearised.linearised_kernel() - printed) == 0
     printed = sym.READOUT_WEIGHT**2 * SLOPE**2 * growth
-    assert sp.simplify(saturation.linearised_response() - printed) == 0
+    assert sp.simplify(linearised.linearised_response() - printed) == 0
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 7])
 def test_closed_forms_solve_the_recursion_in_exact_numbers(depth):
     kernels = [NUMBERS[INPUT]]
-    for row in saturation.linearised_rows(depth)[1:-1]:
+    for row in linearised.linearised_rows(depth)[1:-1]:
         known = {sym.kernel(l): C for l, C in enumerate(kernels)}
         kernels.append(row.subs(known).subs(NUMBERS))
-    solved = saturation.linearised_residual_kernel().subs(NUMBERS)
+    solved = linearised.linearised_residual_kernel().subs(NUMBERS)
     assert [solved.subs(LAYER, l) for l in range(1, depth + 1)] == kernels[1:]
-    assert saturation.linearised_kernel().subs(DEPTH, depth).subs(NUMBERS) == sum(kernels)
+    assert linearised.linearised_kernel().subs(DEPTH, depth).subs(NUMBERS) == sum(kernels)
 
 
 def test_formulas_for_the_scaling_are_the_printed_ones():
     gain = (sym.WEIGHT * SLOPE) ** 2
     ratio = (gain * (RANGE / 2) ** 2 + sym.BIAS**2) / (gain * INPUT + sym.BIAS**2)
     printed = sp.sqrt(ratio ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE)
-    assert sp.simplify(saturation.saturation_formula().rhs - printed) == 0
+    assert sp.simplify(linearised.saturation_formula().rhs - printed) == 0
     printed = sp.sqrt(sp.log(ratio) / DEPTH) / (sym.WEIGHT * SLOPE)
-    assert sp.simplify(saturation.saturation_formula(large_depth=True).rhs - printed) == 0
+    assert sp.simplify(linearised.saturation_formula(large_depth=True).rhs - printed) == 0
 
 
 def test_order_and_coefficient_of_the_neglected_term():
     # F25 states that (68) neglects terms of order 1/L.
-    gap = saturation.saturation_formula().rhs - saturation.saturation_formula(True).rhs
-    term = saturation.neglected_term()
+    gap = linearised.saturation_formula().rhs - linearised.saturation_formula(True).rhs
+    term = linearised.neglected_term()
     assert sp.simplify(sp.diff(sp.log(term), DEPTH) + sp.Rational(3, 2) / DEPTH) == 0
     relative = []
     with mpmath.workdps(60):
@@ -158,7 +159,7 @@ def test_response_of_the_solved_linear_network(depth):
         sym.READOUT_WEIGHT: math.sqrt(0.7),
         DEPTH: depth,
     }
-    formula = float(saturation.linearised_response().subs(numbers))
+    formula = float(linearised.linearised_response().subs(numbers))
     assert ft.solve(network, 0.05).output_response == pytest.approx(formula, rel=1e-12)
 
 
