@@ -69,6 +69,10 @@ def as_tuples(value: Any) -> Any:
     return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
+# What is most likely meant where a kernel has the form of data.
+_DATA = "; the kernel of data X (P, d) is ft.input_kernel(X, network)"
+
+
 def input_kernel_array(name: str, value: Any) -> np.ndarray:
     """Return K0 as variances (any shape with ndim < 2) or covariance matrices (..., P, P).
 
@@ -78,15 +82,20 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
     kernel = finite_array(name, value)
     if kernel.ndim < 2:
         if (kernel < 0).any():
-            raise ValueError(f"{name} must be a variance >= 0, got {float(kernel.min())!r}")
+            meant = _DATA if kernel.size > 1 else ""
+            raise ValueError(f"{name} must be a variance >= 0, got {float(kernel.min())!r}{meant}")
         return kernel
     if kernel.shape[-1] != kernel.shape[-2]:
-        raise ValueError(f"{name} must be a scalar or square (P, P), got shape {kernel.shape}")
+        raise ValueError(
+            f"{name} must be a scalar or square (P, P), got shape {kernel.shape}{_DATA}"
+        )
     size = max(kernel.max(), -kernel.min())
     transpose = kernel.swapaxes(-1, -2)
     exactly = np.array_equal(kernel, transpose)
     if not exactly and np.abs(kernel - transpose).max() > 1e-12 * size:
-        raise ValueError(f"{name} must be symmetric, got entries differing from the transpose")
+        raise ValueError(
+            f"{name} must be symmetric, got entries differing from the transpose{_DATA}"
+        )
     if not _clearly_semidefinite(kernel, 1e-10 * size):
         smallest = np.linalg.eigvalsh(kernel).min()
         if smallest < -1e-10 * size:

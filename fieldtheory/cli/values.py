@@ -145,6 +145,11 @@ def _kernel_file(path: Path) -> float | np.ndarray:
     except (OSError, ValueError, EOFError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"K0 cannot be read from {str(path)!r} ({reason})") from None
+    if values.ndim == 2 and values.shape[0] != values.shape[1]:
+        raise ValueError(
+            f"K0 must be a number or a square matrix, got shape {values.shape} in {str(path)!r}; "
+            "samples in rows are for --data"
+        )
     return float(values.reshape(())) if values.size == 1 else values
 
 

@@ -14,10 +14,12 @@ from fieldtheory.montecarlo.compared_field import AtWidth, Coefficient
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
+from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.solution import Solution
 
 
+@named_arguments
 def compare(
     solution: Solution,
     ensemble: Ensemble | Sequence[Ensemble],

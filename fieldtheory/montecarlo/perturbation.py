@@ -17,6 +17,7 @@ from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.substitution import accumulate
@@ -33,6 +34,7 @@ class _Problem(NamedTuple):
     number: int
 
 
+@named_arguments
 def simulate_response(
     network: LayeredNetwork,
     K0: Any,

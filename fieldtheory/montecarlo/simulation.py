@@ -20,10 +20,12 @@ from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import ValidityWarning
 
 
+@named_arguments
 def simulate(
     network: LayeredNetwork,
     K0: Any = None,
@@ -148,7 +150,7 @@ def simulate(
         warnings.warn(
             "width 1 has no two neurons: there is no four-point vertex, and 1/N is not small",
             ValidityWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     groups = plan.chunks_of(run, chunk)
     files = {}

@@ -12,6 +12,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.parameters import unknown_argument
 
 Parameters = Mapping[str, Any]
 # The families by the name of their class, as files name them.
@@ -128,7 +129,7 @@ class LayeredNetwork(ABC):
         known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
-                raise TypeError(f"{name} is not a parameter of the network: {', '.join(known)}")
+                raise TypeError(unknown_argument(name, known))
         return replace(self, **changes)
 
     def member(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:

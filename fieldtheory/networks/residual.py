@@ -11,7 +11,14 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
-from fieldtheory.networks.family import Coefficients, LayeredNetwork, Parameters, per_layer
+from fieldtheory.networks.family import (
+    Coefficients,
+    LayeredNetwork,
+    Parameters,
+    checked_network,
+    per_layer,
+)
+from fieldtheory.networks.parameters import named_arguments, named_parameters
 
 _OPTIONAL = (
     "readin_weight_variance",
@@ -21,6 +28,7 @@ _OPTIONAL = (
 )
 
 
+@named_parameters
 @dataclass(frozen=True, kw_only=True)
 class ResidualNetwork(LayeredNetwork):
     """A fully connected residual network with Gaussian weights and biases.
@@ -183,6 +191,7 @@ class ResidualNetwork(LayeredNetwork):
         return per_layer(self.skip_scale, self.depth)
 
 
+@named_parameters
 @dataclass(frozen=True, kw_only=True)
 class FeedForwardNetwork(ResidualNetwork):
     """A feed-forward network: the residual family with γ = 0 and ρ = 1 (F23 section 3).
@@ -214,6 +223,7 @@ class FeedForwardNetwork(ResidualNetwork):
         super().__post_init__()
 
 
+@named_arguments
 def input_kernel(X: Any, network: LayeredNetwork) -> np.ndarray:
     """The kernel of the inputs, K^(0) = σ²_w,in/d X Xᵀ + σ²_b,in (F25 eqs. (16), (101)).
 
@@ -232,6 +242,8 @@ def input_kernel(X: Any, network: LayeredNetwork) -> np.ndarray:
     ------
     ValueError
         If ``X`` is not two-dimensional or not finite.
+    TypeError
+        If ``network`` is none.
 
     Examples
     --------
@@ -240,9 +252,10 @@ def input_kernel(X: Any, network: LayeredNetwork) -> np.ndarray:
     array([[1., 0.],
            [0., 1.]])
     """
+    parameters = checked_network(network).parameters
     samples = validation.finite_array("X", X)
     if samples.ndim != 2:
-        raise ValueError(f"X must have shape (P, d), got shape {samples.shape}")
-    parameters = network.parameters
+        one = ": one input x is [x]" if samples.ndim == 1 else ""
+        raise ValueError(f"X must have shape (P, d), got shape {samples.shape}{one}")
     weight, bias = (parameters[f"readin_{kind}_variance"] for kind in ("weight", "bias"))
     return weight * (samples @ samples.T) / samples.shape[1] + bias

@@ -6,7 +6,7 @@ that simulations estimate are declared beside their results, in the same form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,35 @@ def coordinates(depth: int, inputs: int, samples: int = 0) -> dict[str, Any]:
         "pair": pairs,
         "pair_": pairs,
         "source": ["K_aa", "K_bb", "K_ab"],
+    }
+
+
+# In words and in LaTeX, for labelled arrays.
+DIMENSIONS: Mapping[str, tuple[str, str]] = {
+    "sample": ("simulated network", "n"),
+    "layer": ("layer, the output last", "l"),
+    "layer_": ("second layer, the output last", "m"),
+    "hidden_layer": ("hidden layer", "l"),
+    "hidden_layer_": ("second hidden layer", "m"),
+    "input": ("input", r"\alpha"),
+    "input_": ("second input", r"\beta"),
+    "other_input": ("third input", r"\gamma"),
+    "other_input_": ("fourth input", r"\delta"),
+    "pair": ("pair of inputs, as np.triu_indices counts them", r"(\alpha\beta)"),
+    "pair_": ("second pair of inputs", r"(\gamma\delta)"),
+    "source": ("entry of the input kernel that is moved", r"K^{(0)}_{\gamma\delta}"),
+}
+
+
+def notes(long_name: str, symbol: str) -> dict[str, str]:
+    """The attributes of a labelled array; all quantities are dimensionless."""
+    return {"long_name": long_name, "symbol": symbol}
+
+
+def labelled_coordinates(found: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
+    """Those of `coordinates` that are used, with their attributes, as xarray takes them."""
+    return {
+        dim: (dim, values, notes(*DIMENSIONS[dim])) for dim, values in found.items() if dim in used
     }
 
 

@@ -12,8 +12,15 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.parameters import described
 from fieldtheory.numerics import storage
-from fieldtheory.numerics.fields import Field, batch_dims, coordinates
+from fieldtheory.numerics.fields import (
+    Field,
+    batch_dims,
+    coordinates,
+    labelled_coordinates,
+    notes,
+)
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.curves import Curve, over_layers
 from fieldtheory.plotting.tables import table_html
@@ -137,21 +144,21 @@ class Result(Stored):
         variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {}
         for field in self._chosen(stored):
             dims = self._dims(field)
-            notes = {"long_name": field.long_name, "symbol": field.symbol}
-            variables[field.name] = (dims, getattr(self, field.name), notes)
+            words = notes(field.long_name, field.symbol)
+            variables[field.name] = (dims, getattr(self, field.name), words)
             if field.error:
-                error = {"long_name": f"standard error of the {field.long_name}"}
                 name = f"{field.name}_error"
-                variables[name] = (dims, getattr(self, name), error)
+                error = f"standard error of the {field.long_name}", rf"\sigma[{field.symbol}]"
+                variables[name] = (dims, getattr(self, name), notes(*error))
         used = {dim for dims, _, _ in variables.values() for dim in dims}
-        coords = {dim: values for dim, values in self._coordinates().items() if dim in used}
+        coords = labelled_coordinates(self._coordinates(), used)
         for name in self.network.layer_parameters:
             scale = np.asarray(getattr(self.network, name, 0.0))
             if scale.ndim > 1 and scale.shape[-1] == 1:
                 batch = np.broadcast_to(scale[..., 0], self._batch)
-                coords[name] = (batch_dims(self._batch), batch)
-        notes = {"long_name": "kernel of the inputs", "symbol": "K^{(0)}"}
-        variables["input_kernel"] = (self._kernel_dims(), self.input_kernel, notes)
+                coords[name] = (batch_dims(self._batch), batch, described(name))
+        words = notes("kernel of the inputs", "K^{(0)}")
+        variables["input_kernel"] = (self._kernel_dims(), self.input_kernel, words)
         chosen = {name: getattr(self, name) for name in self.settings}
         return Labelled(variables, coords, storage.attributes(self.network) | chosen)
 

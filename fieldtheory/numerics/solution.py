@@ -19,6 +19,7 @@ from fieldtheory.networks.family import (
     checked_network,
     input_width,
 )
+from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import fluctuations, gains, kernels, pair_map
 from fieldtheory.numerics.fields import FIELDS
 from fieldtheory.numerics.result import Result
@@ -284,6 +285,7 @@ class Solution(Result):
             )
 
 
+@named_arguments
 def solve(network: LayeredNetwork, K0: Any, convention: str = "derivative") -> Solution:
     """Kernels, responses and fluctuations of a network for given inputs.
 

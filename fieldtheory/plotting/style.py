@@ -12,7 +12,7 @@ import numpy as np
 from fieldtheory.plotting.curves import Curve, write_csv
 
 # The largest ratio of values that a linear axis still shows.
-_WIDE = 30.0
+WIDE = 30.0
 BLUE, GREEN, ORANGE, GRAY = "#0072B2", "#009E73", "#D55E00", "#7f7f7f"
 
 _RC: Any = {
@@ -98,7 +98,7 @@ def draw_matrix(figure: Any, ax: Any, values: np.ndarray, labels: Any, name: str
 def scale_values(ax: Any, values: np.ndarray) -> None:
     """A logarithmic axis for values that are positive, or 0, and spread widely."""
     sizes = values[values != 0]
-    if sizes.size and sizes.min() > 0 and sizes.max() > _WIDE * sizes.min():
+    if sizes.size and sizes.min() > 0 and sizes.max() > WIDE * sizes.min():
         ax.set_yscale("log", nonpositive="mask")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 
@@ -24,6 +25,7 @@ _ONLY = {
 }
 
 
+@named_arguments
 def optimal_scaling(
     network: LayeredNetwork | Sequence[LayeredNetwork],
     K0: Any,
@@ -151,7 +153,7 @@ def _say_why_none(
             f". At these variances of weights and biases {name} = 0, so that this holds for every "
             "input and depth: take a smaller bias_variance"
         )
-    warnings.warn(text, stacklevel=3)
+    warnings.warn(text, stacklevel=4)
 
 
 def _limit(network: LayeredNetwork) -> float:

@@ -13,6 +13,7 @@ import sympy as sp
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.entries import Entries, network_entries
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
@@ -24,6 +25,7 @@ _NODES = (40, 80, 160, 320)
 _DIGITS = 30
 
 
+@named_arguments
 def optimal_output_variance(network: LayeredNetwork) -> float:
     """The variance K*_out before the readout with the largest response in the deep limit.
 

@@ -14,13 +14,14 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_text
 from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import described, hint, named_arguments
 from fieldtheory.numerics import chunks, storage
-from fieldtheory.numerics.fields import FIELDS, Field, coordinates
+from fieldtheory.numerics.fields import FIELDS, Field, coordinates, labelled_coordinates, notes
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import optimal_scaling
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from fieldtheory.sweeps.grid_dataset import GridDataset
 
 _KERNEL = "K0"
 _OPTIMUM = "optimal_scaling"
@@ -55,17 +56,18 @@ class _Grid:
         ]
 
 
+@named_arguments
 def sweep(
     network: LayeredNetwork,
     K0: Any = None,
     *,
     over: Mapping[str, Sequence[Any]],
-    of: Sequence[str] = ("output_response",),
+    of: str | Sequence[str] = "output_response",
     chunk: int = 256,
     directory: str | Path | None = None,
     jobs: int | None = None,
     progress: bool = False,
-) -> xr.Dataset:
+) -> GridDataset:
     """Fields of `solve` on the grid spanned by values of parameters; needs xarray and joblib.
 
     Points that differ only in ``K0`` or in parameters with a value for every layer, such as
@@ -83,7 +85,7 @@ def sweep(
     over : mapping of str to sequence
         Values of parameters of the network, or of ``"K0"``. Scales may have one value for every
         layer, kernels may be matrices, all of one shape.
-    of : sequence of str
+    of : str or sequence of str
         Fields of `Solution`, and ``"optimal_scaling"``.
     chunk : int
         Most points in one chunk: of memory, of work that is resumed, and of work of one job.
@@ -97,10 +99,11 @@ def sweep(
 
     Returns
     -------
-    xarray.Dataset
-        Dimensions are the swept parameters in the order of ``over``, then those of
-        `Solution.to_xarray`. Coordinates are numbers, names of activations, or indices with the
-        values, as JSON, in the attribute ``values``. Parameters not swept are attributes.
+    GridDataset
+        An `xarray.Dataset` that ``plot()`` draws and ``save`` keeps. Dimensions are the swept
+        parameters in the order of ``over``, then those of `Solution.to_xarray`. Coordinates are
+        numbers, names of activations, or indices with the values, as JSON, in the attribute
+        ``values``. Parameters not swept are attributes.
 
     Raises
     ------
@@ -163,18 +166,21 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     for name in network.layer_parameters:
         if any(np.ndim(value) > 1 for value in (getattr(network, name), *axes.get(name, []))):
             raise ValueError(f"{name} must be one number or one for every layer in a sweep")
-    if isinstance(of, str) or not of:
-        raise TypeError(f"of must be a sequence of names, got {of!r}")
-    for name in of:
+    wanted = (of,) if isinstance(of, str) else of
+    if not isinstance(wanted, Sequence) or not wanted:
+        raise TypeError(f"of must be a name or a sequence of names, got {of!r}")
+    for name in wanted:
         _check_quantity(name, axes, kernel)
-    return _Grid(network, kernel, axes, tuple(dict.fromkeys(of)))
+    return _Grid(network, kernel, axes, tuple(dict.fromkeys(wanted)))
 
 
 def _values(network: LayeredNetwork, name: str, given: Any) -> list[Any]:
     """The values of an axis as the network keeps them."""
     known = [_KERNEL, *(f.name for f in fields(network))]
     if name not in known:
-        raise ValueError(f"over must have keys among {', '.join(known)}, got {name!r}")
+        raise ValueError(
+            f"over must have keys among {', '.join(known)}, got {name!r}{_meant(name, known)}"
+        )
     try:
         plain = [] if isinstance(given, str) else list(given)
     except TypeError:
@@ -201,7 +207,9 @@ def _one_kernel(value: Any) -> np.ndarray:
 def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray) -> None:
     known = (*FIELDS, _OPTIMUM)
     if name not in known:
-        raise ValueError(f"of must have names among {', '.join(known)}, got {name!r}")
+        columns = {field.column: field.name for field in FIELDS.values() if field.column}
+        meant = f": did you mean {columns[name]}?" if name in columns else _meant(name, known)
+        raise ValueError(f"of must have names among {', '.join(known)}, got {name!r}{meant}")
     if name == _OPTIMUM:
         if _OPTIMISED in axes:
             raise ValueError("of must not have optimal_scaling where branch_scale is swept")
@@ -214,6 +222,11 @@ def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray
     if not field.defined(kernel.ndim > 0):
         number = "several inputs" if kernel.ndim else "one input"
         raise ValueError(f"of must not have {name} for {number}, got K0 {kernel.shape}")
+
+
+def _meant(name: Any, known: Sequence[str]) -> str:
+    found = hint(str(name), known)
+    return f": did you mean {found}?" if found else ""
 
 
 def _pieces(grid: _Grid, chunk: int) -> list[list[dict[str, Any]]]:
@@ -307,7 +320,7 @@ def _described(point: dict[str, Any]) -> str:
     return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in short.items())
 
 
-def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> xr.Dataset:
+def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> GridDataset:
     matrix = grid.kernel.ndim > 1
     coords: dict[str, Any] = {name: _coordinate(name, v) for name, v in grid.axes.items()}
     variables = {}
@@ -315,26 +328,29 @@ def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> xr.Datas
         values = np.concatenate([part[name] for part in parts])
         field = _OPTIMAL if name == _OPTIMUM else FIELDS[name]
         dims = (*grid.axes, *field.dims_for(matrix))
-        notes = {"long_name": field.long_name, "symbol": field.symbol}
-        variables[name] = (dims, values.reshape(*grid.shape, *values.shape[1:]), notes)
+        words = notes(field.long_name, field.symbol)
+        variables[name] = (dims, values.reshape(*grid.shape, *values.shape[1:]), words)
     inputs = grid.kernel.shape[-1] if matrix else 1
     used = {dim for dims, _, _ in variables.values() for dim in dims}
-    labels = coordinates(grid.network.depth, inputs)
-    coords |= {dim: values for dim, values in labels.items() if dim in used}
+    coords |= labelled_coordinates(coordinates(grid.network.depth, inputs), used)
     attrs = storage.attributes(grid.network) | {_KERNEL: _text(grid.kernel)}
     swept = {*grid.axes, *(f"{name}_name" for name in grid.axes)}
     attrs = {name: value for name, value in attrs.items() if name not in swept}
-    return storage.import_xarray().Dataset(variables, coords, attrs).transpose(*order, ...)
+    storage.import_xarray()
+    from fieldtheory.sweeps.grid_dataset import GridDataset
+
+    return GridDataset(variables, coords, attrs).transpose(*order, ...)
 
 
 def _coordinate(name: str, values: list[Any]) -> tuple[Any, ...]:
     """Numbers and names label an axis; anything else has its index, and its text beside it."""
+    words = notes("kernel of the input", "K^{(0)}") if name == _KERNEL else described(name)
     if hasattr(values[0], "expression"):
-        return name, [value.name for value in values]
+        return name, [value.name for value in values], words
     if all(value is not None and np.ndim(value) == 0 for value in values):
-        return name, np.array([np.asarray(value).item() for value in values])
+        return name, np.array([np.asarray(value).item() for value in values]), words
     plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
-    return name, np.arange(len(values)), {"values": json.dumps(plain)}
+    return name, np.arange(len(values)), words | {"values": json.dumps(plain)}
 
 
 def _text(kernel: np.ndarray) -> Any:

@@ -12,6 +12,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.family import CONVENTIONS, LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory.action import Action, family_action
 from fieldtheory.theory.evaluation import block_function
@@ -189,6 +190,7 @@ class Derivation:
         return symbol, latex(matrix)
 
 
+@named_arguments
 def derive(
     network: LayeredNetwork | int | None = None,
     inputs: int = 1,

@@ -83,12 +83,21 @@ def test_labelled_arrays(results, name):
         assert values.attrs["long_name"]
         if name.startswith("comparison"):
             assert values.dims == ("comparison",)
-        elif not variable.endswith("_error"):
+            # Words have no symbol.
+            assert values.attrs["symbol"] or values.dtype.kind == "U"
+        else:
             assert values.attrs["symbol"]
+        if not (name.startswith("comparison") or variable.endswith("_error")):
             table = type(results[name]).table
             assert (f"{variable}_error" in labelled) == (
                 variable in table and table[variable].error
             )
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_labelled_coordinates(results, name):
+    for values in results[name].to_xarray().coords.values():
+        assert values.attrs["long_name"] and values.attrs["symbol"]
 
 
 def test_labels_of_an_ensemble(results):

@@ -69,15 +69,21 @@ def test_fields_with_layers_of_several_inputs():
     np.testing.assert_array_equal(json.loads(grid.attrs["K0"]), K0_PAIR)
 
 
+def test_one_name_is_a_field():
+    over = {"branch_scale": [0.1, 0.7]}
+    one = ft.sweep(NET, 0.05, over=over, of="output_response")
+    assert one.identical(ft.sweep(NET, 0.05, over=over, of=["output_response"]))
+
+
 def test_fluctuations_and_the_optimum():
     grid = ft.sweep(
         NET,
-        over={"width": [100, 200], "K0": [0.05, 0.3]},
+        over={"width": [100, 200], "K0": [0.05, 0.1]},
         of=["G11", "kernel_variance", "optimal_scaling", "output_response"],
         chunk=3,
     )
     np.testing.assert_allclose(grid.G11[0], 2 * grid.G11[1], rtol=1e-12)
-    for K0 in (0.05, 0.3):
+    for K0 in (0.05, 0.1):
         solution = ft.solve(NET.replace(width=200), K0)
         chosen = grid.sel(width=200, K0=K0)
         np.testing.assert_array_equal(chosen.G11, solution.G11)
@@ -127,7 +133,7 @@ def test_feed_forward_networks_are_swept_over_inputs():
 
 
 def test_fields_are_named_in_words_and_in_latex():
-    grid = ft.sweep(NET, 0.3, over={"width": [50, 100]}, of=["kernels", "optimal_scaling"])
+    grid = ft.sweep(NET, 0.05, over={"width": [50, 100]}, of=["kernels", "optimal_scaling"])
     assert grid.kernels.attrs == {"long_name": "kernels", "symbol": "K^{(l)}"}
     assert grid.optimal_scaling.attrs["symbol"] == r"\rho^*"
 
@@ -293,10 +299,13 @@ def test_progress_is_shown_on_stderr(capsys, tmp_path):
         ({"over": {"K0": [0.1]}}, "K0 must be given or swept"),
         ({"K0": None}, "K0 must be given or swept"),
         ({"K0": [0.1, 0.2]}, "K0 must be a variance or a matrix"),
-        ({"of": "kernels"}, "of must be a sequence"),
-        ({"of": []}, "of must be a sequence"),
+        ({"over": {"rho": [0.1]}}, r"got 'rho': did you mean branch_scale \(ρ\)\?"),
+        ({"of": []}, "of must be a name or a sequence of names"),
+        ({"of": 3}, "of must be a name or a sequence of names, got 3"),
+        ({"of": "chi"}, r"got 'chi': did you mean response\?"),
+        ({"of": ["kernal"]}, r"got 'kernal': did you mean kernels\?"),
         ({"of": ["kernel"]}, "of must have names among .*'kernel'"),
-        ({"of": ["kernels"]}, "of must not have kernels where depth is swept"),
+        ({"of": "kernels"}, "of must not have kernels where depth is swept"),
         ({"of": ["optimal_scaling"], "over": {"branch_scale": [0.1]}}, "not have optimal_scaling"),
         ({"of": ["G11"], "over": {"width": [1]}, "K0": K0_PAIR}, "not have G11 for several"),
         ({"of": ["full_response"], "over": {"width": [1]}}, "not have full_response for one"),

@@ -1,0 +1,215 @@
+"""Parameters and arguments by their names, their symbols, and what else people type for them."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
+
+
+class Parameter(NamedTuple):
+    """What a parameter of a network is.
+
+    Parameters
+    ----------
+    symbol, latex : str
+        As plain text and in LaTeX.
+    meaning : str
+    others : tuple of str
+        Other names that are typed for it.
+    """
+
+    symbol: str
+    latex: str
+    meaning: str
+    others: tuple[str, ...] = ()
+
+
+PARAMETERS: Mapping[str, Parameter] = {
+    "depth": Parameter("L", "L", "number of residual layers", ("layers", "n_layers", "num_layers")),
+    "activation": Parameter("φ", r"\phi", "activation", ("nonlinearity", "activation_function")),
+    "branch_scale": Parameter(
+        "ρ", r"\rho", "scale of the residual branch", ("rho_l", "residual_scale", "scaling")
+    ),
+    "skip_scale": Parameter(
+        "γ", r"\gamma", "scale of the skip connection", ("gamma_l", "skip_strength")
+    ),
+    "weight_variance": Parameter(
+        "σ_w²", r"\sigma_w^2", "variance of the weights", ("w_var", "w_std", "weight_std", "C_W")
+    ),
+    "bias_variance": Parameter(
+        "σ_b²", r"\sigma_b^2", "variance of the biases", ("b_var", "b_std", "bias_std", "C_b")
+    ),
+    "readin_weight_variance": Parameter(
+        "σ_w,in²", r"\sigma_{w,\mathrm{in}}^2", "variance of the read-in weights"
+    ),
+    "readin_bias_variance": Parameter(
+        "σ_b,in²", r"\sigma_{b,\mathrm{in}}^2", "variance of the read-in biases"
+    ),
+    "readout_weight_variance": Parameter(
+        "σ_w,out²", r"\sigma_{w,\mathrm{out}}^2", "variance of the readout weights"
+    ),
+    "readout_bias_variance": Parameter(
+        "σ_b,out²", r"\sigma_{b,\mathrm{out}}^2", "variance of the readout biases"
+    ),
+    "width": Parameter("N", "N", "width of the layers", ("n", "n_hidden", "neurons", "hidden_dim")),
+    "input_dim": Parameter(
+        "d_in", r"d_{\mathrm{in}}", "dimension of the inputs", ("d", "n_in", "N_in", "input_size")
+    ),
+}
+
+
+def described(name: str) -> dict[str, str]:
+    """A parameter in words and in LaTeX, as attributes of a labelled array.
+
+    Examples
+    --------
+    >>> described("width")
+    {'long_name': 'width of the layers', 'symbol': 'N'}
+    """
+    if name in PARAMETERS:
+        return {"long_name": PARAMETERS[name].meaning, "symbol": PARAMETERS[name].latex}
+    words = name.replace("_", " ")
+    return {"long_name": words, "symbol": rf"\mathrm{{{words}}}".replace(" ", r"\ ")}
+
+
+_FUNCTIONS = "an argument of solve, simulate, sweep and optimal_scaling"
+# Arguments of functions: where they belong, and what else is typed for them.
+_ARGUMENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "K0": (_FUNCTIONS, ("K", "K_in", "kernel", "input_kernel")),
+    "X": (
+        "data for simulate; elsewhere its kernel K0 = ft.input_kernel(X, network)",
+        ("x", "data"),
+    ),
+    "samples": ("an argument of simulate", ("n", "n_samples", "num_samples", "networks")),
+    "seed": ("an argument of simulate", ("rng", "random_state", "key")),
+    "method": ("an argument of simulate and optimal_scaling", ("sampler",)),
+    "jobs": ("an argument of simulate and sweep", ("n_jobs", "workers", "processes")),
+    "progress": ("an argument of simulate and sweep", ("verbose", "show_progress", "tqdm")),
+    "directory": ("an argument of simulate and sweep", ("folder", "path", "cache")),
+    "inputs": ("an argument of derive", ("P", "n_inputs", "num_inputs")),
+    "over": ("an argument of sweep", ("grid", "parameters", "values")),
+    "of": ("an argument of sweep", ("fields", "quantities", "what")),
+}
+_SPELT = str.maketrans(
+    {"ρ": "rho", "γ": "gamma", "σ": "sigma", "φ": "phi", "ϕ": "phi", "²": "2"}
+    | dict.fromkeys("_^, ", "")
+)
+
+
+def unknown_argument(name: str, known: Collection[str]) -> str:
+    """The words for an argument that a function or network does not have.
+
+    Parameters
+    ----------
+    name : str
+        As it was typed.
+    known : collection of str
+        The arguments that there are.
+
+    Examples
+    --------
+    >>> unknown_argument("rho", ("depth", "branch_scale"))
+    "unknown argument 'rho': did you mean branch_scale (ρ)?"
+    >>> unknown_argument("rho", ("network", "K0"))
+    "unknown argument 'rho': branch_scale (ρ) is a parameter of the network, not given here"
+    """
+    head = f"unknown argument {name!r}"
+    if found := hint(name, known):
+        return f"{head}: did you mean {found}?"
+    for other in _meant(name):
+        if other in PARAMETERS:
+            return f"{head}: {_shown(other)} is a parameter of the network, not given here"
+        return f"{head}: {other} is {_ARGUMENTS[other][0]}"
+    return f"{head}, known are {', '.join(known)}"
+
+
+def hint(name: str, known: Collection[str]) -> str:
+    """The known name that was most likely meant, with its symbol; empty if there is none.
+
+    Examples
+    --------
+    >>> hint("sigma_w2", PARAMETERS), hint("widht", PARAMETERS), hint("colour", PARAMETERS)
+    ('weight_variance (σ_w²)', 'width (N)', '')
+    """
+    found = [other for other in _meant(name) if other in known]
+    found += difflib.get_close_matches(name, list(known), 1, 0.7)
+    return _shown(found[0]) if found else ""
+
+
+def named_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Make a function say which argument was meant where it is called with an unknown one."""
+    known = tuple(name for name in inspect.signature(function).parameters if name != "self")
+
+    @wraps(function)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(unknown_argument(name, known))
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def named_parameters(family: type[_T]) -> type[_T]:
+    """Make a family of networks, a dataclass by names alone, say which parameter was meant."""
+    initialise = named_arguments(family.__init__)
+
+    @wraps(initialise)
+    def checked(self: _T, *arguments: Any, **parameters: Any) -> None:
+        if arguments:
+            raise TypeError(
+                f"{family.__name__} takes its parameters by name, such as depth={arguments[0]!r}"
+            )
+        initialise(self, **parameters)
+
+    family.__init__ = checked  # type: ignore[method-assign,assignment]
+    return family
+
+
+def _shown(name: str) -> str:
+    return f"{name} ({PARAMETERS[name].symbol})" if name in PARAMETERS else name
+
+
+def _meant(name: str) -> list[str]:
+    """The parameters and arguments that a typed name may stand for."""
+    exact = [other for other in (*PARAMETERS, *_ARGUMENTS) if other == name]
+    return exact + _spellings().get(name, []) + _spellings().get(_spelt(name), [])
+
+
+def _spelt(name: str) -> str:
+    text = name.translate(_SPELT)
+    # One letter is a symbol, where K is no k.
+    text = text.lower() if len(text) > 1 else text
+    return text.replace("squared", "2").replace("sq", "2")
+
+
+@cache
+def _spellings() -> dict[str, list[str]]:
+    """What each spelling may stand for."""
+    found: dict[str, list[str]] = {}
+    for name, parameter in PARAMETERS.items():
+        spellings = {parameter.symbol, *parameter.others}
+        if parameter.symbol.startswith("σ"):
+            # A standard deviation is meant as well, with or without the square, anywhere.
+            plain = _spelt(parameter.symbol).replace("2", "")
+            letter, place = plain[len("sigma")], plain[len("sigma") + 1 :]
+            for where in {"": ("",), "in": ("in", "readin"), "out": ("out", "readout")}[place]:
+                for base in ("sigma", "s"):
+                    spellings |= {
+                        f"{base}{text}"
+                        for text in (f"{letter}{where}", f"{letter}2{where}", f"{letter}{where}2")
+                    }
+                spellings |= {f"sigma{where}{letter}", f"sigma2{letter}{where}"}
+        for spelling in spellings:
+            found.setdefault(_spelt(spelling), []).append(name)
+    for name, (_, others) in _ARGUMENTS.items():
+        for spelling in (name, *others):
+            found.setdefault(_spelt(spelling), []).append(name)
+    return found

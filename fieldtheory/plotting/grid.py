@@ -1,0 +1,49 @@
+"""The picture of a sweep: every quantity over an axis of the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.plotting.curves import Curve
+from fieldtheory.plotting.style import BLUE, WIDE, panels, scale_values, styled, tints
+
+
+@styled
+def draw_grid(quantities: Sequence[tuple[str, str, Sequence[Curve]]]) -> Any:
+    """Every quantity in a panel, its lines from dark to light.
+
+    Parameters
+    ----------
+    quantities : sequence of (str, str, sequence of Curve)
+        Of each what labels the horizontal and the vertical axis, and its lines. An axis of names
+        has them as x.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    # Room for a legend beside the panel.
+    widths = [4.4 if len(curves) > 1 else 3.0 for _, _, curves in quantities]
+    figure, axes = panels(widths, 2.7)
+    for ax, (along, name, curves) in zip(axes, quantities, strict=True):
+        x = curves[0].x
+        named = x.dtype.kind not in "if"
+        for curve, shade in zip(curves, tints(BLUE, len(curves)), strict=True):
+            style = "o" if named else ".-"
+            ax.plot(curve.x, curve.y, style, color=shade, label=curve.label, markersize=4)
+        ax.set_xlabel(along)
+        ax.set_ylabel(name)
+        scale_values(ax, np.concatenate([curve.y for curve in curves]))
+        if not named and _widens(x):
+            ax.set_xscale("log")
+        if len(curves) > 1:
+            ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _widens(x: np.ndarray) -> bool:
+    """Whether values spread widely and lie mostly at the lower end, as those of 10, 100, 1000."""
+    return bool(x.min() > 0 and x.max() > WIDE * x.min() and np.median(x) < 0.25 * x.max())

@@ -1,0 +1,50 @@
+"""Every public function, and what it gives: an object that shows itself, or plain numbers."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+
+H = sp.Symbol("h", real=True)
+NET = ft.ResidualNetwork(depth=2, width=20)
+CALLS = {
+    "solve": lambda: ft.solve(NET, 0.3),
+    "simulate": lambda: ft.simulate(NET, 0.3, samples=20),
+    "simulate_response": lambda: ft.simulate_response(NET, 0.3, samples=20),
+    "compare": lambda: ft.compare(ft.solve(NET, 0.3), ft.simulate(NET, 0.3, samples=20)),
+    "sweep": lambda: ft.sweep(NET, 0.3, over={"depth": [2, 3]}),
+    "explain": lambda: ft.explain(
+        ft.GaussianAverage(sp.erf(sp.Symbol("h")) ** 2, sp.Symbol("h"), 1)
+    ),
+    "derive": lambda: ft.derive(depth=1),
+    "input_kernel": lambda: ft.input_kernel([[1.0, 2.0]], NET),
+    "optimal_scaling": lambda: ft.optimal_scaling(NET, 0.05),
+    "optimal_output_variance": lambda: ft.optimal_output_variance(NET),
+    "lambdify": lambda: ft.lambdify([H], H),
+}
+DRAWN = ("solve", "simulate", "simulate_response", "compare", "sweep")
+
+
+def test_these_are_all_functions():
+    functions = {name for name in ft.__all__ if not isinstance(getattr(ft, name), type)}
+    assert functions == set(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_a_function_gives_shows_itself_or_is_plain(name):
+    found = CALLS[name]()
+    if name in DRAWN:
+        assert len(found.plot().axes) >= 1
+        assert "<" in found._repr_html_()
+        assert callable(found.save)
+    elif name == "explain":
+        assert found._repr_html_().startswith("<table>")
+    elif name == "derive":
+        assert found.latex("saddle_point")
+    else:
+        assert isinstance(found, float | np.ndarray) or callable(found)
+
+
+def test_version():
+    assert ft.__version__.count(".") >= 1
