@@ -40,9 +40,7 @@ def test_replace():
     assert net.replace() == net
     with pytest.raises(ValueError, match="branch_scale .* depth=4"):
         net.replace(depth=4)
-    with pytest.raises(
-        TypeError, match="did you mean weight_variance"
-    ):
+    with pytest.raises(TypeError, match="did you mean weight_variance"):
         net.replace(weight_varince=2.0)
 
 
