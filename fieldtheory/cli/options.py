@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fieldtheory.cli.terminal import Format
+from fieldtheory.networks.activations import ACTIVATIONS
 
 
 class Quantity(StrEnum):
@@ -29,8 +30,7 @@ class Quantity(StrEnum):
 
 _NETWORK = "The network"
 ACTIVATION = (
-    "φ: erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin, or an expression in h "
-    "such as `tanh(2*h)` or `h*erf(h)`."
+    f"φ: {', '.join(ACTIVATIONS)}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
 )
 Depth = Annotated[
     int,

@@ -24,7 +24,7 @@ def verify(
             "--activations",
             "-a",
             help="Activations to check, such as `erf,tanh`.",
-            show_default="all",
+            show_default="erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin",
         ),
     ] = None,
     papers: Annotated[
@@ -35,7 +35,7 @@ def verify(
 ) -> None:
     """Check the numbers to many digits, and what the papers print.
 
-    Numbers: Price's theorem for every activation, averages, connected correlators, a whole network
+    Numbers: Price's theorem for some activations, averages, connected correlators, a whole network
     and maximum entropy, each computed in two ways. Claims: equations of Fischer, Dahmen, Helias
     (2025), F25, and of its earlier version, F23, held against the derivation. The exit code is 1 if
     a number does not pass. It takes about two minutes at 50 digits.

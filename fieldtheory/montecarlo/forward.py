@@ -249,8 +249,22 @@ def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
 def _compiled(expressions: tuple, backend: str, derivative: int) -> Callable[[Any], tuple]:
     h = activations.h
     smooth = [sp.diff(pieces(psi, [h]), h, derivative) for psi in expressions]
-    functions = lambdify([h], smooth, backend)
-    return lambda values: tuple(functions(values))
+    functions = lambdify([h], [_continued(psi) for psi in smooth], backend)
+
+    def features(values: Any) -> tuple:
+        # What a limit stands for is 0/0.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return tuple(functions(values))
+
+    return features
+
+
+def _continued(psi: sp.Expr) -> sp.Expr:
+    """The function with its limit at zero, which the signals of a zero input are, if 0/0 there."""
+    h = activations.h
+    if not psi.subs(h, 0).has(sp.nan):
+        return psi
+    return sp.Piecewise((sp.limit(psi, h, 0), sp.Eq(h, 0)), (psi, True))
 
 
 def _outer(x: Any) -> Any:

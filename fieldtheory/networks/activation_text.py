@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
 import sympy as sp
 
-from fieldtheory.networks.activations import ACTIVATIONS, Activation, as_activation, h
+from fieldtheory.networks.named_activations import ACTIVATIONS, registered_name, similar
+from fieldtheory.networks.phi import Activation, h
 
+# A word, or several joined as in "leaky-relu".
+_NAME = r"[^\W\d]\w+([\s-]+\w{2,})*"
 _LONGEST = 100_000
 _LARGEST_POWER = 20
 _LARGEST_BITS = 4000
@@ -39,8 +43,8 @@ _NAMES: dict[str, Any] = {
     "false": sp.false,
 }
 _UNARY: dict[str, Callable] = {
-    **ACTIVATIONS,
     "abs": sp.Abs,
+    "ln": sp.log,
     "sqrt": sp.sqrt,
     **{
         c.__name__: c
@@ -117,9 +121,9 @@ def activation_text(activation: Activation) -> str:
 def activation_from_text(text: str, name: str = "") -> Activation:
     """φ from its name, from arithmetic in h such as "tanh(2*h)", or from `activation_text`.
 
-    The text is read, never executed. Arithmetic has numbers, h, pi, E, + - * / **, and the names of
-    registered activations, abs, sign, sqrt, max, min, exp, log, erfc, cos, tan, asin, acos, atan,
-    sinh, cosh, asinh, acosh, atanh, sech, sinc and Heaviside as functions.
+    The text is read, never executed. Arithmetic has numbers, h or another letter, pi, E, + - * / **
+    and functions: the names of registered activations, abs, sign, sqrt, max, min, exp, log, ln,
+    erfc, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, sech, sinc and Heaviside.
 
     Parameters
     ----------
@@ -136,22 +140,35 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     ------
     ValueError
         For anything else; the message names it. Powers typed with ``**`` have exponents from −20 to
-        20, and none may make numbers of more than 4000 bits, which SymPy would write out.
+        20, and none may make numbers of more than 4000 bits, which SymPy would write out. And for
+        what `Activation` refuses.
 
     Examples
     --------
+    >>> activation_from_text("Hard Swish").name
+    'hard_swish'
+    >>> activation_from_text("x/(1 + abs(x))").expression
+    h/(Abs(h) + 1)
     >>> activation_from_text("h*erf(2*h)").expression
     h*erf(2*h)
     >>> activation_from_text("tanh(Mul(Integer(2), Symbol('h', real=True)))").expression
     tanh(2*h)
     """
     text = text.strip()
-    if text.isidentifier() and text not in _NAMES:
-        return as_activation(text)
+    if registered := registered_name(text):
+        return ACTIVATIONS[registered]
+    if not text or (re.fullmatch(_NAME, text) and text not in _NAMES):
+        known = ", ".join(ACTIVATIONS)
+        raise ValueError(
+            f"activation must be one of {known}, or an expression such as tanh(2*h), "
+            f"got {_shown(text)}{similar(text)}"
+        )
     if len(text) > _LONGEST:
         raise ValueError(f"activation must have at most {_LONGEST} characters, got {len(text)}")
     try:
-        expression = _value(ast.parse(text, mode="eval").body)
+        tree = ast.parse(text, mode="eval")
+        _name_argument(tree)
+        expression = _value(tree.body)
     except _Refused:
         raise
     except _FAULTS as error:
@@ -163,6 +180,17 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     if not (real and expression.has(h)):
         raise ValueError(f"activation must be a real expression in h, got {_shown(text)}")
     return Activation(expression, name)
+
+
+def _name_argument(tree: ast.AST) -> None:
+    """Call the one letter that an expression is in h."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    unknown = [node for node in names if node not in called and node.id not in _NAMES]
+    letters = {node.id for node in unknown}
+    if len(letters) == 1 and len(letters.pop()) == 1 and not any(n.id == "h" for n in names):
+        for node in unknown:
+            node.id = "h"
 
 
 def _value(node: ast.AST) -> Any:
@@ -183,7 +211,20 @@ def _value(node: ast.AST) -> Any:
             return _called(node, name)
     raise _Refused(
         f"activation must be an expression in the one symbol h, got {_shown(ast.unparse(node))}"
+        f"{_hint(node)}"
     )
+
+
+def _hint(node: ast.AST) -> str:
+    """How the same is written here, if that can be guessed."""
+    match node:
+        case ast.BinOp(op=ast.BitXor()):
+            return "; powers are written with **"
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return f"; write {name}(...) without what stands before it"
+        case ast.Name(id=name) if name in _UNARY or registered_name(name):
+            return f"; did you mean {name}(h)?"
+    return ""
 
 
 def _term(node: ast.AST) -> sp.Expr:
@@ -218,14 +259,20 @@ def _called(node: ast.Call, name: str) -> Any:
         if name in functions and fits and not node.keywords:
             read = _value if name in _LOGICAL else _term
             return functions[name](*map(read, node.args))
+    registered = registered_name(name)
+    if registered and len(node.args) == 1 and not node.keywords:
+        return ACTIVATIONS[registered](_term(node.args[0]))
     known = {**_UNARY, **_BINARY, **_VARIADIC}
-    if name in known:
+    if name in known or registered:
         raise _Refused(
             f"activation must call {name} with its number of arguments, "
             f"got {_shown(ast.unparse(node))}"
         )
     typed = ", ".join(key for key in known if key[0].islower())
-    raise _Refused(f"activation must be made of {typed}, got function {name!r}")
+    raise _Refused(
+        f"activation must be made of {typed} and named activations, got function {name!r}"
+        f"{similar(name)}"
+    )
 
 
 def _integer(node: ast.AST) -> int:

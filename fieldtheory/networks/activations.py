@@ -1,118 +1,63 @@
-"""Activation functions: φ as a SymPy expression with a name."""
+"""What may be given as an activation function: a name, text, an expression or a function."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import sympy as sp
 
-h = sp.Symbol("h", real=True)
+from fieldtheory.networks.activation_text import activation_from_text
+from fieldtheory.networks.callables import activation_of_callable
+from fieldtheory.networks.named_activations import ACTIVATIONS
+from fieldtheory.networks.phi import Activation, h
+
+__all__ = ["ACTIVATIONS", "Activation", "as_activation", "h"]
 
 
-@dataclass(frozen=True)
-class Activation:
-    """An activation function φ given by a SymPy expression in one symbol.
+def as_activation(value: Any) -> Activation:
+    """The activation meant by a name, text, an expression, an `Activation` or a function.
 
     Parameters
     ----------
-    expression : sympy.Expr
-        φ(h), an expression with exactly one free symbol (none for a constant is not allowed).
-    name : str, optional
-        What reports and files call it; the expression's text if left out.
+    value : str, sympy.Expr, Activation or callable
+        A name in ``ACTIVATIONS``: erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin,
+        gelu_tanh, quick_gelu, elu, selu, celu, softplus, softsign, mish, hard_tanh, hard_sigmoid,
+        hard_swish, relu6, squared_relu, softshrink, hardshrink, tanhshrink, log_sigmoid, arctan,
+        arcsinh, sinh, isru, gaussian, abs, sign, heaviside, cos, square, cubic, log_cosh, exp; or a
+        synonym such as sigmoid, silu, atan, step, relu2. Case, blanks, hyphens and underscores do
+        not matter. Formulas and sources are in ``named_activations.DEFINITIONS``.
+        Or arithmetic in one letter, such as "x/(1 + abs(x))", see `activation_from_text`.
+        Or a SymPy expression in one symbol. Or a function or module of NumPy, SciPy, math, SymPy,
+        PyTorch, JAX that stands for one of these, such as ``np.tanh`` and ``torch.nn.ELU(0.5)``, or
+        a function of one's own, see `activation_of_callable`.
 
     Raises
     ------
     TypeError
-        If ``expression`` is not a SymPy expression.
+        For anything else.
     ValueError
-        If it does not contain exactly one symbol.
-
-    Examples
-    --------
-    >>> import sympy as sp
-    >>> x = sp.Symbol("x")
-    >>> Activation(x / (1 + sp.Abs(x)), name="softsign")(sp.Integer(1))
-    1/2
-    """
-
-    expression: sp.Expr
-    name: str = field(default="")
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.expression, sp.Expr):
-            raise TypeError(
-                f"activation must be a SymPy expression in one symbol, got {self.expression!r}"
-            )
-        symbols = self.expression.free_symbols
-        if len(symbols) != 1:
-            found = ", ".join(sorted(map(str, symbols))) or "none"
-            raise ValueError(
-                f"activation must have exactly one symbol, got {found} in {self.expression}"
-            )
-        object.__setattr__(self, "expression", self.expression.xreplace({symbols.pop(): h}))
-        object.__setattr__(self, "name", self.name or str(self.expression))
-
-    def __call__(self, argument: Any) -> sp.Expr:
-        """φ at ``argument``, a SymPy expression."""
-        return self.expression.subs(h, argument)
-
-    @cached_property
-    def slope_at_zero(self) -> sp.Expr:
-        """φ'(0); the mean of both sides where φ has a kink at zero."""
-        return sp.simplify(self.expression.diff(h).subs(h, 0))
-
-    def __repr__(self) -> str:
-        return f"Activation({self.name!r}: {self.expression})"
-
-
-def _registry() -> dict[str, Activation]:
-    normal_cdf = (1 + sp.erf(h / sp.sqrt(2))) / 2
-    # The tanh form neither overflows nor loses digits in its derivatives.
-    logistic = (1 + sp.tanh(h / 2)) / 2
-    expressions = {
-        "erf": sp.erf(h),
-        "tanh": sp.tanh(h),
-        "relu": sp.Max(0, h),
-        "leaky_relu": sp.Max(0, h) + sp.Min(0, h) / 100,
-        "linear": h,
-        "logistic": logistic,
-        "gelu": h * normal_cdf,
-        "swish": h * logistic,
-        "sin": sp.sin(h),
-    }
-    return {name: Activation(expression, name) for name, expression in expressions.items()}
-
-
-ACTIVATIONS = _registry()
-
-
-def as_activation(value: str | Activation | sp.Expr) -> Activation:
-    """The activation meant by a name, an `Activation` or a SymPy expression in one symbol.
-
-    Parameters
-    ----------
-    value : str, Activation or sympy.Expr
-        A name in ``ACTIVATIONS`` (erf, tanh, relu, leaky_relu with slope 1/100, linear,
-        logistic, gelu, swish, sin; ``silu`` is swish), or φ itself.
-
-    Raises
-    ------
-    ValueError
-        For a name that is not registered or an expression without exactly one symbol.
+        For a name that is not known, text or a function that cannot be read, and what `Activation`
+        refuses.
 
     Examples
     --------
     >>> as_activation("relu").expression
     Max(0, h)
+    >>> as_activation("x/(1 + abs(x))").expression
+    h/(Abs(h) + 1)
+    >>> import math
+    >>> as_activation(math.tanh), as_activation(lambda x: x**2 + x).expression
+    (Activation('tanh': tanh(h)), h**2 + h)
     """
     if isinstance(value, Activation):
         return value
     if isinstance(value, str):
-        name = {"silu": "swish", "identity": "linear"}.get(value, value)
-        if name not in ACTIVATIONS:
-            known = ", ".join(ACTIVATIONS)
-            raise ValueError(f"activation must be one of {known}, got {value!r}")
-        return ACTIVATIONS[name]
-    return Activation(value)
+        return activation_from_text(value, value.strip())
+    if isinstance(value, sp.Expr) and not isinstance(value, sp.Lambda):
+        return Activation(value)
+    if callable(value):
+        return activation_of_callable(value)
+    raise TypeError(
+        "activation must be a name, text, a SymPy expression in one symbol or a function, "
+        f"got {value!r}"
+    )

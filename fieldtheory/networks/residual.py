@@ -46,8 +46,10 @@ class ResidualNetwork(LayeredNetwork):
     ----------
     depth : int
         Number of residual layers L >= 1.
-    activation : str, Activation or sympy.Expr
-        φ: a registered name, an `Activation`, or a SymPy expression in one symbol.
+    activation : str, Activation, sympy.Expr or callable
+        φ: a name such as "softplus", text such as "x/(1 + abs(x))", a SymPy expression in one
+        symbol, or a function such as ``np.tanh``, ``torch.nn.GELU()``, ``lambda x: x/(1 + x**2)``.
+        `fieldtheory.networks.activations.as_activation` lists the names.
     branch_scale : float or array_like
         ρ_l: one number for all layers or L numbers. Leading axes are a batch, (..., L) or (..., 1).
     skip_scale : float or array_like

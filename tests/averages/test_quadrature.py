@@ -14,7 +14,7 @@ from tests.oracles import exact
 from tests.oracles import quadrature as oracle
 
 x, y = sp.symbols("x y", real=True)
-NAMES = sorted(ACTIVATIONS)
+NAMES = ["erf", "gelu", "leaky_relu", "linear", "logistic", "relu", "sin", "swish", "tanh"]
 KINKED = ("relu", "leaky_relu")
 VARIANCES = [1e-3, 0.05, 1.0, 30.0, 1e3]
 PAIRS = [(1e-3, 1e-3), (0.05, 0.3), (1.0, 1.0), (30.0, 2.0), (1e3, 1e3), (1e-3, 1e3)]

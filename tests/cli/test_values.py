@@ -13,7 +13,7 @@ class TestActivation:
 
     def test_refuses(self):
         with pytest.raises(ValueError, match="^activation must [^\n]*$"):
-            values.activation("tanh(x)")
+            values.activation("tanh(x*y)")
 
 
 class TestNumbers:

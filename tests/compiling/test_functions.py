@@ -20,7 +20,7 @@ x, y, z, p = sp.symbols("x y z p", real=True)
 c = sp.Symbol("c", real=True)
 K, a, b = sp.symbols("K a b", positive=True)
 K2 = sp.Matrix([[a, c], [c, b]])
-NAMES = sorted(ACTIVATIONS)
+NAMES = ["erf", "gelu", "leaky_relu", "linear", "logistic", "relu", "sin", "swish", "tanh"]
 POINTS = [(0.7, 1.3, -0.4), (0.05, 0.06, 0.05), (20.0, 3.0, 7.0)]
 ELU = sp.Piecewise((x, x > 0), (sp.exp(x) - 1, True))
 

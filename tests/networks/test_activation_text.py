@@ -29,6 +29,12 @@ class TestTyped:
             ("sin(pi*h)", sp.sin(sp.pi * h)),
             ("log(1 + exp(h))", sp.log(1 + sp.exp(h))),
             ("sqrt(1 + h**2)", sp.sqrt(1 + h**2)),
+            ("x/(1 + abs(x))", h / (1 + sp.Abs(h))),
+            ("2*tanh(z)", 2 * sp.tanh(h)),
+            ("x", h),
+            ("ReLU(h) - HardTanh(h)", sp.Max(0, h) - sp.Max(-1, sp.Min(1, h))),
+            ("arctan(2*h)", sp.atan(2 * h)),
+            ("ln(1 + h**2)", sp.log(1 + h**2)),
         ],
     )
     def test_expressions(self, text, expected):
@@ -40,7 +46,8 @@ class TestTyped:
             "",
             "nonsense",
             "tanh(h",
-            "tanh(x)",
+            "x*y",
+            "tanh(alpha)",
             "h*x",
             "2",
             "h.diff",
@@ -72,6 +79,22 @@ class TestTyped:
         with pytest.raises(ValueError, match="^activation must [^\n]*$"):
             activation_from_text(text)
 
+    @pytest.mark.parametrize(
+        ("text", "hint"),
+        [
+            ("tahn(2*h)", "got function 'tahn'; did you mean tanh?"),
+            ("sofplus(h)", "; did you mean softplus?"),
+            ("2*tanh", "got 'tanh'; did you mean tanh(h)?"),
+            ("h^2", "; powers are written with **"),
+            ("np.tanh(h)", "; write tanh(...) without what stands before it"),
+            ("log(h)", "must be real for every real h, got log(h)"),
+        ],
+    )
+    def test_says_what_may_have_been_meant(self, text, hint):
+        with pytest.raises(ValueError, match="^activation must [^\n]*$") as caught:
+            activation_from_text(text)
+        assert hint in str(caught.value)
+
     def test_name_is_that_of_the_expression_or_the_one_given(self):
         assert activation_from_text(" 0.5*h ").name == "h/2"
         assert activation_from_text("0.5*h", "half").name == "half"
@@ -93,11 +116,12 @@ class TestStored:
             *(
                 function(x / 2)
                 for function in (
-                    *(sp.Abs, sp.sign, sp.exp, sp.log, sp.erf, sp.erfc, sp.sin, sp.cos, sp.tan),
-                    *(sp.sinh, sp.cosh, sp.tanh, sp.asin, sp.acos, sp.atan, sp.asinh, sp.acosh),
-                    *(sp.atanh, sp.sech, sp.sinc, sp.sqrt, sp.Heaviside),
+                    *(sp.Abs, sp.sign, sp.exp, sp.erf, sp.erfc, sp.sin, sp.cos, sp.sinh, sp.cosh),
+                    *(sp.tanh, sp.atan, sp.asinh, sp.sech, sp.sinc, sp.Heaviside),
                 )
             ),
+            *(function(sp.tanh(x) / 2) for function in (sp.asin, sp.acos, sp.atanh, sp.tan)),
+            *(function(1 + x**2) for function in (sp.log, sp.sqrt, sp.acosh)),
         ],
     )
     def test_expressions_come_back_equal(self, phi):
@@ -130,7 +154,6 @@ class TestStored:
             "exp()",
             "Integer(2)",
             "erf(",
-            "sigmoid",
             "Pow(Mul(Integer(2), Symbol('h')), Integer(1000000000))",
             "Float('one', precision=53)",
             "Add(Symbol('h'), true)",

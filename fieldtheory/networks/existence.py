@@ -1,0 +1,206 @@
+"""Whether a function of one variable has averages over Gaussian numbers of every variance.
+
+It has them if it is real and finite on the whole line, up to removable singularities, and grows
+more slowly than every exp(c h²), c > 0. What float64 makes suspicious is settled with more digits,
+and nothing is refused on suspicion alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, reduce
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+# Enough for 1 − cos(h) and the like at a distance ``_AT`` from zero.
+_DIGITS = 80
+# Where the function is looked at first, for an error that is easy to follow.
+_PLAIN = (1, -1, 0, 2, -2, 10, -10)
+# Close to zero evenly, far away by factors, off the numbers at which singularities are chosen to be.
+_NEAR, _FARTHEST = 12.0, 1e4
+_HALF = np.append(np.arange(0.0, _NEAR, 0.01), np.geomspace(_NEAR, _FARTHEST, 350)) + 0.00271828
+_GRID = np.append(-_HALF[::-1], _HALF)
+# Points of one step of zooming in on a peak, and steps; the smallest rise of the last two together.
+_POINTS, _STEPS, _RISE = 17, 10, 1.01
+# Peaks that are looked at with more digits.
+_PEAKS = 8
+# Where, and by how much at least, a function is higher at a pole than beside it.
+_AT, _BESIDE, _HIGHER = 1e-16, 1e-8, 1.1
+# Distances at which growth is measured, two points each in case that one is a zero; the exponent
+# after which it is enough; and the ratio of two rates that is no slower than exp(c h²).
+_DISTANCES = (1.0, 1.25, 2.0, *(4.0**k for k in range(1, 9)))
+_STRETCHES = (1.0, 1.0371)
+_ENOUGH, _AS_FAST = 1e9, 0.97
+# What is raised where a function has no value, or one that SymPy does not know how to get.
+_NO_VALUE = (ArithmeticError, TypeError, ValueError, NameError, AttributeError)
+
+Numbers = Callable[[np.ndarray], np.ndarray]
+Precise = Callable[[Any], Any]
+
+
+@lru_cache(maxsize=1024)
+def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
+    """Refuse a function that is not real, not finite, or grows too fast.
+
+    Parameters
+    ----------
+    phi : sympy.Expr
+        A function of ``h`` alone.
+    h : sympy.Symbol
+
+    Raises
+    ------
+    ValueError
+        The message says which of the three it is, and where.
+
+    Notes
+    -----
+    If φ grows as exp(c h²), ⟨φ²⟩ exists for variances below 1/(4c) only. The kernels of a network
+    may pass any such limit at some layer, so it is refused whatever c is.
+
+    Assumptions and approximations: φ is evaluated at points 0.01 apart near zero and by 2 % apart
+    far away, up to |h| = 10⁴. What is narrower is seen if φ rises or ceases to be real towards it.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h", real=True)
+    >>> require_averages(h / (sp.exp(h) - 1), h)
+    >>> require_averages(sp.sqrt(h), h)
+    Traceback (most recent call last):
+    ...
+    ValueError: activation must be real for every real h, got sqrt(h), which is 0+1j at h = -1
+    """
+    unknown = phi.atoms(AppliedUndef)
+    if unknown:
+        raise ValueError(f"activation must be made of known functions, got {unknown.pop()}")
+    numbers, precise = _in_float64(phi, h), _in_digits(phi, h)
+    with mpmath.workdps(_DIGITS):
+        _require_real(phi, numbers, precise)
+        _require_finite(phi, numbers, precise)
+        _require_slow_growth(phi, precise)
+
+
+def _in_float64(phi: sp.Expr, h: sp.Symbol) -> Numbers:
+    """φ of an array; NaN where it is not real, or more than float64 can tell."""
+    extrema = {
+        "amax": lambda values, axis: reduce(np.maximum, values),
+        "amin": lambda values, axis: reduce(np.minimum, values),
+    }
+    function = sp.lambdify([h], phi, [extrema, "scipy", "numpy"])
+
+    def numbers(points: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            try:
+                found = np.broadcast_to(function(points), points.shape)
+            except _NO_VALUE:
+                return np.full(points.shape, np.nan)
+        if np.iscomplexobj(found):
+            return np.where(found.imag == 0, found.real, np.nan)
+        return found.astype(float)
+
+    return numbers
+
+
+def _in_digits(phi: sp.Expr, h: sp.Symbol) -> Precise:
+    """φ of one number to the digits of mpmath; None where it has no value."""
+    steps = {"Heaviside": lambda x, middle=0.5: (mpmath.sign(x) + 1) / 2 if x else middle}
+    function = sp.lambdify([h], phi, [steps, "mpmath"])
+
+    def precise(point: Any) -> Any:
+        try:
+            value = function(mpmath.mpf(point))
+        except _NO_VALUE:
+            try:
+                value = phi.xreplace({h: sp.Float(point, _DIGITS)}).evalf(_DIGITS)
+                value = mpmath.mpmathify(value)
+            except _NO_VALUE:
+                return None
+        return value if mpmath.isfinite(value) else None
+
+    return precise
+
+
+def _require_real(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
+    ends = [end for run in _runs(np.isnan(numbers(_GRID))) for end in (run[0], run[-1])]
+    for point in (*_PLAIN, *sorted(_GRID[ends].tolist(), key=abs)[:_PEAKS]):
+        value = precise(point)
+        if value is not None and abs(mpmath.im(value)) > 1e-20 * abs(value):
+            raise ValueError(
+                f"activation must be real for every real h, got {phi}, "
+                f"which is {complex(value):.3g} at h = {point:.6g}"
+            )
+
+
+def _require_finite(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
+    for peak in _peaks(numbers):
+        point = mpmath.mpf(_rounded(peak))
+        at, beside = (
+            max(_size(precise(point + side * distance)) for side in (1, -1))
+            for distance in (_AT, _BESIDE)
+        )
+        if at > _HIGHER * beside:
+            raise ValueError(
+                f"activation must be finite for every real h, got {phi}, "
+                f"which is not bounded at h = {float(point):.6g}"
+            )
+
+
+def _peaks(numbers: Numbers) -> list[float]:
+    """Where |φ| keeps rising as one zooms in, the closest to zero first."""
+    sizes = np.abs(numbers(_GRID))
+    top = (sizes[1:-1] >= sizes[:-2]) & (sizes[1:-1] > sizes[2:]) & np.isfinite(sizes[1:-1])
+    middle = np.flatnonzero(top) + 1
+    left, right = _GRID[middle - 1], _GRID[middle + 1]
+    centre, heights = _GRID[middle], [sizes[middle]]
+    for _ in range(_STEPS):
+        points = np.linspace(left, right, _POINTS)
+        values = np.nan_to_num(np.abs(numbers(points)), nan=0.0, posinf=np.inf)
+        best, every = np.argmax(values, axis=0), np.arange(len(middle))
+        centre, width = points[best, every], (right - left) / (_POINTS - 1)
+        left, right = centre - width, centre + width
+        heights.append(values[best, every])
+    rising = np.isinf(heights[-1]) | (heights[-1] > _RISE * heights[-3])
+    # Beyond float64 on an interval, not on all that follows: as exp(1/h²) is.
+    runs = [run for run in _runs(np.isinf(sizes)) if 0 < run[0] and run[-1] + 1 < len(sizes)]
+    found = [*centre[rising].tolist(), *((_GRID[run[0]] + _GRID[run[-1]]) / 2 for run in runs)]
+    return sorted(found, key=abs)[:_PEAKS]
+
+
+def _runs(flags: np.ndarray) -> list[np.ndarray]:
+    """The indices of flags that are set, those of neighbours together."""
+    places = np.flatnonzero(flags)
+    parts = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+    return [part for part in parts if len(part)]
+
+
+def _rounded(value: float) -> sp.Rational:
+    """A fraction of small numbers if it is as good as the value, else the value itself."""
+    fraction = sp.Rational(value).limit_denominator(1000)
+    return fraction if abs(float(fraction) - value) < 1e-9 else sp.Rational(value)
+
+
+def _size(value: Any) -> Any:
+    return 0 if value is None else abs(value)
+
+
+def _require_slow_growth(phi: sp.Expr, precise: Precise) -> None:
+    for side in (1, -1):
+        rates, exponent = [mpmath.inf], mpmath.mpf(0)
+        for distance in _DISTANCES:
+            points = [side * distance * stretch for stretch in _STRETCHES]
+            exponents = [mpmath.log(max(_size(precise(p)), 1)) for p in points]
+            exponent = max(exponents)
+            rates.append(max(e / p**2 for e, p in zip(exponents, points, strict=True)))
+            if exponent > _ENOUGH:
+                break
+        before, rate = rates[-2:]
+        if exponent > 1 and rate > _AS_FAST * before:
+            variance = f"; ⟨φ²⟩ is infinite from the variance {float(1 / (4 * rate)):.3g} on"
+            raise ValueError(
+                "activation must grow more slowly than every exp(c h²), so that its averages over "
+                f"Gaussian h exist, got {phi}{variance if rate < before / _AS_FAST else ''}"
+            )

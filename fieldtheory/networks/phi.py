@@ -1,0 +1,81 @@
+"""φ as a SymPy expression with a name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.networks.existence import require_averages
+
+h = sp.Symbol("h", real=True)
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation function φ given by a SymPy expression in one symbol.
+
+    Parameters
+    ----------
+    expression : sympy.Expr
+        φ(h), an expression with exactly one free symbol (none for a constant is not allowed). It
+        is real and finite for every real h, up to removable singularities such as that of
+        sin(h)/h, and grows more slowly than every exp(c h²), so that ⟨φ²⟩ exists for Gaussian h of
+        any variance.
+    name : str, optional
+        What reports and files call it; the expression's text if left out.
+
+    Raises
+    ------
+    TypeError
+        If ``expression`` is not a SymPy expression.
+    ValueError
+        If it does not contain exactly one symbol, is not real or not finite somewhere, or grows so
+        fast that its averages diverge; the message says where.
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> x = sp.Symbol("x")
+    >>> Activation(x / (1 + sp.Abs(x)), name="softsign")(sp.Integer(1))
+    1/2
+    >>> Activation(sp.sin(x) / x)(0)
+    1
+    """
+
+    expression: sp.Expr
+    name: str = field(default="")
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expression, sp.Expr):
+            raise TypeError(
+                f"activation must be a SymPy expression in one symbol, got {self.expression!r}"
+            )
+        symbols = self.expression.free_symbols
+        if len(symbols) != 1:
+            found = ", ".join(sorted(map(str, symbols))) or "none"
+            raise ValueError(
+                f"activation must have exactly one symbol, got {found} in {self.expression}"
+            )
+        object.__setattr__(self, "expression", self.expression.xreplace({symbols.pop(): h}))
+        require_averages(self.expression, h)
+        object.__setattr__(self, "name", self.name or str(self.expression))
+
+    def __call__(self, argument: Any) -> sp.Expr:
+        """φ at ``argument``, a SymPy expression or number; its limit where φ is 0/0."""
+        return _value(self.expression, sp.sympify(argument))
+
+    @cached_property
+    def slope_at_zero(self) -> sp.Expr:
+        """φ'(0); the mean of both sides where φ has a kink at zero."""
+        return sp.simplify(_value(self.expression.diff(h), sp.S.Zero))
+
+    def __repr__(self) -> str:
+        return f"Activation({self.name!r}: {self.expression})"
+
+
+def _value(expression: sp.Expr, argument: sp.Expr) -> sp.Expr:
+    value = expression.subs(h, argument)
+    return sp.limit(expression, h, argument) if value.has(sp.nan) else value

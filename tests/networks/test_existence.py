@@ -1,0 +1,105 @@
+"""Functions without real, finite averages are refused, all others pass, and quickly."""
+
+import time
+
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.networks.existence import require_averages
+from fieldtheory.networks.phi import h
+
+NAMES = {**vars(sp), "h": h, "third": sp.Rational(1, 3)}
+
+GOOD = """
+sin(h)/h   tanh(h)/h   h/(exp(h)-1)   (exp(h)-1-h)/h**2   (1-cos(h))/h**2   sin(pi*h)/(pi*h)
+(h**2-2)/(h-sqrt(2))   sin(h-third)/(h-third)   h/Abs(h)   (h-1)*(h+1)*h/(h**2-1)
+exp(-h**2)   exp(-h**4)   exp(-1/h**2)   exp(h)   exp(100*h)   exp(Abs(h))   exp(Abs(h)**1.5)
+h**7   h**2*exp(h)   cosh(3*h)   exp(h**2)*erfc(Abs(h))   exp(h**2/2)/(1+exp(h**2/2))
+sqrt(Abs(h))   sqrt(h**2)   (h**2)**third   sign(h)*Abs(h)**third   h*log(Abs(h))
+log(1+h**2)   log(2+sin(h))   log(1+exp(h))   log(cosh(h))   log(h**2+1e-6)
+asin(tanh(h))   asin(sin(h))   atanh(tanh(h)/2)   acosh(1+h**2)   tan(tanh(h))
+1/(1+h**2)   1/(h**2+0.001)   1/(2+cos(h))   1/(1.0001-cos(h))   1/cosh(h)   1/(1+exp(h**3))
+tanh(1000*h)   erf(10*h-15)   exp(-1000*h**2)   sin(h**2)   sin(1/h)   atan(1/h)   Si(h)
+Max(-1,Min(1,h))   Piecewise((0,h<0),(h**2,h<1),(2*h-1,True))   Heaviside(h-1)*(h-1)
+Piecewise((1,Eq(h,0)),(sin(h)/h,True))   sign(h)+Abs(h-2)   besselj(0,h)
+""".split()
+
+NOT_REAL = """
+sqrt(h)   log(h)   h**0.5   h**third   h**-third   asin(h)   acos(h)   atanh(h)   acosh(h)
+sqrt(1-h**2)   sqrt(h**2-1)   sqrt(h**2-h/2)   log(1+h)   sqrt(h-5000)   log(h**2-2)   I*h   h**h
+erf(sqrt(h))   Max(0,h)+sqrt(h+3)
+""".split()
+
+NOT_FINITE = """
+1/h@0   1/(h-1)@1   1/(h-1)**2@1   1/(h**2-2)@-1.41421   1/(h-100)@100   1/(h-cos(h))@0.739085
+tan(h)@-1.5708   tan(h/100)@-157.08   1/sin(h)@0   coth(h)@0   1/(1-exp(h))@0   gamma(h)@0
+log(Abs(h))@0   log(h**2)@0   log(Abs(h-sqrt(2)))@1.41421   Abs(h)**-0.25@0   1/sqrt(Abs(h))@0
+exp(1/h)@0   exp(1/h**2)@0   Heaviside(h)/h@0   1/(h**2-h/3)@0   Piecewise((1/h,h>0),(0,True))@0
+""".split()
+
+TOO_FAST = """
+exp(h**2)@0.25   exp(h**2/10)@2.5   exp(h**2/1000)@250   cosh(h**2)@0.25   h*exp(h**2/4)*sin(h)@1
+exp(h**2)*Heaviside(-h)@0.25   h**3*exp(0.5*h**2-h)@0.5   erfi(h)@0.25
+exp(h**3)   exp(-h**3)   sinh(h**3)   exp(h**4)*tanh(h)   exp(exp(h))   exp(exp(exp(h)))
+""".split()
+
+
+def function(text):
+    return eval(text, NAMES)
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_legitimate_functions_pass(text):
+    require_averages(function(text), h)
+
+
+def test_it_is_quick():
+    require_averages(sp.tanh(3 * h), h)
+    times = []
+    for text in ("sin(h)/h", "h/(1+Abs(h))", "log(1+exp(h))", "Max(-1,Min(1,h))", "tanh(2*h)"):
+        start = time.process_time()
+        require_averages.__wrapped__(function(text), h)
+        times.append(time.process_time() - start)
+    assert sorted(times)[2] < 0.05
+
+
+@pytest.mark.parametrize("text", NOT_REAL)
+def test_not_real(text):
+    with pytest.raises(ValueError, match=r"^activation must be real for .*, which is .* at h = "):
+        ft.Activation(function(text))
+
+
+@pytest.mark.parametrize("case", NOT_FINITE)
+def test_not_finite(case):
+    text, point = case.split("@")
+    with pytest.raises(ValueError, match="^activation must be finite for every real h") as caught:
+        ft.Activation(function(text))
+    assert str(caught.value).endswith(f"which is not bounded at h = {point}")
+
+
+@pytest.mark.parametrize("case", TOO_FAST)
+def test_averages_that_diverge(case):
+    """⟨exp(2 c h²)⟩ is finite for variances below 1/(4c)."""
+    text, _, variance = case.partition("@")
+    with pytest.raises(ValueError, match="^activation must grow more slowly") as caught:
+        ft.Activation(function(text))
+    limit = f"; ⟨φ²⟩ is infinite from the variance {variance} on"
+    assert str(caught.value).endswith(limit) == bool(variance)
+
+
+def test_unknown_functions():
+    with pytest.raises(ValueError, match=r"must be made of known functions, got f\(h\)"):
+        ft.Activation(sp.Function("f")(h))
+
+
+def test_nothing_else_is_said_by_other_doors():
+    for door in (
+        lambda: ft.derive(2, activation=sp.sqrt(h)),
+        lambda: ft.ResidualNetwork(depth=2, activation="sqrt(h)"),
+        lambda: ft.ResidualNetwork(depth=2, activation=sp.sqrt),
+    ):
+        with pytest.raises(
+            ValueError, match=r"real for every real h, got sqrt\(h\), which is 0\+1j"
+        ):
+            door()
