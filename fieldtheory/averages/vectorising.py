@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import sympy as sp
 from scipy.special import expit
@@ -19,7 +20,26 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     if F.has(sp.exp, sp.log):
         F = _small_differences(F)
     modules: list = [{"expit": expit}, "scipy", "numpy"]
-    return sp.lambdify(list(variables), F, modules=modules, cse=True)
+    return sp.lambdify(list(variables), in_float64(F), modules=modules, cse=True)
+
+
+def in_float64(entries: Any) -> Any:
+    """Expressions, in lists or alone, in which fractions of integers beyond 64 bits are floats.
+
+    Arrays of such integers are no numbers to NumPy and JAX.
+
+    Examples
+    --------
+    >>> in_float64(sp.Rational("0.123456789012345678901234567890") * sp.Symbol("x"))
+    0.12345678901234568*x
+    """
+    if isinstance(entries, list | tuple):
+        return [in_float64(entry) for entry in entries]
+    if not isinstance(entries, sp.Basic):
+        return entries
+    numbers = entries.atoms(sp.Rational)
+    beyond = [number for number in numbers if max(abs(number.p), number.q) >= 2**63]
+    return entries.xreplace({number: sp.Float(number, 17) for number in beyond})
 
 
 def _small_differences(F: sp.Expr) -> sp.Expr:

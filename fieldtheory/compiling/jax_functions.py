@@ -19,6 +19,7 @@ import sympy as sp
 from fieldtheory.averages import ConnectedCorrelator, numeric
 from fieldtheory.averages.base import AverageNode
 from fieldtheory.averages.rules import entry_indices
+from fieldtheory.averages.vectorising import in_float64
 from fieldtheory.compiling.translation import call, for_backend, integral, numpy_code, translate
 
 
@@ -214,7 +215,7 @@ def _code(arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Calla
 
     own = {"sqrt": _sqrt, "loggamma": special.gammaln, **_EXACT_DIFFERENCES}
     library = [functions, own, "jax", special]
-    return sp.lambdify(list(arguments), entries, modules=library, cse=True)
+    return sp.lambdify(list(arguments), in_float64(entries), modules=library, cse=True)
 
 
 def _sqrt(value: Any) -> Any:

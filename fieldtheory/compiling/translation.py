@@ -21,6 +21,7 @@ from fieldtheory.averages.precise_rules import choose_precise
 from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
 from fieldtheory.averages.stable_forms import NUMPY, stable
 from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.vectorising import in_float64
 
 # What the closed forms of several variables are looked for in: no Gaussians, no error functions.
 _NOT_ELEMENTARY = (sp.erf, sp.erfc, sp.tanh, sp.atan, sp.log, sp.DiracDelta)
@@ -243,7 +244,7 @@ def numpy_code(
 ) -> Callable:
     """The NumPy function of translated entries."""
     library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
-    return sp.lambdify(list(arguments), entries, modules=library, cse=True)
+    return sp.lambdify(list(arguments), in_float64(entries), modules=library, cse=True)
 
 
 def _sqrt(value: Any) -> Any:

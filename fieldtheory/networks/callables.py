@@ -78,11 +78,11 @@ def activation_of_callable(function: Callable[..., Any]) -> Activation:
     Parameters
     ----------
     function : callable
-        A function of NumPy, SciPy, SymPy, math, PyTorch or JAX with a name in ``ACTIVATIONS``, such as
-        ``np.tanh``, ``torch.nn.functional.relu``, ``jax.nn.gelu`` (the approximation by tanh, as it
-        is there); an activation of ``torch.nn``, of which slopes and the like are read; one of
-        these in a `functools.partial`; or any function of one argument made of arithmetic and of
-        functions of NumPy, SciPy or SymPy.
+        A function of NumPy, SciPy, SymPy, math, PyTorch or JAX with a name in ``ACTIVATIONS``,
+        such as ``np.tanh``, ``torch.nn.functional.relu``, ``jax.nn.gelu`` (the approximation by
+        tanh, as it is there); an activation of ``torch.nn``, of which slopes and the like are
+        read; one of these in a `functools.partial`; or any function of one argument made of
+        arithmetic and of functions of NumPy, SciPy, SymPy or PyTorch.
 
     Returns
     -------
@@ -102,10 +102,11 @@ def activation_of_callable(function: Callable[..., Any]) -> Activation:
     Max(h, tanh(h)/10)
     """
     keywords: dict[str, Any] = {}
+    target: Any = function
     if isinstance(function, partial) and not function.args:
-        function, keywords = function.func, function.keywords
-    named = _of_library(function, keywords)
-    return named if named is not None else _called(partial(function, **keywords))
+        target, keywords = function.func, function.keywords
+    named = _of_library(target, keywords)
+    return named if named is not None else _called(function)
 
 
 def _of_library(function: Any, keywords: dict[str, Any]) -> Activation | None:

@@ -20,7 +20,7 @@ from sympy.core.function import AppliedUndef
 _DIGITS = 80
 # Where the function is looked at first, for an error that is easy to follow.
 _PLAIN = (1, -1, 0, 2, -2, 10, -10)
-# Close to zero evenly, far away by factors, off the numbers at which singularities are chosen to be.
+# Close to zero evenly, far away by factors, off the numbers that singularities are chosen at.
 _NEAR, _FARTHEST = 12.0, 1e4
 _HALF = np.append(np.arange(0.0, _NEAR, 0.01), np.geomspace(_NEAR, _FARTHEST, 350)) + 0.00271828
 _GRID = np.append(-_HALF[::-1], _HALF)

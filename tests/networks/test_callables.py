@@ -72,7 +72,7 @@ def test_functions_of_libraries(function, name):
 def test_modules_of_torch(given, expected):
     found = as_activation(given)
     if isinstance(expected, str):
-        assert found is ACTIVATIONS[expected]
+        assert found == ACTIVATIONS[expected]
     else:
         assert sp.simplify(found.expression - expected) == 0
 

@@ -6,6 +6,7 @@ import sympy as sp
 from scipy import special
 
 import fieldtheory as ft
+from fieldtheory.montecarlo.forward import feature_functions
 from fieldtheory.networks.named_activations import (
     ACTIVATIONS,
     DEFINITIONS,
@@ -159,3 +160,12 @@ def test_response_of_a_deep_network(name):
     )
     expected = output_response(REFERENCES[name], net, 0.4)
     assert ft.solve(net, 0.4).output_response == pytest.approx(expected, rel=1e-10, abs=1e-13)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+def test_long_decimal_constants_are_numbers_in_float64(backend):
+    if backend == "jax":
+        pytest.importorskip("jax").config.update("jax_enable_x64", True)
+    values = np.array([-1.3, 0.7])
+    (found,) = feature_functions(ft.ResidualNetwork(depth=1, activation="selu"), backend)(values)
+    assert np.asarray(found) == pytest.approx(REFERENCES["selu"](values), rel=1e-14)
