@@ -105,6 +105,33 @@ def test_activation_functions(name):
     assert steps.has_steps(net.activation.expression) == (name in ("relu", "leaky_relu"))
 
 
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize(
+    ("expression", "value", "slope"),
+    [
+        ("sin(h)/h", 1, 0),
+        ("h/(exp(h) - 1)", 1, -0.5),
+        ("(1 - cos(h))/h", 0, 0.5),
+        ("max(0, h) + tanh(h)/h", 1, 1),
+    ],
+)
+def test_removable_singularities_at_zero(expression, value, slope, backend):
+    if backend == "jax":
+        pytest.importorskip("jax").config.update("jax_enable_x64", True)
+    net = ft.ResidualNetwork(depth=1, activation=expression)
+    x = np.array([0.0, 0.5])
+    (found,) = feature_functions(net, backend)(x)
+    np.testing.assert_allclose(found, [value, float(net.activation(0.5))], rtol=1e-14)
+    assert feature_slopes(net)(x)[0][0] == slope
+
+
+def test_a_zero_input_passes_a_removable_singularity():
+    net = ft.ResidualNetwork(depth=1, activation="sin(h)/h", bias_variance=0.0, width=20)
+    for method in ("kernel", "weights"):
+        mean = ft.simulate(net, 0.0, samples=20, seed=0, method=method).mean
+        np.testing.assert_allclose(mean[:2], [0.0, 1.25], rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["erf", "relu", "leaky_relu", "tanh", "gelu", "sin"])
 def test_slopes_of_the_activation(name):
     net, step = ft.ResidualNetwork(depth=1, activation=name), 1e-5
