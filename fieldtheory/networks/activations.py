@@ -58,6 +58,6 @@ def as_activation(value: Any) -> Activation:
     if callable(value):
         return activation_of_callable(value)
     raise TypeError(
-        "activation must be a name, text, a SymPy expression in one symbol or a function, "
+        "activation must be a SymPy expression in one symbol, a name, text or a function, "
         f"got {value!r}"
     )

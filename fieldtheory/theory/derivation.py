@@ -210,8 +210,9 @@ def derive(
         ``depth``.
     inputs : int
         Number of inputs P >= 1.
-    activation : str, Activation or sympy.Expr, optional
-        φ; that of the network, or left undetermined if there is none.
+    activation : str, Activation, sympy.Expr or callable, optional
+        φ in any form that a network takes; that of the network, or left undetermined if there is
+        none.
     depth : int
         Number L >= 1 of layers of a residual network, in place of ``network``.
     branch_scale, skip_scale : number, sympy.Expr, "symbol" or "per layer", optional
