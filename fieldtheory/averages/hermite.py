@@ -12,13 +12,13 @@ not returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.panels import breakpoints
+from fieldtheory.averages.panels import breakpoints, evenly, graded_cuts
 from fieldtheory.averages.quadrature import composite
 
 # Hermite functions times √(Gaussian), the integrands at |f| = 1, are below rounding beyond this.
@@ -26,6 +26,7 @@ _REACH = 12.5
 # Orders kept and step of the trapezoidal rule (zero: graded panels), tried one after the other.
 LOW_ORDERS = ((64, 0.08), (64, 0.02), (64, 0.0))
 HIGH_ORDERS = ((256, 0.02), (256, 0.0))
+PANEL_ORDERS = ((64, 0.0), (256, 0.0))
 # Nodes on each panel of the two rules for large variances.
 _PANEL_ORDERS = (24, 36)
 # Largest spacing of the nodes in units of the function's argument.
@@ -54,19 +55,23 @@ def series(
     K_xy: np.ndarray,
     lowest: int,
     stages: Sequence[tuple[int, float]] = LOW_ORDERS + HIGH_ORDERS,
+    kinks: Sequence[Sequence[float]] = ((), ()),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Σ_{n >= lowest} f_n g_n c^n for arrays of (co)variances of one shape.
 
     Parameters
     ----------
     f, g : callable
-        Smooth, vectorised functions of one variable.
+        Vectorised functions of one variable.
     K_xx, K_yy, K_xy : ndarray, shape (m,)
         Variances and covariances.
     lowest : {0, 1}
         0 for the average of the product, 1 for the connected correlator.
     stages : sequence of (order, step)
-        Of the series and of the grid for its coefficients, tried one after the other.
+        Of the series and of the grid for its coefficients, tried one after the other; the grids
+        of functions with kinks are panels, whatever the step.
+    kinks : pair of sequences of float
+        Where f and g are not smooth.
 
     Returns
     -------
@@ -91,30 +96,36 @@ def series(
         if not len(left):
             break
         sides = [
-            _of_variances(function, K[left], order, step) for function, K in ((f, K_xx), (g, K_yy))
+            _of_variances(function, K[left], order, step, tuple(cuts))
+            for function, K, cuts in ((f, K_xx, kinks[0]), (g, K_yy, kinks[1]))
         ]
         values[left], converged[left] = _summed(sides, correlation[left], lowest)
     return values, converged
 
 
 def _of_variances(
-    f: Callable, K: np.ndarray, order: int, step: float
+    f: Callable, K: np.ndarray, order: int, step: float, kinks: tuple[float, ...]
 ) -> tuple[_Coefficients, np.ndarray]:
     """Coefficients for the different variances, and which of them belongs to each entry."""
     variances, index = np.unique(K, return_inverse=True)
     if len(variances) > _REMEMBERED:
-        return _coefficients(f, variances, order, step), index
-    return _coefficients_again(f, variances.tobytes(), order, step), index
+        return _coefficients(f, variances, order, step, kinks), index
+    return _coefficients_again(f, variances.tobytes(), order, step, kinks), index
 
 
 @lru_cache(maxsize=64)
-def _coefficients_again(f: Callable, variances: bytes, order: int, step: float) -> _Coefficients:
+def _coefficients_again(
+    f: Callable, variances: bytes, order: int, step: float, kinks: tuple[float, ...]
+) -> _Coefficients:
     """Averages of one layer share functions: those of few variances are kept for a while."""
-    return _coefficients(f, np.frombuffer(variances), order, step)
+    return _coefficients(f, np.frombuffer(variances), order, step, kinks)
 
 
-def _coefficients(f: Callable, K: np.ndarray, order: int, step: float) -> _Coefficients:
+def _coefficients(
+    f: Callable, K: np.ndarray, order: int, step: float, kinks: tuple[float, ...]
+) -> _Coefficients:
     """On an even grid, for the variances it resolves, or on graded panels (step zero)."""
+    step = 0.0 if kinks else step
     total, norm = np.zeros((len(K), order)), np.zeros(len(K))
     resolved = np.zeros(len(K), dtype=bool)
     level = np.ceil(np.log2(np.maximum(K, 1)) / 2)
@@ -122,9 +133,12 @@ def _coefficients(f: Callable, K: np.ndarray, order: int, step: float) -> _Coeff
         # Beyond the spacing a grid may step over what an activation does within a distance of one.
         level = np.where(step * np.sqrt(K) <= _SPACING, 0.0, np.nan)
     for power in np.unique(level[np.isfinite(level)]):
-        rules = _even_basis(order, step) if step > 0 else _graded_basis(order, int(power))
         (index,) = np.nonzero(level == power)
-        parts = [_projected(f, K[index], *rule) for rule in rules]
+        if any(kinks):
+            parts = [_of_kinked(f, K[index], order, int(power), kinks, n) for n in _PANEL_ORDERS]
+        else:
+            rules = _even_basis(order, step) if step > 0 else _graded_basis(order, int(power))
+            parts = [_projected(f, K[index], *rule) for rule in rules]
         (first, _), (second, square) = parts
         with np.errstate(invalid="ignore"):
             # Two rules differ by the error of either.
@@ -141,6 +155,21 @@ def _projected(f: Callable, K: np.ndarray, z: np.ndarray, basis: np.ndarray) -> 
     with np.errstate(all="ignore"):
         values = np.broadcast_to(f(np.sqrt(K)[:, None] * z), (len(K), len(z)))
         return values @ basis.T, (values**2) @ basis[0]
+
+
+def _of_kinked(
+    f: Callable, K: np.ndarray, order: int, level: int, kinks: tuple[float, ...], count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """⟨f h_n⟩ for every n and ⟨f²⟩ on panels that end at kinks beside zero, of each variance."""
+    dev = np.sqrt(K)[:, None]
+    near = graded_cuts(np.array([0.0, *kinks]) / dev, level, 1.0, _REACH)
+    even = np.tile(evenly(1.0, _REACH), (len(K), 1))
+    z, weights = composite(np.sort(np.concatenate([near, even], axis=1), axis=1), count)
+    with np.errstate(all="ignore"):
+        values = f(dev * z)
+        found = [(values * h).sum(axis=1) for h in _hermite(order, z, weights)]
+        square = (values**2 * weights * np.exp(-z * z / 2)).sum(axis=1) / np.sqrt(2 * np.pi)
+    return np.stack(found, axis=1), square
 
 
 def _summed(sides: list, c: np.ndarray, lowest: int) -> tuple[np.ndarray, np.ndarray]:
@@ -177,10 +206,12 @@ def _graded_basis(order: int, level: int) -> tuple:
 
 def _basis(order: int, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """h_n(z) N(z; 0, 1) times the weights, h_n orthonormal; shape (order, nodes)."""
-    basis = np.empty((order, len(z)))
-    basis[0] = weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
-    if order > 1:
-        basis[1] = z * basis[0]
-    for n in range(1, order - 1):
-        basis[n + 1] = (z * basis[n] - np.sqrt(n) * basis[n - 1]) / np.sqrt(n + 1)
-    return basis
+    return np.stack(list(_hermite(order, z, weights)))
+
+
+def _hermite(order: int, z: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
+    """h_0(z), h_1(z), ... times the Gaussian and the weights, one after the other."""
+    before, now = np.zeros_like(z), weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    for n in range(order):
+        yield now
+        before, now = now, (z * now - np.sqrt(n) * before) / np.sqrt(n + 1)

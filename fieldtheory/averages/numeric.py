@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import hermite, price, quadrature, spectral
+from fieldtheory.averages import hermite, price, quadrature, spectral, two_variables
 from fieldtheory.averages.connected import ConnectedCorrelator
 from fieldtheory.averages.exponentials import factored
 from fieldtheory.averages.gaussian import GaussianAverage
@@ -22,7 +22,7 @@ from fieldtheory.averages.precise import separated
 from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
 from fieldtheory.averages.steps import has_steps
-from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.averages.vectorising import increment, kinks_of, vectorised
 
 _x = sp.Dummy("x", real=True)
 _PAIRS_PER_VARIANCE = 4
@@ -32,6 +32,10 @@ _LONGEST = 30
 _PANELS = "panels"
 _SERIES = "Mehler series"
 _ONE = "one variable: Gauss-Legendre panels{}"
+_KINKED = (
+    "functions of one variable each, with kinks; nested integrals whose panels end there where "
+    "the correlation is strong"
+)
 _SMOOTH = (
     "smooth functions of one variable each; Fourier transforms where the correlation is strong, "
     "panels where neither converges"
@@ -48,9 +52,7 @@ def average(node: GaussianAverage) -> Rule:
             _ONE.format(_located(kinks[0])),
             lambda K: _of_each(lambda k: quadrature.average_1d(f, k, kinks[0]), K),
         )
-    integral = partial(quadrature.average_2d, f, kinks=kinks)
-    if has_steps(F):
-        return Rule(_PANELS, "kinks: two nested integrals whose panels end there", integral)
+    integral = partial(two_variables.average_2d, f, kinks=kinks)
     products = separated(F, *variables)
     if products and len(products) > 1:
         # Derivatives of a product come multiplied out.
@@ -60,8 +62,8 @@ def average(node: GaussianAverage) -> Rule:
         return Rule(_PANELS, reason, integral)
     x, y = variables
     f_part, g_part = _of_equal_parity(*products[0], x, y)
-    compute = _smooth_pairs(f_part, g_part, (x, y), False, integral)
-    return Rule(_SERIES, _SMOOTH, compute)
+    compute = _pairs(f_part, g_part, (x, y), False, integral)
+    return Rule(_SERIES, _KINKED if has_steps(F) else _SMOOTH, compute)
 
 
 def connected(node: ConnectedCorrelator) -> Rule:
@@ -79,15 +81,11 @@ def connected(node: ConnectedCorrelator) -> Rule:
         compute: Callable = partial(price.connected_by_price, *_inner(slope, K))
     else:
         kinks = kinks_of(F, x), kinks_of(G, y)
-        smooth = not (has_steps(F) or has_steps(G))
-        if smooth:
-            F, G = _without_constant(F, x), _without_constant(G, y)
-        f, g = vectorised([x], F), vectorised([y], G)
-        compute = partial(quadrature.connected_2d, f, g, kinks=kinks)
-        name, reason = _PANELS, "kinks: two nested integrals of the functions less their means"
-        if smooth:
-            name, reason = _SERIES, _SMOOTH
-            compute = _smooth_pairs(F, G, (x, y), True, compute)
+        F, G = _without_constant(F, x), _without_constant(G, y)
+        f, g = increment(F, x), increment(G, y)
+        integral = partial(two_variables.connected_2d, f, g, kinks=kinks)
+        name, reason = _SERIES, _KINKED if any(kinks) else _SMOOTH
+        compute = _pairs(F, G, (x, y), True, integral)
     if len(node.variables) == 1:
         return Rule(name, reason, lambda K: compute(K, K, K))
     return Rule(name, reason, compute)
@@ -133,6 +131,12 @@ def _of_one(F: sp.Expr) -> Callable:
     return vectorised([_x], F)
 
 
+@lru_cache(maxsize=256)
+def _increment_of_one(F: sp.Expr) -> Callable:
+    """F(x) − F(0), again one function for one expression."""
+    return increment(F, _x)
+
+
 def apart(node: ConnectedCorrelator) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr] | None:
     """F(x), G(y), x and y; one shared variable counts as two equal ones. None for other nodes."""
     variables = tuple(node.variables)
@@ -172,32 +176,38 @@ def _part(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
     return F if mirrored == F else sp.expand((F + mirrored) / 2)
 
 
-def _smooth_pairs(
+def _pairs(
     F: sp.Expr, G: sp.Expr, variables: tuple, without_means: bool, otherwise: Callable
 ) -> Callable:
-    """⟨F(x) G(y)⟩ or ⟨F(x) ; G(y)⟩ of smooth functions, each pair by the first rule that holds."""
-    f, g = (_of_one(part.xreplace({v: _x})) for v, part in zip(variables, (F, G), strict=True))
+    """⟨F(x) G(y)⟩ or ⟨F(x) ; G(y)⟩, each pair by the first rule that holds."""
+    make = _increment_of_one if without_means else _of_one
+    sides = [part.xreplace({v: _x}) for v, part in zip(variables, (F, G), strict=True)]
+    f, g = (make(side) for side in sides)
+    kinks = tuple(tuple(kinks_of(side, _x)) for side in sides)
+
+    def series(stages: tuple, *K: np.ndarray) -> tuple:
+        return hermite.series(f, g, *K, int(without_means), stages, kinks)
+
+    def high(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+        # The coefficients belong to the variances, so that it takes many pairs to pay.
+        if len(c) < _PAIRS_PER_VARIANCE * (len(np.unique(a)) + len(np.unique(b))):
+            return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
+        return series(hermite.HIGH_ORDERS, a, b, c)
+
+    def transforms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+        means = _means(f, g, a, b) if without_means else None
+        return spectral.average(f, g, a, b, c, means)
+
+    if any(kinks):
+        rules: list[Callable] = [partial(series, hermite.PANEL_ORDERS)]
+    else:
+        rules = [partial(series, hermite.LOW_ORDERS), high, transforms]
 
     def compute(*K: np.ndarray) -> np.ndarray:
         a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
         flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
-        lowest = int(without_means)
-
-        def low(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-            return hermite.series(f, g, a, b, c, lowest, hermite.LOW_ORDERS)
-
-        def high(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-            # The coefficients belong to the variances, so that it takes many pairs to pay.
-            if len(c) < _PAIRS_PER_VARIANCE * (len(np.unique(a)) + len(np.unique(b))):
-                return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
-            return hermite.series(f, g, a, b, c, lowest, hermite.HIGH_ORDERS)
-
-        def transforms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-            means = _means(f, g, a, b) if without_means else None
-            return spectral.average(f, g, a, b, c, means)
-
         values, good = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
-        for rule in (low, high, transforms):
+        for rule in rules:
             if not good.all():
                 left = ~good
                 values[left], good[left] = rule(*(k[left] for k in flat))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 # Widest panel in units of the Gaussian's standard deviation.
 WIDEST = 2.0
 
@@ -36,3 +38,35 @@ def offsets_both_sides(centre: float, steps: Sequence[float], reach: float) -> s
     """The centre and its two sides, as far as they lie inside the reach."""
     points = {centre} | {centre + s for s in steps} | {centre - s for s in steps}
     return {p for p in points if abs(p) < reach}
+
+
+def evenly(width: float, reach: float) -> np.ndarray:
+    """Cuts of [−reach, reach] not farther apart than a width."""
+    return np.linspace(-reach, reach, int(np.ceil(2 * reach / width)) + 1)
+
+
+def graded_cuts(centres: np.ndarray, level: int, width: float, reach: float) -> np.ndarray:
+    """Cuts in [−reach, reach] towards centres that many integrals have each their own.
+
+    Parameters
+    ----------
+    centres : ndarray, shape (..., k)
+    level : int
+        The panels beside a centre are 2^-level times as wide as the widest.
+    width, reach : float
+        Of the widest panels, and of the interval.
+
+    Returns
+    -------
+    ndarray, shape (..., m)
+        Not sorted; those beyond the reach lie on its ends.
+
+    Examples
+    --------
+    >>> np.sort(graded_cuts(np.array([0.25]), 1, 1.0, 1.0)).tolist()
+    [-0.25, 0.25, 0.75]
+    """
+    halves = width * 0.5 ** np.arange(1, level + 1)
+    around = np.concatenate([[0.0], halves, -halves])
+    near = (centres[..., None] + around).reshape(*centres.shape[:-1], -1)
+    return np.clip(near, -reach, reach)

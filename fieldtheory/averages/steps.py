@@ -83,6 +83,14 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     return expr
 
 
+def slope_of_pieces(expr: sp.Expr, variable: sp.Expr) -> sp.Expr:
+    """The derivative between the kinks, without what jumps contribute."""
+    split = pieces(expr, [variable])
+    if not isinstance(split, Piecewise):
+        return split.diff(variable)
+    return Piecewise(*[(value.diff(variable), condition) for value, condition in split.args])
+
+
 def _resolve(expr: sp.Expr) -> sp.Expr:
     """Kinks and jumps written by steps, innermost first."""
     if not has_steps(expr):

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import sympy as sp
 from scipy.special import expit
 from sympy.codegen.rewriting import expm1_opt, log1p_opt
 
 from fieldtheory.averages.exponentials import factored, with_masks
-from fieldtheory.averages.steps import break_points, has_steps, pieces
+from fieldtheory.averages.steps import break_points, has_steps, pieces, slope_of_pieces
+
+# Where a function is compared with its value at zero, to tell jumps from slopes.
+_SMALLEST = 1e-14
 
 
 def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
@@ -55,6 +59,48 @@ def _subtracted(F: sp.Expr) -> sp.Expr:
 def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:
     """Where F is not smooth in a variable."""
     return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
+
+
+def increment(F: sp.Expr, x: sp.Symbol) -> Callable:
+    """F(x) − F(0) as a NumPy function with small relative errors near zero.
+
+    There it is the integral of F', which does not cancel. F itself where it vanishes or jumps at
+    zero.
+    """
+    f = vectorised([x], F)
+    with np.errstate(all="ignore"):
+        value, *sides = f(np.array([0.0, _SMALLEST, -_SMALLEST])) + np.zeros(3)
+    if value == 0 or not np.allclose(sides, value, rtol=1e-9, atol=0):
+        return f
+    slope = vectorised([x], slope_of_pieces(F, x))
+    reach = _reach_of_mean(slope, min((abs(k) for k in kinks_of(F, x) if k), default=1.0))
+
+    def increments(x: np.ndarray) -> np.ndarray:
+        x = np.asarray(x, dtype=float)
+        values = np.asarray(f(x) - value)
+        near = np.abs(x) <= reach
+        if near.any():
+            values[near] = x[near] * _mean_to_zero(slope, x[near], 12)
+        return values
+
+    return increments
+
+
+def _mean_to_zero(slope: Callable, x: np.ndarray, order: int) -> np.ndarray:
+    """The mean of a function between zero and x."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    return slope(x[:, None] * (1 + nodes) / 2) @ weights / 2
+
+
+def _reach_of_mean(slope: Callable, reach: float) -> float:
+    """The distance from zero up to which twelve nodes are enough."""
+    while reach > _SMALLEST:
+        ends = np.array([reach, -reach])
+        few, many = (_mean_to_zero(slope, ends, order) for order in (12, 18))
+        if (np.abs(few - many) <= 4e-16 * np.abs(many)).all():
+            break
+        reach /= 2
+    return reach
 
 
 def _tail_of_tanh(*terms: sp.Expr) -> sp.Expr:

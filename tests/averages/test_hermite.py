@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fieldtheory.averages import hermite, quadrature
+from fieldtheory.averages import hermite, two_variables
 from tests.oracles import quadrature as oracle
 
 CORRELATIONS = np.array([-1.0, -0.99, -0.5, -1e-3, 1e-6, 0.3, 0.9, 0.999, 1.0])
@@ -25,9 +25,9 @@ def test_converged_values_agree_with_integrals(f, K):
     for lowest in (0, 1):
         values, converged = hermite.series(f, f, a, b, c, lowest)
         if lowest == 0:
-            reference = quadrature.average_2d(lambda x, y: f(x) * f(y), a, b, c)
+            reference = two_variables.average_2d(lambda x, y: f(x) * f(y), a, b, c)
         else:
-            reference = quadrature.connected_2d(f, f, a, b, c)
+            reference = two_variables.connected_2d(f, f, a, b, c)
         # The integral is good to 1e-13 of ⟨|fg|⟩, which far exceeds a weak correlation.
         size = oracle.average1(lambda h: f(h) ** 2, K)
         np.testing.assert_allclose(
@@ -62,7 +62,7 @@ def test_large_variances_take_graded_panels(K):
     values, converged = hermite.series(np.tanh, np.tanh, K, K, c, lowest=0)
     assert converged.all()
     expected = [
-        quadrature.average_2d(lambda x, y: np.tanh(x) * np.tanh(y), K[0], K[0], v) for v in c
+        two_variables.average_2d(lambda x, y: np.tanh(x) * np.tanh(y), K[0], K[0], v) for v in c
     ]
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
@@ -85,7 +85,7 @@ def test_both_parities_see_the_error_of_the_grid():
 
     K = np.array([0.2])
     values, converged = hermite.series(sharp, sharp, K, K, 0.5 * K, lowest=0)
-    exact = quadrature.average_2d(lambda x, y: sharp(x) * sharp(y), K, K, 0.5 * K)
+    exact = two_variables.average_2d(lambda x, y: sharp(x) * sharp(y), K, K, 0.5 * K)
     assert not converged[0] or abs(values[0] / exact[0] - 1) < 1e-12
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from fieldtheory.averages import quadrature, spectral
+from fieldtheory.averages import quadrature, spectral, two_variables
 from tests.oracles import mixture
 
 
@@ -26,8 +26,8 @@ def test_products_agree_with_panels(f, g, a, b):
     a, b = np.full(len(c), a), np.full(len(c), b)
     values, converged = spectral.average(f, g, a, b, c)
     assert converged.all()
-    expected = quadrature.average_2d(lambda x, y: f(x) * g(y), a, b, c)
-    size = quadrature.average_2d(lambda x, y: np.abs(f(x) * g(y)), a, b, c, ((0.0,), (0.0,)))
+    expected = two_variables.average_2d(lambda x, y: f(x) * g(y), a, b, c)
+    size = two_variables.average_2d(lambda x, y: np.abs(f(x) * g(y)), a, b, c, ((0.0,), (0.0,)))
     np.testing.assert_array_less(np.abs(values - expected), 3e-13 * size)
 
 
