@@ -61,6 +61,9 @@ def average(node: GaussianAverage) -> Rule:
         reason = "no product of a function of each variable: two nested integrals"
         return Rule(_PANELS, reason, integral)
     x, y = variables
+    if has_steps(F):
+        first, second = vectorised([x], products[0][0]), vectorised([y], products[0][1])
+        integral = partial(two_variables.average_2d, lambda x, y: first(x) * second(y), kinks=kinks)
     f_part, g_part = _of_equal_parity(*products[0], x, y)
     compute = _pairs(f_part, g_part, (x, y), False, integral)
     return Rule(_SERIES, _KINKED if has_steps(F) else _SMOOTH, compute)
@@ -110,6 +113,12 @@ def connected_steps(f: sp.Expr, x: sp.Symbol) -> Callable:
     return lambda K, steps: spectral.connected_steps(
         function, quadrature.average_1d(function, K), K, steps
     )
+
+
+def connected_layers(f: sp.Expr, x: sp.Symbol) -> Callable:
+    """⟨f(x_k) ; f(x_l)⟩ of signals that add up, as a function of their variances (n,)."""
+    function, kinks = increment(_without_constant(f, x), x), kinks_of(f, x)
+    return lambda K: two_variables.connected_layers(function, K, kinks)
 
 
 def by_parts(forms: Sequence[sp.Expr], h: sp.Symbol, K: sp.Symbol, otherwise: Callable) -> Callable:

@@ -154,16 +154,21 @@ def _row(f: Callable, K: float, steps: np.ndarray, kinks: Sequence[float]) -> np
         return values
     dev = np.sqrt(K)
     centres = np.array([0.0, *kinks])
-    meeting = np.unique(centres[:, None] - centres)
-    finest = min(1.0, dev, deviations.min()) / deviations.max()
-    levels = _level(np.array([1 / finest, dev]))
+    # Where two kinks meet the overlap has a kink; the Gaussian of u is narrowest around zero.
+    meeting = np.setdiff1d(centres[:, None] - centres, [0.0]) / deviations.max()
+    widths = np.array([min(1.0, dev), min(1.0, dev, deviations.min())]) / deviations.max()
+    at_meeting, at_zero, level = _level(np.array([*1 / widths, dev]))
     previous = None
     for stage in _STAGES:
         order, factor, reach = stage
-        cuts = graded_cuts(meeting[None] / deviations.max(), levels[0], _WIDTH * factor, reach)
-        nodes, weights = composite(_panels(cuts, _WIDTH * factor, reach), order)
+        width = _WIDTH * factor
+        cuts = [
+            graded_cuts(meeting[None], at_meeting, width, reach),
+            graded_cuts(np.zeros((1, 1)), at_zero, width, reach),
+        ]
+        nodes, weights = composite(_panels(np.concatenate(cuts, axis=1), width, reach), order)
         u, weights = deviations.max() * nodes[0], deviations.max() * weights[0]
-        inner, size = _overlaps(f, dev, u, centres, levels[1], stage)
+        inner, size = _overlaps(f, dev, u, centres, level, stage)
         with np.errstate(under="ignore"):
             bells = np.exp(-((u / deviations[:, None]) ** 2) / 2) / deviations[:, None]
         value, size = bells @ (weights * inner), bells @ (weights * size)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import GaussianAverage, numeric
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
@@ -146,6 +146,21 @@ class Entries:
             return values
 
         return all_at_once
+
+    @cached_property
+    def connected_layers(self) -> Callable | None:
+        """⟨φ²(x_k) ; φ²(x_l)⟩ of signals that add up, as a function of their variances K > 0.
+
+        For functions with kinks whose correlator has no closed form, else None.
+        """
+        square = self.averages.square
+        if not has_steps(square):
+            return None
+        # Orthants have closed forms, other wedges have none.
+        if not any(numeric.kinks_of(square, X)):
+            if not self.averages.connected.doit().has(ConnectedCorrelator):
+                return None
+        return numeric.connected_layers(square, X)
 
     def _of_moment(self, order: int, by_parts: Callable) -> Callable:
         """A derivative of M; without a closed form by parts (Stein's lemma) where that is better.

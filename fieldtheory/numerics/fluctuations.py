@@ -18,9 +18,10 @@ def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
     """
     size, averages = network.depth + 1, network_entries(network)
-    connected = averages.connected
-    if (network.skip_scales == 1).all():
-        values = interpolated(averages.connected_steps, connected, K)
+    if (network.skip_scales == 1).all() and K[0] > 0:
+        if averages.connected_layers is not None:
+            return averages.connected_layers(K)
+        values = interpolated(averages.connected_steps, averages.connected, K)
         if values is not None:
             return values
     lower, upper = np.triu_indices(size)
@@ -29,7 +30,7 @@ def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
         skip = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
         covariance[k, k:] = skip * K[k]
     values = np.empty((size, size))
-    values[lower, upper] = connected(K[lower], K[upper], covariance[lower, upper])
+    values[lower, upper] = averages.connected(K[lower], K[upper], covariance[lower, upper])
     values[upper, lower] = values[lower, upper]
     return values
 

@@ -169,7 +169,7 @@ def test_shapes():
     "f",
     [
         lambda u: np.sqrt(np.abs(u - 0.123)),
-        lambda u: np.sign(u - 0.5),
+        lambda u: np.sign(u - 0.4321),
         lambda u: np.cos(1e4 * u),
         lambda u: np.log(u),
         lambda u: np.exp(u**2),
