@@ -194,8 +194,8 @@ def _pairs(
     f, g = (make(side) for side in sides)
     kinks = tuple(tuple(kinks_of(side, _x)) for side in sides)
 
-    def series(stages: tuple, *K: np.ndarray) -> tuple:
-        return hermite.series(f, g, *K, int(without_means), stages, kinks)
+    def series(stages: tuple, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+        return hermite.series(f, g, a, b, c, int(without_means), stages, kinks)
 
     def high(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
         # The coefficients belong to the variances, so that it takes many pairs to pay.

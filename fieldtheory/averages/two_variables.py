@@ -228,10 +228,11 @@ def _of_pairs(
         (index,) = np.nonzero(moving & (strong == is_strong) & (wide_y == is_wide))
         if len(index):
             x_first = is_strong == is_wide
-            parts = [k[index] for k in ((a, b, c) if x_first else (b, a, c))]
+            first, second = (a, b) if x_first else (b, a)
             function = f if x_first else _exchanged(f)
             order = kinks if x_first else (kinks[1], kinks[0])
-            place = _strong(*parts, order) if is_strong else _weak(*parts, order)
+            placed = _strong if is_strong else _weak
+            place = placed(first[index], second[index], c[index], order)
             values[index] = _integrals(function, place, index)
     return values.reshape(K_xx.shape)
 

@@ -63,14 +63,13 @@ def _is_long_power(expr: sp.Expr) -> bool:
     return expr.is_Pow and expr.exp.is_Integer and not -1 <= expr.exp <= 2
 
 
-def _by_products(base: np.ndarray, exponent: int) -> np.ndarray:
-    power, rest, square = None, abs(exponent), base
+def _by_products(base: Any, exponent: int) -> Any:
+    power, rest, square = base ** (exponent % 2), abs(exponent) // 2, base
     while rest:
+        square = square * square
         if rest % 2:
-            power = square if power is None else power * square
+            power = power * square
         rest //= 2
-        if rest:
-            square = square * square
     return 1 / power if exponent < 0 else power
 
 

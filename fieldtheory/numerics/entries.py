@@ -13,6 +13,7 @@ import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
 from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.vectorising import kinks_of
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
@@ -157,7 +158,7 @@ class Entries:
         if not has_steps(square):
             return None
         # Orthants have closed forms, other wedges have none.
-        if not any(numeric.kinks_of(square, X)):
+        if not any(kinks_of(square, X)):
             if not self.averages.connected.doit().has(ConnectedCorrelator):
                 return None
         return numeric.connected_layers(square, X)
