@@ -1,12 +1,13 @@
 """The optimal scaling of the residual branch, step by step.
 
-Run it to write ``optimal_scaling.tex`` beside it:
+Run it to write ``optimal_scaling.tex`` beside it, which pdflatex sets:
 
     python derivations/optimal_scaling.py
 
 Every equation in the text is a SymPy result of the lines above it. Equation numbers are those of
-F25 (Fischer, Dahmen, Helias, "Field theory for optimal signal propagation in ResNets"); the deep
-limit and its corrections are not in the paper.
+F25 (K. Fischer, D. Dahmen, M. Helias, "Field theory for optimal signal propagation in ResNets",
+arXiv:2305.07715); the deep limit and its corrections are not in the paper. What is said of a
+printed equation is checked against its transcription in `fieldtheory.literature`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import sympy as sp
+from typeset import article, equation, rows, section
 
 import fieldtheory as ft
-from fieldtheory.literature import f25_entropy
+from fieldtheory.literature import f25, f25_entropy
 from fieldtheory.scaling import deep_covariance, deep_limit, maximum_entropy
 from fieldtheory.scaling.deep_limit import END, KERNEL, START, STEP
 from fieldtheory.scaling.maximum_entropy import VARIANCE
@@ -25,31 +27,86 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
+TITLE = r"The optimal scaling of a residual branch"
+ABSTRACT = r"""How strongly should a residual branch act for the output of a deep network to respond
+most to its input? The response is a product over the layers which the scaling $\rho$ of the
+branch makes grow until the activation saturates. We derive the estimate of F25~\cite{F25}, which
+linearises the network up to saturation, and then the limit of infinite depth, in which layers
+become a flow and the optimum is exact: a universal variance before the readout, reached with
+$\rho^{*} \propto 1/\sqrt{L}$. The next order in $1/L$, covariances of two inputs, closed forms for
+the error function and the relation to maximum entropy follow. Equation numbers of the paper are
+written as F25~(67); where a printed equation does not hold, the text says so."""
+
 _h = sp.Symbol("h", real=True)
+_g = sp.Symbol("g", positive=True)
+_LAMBDA = (_g * linearised.RANGE**2 / 4 + sym.BIAS**2) / (_g * linearised.INPUT + sym.BIAS**2)
+
+
+def question() -> list[str]:
+    """What is maximised: χ^out of F25 eqs. (1), (51)-(55) for γ = 1 and one ρ."""
+    scale, rate = linearised.SCALE, deep_limit.flow_rate()
+    (moment,) = rate.atoms(ft.GaussianAverage)
+    slope = moment.diff(KERNEL)
+    gain = scale**2 * sym.WEIGHT**2
+    assert (KERNEL + scale**2 * rate).diff(KERNEL).expand() == (1 + gain * slope).expand()
+    readout = ft.ResidualNetwork.readout(sym.parameters(ft.ResidualNetwork, 1)).weight
+    return [
+        section("The question", "question"),
+        r"A residual network of $L$ layers with one scaling $\rho$ of its branches, F25~(1),",
+        equation(
+            r"h^{(l)} = h^{(l-1)} + \rho\, \big[ W^{(l)} \phi(h^{(l-1)}) + b^{(l)} \big], "
+            r"\qquad l = 1, \dots, L,",
+        ),
+        r"has, if it is wide, Gaussian signals of variance $K^{(l)} = K^{(l-1)} + C^{(l)}$ with",
+        rows(
+            rf"C^{{(l)}} &= \rho^{{2}} F(K^{{(l-1)}}), \qquad F(K) = {latex(rate)},",
+            rf"M(K) &= {latex(moment)}, \qquad M'(K) = {latex(slope)}",
+        ),
+        r"(see \texttt{resnet\_action.tex}). A small change of the variance of the input changes "
+        r"that of layer $l$ by the factor $\chi^{(l)} = \partial K^{(l)} / \partial K^{(0)}$, and "
+        "the output by",
+        rows(
+            rf"\chi^{{(l)}} &= \big[ 1 + {latex(gain)} M'(K^{{(l-1)}}) \big]\, \chi^{{(l-1)}}, "
+            rf"\qquad "
+            r"\chi^{(0)} = 1,",
+            rf"\chi^{{\mathrm{{out}}}} &= {latex(readout)} M'(K^{{(L)}})\, \chi^{{(L)}}. "
+            rf"\label{{eq:chi}}",
+        ),
+        r"All factors of $\chi^{(L)}$ grow with $\rho$; but so does $K^{(L)}$, and for a "
+        r"saturating "
+        r"$\phi$ the last factor, $M'(K^{(L)})$, falls. Somewhere between lies the optimum "
+        r"$\rho^{*} = \mathrm{argmax}_{\rho}\, \chi^{\mathrm{out}}$. (F25~(50) has another "
+        r"constant "
+        r"in front, $\eta^{(0)} = N/d_{\mathrm{in}}$ instead of 1, on which $\rho^{*}$ does not "
+        "depend.)",
+    ]
 
 
 def linearised_network() -> list[str]:
     """The recursion of a linear activation, F25 eqs. (62)-(66)."""
-    rows = linearised.linearised_rows(3)
-    difference = sp.factor(rows[3] - rows[2])
+    _require(("(63)", "l = 1"), holds=False)
+    found = linearised.linearised_rows(3)
+    difference = sp.factor(found[3] - found[2])
     ratio = linearised.linearised_residual_kernel()
-    assert sp.simplify(ratio.subs(linearised.LAYER, 1) - rows[1]) == 0
+    assert sp.simplify(ratio.subs(linearised.LAYER, 1) - found[1]) == 0
     return [
-        r"\section{The linearised network}",
-        r"Small signals see $\phi(h) \approx \phi'(0)\,h$. The saddle point of the action for "
-        r"$\gamma = 1$ and one $\rho$ is then, with $K^{(0)} = C^{(0)}$ (62),",
-        *(_display(f"C^{{({l})}} = {latex(rows[l])}") for l in (1, 2, 3)),
-        "From the second layer on, successive rows differ by (63)",
-        _display(f"C^{{(3)}} - C^{{(2)}} = {latex(difference)}"),
+        section("The linearised network", "linearised"),
+        r"Small signals see $\phi(h) \approx \phi'(0)\,h$. With",
+        equation(f"g = {latex((linearised.SLOPE * sym.WEIGHT) ** 2)}", "g"),
+        "the saddle point of the action is then, with $C^{(0)} = K^{(0)}$ (F25 (62)),",
+        rows(*(f"C^{{({l})}} &= {_with_g(found[l])}," for l in (1, 2, 3))),
+        "and so on. From the second layer on, successive rows differ by (F25 (63))",
+        equation(f"C^{{(3)}} - C^{{(2)}} = {_with_g(difference)}."),
         "Printed for every layer, this is not so for the first: the input $C^{(0)}$ lacks the "
-        "bias of the other rows. Started at $C^{(1)}$, the recursion has the solution (64)",
-        _display(f"C^{{(l)}} = {latex(ratio)}"),
-        r"and the sum over the layers is $K^{(L)} = K^{(0)} + \sum_{l=1}^{L} C^{(l)}$ (65), (66),",
-        _display(f"K^{{(L)}} = {latex(linearised.linearised_kernel())}"),
+        "bias of the other rows. Started at $C^{(1)}$, the recursion has the solution (F25 (64))",
+        equation(f"C^{{(l)}} = {_with_g(ratio)},"),
+        r"and the sum over the layers is $K^{(L)} = K^{(0)} + \sum_{l=1}^{L} C^{(l)}$ (F25 (65), "
+        "(66)),",
+        equation(f"K^{{(L)}} = {_with_g(linearised.linearised_kernel())}.", "linear"),
         "The response of the output grows with $\\rho$ without bound,",
-        _display(
+        equation(
             rf"\frac{{\partial K^{{(L+1)}}}}{{\partial K^{{(0)}}}} = "
-            rf"{latex(linearised.linearised_response())}"
+            rf"{_with_g(linearised.linearised_response())},"
         ),
         "so that only saturation can end the growth.",
     ]
@@ -57,25 +114,32 @@ def linearised_network() -> list[str]:
 
 def saturation_argument() -> list[str]:
     """K^(L) = (V/2)², F25 eqs. (67), (68), and the order that (68) neglects."""
+    _require(("text after (68)", "L → ∞"), holds=False)
+    exact, deep = (linearised.saturation_formula(large_depth=d).rhs for d in (False, True))
     return [
-        r"\section{Saturation}",
+        section("Saturation", "saturation"),
         r"The signal fills the dynamic range $\mathcal{V}$ of the activation where "
-        r"$K^{(L)} = (\mathcal{V}/2)^{2}$. Solved for $\rho$ (67):",
-        _display(latex(linearised.saturation_formula())),
-        "Its series for large $L$ is in odd powers of $L^{-1/2}$. The first term is (68),",
-        _display(latex(linearised.saturation_formula(large_depth=True))),
+        r"$K^{(L)} = (\mathcal{V}/2)^{2}$. Solving (\ref{eq:linear}) for $\rho$ gives F25~(67),",
+        equation(
+            rf"\rho^{{*}}_{{(67)}} = {_with_g(exact)}, \qquad \Lambda = {latex(_LAMBDA)}.",
+            "saturation",
+        ),
+        "Its series for large $L$ is in odd powers of $L^{-1/2}$. The first term is F25~(68),",
+        equation(rf"\rho^{{*}}_{{(68)}} = {_with_g(deep)},", "large"),
         "and the next one, which (68) neglects, is of order $L^{-3/2}$ (the paper states "
         "$L^{-1}$):",
-        _display(
-            rf"\rho^{{*}}_{{(67)}} - \rho^{{*}}_{{(68)}} = {latex(linearised.neglected_term())} "
-            r"+ O(L^{-5/2})"
+        equation(
+            rf"\rho^{{*}}_{{(67)}} - \rho^{{*}}_{{(68)}} = {_with_g(linearised.neglected_term())} "
+            r"+ O(L^{-5/2})."
         ),
+        r"The logarithm is why $\rho^{*} \sqrt{L}$ depends little on the variances: this is how "
+        "F25 explains that one value serves many networks.",
     ]
 
 
 def flow() -> list[str]:
     """Layers as Euler steps of dK/dt = F(K); the response along the flow."""
-    F, rate = sp.Function("F"), deep_limit.flow_rate()
+    F = sp.Function("F")
     end, time = sp.Function("K_T")(START), sp.Function("tau")
     elapsed = time(end) - time(START)
     # τ' = 1/F, and the elapsed time does not change with the start.
@@ -86,28 +150,47 @@ def flow() -> list[str]:
     }
     growth = solved.subs(end, END).doit().subs(inverse)
     assert growth == F(END) / F(START)
+    (moment,) = deep_limit.flow_rate().atoms(ft.GaussianAverage)
+    start = deep_limit.flow_rate().subs(KERNEL, START)
+    printed = moment.diff(KERNEL) * deep_limit.flow_rate() / start
+    assert sp.simplify(deep_limit.output_response() - printed) == 0
+    integral = deep_limit.limit_scaling().rhs ** 2 * linearised.DEPTH
+    assert isinstance(integral, sp.Integral) and integral.function == 1 / deep_limit.flow_rate()
     return [
-        r"\section{The deep limit}",
-        r"A layer changes the variance by $\rho^{2} F(K)$ with",
-        _display(f"F(K) = {latex(rate)}"),
-        r"For $\rho^{2} = T/L$ it is one Euler step of length $T/L$. At $L \to \infty$ and fixed "
-        "$T$ the layers become a flow,",
-        _display(r"\frac{dK}{dt} = F(K), \qquad T = \int_{K^{(0)}}^{K_{T}} \frac{dK}{F(K)}"),
-        "Its derivative by the start follows from the time, which is the same for all starts:",
-        _display(
-            rf"\frac{{\partial K_{{T}}}}{{\partial K^{{(0)}}}} = {latex(growth.subs(END, KERNEL))}"
-            r"\Big|_{K = K_{T}}"
+        section("The deep limit", "deep"),
+        r"A layer changes the variance by $\rho^{2} F(K)$. With $\rho^{2} = T/L$ this is one Euler "
+        r"step of length $T/L$. At $L \to \infty$ and fixed $T$ the layers become a flow,",
+        equation(
+            r"\frac{dK}{dt} = F(K), \qquad T = \int_{K^{(0)}}^{K_{T}} \frac{dK}{F(K)}.", "flow"
         ),
-        r"With the readout, $\chi^{\mathrm{out}} / \sigma_{w,\mathrm{out}}^{2}$ at the final "
-        "variance $K$ is",
-        _display(latex(deep_limit.output_response())),
+        "The time $T$ is the same for all starts. Differentiating it by the start gives "
+        r"$0 = \frac{1}{F(K_{T})} \frac{\partial K_{T}}{\partial K^{(0)}} - "
+        r"\frac{1}{F(K^{(0)})}$, so that",
+        equation(
+            rf"\frac{{\partial K_{{T}}}}{{\partial K^{{(0)}}}} = {latex(growth.subs(END, KERNEL))}"
+            r"\Big|_{K = K_{T}}."
+        ),
+        "With the readout, the response of the output as a function of the variance $K$ before it "
+        "is",
+        equation(
+            r"\chi^{\mathrm{out}} = \sigma_{w,\mathrm{out}}^{2}\, "
+            r"\frac{M'(K)\, F(K)}{F(K^{(0)})}."
+        ),
         "The input enters through a constant factor alone. The variance before the readout with "
         "the largest response is therefore the same for all depths and inputs,",
-        _display(r"K^{*}_{\mathrm{out}} = \underset{K}{\mathrm{argmax}}\; M'(K)\,F(K)"),
-        r"with $M(K) = \langle \phi^{2} \rangle$, and the optimal scaling is set by the time to "
-        "reach it,",
-        _display(latex(deep_limit.limit_scaling())),
-        r"Where $K^{(0)} \geq K^{*}_{\mathrm{out}}$ the response falls from $\rho = 0$ on.",
+        equation(
+            r"K^{*}_{\mathrm{out}} = \underset{K}{\mathrm{argmax}}\; M'(K)\,F(K),", "universal"
+        ),
+        "and the optimal scaling is set by the time to reach it,",
+        equation(
+            r"\rho^{*} = \sqrt{\frac{T_{0}}{L}}, \qquad T_{0} = "
+            r"\int_{K^{(0)}}^{K^{*}_{\mathrm{out}}}"
+            r"\frac{dK}{F(K)}.",
+            "limit",
+        ),
+        r"$K^{*}_{\mathrm{out}}$ depends on $\sigma_{b}^{2}/\sigma_{w}^{2}$ and $\phi$ alone: this "
+        "is the universality, without linearising anything. Where $K^{(0)} \\geq "
+        r"K^{*}_{\mathrm{out}}$ the response falls from $\rho = 0$ on and no branch helps.",
     ]
 
 
@@ -121,11 +204,11 @@ def linear_flow() -> list[str]:
     printed = linearised.saturation_formula(large_depth=True).rhs ** 2 * linearised.DEPTH
     assert sp.simplify(sp.expand_log(sp.logcombine(elapsed - printed), force=True)) == 0
     return [
-        "F25 (68) is the same integral with the linear part of $F$ and "
-        r"$(\mathcal{V}/2)^{2}$ in place of $K^{*}_{\mathrm{out}}$:",
-        _display(
-            rf"\int_{{K^{{(0)}}}}^{{(\mathcal{{V}}/2)^{{2}}}} \frac{{dK}}{{{latex(rate)}}} = "
-            rf"{latex(printed)}"
+        r"F25~(68) is the same time with the linear part of $F$ and $(\mathcal{V}/2)^{2}$ in place "
+        r"of $K^{*}_{\mathrm{out}}$:",
+        equation(
+            rf"\int_{{K^{{(0)}}}}^{{(\mathcal{{V}}/2)^{{2}}}} \frac{{dK}}{{{_with_g(rate)}}} = "
+            rf"{_with_g(printed)} = L \big[ \rho^{{*}}_{{(68)}} \big]^{{2}}."
         ),
     ]
 
@@ -134,6 +217,7 @@ def next_order() -> list[str]:
     """The 1/L correction from the modified flow."""
     F = sp.Function("F")
     (modified,) = deep_limit.modified_flow([F(KERNEL)], [KERNEL])
+    assert sp.expand(modified - F(KERNEL) + STEP / 2 * F(KERNEL) * F(KERNEL).diff(KERNEL)) == 0
     step = KERNEL + STEP * modified + STEP**2 / 2 * modified * sp.diff(modified, KERNEL)
     missed = sp.expand(step - KERNEL - STEP * F(KERNEL))
     assert sp.expand(missed.coeff(STEP, 1)) == sp.expand(missed.coeff(STEP, 2)) == 0
@@ -152,21 +236,21 @@ def next_order() -> list[str]:
     relative = sp.series(sp.sqrt(sp.expand(square / (first * eps))), eps, 0, 2).removeO()
     relative = relative.subs(eps, 1 / linearised.DEPTH)
     return [
-        r"\section{The next order}",
+        section("The next order", "next"),
         "Euler steps follow the flow to first order in their length $h$ only. One order better "
         "they follow the modified flow with the rate",
-        _display(latex(modified)),
-        "whose Taylor series ends after the first two terms, $K + h F(K) + O(h^{3})$. Stars stand "
+        equation(r"F(K) - \frac{h}{2} F(K) F'(K),"),
+        r"whose Taylor series ends after the first two terms, $K + h F(K) + O(h^{3})$. Stars stand "
         r"for values at $K^{*}_{\mathrm{out}}$, zeros for those at $K^{(0)}$; "
-        r"$\Phi = \ln (M' F)$ and $T_{0}$ is the time above. The maximum of the response along "
-        r"the modified flow shifts by $\delta / L$,",
-        _display(rf"\delta = {latex(shift)}"),
+        r"$\Phi = \ln (M' F)$. The maximum of the response along the modified flow shifts by "
+        r"$\delta / L$,",
+        equation(rf"\delta = {latex(shift)},"),
         "and the time to reach it by $T_{1} / L$,",
-        _display(rf"T_{{1}} = \frac{{\delta}}{{F_{{*}}}} + {latex(delay)}"),
+        equation(rf"T_{{1}} = \frac{{\delta}}{{F_{{*}}}} + {latex(delay)},"),
         "so that",
-        _display(
+        equation(
             rf"\rho^{{*}} = \sqrt{{\frac{{T_{{0}}}}{{L}}}} \left[ {latex(relative)} "
-            r"+ O(L^{-2}) \right]"
+            r"+ O(L^{-2}) \right]."
         ),
     ]
 
@@ -187,33 +271,49 @@ def covariance() -> list[str]:
     condition = sp.expand(deep_covariance.response(rates).slope * product)
     condition = sp.collect(condition, list(short)[:3]).subs(short)
     assert not condition.has(ft.GaussianAverage)
+
+    def short_measure(entry: sp.Expr) -> str:
+        matrix = latex(sp.Matrix(2, 2, [state[0], state[2], state[2], state[1]]))
+        return latex(entry).replace(rf"\mathcal{{N}}\left(0, {matrix}\right)", r"\mathcal{N}_{2}")
+
     T, eps = sp.symbols("T epsilon")
     logarithm, change = sp.Function("X")(T), sp.Function("B")(T)
     slope = sp.diff(logarithm + eps * T * change, T)
     delay = -sp.diff(slope, eps) / sp.diff(logarithm, T, 2)
     return [
-        r"\section{Covariances}",
-        "For two inputs with the variances $p$, $q$ and the covariance $r$ the flow is",
-        *(
-            _display(rf"\frac{{d{name}}}{{dt}} = {latex(entry)}")
-            for name, entry in zip("pqr", rates, strict=False)
+        section("Covariances", "covariances"),
+        r"For two inputs $\alpha$ and $\beta$ with the variances $p$, $q$ and the covariance $r$, "
+        "averages run over",
+        equation(
+            r"(x, y) \sim \mathcal{N}_{2} = \mathcal{N} \bigg( 0, \begin{pmatrix} p & r \\ r & q "
+            r"\end{pmatrix} \bigg),"
+        ),
+        "and the flow is",
+        rows(
+            *(
+                rf"\frac{{d{name}}}{{dt}} &= {short_measure(entry)},"
+                for name, entry in zip("pqr", rates, strict=False)
+            )
         ),
         "The response of the covariance to its own start grows at the rate",
-        _display(
-            rf"\frac{{d}}{{dt}} \ln \frac{{\partial r}}{{\partial r^{{(0)}}}} = {latex(rates[3])}"
+        equation(
+            rf"\frac{{d}}{{dt}} \ln \frac{{\partial r}}{{\partial r^{{(0)}}}} = "
+            rf"{short_measure(rates[3])}."
         ),
         r"Write $G$ for the rate of $r$, $P = \langle \phi'(x)\,\phi'(y) \rangle$ and indices for "
         "its derivatives, such as",
-        _display(f"P_{{r}} = {latex(sp.diff(product, deep_covariance.R))}"),
+        equation(rf"P_{{r}} = {short_measure(sp.diff(product, deep_covariance.R))}."),
         r"With the readout, $\chi^{\mathrm{out}} \propto P \exp \int_{0}^{T} \sigma_{w}^{2} P\, "
         r"dt$, which is largest where",
-        _display(f"{latex(condition)} = 0"),
+        equation(f"{latex(condition)} = 0."),
         "This is a condition on three fields together, met at a point of the trajectory: "
         "covariances have no universal final state. The second derivative of $\\phi$, which makes "
-        r"$M' = \langle \phi'^{2} + \phi \phi'' \rangle$ fall early, is missing in $P$.",
+        r"$M' = \langle \phi'^{2} + \phi \phi'' \rangle$ fall early, is missing in $P$: this is "
+        r"why "
+        "covariances want a larger $\\rho$.",
         r"Along the modified flow of $p$, $q$, $r$ and $\partial r / \partial r^{(0)}$ the "
         r"logarithm $X = \ln \chi^{\mathrm{out}}$ changes by $(T/L)\, B(T)$, so that",
-        _display(rf"T_{{1}} = {latex(delay)} \Big|_{{T = T_{{0}}}}"),
+        equation(rf"T_{{1}} = {latex(delay)} \Big|_{{T = T_{{0}}}}."),
     ]
 
 
@@ -230,27 +330,32 @@ def error_function() -> list[str]:
     quarter = sp.simplify(bias.subs(KERNEL, sp.Rational(1, 4)))
     unbiased = sp.nsolve(bias, KERNEL, 0.3, prec=20)
     return [
-        r"\section{The error function}",
-        r"For $\phi = \mathrm{erf}$, with $\phi'(0) = 2/\sqrt{\pi}$ in (67) and (68),",
-        _display(f"M(K) = {latex(M)}"),
-        _display(f"M'(K) = {latex(gain)}"),
-        _display(f"M''(K) = {latex(curvature)}"),
+        section("The error function", "erf"),
+        r"For $\phi = \mathrm{erf}$, with $\phi'(0) = 2/\sqrt{\pi}$ in (\ref{eq:g}),",
+        rows(
+            rf"M(K) &= {latex(M)},",
+            rf"M'(K) &= {latex(gain)},",
+            rf"M''(K) &= {latex(sp.factor(curvature))}.",
+        ),
         r"The condition $M'' F + M' F' = 0$ is linear in the bias: the final variance $K$ is "
         "optimal for",
-        _display(rf"\frac{{\sigma_{{b}}^{{2}}}}{{\sigma_{{w}}^{{2}}}} = {latex(bias)}"),
+        equation(rf"\frac{{\sigma_{{b}}^{{2}}}}{{\sigma_{{w}}^{{2}}}} = {latex(bias)}."),
         rf"This falls from ${latex(threshold)}$ at $K = 0$ to zero at "
         rf"$K = {latex(unbiased.n(4))}$. From $\sigma_{{b}}^{{2}}/\sigma_{{w}}^{{2}} = "
         rf"{latex(threshold)}$ on, the response is largest at $\rho = 0$ for every input. The "
-        r"value $K^{*}_{\mathrm{out}} = 1/4$ of the saturation argument belongs to",
-        _display(
+        r"value $K^{*}_{\mathrm{out}} = 1/4$ of the saturation argument with $\mathcal{V} = 1$ "
+        "belongs to",
+        equation(
             rf"\frac{{\sigma_{{b}}^{{2}}}}{{\sigma_{{w}}^{{2}}}} = {latex(quarter)} \approx "
-            rf"{latex(quarter.n(3))}"
+            rf"{latex(quarter.n(3))}."
         ),
     ]
 
 
 def entropy() -> list[str]:
     """Maximum entropy, F25 eqs. (140)-(142), and both readings of the last."""
+    for claim in (("(142)", "every σ²"), ("(140), second line", "φ = erf")):
+        _require(claim, holds=False)
     divergence = maximum_entropy.divergence_formula("erf")
     density = sp.diff(sp.erf(_h), _h) / 2
     gaussian = sp.exp(-(_h**2) / (2 * VARIANCE)) / sp.sqrt(2 * sp.pi * VARIANCE)
@@ -271,28 +376,28 @@ def entropy() -> list[str]:
         return latex(expression.subs(VARIANCE, deviation**2))
 
     return [
-        r"\section{Maximum entropy}",
+        section("Maximum entropy", "entropy"),
         r"How far is $\phi(h)$, $h \sim \mathcal{N}(0, \sigma^{2})$, from a uniform variable? "
-        r"With $q(h) = \phi'(h) / [\phi(\infty) - \phi(-\infty)]$, the density of $h$ that makes "
-        r"$\phi(h)$ uniform, the divergence of (140) is",
-        _display(
-            r"D_{\mathrm{KL}} = \int dh\, q(h) \ln \frac{q(h)}{\mathcal{N}(h;\,0, \sigma^{2})}"
+        r"It would be uniform if $h$ had the density $q$; the divergence of F25~(140) is",
+        equation(
+            r"D_{\mathrm{KL}} = \int dh\, q(h) \ln \frac{q(h)}{\mathcal{N}(h;\,0, \sigma^{2})}, "
+            r"\qquad q(h) = \frac{\phi'(h)}{\phi(\infty) - \phi(-\infty)}."
         ),
-        r"For erf the density is Gaussian,",
-        _display(f"q(h) = {latex(density)}"),
-        "and the integral is (141),",
-        _display(rf"D_{{\mathrm{{KL}}}} = {shown(divergence)}"),
+        r"(The second line of (140) lacks a square.) For erf the density is Gaussian,",
+        equation(f"q(h) = {latex(density)},"),
+        "and the integral is F25~(141),",
+        equation(rf"D_{{\mathrm{{KL}}}} = {shown(divergence)}."),
         "Its derivative",
-        _display(
+        equation(
             rf"\frac{{\partial D_{{\mathrm{{KL}}}}}}{{\partial \sigma^{{2}}}} = {shown(slope)}"
         ),
         rf"vanishes at $\sigma^{{2}} = {latex(best)}$, where $D_{{\mathrm{{KL}}}} = "
-        rf"{latex(at_best)}$: $\mathrm{{erf}}(h)$ is then "
-        "exactly uniform. The derivative printed in (142),",
-        _display(shown(printed)),
+        rf"{latex(at_best)}$: $\mathrm{{erf}}(h)$ is then exactly uniform. It is a minimum, not a "
+        "maximum as the text before (142) has it. The derivative printed in F25~(142),",
+        equation(f"{shown(printed)},"),
         rf"vanishes at $\sigma^{{2}} = {latex(claimed)}$, where that of (141) is "
         rf"${latex(slope.subs(VARIANCE, claimed))}$ and",
-        _display(rf"D_{{\mathrm{{KL}}}} = {latex(at_claimed)} \approx {latex(at_claimed.n(4))}"),
+        equation(rf"D_{{\mathrm{{KL}}}} = {latex(at_claimed)} \approx {latex(at_claimed.n(4))}."),
         rf"So $\sigma^{{2}} = {latex(claimed)}$ is the condition $\mathcal{{V}} = 1$ of the "
         "saturation argument and not that of maximum entropy; it lies close to "
         r"$K^{*}_{\mathrm{out}}$. For $\tanh$ the divergence is smallest at $\sigma^{2} = "
@@ -300,31 +405,31 @@ def entropy() -> list[str]:
     ]
 
 
+def _with_g(expression: sp.Expr) -> str:
+    """With g = φ'(0)² σ²_w and Λ."""
+    short = expression.subs(linearised.SLOPE, sp.sqrt(_g) / sym.WEIGHT)
+    return latex(sp.powsimp(short).xreplace({_LAMBDA: sp.Symbol("Lambda", positive=True)}))
+
+
+def _require(claim: tuple[str, str], holds: bool) -> None:
+    """Raise unless the transcription of a printed equation has this verdict."""
+    (found,) = (c for c in f25.CLAIMS if (c.equation, c.region) == claim)
+    assert found.verdict(20).holds == holds, f"the verdict on F25 {claim[0]} has changed"
+
+
 def document() -> str:
     """The whole text as a LaTeX document."""
     parts = [
+        question(),
         linearised_network(),
         saturation_argument(),
-        flow(),
-        linear_flow(),
+        [*flow(), *linear_flow()],
         next_order(),
         covariance(),
         error_function(),
         entropy(),
     ]
-    lines = [
-        r"\documentclass{article}",
-        r"\usepackage{amsmath, amssymb}",
-        r"\usepackage[landscape, margin=1.5cm]{geometry}",
-        r"\begin{document}",
-        *(line for part in parts for line in part),
-        r"\end{document}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _display(formula: str) -> str:
-    return f"\\[\n{formula}\n\\]"
+    return article(TITLE, ABSTRACT, parts, ["F25"])
 
 
 if __name__ == "__main__":
