@@ -109,12 +109,9 @@ def optimum(
         readout_bias_variance=readout_bias_variance,
     )
     title = f"optimal scaling ({method.value}), φ = {net.activation.name}"
-    if data is None:
-        if scale is not None:
-            raise ValueError(f"scale must be left out without data, got {scale!r}")
-        kernel = np.asarray(values.kernel(K0))
-    else:
-        words, kernel = samples.kernel(data, classes, count, scale, net)
+    words, given = samples.given_kernel(K0, data, classes, count, scale, net)
+    kernel = np.asarray(given)
+    if data is not None:
         title = f"{title}, {words}"
         if method in (Method.saturation, Method.large_depth):
             kernel = np.diagonal(kernel)

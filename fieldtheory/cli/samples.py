@@ -62,6 +62,33 @@ def kernel(
     return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(found.samples, size)
 
 
+def given_kernel(
+    K0: str,
+    data: str | None,
+    classes: str | None,
+    count: int | None,
+    scale: str | None,
+    network: ResidualNetwork,
+) -> tuple[str, float | np.ndarray]:
+    """The kernel that is typed, or that of ``--data`` with its words, see `kernel`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `kernel` and `values.kernel`, or if there is a scale without data.
+
+    Examples
+    --------
+    >>> given_kernel("0.1", None, None, None, None, ResidualNetwork(depth=1))
+    ('', 0.1)
+    """
+    if data is not None:
+        return kernel(data, classes, count, scale, network)
+    if scale is not None:
+        raise ValueError(f"scale must be left out without data, got {scale!r}")
+    return "", values.kernel(K0)
+
+
 def variance(scale: str | None) -> float | None:
     """What ``--scale`` says: a variance > 0, or None for samples that stay as they are.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -26,9 +25,8 @@ from fieldtheory.cli.options import (
     WeightVariance,
     Width,
 )
+from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import Format, print_rows
-
-_INTERRUPTED = 130
 
 
 class Sampler(StrEnum):
@@ -107,19 +105,12 @@ def simulate(
         width=width,
     )
     options = {"samples": samples, "jobs": jobs, "progress": sys.stderr.isatty()}
-    parts = _parts(save)
-    try:
+    with parts_of(save, ".npz") as parts:
         ensemble, comparison = _simulated(
             net, values.kernel(K0), seed, method, compare, options | {"directory": parts}
         )
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        if parts is not None and parts.exists():
-            typer.echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
-    if save is not None and parts is not None:
-        ensemble.save(save)
-        shutil.rmtree(parts, ignore_errors=True)
+        if save is not None:
+            ensemble.save(save)
     title = f"{samples} networks of width {width}, φ = {net.activation.name}"
     if comparison is None:
         print_rows(ensemble.rows(), format, title)
@@ -160,14 +151,3 @@ def _simulated(
         ]
     solution = solve(net, ensemble.input_kernel)
     return ensemble, extrapolation.compare(solution, [ensemble, wide], responses=answers)
-
-
-def _parts(save: Path | None) -> Path | None:
-    """The folder of finished parts beside the file."""
-    if save is None:
-        return None
-    if save.suffix != ".npz":
-        raise ValueError(f"save must be a file that ends in .npz, got {str(save)!r}")
-    if not save.parent.is_dir():
-        raise ValueError(f"save must lie in a folder that exists, got {str(save)!r}")
-    return save.with_name(f".{save.name}.parts")

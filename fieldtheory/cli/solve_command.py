@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fieldtheory.cli import values
+from fieldtheory.cli import samples, values
 from fieldtheory.cli.options import (
     ActivationText,
     BiasVariance,
     BranchScale,
+    Classes,
+    Count,
+    Data,
     Depth,
     InputKernel,
     OutputFormat,
     ReadoutBias,
     ReadoutWeight,
+    Scale,
     SkipScale,
     WeightVariance,
     Width,
@@ -25,6 +30,10 @@ from fieldtheory.cli.terminal import Format, print_rows
 
 def solve(
     K0: InputKernel = "0.05",
+    data: Data = None,
+    scale: Scale = None,
+    classes: Classes = None,
+    count: Count = None,
     depth: Depth = 50,
     activation: ActivationText = "erf",
     branch_scale: BranchScale = "1.0",
@@ -41,6 +50,10 @@ def solve(
             help="Also Var C and Var K over networks of finite width, for one input.",
         ),
     ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="A file for the solution, .npz or .nc; ft.Solution.load reads it."),
+    ] = None,
     format: OutputFormat = Format.table,
 ) -> None:
     """Kernels and response functions of every layer.
@@ -48,6 +61,7 @@ def solve(
     Columns: the residual kernel C, the kernel K, and their responses eta = ∂C/∂K0 and
     chi = ∂K/∂K0. Row L + 1 is the output, its chi the response of the output. For several inputs
     there is a row for each pair alpha, beta, and responses are those to the same pair's entry.
+    Samples of --data are rescaled to one variance, see --scale.
 
     Examples:
 
@@ -56,6 +70,8 @@ def solve(
         fieldtheory solve -L 20 -a "tanh(2*h)" --K0 "0.05,0.03;0.03,0.05" --format csv
 
         fieldtheory solve -L 3 --branch-scale 0.5,0.3,0.1 --fluctuations --format json
+
+        fieldtheory solve -L 20 --data samples.csv --scale none --save solution.npz
     """
     import fieldtheory as ft
 
@@ -70,7 +86,12 @@ def solve(
         readout_bias_variance=readout_bias_variance,
         width=width,
     )
-    solution = ft.solve(net, values.kernel(K0))
-    rows = solution.rows(fluctuations)
     title = f"depth {depth}, φ = {net.activation.name}; layer {depth + 1} is the output"
+    words, kernel = samples.given_kernel(K0, data, classes, count, scale, net)
+    if words:
+        title = f"{title}; {words}"
+    solution = ft.solve(net, kernel)
+    rows = solution.rows(fluctuations)
+    if save is not None:
+        solution.save(save)
     print_rows(rows, format, title)

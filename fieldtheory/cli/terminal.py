@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from fieldtheory.networks.parameters import hint
 from fieldtheory.plotting.tables import print_table
 
 
@@ -46,10 +47,21 @@ class Commands(TyperGroup):
             # Usage errors, of a class that typer keeps to itself.
             if not hasattr(error, "format_message"):
                 raise
-            code = _refuse(error.format_message())
+            code = _refuse(_meant(error) or error.format_message())
         if standalone_mode:
             sys.exit(code if isinstance(code, int) else 0)
         return code
+
+
+def _meant(error: Any) -> str:
+    """The line for an option that names a parameter otherwise; empty for other errors."""
+    name, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if name is None or context is None:
+        return ""
+    known = [option.name for option in context.command.params]
+    option, _, symbol = hint(name.lstrip("-").replace("-", "_"), known).partition(" ")
+    found = f"--{option.replace('_', '-')} {symbol}".rstrip()
+    return f"no such option {name}: did you mean {found}?" if option else ""
 
 
 def _refuse(reason: Any) -> int:

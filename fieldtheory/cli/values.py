@@ -101,6 +101,64 @@ def classes(text: str | None, digits: bool) -> list[Any] | None:
     return list(integers("classes", text))
 
 
+def axis(text: str) -> tuple[str, list[Any]]:
+    """A parameter and its values: "depth=10,50", "branch_scale=0.1:1:10", "activation=erf,tanh".
+
+    Numbers are separated by commas; start:stop:count are evenly spaced. Activations are names or
+    expressions, and none leaves a variance as that of the residual layers.
+
+    Raises
+    ------
+    ValueError
+        If the text is anything else.
+
+    Examples
+    --------
+    >>> axis("depth=10,50"), axis("branch-scale=0.1:0.5:3")
+    (('depth', [10, 50]), ('branch_scale', [0.1, 0.3, 0.5]))
+    """
+    name, sign, values = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not sign or not name or not values.strip():
+        raise ValueError(f"over must be a parameter and its values name=a,b,..., got {text!r}")
+    if name == "activation":
+        return name, [activation(part) for part in _outside_brackets(values)]
+    if ":" in values:
+        return name, _spaced(name, values)
+    plain = [part.strip() for part in values.split(",")]
+    if name in ("depth", "width", "input_dim"):
+        return name, list(integers(name, values))
+    return name, [None if part == "none" else numbers(name, part) for part in plain]
+
+
+def _spaced(name: str, text: str) -> list[Any]:
+    """Evenly spaced values, of 12 digits so that 0.3 is 0.3."""
+    parts = text.split(":")
+    try:
+        start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
+        if len(parts) > 3 or count < 2:
+            raise ValueError
+    except (ValueError, IndexError):
+        raise ValueError(
+            f"{name} must have values start:stop:count with count >= 2, got {text!r}"
+        ) from None
+    found = [float(f"{value:.12g}") for value in np.linspace(start, stop, count)]
+    whole = name in ("depth", "width", "input_dim")
+    return [int(value) if whole and value.is_integer() else value for value in found]
+
+
+def _outside_brackets(text: str) -> list[str]:
+    """Split at commas that are in no bracket."""
+    parts, level = [""], 0
+    for letter in text:
+        level += (letter in "([") - (letter in ")]")
+        if letter == "," and level == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
 def kernel(text: str) -> float | np.ndarray:
     """K0: a variance "0.05", a matrix "0.05,0.03;0.03,0.05", or a .csv or .npy file with either.
 

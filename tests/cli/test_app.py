@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from fieldtheory.cli.app import app
 
-COMMANDS = ("derive", "solve", "optimum", "simulate", "verify", "figures", "run")
+COMMANDS = ("derive", "solve", "sweep", "optimum", "simulate", "verify", "figures", "run")
 MATRIX = "0.05,0.03;0.03,0.05"
 PAIR = np.array([[0.05, 0.03], [0.03, 0.05]])
 
@@ -103,10 +103,11 @@ NETWORK_ERRORS = [
 
 
 class TestBadInput:
-    @pytest.mark.parametrize("command", ["solve", "optimum"])
+    @pytest.mark.parametrize("command", ["solve", "optimum", "sweep"])
     @pytest.mark.parametrize(("arguments", "words"), NETWORK_ERRORS)
     def test_of_a_network(self, command, arguments, words):
-        assert words in refusal(command, *arguments)
+        over = ["--over", "width=5,6"] if command == "sweep" else []
+        assert words in refusal(command, *over, *arguments)
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -131,6 +132,23 @@ class TestBadInput:
     )
     def test_of_a_command(self, arguments, words):
         assert words in refusal(*arguments)
+
+    @pytest.mark.parametrize(
+        ("typed", "meant"),
+        [
+            ("--rho", "--branch-scale (ρ)"),
+            ("--sigma-w", "--weight-variance (σ_w²)"),
+            ("--gamma", "--skip-scale (γ)"),
+            ("--phi", "--activation (φ)"),
+            ("--layers", "--depth (L)"),
+            ("--widht", "--width (N)"),
+        ],
+    )
+    def test_of_options_by_another_name(self, typed, meant):
+        for command in ("solve", "simulate", "sweep"):
+            words = f"no such option {typed}: did you mean {meant}?"
+            assert refusal(command, typed, 1) == words
+        assert refusal("simulate", "--n-samples", 9).endswith("did you mean --samples?")
 
 
 class TestProcess:

@@ -1,9 +1,10 @@
 """The command solve: its numbers are those of the solution, in every format."""
 
 import numpy as np
+import pytest
 
 import fieldtheory as ft
-from tests.cli.test_app import MATRIX, PAIR, call, column, output, rows
+from tests.cli.test_app import MATRIX, PAIR, call, column, output, refusal, rows
 
 
 class TestSolve:
@@ -67,3 +68,43 @@ class TestSolve:
         assert result.exit_code == 0
         (line,) = result.stderr.splitlines()
         assert line.startswith("warning: kernels fluctuate by")
+
+
+class TestData:
+    @pytest.fixture
+    def samples(self, tmp_path):
+        X = np.random.default_rng(0).normal(size=(3, 5))
+        np.savetxt(tmp_path / "samples.csv", X, delimiter=",")
+        return X, tmp_path / "samples.csv"
+
+    def test_samples_as_they_are(self, samples):
+        X, path = samples
+        net = ft.ResidualNetwork(depth=2)
+        found = rows("solve", "-L", 2, "--data", path, "--scale", "none")
+        expected = ft.solve(net, ft.input_kernel(X, net)).rows(fluctuations=False)
+        assert [row["K"] for row in found] == pytest.approx([row["K"] for row in expected])
+
+    def test_samples_are_rescaled(self, samples):
+        _, path = samples
+        first = rows("solve", "-L", 2, "--data", path)[0]
+        assert first["K"] == pytest.approx(0.05)
+        text = output("solve", "-L", 2, "--data", path)
+        assert "3 samples rescaled to K0 = 0.05" in " ".join(text.split())
+
+    def test_bad_data(self, tmp_path):
+        assert "there is no such file" in refusal("solve", "--data", tmp_path / "none.csv")
+        assert "scale must be left out without data" in refusal("solve", "--scale", "none")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".nc"])
+def test_a_file_holds_the_solution(suffix, tmp_path):
+    path = tmp_path / f"solution{suffix}"
+    output("solve", "-L", 2, "--fluctuations", "--save", path)
+    loaded = ft.Solution.load(path)
+    expected = ft.solve(ft.ResidualNetwork(depth=2), 0.05)
+    assert loaded.network == expected.network and "G11" in vars(loaded)
+    np.testing.assert_array_equal(loaded.kernels, expected.kernels)
+
+
+def test_a_file_of_another_kind_is_refused():
+    assert "path must end in .npz or .nc, got 's.txt'" in refusal("solve", "--save", "s.txt")

@@ -46,12 +46,57 @@ class TestKernel:
         with pytest.raises(ValueError, match="^K0 [^\n]*$"):
             values.kernel(text)
 
+    def test_samples_are_no_kernel(self, tmp_path):
+        np.savetxt(tmp_path / "samples.csv", np.ones((2, 3)), delimiter=",")
+        with pytest.raises(ValueError, match="got shape .2, 3. in .* samples in rows are for --d"):
+            values.kernel(str(tmp_path / "samples.csv"))
+
     @pytest.mark.parametrize("name", ["kernel.csv", "kernel.npy"])
     @pytest.mark.filterwarnings("ignore:loadtxt")
     def test_refuses_unreadable_files(self, tmp_path, name):
         (tmp_path / name).write_text("not, a\nkernel\n")
         with pytest.raises(ValueError, match="^K0 cannot be read from [^\n]*$"):
             values.kernel(str(tmp_path / name))
+
+
+class TestAxis:
+    @pytest.mark.parametrize(
+        ("text", "name", "expected"),
+        [
+            ("depth=10, 50", "depth", [10, 50]),
+            ("depth=10:30:3", "depth", [10, 20, 30]),
+            ("branch-scale=0.1", "branch_scale", [0.1]),
+            ("branch_scale=0.1:0.7:4", "branch_scale", [0.1, 0.3, 0.5, 0.7]),
+            ("K0=1e-3,1", "K0", [1e-3, 1.0]),
+            ("readout_bias_variance=none,0", "readout_bias_variance", [None, 0.0]),
+        ],
+    )
+    def test_of_numbers(self, text, name, expected):
+        found = values.axis(text)
+        assert found == (name, expected)
+        assert [type(value) for value in found[1]] == [type(value) for value in expected]
+
+    def test_of_activations(self):
+        name, found = values.axis("activation=erf, max(0, h),tanh(2*h)")
+        assert name == "activation"
+        assert [phi.name for phi in found] == ["erf", "max(0, h)", "tanh(2*h)"]
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("depth", "over must be a parameter and its values name=a,b,..., got 'depth'"),
+            ("depth=", "over must be a parameter and its values"),
+            ("=1", "over must be a parameter and its values"),
+            ("depth=1.5", "depth must be integers"),
+            ("branch_scale=a", "branch_scale must be a number"),
+            ("branch_scale=0:1", "branch_scale must have values start:stop:count"),
+            ("branch_scale=0:1:1", "branch_scale must have values start:stop:count"),
+            ("branch_scale=0:1:2:3", "branch_scale must have values start:stop:count"),
+        ],
+    )
+    def test_refuses(self, text, words):
+        with pytest.raises(ValueError, match=f"^{words}[^\n]*$"):
+            values.axis(text)
 
 
 class TestIntegersAndClasses:

@@ -1,0 +1,48 @@
+"""Work that is written to a file and goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+_INTERRUPTED = 130
+
+
+@contextlib.contextmanager
+def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
+    """The folder of finished parts beside a file, removed when the file has been written.
+
+    Ctrl-C is answered with exit code 130 and, if there are finished parts, with where they are.
+
+    Parameters
+    ----------
+    save : Path or None
+        The file that the caller writes; None if there is none, and then no folder.
+    suffix : str
+        How its name must end.
+
+    Raises
+    ------
+    ValueError
+        If it ends otherwise or lies in no folder.
+    """
+    parts = None
+    if save is not None:
+        if save.suffix != suffix:
+            raise ValueError(f"save must be a file that ends in {suffix}, got {str(save)!r}")
+        if not save.parent.is_dir():
+            raise ValueError(f"save must lie in a folder that exists, got {str(save)!r}")
+        parts = save.with_name(f".{save.name}.parts")
+    try:
+        yield parts
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        if parts is not None and parts.exists():
+            typer.echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    if parts is not None:
+        shutil.rmtree(parts, ignore_errors=True)

@@ -1,0 +1,142 @@
+"""The command `sweep`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fieldtheory.cli import values
+from fieldtheory.cli.options import (
+    ActivationText,
+    BiasVariance,
+    BranchScale,
+    Depth,
+    InputKernel,
+    Jobs,
+    OutputFormat,
+    ReadoutBias,
+    ReadoutWeight,
+    SkipScale,
+    WeightVariance,
+    Width,
+)
+from fieldtheory.cli.resuming import parts_of
+from fieldtheory.cli.terminal import Format, print_rows
+
+
+def sweep(
+    over: Annotated[
+        list[str],
+        typer.Option(
+            help="A parameter and its values, `depth=10,50`, `branch_scale=0.1:1:10` (start:stop:"
+            "count), `activation=erf,tanh(2*h)` or `K0=0.05,0.1`; give it once for each axis.",
+            show_default=False,
+        ),
+    ],
+    of: Annotated[
+        str,
+        typer.Option(
+            help="What to compute, separated by commas: output_response, kernels, "
+            "response, G11, ... (the fields of ft.Solution) and optimal_scaling."
+        ),
+    ] = "output_response",
+    K0: InputKernel = "0.05",
+    depth: Depth = 50,
+    activation: ActivationText = "erf",
+    branch_scale: BranchScale = "1.0",
+    skip_scale: SkipScale = "1.0",
+    weight_variance: WeightVariance = 1.25,
+    bias_variance: BiasVariance = 0.05,
+    readout_weight_variance: ReadoutWeight = None,
+    readout_bias_variance: ReadoutBias = None,
+    width: Width = 500,
+    jobs: Jobs = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            help="A netCDF file (.nc) for the grid, for xarray.open_dataset. Interrupted with "
+            "Ctrl-C, the same command goes on from where it stopped."
+        ),
+    ] = None,
+    format: OutputFormat = Format.table,
+) -> None:
+    """Kernels, responses, fluctuations or the optimal scaling on a grid of parameters.
+
+    A row for every point of the grid; for fields of layers also for every layer, for several
+    inputs for each pair alpha, beta. The other parameters are those of the options.
+
+    Examples:
+
+        fieldtheory sweep --over depth=10,50,200 --over branch_scale=0.05:1:20
+
+        fieldtheory sweep --over K0=0.02,0.05 --over depth=50,100 --of optimal_scaling -f csv
+
+        fieldtheory sweep -L 20 --over branch_scale=0.1:1:50 --of kernels --save grid.nc
+    """
+    import fieldtheory as ft
+
+    axes: dict[str, list[Any]] = {}
+    for text in over:
+        name, found = values.axis(text)
+        if name in axes:
+            raise ValueError(f"over must have every parameter once, got {name} again")
+        axes[name] = found
+    net = values.network(
+        depth=depth,
+        typed_activation=activation,
+        branch_scale=branch_scale,
+        skip_scale=skip_scale,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        readout_weight_variance=readout_weight_variance,
+        readout_bias_variance=readout_bias_variance,
+        width=width,
+    )
+    kernel = None if "K0" in axes else values.kernel(K0)
+    shown = sys.stderr.isatty()
+    with parts_of(save, ".nc") as parts:
+        grid = ft.sweep(
+            net,
+            kernel,
+            over=axes,
+            of=values.names(of) or [],
+            directory=parts,
+            jobs=jobs,
+            progress=shown,
+            # Small enough to be worth a bar, and to lose little where it is interrupted.
+            chunk=64,
+        )
+        if save is not None:
+            grid.save(save)
+    points = " × ".join(f"{len(found)} {name}" for name, found in axes.items())
+    print_rows(_rows(grid, list(axes)), format, f"{of} on a grid of {points}")
+
+
+def _rows(grid: Any, swept: list[str]) -> list[dict[str, Any]]:
+    """A row for every point, layer and pair of inputs; what has fewer axes is repeated."""
+    own = {name: [dim for dim in field.dims if dim not in swept] for name, field in grid.items()}
+    longest = max(own.values(), key=len)
+    if any(set(dims) - set(longest) for dims in own.values()):
+        raise ValueError(
+            f"of must have fields over the same layers for one table, got {', '.join(own)}"
+        )
+    text = {
+        name: json.loads(grid[name].attrs["values"])
+        for name in swept
+        if "values" in grid[name].attrs
+    }
+    frame = grid.to_dataframe(dim_order=[*swept, *longest]).reset_index()
+    rows = []
+    for row in frame.to_dict("records"):
+        pair = row.get("input", 0), row.get("input_", 0)
+        if pair[0] > pair[1]:
+            continue
+        row |= {name: str(found[row[name]]) for name, found in text.items()}
+        names = {"hidden_layer": "layer", "input": "alpha", "input_": "beta"}
+        shifts = {"input": 1, "input_": 1}
+        rows.append({names.get(k, k): v + shifts[k] if k in shifts else v for k, v in row.items()})
+    return rows
