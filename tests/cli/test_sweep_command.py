@@ -66,10 +66,8 @@ def test_every_option_reaches_the_network():
 
 
 def test_a_file_holds_the_grid(tmp_path):
-    path = tmp_path / "grid.nc"
-    output(
-        "sweep", "--over", "depth=2,5", "--of", "output_response,optimal_scaling", "--save", path
-    )
+    path, of = tmp_path / "grid.nc", "output_response,optimal_scaling"
+    output("sweep", "--over", "depth=2,5", "--of", of, "--save", path)
     assert os.listdir(tmp_path) == ["grid.nc"]
     expected = ft.sweep(
         ft.ResidualNetwork(depth=50),

@@ -73,7 +73,11 @@ def test_number_of_fields(inputs, fields):
         ({"depth": True}, TypeError, "depth must be an integer >= 1, got True"),
         ({"depth": 1, "inputs": 0}, ValueError, "inputs must be an integer >= 1, got 0"),
         ({"depth": 1, "inputs": "2"}, TypeError, "inputs must be an integer >= 1, got '2'"),
-        ({"depth": 1, "activation": "nothing"}, ValueError, "activation must be one of erf, .*'nothing'"),
+        (
+            {"depth": 1, "activation": "nothing"},
+            ValueError,
+            "activation must be one of erf, .*'nothing'",
+        ),
         ({"depth": 1, "activation": sp.Symbol("x") * sp.Symbol("y")}, ValueError, "one symbol"),
         ({"depth": 1, "activation": 3}, TypeError, "activation must be a SymPy expression"),
         ({"depth": 1, "branch_scale": [1, 2]}, TypeError, r"branch_scale must .* got \[1, 2\]"),
