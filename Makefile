@@ -11,14 +11,15 @@ LOWEST := build/lowest
 # Every public name is used in an example; the tests beside them use the libraries most.
 LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/test_functions.py \
   tests/data tests/plotting tests/report/test_document.py
-RUN_TESTS := $(BIN)/python -m pytest -n 2 --dist worksteal --nbmake
-PYTEST := $(RUN_TESTS) fieldtheory tests $(wildcard notebooks)
+RUN_TESTS := $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := $(RUN_TESTS) fieldtheory tests
 # What is long because of SymPy and mpmath, which tracing would double: run without it.
 UNTRACED := tests/averages tests/compiling tests/theory tests/oracles tests/test_oracles.py \
-  tests/test_derivations.py tests/literature/test_checks.py tests/numerics/test_accuracy.py
+  tests/test_derivations.py tests/test_notebooks.py tests/literature/test_checks.py \
+  tests/numerics/test_accuracy.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all coverage test-lowest check wheel bench clean
+.PHONY: help install run test test-all coverage test-lowest check wheel bench notebooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +55,7 @@ test-all: $(INSTALLED) ## the same, with the slow ones
 	$(PYTEST) -m "" $(PYTEST_ARGS)
 
 coverage: $(INSTALLED) ## the tests of make test, and which lines they run
-	$(RUN_TESTS) $(UNTRACED) $(wildcard notebooks) $(PYTEST_ARGS)
+	$(RUN_TESTS) $(UNTRACED) $(PYTEST_ARGS)
 	$(RUN_TESTS) fieldtheory tests $(addprefix --ignore=,$(UNTRACED)) \
 	  --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
@@ -83,6 +84,9 @@ wheel: ## build the wheel, install it into a fresh environment and use it there
 
 bench: $(INSTALLED) ## run every benchmark
 	@set -e; for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(BIN)/python $$f; done
+
+notebooks: $(INSTALLED) ## execute the notebooks in place, keeping outputs that are stable
+	$(BIN)/python notebooks/execute.py
 
 clean: ## remove .venv, node_modules, caches and build outputs; results/ stays
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
