@@ -18,11 +18,11 @@ PACKAGE = Path(ft.__file__).parent
 # Imports go down this list, never up.
 ROOMS = (
     "validation",
+    "plotting",
     "averages",
     "compiling",
     "networks",
     "theory",
-    "plotting",
     "numerics",
     "scaling",
     "montecarlo",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import sympy as sp
@@ -13,9 +12,10 @@ from fieldtheory.averages.base import AverageNode
 from fieldtheory.averages.gaussian import GaussianAverage
 from fieldtheory.averages.simplification import simplified
 from fieldtheory.compiling.translation import resolve
+from fieldtheory.plotting.tables import table_html, table_text
 from fieldtheory.validation import choice
 
-_HEADER = ("average", "variables", "rule", "reason", "simplifications")
+_TITLE, _NOTHING = "rules of evaluation", "no averages"
 _BACKENDS = ("numpy", "mpmath")
 # Averages longer than this are cut in plain text.
 _WIDEST = 60
@@ -48,10 +48,15 @@ class ExplainedAverage:
     reason: str
     simplifications: tuple[str, ...]
 
-    def cells(self) -> tuple[str, ...]:
-        """The row of the table."""
-        notes = "; ".join(self.simplifications)
-        return self.average, str(self.variables), self.rule, self.reason, notes
+    def cells(self, average: str) -> dict[str, Any]:
+        """The row of a table, with the average as text or as LaTeX."""
+        return {
+            "average": average,
+            "variables": self.variables,
+            "rule": self.rule,
+            "reason": self.reason,
+            "simplifications": "; ".join(self.simplifications),
+        }
 
 
 @dataclass(frozen=True)
@@ -66,19 +71,14 @@ class Explanation:
     rows: tuple[ExplainedAverage, ...]
 
     def __str__(self) -> str:
-        table = [_HEADER, *(row.cells() for row in self.rows)]
-        shown = [[_cut(average), *others] for average, *others in table]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in shown
-        ]
-        return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+        if not self.rows:
+            return _NOTHING
+        return table_text([row.cells(_cut(row.average)) for row in self.rows], _TITLE)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _HEADER)
-        body = "".join(f"<tr>{_html(row)}</tr>" for row in self.rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        if not self.rows:
+            return f"<p>{_NOTHING}</p>"
+        return table_html([row.cells(f"${row.latex}$") for row in self.rows], _TITLE)
 
 
 def explain(expression: Any, backend: str = "numpy") -> Explanation:
@@ -154,9 +154,3 @@ def _row(node: AverageNode, rule: str, reason: str, notes: list[str]) -> Explain
 
 def _cut(cell: str) -> str:
     return cell if len(cell) <= _WIDEST else cell[: _WIDEST - 1] + "…"
-
-
-def _html(row: ExplainedAverage) -> str:
-    _, *others = map(escape, row.cells())
-    cells = [f"<td>${escape(row.latex)}$</td>", *(f"<td>{cell}</td>" for cell in others)]
-    return "".join(cells)
