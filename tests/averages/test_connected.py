@@ -1,4 +1,4 @@
-"""Connected correlators, and collecting averages into them."""
+"""Connected correlators of two functions, and averages expanded."""
 
 import mpmath
 import pytest
@@ -6,7 +6,7 @@ import sympy as sp
 from mpmath import mpf
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.gathering import expand_averages, gather_connected
+from tests.expanding import expand_averages
 from tests.oracles import precise as oracle
 
 x, y = sp.symbols("x y", real=True)
@@ -72,30 +72,7 @@ def test_connected_evalf_against_the_oracle():
         assert mpmath.almosteq(mpf(node.evalf(10)), expected, mpf("1e-9"))
 
 
-# Collecting and expanding -------------------------------------------------------------------
-
-
-def test_gather_connected():
-    joint = GaussianAverage(phi(x) ** 2 * phi(y) ** 2, (x, y), K2)
-    apart = GaussianAverage(phi(x) ** 2, x, a) * GaussianAverage(phi(y) ** 2, y, b)
-    node = ConnectedCorrelator(phi(x) ** 2, phi(y) ** 2, (x, y), K2)
-    assert gather_connected(p * joint - p * apart) == p * node
-    assert gather_connected(p * (joint - apart) + q * joint) == (p + q) * joint - p * apart
-    square = GaussianAverage(phi(x) ** 2, x, K) - GaussianAverage(phi(x), x, K) ** 2
-    assert gather_connected(square) == ConnectedCorrelator(phi(x), phi(x), x, K)
-
-
-def test_gather_does_not_mix_measures():
-    """⟨x² y²⟩_K and ⟨x²⟩⟨y²⟩ of other variances are no connected correlator."""
-    expr = GaussianAverage(phi(x) * phi(y), (x, y), K2) - GaussianAverage(
-        phi(x), x, K
-    ) * GaussianAverage(phi(y), y, b)
-    assert gather_connected(expr) == expr
-    other = [[K, 0], [0, b]]
-    two_joints = GaussianAverage(phi(x) * phi(y), (x, y), [[K, c], [c, b]])
-    both = expr + q * two_joints
-    assert not (gather_connected(both) - both).has(ConnectedCorrelator)
-    assert ConnectedCorrelator(phi(x), phi(y), (x, y), other) == 0
+# Expanding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -107,7 +84,7 @@ def test_gather_does_not_mix_measures():
         (GaussianAverage(sp.cos(x), x, K) + q) ** 3,
     ],
 )
-@pytest.mark.parametrize("rewrite", [expand_averages, gather_connected, sp.expand])
+@pytest.mark.parametrize("rewrite", [expand_averages, sp.expand])
 def test_rewriting_keeps_the_value(expr, rewrite):
     point = {**POINT, K: sp.Rational(1, 2), p: sp.Rational(1, 3), q: 2}
     difference = (rewrite(expr).doit() - expr.doit()).subs(point)

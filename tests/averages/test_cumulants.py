@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.gathering import gather_connected
 from fieldtheory.averages.partitions import partitions
 
 x, y, z, w = VARIABLES = sp.symbols("x y z w", real=True)
@@ -45,7 +44,7 @@ def test_partitions(count, bell):
 
 
 def test_derivatives_of_the_logarithm():
-    """The cumulant is ∂³/∂J∂J∂J ln⟨exp ΣJg⟩, and `gather_connected` finds it there."""
+    """The cumulant is ∂³/∂J∂J∂J ln⟨exp ΣJg⟩."""
     J = sp.symbols("J:3")
     F = [phi(x) ** 2, psi(y), phi(z) * psi(x)]
     weight = GaussianAverage(sp.exp(sum(j * f for j, f in zip(J, F, strict=True))), (x, y, z), K3)
@@ -55,19 +54,6 @@ def test_derivatives_of_the_logarithm():
     slope = slope.xreplace(dict.fromkeys(J, sp.S.Zero))
     node = ConnectedCorrelator(*F, (x, y, z), K3)
     assert sp.expand(slope - node.rewrite(GaussianAverage)) == 0
-    assert gather_connected(p * slope) == p * node
-    assert gather_connected(p * slope + q) == p * node + q
-
-
-def test_gathering_leaves_the_rest():
-    third = ConnectedCorrelator(phi(x), psi(y), phi(z), (x, y, z), K3)
-    pair = ConnectedCorrelator(phi(x), psi(y), (x, y), K3[:2, :2])
-    expr = sp.expand(2 * third.rewrite(GaussianAverage) - p * pair.rewrite(GaussianAverage))
-    assert sp.expand(gather_connected(expr) - 2 * third + p * pair) == 0
-    broken = expr + GaussianAverage(phi(x) * psi(y) * phi(z), (x, y, z), K3)
-    assert sp.expand(gather_connected(broken).rewrite(GaussianAverage) - broken) == 0
-    triple = ConnectedCorrelator(phi(x), phi(x), phi(x), x, a)
-    assert gather_connected(sp.expand(triple.rewrite(GaussianAverage))) == triple
 
 
 def test_wick():

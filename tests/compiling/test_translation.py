@@ -9,7 +9,6 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.base import AverageNode
-from fieldtheory.averages.gathering import gather_connected
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import resolve, translate
 from fieldtheory.theory import notation as sym
@@ -140,18 +139,16 @@ def numbers(*expressions):
 
 
 @pytest.mark.parametrize("activation", ["erf", "tanh", "relu"])
-def test_raw_third_derivative_of_the_action(activation):
-    """∂³S/∂C̃∂C̃∂C as it is and gathered first: the latter stays connected."""
+def test_third_derivative_of_the_action(activation):
+    """∂³S/∂C̃∂C̃∂C of connected correlators, of averages, and by differences."""
     action = derivation(2, 1, activation).network_action
-    raw = action.derivative((2, 3), (1,))
-    second = gather_connected(action.derivative((2, 3)))
-    gathered = second.diff(action.kernels[1])
-    values = numbers(raw, gathered, second)
+    second, C = action.derivative((2, 3)), action.kernels[1]
+    connected, raw = second.diff(C), second.rewrite(GaussianAverage).diff(C)
+    values = numbers(raw, connected, second)
     symbols = list(values)
-    fast = [lambdify(symbols, entry)(*values.values()) for entry in (raw, gathered)]
+    fast = [lambdify(symbols, entry)(*values.values()) for entry in (raw, connected)]
     assert fast[0] == pytest.approx(float(fast[1]), rel=1e-10)
     step = 1e-4
-    C = action.kernels[1]
     moved = [{**values, C: values[C] + s * step} for s in (1, -1)]
     pair = lambdify(symbols, second)
     difference = (pair(*moved[0].values()) - pair(*moved[1].values())) / (2 * step)
@@ -161,7 +158,7 @@ def test_raw_third_derivative_of_the_action(activation):
 def test_third_cumulant_of_the_action():
     """∂³S/∂C̃∂C̃∂C̃ is N a a a ⟨φ²;φ²;φ²⟩."""
     action = derivation(2, 1, "tanh").network_action
-    third = gather_connected(action.derivative((1, 2, 3)))
+    third = action.derivative((1, 2, 3))
     assert len(third.atoms(ConnectedCorrelator)) == 1 and not third.atoms(GaussianAverage)
     values = numbers(third)
     found = lambdify(list(values), third)(*values.values())

@@ -11,13 +11,13 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.gathering import expand_averages
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.numerics.entries import entries
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
 from fieldtheory.theory.evaluation import symbol_values
 from tests.examples import K0_PAIR, block, derivation, network, oracle
+from tests.expanding import expand_averages
 from tests.oracles import action as oracle_action
 from tests.oracles import exact, recursion
 

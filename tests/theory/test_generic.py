@@ -6,10 +6,10 @@ import pytest
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.gathering import expand_averages
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from tests.examples import derivation
+from tests.expanding import expand_averages
 from tests.theory.test_propagator import equal
 
 depths = pytest.mark.parametrize("depth", [1, 2, 3, 4])

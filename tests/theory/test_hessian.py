@@ -8,9 +8,9 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.gathering import expand_averages
 from fieldtheory.theory import notation as sym
 from tests.examples import derivation
+from tests.expanding import expand_averages
 from tests.theory.test_saddle_point import GOLDEN, coefficients, variance
 
 
