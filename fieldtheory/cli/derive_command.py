@@ -19,6 +19,20 @@ def derive(
         str | None,
         typer.Option("--activation", "-a", help=ACTIVATION + " Left undetermined if not given."),
     ] = None,
+    branch_scale: Annotated[
+        str | None,
+        typer.Option(
+            help="ρ: a number, `symbol` for one ρ, or `per-layer` for ρ_1, ρ_2, ...",
+            show_default="symbol",
+        ),
+    ] = None,
+    skip_scale: Annotated[
+        str | None,
+        typer.Option(
+            help="γ: a number (0 for a feed-forward network), `symbol` or `per-layer`.",
+            show_default="1, as in the paper",
+        ),
+    ] = None,
 ) -> None:
     """Print the theory of a network as LaTeX.
 
@@ -30,10 +44,18 @@ def derive(
 
         fieldtheory derive --depth 1 --inputs 2 --what saddle_point
 
+        fieldtheory derive --skip-scale per-layer --branch-scale per-layer --what S21
+
         fieldtheory derive --activation erf --what G12 > G12.tex
     """
     from fieldtheory import derive as derivation
     from fieldtheory.cli import values
 
-    phi = None if activation is None else values.activation(activation)
-    typer.echo(derivation(depth, inputs, phi).latex(what.value))
+    theory = derivation(
+        depth,
+        inputs,
+        None if activation is None else values.activation(activation),
+        values.layer_scale("branch_scale", branch_scale),
+        values.layer_scale("skip_scale", skip_scale),
+    )
+    typer.echo(theory.latex(what.value))

@@ -56,6 +56,31 @@ def numbers(name: str, text: str) -> float | list[float]:
     return values[0] if len(values) == 1 else values
 
 
+def layer_scale(name: str, text: str | None) -> float | str | None:
+    """ρ or γ of formulas: a number, "symbol" for one symbol, "per-layer" for one of every layer.
+
+    Raises
+    ------
+    ValueError
+        If the text is anything else.
+
+    Examples
+    --------
+    >>> layer_scale("skip_scale", "0.9"), layer_scale("skip_scale", "per-layer")
+    (0.9, 'per layer')
+    """
+    words = None if text is None else text.strip().replace("-", " ").replace("_", " ")
+    if words in (None, "symbol", "per layer"):
+        return words
+    try:
+        return float(str(text))
+    except ValueError:
+        raise ValueError(
+            f"{name} must be one number, symbol or per-layer, got {text!r}; for numbers of every "
+            "layer, derive per-layer"
+        ) from None
+
+
 def integers(name: str, text: str) -> list[int]:
     """Integers separated by commas.
 

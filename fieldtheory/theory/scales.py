@@ -13,6 +13,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.theory import notation as sym
 
 SYMBOL, PER_LAYER = "symbol", "per layer"
+_INFINITE = (sp.nan, sp.oo, -sp.oo, sp.zoo)
 Scales = Mapping[str, tuple[sp.Expr, ...]]
 _SYMBOLS = {"branch_scale": sym.branch_scale, "skip_scale": sym.skip_scale}
 
@@ -35,7 +36,7 @@ def chosen_scales(
         symbols per layer if not; γ = 1, γ = 0 and, for γ = 0, ρ = 1 stay numbers.
     given : mapping
         Of "branch_scale" and "skip_scale" to a number or expression for all layers, "symbol",
-        "per layer", or None for the default.
+        "per layer", or None for the default. Decimals become rationals.
 
     Returns
     -------
@@ -116,8 +117,10 @@ def _of_layers(name: str, value: Any, depth: int) -> tuple[sp.Expr, ...]:
             return tuple(symbols(layer) for layer in range(1, depth + 1))
         if value == SYMBOL:
             return (symbols(),) * depth
-    elif isinstance(expression := sp.sympify(value), sp.Expr):
-        return (expression,) * depth
+    elif isinstance(expression := sp.sympify(value), sp.Expr) and not expression.has(*_INFINITE):
+        # Decimals as they are written: 0.3 is 3/10, 1.0 is 1.
+        exact = sp.Rational(str(expression)) if expression.is_Float else expression
+        return (exact,) * depth
     raise (ValueError if isinstance(value, str) else TypeError)(
         f"{name} must be a number, a SymPy expression, {SYMBOL!r} or {PER_LAYER!r}, got {value!r}"
     )

@@ -1,7 +1,9 @@
 """The command derive: its LaTeX is that of the derivation, and renders."""
 
+import pytest
+
 import fieldtheory as ft
-from tests.cli.test_app import output
+from tests.cli.test_app import output, refusal
 
 
 class TestDerive:
@@ -14,6 +16,28 @@ class TestDerive:
         shown = output("derive", "-L", 1, "-w", "S21", "-a", "h**3")
         assert shown == ft.derive(1, activation=ft.Activation(_cube())).latex("S21") + "\n"
         assert r"\phi" not in shown
+
+    @pytest.mark.parametrize(
+        "options, scales",
+        [
+            ([], {}),
+            (["--skip-scale", "per-layer"], {"skip_scale": "per layer"}),
+            (["--skip-scale", "0.5"], {"skip_scale": 0.5}),
+            (["--skip-scale", "0", "--branch-scale", "1"], {"skip_scale": 0, "branch_scale": 1}),
+            (["--branch-scale", "per layer"], {"branch_scale": "per layer"}),
+            (["--skip-scale", "symbol"], {"skip_scale": "symbol"}),
+        ],
+        ids=str,
+    )
+    def test_scales(self, options, scales):
+        shown = output("derive", "-L", 1, "-w", "G12", *options)
+        assert shown == ft.derive(1, **scales).latex("G12") + "\n"
+        assert (r"\gamma" in shown) == isinstance(scales.get("skip_scale"), str)
+
+    @pytest.mark.parametrize("text", ["x", "", "0.1,0.2", "layer", "nan"])
+    def test_scales_that_are_refused(self, text):
+        line = refusal("derive", "-L", 1, "--branch-scale", text)
+        assert line.startswith("branch_scale must be")
 
     def test_everything_that_can_be_asked_for_renders(self, katex_failures):
         names = ("action", "propagator", "S11", "S12", "S22", "G11", "G12", "G21", "G22")

@@ -24,6 +24,7 @@ def net(**scales):
         ({"depth": 2, "branch_scale": "per layer"}, RHOS, [1, 1]),
         ({"depth": 2, "skip_scale": "per layer"}, [RHO, RHO], GAMMAS),
         ({"depth": 2, "skip_scale": "symbol"}, [RHO, RHO], [GAMMA, GAMMA]),
+        ({"depth": 2, "branch_scale": 0.3, "skip_scale": 1.0}, [sp.Rational(3, 10)] * 2, [1, 1]),
         ({"depth": 2, "branch_scale": c / 2, "skip_scale": 0}, [c / 2, c / 2], [0, 0]),
         ({"network": net(branch_scale=0.3)}, [RHO, RHO], [1, 1]),
         ({"network": net(branch_scale=[0.3, 0.3])}, [RHO, RHO], [1, 1]),
@@ -73,7 +74,11 @@ def test_numbers_are_those_of_the_network(scales):
         ({}, {"skip_scale": 0.9}, "skip_scale of the derivation, 1, got 0.9; derive.network."),
         ({}, {"branch_scale": [0.3, 0.1]}, r"one for all layers, got \[0.3, 0.1\]"),
         ({"skip_scale": "symbol"}, {"skip_scale": [0.3, 0.1]}, r"skip_scale .* got \[0.3, 0.1\]"),
-        ({"branch_scale": 0.3}, {"branch_scale": 0.4}, "branch_scale of the derivation, 0.3.* 0.4"),
+        (
+            {"branch_scale": 0.3},
+            {"branch_scale": 0.4},
+            "branch_scale of the derivation, 3/10.* 0.4",
+        ),
         ({"branch_scale": c / 2}, {}, "no number for c in the branch_scale of the derivation, c/2"),
     ],
 )
@@ -93,7 +98,9 @@ def test_a_scale_that_fits_is_taken(value):
     )
 
 
-@pytest.mark.parametrize("value", ["x", "per-layer", "", [0.1, 0.2], (1,), {"a": 1}])
+@pytest.mark.parametrize(
+    "value", ["x", "per-layer", "", [0.1, 0.2], (1,), {"a": 1}, np.nan, np.inf, True]
+)
 def test_other_values_are_refused(value):
     with pytest.raises((TypeError, ValueError), match="must be a number, a SymPy expression, 'sy"):
         ft.derive(depth=2, skip_scale=value)
