@@ -7,6 +7,21 @@ from typing import Any
 
 import numpy as np
 
+# Longer values are cut in messages.
+_LONGEST = 80
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it, in one line.
+
+    Examples
+    --------
+    >>> shown(np.zeros((2, 2))), shown("x" * 200)[-2:]
+    ('array([[0., 0.], [0., 0.]])', 'x…')
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
 
 def integer(name: str, value: Any, minimum: int) -> int:
     """Return ``value`` as an int, or raise naming the argument and its smallest allowed value."""
@@ -44,7 +59,7 @@ def finite_array(name: str, value: Any) -> np.ndarray:
         array = array.astype(float)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name} must be a real number or an array of them, got {value!r}"
+            f"{name} must be a real number or an array of them, got {shown(value)}"
         ) from None
     if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fieldtheory as ft
 from fieldtheory import validation
 from fieldtheory.validation import input_kernel_array
 
@@ -73,3 +74,34 @@ def test_the_given_array_is_left_alone():
     kernel = np.eye(3)
     input_kernel_array("K0", kernel)[0, 0] = 5.0
     np.testing.assert_array_equal(kernel, np.eye(3))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.ones((3, 4)),
+        np.random.default_rng(0).normal(size=(3, 3)),
+        [0.3, -0.2, 0.1],
+        np.ones((2, 3, 4)),
+    ],
+    ids=["rows", "square", "vector", "images"],
+)
+def test_data_in_place_of_a_kernel_names_the_function_that_makes_one(data):
+    net = ft.ResidualNetwork(depth=2)
+    for call in (ft.solve, ft.simulate, ft.optimal_scaling):
+        with pytest.raises(ValueError, match=r"the kernel of data X \(P, d\) is ft.input_kernel"):
+            call(net, data)
+
+
+def test_a_single_variance_below_zero_is_no_data():
+    with pytest.raises(ValueError, match=r"^K0 must be a variance >= 0, got -1.0$"):
+        input_kernel_array("K0", -1)
+
+
+def test_inputs_of_the_kernel():
+    net = ft.ResidualNetwork(depth=2)
+    with pytest.raises(ValueError, match=r"X must have shape .*: one input x is \[x\]$"):
+        ft.input_kernel([1.0, 2.0], net)
+    with pytest.raises(TypeError, match=r"^network must be a ResidualNetwork[^\n]*…$") as caught:
+        ft.solve(np.ones((40, 40)), net)
+    assert len(str(caught.value)) < 160

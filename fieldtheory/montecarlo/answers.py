@@ -86,10 +86,10 @@ def does_it_describe(fields: Sequence[AtWidth], width: int, verdict: str, tolera
             f"No: the simulation deviates from the leading order by {number}, more than {allowed}."
         )
     elif verdict == UNRESOLVED:
-        error = 100 * worst.error[entry] / worst.size[entry]
+        hidden = 100 * worst.threshold * worst.error[entry] / worst.size[entry]
         text = (
-            f"Not decided: the largest deviation of a kernel from the leading order is {number} "
-            f"with a standard error of {error:.2g} %, too much for {allowed}. "
+            f"Not decided: the largest deviation of a kernel from the leading order is {number}, "
+            f"and chance may hide {hidden:.2g} %, together more than {allowed}. "
             "Simulate more networks."
         )
     else:

@@ -13,6 +13,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.parameters import unknown_argument
+from fieldtheory.validation import shown
 
 Parameters = Mapping[str, Any]
 # The families by the name of their class, as files name them.
@@ -145,7 +146,9 @@ class LayeredNetwork(ABC):
 def checked_network(network: Any) -> LayeredNetwork:
     """The argument ``network`` if it is of a family, or raise TypeError."""
     if not isinstance(network, LayeredNetwork):
-        raise TypeError(f"network must be a ResidualNetwork or of another family, got {network!r}")
+        raise TypeError(
+            f"network must be a ResidualNetwork or of another family, got {shown(network)}"
+        )
     return network
 
 

@@ -321,9 +321,10 @@ def solve(network: LayeredNetwork, K0: Any, convention: str = "derivative") -> S
     >>> round(float(solve(net, 0.05, convention="F25").output_response), 6)
     8.576813
     """
+    checked = checked_network(network)
     kernel = validation.input_kernel_array("K0", K0)
     validation.choice("convention", convention, CONVENTIONS)
-    return Solution(checked_network(network), kernel, convention)
+    return Solution(checked, kernel, convention)
 
 
 def _symmetric(

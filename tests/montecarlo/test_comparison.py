@@ -279,7 +279,7 @@ class TestWidth:
         few = simulate(net, K0, samples=20)
         found = compare(solution, few)
         assert found.description == "not resolved"
-        assert "too much for 5 %. Simulate more networks." in found.statement
+        assert "together more than 5 %. Simulate more networks." in found.statement
 
     def test_responses_speak_too(self, net, pair, answers):
         wrong = ft.solve(net, K0)
