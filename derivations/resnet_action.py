@@ -515,10 +515,11 @@ def propagators() -> list[str]:
         ),
         rf"For $L = {DEPTH}$, $\gamma = 1$ and one $\rho$,",
         equation(
-            rf"G_{{12}} = \frac{{1}}{{N}} {_spread(latex(shown))}\, \mathrm{{diag}}\Big("
-            rf"{', '.join(latex(width) for width in widths.diagonal())}\Big).",
+            rf"G_{{12}} = \frac{{1}}{{N}} {_spread(latex(shown))}\, D,",
             "G12",
         ),
+        rf"with $D = \mathrm{{diag}}(1/{latex(sym.INPUT_WIDTH)}, 1, 1, 1)$ for the width of the "
+        "input.",
     ]
 
 
