@@ -122,15 +122,33 @@ def _tidy(expr: sp.Expr) -> sp.Expr:
         # Single factors over- and underflow at large variance.
         expr = sp.powsimp(expr, combine="exp")
     # Two exponentials, or an angle and what stands beside it, do not come together.
-    if expr.is_Add and len(expr.args) <= 12 and not expr.has(sp.atan2, sp.atan):
-        return with_masks(expr, _together) if len(expr.atoms(sp.exp)) <= 1 else expr
+    if expr.is_Add and not expr.has(sp.atan2, sp.atan) and len(expr.atoms(sp.exp)) <= 1:
+        return with_masks(expr, _together)
     return expr
 
 
 def _together(expr: sp.Expr) -> sp.Expr:
-    """Over one denominator: the terms of M' and its like cancel to leading order at large K."""
+    """Over one denominator, or one for each root where that is too long.
+
+    The terms of M' and its like cancel to leading order at large variance.
+    """
+    joined = _fraction(expr)
+    if joined is not None:
+        return joined
+    groups: dict[frozenset, list[sp.Expr]] = {}
+    for term in expr.args:
+        roots = frozenset(p.base for p in term.atoms(sp.Pow) if not p.exp.is_Integer)
+        groups.setdefault(roots, []).append(term)
+    sums = [sp.Add(*terms) for terms in groups.values()]
+    return sp.Add(*[_fraction(total) or total for total in sums])
+
+
+def _fraction(expr: sp.Expr) -> sp.Expr | None:
+    """A short sum over one denominator, None where it is not short."""
+    if not (expr.is_Add and len(expr.args) <= 12):
+        return None
     numerator, denominator = sp.factor_terms(sp.together(expr)).as_numer_denom()
-    return sp.factor(numerator) / denominator if numerator.count_ops() < 200 else expr
+    return sp.factor(numerator) / denominator if numerator.count_ops() < 200 else None
 
 
 def _count_erf(term: sp.Expr) -> int:

@@ -198,7 +198,7 @@ def _orthants(functions: tuple, variables: tuple) -> Method | None:
         return precise_orthants.averaged(pieces, [[K[i][j] for j in used] for i in used], digits)
 
     def compute(K: Matrix, digits: int) -> Any:
-        return _cancelling(functions, digits, lambda F, more: one(F, K, more))
+        return cancelling(functions, digits, lambda F, more: one(F, K, more))
 
     return Method("orthants", "a polynomial on either side of zero: moments of orthants", compute)
 
@@ -209,10 +209,10 @@ def _from_moments(functions: tuple, variables: tuple, K: Matrix, digits: int) ->
         names = tuple(variables[i] for i in used)
         return method((F,), names).compute([[K[i][j] for j in used] for i in used], more)
 
-    return _cancelling(functions, digits, one)
+    return cancelling(functions, digits, one)
 
 
-def _cancelling(functions: tuple, digits: int, moment: Callable[[sp.Expr, int], Any]) -> Any:
+def cancelling(functions: tuple, digits: int, moment: Callable[[sp.Expr, int], Any]) -> Any:
     """Σ over partitions of products of moments, with as many guard digits as they cancel."""
     guard = 2
     while guard <= _MOST_GUARD:

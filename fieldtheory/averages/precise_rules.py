@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mpmath
+import sympy as sp
 
 from fieldtheory.averages import numeric, precise, precise_cumulants
 from fieldtheory.averages.base import AverageNode
 from fieldtheory.averages.connected import ConnectedCorrelator
+from fieldtheory.averages.gaussian import GaussianAverage
 from fieldtheory.averages.rules import Rule, entry_indices
 
 
@@ -69,16 +72,41 @@ def _connected(node: ConnectedCorrelator) -> Any:
     if found is None:
         raise ValueError(f"node must correlate two functions of one variable each, got {node}")
     F, G, x, y = found
+    a, b = sp.symbols("a b", positive=True)
+    c = sp.Symbol("c", real=True)
+    moments = {
+        F: _moment(F, (x,), [[a]]),
+        G: _moment(G, (y,), [[b]]),
+        F * G: _moment(F * G, (x, y), [[a, c], [c, b]]),
+    }
 
     def connected(a: Any, b: Any = None, c: Any = None) -> Any:
         if b is None:
             b = c = a
+        entries = {F: (a,), G: (b,), F * G: (a, b, c)}
+        if c == 0:
+            return mpmath.mpf(0)
         digits = mpmath.mp.dps
-        with mpmath.workdps(2 * digits):
-            # Guard digits: the two terms nearly cancel where the variables are weakly coupled.
-            joint = precise.average(F * G, (x, y), [[a, c], [c, b]], digits + 10)
-            apart = precise.average(F, (x,), [[a]], digits + 10)
-            apart *= precise.average(G, (y,), [[b]], digits + 10)
-            return joint - apart
+        return +precise_cumulants.cancelling(
+            (F, G), digits, lambda part, more: moments[part](more, *entries[part])
+        )
 
     return connected
+
+
+def _moment(F: sp.Expr, variables: tuple, K: list[list]) -> Callable:
+    """⟨F⟩ as a function of the digits and the entries of K, by its closed form if it has one."""
+    closed = GaussianAverage(F, variables, K).doit()
+    size = len(variables)
+    if closed.has(GaussianAverage):
+        return lambda digits, *entries: precise.average(
+            F, variables, _matrix(entries, size), digits
+        )
+    symbols = [K[i][j] for i, j in entry_indices(size)]
+    compiled = sp.lambdify(symbols, closed, modules=[{"sqrt": _root}, "mpmath"], cse=True)
+    return lambda digits, *entries: compiled(*entries)
+
+
+def _root(value: Any) -> Any:
+    # Determinants of singular covariances come out as −0.0…01 by rounding.
+    return mpmath.sqrt(max(value, 0))

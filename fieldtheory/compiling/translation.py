@@ -15,6 +15,7 @@ from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
 from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.checked_forms import keeps_digits
 from fieldtheory.averages.choosing import choose
 from fieldtheory.averages.gaussian import without_deltas
 from fieldtheory.averages.precise_rules import choose_precise
@@ -122,8 +123,8 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
     'panels'
     """
     symbols: dict[sp.Expr, sp.Expr] = {}
-    size = len(node.variables)
-    if size > 2 or (size == 2 and backend == "numpy"):
+    size, correlator = len(node.variables), isinstance(node, ConnectedCorrelator)
+    if size > 2 or (backend == "numpy" and (size == 2 or correlator)):
         # Entries of the covariance may be sums, in which its determinant is no longer seen.
         covariance, symbols = _named(node.covariance)
         node = node.func(*node.args[:-1], covariance)
@@ -131,6 +132,8 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
             inner = _translated(node, backend, functions)
             return inner._replace(value=inner.value.xreplace(symbols))
     value, notes = _closed(node)
+    if correlator and not _is_exact(value, node.covariance, backend):
+        value, notes = node, []
     integrals: list[tuple[AverageNode, Rule]] = []
 
     def integrated(left: AverageNode) -> sp.Expr:
@@ -192,6 +195,19 @@ def _closed(node: AverageNode) -> tuple[sp.Expr, list[str]]:
         value = node.doit() if _is_elementary(node) else node
     done = singular and not value.has(sp.DiracDelta)
     return value, ["δ-functions integrated"] if done else []
+
+
+def _is_exact(value: sp.Expr, K: sp.ImmutableMatrix, backend: str) -> bool:
+    """Whether a closed form of ⟨F;G⟩ is no difference of nearly equal terms."""
+    entries = K.free_symbols
+    if value.has(AverageNode) or K.shape[0] > 2 or not value.free_symbols <= entries:
+        return True
+    if value.is_polynomial(*entries):
+        return True
+    if backend == "mpmath":
+        return False
+    symbols = [K[i, j] for i, j in entry_indices(K.shape[0])]
+    return keeps_digits(value, K, numpy_code(symbols, stable(value, K), {}))
 
 
 def _is_simple(node: AverageNode) -> bool:

@@ -1,0 +1,95 @@
+"""⟨φ²;φ²⟩ of any φ over all magnitudes: no difference of nearly equal terms."""
+
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+from scipy.special import erf, ndtr
+
+from fieldtheory.networks.activation_text import activation_from_text
+from fieldtheory.numerics.entries import entries
+from tests.oracles import correlators
+from tests.oracles.hessian import connected2
+
+VARIANCES = [1e-9, 1e-6, 1e-4, 0.6, 30.0, 1e3]
+CORRELATIONS = [s * r for r in (1e-8, 1e-4, 0.1, 0.9, 1 - 1e-9) for s in (1, -1)]
+SMOOTH = {
+    "erf(h-0.123)": lambda h: erf(h - 0.123) ** 2,
+    "gelu": lambda h: (h * ndtr(h)) ** 2,
+    "tanh(h)": lambda h: np.tanh(h) ** 2,
+}
+
+
+@cache
+def connected(text, backend="numpy"):
+    return entries(activation_from_text(text), backend).connected
+
+
+def relative_error(value, exact):
+    return float(abs(value - exact) / abs(exact))
+
+
+@pytest.mark.parametrize("text", correlators.EXACT)
+@pytest.mark.parametrize("ratio", [1.0, 1.7])
+def test_elementary_functions(text, ratio):
+    exact = correlators.EXACT[text]
+    a, r = (k.ravel() for k in np.meshgrid(VARIANCES, CORRELATIONS))
+    b = ratio * a
+    c = r * np.sqrt(a * b)
+    # Price's integral of erf does not cancel.
+    with mpmath.workdps(20 if text == "erf(h)" else 80):
+        expected = [exact(mpf(p), mpf(q), mpf(s)) for p, q, s in zip(a, b, c, strict=True)]
+    # Numbers beyond the range of float64.
+    kept = np.array([1e-280 < abs(e) < 1e280 for e in expected])
+    values = connected(text)(a[kept], b[kept], c[kept])
+    chosen = [e for e, k in zip(expected, kept, strict=True) if k]
+    assert max(map(relative_error, values, chosen)) < 1e-12
+
+
+@pytest.mark.parametrize("text", correlators.SERIES)
+@pytest.mark.parametrize("K", [1e-9, 0.6, 1e3])
+def test_weak_correlation(text, K):
+    F = correlators.SERIES[text]
+    c = 1e-8 * K
+    with mpmath.workdps(40):
+        expected = correlators.mehler(F, mpf(K), mpf(K), mpf(c), terms=3)
+    assert relative_error(connected(text)(K, K, c), expected) < 1e-12
+
+
+@pytest.mark.parametrize("text", SMOOTH)
+@pytest.mark.parametrize("r", [0.9, -0.9, 1 - 1e-9])
+def test_strong_correlation(text, r):
+    K = np.array([[0.6, 0.6 * r], [0.6 * r, 0.6]])
+    expected = connected2(SMOOTH[text], K)
+    assert connected(text)(0.6, 0.6, 0.6 * r) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text", ["exp(-h**2)", "h*exp(-h**2/2)", "max(0,h)", "max(0,h)+1", "sin(h)"]
+)
+def test_thirty_digits(text):
+    """mpmath gives the digits of its precision, whatever cancels."""
+    a, b = mpf("1e-3"), mpf("0.6")
+    for r in ("1e-12", "-0.3"):
+        c = mpf(r) * mpmath.sqrt(a * b)
+        with mpmath.workdps(100):
+            expected = correlators.EXACT[text](a, b, c)
+        with mpmath.workdps(30):
+            value = connected(text, "mpmath")(a, b, c)
+        with mpmath.workdps(50):
+            assert relative_error(value, expected) < 1e-28
+
+
+@pytest.mark.parametrize("text", ["exp(h)", "max(0,h)+1", "h*exp(-h**2/2)"])
+def test_typed_two_point_functions_are_the_series(text):
+    F = {
+        "exp(h)": lambda h: mpmath.exp(2 * h),
+        "max(0,h)+1": lambda h: (max(h, 0) + 1) ** 2,
+        "h*exp(-h**2/2)": lambda h: h * h * mpmath.exp(-h * h),
+    }[text]
+    with mpmath.workdps(30):
+        a, b, c = mpf("0.7"), mpf("0.4"), mpf("0.001")
+        expected = correlators.mehler(F, a, b, c, terms=8)
+        assert relative_error(correlators.EXACT[text](a, b, c), expected) < 1e-20

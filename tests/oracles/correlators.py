@@ -1,0 +1,111 @@
+"""Connected correlators <phi(x)^2 ; phi(y)^2> with mpmath at the current mp.dps.
+
+Elementary phi: the two-point function of F = phi^2 typed in, less its value at zero covariance.
+Any phi: the Mehler series sum_{n>=1} F_n G_n r^n in the correlation r, with orthonormal Hermite
+coefficients by composite Gauss-Legendre rules; for weak correlations. Arguments are mpf.
+"""
+
+from itertools import pairwise
+
+import mpmath
+from mpmath import mp, mpf
+
+from .exact import erf_connected, relu_average, relu_connected
+from .precise import _nodes
+
+ORDER = 36
+
+
+def mehler(F, a, b, c, terms=30):
+    """<F(x) ; F(y)> from the first coefficients; F may have a kink at zero."""
+    r = c / mpmath.sqrt(a * b)
+    first = _coefficients(F, a, terms)
+    second = first if a == b else _coefficients(F, b, terms)
+    return mpmath.fsum(
+        f * g * r ** (n + 1) for n, (f, g) in enumerate(zip(first, second, strict=True))
+    )
+
+
+def _coefficients(F, K, terms):
+    """<F(sqrt(K) z) He_n(z)> / sqrt(n!) for n = 1, 2, ..."""
+    s, cut = mpmath.sqrt(K), mpmath.sqrt(2 * mpmath.log(10) * (mp.dps + 6)) + 3
+    fine = int(mpmath.ceil(mpmath.log(max(s, mpf(1)), 2)))
+    half = [mpf(0), *(mpf(2) ** -k for k in range(fine, 0, -1)), *range(1, int(cut) + 2)]
+    edges = [-mpf(z) for z in reversed(half[1:])] + [mpf(z) for z in half]
+    totals = [mpf(0)] * terms
+    for left, right in pairwise(edges):
+        for z, w in _nodes(left, right, ORDER):
+            value = w * F(s * z) * mpmath.exp(-z * z / 2) / mpmath.sqrt(2 * mpmath.pi)
+            previous, current = mpf(1), z
+            for n in range(terms):
+                totals[n] += value * current
+                following = (z * current - mpmath.sqrt(n + 1) * previous) / mpmath.sqrt(n + 2)
+                previous, current = current, following
+    return totals
+
+
+def less_uncorrelated(joint):
+    """The connected correlator of a two-point function joint(a, b, c)."""
+    return lambda a, b, c: joint(a, b, c) - joint(a, b, mpf(0))
+
+
+def gaussian(a, b, c):
+    """<F F>, F = exp(-2 h^2)."""
+    return 1 / mpmath.sqrt((1 + 4 * a) * (1 + 4 * b) - 16 * c * c)
+
+
+def bump(a, b, c):
+    """<F F>, F = h^2 exp(-h^2): the derivative of det^(-1/2) by both exponents."""
+    D = (1 + 2 * a) * (1 + 2 * b) - 4 * c * c
+    D_x, D_y = 2 * a * (1 + 2 * b) - 4 * c * c, 2 * b * (1 + 2 * a) - 4 * c * c
+    return (3 * D_x * D_y / D - 2 * (4 * a * b - 4 * c * c)) / 4 / D ** mpf("1.5")
+
+
+def gaussian_and_line(a, b, c):
+    """<F ; F>, F = exp(-2 h^2) + h^2 + 2 h exp(-h^2)."""
+    even = less_uncorrelated(gaussian)(a, b, c) + 2 * c * c
+    mixed = -4 * c * c * ((1 + 4 * a) ** mpf("-1.5") + (1 + 4 * b) ** mpf("-1.5"))
+    return even + mixed + 4 * c / ((1 + 2 * a) * (1 + 2 * b) - 4 * c * c) ** mpf("1.5")
+
+
+def cosine_and_line(a, b, c):
+    """<F ; F>, F = cos(h)^2 + h^2 + 2 h cos(h)."""
+    even = squared_wave(a, b, c) + 2 * c * c - 2 * c * c * (mpmath.exp(-2 * a) + mpmath.exp(-2 * b))
+    odd = (a * b + c * c) * mpmath.sinh(c) + (1 - a - b) * c * mpmath.cosh(c)
+    return even + 4 * mpmath.exp(-(a + b) / 2) * odd
+
+
+def squared_wave(a, b, c):
+    """<cos^2 ; cos^2> = <sin^2 ; sin^2>."""
+    return mpmath.exp(-2 * a - 2 * b) * 2 * mpmath.sinh(2 * c) ** 2 / 4
+
+
+def shifted_relu(a, b, c):
+    """<F F>, F = phi^2 + 2 phi + 1 with phi = relu, without what depends on one variable."""
+    s, t = mpmath.sqrt(a), mpmath.sqrt(b)
+    r = c / (s * t)
+    # <x^2 y> over the quadrant of unit variables is (1 + r)^2 / (2 sqrt(2 pi)).
+    mixed = (1 + r) ** 2 / (2 * mpmath.sqrt(2 * mpmath.pi)) * s * t * (s + t)
+    return relu_average(2, a, b, c) + 4 * relu_average(1, a, b, c) + 2 * mixed
+
+
+EXACT = {
+    "exp(-h**2)": less_uncorrelated(gaussian),
+    "h*exp(-h**2/2)": less_uncorrelated(bump),
+    "exp(h)": lambda a, b, c: mpmath.exp(2 * a + 2 * b) * mpmath.expm1(4 * c),
+    "sin(h)": squared_wave,
+    "cos(h)": squared_wave,
+    "cos(h)+h": cosine_and_line,
+    "exp(-h**2)+h": gaussian_and_line,
+    "h**3": lambda a, b, c: 4050 * (a * b * c) ** 2 + 5400 * a * b * c**4 + 720 * c**6,
+    "h**2": lambda a, b, c: 72 * a * b * c * c + 24 * c**4,
+    "abs(h)": lambda a, b, c: 2 * c * c,
+    "max(0,h)": relu_connected,
+    "max(0,h)+1": less_uncorrelated(shifted_relu),
+    "erf(h)": erf_connected,
+}
+SERIES = {
+    "erf(h-0.123)": lambda h: mpmath.erf(h - mpf("0.123")) ** 2,
+    "gelu": lambda h: (h * mpmath.ncdf(h)) ** 2,
+    "tanh(h)": lambda h: mpmath.tanh(h) ** 2,
+}
