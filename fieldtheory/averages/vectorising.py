@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from scipy.special import expit
 from sympy.codegen.rewriting import expm1_opt, log1p_opt
 
 from fieldtheory.averages.exponentials import factored, with_masks
+from fieldtheory.averages.logistic import FUNCTIONS, without_overflow
 from fieldtheory.averages.steps import break_points, has_steps, pieces, slope_of_pieces
 
 _WHERE = sp.Function("where")
@@ -22,12 +22,12 @@ _SMALLEST = 1e-14
 def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     """F as a NumPy function of arrays."""
     # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
-    F = pieces(F, variables).replace(sp.Add, _tail_of_tanh)
+    F = without_overflow(pieces(F, variables)).replace(sp.Add, _tail_of_tanh)
     if F.has(sp.exp, sp.log):
         F = _small_differences(F)
     F = F.replace(_is_long_power, lambda power: _BY_PRODUCTS(power.base, power.exp))
     F = F.replace(sp.Piecewise, _nested)
-    modules: list = [{"expit": expit, "by_products": _by_products}, "scipy", "numpy"]
+    modules: list = [{**FUNCTIONS, "by_products": _by_products}, "scipy", "numpy"]
     return sp.lambdify(list(variables), in_float64(F), modules=modules, cse=True)
 
 
