@@ -1,0 +1,72 @@
+"""Ratios and logarithms of 1 + exp(u) by functions that do not overflow."""
+
+from __future__ import annotations
+
+import numpy as np
+import sympy as sp
+from scipy.special import expit
+
+from fieldtheory.averages.exponentials import factored
+
+_EXPIT, _SOFTPLUS = sp.Function("expit"), sp.Function("softplus")
+FUNCTIONS = {"expit": expit, "softplus": lambda u: np.logaddexp(0.0, u)}
+
+
+def without_overflow(F: sp.Expr) -> sp.Expr:
+    """F with log(1 + eᵘ) as softplus(u), and e^(mu)/(1 + eᵘ)^n by the logistic function.
+
+    With s(u) = 1/(1 + e^(−u)) the ratio is s(u)^m s(−u)^(n−m), for 0 <= m <= n.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h", real=True)
+    >>> without_overflow(sp.log(1 + sp.exp(h)).diff(h)), without_overflow(1 / (1 + sp.exp(-h)))
+    (expit(h), expit(h))
+    """
+    if not F.has(sp.exp):
+        return F
+    F = F.replace(sp.log, _logarithm)
+    F = F.replace(lambda e: e.is_Pow, _inverse)
+    return F.replace(lambda e: e.is_Mul and e.has(_EXPIT), _product)
+
+
+def _logarithm(argument: sp.Expr) -> sp.Expr:
+    u = _exponent_of(argument)
+    return sp.log(argument) if u is None else _SOFTPLUS(u)
+
+
+def _exponent_of(expr: sp.Expr) -> sp.Expr | None:
+    """u of 1 + eᵘ, None for other expressions."""
+    if expr.is_Add and len(expr.args) == 2 and sp.S.One in expr.args:
+        other = expr.args[1] if expr.args[0] == 1 else expr.args[0]
+        return other.exp if isinstance(other, sp.exp) else None
+    return None
+
+
+def _inverse(power: sp.Expr) -> sp.Expr:
+    """(1 + eᵘ)^(−n) as a power of the logistic function; multiplied out, it is no power."""
+    base, exponent = power.args
+    if not (base.is_Add and base.has(sp.exp) and exponent.is_Integer and exponent.is_negative):
+        return power
+    found = sp.S.One
+    for factor in sp.Mul.make_args(factored(base)):
+        part, order = factor.as_base_exp()
+        u = _exponent_of(part)
+        found *= factor**exponent if u is None else _EXPIT(-u) ** (-exponent * order)
+    return found
+
+
+def _product(product: sp.Expr) -> sp.Expr:
+    """e^(mu) s(−u)^n as s(u)^m s(−u)^(n−m)."""
+    exponentials = [f for f in product.args if isinstance(f, sp.exp)]
+    for factor in product.args:
+        base, n = factor.as_base_exp()
+        if not isinstance(base, _EXPIT):
+            continue
+        u = -base.args[0]
+        for exponential in exponentials:
+            m = exponential.exp / u
+            if m.is_Integer and 0 < m <= n:
+                rest = product / factor / exponential
+                return without_overflow(rest * _EXPIT(u) ** m * base ** (n - m))
+    return product
