@@ -41,6 +41,15 @@ def nonnegative(name: str, value: Any) -> float:
     return float(value)
 
 
+def within(name: str, value: Any, lowest: float, highest: float) -> float:
+    """Return ``value`` as a float between two bounds, or raise."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number from {lowest:g} to {highest:g}, got {value!r}")
+    if not lowest <= value <= highest:
+        raise ValueError(f"{name} must be a number from {lowest:g} to {highest:g}, got {value!r}")
+    return float(value)
+
+
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``allowed``, or raise listing them."""
     if value not in allowed:

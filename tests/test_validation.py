@@ -105,3 +105,12 @@ def test_inputs_of_the_kernel():
     with pytest.raises(TypeError, match=r"^network must be a ResidualNetwork[^\n]*…$") as caught:
         ft.solve(np.ones((40, 40)), net)
     assert len(str(caught.value)) < 160
+
+
+@pytest.mark.parametrize("value", [0, 1e-15, 0.2, float("nan"), -1e-8])
+def test_numbers_within_bounds(value):
+    assert validation.within("rtol", 1e-8, 1e-14, 0.1) == 1e-8
+    with pytest.raises(ValueError, match="rtol must be a number from 1e-14 to 0.1, got"):
+        validation.within("rtol", value, 1e-14, 0.1)
+    with pytest.raises(TypeError, match="rtol must be a number from 1e-14 to 0.1, got 'x'"):
+        validation.within("rtol", "x", 1e-14, 0.1)

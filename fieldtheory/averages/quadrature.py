@@ -189,9 +189,7 @@ def _with_sizes(
     return values.reshape(K.shape), sizes.reshape(K.shape), errors.reshape(K.shape)
 
 
-def _same_panels(
-    f: Callable, K: np.ndarray, level: int, kinks: Sequence[float]
-) -> np.ndarray:
+def _same_panels(f: Callable, K: np.ndarray, level: int, kinks: Sequence[float]) -> np.ndarray:
     deviation = np.sqrt(K)[:, None]
     centres = np.array([0.0, *kinks]) / deviation
 
