@@ -45,7 +45,7 @@ def within(name: str, value: Any, lowest: float, highest: float) -> float:
     """Return ``value`` as a float between two bounds, or raise."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number from {lowest:g} to {highest:g}, got {value!r}")
-    if not lowest <= value <= highest:
+    if not lowest <= float(value) <= highest:
         raise ValueError(f"{name} must be a number from {lowest:g} to {highest:g}, got {value!r}")
     return float(value)
 

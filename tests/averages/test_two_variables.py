@@ -1,4 +1,4 @@
-"""Nested integrals of functions with kinks, at every correlation, against closed forms and mpmath."""
+"""Nested integrals of functions with kinks, at every correlation, against other routes."""
 
 import mpmath
 import numpy as np
@@ -40,7 +40,9 @@ def shifted_relu_pair(shift, a, b, c):
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_relu_at_every_correlation(a, b):
-    relu = lambda u: np.maximum(u, 0.0)
+    def relu(u):
+        return np.maximum(u, 0.0)
+
     c = np.array(CORRELATIONS) * np.sqrt(a * b)
     c = np.clip(c, -np.sqrt(a) * np.sqrt(b), np.sqrt(a) * np.sqrt(b))
     values = average_2d(lambda x, y: relu(x) * relu(y), a, b, c, ((0.0,), (0.0,)))
@@ -54,7 +56,10 @@ def test_relu_at_every_correlation(a, b):
 def test_shifted_kinks_near_perfect_correlation(a, b, correlation):
     c = correlation * np.sqrt(a * b)
     for shift in (0.5, -1.25):
-        f = lambda u, s=shift: np.maximum(u - s, 0.0)
+
+        def f(u, s=shift):
+            return np.maximum(u - s, 0.0)
+
         value = average_2d(lambda x, y, f=f: f(x) * f(y), a, b, c, ((shift,), (shift,)))
         expected = float(shifted_relu_pair(shift, a, b, c))
         size = np.sqrt((a + shift**2) * (b + shift**2))
@@ -64,7 +69,10 @@ def test_shifted_kinks_near_perfect_correlation(a, b, correlation):
 def test_layers_agree_with_pairs():
     K = np.array([0.2, 0.2000001, 0.21, 0.5, 3.0])
     kinks = (-1.0, 1.0)
-    f = lambda u: np.clip(u, -1, 1) ** 2
+
+    def f(u):
+        return np.clip(u, -1, 1) ** 2
+
     values = connected_layers(f, K, kinks)
     k, l = np.triu_indices(len(K))
     pairs = connected_2d(f, f, K[k], K[l], K[k], (kinks, kinks))
@@ -86,7 +94,10 @@ def test_layers_of_relu_in_closed_form():
 
 def test_tolerance_asked_for():
     """A function with a kink that is not told: three digits are met, twelve are not."""
-    cusp = lambda x, y: np.abs(x - 0.1234) * np.cos(y)
+
+    def cusp(x, y):
+        return np.abs(x - 0.1234) * np.cos(y)
+
     with pytest.raises(QuadratureError, match=r"relative tolerance 1e-12.*larger one \(rtol=\)"):
         average_2d(cusp, 1.0, 1.0, 0.3)
     with relative_tolerance(1e-3):
