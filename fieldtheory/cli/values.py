@@ -210,7 +210,7 @@ def kernel(text: str) -> float | np.ndarray:
     if len(rows) == 1 and isinstance(rows[0], float):
         return rows[0]
     lengths = {1 if isinstance(row, float) else len(row) for row in rows}
-    if len(lengths) > 1 or lengths == {1}:
+    if lengths != {len(rows)} or lengths == {1}:
         raise ValueError(f"K0 must be a number or a square matrix a,b;b,c, got {text!r}")
     return np.array(rows)
 

@@ -201,7 +201,12 @@ def _measured(
 def _next_orders(solution: Solution, field: Field) -> dict[int, str]:
     """The names of the next orders of a field by their power of 1/N."""
     matrix = solution.input_kernel.ndim > 0
-    found = [row for row in FIELDS.values() if row.corrects == field.name and row.defined(matrix)]
+    shape = field.dims_for(matrix)
+    found = [
+        row
+        for row in FIELDS.values()
+        if row.corrects == field.name and row.defined(matrix) and row.dims_for(matrix) == shape
+    ]
     return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
 
 

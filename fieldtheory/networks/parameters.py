@@ -144,7 +144,17 @@ def hint(name: str, known: Collection[str]) -> str:
 
 
 def named_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make a function say which argument was meant where it is called with an unknown one."""
+    """Make a function say which argument was meant where it is called with an unknown one.
+
+    Examples
+    --------
+    >>> @named_arguments
+    ... def solve(network, K0): ...
+    >>> solve(None, k0=1)
+    Traceback (most recent call last):
+        ...
+    TypeError: unknown argument 'k0': did you mean K0?
+    """
     known = tuple(name for name in inspect.signature(function).parameters if name != "self")
 
     @wraps(function)
