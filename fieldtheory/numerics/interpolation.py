@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial import chebyshev
 
+_STEPS = 60
+
 
 def nodes(count: int) -> np.ndarray:
     """The zeros of T_count, ascending, shape (count,)."""
@@ -22,3 +24,38 @@ def transform(count: int) -> np.ndarray:
     matrix = chebyshev.chebvander(nodes(count), count - 1).T * (2 / count)
     matrix[0] /= 2
     return matrix
+
+
+def roots(coefficients: np.ndarray) -> np.ndarray:
+    """Where Chebyshev series vanish in (-1, 1), each with values of both signs at the ends.
+
+    Bisection and steps of Newton's method that stay within the bracket.
+
+    Parameters
+    ----------
+    coefficients : ndarray, shape (count, m)
+        Of m series.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        NaN for a series whose values at −1 and 1 have one sign.
+
+    Examples
+    --------
+    >>> roots(np.array([[0.5, 0.0], [1.0, 1.0]])).round(12) + 0.0
+    array([-0.5,  0. ])
+    """
+    slopes = chebyshev.chebder(coefficients)
+    low, high = (np.full(coefficients.shape[1], end) for end in (-1.0, 1.0))
+    at_low, at_high = (chebyshev.chebval(x, coefficients, tensor=False) for x in (low, high))
+    x = np.zeros(len(low))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_STEPS):
+            value = chebyshev.chebval(x, coefficients, tensor=False)
+            left = np.sign(value) == np.sign(at_low)
+            low, high = np.where(left, x, low), np.where(left, high, x)
+            step = x - value / chebyshev.chebval(x, slopes, tensor=False)
+            inside = (low <= step) & (step <= high)
+            x = np.where(inside, step, (low + high) / 2)
+    return np.where(np.sign(at_low) * np.sign(at_high) < 0, x, np.nan)

@@ -11,8 +11,9 @@ from numpy.polynomial import chebyshev
 
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import Entries, network_entries
-from fieldtheory.numerics.interpolation import nodes, transform
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.interpolation import nodes, roots, transform
+from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
@@ -31,7 +32,7 @@ class _Stack:
     ``depths``, ``weights`` and ``biases`` (...) are L, σ²_w and σ²_b, ``skips`` (max L, ...) γ_l².
     """
 
-    averages: Entries
+    averages: InterpolatedEntries
     depths: np.ndarray
     weights: np.ndarray
     biases: np.ndarray
@@ -61,7 +62,7 @@ def _stacked(networks: Sequence[LayeredNetwork]) -> _Stack:
         skips[: network.depth, i] = network.skip_scales**2
     branches = [unit_branch(network) for network in networks]
     return _Stack(
-        network_entries(networks[0]),
+        interpolated(network_entries(networks[0])),
         np.array([network.depth for network in networks]),
         np.array([branch.weight for branch in branches]),
         np.array([branch.bias for branch in branches]),
@@ -71,39 +72,41 @@ def _stacked(networks: Sequence[LayeredNetwork]) -> _Stack:
 
 def variance_optima(networks: Sequence[LayeredNetwork], K0: np.ndarray) -> np.ndarray:
     """ρ* of the variances K0 (P,), for networks of one activation, (n, P)."""
-    return _maximise(_variance_slope, networks, K0)
+    return _maximise(_variance_height, _variance_slope, networks, K0)
 
 
 def covariance_optima(
     networks: Sequence[LayeredNetwork], p: np.ndarray, q: np.ndarray, r: np.ndarray
 ) -> np.ndarray:
     """ρ* of the covariances r of inputs with the variances p and q, each (pairs,): (n, pairs)."""
-    return _maximise(_covariance_slope, networks, p, q, r)
+    return _maximise(_covariance_height, _covariance_slope, networks, p, q, r)
 
 
 def _maximise(
-    slope: Callable[..., Any], networks: Sequence[LayeredNetwork], *fields: np.ndarray
+    height: Callable[..., Any],
+    slope: Callable[..., Any],
+    networks: Sequence[LayeredNetwork],
+    *fields: np.ndarray,
 ) -> np.ndarray:
     """ρ at the highest maximum of ln χ^out, for every network and entry of the fields.
 
-    ``slope(stack, s, *fields)`` returns ln|χ^out| and its derivative by s = ρ².
+    ``height(stack, s, *fields)`` returns ln|χ^out| for s = ρ², ``slope`` its derivative by s.
     """
-    # SciPy's optimisers take a third of the import time of the package.
-    from scipy.optimize import elementwise
-
     stack, shape = _stacked(networks), (len(networks), len(fields[0]))
     index = np.repeat(np.arange(shape[0]), shape[1])
     fields = tuple(np.tile(f, shape[0]) for f in fields)
     each = stack.of(index)
     grid = _SEARCHED[:, None] / (each.depths * each.weights)
+    every = np.arange(len(index))
     with np.errstate(all="ignore"):
-        values, slopes = slope(each, grid, *(f[None] for f in fields))
-    inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
-    inside &= (slopes[:-2] > 0) & (slopes[2:] < 0)
-    heights = np.where(inside, values[1:-1], -np.inf)
-    best = np.argmax(heights, axis=0) + 1
-    at_zero = (slopes[0] <= 0) & (values[0] >= heights.max(axis=0))
-    if not (inside.any(axis=0) | at_zero).all():
+        values = height(each, grid, *(f[None] for f in fields))
+        inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
+        best = np.argmax(np.where(inside, values[1:-1], -np.inf), axis=0) + 1
+        rows = np.stack([0 * best, best - 1, best, best + 1])
+        slopes = slope(each, np.take_along_axis(grid, rows, 0), *(f[None] for f in fields))
+    found = inside.any(axis=0) & (slopes[1] > 0) & (slopes[3] < 0)
+    at_zero = (slopes[0] <= 0) & (~found | (values[0] >= values[best, every]))
+    if not (found | at_zero).all():
         name = networks[0].activation.name
         raise ValueError(
             f"network must have a response with a maximum in ρ; that of {name} "
@@ -112,22 +115,25 @@ def _maximise(
     result = np.zeros(len(index))
     rising = np.flatnonzero(~at_zero)
     # The half of the two intervals beside the best point in which the slope changes its sign.
-    first = best[rising] - (slopes[best[rising], rising] <= 0)
+    first = best[rising] - (slopes[2, rising] <= 0)
     bounds = grid[first, rising], grid[first + 1, rising]
     squares = _interpolated_roots(slope, each, rising, bounds, *fields)
     missing = np.isnan(squares)
     if missing.any():
+        # SciPy's optimisers take a third of the import time of the package.
+        from scipy.optimize import elementwise
+
         left = rising[missing]
         with np.errstate(all="ignore"):
-            found = elementwise.find_root(
-                lambda s, i, *f: slope(stack.of(i), s, *f)[1],
+            solved = elementwise.find_root(
+                lambda s, i, *f: slope(stack.of(i), s, *f),
                 tuple(bound[missing] for bound in bounds),
                 args=(index[left], *(f[left] for f in fields)),
                 tolerances={"xrtol": 1e-14},
             )
-        if not found.success.all():
+        if not solved.success.all():
             raise ArithmeticError("the maximum of the response was not found")
-        squares[missing] = found.x
+        squares[missing] = solved.x
     result[rising] = np.sqrt(squares)
     return result.reshape(shape)
 
@@ -145,8 +151,6 @@ def _interpolated_roots(
     to all inputs of a network. One step of Newton's method, with the interpolant's derivative,
     takes the root to rounding.
     """
-    from scipy.optimize import elementwise
-
     result = np.full(len(chosen), np.nan)
     inner = np.flatnonzero(bounds[0] > 0)
     if not len(inner):
@@ -155,52 +159,77 @@ def _interpolated_roots(
     s = np.exp(low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2)
     part = chosen[inner]
     with np.errstate(all="ignore"):
-        values = s * slope(each.of(part), s, *(f[None, part] for f in fields))[1]
+        values = s * slope(each.of(part), s, *(f[None, part] for f in fields))
     coefficients = transform(_NODES) @ values
     size = np.abs(coefficients).max(axis=0)
     resolved = np.flatnonzero(np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size)
     if not len(resolved):
         return result
     coefficients = coefficients[:, resolved]
-    found = elementwise.find_root(
-        lambda t, i: chebyshev.chebval(t, coefficients[:, i], tensor=False),
-        (np.full(len(resolved), -1.0), np.full(len(resolved), 1.0)),
-        args=(np.arange(len(resolved)),),
-    )
-    derivative = chebyshev.chebval(found.x, chebyshev.chebder(coefficients), tensor=False)
+    found = roots(coefficients)
+    derivative = chebyshev.chebval(found, chebyshev.chebder(coefficients), tensor=False)
     half, part = (high - low)[resolved] / 2, part[resolved]
-    root = np.exp(low[resolved] + half * (found.x + 1))
+    root = np.exp(low[resolved] + half * (found + 1))
     with np.errstate(all="ignore"):
-        rest = root * slope(each.of(part), root, *(f[part] for f in fields))[1]
+        rest = root * slope(each.of(part), root, *(f[part] for f in fields))
     step = -rest / (derivative / half)
-    good = found.success & (np.abs(step) <= _STEP)
+    good = np.abs(step) <= _STEP
     result[inner[resolved]] = np.where(good, root * np.exp(step), np.nan)
     return result
 
 
-def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _variance_height(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
     average, weight, bias = stack.averages, stack.weights, stack.biases
 
-    def step(skip: Any, K: Any, dK: Any, value: Any, slope: Any) -> list[Any]:
+    def step(skip: Any, K: Any, value: Any) -> list[Any]:
+        C = residual_kernel(weight, bias, average.second_moment(K))
+        factor = skip + s * weight * average.susceptibility(K)
+        return [carried(skip, K, s * C), value + np.log(np.abs(factor))]
+
+    K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
+    K, value = stack.through(step, K, np.zeros(K.shape))
+    return value + np.log(np.abs(average.susceptibility(K)))
+
+
+def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
+    average, weight, bias = stack.averages, stack.weights, stack.biases
+
+    def step(skip: Any, K: Any, dK: Any, slope: Any) -> list[Any]:
         gain, dgain = average.susceptibility(K), average.curvature(K) * dK
         C = residual_kernel(weight, bias, average.second_moment(K))
         factor = skip + s * weight * gain
         slope = slope + weight * (gain + s * dgain) / factor
-        K, dK = carried(skip, K, s * C), carried(factor, dK, C)
-        return [K, dK, value + np.log(np.abs(factor)), slope]
+        return [carried(skip, K, s * C), carried(factor, dK, C), slope]
 
     K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
-    K, dK, value, slope = stack.through(step, K, *np.zeros((3, *K.shape)))
-    gain, dgain = average.susceptibility(K), average.curvature(K) * dK
-    return value + np.log(np.abs(gain)), slope + dgain / gain
+    K, dK, slope = stack.through(step, K, *np.zeros((2, *K.shape)))
+    return slope + average.curvature(K) * dK / average.susceptibility(K)
+
+
+def _covariance_height(
+    stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
+) -> np.ndarray:
+    average, weight, bias = stack.averages, stack.weights, stack.biases
+
+    def step(skip: Any, own: Any, r: Any, value: Any) -> list[Any]:
+        G, gain = average.covariance_gain(*own, r)
+        factor = skip + s * weight * gain
+        r = carried(skip, r, s * residual_kernel(weight, bias, G))
+        C = residual_kernel(weight, bias, average.second_moment(own))
+        return [carried(skip, own, s * C), r, value + np.log(np.abs(factor))]
+
+    shape = np.broadcast_shapes(s.shape, p0.shape)
+    own, r = np.stack([np.broadcast_to(k, shape) for k in (p0, q0)]), np.broadcast_to(r0, shape)
+    own, r, value = stack.through(step, own, r, np.zeros(shape))
+    return value + np.log(np.abs(average.covariance_gain(*own, r)[1]))
 
 
 def _covariance_slope(
     stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+) -> np.ndarray:
     average, weight, bias = stack.averages, stack.weights, stack.biases
 
-    def step(skip: Any, own: Any, down: Any, r: Any, dr: Any, value: Any, slope: Any) -> list[Any]:
+    def step(skip: Any, own: Any, down: Any, r: Any, dr: Any, slope: Any) -> list[Any]:
         G, by_p, by_q, gain, *curvature = average.covariance_flow(*own, r)
         dgain = curvature[0] * down[0] + curvature[1] * down[1] + curvature[2] * dr
         change = by_p * down[0] + by_q * down[1] + gain * dr
@@ -210,12 +239,12 @@ def _covariance_slope(
         r, dr = carried(skip, r, s * C), carried(skip, dr, C + s * weight * change)
         C = residual_kernel(weight, bias, average.second_moment(own))
         down = carried(skip + s * weight * average.susceptibility(own), down, C)
-        return [carried(skip, own, s * C), down, r, dr, value + np.log(np.abs(factor)), slope]
+        return [carried(skip, own, s * C), down, r, dr, slope]
 
     shape = np.broadcast_shapes(s.shape, p0.shape)
     own, r = np.stack([np.broadcast_to(k, shape) for k in (p0, q0)]), np.broadcast_to(r0, shape)
     none = np.zeros(shape)
-    own, down, r, dr, value, slope = stack.through(step, own, 0 * own, r, none, none, none)
+    own, down, r, dr, slope = stack.through(step, own, 0 * own, r, none, none)
     _, _, _, gain, by_p, by_q, by_r = average.covariance_flow(*own, r)
     dgain = by_p * down[0] + by_q * down[1] + by_r * dr
-    return value + np.log(np.abs(gain)), slope + dgain / gain
+    return slope + dgain / gain

@@ -1,0 +1,356 @@
+"""The averages of a layer for many pairs of inputs, from Hermite coefficients of φ.
+
+With f_n(K) = ⟨φ(√K z) h_n(z)⟩, h_n the orthonormal Hermite polynomials, and the correlation c,
+
+    ⟨φ(x)φ(y)⟩ = Σ_n f_n(K_xx) f_n(K_yy) cⁿ,    f'_n = √((n+1)/K) f_{n+1}  for φ'
+
+(Mehler's series; the coefficients of the derivatives of φ follow by parts). The coefficients are
+functions of one variable, smooth in ln K, so that a Chebyshev interpolant of them serves every pair
+of inputs in every layer, whatever φ is; averages of pairs and their derivatives are sums. They are
+used where the interpolant, the integrals and the series are resolved, and the averages themselves,
+by quadrature or in closed form, elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+from numpy.polynomial import chebyshev
+
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.averages.panels import breakpoints
+from fieldtheory.averages.precise_grid import separated
+from fieldtheory.averages.quadrature import composite
+from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.numerics.entries import Entries
+from fieldtheory.numerics.interpolation import nodes, transform
+from fieldtheory.theory.elementary_averages import X, Y
+
+# Coefficients kept, and the nodes in ln K of a piece, tried one after the other.
+_ORDERS = (32, 96, 320, 1024)
+_SIZES = (16, 24, 36, 54, 80)
+# A piece is a range of K by this power of two.
+_OCTAVES = 2
+# K beyond is left to the averages themselves.
+_SMALLEST, _LARGEST = 1e-12, 1e8
+# Radius of the integrals, nodes of a panel, of its check, and the phase of h_n on a panel.
+_REACH, _NODES, _CHECK_NODES, _PHASE = 13.0, 20, 26, 8.0
+# Where in a piece it is compared with a finer integral.
+_CHECKED = 0.371
+# Allowed last coefficients and errors, relative to √⟨φ²⟩, and rest of the series of ⟨φ'φ'⟩.
+_TAIL, _ERROR, _REST = 2e-14, 5e-14, 1e-12
+# Allowed where the values themselves are no better.
+_NOISE = 1e-11
+# Most that the terms of ⟨φ'φ'⟩ may cancel.
+_LOST = 1e3
+# Correlations nearer to ±1, where the inputs' distance counts, are left to the averages.
+_APART = 1e-4
+# Elements summed at once, whose terms stay in the cache.
+_BLOCK = 1 << 15
+
+
+class _Piece(NamedTuple):
+    """Chebyshev coefficients (nodes, order) in ln K on a piece, and whether they are resolved."""
+
+    coefficients: np.ndarray
+    resolved: bool
+
+
+@dataclass(frozen=True, eq=False)
+class HermiteCoefficients:
+    """f_n(K) of a function of one variable, interpolated in ln K.
+
+    Parameters
+    ----------
+    f : callable
+        Vectorised, of one array.
+    kinks : tuple of float
+        Where it is not smooth.
+
+    Examples
+    --------
+    >>> found, resolved = HermiteCoefficients(np.tanh, ())(np.array([0.5]), 64)
+    >>> float((found**2).sum().round(10)), bool(resolved[0])
+    (0.2736763079, True)
+    """
+
+    f: Callable[..., Any]
+    kinks: tuple[float, ...]
+    _pieces: dict[tuple[int, int], _Piece] = field(default_factory=dict)
+
+    def __call__(self, K: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+        """The coefficients of variances (m,), shape (m, order), and which of them are resolved."""
+        place = np.log2(K) / _OCTAVES
+        number = np.floor(place).astype(int)
+        values, resolved = np.empty((len(K), order)), np.empty(len(K), dtype=bool)
+        for piece in np.unique(number).tolist():
+            inside = number == piece
+            found = self._piece(piece, order)
+            T = chebyshev.chebvander(2 * (place[inside] - piece) - 1, len(found.coefficients) - 1)
+            values[inside], resolved[inside] = T @ found.coefficients, found.resolved
+        return values, resolved
+
+    def _piece(self, number: int, order: int) -> _Piece:
+        if (number, order) not in self._pieces:
+            self._pieces[number, order] = self._fitted(number, order)
+        return self._pieces[number, order]
+
+    def _fitted(self, number: int, order: int) -> _Piece:
+        for size in _SIZES:
+            K = 2.0 ** (_OCTAVES * (number + (nodes(size) + 1) / 2))
+            values, square = self.integrated(K, order)
+            if not np.isfinite(values).all():
+                break
+            scale = np.sqrt(square.max())
+            coefficients = transform(size) @ values
+            if np.abs(coefficients[-2:]).max() <= _TAIL * scale:
+                # Between the nodes, by a finer rule.
+                between = 2.0 ** (_OCTAVES * (number + np.array([_CHECKED])))
+                finer, _ = self.integrated(between, order, _CHECK_NODES)
+                here = chebyshev.chebvander([2 * _CHECKED - 1], size - 1) @ coefficients
+                return _Piece(coefficients, bool(np.abs(finer - here).max() <= _ERROR * scale))
+        return _Piece(np.zeros((1, order)), False)
+
+    def integrated(
+        self, K: np.ndarray, order: int, count: int = _NODES
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The coefficients (m, order) and ⟨f²⟩ (m,) by Gauss-Legendre panels that end at kinks."""
+        even = np.linspace(-_REACH, _REACH, 2 + int(2 * _REACH * np.sqrt(order) / _PHASE))
+        graded = np.array(breakpoints([0.0], float(min(1.0, 1 / np.sqrt(K.max()))), _REACH))
+        fixed = np.concatenate([even, graded[np.abs(graded) < 1]])
+        cuts = np.sort(fixed)[None]
+        if any(self.kinks):
+            ends = np.array(self.kinks) / np.sqrt(K)[:, None]
+            cuts = np.concatenate([np.tile(fixed, (len(K), 1)), ends], axis=1)
+            cuts = np.sort(np.clip(cuts, -_REACH, _REACH), axis=1)
+        z, weights = composite(cuts, count)
+        with np.errstate(all="ignore"):
+            values = np.broadcast_to(self.f(np.sqrt(K)[:, None] * z), (len(K), z.shape[1]))
+        half = np.exp(-z * z / 4) / (2 * np.pi) ** 0.25
+        values = values * (weights * half)
+        square = (values**2 / np.where(weights > 0, weights, 1.0)).sum(axis=1)
+        found = np.empty((len(K), order))
+        before, now = np.zeros_like(half), half
+        for n in range(order):
+            found[:, n] = values @ now[0] if len(now) == 1 else (values * now).sum(axis=1)
+            before, now = now, (z * now - np.sqrt(n) * before) / np.sqrt(n + 1)
+        return found, square
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolatedEntries:
+    """The averages of a layer by interpolation, with those of `Entries` where it is not resolved.
+
+    The functions are those of `Entries` of the same names, and as these vectorised.
+
+    Parameters
+    ----------
+    entries : Entries
+        Of NumPy.
+    """
+
+    entries: Entries
+
+    @cached_property
+    def _closed(self) -> bool:
+        """Whether the averages of one variable have closed forms, which are best as they are."""
+        averages = self.entries.averages
+        return not (has_steps(averages.square) or averages.moment.doit().has(GaussianAverage))
+
+    @cached_property
+    def _interpolants(self) -> tuple[_OfVariance, _OfVariance]:
+        found = self.entries.second_moment, self.entries.susceptibility
+        return _OfVariance(found[0]), _OfVariance(found[1])
+
+    def second_moment(self, K: Any) -> Any:
+        """M(K) = ⟨φ²⟩."""
+        return self.entries.second_moment(K) if self._closed else self._interpolants[0](K)[0]
+
+    def susceptibility(self, K: Any) -> Any:
+        """M'(K)."""
+        return self.entries.susceptibility(K) if self._closed else self._interpolants[1](K)[0]
+
+    def curvature(self, K: Any) -> Any:
+        """M''(K)."""
+        return self.entries.curvature(K) if self._closed else self._interpolants[1](K)[1]
+
+    @cached_property
+    def _products(self) -> list[tuple[float, HermiteCoefficients, HermiteCoefficients]] | None:
+        """The observable as Σ w f(x) g(y)."""
+        terms = separated(self.entries.averages.observable, (X, Y))
+        if terms is None:
+            return None
+        return [
+            (float(weight), _coefficients(f, X), _coefficients(g.xreplace({Y: X}), X))
+            for weight, (f, g) in terms
+        ]
+
+    def covariance_flow(self, *K: Any) -> list[Any]:
+        """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩."""
+        return list(self._of_pairs(*K, whole=True))
+
+    def covariance_gain(self, *K: Any) -> list[Any]:
+        """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩."""
+        return list(self._of_pairs(*K, whole=False)[[0, 3]])
+
+    def _of_pairs(self, *K: Any, whole: bool) -> np.ndarray:
+        p, q, r = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+        shape, flat = p.shape, [k.ravel() for k in (p, q, r)]
+        values = np.full((7, r.size), np.nan)
+        with np.errstate(all="ignore"):
+            c = flat[2] / np.sqrt(flat[0] * flat[1])
+        known = np.zeros(r.size, dtype=bool)
+        usual = (np.abs(c) <= 1 - _APART) & _usual(flat[0]) & _usual(flat[1])
+        left = np.flatnonzero(usual & (self._products is not None))
+        for order in _ORDERS:
+            if not len(left):
+                break
+            known[left] = self._summed(values, left, (flat[0], flat[1], c), order, whole)
+            left = left[~known[left]]
+        # What is beyond the range of numbers stays unknown.
+        (left,) = np.nonzero(~known & np.isfinite(c) & (flat[0] < _LARGEST) & (flat[1] < _LARGEST))
+        if len(left):
+            chosen = [k[left] for k in flat]
+            if whole:
+                values[:, left] = self.entries.covariance_flow(*chosen)
+            else:
+                values[0, left] = self.entries.covariance(*chosen)
+                values[3, left] = self.entries.covariance_susceptibility(*chosen)
+        return values.reshape(7, *shape)
+
+    def _summed(
+        self,
+        values: np.ndarray,
+        index: np.ndarray,
+        state: tuple[np.ndarray, np.ndarray, np.ndarray],
+        order: int,
+        whole: bool,
+    ) -> np.ndarray:
+        """Fill in the values at the index by series of an order; returns which are resolved."""
+        p, q, c = state
+        unique, place = np.unique(np.concatenate([p[index], q[index]]), return_inverse=True)
+        at_p, at_q = place[: len(index)], place[len(index) :]
+        known = np.ones(len(index), dtype=bool)
+        tables = []
+        for weight, f, g in self._products or []:
+            at, good = f(unique, order)
+            other, fine = (at, good) if f is g else g(unique, order)
+            known &= (good & fine)[at_p] & (good & fine)[at_q]
+            sizes = [np.sqrt((table**2) @ np.arange(order)) for table in (at, other)]
+            tables.append((weight, at, other, sizes))
+        step = max(1, _BLOCK // order)
+        for start in range(0, len(index), step):
+            part = slice(start, start + step)
+            chosen = index[part]
+            sums, rest, size = np.zeros((7, len(chosen))), np.zeros(1), np.zeros(1)
+            for weight, at, other, (of_f, of_g) in tables:
+                found, left = _series(at[at_p[part]], other[at_q[part]], c[chosen], whole)
+                sums, rest = sums + weight * found, rest + abs(weight) * left
+                size = size + abs(weight) * of_f[at_p[part]] * of_g[at_q[part]]
+            values[:, chosen] = _scaled(sums, p[chosen], q[chosen])
+            known[part] &= (rest <= _REST * np.abs(sums[3])) & (size <= _LOST * np.abs(sums[3]))
+        return known
+
+
+def _series(
+    f: np.ndarray, g: np.ndarray, c: np.ndarray, whole: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of ⟨φφ⟩ and its derivatives, without powers of the variances, and what they miss.
+
+    If not the ``whole``, only ⟨φφ⟩ and ⟨φ'φ'⟩.
+    """
+    order = f.shape[1]
+    n = np.arange(float(order))
+    powers = np.empty((len(c), order - 2))
+    powers[:, 0], powers[:, 1:] = 1, c[:, None]
+    np.cumprod(powers, axis=1, out=powers)
+    both = f * g
+    last = np.abs(both[:, -8:]).max(axis=1) * order**2.0
+    rest = last * np.abs(c) ** (order - 2) / (1 - np.abs(c))
+    terms = both[:, 1:-1] * powers
+    sums = terms @ np.stack([np.ones(order - 2), n[1:-1]], axis=1)
+    found = np.full((7, len(c)), np.nan)
+    found[0], found[3] = both[:, 0] + c * sums[:, 0], sums[:, 1]
+    if whole:
+        found[6] = np.einsum("ij,ij,j->i", both[:, 2:], powers, n[2:] * (n[2:] - 1))
+        raised = np.sqrt((n[1:-2] + 1) * (n[1:-2] + 2)) / 2
+        weights = np.stack([raised, raised * n[1:-2]], axis=1)
+        for k, one, other in ((1, f, g), (2, g, f)):
+            np.multiply(one[:, 3:], other[:, 1:-2], out=terms[:, :-1])
+            terms[:, :-1] *= powers[:, :-1]
+            sums = terms[:, :-1] @ weights
+            found[k] = one[:, 2] * other[:, 0] / np.sqrt(2) + c * sums[:, 0]
+            found[3 + k] = sums[:, 1]
+    return found, rest
+
+
+def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    root = np.sqrt(p * q)
+    return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q])
+
+
+def _usual(K: np.ndarray) -> np.ndarray:
+    return (K >= _SMALLEST) & (K <= _LARGEST)
+
+
+class _OfVariance:
+    """A function of the variance and its derivative, interpolated in ln K piece by piece."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self._function = function
+        self._pieces: dict[int, np.ndarray | None] = {}
+
+    def __call__(self, K: Any) -> tuple[np.ndarray, np.ndarray]:
+        K = np.asarray(K, dtype=float)
+        flat = K.ravel()
+        values = np.full((2, flat.size), np.nan)
+        (inside,) = np.nonzero(_usual(flat))
+        place = np.log2(flat[inside]) / _OCTAVES
+        number = np.floor(place).astype(int)
+        for piece in np.unique(number).tolist():
+            chosen = number == piece
+            found = self._piece(piece)
+            if found is not None:
+                at = 2 * (place[chosen] - piece) - 1
+                T = chebyshev.chebvander(at, found.shape[1] - 1)
+                values[:, inside[chosen]] = found @ T.T
+        with np.errstate(all="ignore"):
+            values[1] *= 2 / (_OCTAVES * np.log(2)) / flat
+        (left,) = np.nonzero(np.isnan(values[0]) & np.isfinite(flat) & (flat <= _LARGEST))
+        if len(left):
+            values[0, left] = self._function(flat[left])
+        return values[0].reshape(K.shape), values[1].reshape(K.shape)
+
+    def _piece(self, number: int) -> np.ndarray | None:
+        """Chebyshev coefficients of the function and of its derivative by the place, (2, nodes)."""
+        if number not in self._pieces:
+            best, least = None, _NOISE
+            for size in _SIZES:
+                values = self._function(2.0 ** (_OCTAVES * (number + (nodes(size) + 1) / 2)))
+                coefficients = transform(size) @ values
+                tail = np.abs(coefficients[-2:]).max() / np.abs(values).max()
+                if tail <= least:
+                    best, least = coefficients, tail
+                if not tail > _TAIL:
+                    break
+            if best is not None:
+                best = np.stack([best, np.append(chebyshev.chebder(best), 0.0)])
+            self._pieces[number] = best
+        return self._pieces[number]
+
+
+@lru_cache(maxsize=64)
+def _coefficients(f: sp.Expr, x: sp.Symbol) -> HermiteCoefficients:
+    return HermiteCoefficients(vectorised([x], f), tuple(kinks_of(f, x)))
+
+
+@lru_cache(maxsize=64)
+def interpolated(entries: Entries) -> InterpolatedEntries:
+    """The interpolated averages of a layer, shared by all networks that use them."""
+    return InterpolatedEntries(entries)
