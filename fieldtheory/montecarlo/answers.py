@@ -49,8 +49,9 @@ def is_it_right(
         )
     elif verdict == DISAGREES:
         text = (
-            f"No: {source}, there are deviations of {largest} in {count} comparisons, {chance}, "
-            f"which {left_out} do not explain."
+            f"No: {source}, the most significant of {count} deviations is "
+            f"{_percent(worst.deviation[worst.worst])}, {largest}; {chance}, and {left_out} do not "
+            "explain it."
         )
     elif len(widths) == 1:
         text = (
