@@ -44,7 +44,7 @@ def is_it_right(
     if verdict == AGREES:
         text = (
             f"Yes: {source}, all {count} values agree, largest {largest}, {chance}. "
-            f"A fault of the kernels of {100 * _resolution(fields):.2g} % would show. "
+            f"A fault of {100 * _resolution(fields):.2g} % in all kernels would show. "
             f"Left out are {left_out}."
         )
     elif verdict == DISAGREES:
