@@ -9,6 +9,8 @@ from scipy.special import expit
 from fieldtheory.averages.exponentials import factored
 
 _EXPIT, _SOFTPLUS = sp.Function("expit"), sp.Function("softplus")
+# Operations up to which a sum is factored.
+_LONGEST = 200
 FUNCTIONS = {"expit": expit, "softplus": lambda u: np.logaddexp(0.0, u)}
 
 
@@ -27,7 +29,7 @@ def without_overflow(F: sp.Expr) -> sp.Expr:
         return F
     F = F.replace(sp.log, _logarithm)
     F = F.replace(lambda e: e.is_Pow, _inverse)
-    return F.replace(lambda e: e.is_Mul and e.has(_EXPIT), _product)
+    return _factored(F.replace(lambda e: e.is_Mul and e.has(_EXPIT), _product))
 
 
 def _logarithm(argument: sp.Expr) -> sp.Expr:
@@ -68,5 +70,18 @@ def _product(product: sp.Expr) -> sp.Expr:
             m = exponential.exp / u
             if m.is_Integer and 0 < m <= n:
                 rest = product / factor / exponential
-                return without_overflow(rest * _EXPIT(u) ** m * base ** (n - m))
+                return _product(rest * _EXPIT(u) ** m * base ** (n - m))
     return product
+
+
+def _factored(F: sp.Expr) -> sp.Expr:
+    """F as a product in s, 1 − s and 1 − 2s, whose sums cancel for large arguments."""
+    arguments = {e.args[0] for e in F.atoms(_EXPIT)}
+    signs = {-u if u.could_extract_minus_sign() else u for u in arguments}
+    if len(signs) != 1 or F.count_ops() > _LONGEST:
+        return F
+    (u,) = signs
+    s = sp.Dummy("s", positive=True)
+    product = sp.factor(F.xreplace({_EXPIT(u): s, _EXPIT(-u): 1 - s}))
+    back = {1 - s: _EXPIT(-u), s - 1: -_EXPIT(-u), 2 * s - 1: sp.tanh(u / 2), s: _EXPIT(u)}
+    return product.xreplace(back | {1 - 2 * s: -sp.tanh(u / 2)})
