@@ -1,4 +1,4 @@
-"""Ratios and logarithms of 1 + exp(u) by functions that do not overflow."""
+"""Ratios and logarithms of 1 + exp(u), and of cosh(u), by functions that do not overflow."""
 
 from __future__ import annotations
 
@@ -8,16 +8,29 @@ from scipy.special import expit
 
 from fieldtheory.averages.exponentials import factored
 
-_EXPIT, _SOFTPLUS = sp.Function("expit"), sp.Function("softplus")
+_EXPIT, _SOFTPLUS, _LOG_COSH = map(sp.Function, ("expit", "softplus", "log_cosh"))
 # Operations up to which a sum is factored.
 _LONGEST = 200
-FUNCTIONS = {"expit": expit, "softplus": lambda u: np.logaddexp(0.0, u)}
+
+
+def _log_cosh(u: np.ndarray) -> np.ndarray:
+    size = np.abs(u)
+    small = np.log1p(2 * np.sinh(np.minimum(size, 1.0) / 2) ** 2)
+    return np.where(size < 1, small, size + np.log1p(np.exp(-2 * size)) - np.log(2.0))
+
+
+FUNCTIONS = {
+    "expit": expit,
+    "softplus": lambda u: np.logaddexp(0.0, u),
+    "log_cosh": _log_cosh,
+}
 
 
 def without_overflow(F: sp.Expr) -> sp.Expr:
-    """F with log(1 + eᵘ) as softplus(u), and e^(mu)/(1 + eᵘ)^n by the logistic function.
+    """F with log(1 + eᵘ) as softplus(u), log cosh u, and e^(mu)/(1 + eᵘ)^n by one function each.
 
-    With s(u) = 1/(1 + e^(−u)) the ratio is s(u)^m s(−u)^(n−m), for 0 <= m <= n.
+    With the logistic function s(u) = 1/(1 + e^(−u)) the ratio is s(u)^m s(−u)^(n−m), for
+    0 <= m <= n. sinh/cosh is written tanh.
 
     Examples
     --------
@@ -25,14 +38,19 @@ def without_overflow(F: sp.Expr) -> sp.Expr:
     >>> without_overflow(sp.log(1 + sp.exp(h)).diff(h)), without_overflow(1 / (1 + sp.exp(-h)))
     (expit(h), expit(h))
     """
-    if not F.has(sp.exp):
+    if not F.has(sp.exp, sp.cosh):
         return F
     F = F.replace(sp.log, _logarithm)
+    if any(e.base.func == sp.cosh and e.exp.is_negative for e in F.atoms(sp.Pow)):
+        # Powers of cosh come together.
+        F = F.replace(sp.sinh, lambda u: sp.tanh(u) * sp.cosh(u))
     F = F.replace(lambda e: e.is_Pow, _inverse)
     return _factored(F.replace(lambda e: e.is_Mul and e.has(_EXPIT), _product))
 
 
 def _logarithm(argument: sp.Expr) -> sp.Expr:
+    if isinstance(argument, sp.cosh):
+        return _LOG_COSH(*argument.args)
     u = _exponent_of(argument)
     return sp.log(argument) if u is None else _SOFTPLUS(u)
 

@@ -15,9 +15,11 @@ FORMS = {
     "its square, three times": (SOFTPLUS**2).diff(h, 3),
     "SiLU": h / (1 + sp.exp(-h)),
     "SiLU of 2h, twice": (h / (1 + sp.exp(-2 * h))).diff(h, 2),
+    "log cosh": sp.log(sp.cosh(2 * h)),
+    "log cosh, twice": sp.log(sp.cosh(h)).diff(h, 2),
     "mish": h * sp.tanh(SOFTPLUS),
 }
-POINTS = [-900.0, -40.0, -3.0, -0.1, 0.1, 3.0, 40.0, 900.0]
+POINTS = [-900.0, -40.0, -3.0, -0.1, 1e-9, 0.1, 3.0, 40.0, 900.0]
 
 
 @pytest.mark.parametrize("name", FORMS)
