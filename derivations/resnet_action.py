@@ -26,6 +26,7 @@ from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.generic import j, k, l, m, n
 from fieldtheory.theory.latex import latex
+from fieldtheory.theory.layer_quantities import LayerQuantity
 
 DEPTH = 2
 TARGET = Path(__file__).with_suffix(".tex")
@@ -663,7 +664,7 @@ def closed_forms() -> list[str]:
     ]
 
 
-class WeightedSlope(generic.LayerQuantity):
+class WeightedSlope(LayerQuantity):
     """M'_l, which stands behind the weight of its layer."""
 
     template = "M'_{{{0}}}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -51,9 +52,11 @@ def within(name: str, value: Any, lowest: float, highest: float) -> float:
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return ``value`` if it is one of ``allowed``, or raise listing them."""
+    """Return ``value`` if it is one of ``allowed``, or raise listing them and the one meant."""
     if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+        close = get_close_matches(str(value), allowed, n=1, cutoff=0.6)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}{meant}")
     return str(value)
 
 

@@ -69,14 +69,13 @@ class AverageNode(sp.Expr):
 
     def _latex(self, printer: LatexPrinter) -> str:
         inside = r" \,;\, ".join(printer._print(F) for F in self.functions)
-        measure = measure_latex(printer, self.variables, self.covariance)
-        return rf"\left\langle {inside} \right\rangle_{{{measure}}}"
+        return rf"\left\langle {inside} \right\rangle_{{{self.measure_latex(printer)}}}"
 
-
-def measure_latex(printer: LatexPrinter, variables: sp.Tuple, K: sp.ImmutableMatrix) -> str:
-    """The subscript of an average; printers with a ``measure`` method choose the notation."""
-    named = getattr(printer, "measure", None)
-    if named is not None:
-        return named(variables, K)
-    shown = K[0, 0] if K.shape == (1, 1) else K
-    return rf"\mathcal{{N}}\left(0, {printer._print(shown)}\right)"
+    def measure_latex(self, printer: LatexPrinter) -> str:
+        """The subscript of the average; printers with a ``measure`` method choose the notation."""
+        named = getattr(printer, "measure", None)
+        K = self.covariance
+        if named is not None:
+            return named(self.variables, K)
+        shown = K[0, 0] if K.shape == (1, 1) else K
+        return rf"\mathcal{{N}}\left(0, {printer._print(shown)}\right)"

@@ -247,33 +247,18 @@ def _write(
 def write_formulas(folder: Path) -> dict[str, dict[str, str]]:
     """Write the .tex files; returns LaTeX by name, of two layers ("explicit") and "generic"."""
     from fieldtheory.theory.derivation import derive
-    from fieldtheory.theory.generic import layer_formulas
 
     theory = derive(2)
-    names = ("action", "saddle_point", "S21", "S22", "G12")
-    explicit = {name: theory.latex(name) for name in names}
-    explicit["hessian"] = theory.latex("hessian")
-    generic = layer_formulas()
-    two = "two residual layers, skip_scale = 1"
-    _write_tex(folder / "action.tex", [(f"The action, {two}", explicit["action"])])
-    _write_tex(
-        folder / "saddle_point.tex",
-        [
-            (f"The saddle point, {two}", explicit["saddle_point"]),
-            ("The same for any layer", generic["saddle_point"]),
-            ("Kernels of any layer", generic["kernel"]),
-            ("The coefficients in it", generic["weights"]),
-        ],
-    )
-    _write_tex(
-        folder / "hessian.tex",
-        [
-            (f"The Hessian at the saddle point, {two}", explicit["hessian"]),
-            ("Its block S21 for any layers", generic["S21"]),
-            ("Its block S22 for any layers", generic["S22"]),
-            ("The coefficients in them", generic["weights"]),
-        ],
-    )
+    names = ("action", "saddle_point", "hessian", "propagator", "response", "output_response")
+    generic = {name: theory.latex(name) for name in names}
+    explicit = {name: theory.latex(name, layers="explicit") for name in names[:4]}
+    for name in ("action", "saddle_point", "hessian"):
+        title = name.replace("_", " ")
+        equations = [
+            (f"The {title}, two residual layers, skip_scale = 1", explicit[name]),
+            ("The same for any number of layers", generic[name]),
+        ]
+        _write_tex(folder / f"{name}.tex", equations)
     return {"explicit": explicit, "generic": generic}
 
 

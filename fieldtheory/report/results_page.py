@@ -18,27 +18,13 @@ from fieldtheory.report.inputs import Inputs
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.linearised import saturation_formula
 
-GENERIC_TITLES = {
-    "weights": "Coefficients",
-    "saddle_point": "Saddle point",
-    "kernel": "Kernel",
-    "S21": "Hessian, mixed block",
-    "S22": "Hessian, block of the conjugate fields",
-    "G12": "Response propagator, from layer to layer",
-    "G12_product": "Response propagator, as a running product",
-    "G11": "Fluctuations of the residual kernels",
-    "response": "Response function",
-    "output_response": "Response of the output",
-}
-GENERIC_NOTES = {
-    "G12_product": r"For $l = m$ it is $1/(N \nu_m)$, for $l < m$ it vanishes.",
-}
-EXPLICIT_TITLES = {
+TITLES = {
     "action": "Action",
     "saddle_point": "Saddle point",
-    "S21": "Hessian, mixed block",
-    "S22": "Hessian, block of the conjugate fields",
-    "G12": "Response propagator",
+    "hessian": "Hessian",
+    "propagator": "Propagators",
+    "response": "Response function",
+    "output_response": "Response of the output",
 }
 _SHOWN_DIGITS = 25
 
@@ -193,10 +179,7 @@ def _generic(formulas: dict[str, str]) -> list[Any]:
             r"$\nu_m = 1$ for all layers but the input; $\nu_0 = d_{\mathrm{in}}/N$ is 1 in all "
             r"numbers below, so that responses are derivatives by the kernel of the input."
         ),
-        *(
-            Formula(GENERIC_TITLES.get(name, name), source, GENERIC_NOTES.get(name, ""))
-            for name, source in formulas.items()
-        ),
+        *(Formula(TITLES[name], source) for name, source in formulas.items()),
     ]
 
 
@@ -204,10 +187,9 @@ def _explicit(formulas: dict[str, str]) -> list[Any]:
     return [
         Text(
             r"The same for $L = 2$ with $\gamma_l = 1$ and $\phi$ undetermined, obtained from the "
-            r"action by differentiation. $\mathcal{S}_{11} = 0$ and $\mathcal{G}_{22} = 0$; "
-            r"$\mathcal{S}_{12}$ and $\mathcal{G}_{21}$ are transposes of what is shown."
+            r"action by differentiation."
         ),
-        *(Formula(title, formulas[name]) for name, title in EXPLICIT_TITLES.items()),
+        *(Formula(TITLES[name], source) for name, source in formulas.items()),
     ]
 
 

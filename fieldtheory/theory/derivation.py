@@ -14,21 +14,24 @@ from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.family import CONVENTIONS, LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, family_action
+from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.evaluation import block_function
+from fieldtheory.theory.formulas import SATURATION, generic_latex, known_quantity, overview_latex
 from fieldtheory.theory.hessian import Hessian, hessian
-from fieldtheory.theory.latex import aligned, latex
+from fieldtheory.theory.layer_by_layer import explicit_latex
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 from fieldtheory.theory.scales import Scales, chosen_scales, require_scales
+from fieldtheory.theory.shorthand import Layers, Shorthand
+from fieldtheory.theory.symbol_table import Symbols
 
 _BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
-# G11 grows like the third power of its columns times their depth; twelve take five megabytes.
-_WRITTEN_OUT = 5
-QUANTITIES = ("action", "saddle_point", "hessian", "propagator", *_BLOCKS)
+_LAYERS = ("generic", "explicit")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Derivation:
     """The field theory of a network of given depth; each part is derived when first asked for.
 
@@ -86,41 +89,96 @@ class Derivation:
         validation.choice("name", name, _BLOCKS)
         return getattr(self.hessian if name.startswith("S") else self.propagator, name)
 
-    def latex(self, quantity: str) -> str:
-        """LaTeX of a result in the notation of F25.
+    @cached_property
+    def symbols(self) -> Symbols:
+        """The symbols in it by name: ``symbols.N``, ``symbols.sigma_w``, ``symbols.C_0``, ..."""
+        action = self.network_action
+        fields = (*action.kernels, *action.conjugates, *action.variables)
+        written = {value for values in self.scales.values() for value in values}
+        scales = set().union(*(value.free_symbols for value in written))
+        return Symbols({*fields, *self.action.free_symbols, *scales})
+
+    def latex(self, quantity: str, layers: str | None = None, abbreviate: bool = True) -> str:
+        """LaTeX of a result in the notation of F25, with the definitions of what stands in it.
 
         Parameters
         ----------
         quantity : str
-            "action", "saddle_point", "hessian", "propagator", or one block ("S21", "G11", ...).
+            "action" S(C, C̃); "saddle_point"; "kernels" K^(l); "hessian", "propagator", or one
+            block, "S11" to "S22" and "G11" to "G22"; "residual_response" η^(l), "response" χ^(l),
+            "output_response" χ^out (F25 eqs. (51), (53), (55)); "saturation" and "large_depth", the
+            ρ* of F25 eqs. (67) and (68). Also "eta", "chi", "chi_out", "(67)" and "(68)".
+        layers : {"generic", "explicit"}, optional
+            For symbolic layers l, or layer by layer at the depth of the derivation; "generic" if
+            left out.
+        abbreviate : bool
+            Write a_l, c_l for the coefficients of a layer, M'_l = ⟨φ'² + φφ''⟩,
+            Q_kl = ⟨φ²;φ²⟩, A_lm for products of γ and r_l for the growth of the response, and
+            list what they mean below; else write them out.
 
         Returns
         -------
         str
-            An equation or aligned equations, without delimiters. K^(l) is the covariance of the
-            signals of layer l and K^(k,l) that of the signals of two layers. G11 is written out up
-            to five columns and as the product G12 S22 G21 beyond.
+            An equation, or aligned ones, without delimiters: for ``\\[...\\]`` in a document with
+            amsmath or for ``$$...$$`` in a notebook. It fits a text width of 345 pt, that of
+            LaTeX's article; matrices that do not fit are listed by entries, of which those not
+            listed vanish. A display does not break across pages.
 
         Raises
         ------
         ValueError
-            For an unknown quantity.
+            For an unknown quantity, or one that this network has not.
+
+        Notes
+        -----
+        At the saddle point, K^(l) is made of C*. For P >= 2 inputs the entries of layers k and l
+        are matrices over the pairs (αβ), (γδ) of inputs, α <= β, as are M'_l and Q_kl; entries
+        that are not listed vanish, and products are those of matrices. G11 layer by layer is
+        written out for one input up to depth 3.
 
         Examples
         --------
-        >>> print(derive(depth=1).latex("saddle_point").splitlines()[1])
-        C^{(0)}_* &= C^{(0)}_{\\mathrm{data}} \\\\
+        >>> print(derive(depth=1).latex("response").splitlines()[3])
+        \\chi^{(l)} &= \\left(1 + a_{l} M'_{l - 1}\\right) \\chi^{(l - 1)} \\\\
+        >>> print(derive(depth=1).latex("S21", layers="explicit").splitlines()[1])
+        &S_{21} = N \\begin{pmatrix} - \\nu_{0} & 0 & 0 \\\\ a_{1} M'_{0} & -1 & 0 \\\\ \
+a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         """
-        validation.choice("quantity", quantity, QUANTITIES)
-        if quantity == "action":
-            return rf"S(C, \tilde{{C}}) = {latex(self.action)}"
-        if quantity == "saddle_point":
-            return aligned([(_starred(C), latex(v)) for C, v in self._saddle_entries()])
-        if quantity == "hessian":
-            return aligned([self._block_latex(b) for b in _BLOCKS[:4]])
-        if quantity == "propagator":
-            return aligned([self._block_latex(b) for b in _BLOCKS[4:]])
-        return " = ".join(self._block_latex(quantity))
+        quantity = known_quantity(quantity)
+        validation.choice("layers", "generic" if layers is None else layers, _LAYERS)
+        if quantity in SATURATION:
+            self._require_saturation(quantity)
+        if layers == "explicit":
+            notation = self._notation(sp.Integer(self.depth), abbreviate)
+            return explicit_latex(quantity, notation, self._shorthand)
+        return generic_latex(quantity, self._notation(sym.DEPTH, abbreviate))
+
+    def __repr__(self) -> str:
+        inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
+        phi = "undetermined" if self.activation is None else self.activation.name
+        return f"Derivation({self.family.__name__}, depth {self.depth}, {inputs}, φ {phi})"
+
+    def _repr_latex_(self) -> str:
+        return f"$${overview_latex(self._notation(sym.DEPTH, True))}$$"
+
+    @cached_property
+    def _shorthand(self) -> Shorthand:
+        return Shorthand(Layers.of_scales(self.family, self.scales), self.depth)
+
+    def _notation(self, last: sp.Expr, abbreviate: bool) -> Notation:
+        layers = self._shorthand.layers
+        return Notation(layers, last, self.inputs, self.activation, abbreviate)
+
+    def _require_saturation(self, quantity: str) -> None:
+        """Raise if the network is not the one for which F25 (67) and (68) are made."""
+        layers = self._shorthand.layers
+        branch = dict(layers.fixed).get("branch_scale")
+        of_paper = self.family.features is ResidualNetwork.features and layers.skip == 1
+        if not of_paper or branch is None:
+            raise ValueError(
+                f"quantity {quantity!r} is that of a ResidualNetwork with skip_scale=1 and one "
+                f"branch_scale, got {self!r} with scales {dict(self.scales)}"
+            )
 
     def lambdify(self, quantity: str, convention: str = "derivative") -> Callable[..., Any]:
         """A block as a numeric function of a network and its input kernel.
@@ -175,19 +233,6 @@ class Derivation:
                 f"got {network.activation.name}"
             )
         require_scales(self.scales, network)
-
-    def _saddle_entries(self) -> list[tuple[sp.Symbol, sp.Expr]]:
-        found = self.saddle_point
-        return [*found.kernels.items(), *found.conjugates.items()]
-
-    def _block_latex(self, name: str) -> tuple[str, str]:
-        symbol = rf"\mathcal{{{name[0]}}}_{{{name[1:]}}}"
-        if name == "G11" and len(self.network_action.kernels) > _WRITTEN_OUT:
-            return symbol, r"\mathcal{G}_{12} \mathcal{S}_{22} \mathcal{G}_{21}"
-        matrix = self.block(name)
-        if matrix.is_zero_matrix:
-            return symbol, "0"
-        return symbol, latex(matrix)
 
 
 @named_arguments
@@ -257,8 +302,3 @@ def derive(
     scales = chosen_scales(family, depth, of, given)
     action = family_action(family, depth, inputs, function, scales)
     return Derivation(depth, inputs, function, action, family, scales)
-
-
-def _starred(symbol: sp.Symbol) -> str:
-    name = latex(symbol)
-    return f"{name[:-1]}, *}}" if "_{" in name else f"{name}_*"

@@ -13,7 +13,6 @@ from itertools import combinations
 from typing import Any
 
 import sympy as sp
-from sympy.printing.latex import LatexPrinter
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
@@ -21,104 +20,24 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
 from fieldtheory.theory.hessian import Hessian, hessian
-from fieldtheory.theory.latex import latex
-from fieldtheory.theory.notation import DEPTH
+from fieldtheory.theory.layer_quantities import (
+    G12,
+    S22,
+    A,
+    Bias,
+    C,
+    Conjugate,
+    Earlier,
+    JointAverage,
+    K,
+    RelativeWidth,
+    ResidualResponse,
+    SkipScale,
+    Weight,
+)
 from fieldtheory.theory.saddle_point import saddle_point
 
 l, k, m, n, j = sp.symbols("l k m n j", integer=True, nonnegative=True)
-
-
-class LayerQuantity(sp.Function):
-    """A quantity with layer indices, printed with them as the papers do."""
-
-    template = ""
-
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        indices = [printer._print(a) for a in self.args]
-        text = self.template.format(*indices)
-        if exp is None:
-            return text
-        return rf"\left[{text}\right]^{{{exp}}}" if "^" in text else f"{text}^{{{exp}}}"
-
-
-class C(LayerQuantity):
-    """The residual kernel C^(l)."""
-
-    template = "C^{{({0})}}"
-    is_positive = True
-
-
-class K(LayerQuantity):
-    """K^(l), or the covariance K^(k,l) of the signals of two layers."""
-
-    is_real = True
-
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        indices = ",".join(printer._print(a) for a in self.args)
-        return rf"\left[K^{{({indices})}}\right]^{{{exp}}}" if exp else f"K^{{({indices})}}"
-
-
-class A(LayerQuantity):
-    """The skip matrix A_lm = γ_{m+1} ... γ_l."""
-
-    template = "A_{{{0}, {1}}}"
-    is_real = True
-
-
-class Earlier(LayerQuantity):
-    """1 if the first layer comes before the second, else 0."""
-
-    template = r"\mathbb{{1}}_{{{0} < {1}}}"
-
-    @classmethod
-    def eval(cls, first: sp.Expr, second: sp.Expr) -> sp.Expr | None:
-        """The number where both layers are numbers."""
-        if first.is_Integer and second.is_Integer:
-            return sp.Integer(int(first) < int(second))
-        return None
-
-
-class Weight(LayerQuantity):
-    """a_l = ρ_l² σ²_w, or σ²_w,out for the readout."""
-
-    template = "a_{{{0}}}"
-
-
-class Bias(LayerQuantity):
-    """c_l = ρ_l² σ²_b, or σ²_b,out for the readout."""
-
-    template = "c_{{{0}}}"
-
-
-class RelativeWidth(LayerQuantity):
-    """ν_m: d_in/N for the input, m = 0, and 1 for all other layers."""
-
-    template = r"\nu_{{{0}}}"
-
-    @classmethod
-    def eval(cls, layer: sp.Expr) -> sp.Expr | None:
-        """ν_0 or 1 where the layer is a number."""
-        if layer.is_Integer:
-            return sym.INPUT_WIDTH if layer == 0 else sp.S.One
-        return None
-
-
-class SkipScale(LayerQuantity):
-    """γ_l."""
-
-    template = r"\gamma_{{{0}}}"
-
-
-class G12(LayerQuantity):
-    """The response propagator."""
-
-    template = r"\mathcal{{G}}_{{12}}^{{{0} {1}}}"
-
-
-class S22(LayerQuantity):
-    """The source of fluctuations."""
-
-    template = r"\mathcal{{S}}_{{22}}^{{{0} {1}}}"
 
 
 @lru_cache
@@ -150,10 +69,33 @@ def _at(expr: sp.Expr, layers: Mapping[int, Any]) -> sp.Expr:
         new = [signals[v] for v in variables]
         return type(node)(*[F.xreplace(signals) for F in integrands], new, covariance)
 
-    rules = {node: one(node) for node in expr.atoms(GaussianAverage, ConnectedCorrelator)}
+    rules = {node: one(node) for node in expr.atoms(GaussianAverage, ConnectedCorrelator)} | signals
     for i, index in layers.items():
         rules |= {kind(i): kind(index) for kind in (Weight, Bias, SkipScale)}
     return expr.xreplace(rules)
+
+
+def action(depth: sp.Expr, family: type[LayeredNetwork], readout_apart: bool = False) -> sp.Expr:
+    """S(C, C̃) with sums over the layers (F25 eqs. (21), (22)), and perhaps the readout apart."""
+    window, _ = _window(family)
+    out = depth + 1
+
+    def summed(term: Callable[[Any], sp.Expr]) -> sp.Expr:
+        if readout_apart:
+            return sp.Sum(term(l), (l, 1, depth)) + term(out)
+        return sp.Sum(term(l), (l, 1, out))
+
+    constraints = sp.Sum(window.relative_widths[2] * C(l) * Conjugate(l), (l, 1, out))
+    constraints += window.relative_widths[0] * C(0) * Conjugate(0)
+    sources = window.observables[0] * Conjugate(0)
+    sources += summed(lambda i: Conjugate(i) * _at(window.observables[2], {2: i}))
+    return sym.WIDTH * sp.log(JointAverage(sp.exp(sources))) - sym.WIDTH * constraints
+
+
+def observable(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
+    """g(h^(l), h^(l)), φ(h^(l))² for a residual network."""
+    action, _ = _window(family)
+    return _at((action.observables[2] - Bias(2)) / Weight(2), {2: l + 1})
 
 
 def residual_kernel(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
@@ -222,51 +164,15 @@ def kernel_propagator(l: Any, m: Any) -> sp.Expr:
     return sp.Sum(G12(l, k) * S22(k, n) * G12(m, n), (k, 1, l), (n, 1, m))
 
 
-def layer_formulas(family: type[LayeredNetwork] = ResidualNetwork) -> dict[str, str]:
-    """LaTeX of the theory of a family of networks for symbolic layers.
-
-    Parameters
-    ----------
-    family : subclass of LayeredNetwork
-
-    Returns
-    -------
-    dict of str
-        Equations by name: "weights", "kernel", "saddle_point", "S21", "S22", "G12",
-        "G12_product", "G11", "response", "output_response".
-
-    Examples
-    --------
-    >>> print(layer_formulas()["kernel"])
-    K^{(l)} = \\sum_{m=0}^{l} A_{l, m}^{2} C^{(m)}
-    """
-    chi, out = r"\chi^{{({})}}", r"\chi^{\mathrm{out}}"
-    ratio = latex(growth(l, family))
-    hidden, readout = (of(sym.parameters(family, "l")) for of in (family.layer, family.readout))
-    last = latex(readout.weight * susceptibility(DEPTH, family))
-    skip = r"A_{l, m} = \prod_{j=m+1}^{l} \gamma_{j}"
-    weights = _cases("a_{l}", hidden.weight, readout.weight)
-    biases = _cases("c_{l}", hidden.bias, readout.bias)
-    return {
-        "weights": rf"{weights}, \qquad {biases}, \qquad {skip}",
-        "saddle_point": rf"C^{{(l)}}_* = {latex(residual_kernel(l, family))}, "
-        r"\qquad \tilde{C}^{(l)}_* = 0",
-        "kernel": rf"K^{{(l)}} = {latex(kernel(l))}",
-        "S21": rf"\mathcal{{S}}_{{21}}^{{k l}} = {latex(mixed_block(k, l, family))}",
-        "S22": rf"\mathcal{{S}}_{{22}}^{{k l}} = {latex(source_block(k, l, family))}",
-        "G12": rf"{latex(G12(l, m))} = {latex(response_recursion(l, m, family))}",
-        "G12_product": rf"{latex(G12(l, m))} = {latex(response_product(l, m, family))} "
-        r"\quad (l > m)",
-        "G11": rf"\mathcal{{G}}_{{11}}^{{l m}} = {latex(kernel_propagator(l, m))}",
-        "response": rf"{chi.format('l')} = \left({ratio}\right) "
-        rf"{chi.format('l-1')}, \qquad {chi.format('0')} = 1",
-        "output_response": rf"{out} = {last} {chi.format('L')}",
-    }
+def residual_response(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
+    """η^(l) = N ν_0 G12[l,0] for l >= 1 from earlier layers (F25 eqs. (51), (59))."""
+    row = response_recursion(l, sp.S.Zero, family).subs(sp.KroneckerDelta(l, 0), 0)
+    return row.replace(G12, lambda layer, _: ResidualResponse(layer))
 
 
-def _cases(name: str, hidden: sp.Expr, readout: sp.Expr) -> str:
-    rows = rf"{latex(hidden)} & 1 \leq l \leq L \\ {latex(readout)} & l = L + 1"
-    return rf"{name} = \begin{{cases}} {rows} \end{{cases}}"
+def kernel_covariance(k: Any, l: Any) -> sp.Expr:
+    """K^(k,l) = Σ_m A_km A_lm C^(m), the covariance of the signals of two layers."""
+    return sp.Sum(A(k, m) * A(l, m) * C(m), (m, 0, sp.Min(k, l)))
 
 
 def explicit(

@@ -1,7 +1,8 @@
-"""LaTeX in the notation of the papers.
+"""LaTeX of expressions in the notation of the papers, in the order in which one writes by hand.
 
-Averages carry the measure N(0, K^(l)) of their layer instead of its entries, derivatives of φ are
-primes, and matrices wider than ten columns are arrays, since `pmatrix` stops at ten.
+Averages carry the measure N(0, K^(l)) of their layer, or N(0, K) for signals of several layers,
+instead of its entries; derivatives of φ are primes; coefficients stand before fields and fields
+before averages; the branch stands before its bias.
 """
 
 from __future__ import annotations
@@ -12,12 +13,26 @@ from typing import Any
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
+from fieldtheory.averages.base import AverageNode
+
 _PMATRIX_COLUMNS = 10
-_LAYER = re.compile(r"\^\{\((.*)\)\}")
+_LAYER = re.compile(r"\^\{\((.*?)\)\}")
+# Symbols by the start of their name, in the order of a product.
+_SYMBOLS = ("N", r"\nu", r"\rho", r"\sigma", r"\gamma", r"\phi", "C^", "K^", r"\tilde")
+_OTHER = len(_SYMBOLS)
+# Places of what follows the symbols; `LayerQuantity` takes some of them.
+COEFFICIENT, SKIP, FIELD, FUNCTION, AVERAGE, BRACKET, SUM = (
+    1.5,
+    4.5,
+    6,
+    *range(_OTHER + 1, _OTHER + 5),
+)
+_BIASES = (r"\sigma_{b", "c_", r"\mathrm{bias")
+_NAMES = {"log": r"\ln", "erf": r"\operatorname{erf}", "Max": r"\max"}
 
 
 class TheoryPrinter(LatexPrinter):
-    """SymPy's LaTeX printer with the measures and primes of the papers.
+    """SymPy's LaTeX printer with the measures, primes and orders of the papers.
 
     Expressions that it has printed once it does not print again: in a propagator of ten layers
     the same averages stand thousands of times.
@@ -35,14 +50,108 @@ class TheoryPrinter(LatexPrinter):
         return self._printed[expr]
 
     def measure(self, variables: sp.Tuple, K: sp.ImmutableMatrix) -> str:
-        """N(0, K^(l)) for signals of one layer, N(0, K^(k,l)) for those of two, N(0, K) for all."""
+        """N(0, K^(l)) for signals of one layer, N(0, K) for those of several."""
         layers = [_LAYER.search(str(v)) for v in variables]
         if not all(layers):
             shown = K[0, 0] if K.shape == (1, 1) else K
             return rf"\mathcal{{N}}\left(0, {self._print(shown)}\right)"
-        names = list(dict.fromkeys(match.group(1) for match in layers if match))
-        index = rf"^{{({','.join(names)})}}" if len(names) < 3 else ""
+        names = {match.group(1) for match in layers if match}
+        index = rf"^{{({names.pop()})}}" if len(names) == 1 else ""
         return rf"\mathcal{{N}}(0, K{index})"
+
+    def ordered_terms(self, expr: sp.Add) -> list[sp.Expr]:
+        """The terms of a sum: by layer, what is averaged after what is not, biases last."""
+        if not expr.is_commutative:
+            return self._as_ordered_terms(expr)
+        terms = sorted(expr.args, key=self._term_key)
+        if terms[0].is_Number and (terms[0].is_negative or expr.is_integer):
+            terms.append(terms.pop(0))
+        elif terms[0].could_extract_minus_sign() and not any(map(self._is_formal, terms)):
+            positive = [term for term in terms if not term.could_extract_minus_sign()]
+            terms.sort(key=lambda term: term not in positive[:1])
+        return terms
+
+    def _is_formal(self, term: sp.Expr) -> bool:
+        """Whether its place among others is that of the papers, whatever its sign."""
+        return r"\langle" in self._print(term) or term.has(sp.KroneckerDelta)
+
+    def ordered_factors(self, expr: sp.Mul) -> tuple[sp.Expr, list[sp.Expr], list[sp.Expr]]:
+        """The number of a product, its factors above the line and those below it."""
+        number, rest = expr.as_coeff_Mul()
+        above, below = [], []
+        for factor in sp.Mul.make_args(rest):
+            base, power = factor.as_base_exp()
+            if power.is_Number and power.is_negative and factor.func is not sp.exp:
+                below.append(base**-power)
+            elif factor is not sp.S.One:
+                above.append(factor)
+        return number, sorted(above, key=self._factor_key), sorted(below, key=self._factor_key)
+
+    def _term_key(self, term: sp.Expr) -> tuple[Any, ...]:
+        text = self._print(term)
+        layers = [int(i) for i in re.findall(r"\^\{\((\d+)\)", text)]
+        last = r"\ln" in text or r"\tilde{C}^{(L" in text
+        bias = any(name in text for name in _BIASES) and r"\langle" not in text
+        ranks = [_rank(factor) for factor in sp.Mul.make_args(term.as_coeff_Mul()[1])]
+        averages = ranks.count(AVERAGE) + (r"\langle" in text)
+        return (
+            bias,
+            last,
+            SUM in ranks,
+            max(layers, default=-1),
+            averages,
+            _degree(term),
+            _natural(text),
+        )
+
+    def _factor_key(self, factor: sp.Expr) -> tuple[Any, ...]:
+        key = _natural(self._print(factor))
+        if getattr(factor, "latest", False):
+            key = tuple((-number, text) for number, text in key)
+        return _rank(factor), key
+
+    def _print_Add(self, expr: sp.Add, order: Any = None) -> str:
+        text = ""
+        for term in self.ordered_terms(expr):
+            shown = self._print(term)
+            joint = "" if not text else " " if shown.startswith("-") else " + "
+            text += joint + (f"- {shown[1:].lstrip()}" if shown.startswith("-") else shown)
+        return text
+
+    def _print_Mul(self, expr: sp.Mul) -> str:
+        if not expr.is_commutative:
+            return super()._print_Mul(expr)
+        number, above, below = self.ordered_factors(expr)
+        if not number.is_Rational:
+            above, number = [abs(number), *above], -sp.S.One if number.is_negative else sp.S.One
+        sign = "- " if number.is_negative else ""
+        p, q = (str(n) if n != 1 else "" for n in (abs(number).p, abs(number).q))
+        if not (q or below):
+            return sign + (self.product(above, first=p) or "1")
+        if self._settings["fold_short_frac"] and len(below) + bool(q) == 1:
+            return f"{sign}{self.product(above, first=p) or '1'} / {self.product(below, first=q)}"
+        if above and _is_wide(self.product(above)):
+            rest = self.product(above, bracket=True)
+            return rf"{sign}\frac{{{p or 1}}}{{{self._folded(below, q)}}} {rest}"
+        return rf"{sign}\frac{{{self._folded(above, p) or '1'}}}{{{self._folded(below, q)}}}"
+
+    def _folded(self, factors: list[sp.Expr], first: str) -> str:
+        """Factors above or below a line, where inner fractions stand on the line."""
+        text = self.product(factors, first)
+        if r"\frac" not in text:
+            return text
+        return TheoryPrinter({"order": None, "fold_short_frac": True}).product(factors, first)
+
+    def product(self, factors: list[sp.Expr], first: str = "", bracket: bool = False) -> str:
+        """Factors side by side, sums in brackets."""
+        shown = [first] if first else []
+        for factor in factors:
+            text = self._print(factor)
+            alone = len(factors) == 1 and not (first or bracket)
+            if isinstance(factor, sp.Add) and not alone:
+                text = rf"\left({text}\right)"
+            shown.append(text)
+        return " ".join(shown)
 
     def _print_Derivative(self, expr: sp.Derivative) -> str:
         function, *counts = expr.args
@@ -50,31 +159,77 @@ class TheoryPrinter(LatexPrinter):
             return self._primed(function, int(counts[0][1]))
         return super()._print_Derivative(expr)
 
-    def _primed(self, function: sp.Expr, order: int, power: str = "") -> str:
+    def _primed(self, function: sp.Expr, order: int) -> str:
         name = self._print(sp.Symbol(type(function).__name__))
         prime = "'" * order if order < 4 else rf"^{{({order})}}"
-        arguments = ", ".join(self._print(a) for a in function.args)
-        body = rf"{name}{prime}({arguments})"
-        return rf"{{{body}}}^{{{power}}}" if power else body
+        return rf"{name}{prime}({self._arguments(function)})"
+
+    def _arguments(self, function: sp.Expr) -> str:
+        return ", ".join(self._print(a) for a in function.args)
 
     def _print_Function(self, expr: sp.Expr, exp: str | None = None) -> str:
+        name = type(expr).__name__
         if isinstance(expr, sp.core.function.AppliedUndef):
-            name = self._print(sp.Symbol(type(expr).__name__))
-            arguments = ", ".join(self._print(a) for a in expr.args)
-            return rf"{name}({arguments}){f'^{{{exp}}}' if exp else ''}"
+            power = f"^{{{exp}}}" if exp else ""
+            return rf"{self._print(sp.Symbol(name))}({self._arguments(expr)}){power}"
+        if name == "log" and exp is None and is_average(expr.args[0]):
+            return rf"\ln {self._print(expr.args[0])}"
+        if name in ("tanh", "sinh", "cosh", "erf", "erfc", "sin", "cos", "exp", "log"):
+            function = {"erfc": r"\operatorname{erfc}"}.get(name, _NAMES.get(name, rf"\{name}"))
+            power = f"^{{{exp}}}" if exp else ""
+            if name == "log" and exp:
+                return rf"\left(\ln{self.bracketed(self._arguments(expr))}\right){power}"
+            return rf"{function}{power}{self.bracketed(self._arguments(expr))}"
         return super()._print_Function(expr, exp)
 
+    def _print_log(self, expr: sp.Expr, exp: str | None = None) -> str:
+        return self._print_Function(expr, exp)
+
+    _print_erf = _print_erfc = _print_log
+
+    def _print_ExpBase(self, expr: sp.Expr, exp: str | None = None) -> str:
+        if expr.args[0].is_Add or expr.has(AverageNode, sp.Sum):
+            return self._print_Function(expr, exp)
+        return super()._print_ExpBase(expr, exp)
+
+    @staticmethod
+    def bracketed(text: str) -> str:
+        """Text in brackets, which grow where it is high."""
+        if r"\frac" in text or r"\sum" in text or r"\left" in text:
+            return rf"\left({text}\right)"
+        return f"({text})"
+
     def _print_Pow(self, expr: sp.Pow) -> str:
-        if isinstance(expr.base, sp.Derivative) and expr.exp.is_Integer and expr.exp > 0:
-            return f"{self._print(expr.base)}^{{{self._print(expr.exp)}}}"
+        base, power = expr.as_base_exp()
+        if power.is_Integer and power > 0:
+            if isinstance(base, sp.Derivative):
+                return f"{self._print(base)}^{{{power}}}"
+            if isinstance(base, sp.Symbol) and "^" in base.name:
+                return rf"\left({self._print(base)}\right)^{{{power}}}"
         return super()._print_Pow(expr)
 
+    def sum_sign(self, expr: sp.Sum | sp.Product) -> str:
+        """The signs of sums or a product with their limits."""
+        name = r"\sum" if isinstance(expr, sp.Sum) else r"\prod"
+        limits = [(i, self._print(a), self._print(b)) for i, a, b in expr.limits]
+        return " ".join(rf"{name}_{{{i}={a}}}^{{{b}}}" for i, a, b in limits)
+
+    def _print_Sum(self, expr: sp.Sum | sp.Product) -> str:
+        return f"{self.sum_sign(expr)} {self.product([expr.function], bracket=True)}"
+
+    _print_Product = _print_Sum
+
     def _print_MatrixBase(self, expr: sp.MatrixBase) -> str:
-        rows = [" & ".join(self._print(entry) for entry in row) for row in expr.tolist()]
-        body = r" \\ ".join(rows)
-        if expr.cols <= _PMATRIX_COLUMNS:
-            return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
-        return rf"\left(\begin{{array}}{{{'c' * expr.cols}}} {body} \end{{array}}\right)"
+        return matrix([[self._print(entry) for entry in row] for row in expr.tolist()])
+
+
+def matrix(rows: list[list[str]]) -> str:
+    """A matrix of texts in brackets; `pmatrix` stops at ten columns."""
+    body = r" \\ ".join(" & ".join(row) for row in rows)
+    columns = len(rows[0])
+    if columns <= _PMATRIX_COLUMNS:
+        return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
+    return rf"\left(\begin{{array}}{{{'c' * columns}}} {body} \end{{array}}\right)"
 
 
 def latex(value: Any) -> str:
@@ -104,3 +259,42 @@ def aligned(equations: list[tuple[str, str]]) -> str:
     """Equations left = right, one below the other."""
     lines = [f"{left} &= {right}" for left, right in equations]
     return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+
+def _is_wide(text: str) -> bool:
+    """Whether a factor before a text is better than a line below it."""
+    return bool(re.search(r"\\(langle|sum|prod|sqrt\{.*frac)", text))
+
+
+def is_average(expr: sp.Expr) -> bool:
+    """Whether an expression is printed as ⟨...⟩ with a measure."""
+    return hasattr(expr, "measure_latex")
+
+
+def _rank(factor: sp.Expr) -> float:
+    """The place of a factor in a product: coefficients, fields, functions, averages, sums."""
+    base = factor.as_base_exp()[0]
+    if (own := getattr(base, "rank", None)) is not None:
+        return own
+    if base.is_number:
+        return -1
+    if isinstance(base, sp.Symbol):
+        for rank, start in enumerate(_SYMBOLS):
+            if base.name.startswith(start):
+                return rank
+        return _OTHER
+    if isinstance(base, sp.Derivative):
+        return FUNCTION + int(base.derivative_count) / 10
+    places = {AverageNode: AVERAGE, sp.Add: BRACKET, sp.Sum: SUM, sp.Product: SUM}
+    return next((place for kind, place in places.items() if isinstance(base, kind)), FUNCTION)
+
+
+def _degree(term: sp.Expr) -> int:
+    """The number of different factors besides numbers."""
+    return sum(_rank(factor) >= 0 for factor in sp.Mul.make_args(term))
+
+
+def _natural(text: str) -> tuple[Any, ...]:
+    """A key by which the tenth layer comes after the ninth, and δ after γ."""
+    text = text.replace(r"\gamma", r"\c")
+    return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", text))

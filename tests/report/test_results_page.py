@@ -41,7 +41,7 @@ class Text(HTMLParser):
 
 def test_formulas_are_mathml(page):
     assert page.count("<math") == page.count("</math>") > 40
-    assert page.count('<math display="block"') == 17
+    assert page.count('<math display="block"') == 12
     assert 'class="source"' not in page.split("</style>")[1]
 
 

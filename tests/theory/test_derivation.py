@@ -6,6 +6,8 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.latex import latex
+from fieldtheory.theory.linearised import saturation_formula
 from tests.examples import derivation
 
 
@@ -89,3 +91,109 @@ def test_bad_arguments(arguments, error, message):
     with pytest.raises(error, match=message) as caught:
         ft.derive(**arguments)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("Saddle point", "saddle_point"),
+        ("g11", "G11"),
+        ("eta", "residual_response"),
+        ("χ", "response"),
+        ("chi_out", "output_response"),
+        ("(67)", "saturation"),
+        ("68", "large_depth"),
+    ],
+)
+def test_quantities_have_the_names_that_one_types(name, meant):
+    th = ft.derive(1)
+    assert th.latex(name) == th.latex(meant)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("S33",), "quantity must be one of action, saddle_point, .*, got 'S33'"),
+        (("",), "got ''"),
+        ((None,), "got None"),
+        (("hesian",), "got 'hesian'; did you mean hessian\\?"),
+        (("responses",), "did you mean response\\?"),
+        (("action", "general"), "layers must be one of generic, explicit, got 'general'"),
+    ],
+)
+def test_unknown_quantity_or_layers(arguments, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        derivation(1).latex(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_generic_layers_are_the_default():
+    th = ft.derive(2)
+    for quantity in ("action", "S21", "response"):
+        assert th.latex(quantity) == th.latex(quantity, "generic") != th.latex(quantity, "explicit")
+
+
+def test_generic_formulas_do_not_depend_on_the_depth():
+    for quantity in ("action", "hessian", "output_response"):
+        assert ft.derive(1).latex(quantity) == ft.derive(5).latex(quantity)
+
+
+@pytest.mark.parametrize("quantity", ["saturation", "large_depth"])
+def test_saturation_is_that_of_the_network_of_the_paper(quantity):
+    formula = saturation_formula(quantity == "large_depth").rhs
+    th = ft.derive(3, activation="erf")
+    assert th.latex(quantity).splitlines()[1] == rf"\rho^{{*}} &= {latex(formula)} \\"
+    assert latex(formula.subs(sym.DEPTH, 3)) in th.latex(quantity, layers="explicit")
+    assert r"\phi'(0) &= \frac{2}{\sqrt{\pi}}" in th.latex(quantity)
+    for other in (ft.derive(2, skip_scale=0), ft.derive(2, branch_scale="per layer")):
+        with pytest.raises(ValueError, match=f"quantity '{quantity}' is that of a ResidualNet"):
+            other.latex(quantity)
+
+
+def test_explicit_responses_are_the_column_of_the_propagator():
+    """η^(l), χ^(l) and χ^out of two layers, r_l = γ_l² + a_l M'_{l-1}."""
+    text = derivation(2).latex("residual_response", layers="explicit")
+    assert r"\eta^{(2)} &= a_{2} M'_{1} r_{1} \\" in text
+    assert r"\eta^{(3)} &= a_{3} M'_{2} r_{2} r_{1}" in text
+    assert r"\chi^{(2)} &= r_{2} r_{1}" in derivation(2).latex("response", layers="explicit")
+    out = derivation(2).latex("output_response", layers="explicit")
+    assert r"\chi^{\mathrm{out}} = a_{3} M'_{2} r_{2} r_{1}" in out.replace("&", "")
+
+
+def test_symbols_by_name():
+    found = derivation(2, 2).symbols
+    assert found.N == sym.WIDTH and found.sigma_w == sym.WEIGHT
+    assert found.sigma_b_out == sym.READOUT_BIAS and found.nu_0 == sym.INPUT_WIDTH
+    assert found.rho_1 == sym.branch_scale(1) and found["gamma_2"] == sym.skip_scale(2)
+    assert found.C_1_12 == sym.kernel(1, (0, 1), 2) and found.h_0_2 == sym.signal(0, 1, 2)
+    assert found.Ctilde_3_22 == sym.conjugate(3, (1, 1), 2)
+    assert found.C_0_data_11 == sym.data_kernel((0, 0), 2)
+    assert {"sigma_w", "C_1_12"} <= set(dir(found)) & set(found)
+    assert all(name.isidentifier() for name in found) and len(found) == len(set(found.values()))
+    assert ft.derive(2).symbols.rho == sym.branch_scale()
+    assert ft.derive(2).action.diff(ft.derive(2).symbols.C_1) != 0
+
+
+def test_unknown_symbols():
+    found = ft.derive(1).symbols
+    with pytest.raises(AttributeError, match="symbol must be one of C_0, .*did you mean sigma_w"):
+        _ = found.sigma_v
+    with pytest.raises(KeyError, match="sigma_v"):
+        _ = found["sigma_v"]
+    assert "sigma_v" not in found and not hasattr(found, "__array__")
+
+
+def test_a_derivation_is_shown_in_one_line():
+    assert repr(ft.derive(2)) == "Derivation(ResidualNetwork, depth 2, one input, φ undetermined)"
+    th = ft.derive(ft.FeedForwardNetwork(depth=1, activation="relu"), 2)
+    assert str(th) == "Derivation(FeedForwardNetwork, depth 1, 2 inputs, φ relu)"
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_a_notebook_shows_the_formulas(inputs, katex_failures):
+    text = ft.derive(2, inputs)._repr_latex_()
+    assert text.startswith("$$\\begin{aligned}") and text.endswith("\\end{aligned}$$")
+    assert "$" not in text[2:-2]
+    assert katex_failures({"notebook": text[2:-2]}) == {}
+    for left in (r"S(C, \tilde{C}) &=", "S_{21}^{k l} &=", "G_{12}^{l m} &=", "G_{11}^{l m} &="):
+        assert left in text

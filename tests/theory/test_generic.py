@@ -73,14 +73,6 @@ def test_covariance(depth):
         assert equal(formula.xreplace(known), th.propagator.G11[l, m])
 
 
-def test_formulas_in_symbols():
-    found = generic.layer_formulas()
-    assert found["saddle_point"].startswith(r"C^{(l)}_* = ")
-    assert r"\mathcal{N}(0, K^{(k - 1)})" in found["S21"]
-    assert r"\mathbb{1}_{l < k}" in found["S21"]
-    assert r"\sum" in found["G11"] and r"\prod" in found["G12_product"]
-
-
 def test_a_wrong_formula_is_seen():
     S21 = derivation(2).hessian.S21
     formula = explicit(generic.mixed_block(2, 0), 2)

@@ -1,7 +1,6 @@
 """The blocks of the Hessian against the formulas, written down independently."""
 
 import itertools
-from pathlib import Path
 
 import pytest
 import sympy as sp
@@ -11,7 +10,7 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
 from tests.examples import derivation
 from tests.expanding import expand_averages
-from tests.theory.test_saddle_point import GOLDEN, coefficients, variance
+from tests.theory.test_saddle_point import coefficients, variance
 
 
 def skip(l, m):
@@ -127,8 +126,3 @@ def test_variances_of_a_pair_have_the_blocks_of_one_input():
 
 def expand_averages_of(matrix):
     return matrix.applyfunc(lambda e: expand_averages(e.rewrite(GaussianAverage)))
-
-
-def test_latex_is_the_committed_one():
-    path: Path = GOLDEN / "hessian.tex"
-    assert derivation(2).latex("hessian") + "\n" == path.read_text()

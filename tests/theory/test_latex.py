@@ -1,4 +1,10 @@
-"""LaTeX: notation, and every string the package can produce through KaTeX and MathML."""
+"""LaTeX: notation, names, and that every string fits the page and renders."""
+
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
 
 import pytest
 import sympy as sp
@@ -6,49 +12,163 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.report.document import mathml
+from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.derivation import QUANTITIES
-from fieldtheory.theory.generic import layer_formulas
+from fieldtheory.theory.formulas import QUANTITIES, SATURATION
 from fieldtheory.theory.latex import aligned, latex
+from fieldtheory.theory.layout import Equation, Setter, page
+from fieldtheory.theory.widths import TEXT_WIDTH, width
 from tests.examples import derivation
 
-LARGE = [(2, 2, "erf"), (2, 2, "relu"), (10, 1, None), (10, 1, "erf"), (10, 1, "relu")]
+GOLDEN = Path(__file__).parent / "golden"
+LAYERS = ("generic", "explicit")
+# Depth, inputs, φ, ρ and γ of the paper; what is written out for two inputs grows fast.
 CASES = [
-    *[(depth, 1, name) for depth in (1, 2, 3) for name in (None, "erf", "relu")],
-    *[(1, 2, name) for name in (None, "erf", "relu")],
-    *[(1, 1, name) for name in ("gelu", "leaky_relu", "tanh")],
-    (2, 2, None),
-    # Eleven columns, one more than a pmatrix can have.
-    (9, 1, "linear"),
-    *[pytest.param(*case, marks=pytest.mark.slow) for case in LARGE],
+    (1, 1, None, True),
+    (1, 1, "linear", False),
+    (2, 1, "tanh", False),
+    (3, 1, "gelu", True),
+    (4, 1, "erf", True),
+    (1, 2, None, False),
+    (2, 2, "tanh", True),
+    *[
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in [
+            (3, 1, "gelu", False),
+            (5, 1, "relu", False),
+            (10, 1, None, False),
+            (10, 1, "tanh", True),
+            (1, 2, "gelu", True),
+            (2, 2, None, False),
+            (4, 2, "erf", True),
+        ]
+    ],
 ]
-# These hold all the blocks; large ones are slow enough not to be read twice.
-TOGETHER = ("action", "saddle_point", "hessian", "propagator")
 
 
-def strings(depth, inputs, activation):
-    th = derivation(depth, inputs, activation)
-    return {q: th.latex(q) for q in QUANTITIES}
+# One process of KaTeX takes a second for each.
+RENDERED = [(1, 1, "linear", False), (3, 1, "gelu", True), (2, 2, "tanh", True)]
 
 
-@pytest.mark.parametrize("depth, inputs, activation", CASES)
-def test_every_quantity_renders(depth, inputs, activation, katex_failures):
-    found = strings(depth, inputs, activation)
-    assert katex_failures({q: found[q] for q in (QUANTITIES if depth < 3 else TOGETHER)}) == {}
-    for name in TOGETHER:
-        assert mathml(found[name]).startswith("<math")
+def theory(depth, inputs, activation, of_paper):
+    if of_paper:
+        return ft.derive(depth, inputs, activation)
+    return derivation(depth, inputs, activation)
 
 
-def test_layer_formulas_render(katex_failures):
-    found = layer_formulas()
+@lru_cache
+def strings(depth, inputs, activation, of_paper):
+    """Every LaTeX of a derivation by its arguments."""
+    th = theory(depth, inputs, activation, of_paper)
+    quantities = QUANTITIES if of_paper else [q for q in QUANTITIES if q not in SATURATION]
+    found = {
+        (q, layers, short): th.latex(q, layers, short)
+        for q in quantities
+        for layers in LAYERS
+        for short in (True, False)
+        # Entry by entry for all pairs of two inputs: seconds at the first, minutes beyond.
+        if short or layers == "generic" or (inputs, depth) < (2, 2)
+    }
+    return {" ".join(map(str, key)): text for key, text in found.items()}
+
+
+def typeset(folder, displays):
+    """What pdflatex says about each display in an article, by name: errors and wide boxes."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed")
+    pages = [rf"\typeout{{NAME {name}}}\[{text}\]\clearpage" for name, text in displays.items()]
+    start = r"\documentclass{article}\usepackage{amsmath}\begin{document}"
+    (folder / "page.tex").write_text("\n".join([start, *pages, r"\end{document}"]))
+    command = ["pdflatex", "-interaction=nonstopmode", "-draftmode", "page.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
+    said, name = {}, ""
+    for line in done.stdout.decode(errors="replace").splitlines():
+        if line.startswith("NAME"):
+            name = line.removeprefix("NAME ")
+        elif line.startswith(("!", "Overfull \\hbox")):
+            said.setdefault(name, []).append(line)
+    return said
+
+
+@pytest.mark.parametrize("depth, inputs, activation, of_paper", CASES)
+def test_everything_fits_the_text_of_an_article(depth, inputs, activation, of_paper, tmp_path):
+    found = dict(strings(depth, inputs, activation, of_paper))
+    found["notebook"] = theory(depth, inputs, activation, of_paper)._repr_latex_().strip("$")
+    assert typeset(tmp_path, found) == {}
+
+
+def test_what_does_not_fit_is_seen(tmp_path):
+    th = derivation(3)
+    wide = {"action": latex(th.action), "half": r"\left( x"}
+    assert typeset(tmp_path, wide).keys() >= {"action", "half"}
+
+
+@pytest.mark.parametrize("depth, inputs, activation, of_paper", RENDERED)
+def test_everything_renders(depth, inputs, activation, of_paper, katex_failures):
+    found = strings(depth, inputs, activation, of_paper)
     assert katex_failures(found) == {}
-    for formula in found.values():
-        assert mathml(formula).startswith("<math")
+    for name in ("action", "hessian", "propagator"):
+        assert mathml(found[f"{name} generic True"]).startswith("<math")
+
+
+def test_width_is_that_of_tex(tmp_path):
+    """The estimate is within a tenth of what TeX measures."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed")
+    th, pair = derivation(2), derivation(1, 2)
+    formulas = [
+        latex(th.action),
+        latex(th.hessian.S21),
+        latex(th.hessian.S22),
+        *(latex(entry) for entry in th.propagator.G12 if entry != 0),
+        *(latex(entry) for entry in pair.hessian.S21 if entry != 0),
+        *(latex(formula) for formula in (generic.mixed_block(2, generic.l), generic.kernel(3))),
+    ]
+    boxes = [rf"\setbox0\hbox{{$\displaystyle {f}$}}\typeout{{WIDTH \the\wd0}}" for f in formulas]
+    start = r"\documentclass{article}\usepackage{amsmath}\begin{document}"
+    (tmp_path / "boxes.tex").write_text("\n".join([start, *boxes, r"\end{document}"]))
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-draftmode", "boxes.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    measured = [float(number) for number in re.findall(r"WIDTH ([\d.]+)pt", done.stdout)]
+    assert len(measured) == len(formulas)
+    for formula, points in zip(formulas, measured, strict=True):
+        assert abs(width(formula) / points - 1) < 0.1 or abs(width(formula) - points) < 6
+
+
+def bare(text):
+    """A formula without what only serves to set it in lines."""
+    text = re.sub(r"\\(begin|end)\{aligned\}|\\times|\\quad|\\\\|&", "", text)
+    return re.sub(r"\\(left|right|Bigl|Bigr)(?![a-z])|\s", "", text)
+
+
+@pytest.mark.parametrize("depth", [2, 5])
+@pytest.mark.parametrize("quantity", ["action", "S21", "S22", "G12"])
+def test_nothing_is_lost_in_line_breaks(depth, quantity):
+    """All lines together read as the expression in one line."""
+    th = derivation(depth)
+    found = [th.action] if quantity == "action" else [e for e in th.block(quantity) if e != 0]
+    for expression in found:
+        assert bare(page([[Equation("x", expression)]])) == "x=" + bare(latex(expression))
+
+
+@pytest.mark.parametrize("room", [60, 100, 200])
+def test_lines_are_as_wide_as_the_room(room):
+    a, b = sp.symbols("a b")
+    expression = sp.expand((a + b) ** 20)
+    lines = Setter({"order": None}).lines(expression, room, room)
+    assert len(lines) > 2
+    assert all(width(line) <= room for line in lines)
+    assert room < 100 or all(line[0] in "+-" for line in lines[1:])
 
 
 def test_failures_are_seen(katex_failures):
-    th = derivation(1)
-    broken = {"half": th.latex("S21")[:-10], "word": th.latex("S21").replace(r"\left", r"\lefft")}
+    text = derivation(1).latex("S21")
+    broken = {"half": text[:-10], "word": text.replace(r"\left", r"\lefft")}
     assert katex_failures(broken).keys() == {"half", "word"}
 
 
@@ -74,11 +194,6 @@ def test_wide_matrices_are_arrays(columns):
     assert (rf"\left(\begin{{array}}{{{'c' * columns}}}" in text) == (columns > 10)
 
 
-def test_blocks_of_ten_layers_are_arrays():
-    text = derivation(10, activation="erf").latex("S22")
-    assert r"\begin{array}{cccccccccccc}" in text
-
-
 def test_notation_of_the_papers():
     h, K, g = sym.signal(2), sym.kernel(2), sym.signal(0)
     f = sym.phi(h)
@@ -93,7 +208,74 @@ def test_notation_of_the_papers():
     joint = [[K, sp.Rational(1, 9)], [sp.Rational(1, 9), sym.kernel(0)]]
     correlator = latex(ConnectedCorrelator(f**2, sym.phi(g) ** 2, (h, g), joint))
     assert ";" in correlator
-    assert correlator.endswith(r"_{\mathcal{N}(0, K^{(0,2)})}")
+    assert correlator.endswith(r"_{\mathcal{N}(0, K)}")
+
+
+@pytest.mark.parametrize(
+    "expression, expected",
+    [
+        ("action", r"- N \left(\nu_{0} C^{(0)} \tilde{C}^{(0)} + C^{(1)} \tilde{C}^{(1)}"),
+        ("action", r"\rho_{1}^{2} \sigma_{w}^{2} \phi(h^{(0)})^{2} + \rho_{1}^{2} \sigma_{b}^{2}"),
+        ("action", r"N \ln \left\langle"),
+        ("S21", r"N \rho_{1}^{2} \sigma_{w}^{2} \left\langle \phi'(h^{(0)})^{2} + "),
+        ("S21", r"\phi'(h^{(0)})^{2} + \phi(h^{(0)}) \phi''(h^{(0)})"),
+        ("S22", r"N \rho_{1}^{4} \sigma_{w}^{4} \left\langle"),
+    ],
+)
+def test_factors_and_terms_stand_as_written_by_hand(expression, expected):
+    th = derivation(1)
+    assert expected in latex(th.action if expression == "action" else th.block(expression))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_measure_is_the_same_at_every_depth(depth):
+    for quantity in ("action", "S22"):
+        text = derivation(depth).latex(quantity, layers="explicit", abbreviate=False)
+        measures = set(re.findall(r"\\mathcal\{N\}\(0, ([^)]*\)?\}?)\)", text))
+        layers = {f"K^{{({layer})}}" for layer in range(depth + 1)}
+        assert "K" in measures and measures <= {"K", *layers}
+
+
+def test_one_notation_for_the_action_and_its_blocks():
+    th = derivation(2)
+    for quantity in ("action", "hessian", "propagator"):
+        for layers in LAYERS:
+            text = th.latex(quantity, layers)
+            assert r"\mathcal{S}" not in text and r"\mathcal{G}" not in text
+
+
+def test_phi_is_kept_for_named_activations():
+    text = ft.derive(2, activation="tanh").latex("S21", layers="explicit", abbreviate=False)
+    assert r"\phi'(h^{(0)})^{2} + \phi(h^{(0)}) \phi''(h^{(0)})" in text
+    assert r"\phi(h) &= \tanh(h)" in text
+    assert r"M'_{l} = 1" in ft.derive(2, activation="linear").latex("S21").replace("&", "")
+
+
+@pytest.mark.parametrize(
+    "quantity, layers",
+    [("action", "generic"), ("hessian", "generic"), ("hessian", "explicit"), ("G11", "explicit")],
+)
+def test_what_stands_in_a_formula_is_defined_below(quantity, layers):
+    text = derivation(2).latex(quantity, layers)
+    for sign, left in {
+        "a_{": "a_{l} &=",
+        "c_{": "c_{l} &=",
+        "M'_{": "M'_{l} &=",
+        "Q_{": "Q_{k l} &=",
+        "r_{": "r_{l} &=",
+        r"\,;\,": r"\langle A \,;\, B \rangle &=",
+        "K^{(l)}": "K^{(l)} &=",
+        "A_{": "A_{l, m} &=",
+    }.items():
+        assert (sign in text) == (left in text), sign
+
+
+def test_definitions_are_listed_once():
+    for quantity in ("hessian", "propagator", "G11"):
+        text = derivation(2).latex(quantity)
+        lefts = re.findall(r"^&?(.*?) &=", text, re.MULTILINE)
+        below = lefts[lefts.index("a_{l}") :]
+        assert len(set(below)) == len(below)
 
 
 def test_variables_that_are_not_signals_show_their_covariance():
@@ -104,24 +286,23 @@ def test_variables_that_are_not_signals_show_their_covariance():
 
 
 def test_saddle_point_of_a_pair_is_starred_once():
-    text = derivation(1, 2).latex("saddle_point")
+    text = derivation(1, 2).latex("saddle_point", layers="explicit")
     assert "C^{(1)}_{1 2, *} &=" in text
     assert r"\tilde{C}^{(2)}_{2 2, *} &= 0" in text
     assert "_*" not in text
 
 
 def test_zero_blocks_are_zero():
-    th = derivation(2)
-    assert th.latex("S11") == r"\mathcal{S}_{11} = 0"
-    assert th.latex("G22") == r"\mathcal{G}_{22} = 0"
-    assert th.latex("hessian").count("&=") == 4
+    for layers in LAYERS:
+        assert derivation(2).latex("S11", layers) == "S_{11} = 0"
+        assert derivation(2).latex("G22", layers) == "G_{22} = 0"
 
 
 @pytest.mark.parametrize("depth, written_out", [(3, True), (4, False)])
 def test_large_covariances_are_products(depth, written_out):
-    text = derivation(depth).latex("G11")
-    assert ("pmatrix" in text) == written_out
-    assert (text == r"\mathcal{G}_{11} = \mathcal{G}_{12} \mathcal{S}_{22} \mathcal{G}_{21}") == (
+    text = derivation(depth).latex("G11", layers="explicit")
+    assert ("G_{11}^{1 1} &=" in text) == written_out
+    assert (r"G_{11}^{l m} &= \sum_{k=1}^{l} \sum_{n=1}^{m} G_{12}^{l k} S_{22}^{k n}" in text) == (
         not written_out
     )
 
@@ -140,7 +321,18 @@ def test_aligned():
     )
 
 
-@pytest.mark.parametrize("quantity", ["S33", "", "Hessian", None])
-def test_unknown_quantity(quantity):
-    with pytest.raises(ValueError, match="quantity must be one of action, saddle_point, hessian"):
-        derivation(1).latex(quantity)
+@pytest.mark.parametrize("name", ["saddle_point", "hessian", "G12", "output_response"])
+def test_latex_is_the_committed_one(name):
+    th = ft.derive(2)
+    both = "\n".join(th.latex(name, layers) for layers in LAYERS) + "\n"
+    assert both == (GOLDEN / f"{name}.tex").read_text(encoding="utf-8")
+
+
+def test_text_width_is_that_of_an_article(tmp_path):
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed")
+    text = r"\documentclass{article}\begin{document}\typeout{TEXT \the\textwidth}\end{document}"
+    (tmp_path / "width.tex").write_text(text)
+    command = ["pdflatex", "-interaction=nonstopmode", "width.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert f"TEXT {TEXT_WIDTH}pt" in done.stdout

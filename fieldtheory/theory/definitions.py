@@ -1,0 +1,324 @@
+"""How quantities of layers are written, and the definitions that are listed below a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.networks.activations import Activation
+from fieldtheory.theory import generic
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
+from fieldtheory.theory.evaluation import with_activation
+from fieldtheory.theory.latex import latex
+from fieldtheory.theory.layer_quantities import (
+    A,
+    Bias,
+    C,
+    Conjugate,
+    Correlator,
+    Earlier,
+    Growth,
+    JointAverage,
+    K,
+    RelativeWidth,
+    SkipScale,
+    Slope,
+    Stationary,
+    Weight,
+)
+from fieldtheory.theory.layout import Equation
+from fieldtheory.theory.shorthand import Layers, average_named
+from fieldtheory.theory.widths import width
+
+l, k, m, j = generic.l, generic.k, generic.m, generic.j
+_CONNECTED = (
+    r"\langle A \,;\, B \rangle",
+    r"\langle A B \rangle - \langle A \rangle \langle B \rangle",
+)
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How the theory of a family of networks is written.
+
+    Parameters
+    ----------
+    layers : Layers
+    last : sympy.Expr
+        L, a symbol or a number.
+    inputs : int
+        P; for P >= 2 the averages M'_l and Q_kl are matrices over the pairs of inputs.
+    activation : Activation or None
+    abbreviate : bool
+        Whether a_l, c_l, M'_l and Q_kl stand for what they mean.
+    """
+
+    layers: Layers
+    last: sp.Expr
+    inputs: int
+    activation: Activation | None
+    abbreviate: bool
+
+    @property
+    def matrices(self) -> bool:
+        """Whether M'_l and Q_kl are matrices."""
+        return self.inputs > 1
+
+    def settled(self, expr: sp.Expr) -> sp.Expr:
+        """A formula for symbolic layers with the constants of the network put in."""
+        symbols, fixed = sym.parameters(self.layers.family, "l"), dict(self.layers.fixed)
+        expr = expr.xreplace({symbols[name]: value for name, value in fixed.items()})
+        hidden, readout = self.layers.hidden("l"), self.layers.readout
+        rules: dict[sp.Expr, sp.Expr] = {}
+        for place, kind in enumerate((Weight, Bias)):
+            for name in expr.atoms(kind):
+                value = (readout if name.args[0] == self.last + 1 else hidden)[place]
+                if value.is_number:
+                    rules[name] = value
+        return _constant_skip(expr.xreplace(rules), self.layers.skip)
+
+    def written(self, expr: sp.Expr) -> sp.Expr:
+        """A formula for symbolic layers as it is printed."""
+        expr = self.settled(expr)
+        if self.abbreviate or self.matrices:
+            expr = _averages_named(expr, self.layers.family)
+        if not self.abbreviate:
+            expr = self.coefficients_written(expr)
+        return self.chosen(expr)
+
+    def coefficients_written(self, expr: sp.Expr) -> sp.Expr:
+        """The coefficients in the parameters of the network."""
+        rules = {}
+        for name in expr.atoms(Weight, Bias):
+            readout = name.args[0] == self.last + 1
+            of = self.layers.readout if readout else self.layers.hidden(latex(name.args[0]))
+            rules[name] = of.weight if isinstance(name, Weight) else of.bias
+        return expr.xreplace(rules)
+
+    def chosen(self, expr: sp.Expr) -> sp.Expr:
+        """Averages with φ put in where they are narrower than with the letter φ."""
+        if self.activation is None:
+            return expr
+        nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
+        rules = {node: _narrower(node, self.activation) for node in nodes}
+        return expr.xreplace({old: new for old, new in rules.items() if new != old})
+
+    def rows(self, left: Any, formula: Any, layer: sp.Symbol, note: str = "") -> list[Equation]:
+        """A formula for layers 1, ..., L + 1, the readout apart where coefficients are written."""
+        if self.abbreviate:
+            return [Equation(left(layer), self.written(formula(layer)), note)]
+        return [
+            Equation(
+                left(layer), self.written(formula(layer)), rf"{layer} \leq {latex(self.last)}"
+            ),
+            Equation(left(self.last + 1), self.written(formula(self.last + 1))),
+        ]
+
+    def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
+        """What the right-hand sides hold and a reader has not been told yet."""
+        told = {e.left for e in equations}
+        shown = [sp.sympify(e.right) for e in equations if not isinstance(e.right, str)]
+        found: list[Equation] = []
+        waiting = list(self._definitions(sp.Tuple(*shown)))
+        while waiting:
+            new = [e for e in waiting if e.left not in told | {other.left for other in found}]
+            found += new
+            used = sp.Tuple(*[e.right for e in new if not isinstance(e.right, str)])
+            waiting = list(self._definitions(used)) if new else []
+        if stationary:
+            found = [replace(e, right=_stationary(e.right)) for e in found]
+        return sorted(dict.fromkeys(found), key=_place)
+
+    def _definitions(self, shown: sp.Tuple) -> Iterator[Equation]:
+        hidden, readout = self.layers.hidden("l"), self.layers.readout
+        for name, kind, place in (("a", Weight, 0), ("c", Bias, 1)):
+            if shown.atoms(kind):
+                yield from self._coefficient(name, hidden[place], readout[place])
+        if shown.atoms(Slope):
+            yield from self._slopes()
+        if shown.atoms(Correlator):
+            yield from self._correlators()
+        if shown.atoms(Growth):
+            yield Equation("r_{l}", self.written(generic.growth(l, self.layers.family)))
+        if shown.atoms(RelativeWidth):
+            yield Equation(r"\nu_{l}", r"1 \quad (l \geq 1), \qquad \nu_{0} = d_{\mathrm{in}} / N")
+        if shown.atoms(A):
+            yield Equation("A_{l, m}", sp.Product(SkipScale(j), (j, m + 1, l)))
+        averages = shown.atoms(GaussianAverage, ConnectedCorrelator, JointAverage)
+        several = [node for node in averages if len(_layers_of(node)) > 1]
+        if averages or shown.atoms(K):
+            yield from self._kernels(bool(several))
+        if shown.atoms(ConnectedCorrelator):
+            yield Equation(*_CONNECTED)
+        if self.activation is not None and shown.atoms(sp.core.function.AppliedUndef):
+            yield Equation(r"\phi(h)", self.activation.expression)
+
+    def _coefficient(self, name: str, hidden: sp.Expr, readout: sp.Expr) -> Iterator[Equation]:
+        last = latex(self.last)
+        if self.last == 1:
+            yield Equation(f"{name}_{{1}}", latex(hidden).replace("_{l}", "_{1}"))
+            yield Equation(f"{name}_{{2}}", latex(readout))
+            return
+        shown = rf"{latex(hidden)} \quad (1 \leq l \leq {last})"
+        after = rf"{name}_{{{latex(self.last + 1)}}}"
+        both = rf"{shown}, \qquad {after} = {latex(readout)}"
+        if width(both) < 280:
+            yield Equation(f"{name}_{{l}}", both)
+        else:
+            yield Equation(f"{name}_{{l}}", hidden, rf"1 \leq l \leq {last}")
+            yield Equation(after, readout)
+
+    def _kernels(self, several: bool) -> Iterator[Equation]:
+        pair = r"_{\alpha \beta}" if self.matrices else ""
+        kernel = self.settled(generic.kernel(l))
+        if self.matrices:
+            kernel = of_pair(kernel)
+        yield Equation(f"K^{{(l)}}{pair}", kernel)
+        if several:
+            covariance = self.settled(generic.kernel_covariance(k, l))
+            covariance = of_pair(covariance) if self.matrices else covariance
+            note = r"k \neq l" if covariance == 0 else ""
+            yield Equation(f"K^{{(k, l)}}{pair}", covariance, note)
+
+    def _slopes(self) -> Iterator[Equation]:
+        if not self.matrices:
+            yield Equation("M'_{l}", self.chosen(generic.susceptibility(l, self.layers.family)))
+            return
+        found = layer_averages(self.layers.family.features)
+        entries = {
+            r"\alpha \alpha, \alpha \alpha": found.moment.diff(K_XX),
+            r"\alpha \beta, \alpha \beta": found.covariance.diff(K_XY),
+            r"\alpha \beta, \alpha \alpha": found.covariance.diff(K_XX),
+            r"\alpha \beta, \beta \beta": found.covariance.diff(K_YY),
+        }
+        for pairs, entry in entries.items():
+            yield Equation(f"(M'_{{l}})_{{{pairs}}}", self.chosen(_of_inputs(entry)))
+
+    def _correlators(self) -> Iterator[Equation]:
+        if not self.matrices:
+            node = generic.source_block(k + 1, l + 1, self.layers.family)
+            node /= sym.WIDTH * Weight(k + 1) * Weight(l + 1)
+            yield Equation("Q_{k l}", self.chosen(node))
+            return
+        signals = [*pair_signals(k), *pair_signals(l, "gamma delta")]
+        features = [self.layers.features(signal) for signal in signals]
+        one, other = (
+            sp.Add(*[f * g for f, g in zip(features[i], features[i + 1], strict=True)])
+            for i in (0, 2)
+        )
+        covariance = free_covariance(4)
+        node = ConnectedCorrelator(one, other, signals, covariance)
+        left = r"(Q_{k l})_{\alpha \beta, \gamma \delta}"
+        yield Equation(left, self.chosen(node))
+
+
+@lru_cache(maxsize=1024)
+def _narrower(node: sp.Expr, activation: Activation) -> sp.Expr:
+    known = with_activation(node, activation)
+    return known if width(latex(known)) < width(latex(node)) else node
+
+
+def of_pairs(layers: Layers, layer: sp.Expr) -> sp.Expr:
+    """The observable g(h_α, h_β) of the signals of a layer."""
+    first, second = pair_signals(layer)
+    features = layers.features(first), layers.features(second)
+    return sp.Add(*[f * g for f, g in zip(*features, strict=True)])
+
+
+def pair_signals(layer: sp.Expr, names: str = "alpha beta") -> list[sp.Symbol]:
+    """The signals of two inputs in a layer."""
+    return [sp.Symbol(rf"h^{{({layer})}}_{{\{name}}}", real=True) for name in names.split()]
+
+
+def of_pair(kernel: sp.Expr) -> sp.Expr:
+    """An expression in kernels as that of a pair of inputs."""
+    pair = sp.Symbol(r"\alpha \beta")
+    for kind in (C, Conjugate):
+        kernel = kernel.replace(kind, lambda layer, kind=kind: kind(layer, pair))
+    return kernel
+
+
+def free_covariance(size: int) -> sp.Matrix:
+    """A covariance of which nothing is known."""
+
+    def entry(row: int, column: int) -> sp.Symbol:
+        index = f"{min(row, column)}{max(row, column)}"
+        return sp.Symbol(f"K_{index}", **({"positive" if row == column else "real": True}))
+
+    return sp.Matrix(size, size, entry)
+
+
+def _averages_named(expr: sp.Expr, family: Any) -> sp.Expr:
+    """M'_l and Q_kl for the averages of a formula for symbolic layers."""
+    rules: dict[sp.Expr, sp.Expr] = {}
+    for node in expr.atoms(GaussianAverage):
+        if not isinstance(node.covariance[0, 0], K):
+            continue
+        (index,) = node.covariance[0, 0].args
+        slope = generic.susceptibility(index, family)
+        if node in (named := average_named(slope, Slope(index))):
+            rules |= named
+    for node in expr.atoms(ConnectedCorrelator):
+        at = [node.covariance[i, i].args[0] for i in range(len(node.variables))]
+        rules[node] = Correlator(at[0], at[-1])
+    return expr.xreplace(rules)
+
+
+def _constant_skip(expr: sp.Expr, skip: sp.Expr | None) -> sp.Expr:
+    """A formula with one γ for all layers put in."""
+    if skip is None:
+        return expr
+    if skip == 0:
+        # K^(l) = C^(l): of a sum over earlier layers the last one is left.
+        expr = expr.replace(
+            lambda e: isinstance(e, sp.Sum) and e.function.has(A), _last_term
+        ).replace(lambda e: isinstance(e, sp.Mul) and e.has(A) and e.has(Earlier), _next_layer)
+    return expr.replace(A, lambda a, b: skip ** (a - b)).replace(SkipScale, lambda _: skip)
+
+
+def _last_term(expr: sp.Sum) -> sp.Expr:
+    (index, _, last), inner = expr.limits[0], expr.function
+    rest = sp.Mul(*[f for f in sp.Mul.make_args(inner) if not f.as_base_exp()[0].has(A)])
+    several = len({a.args[0] for a in inner.atoms(A)}) > 1
+    return sp.S.Zero if several else rest.subs(index, last)
+
+
+def _next_layer(expr: sp.Mul) -> sp.Expr:
+    (name,) = expr.atoms(A)
+    rest = [f for f in expr.args if not f.as_base_exp()[0].has(A, Earlier)]
+    return sp.Mul(*rest, sp.KroneckerDelta(name.args[1], name.args[0]))
+
+
+def _of_inputs(expr: sp.Expr) -> sp.Expr:
+    """An average over x and y as one over the signals of two inputs in layer l."""
+    signals = dict(zip((X, Y), pair_signals(l), strict=True))
+
+    def one(node: sp.Expr) -> sp.Expr:
+        F, variables, covariance = node.args
+        return type(node)(F.xreplace(signals), [signals[v] for v in variables], covariance)
+
+    return expr.xreplace({node: one(node) for node in expr.atoms(GaussianAverage)})
+
+
+def _stationary(right: sp.Expr | str) -> sp.Expr | str:
+    """At the saddle point, where all but the action is taken."""
+    return right if isinstance(right, str) else right.replace(C, Stationary)
+
+
+def _layers_of(node: sp.Expr) -> set[str]:
+    """The layers whose signals an average runs over; several for all of them."""
+    if isinstance(node, JointAverage):
+        return {"k", "l"}
+    return {str(v).split("_")[0] for v in node.variables}
+
+
+def _place(equation: Equation) -> int:
+    """Coefficients first, then averages, then the kernels in their measures."""
+    order = ("a_", "c_", "M'", "(M'", "Q", "(Q", "r_", r"\nu", "K^{(l)", "K^{(k", "A", r"\langle")
+    return next((i for i, s in enumerate(order) if equation.left.startswith(s)), len(order))

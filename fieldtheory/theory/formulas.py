@@ -1,0 +1,320 @@
+"""The formulas of the theory by quantity: for symbolic layers, and layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory import validation
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.theory import generic
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.definitions import (
+    Notation,
+    free_covariance,
+    k,
+    l,
+    m,
+    of_pair,
+    of_pairs,
+    pair_signals,
+)
+from fieldtheory.theory.latex import latex
+from fieldtheory.theory.layer_quantities import (
+    G12,
+    G21,
+    C,
+    JointAverage,
+    PairSum,
+    RelativeWidth,
+    ResidualResponse,
+    Response,
+    Weight,
+    layer_indices,
+)
+from fieldtheory.theory.layout import Array, Equation, page
+from fieldtheory.theory.linearised import SLOPE, saturation_formula
+
+_ACTION = r"S(C, \tilde{C})"
+_TRANSPOSED = {"S12": "S_{21}", "G21": "G_{12}"}
+
+
+def known_quantity(quantity: Any) -> str:
+    """The quantity that is meant by a name.
+
+    Raises
+    ------
+    ValueError
+        For an unknown one.
+
+    Examples
+    --------
+    >>> known_quantity("Saddle point"), known_quantity("chi_out"), known_quantity("g12")
+    ('saddle_point', 'output_response', 'G12')
+    """
+    if not isinstance(quantity, str):
+        return validation.choice("quantity", quantity, QUANTITIES)
+    plain = quantity.strip().lower().replace(" ", "_").replace("-", "_")
+    spelled = {name.lower(): name for name in QUANTITIES} | _OTHER_NAMES
+    return validation.choice("quantity", spelled.get(plain, quantity), QUANTITIES)
+
+
+def overview_latex(notation: Notation) -> str:
+    """LaTeX of the action, its saddle point, Hessian and propagator for symbolic layers."""
+    blocks = []
+    told: set[str] = set()
+    for quantity in ("action", "saddle_point", "hessian", "propagator"):
+        new = [e for e in GENERIC[quantity](notation) if e.left not in told or "G_{12}" in e.left]
+        blocks.append(new)
+        told |= {e.left for e in new}
+    return with_definitions("hessian", notation, blocks)
+
+
+def generic_latex(quantity: str, notation: Notation) -> str:
+    """LaTeX of a quantity for symbolic layers, with the definitions of what stands in it.
+
+    Parameters
+    ----------
+    quantity : str
+    notation : Notation
+    """
+    return with_definitions(quantity, notation, [GENERIC[quantity](notation)])
+
+
+def with_definitions(quantity: str, notation: Notation, blocks: Sequence[Any]) -> str:
+    """LaTeX of blocks of equations and below them what stands in them."""
+    shown = [e for block in blocks for e in ([block] if isinstance(block, Array) else block)]
+    stationary = quantity not in ("action", "kernels")
+    return page([*blocks, notation.definitions(shown, stationary)])
+
+
+def _action(n: Notation) -> list[Equation]:
+    action = generic.action(n.last, n.layers.family, readout_apart=not n.abbreviate)
+    if n.matrices:
+        action = _of_all_pairs(action, n)
+    return [Equation(_ACTION, n.written(action))]
+
+
+def _of_all_pairs(action: sp.Expr, n: Notation) -> sp.Expr:
+    """The action of several inputs from that of one."""
+    squares = {layer: generic.observable(layer, n.layers.family) for layer in (l - 1, n.last)}
+    products = {squares[layer]: of_pairs(n.layers, layer) for layer in squares}
+    data = {sym.data_kernel(): sp.Symbol(r"C^{(0)}_{\mathrm{data}, \alpha \beta}")}
+
+    def of_all(sources: sp.Expr) -> sp.Expr:
+        return PairSum(of_pair(sources.xreplace(products | data)))
+
+    constraints, entropy = sorted(action.args, key=lambda term: term.has(sp.log))
+    (average,) = entropy.atoms(JointAverage)
+    sources = average.args[0].args[0]
+    averages = entropy.xreplace({average: JointAverage(sp.exp(of_all(sources)))})
+    return averages - sym.WIDTH * of_all(-constraints / sym.WIDTH)
+
+
+def _residual_kernel(n: Notation, layer: sp.Expr) -> sp.Expr:
+    row = generic.residual_kernel(layer, n.layers.family)
+    if not n.matrices:
+        return row
+    (node,) = row.atoms(GaussianAverage)
+    observable = of_pairs(n.layers, layer - 1)
+    return row.xreplace(
+        {node: GaussianAverage(observable, pair_signals(layer - 1), free_covariance(2))}
+    )
+
+
+def _saddle_point(n: Notation) -> list[Equation]:
+    pair = r"_{\alpha \beta, *}" if n.matrices else "_{*}"
+    data = r"C^{(0)}_{\mathrm{data}, \alpha \beta}" if n.matrices else sym.data_kernel()
+    return [
+        Equation(f"C^{{(0)}}{pair}", data),
+        *n.rows(
+            lambda layer: f"C^{{({latex(layer)})}}{pair}",
+            lambda layer: _residual_kernel(n, layer),
+            l,
+            rf"1 \leq l \leq {latex(n.last + 1)}",
+        ),
+        Equation(rf"\tilde{{C}}^{{(l)}}{pair}", sp.S.Zero),
+    ]
+
+
+def _kernels(n: Notation) -> list[Equation]:
+    kernel = n.settled(generic.kernel(l))
+    pair = r"_{\alpha \beta}" if n.matrices else ""
+    shown = of_pair(kernel) if n.matrices else kernel
+    return [Equation(f"K^{{(l)}}{pair}", shown, rf"l \leq {latex(n.last)}")]
+
+
+def _saturation(large_depth: bool) -> Callable[[Notation], list[Equation]]:
+    def equations(n: Notation) -> list[Equation]:
+        formula = saturation_formula(large_depth)
+        right = formula.rhs.subs(sym.DEPTH, n.last)
+        found = [Equation(r"\rho^{*}", right)]
+        if n.activation is not None:
+            found.append(Equation(latex(SLOPE), n.activation.slope_at_zero))
+        return found
+
+    return equations
+
+
+def _mixed(n: Notation) -> list[Equation]:
+    return n.rows(
+        lambda layer: f"S_{{21}}^{{{_indices(layer, l)}}}",
+        lambda layer: _from_input(generic.mixed_block(layer, l, n.layers.family), layer),
+        k,
+    )
+
+
+def _from_input(row: sp.Expr, layer: sp.Expr, power: int = 1) -> sp.Expr:
+    """A row for layers from one on as one for all, the input of relative width ν_0 among them."""
+    deltas = row.atoms(sp.KroneckerDelta)
+    return row.xreplace({delta: RelativeWidth(layer) ** power * delta for delta in deltas})
+
+
+def _source(n: Notation) -> list[Equation]:
+    def left(row: sp.Expr, column: sp.Expr) -> str:
+        return f"S_{{22}}^{{{_indices(row, column)}}}"
+
+    def entry(row: sp.Expr, column: sp.Expr, note: str = "") -> Equation:
+        block = generic.source_block(row, column, n.layers.family)
+        return Equation(left(row, column), n.written(block), note)
+
+    if n.abbreviate:
+        return [entry(k, l, r"k, l \geq 1")]
+    last, out = latex(n.last), n.last + 1
+    return [
+        entry(k, l, rf"1 \leq k, l \leq {last}"),
+        entry(out, l, rf"1 \leq l \leq {last}"),
+        entry(out, out),
+    ]
+
+
+def _hessian(n: Notation) -> list[Equation]:
+    S12 = Equation("S_{12}", r"S_{21}^{\mathsf{T}}")
+    return [Equation("S_{11}", sp.S.Zero), S12, *_mixed(n), *_source(n)]
+
+
+def _response_propagator(n: Notation) -> list[Equation]:
+    rows = n.rows(
+        lambda layer: latex(G12(layer, m)),
+        lambda layer: _from_input(generic.response_recursion(layer, m, n.layers.family), layer, -1),
+        l,
+    )
+    return rows if n.matrices else rows + _running_product(n)
+
+
+def _running_product(n: Notation) -> list[Equation]:
+    return n.rows(
+        lambda layer: latex(G12(layer, m)),
+        lambda layer: generic.response_product(layer, m, n.layers.family),
+        l,
+        "l > m",
+    )
+
+
+def _fluctuations(n: Notation) -> list[Equation]:
+    return [_covariance(), *_response_propagator(n), *_source(n)]
+
+
+def _covariance() -> Equation:
+    product = generic.kernel_propagator(l, m)
+    second = G12(m, generic.n)
+    return Equation("G_{11}^{l m}", product.xreplace({second: G21(generic.n, m)}))
+
+
+def _propagator(n: Notation) -> list[Equation]:
+    response, source = _response_propagator(n), _source(n)
+    return [
+        *response,
+        Equation("G_{21}", r"G_{12}^{\mathsf{T}}"),
+        _covariance(),
+        Equation("G_{22}", sp.S.Zero),
+        *source,
+    ]
+
+
+def _residual_response(n: Notation) -> list[Equation]:
+    eta = ResidualResponse(l)
+    return [
+        Equation(latex(eta), sym.WIDTH * sym.INPUT_WIDTH * G12(l, sp.S.Zero)),
+        *n.rows(
+            lambda layer: latex(ResidualResponse(layer)),
+            lambda layer: generic.residual_response(layer, n.layers.family),
+            l,
+            r"l \geq 1",
+        ),
+        Equation(latex(ResidualResponse(sp.S.Zero)), sp.S.One),
+    ]
+
+
+def _response(n: Notation) -> list[Equation]:
+    chi = latex(Response(l))
+    before = Response(l - 1)
+    growth = n.written(generic.growth(l, n.layers.family))
+    total = generic.kernel(l).replace(C, ResidualResponse)
+    return [
+        Equation(chi, n.settled(total)),
+        Equation(chi, growth * before),
+        Equation(latex(Response(sp.S.Zero)), sp.S.One),
+    ]
+
+
+def _output_response(n: Notation) -> list[Equation]:
+    family = n.layers.family
+    gain = Weight(n.last + 1) * generic.susceptibility(n.last, family)
+    out = Equation(r"\chi^{\mathrm{out}}", n.written(gain) * Response(n.last))
+    return [out, *_response(n)[1:]]
+
+
+def _indices(row: sp.Expr, column: sp.Expr) -> str:
+    return layer_indices(latex(row), latex(column))
+
+
+def _zero(name: str) -> Callable[[Notation], list[Equation]]:
+    return lambda n: [Equation(f"{name[0]}_{{{name[1:]}}}", sp.S.Zero)]
+
+
+def _transposed(name: str, of: str, rows: Any) -> Callable[[Notation], list[Equation]]:
+    left = f"{name[0]}_{{{name[1:]}}}"
+    return lambda n: [Equation(left, rf"{of}^{{\mathsf{{T}}}}"), *rows(n)]
+
+
+GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
+    "action": _action,
+    "saddle_point": _saddle_point,
+    "kernels": _kernels,
+    "hessian": _hessian,
+    "propagator": _propagator,
+    "S11": _zero("S11"),
+    "S12": _transposed("S12", "S_{21}", _mixed),
+    "S21": _mixed,
+    "S22": _source,
+    "G11": _fluctuations,
+    "G12": _response_propagator,
+    "G21": _transposed("G21", "G_{12}", _response_propagator),
+    "G22": _zero("G22"),
+    "residual_response": _residual_response,
+    "response": _response,
+    "output_response": _output_response,
+    "saturation": _saturation(large_depth=False),
+    "large_depth": _saturation(large_depth=True),
+}
+QUANTITIES = tuple(GENERIC)
+SATURATION = ("saturation", "large_depth")
+_OTHER_NAMES = {
+    "s": "action",
+    "kernel": "kernels",
+    "k": "kernels",
+    "eta": "residual_response",
+    "η": "residual_response",
+    "chi": "response",
+    "χ": "response",
+    "chi_out": "output_response",
+    "χ_out": "output_response",
+    "χ^out": "output_response",
+    "(67)": "saturation",
+    "67": "saturation",
+    "(68)": "large_depth",
+    "68": "large_depth",
+}
