@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from fieldtheory.cli.options import ACTIVATION, Depth, Quantity
+from fieldtheory.cli.options import ACTIVATION, Depth
+
+
+class Layers(StrEnum):
+    """How formulas are written."""
+
+    generic = "generic"
+    explicit = "explicit"
 
 
 def derive(
     depth: Depth = 2,
     inputs: Annotated[int, typer.Option(help="Number of inputs P.")] = 1,
     what: Annotated[
-        Quantity, typer.Option("--what", "-w", help="What to print; S.. and G.. are single blocks.")
-    ] = Quantity.hessian,
+        str,
+        typer.Option(
+            "--what",
+            "-w",
+            help="What to print: action, saddle_point, kernels, hessian, propagator; a block S11, "
+            "S12, S21, S22, G11, G12, G21, G22; residual_response (eta), response (chi), "
+            "output_response (chi_out); saturation, large_depth (ρ* of F25 (67), (68)).",
+        ),
+    ] = "hessian",
+    layers: Annotated[
+        Layers, typer.Option(help="For symbolic layers k, l, or layer by layer at this depth.")
+    ] = Layers.generic,
+    abbreviate: Annotated[
+        bool,
+        typer.Option(
+            "--abbreviate/--no-abbreviate",
+            help="Write a_l, c_l, M'_l, Q_kl and list what they mean, or write all out.",
+        ),
+    ] = True,
     activation: Annotated[
         str | None,
         typer.Option("--activation", "-a", help=ACTIVATION + " Left undetermined if not given."),
@@ -36,17 +61,21 @@ def derive(
 ) -> None:
     """Print the theory of a network as LaTeX.
 
-    The LaTeX goes to standard output without delimiters, ready for an equation environment.
+    The LaTeX goes to standard output without delimiters, ready for an equation environment, with
+    the definitions of its symbols. It fits the text width of LaTeX's article. Without the options
+    for scales the network is that of the paper: one ρ, γ = 1.
 
     Examples:
 
-        fieldtheory derive --depth 2 --what hessian
+        fieldtheory derive --what hessian
+
+        fieldtheory derive --depth 3 --what hessian --layers explicit
 
         fieldtheory derive --depth 1 --inputs 2 --what saddle_point
 
         fieldtheory derive --skip-scale per-layer --branch-scale per-layer --what S21
 
-        fieldtheory derive --activation erf --what G12 > G12.tex
+        fieldtheory derive --activation erf --what chi --no-abbreviate > chi.tex
     """
     from fieldtheory import derive as derivation
     from fieldtheory.cli import values
@@ -58,4 +87,4 @@ def derive(
         values.layer_scale("branch_scale", branch_scale),
         values.layer_scale("skip_scale", skip_scale),
     )
-    typer.echo(theory.latex(what.value))
+    typer.echo(theory.latex(what, layers=layers.value, abbreviate=abbreviate))

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from fieldtheory.cli.terminal import Format
 from fieldtheory.networks.activations import ACTIVATIONS
-
-
-class Quantity(StrEnum):
-    """What can be derived."""
-
-    action = "action"
-    saddle_point = "saddle_point"
-    hessian = "hessian"
-    propagator = "propagator"
-    S11 = "S11"
-    S12 = "S12"
-    S21 = "S21"
-    S22 = "S22"
-    G11 = "G11"
-    G12 = "G12"
-    G21 = "G21"
-    G22 = "G22"
-
 
 _NETWORK = "The network"
 ACTIVATION = (

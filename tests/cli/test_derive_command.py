@@ -3,6 +3,7 @@
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.theory.formulas import QUANTITIES
 from tests.cli.test_app import output, refusal
 
 
@@ -11,6 +12,24 @@ class TestDerive:
         assert output("derive", "-L", 1) == ft.derive(1).latex("hessian") + "\n"
         shown = output("derive", "-L", 1, "--inputs", 2, "--what", "saddle_point")
         assert shown == ft.derive(1, inputs=2).latex("saddle_point") + "\n"
+
+    @pytest.mark.parametrize("layers", ["generic", "explicit"])
+    @pytest.mark.parametrize("abbreviate", [True, False])
+    def test_layers_and_abbreviations(self, layers, abbreviate):
+        options = ["--layers", layers, *([] if abbreviate else ["--no-abbreviate"])]
+        shown = output("derive", "-L", 2, "-w", "S21", *options)
+        expected = ft.derive(2).latex("S21", layers=layers, abbreviate=abbreviate)
+        assert shown == expected + "\n"
+        assert ("M'_" in shown) == abbreviate
+        assert ("pmatrix" in shown or "S_{21}^{1 0}" in shown) == (layers == "explicit")
+
+    def test_every_quantity_is_named_in_the_help_and_in_the_error(self):
+        line = refusal("derive", "--what", "propagators")
+        help = " ".join(output("derive", "--help").replace("│", " ").split())
+        for name in QUANTITIES:
+            assert name in line
+            assert name in help
+        assert output("derive", "-L", 1, "-w", "chi") == output("derive", "-L", 1, "-w", "response")
 
     def test_activation(self):
         shown = output("derive", "-L", 1, "-w", "S21", "-a", "h**3")
@@ -40,8 +59,8 @@ class TestDerive:
         assert line.startswith("branch_scale must be")
 
     def test_everything_that_can_be_asked_for_renders(self, katex_failures):
-        names = ("action", "propagator", "S11", "S12", "S22", "G11", "G12", "G21", "G22")
-        assert katex_failures({n: output("derive", "-L", 1, "-w", n) for n in names}) == {}
+        found = {name: output("derive", "-L", 1, "-w", name) for name in QUANTITIES}
+        assert katex_failures(found) == {}
 
 
 def _cube():
