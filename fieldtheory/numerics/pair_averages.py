@@ -37,8 +37,8 @@ _ORDERS = (32, 96, 320, 1024)
 _SIZES = (16, 24, 36, 54, 80)
 # A piece is a range of K by this power of two.
 _OCTAVES = 2
-# K beyond is left to the averages themselves.
-_SMALLEST, _LARGEST = 1e-12, 1e8
+# K beyond is left to the averages themselves, and NaN where it is larger still.
+_SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e8, 1e13
 # Radius of the integrals, nodes of a panel, of its check, and the phase of h_n on a panel.
 _REACH, _NODES, _CHECK_NODES, _PHASE = 13.0, 20, 26, 8.0
 # Where in a piece it is compared with a finer integral.
@@ -50,7 +50,7 @@ _NOISE = 1e-11
 # Most that the terms of ⟨φ'φ'⟩ may cancel.
 _LOST = 1e3
 # Correlations nearer to ±1, where the inputs' distance counts, are left to the averages.
-_APART = 1e-4
+_APART = 3e-3
 # Elements summed at once, whose terms stay in the cache.
 _BLOCK = 1 << 15
 
@@ -214,7 +214,7 @@ class InterpolatedEntries:
             known[left] = self._summed(values, left, (flat[0], flat[1], c), order, whole)
             left = left[~known[left]]
         # What is beyond the range of numbers stays unknown.
-        (left,) = np.nonzero(~known & np.isfinite(c) & (flat[0] < _LARGEST) & (flat[1] < _LARGEST))
+        (left,) = np.nonzero(~known & np.isfinite(c) & (np.maximum(flat[0], flat[1]) <= _FARTHEST))
         if len(left):
             chosen = [k[left] for k in flat]
             if whole:
@@ -322,7 +322,7 @@ class _OfVariance:
                 values[:, inside[chosen]] = found @ T.T
         with np.errstate(all="ignore"):
             values[1] *= 2 / (_OCTAVES * np.log(2)) / flat
-        (left,) = np.nonzero(np.isnan(values[0]) & np.isfinite(flat) & (flat <= _LARGEST))
+        (left,) = np.nonzero(np.isnan(values[0]) & (flat <= _FARTHEST))
         if len(left):
             values[0, left] = self._function(flat[left])
         return values[0].reshape(K.shape), values[1].reshape(K.shape)

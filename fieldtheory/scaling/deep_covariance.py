@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
+from numpy.polynomial import chebyshev
 
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.interpolation import nodes, roots, transform
+from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
 from fieldtheory.scaling import deep_limit
 from fieldtheory.scaling.deep_limit import STEP, modified_flow
 from fieldtheory.scaling.output_variance import second_order
@@ -34,7 +38,9 @@ _GROWTH, _LOSS = sp.symbols("E b", real=True)
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 71)])
 _COARSE = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
 _NEWTON = 4
+_NODES = 14
 _ALIKE = 1e-12
+_NEAR = 1e-4
 # Pairs whose states are interpolated at once.
 _BLOCK = 64
 _LARGEST = 1e12
@@ -109,15 +115,14 @@ def response(rates: tuple[sp.Expr, ...]) -> Response:
     Response
     """
     *field, gain = rates
-    height = sp.log(gain / sym.WEIGHT**2)
+    height, slope = _height_and_slope(rates)
 
     def along(expression: sp.Expr) -> sp.Expr:
-        return sum(sp.diff(expression, y) * v for y, v in zip(_STATE, field, strict=True))
+        return _along(expression, field)
 
     def moved(expression: sp.Expr) -> sp.Expr:
         return sum(sp.diff(expression, y) * z for y, z in zip(_STATE, _CHANGE, strict=True))
 
-    slope = along(height) + gain
     # E = ∂r/∂r_0 takes Euler steps too.
     modified = modified_flow([*field, gain * _GROWTH], [*_STATE, _GROWTH])
     corrections = [sp.diff(rate, STEP) for rate in modified]
@@ -134,6 +139,17 @@ def response(rates: tuple[sp.Expr, ...]) -> Response:
         change=change + _LOSS,
         change_slope=along(change) + sum(slopes) + loss,
     )
+
+
+def _height_and_slope(rates: Sequence[sp.Expr]) -> tuple[sp.Expr, sp.Expr]:
+    *field, gain = rates
+    height = sp.log(gain / sym.WEIGHT**2)
+    return height, _along(height, field) + gain
+
+
+def _along(expression: sp.Expr, field: Sequence[sp.Expr]) -> sp.Expr:
+    """The derivative of an expression by the time of a flow."""
+    return sum(sp.diff(expression, y) * v for y, v in zip(_STATE, field, strict=True))
 
 
 def covariance_scaling(
@@ -161,27 +177,99 @@ def covariance_scaling(
     >>> covariance_scaling(net, *pair, 1), covariance_scaling(net, *pair, 2)
     (array([0.4062]), array([0.4212]))
     """
-    flow = _compiled(network_averages(network))
-    scales = tuple(np.sqrt(unit_branch(network)))
     start = np.stack([p, q, r])
+    flow: Any = _Flow(interpolated(network_entries(network)))
+    if (p + q - 2 * np.abs(r) <= _NEAR * (p + q)).any():
+        # Their distance is amplified, with the rounding of what is interpolated.
+        flow = _compiled(network_averages(network))
+    scales = tuple(np.sqrt(unit_branch(network)))
     low, high, time = _located(flow, start, scales, network.activation.name)
     result, moves = np.zeros(len(time)), time > 0
     if not moves.any():
         return result
     start, low, high, time = start[:, moves], low[moves], high[moves], time[moves]
     state_at = _trajectories(flow, start, high.max(), scales, order)
-    for _ in range(_NEWTON):
-        y = state_at(time)[:3]
-        step = flow.slope(*y, *scales) / flow.curvature(*y, *scales)
-        time = np.clip(time - step, low, high)
     if order == 1:
+        time = _roots(lambda t: flow.slope(*state_at(t)[:3], *scales), low, high)
         result[moves] = np.sqrt(time / network.depth)
         return result
+    whole = _compiled(network_averages(network))
+    for _ in range(_NEWTON):
+        y = state_at(time)[:3]
+        step = whole.slope(*y, *scales) / whole.curvature(*y, *scales)
+        time = np.clip(time - step, low, high)
     state = state_at(time)
-    change, growth = flow.change(*state, *scales), flow.change_slope(*state, *scales)
-    change = -(change + time * growth) / flow.curvature(*state[:3], *scales)
+    change, growth = whole.change(*state, *scales), whole.change_slope(*state, *scales)
+    change = -(change + time * growth) / whole.curvature(*state[:3], *scales)
     result[moves] = second_order(network, time, change)
     return result
+
+
+def _roots(
+    slope: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """Where a function of times (pairs,), one of each pair, falls through zero between bounds."""
+    times = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
+    coefficients = transform(_NODES) @ [slope(t) for t in times]
+    found = roots(coefficients)
+    half = (high - low) / 2
+    change = chebyshev.chebval(found, chebyshev.chebder(coefficients), tensor=False) / half
+    time = low + half * (found + 1)
+    for _ in range(_NEWTON):
+        time = np.clip(time - slope(time) / change, low, high)
+    return time
+
+
+class _Flow:
+    """`Response` to leading order, of the state, σ_w and σ_b, by interpolated averages."""
+
+    def __init__(self, averages: InterpolatedEntries):
+        self._averages = averages
+
+    def _of(self, which: int, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
+        known = self._averages
+        own = known.second_moment(np.stack([p, q]))
+        if which == 2:
+            G, _, _, *rest = known.covariance_flow(p, q, r)
+        else:
+            G, *rest = known.covariance_gain(p, q, r)
+            rest += [np.nan] * 3
+        return _leading()[which](*own, G, *rest, weight, bias)
+
+    def rates(self, *state: Any) -> Any:
+        """Those of p, q, r and of ln ∂r/∂r_0."""
+        return self._of(0, *state)
+
+    def height(self, *state: Any) -> Any:
+        """ln ⟨φ'φ'⟩."""
+        return self._of(1, *state)
+
+    def slope(self, *state: Any) -> Any:
+        """The derivative of the logarithm of the response by the time."""
+        return self._of(2, *state)
+
+    @cached_property
+    def change_rates(self) -> Callable[..., Any]:
+        """Those of the modified flow."""
+        return _compiled(self._averages.entries.averages).change_rates
+
+
+@lru_cache
+def _leading() -> list[Callable[..., Any]]:
+    """``rates``, ``height`` and ``slope`` as functions of M, ⟨φφ⟩ and its derivatives."""
+    M, G = sp.Function("M"), sp.Function("G")
+    g = G(K_XX, K_YY, K_XY)
+    rates = flow_rates(LayerAverages(sp.S.Zero, M(K_XX), g, sp.S.Zero))
+    found = [*rates, *_height_and_slope(rates)]
+    G = G(*_STATE)
+    derivatives = [G, G.diff(R), *(G.diff(y, R) for y in _STATE)]
+    atoms = [M(P), M(Q), *derivatives]
+    symbols = [sp.Dummy() for _ in atoms]
+    # The highest derivatives first, since they contain the others.
+    pairs = list(zip(atoms, symbols, strict=True))[::-1]
+    arguments = [*symbols, sym.WEIGHT, sym.BIAS]
+    *entries, height, slope = (entry.subs(pairs) for entry in found)
+    return [lambdify(arguments, entry) for entry in (entries, height, slope)]
 
 
 @lru_cache(maxsize=16)
@@ -195,7 +283,7 @@ def _compiled(averages: LayerAverages) -> Response:
 
 
 def _located(
-    flow: Response, start: np.ndarray, scales: tuple[float, float], name: str
+    flow: Any, start: np.ndarray, scales: tuple[float, float], name: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Bounds of the time of the largest response of every pair, and about where it is.
 
@@ -246,7 +334,7 @@ def _located(
 
 
 def _trajectories(
-    flow: Response, start: np.ndarray, end: float, scales: tuple[float, float], order: int
+    flow: Any, start: np.ndarray, end: float, scales: tuple[float, float], order: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The state of every pair at a time of its own: p, q, r, for order 2 also z and b.
 
