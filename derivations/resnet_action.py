@@ -452,7 +452,8 @@ def hessian() -> list[str]:
         r"\paragraph{Two conjugates.} The logarithm gives the connected correlator,",
         equation(rf"S_{{22}}^{{k l}} = N {latex(source)}, \qquad k, l \geq 1,", "S22"),
         r"with $\langle A \,;\, B \rangle = \langle A B \rangle - \langle A \rangle \langle B "
-        r"\rangle$, F25~(39). Row and column of the input vanish, since $g_{0}$ does not "
+        r"\rangle$ over the signals of both layers jointly, F25~(39). Row and column of the input "
+        r"vanish, since $g_{0}$ does not "
         "fluctuate. For a feed-forward network the signals of different layers are independent and "
         r"$S_{22}$ is diagonal. Skip connections correlate them: this is where a residual network "
         "differs.",
