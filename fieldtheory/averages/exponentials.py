@@ -8,7 +8,7 @@ import sympy as sp
 
 
 def factored(F: sp.Expr) -> sp.Expr:
-    """F factored, the exponentials in it as symbols.
+    """F factored, the exponentials in it and √π as symbols.
 
     Examples
     --------
@@ -16,7 +16,9 @@ def factored(F: sp.Expr) -> sp.Expr:
     >>> factored(sp.exp(2 * h) - 2 * sp.exp(h) + 1)
     (exp(h) - 1)**2
     """
-    return with_masks(F, sp.factor)
+    root = sp.Dummy(positive=True)
+    found = with_masks(F, lambda masked: sp.factor(masked.xreplace({sp.pi: root**2})))
+    return found.xreplace({root: sp.sqrt(sp.pi)})
 
 
 def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:

@@ -20,6 +20,7 @@ from fieldtheory.averages import precise_grid
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.mp_rules import legendre, number, reach_of
 from fieldtheory.averages.panels import breakpoints
+from fieldtheory.averages.removable import limit_at_zero
 from fieldtheory.averages.steps import break_points, has_steps
 
 # Digits carried beyond those asked for.
@@ -110,10 +111,16 @@ def _products(F: sp.Expr, variables: tuple) -> list[tuple[Callable, Callable]]:
         if split is None:
             return []
         parts += split
-    return [
-        (sp.lambdify([x], f, modules="mpmath", cse=True), sp.lambdify([y], g, modules="mpmath"))
-        for f, g in parts
-    ]
+    return [(_continued(f, x), _continued(g, y)) for f, g in parts]
+
+
+def _continued(f: sp.Expr, x: sp.Expr) -> Callable:
+    """f as a function, by its limit at zero where a denominator vanishes there."""
+    function = sp.lambdify([x], f, modules="mpmath", cse=True)
+    limit = limit_at_zero(f, x)
+    if limit is None:
+        return function
+    return lambda value: number(limit) if value == 0 else function(value)
 
 
 def separated(term: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from sympy.codegen.rewriting import expm1_opt, log1p_opt
 
 from fieldtheory.averages.exponentials import factored, with_masks
 from fieldtheory.averages.logistic import FUNCTIONS, without_overflow
+from fieldtheory.averages.removable import continued, has_quotient
 from fieldtheory.averages.steps import break_points, has_steps, pieces, slope_of_pieces
 
 _WHERE = sp.Function("where")
@@ -21,14 +23,32 @@ _SMALLEST = 1e-14
 
 def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     """F as a NumPy function of arrays."""
+    if any(has_quotient(F, v) for v in variables[1:]):
+        parts = _factors(F, variables)
+        if parts is not None:
+            sides = [vectorised([v], part) for v, part in zip(variables, parts, strict=True)]
+            return lambda *h: math.prod(side(x) for side, x in zip(sides, h, strict=True))
     # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
-    F = without_overflow(pieces(F, variables)).replace(sp.Add, _tail_of_tanh)
+    plain, F = F, without_overflow(pieces(F, variables)).replace(sp.Add, _tail_of_tanh)
     if F.has(sp.exp, sp.log):
         F = _small_differences(F)
     F = F.replace(_is_long_power, lambda power: _BY_PRODUCTS(power.base, power.exp))
     F = F.replace(sp.Piecewise, _nested)
     modules: list = [{**FUNCTIONS, "by_products": _by_products}, "scipy", "numpy"]
-    return sp.lambdify(list(variables), in_float64(F), modules=modules, cse=True)
+    compiled = sp.lambdify(list(variables), in_float64(F), modules=modules, cse=True)
+    return continued(compiled, plain, variables)
+
+
+def _factors(F: sp.Expr, variables: Sequence[sp.Expr]) -> list[sp.Expr] | None:
+    """A product as one function of each variable, or None."""
+    parts = [sp.S.One] * len(variables)
+    for factor in sp.Mul.make_args(factored(F)):
+        inside = [i for i, v in enumerate(variables) if factor.has(v)]
+        if len(inside) > 1:
+            return None
+        index = inside[0] if inside else 0
+        parts[index] *= factor
+    return parts
 
 
 def in_float64(entries: Any) -> Any:

@@ -1,0 +1,82 @@
+"""sin(h)/h and its like, at zero and close to it, in every rule."""
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from mpmath import mpf
+
+import fieldtheory as ft
+from fieldtheory.averages.removable import continued, has_quotient
+from fieldtheory.networks.activation_text import activation_from_text
+from fieldtheory.numerics.entries import entries
+from tests.oracles import precise
+
+
+def quotient(top, bottom, limit):
+    return lambda h: top(h) / bottom(h) if h != 0 else mpf(limit)
+
+
+TABLE = {
+    "sin(h)/h": quotient(mpmath.sin, lambda h: h, 1),
+    "tanh(h)/h": quotient(mpmath.tanh, lambda h: h, 1),
+    "(exp(h)-1)/h": quotient(mpmath.expm1, lambda h: h, 1),
+    "h/(exp(h)-1)": quotient(lambda h: h, mpmath.expm1, 1),
+    "erf(h)/h": quotient(mpmath.erf, lambda h: h, 2 / mpmath.sqrt(mpmath.pi)),
+}
+
+
+@pytest.mark.parametrize("text", TABLE)
+@pytest.mark.parametrize("K", [1e-6, 0.3, 2.0])
+def test_one_variable(text, K):
+    """M, and M' as ⟨φ² (h²/K − 1)⟩/(2K)."""
+    found, phi = entries(activation_from_text(text)), TABLE[text]
+    with mpmath.workdps(40):
+        M = precise.average1(lambda h: phi(h) ** 2, mpf(K))
+        slope = precise.score1(lambda h: phi(h) ** 2, mpf(K))
+    assert float(found.second_moment(K)) == pytest.approx(float(M), rel=1e-12)
+    assert float(found.susceptibility(K)) == pytest.approx(float(slope), rel=1e-11)
+
+
+@pytest.mark.parametrize("text", TABLE)
+def test_two_variables(text):
+    found, phi = entries(activation_from_text(text)), TABLE[text]
+    K = [[mpf("0.3"), mpf("0.1")], [mpf("0.1"), mpf("0.4")]]
+    with mpmath.workdps(16):
+        expected = precise.average2(lambda x, y: phi(x) * phi(y), K)
+        squares = precise.connected2(lambda h: phi(h) ** 2, lambda h: phi(h) ** 2, K)
+    assert float(found.covariance(0.3, 0.4, 0.1)) == pytest.approx(float(expected), rel=1e-12)
+    assert float(found.connected(0.3, 0.4, 0.1)) == pytest.approx(float(squares), rel=1e-10)
+
+
+@pytest.mark.parametrize("text", ["sin(h)/h", "tanh(h)/h", "erf(h)/h"])
+def test_networks(text):
+    net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.3)
+    one, pair = ft.solve(net, 0.2), ft.solve(net, [[0.2, 0.1], [0.1, 0.3]])
+    assert np.isfinite(one.G11).all() and np.isfinite(pair.output_response).all()
+    assert pair.output_response[0, 0] == pytest.approx(one.output_response, rel=1e-11)
+    assert float(entries(net.activation).second_moment(0.0)) == pytest.approx(
+        float(TABLE[text](mpf(0))) ** 2, rel=1e-14
+    )
+
+
+def test_precise_rules():
+    found = entries(activation_from_text("tanh(h)/h"), "mpmath")
+    phi = TABLE["tanh(h)/h"]
+    with mpmath.workdps(20):
+        K = [[mpf("0.3"), mpf("0.1")], [mpf("0.1"), mpf("0.4")]]
+        assert mpmath.almosteq(
+            found.second_moment(K[0][0]), precise.average1(lambda h: phi(h) ** 2, K[0][0]), 1e-17
+        )
+        expected = precise.average2(lambda x, y: phi(x) * phi(y), K)
+        assert mpmath.almosteq(found.covariance(K[0][0], K[1][1], K[0][1]), expected, 1e-14)
+
+
+def test_a_pole_stays_a_pole():
+    h = sp.Symbol("h")
+    assert has_quotient(sp.cos(h) / h, h)
+
+    def function(x):
+        return np.cos(x) / x
+
+    assert continued(function, sp.cos(h) / h, [h]) is function
