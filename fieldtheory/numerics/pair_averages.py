@@ -26,11 +26,10 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.quadrature import composite
-from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.numerics.entries import Entries
 from fieldtheory.numerics.interpolation import nodes, transform
-from fieldtheory.theory.elementary_averages import X, Y
+from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
 # Coefficients kept, and the nodes in ln K of a piece, tried one after the other.
 _ORDERS = (32, 96, 320, 1024)
@@ -45,12 +44,16 @@ _REACH, _NODES, _CHECK_NODES, _PHASE = 13.0, 20, 26, 8.0
 _CHECKED = 0.371
 # Allowed last coefficients and errors, relative to √⟨φ²⟩, and rest of the series of ⟨φ'φ'⟩.
 _TAIL, _ERROR, _REST = 2e-14, 5e-14, 1e-12
-# Allowed where the values themselves are no better.
-_NOISE = 1e-11
+# Coefficients of φ² for M, M' and M'', and the least 2 K M' relative to those.
+_OF_SQUARE, _LEAST = 5, 1e-4
+# What φ e^(-z²/4) may be at the ends of the integrals, relative to √⟨φ²⟩.
+_AT_ENDS = 1e-13
 # Most that the terms of ⟨φ'φ'⟩ may cancel.
 _LOST = 1e3
 # Correlations nearer to ±1, where the inputs' distance counts, are left to the averages.
 _APART = 3e-3
+# Elements from which on compiling a closed form pays, and coefficients found at once.
+_MANY, _FEW = 600, 1 << 13
 # Elements summed at once, whose terms stay in the cache.
 _BLOCK = 1 << 15
 
@@ -88,12 +91,22 @@ class HermiteCoefficients:
         """The coefficients of variances (m,), shape (m, order), and which of them are resolved."""
         place = np.log2(K) / _OCTAVES
         number = np.floor(place).astype(int)
-        values, resolved = np.empty((len(K), order)), np.empty(len(K), dtype=bool)
-        for piece in np.unique(number).tolist():
-            inside = number == piece
-            found = self._piece(piece, order)
-            T = chebyshev.chebvander(2 * (place[inside] - piece) - 1, len(found.coefficients) - 1)
-            values[inside], resolved[inside] = T @ found.coefficients, found.resolved
+        at = 2 * (place - number) - 1
+        numbers, which = np.unique(number, return_inverse=True)
+        pieces = [self._piece(piece, order) for piece in numbers.tolist()]
+        resolved = np.array([piece.resolved for piece in pieces], dtype=bool)[which]
+        if len(K) * order <= _FEW:
+            size = max(len(piece.coefficients) for piece in pieces)
+            tables = np.zeros((len(pieces), size, order))
+            for table, piece in zip(tables, pieces, strict=True):
+                table[: len(piece.coefficients)] = piece.coefficients
+            T = chebyshev.chebvander(at, size - 1)
+            return (T[:, None] @ tables[which])[:, 0], resolved
+        values = np.empty((len(K), order))
+        for index, piece in enumerate(pieces):
+            inside = which == index
+            T = chebyshev.chebvander(at[inside], len(piece.coefficients) - 1)
+            values[inside] = T @ piece.coefficients
         return values, resolved
 
     def _piece(self, number: int, order: int) -> _Piece:
@@ -105,7 +118,7 @@ class HermiteCoefficients:
         for size in _SIZES:
             K = 2.0 ** (_OCTAVES * (number + (nodes(size) + 1) / 2))
             values, square = self.integrated(K, order)
-            if not np.isfinite(values).all():
+            if not (np.isfinite(values) & np.isfinite(square)[:, None]).all():
                 break
             scale = np.sqrt(square.max())
             coefficients = transform(size) @ values
@@ -121,7 +134,9 @@ class HermiteCoefficients:
         self, K: np.ndarray, order: int, count: int = _NODES
     ) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients (m, order) and ⟨f²⟩ (m,) by Gauss-Legendre panels that end at kinks."""
-        even = np.linspace(-_REACH, _REACH, 2 + int(2 * _REACH * np.sqrt(order) / _PHASE))
+        even = np.linspace(
+            -_REACH, _REACH, 2 + int(2 * _REACH * np.sqrt(max(order, _ORDERS[0])) / _PHASE)
+        )
         graded = np.array(breakpoints([0.0], float(min(1.0, 1 / np.sqrt(K.max()))), _REACH))
         fixed = np.concatenate([even, graded[np.abs(graded) < 1]])
         cuts = np.sort(fixed)[None]
@@ -133,6 +148,7 @@ class HermiteCoefficients:
         with np.errstate(all="ignore"):
             values = np.broadcast_to(self.f(np.sqrt(K)[:, None] * z), (len(K), z.shape[1]))
         half = np.exp(-z * z / 4) / (2 * np.pi) ** 0.25
+        ends = np.abs(values * half)[:, [0, -1]].max(axis=1)
         values = values * (weights * half)
         square = (values**2 / np.where(weights > 0, weights, 1.0)).sum(axis=1)
         found = np.empty((len(K), order))
@@ -140,7 +156,9 @@ class HermiteCoefficients:
         for n in range(order):
             found[:, n] = values @ now[0] if len(now) == 1 else (values * now).sum(axis=1)
             before, now = now, (z * now - np.sqrt(n) * before) / np.sqrt(n + 1)
-        return found, square
+        # Beyond the ends is nothing that counts, or the integrals are not known.
+        known = (ends <= _AT_ENDS * np.sqrt(square)) | (square == 0)
+        return np.where(known[:, None], found, np.nan), square
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,28 +175,64 @@ class InterpolatedEntries:
 
     entries: Entries
 
-    @cached_property
-    def _closed(self) -> bool:
-        """Whether the averages of one variable have closed forms, which are best as they are."""
-        averages = self.entries.averages
-        return not (has_steps(averages.square) or averages.moment.doit().has(GaussianAverage))
+    @property
+    def averages(self) -> LayerAverages:
+        """The averages in symbols."""
+        return self.entries.averages
 
     @cached_property
-    def _interpolants(self) -> tuple[_OfVariance, _OfVariance]:
-        found = self.entries.second_moment, self.entries.susceptibility
-        return _OfVariance(found[0]), _OfVariance(found[1])
+    def _square(self) -> HermiteCoefficients:
+        return _coefficients(self.averages.square, X)
+
+    def moments(self, K: Any, order: int = 2) -> list[Any]:
+        """M(K) = ⟨φ²⟩ and its derivatives up to the order, from three coefficients of φ²."""
+        K = np.asarray(K, dtype=float)
+        if K.size >= _MANY:
+            flat, place = np.unique(K, return_inverse=True)
+            if flat.size >= _MANY and order < 2 and self._closed_moment:
+                return [self.entries.second_moment(K), self.entries.susceptibility(K)][: order + 1]
+            if flat.size < K.size:
+                found = self.moments(flat, order)
+                return [row[place].reshape(K.shape) for row in found]
+        flat = K.ravel()
+        values = np.full((3, flat.size), np.nan)
+        (usual,) = np.nonzero(_usual(flat))
+        if len(usual):
+            chosen = flat[usual]
+            f, resolved = self._square(chosen, _OF_SQUARE)
+            terms = f[:, ::2].T * np.array([[1], [2**0.5 / 2], [24**0.5 / 4]])
+            # M' and M'' are small differences where φ² hardly depends on the variance.
+            resolved &= np.abs(terms[1]) >= _LEAST * np.sqrt((f**2).sum(axis=1))
+            terms[1:] /= np.stack([chosen, chosen**2])
+            values[:, usual[resolved]] = terms[:, resolved]
+        (left,) = np.nonzero(np.isnan(values[0]) & (flat <= _FARTHEST))
+        if len(left):
+            for row, name in enumerate(("second_moment", "susceptibility", "curvature")):
+                if row <= order:
+                    values[row, left] = getattr(self.entries, name)(flat[left])
+        return list(values[: order + 1].reshape(order + 1, *K.shape))
 
     def second_moment(self, K: Any) -> Any:
         """M(K) = ⟨φ²⟩."""
-        return self.entries.second_moment(K) if self._closed else self._interpolants[0](K)[0]
+        return self.moments(K, 0)[0]
 
     def susceptibility(self, K: Any) -> Any:
         """M'(K)."""
-        return self.entries.susceptibility(K) if self._closed else self._interpolants[1](K)[0]
+        return self.moments(K, 1)[1]
 
     def curvature(self, K: Any) -> Any:
         """M''(K)."""
-        return self.entries.curvature(K) if self._closed else self._interpolants[1](K)[1]
+        return self.moments(K)[2]
+
+    @cached_property
+    def _closed_moment(self) -> bool:
+        """Whether M has a closed form."""
+        return not self.averages.moment.doit().has(GaussianAverage)
+
+    @cached_property
+    def _closed(self) -> bool:
+        """Whether ⟨φφ⟩ has a closed form."""
+        return not self.averages.covariance.doit().has(GaussianAverage)
 
     @cached_property
     def _products(self) -> list[tuple[float, HermiteCoefficients, HermiteCoefficients]] | None:
@@ -197,6 +251,8 @@ class InterpolatedEntries:
 
     def covariance_gain(self, *K: Any) -> list[Any]:
         """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩."""
+        if np.broadcast(*K).size >= _MANY and self._closed:
+            return [self.entries.covariance(*K), self.entries.covariance_susceptibility(*K)]
         return list(self._of_pairs(*K, whole=False)[[0, 3]])
 
     def _of_pairs(self, *K: Any, whole: bool) -> np.ndarray:
@@ -209,7 +265,7 @@ class InterpolatedEntries:
         usual = (np.abs(c) <= 1 - _APART) & _usual(flat[0]) & _usual(flat[1])
         left = np.flatnonzero(usual & (self._products is not None))
         for order in _ORDERS:
-            if not len(left):
+            if not len(left) or (order > _ORDERS[1] and not whole and self._closed):
                 break
             known[left] = self._summed(values, left, (flat[0], flat[1], c), order, whole)
             left = left[~known[left]]
@@ -297,52 +353,6 @@ def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 def _usual(K: np.ndarray) -> np.ndarray:
     return (K >= _SMALLEST) & (K <= _LARGEST)
-
-
-class _OfVariance:
-    """A function of the variance and its derivative, interpolated in ln K piece by piece."""
-
-    def __init__(self, function: Callable[..., Any]):
-        self._function = function
-        self._pieces: dict[int, np.ndarray | None] = {}
-
-    def __call__(self, K: Any) -> tuple[np.ndarray, np.ndarray]:
-        K = np.asarray(K, dtype=float)
-        flat = K.ravel()
-        values = np.full((2, flat.size), np.nan)
-        (inside,) = np.nonzero(_usual(flat))
-        place = np.log2(flat[inside]) / _OCTAVES
-        number = np.floor(place).astype(int)
-        for piece in np.unique(number).tolist():
-            chosen = number == piece
-            found = self._piece(piece)
-            if found is not None:
-                at = 2 * (place[chosen] - piece) - 1
-                T = chebyshev.chebvander(at, found.shape[1] - 1)
-                values[:, inside[chosen]] = found @ T.T
-        with np.errstate(all="ignore"):
-            values[1] *= 2 / (_OCTAVES * np.log(2)) / flat
-        (left,) = np.nonzero(np.isnan(values[0]) & (flat <= _FARTHEST))
-        if len(left):
-            values[0, left] = self._function(flat[left])
-        return values[0].reshape(K.shape), values[1].reshape(K.shape)
-
-    def _piece(self, number: int) -> np.ndarray | None:
-        """Chebyshev coefficients of the function and of its derivative by the place, (2, nodes)."""
-        if number not in self._pieces:
-            best, least = None, _NOISE
-            for size in _SIZES:
-                values = self._function(2.0 ** (_OCTAVES * (number + (nodes(size) + 1) / 2)))
-                coefficients = transform(size) @ values
-                tail = np.abs(coefficients[-2:]).max() / np.abs(values).max()
-                if tail <= least:
-                    best, least = coefficients, tail
-                if not tail > _TAIL:
-                    break
-            if best is not None:
-                best = np.stack([best, np.append(chebyshev.chebder(best), 0.0)])
-            self._pieces[number] = best
-        return self._pieces[number]
 
 
 @lru_cache(maxsize=64)

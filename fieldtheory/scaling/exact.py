@@ -18,9 +18,11 @@ from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
-# Chebyshev nodes between two of these, and the last coefficients allowed, relative to the largest.
-_NODES = 14
-_RESOLVED = 1e-7
+# Chebyshev nodes between three of these, and the last coefficients allowed of the largest.
+_NODES = 22
+_RESOLVED = 1e-9
+# How often the bounds are drawn closer around the highest node where that is not met.
+_NARROWER = 3
 # The largest step in ln s from the root of the interpolant that leaves its square below rounding.
 _STEP = 1e-6
 
@@ -102,10 +104,12 @@ def _maximise(
         values = height(each, grid, *(f[None] for f in fields))
         inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
         best = np.argmax(np.where(inside, values[1:-1], -np.inf), axis=0) + 1
-        rows = np.stack([0 * best, best - 1, best, best + 1])
-        slopes = slope(each, np.take_along_axis(grid, rows, 0), *(f[None] for f in fields))
-    found = inside.any(axis=0) & (slopes[1] > 0) & (slopes[3] < 0)
-    at_zero = (slopes[0] <= 0) & (~found | (values[0] >= values[best, every]))
+        found = inside.any(axis=0)
+        at_zero = ~found | (values[0] >= values[best, every])
+        (unsure,) = np.nonzero(at_zero)
+        if len(unsure):
+            falls = slope(each.of(unsure), grid[0, unsure], *(f[unsure] for f in fields)) <= 0
+            at_zero[unsure] = falls
     if not (found | at_zero).all():
         name = networks[0].activation.name
         raise ValueError(
@@ -114,31 +118,47 @@ def _maximise(
         )
     result = np.zeros(len(index))
     rising = np.flatnonzero(~at_zero)
-    # The half of the two intervals beside the best point in which the slope changes its sign.
-    first = best[rising] - (slopes[2, rising] <= 0)
-    bounds = grid[first, rising], grid[first + 1, rising]
-    squares = _interpolated_roots(slope, each, rising, bounds, *fields)
+    bounds = grid[best[rising] - 1, rising], grid[best[rising] + 1, rising]
+    squares = _interpolated_maxima(height, slope, each, rising, bounds, *fields)
     missing = np.isnan(squares)
     if missing.any():
-        # SciPy's optimisers take a third of the import time of the package.
-        from scipy.optimize import elementwise
-
         left = rising[missing]
-        with np.errstate(all="ignore"):
-            solved = elementwise.find_root(
-                lambda s, i, *f: slope(stack.of(i), s, *f),
-                tuple(bound[missing] for bound in bounds),
-                args=(index[left], *(f[left] for f in fields)),
-                tolerances={"xrtol": 1e-14},
-            )
-        if not solved.success.all():
-            raise ArithmeticError("the maximum of the response was not found")
-        squares[missing] = solved.x
+        middle = grid[best[left], left]
+        squares[missing] = _bracketed(slope, each, left, middle, bounds, missing, *fields)
     result[rising] = np.sqrt(squares)
     return result.reshape(shape)
 
 
-def _interpolated_roots(
+def _bracketed(
+    slope: Callable[..., Any],
+    each: _Stack,
+    chosen: np.ndarray,
+    middle: np.ndarray,
+    bounds: tuple[np.ndarray, ...],
+    missing: np.ndarray,
+    *fields: np.ndarray,
+) -> np.ndarray:
+    """Where the slopes of the chosen elements vanish, by a root finder within brackets."""
+    # SciPy's optimisers take a third of the import time of the package.
+    from scipy.optimize import elementwise
+
+    low, high = (bound[missing] for bound in bounds)
+    fields = tuple(f[chosen] for f in fields)
+    with np.errstate(all="ignore"):
+        falls = slope(each.of(chosen), middle, *fields) <= 0
+        solved = elementwise.find_root(
+            lambda s, i, *f: slope(each.of(i), s, *f),
+            (np.where(falls, low, middle), np.where(falls, middle, high)),
+            args=(chosen, *fields),
+            tolerances={"xrtol": 1e-14},
+        )
+    if not solved.success.all():
+        raise ArithmeticError("the maximum of the response was not found")
+    return solved.x
+
+
+def _interpolated_maxima(
+    height: Callable[..., Any],
     slope: Callable[..., Any],
     each: _Stack,
     chosen: np.ndarray,
@@ -147,33 +167,39 @@ def _interpolated_roots(
 ) -> np.ndarray:
     """Where the slopes of the chosen elements vanish between the bounds; NaN where not resolved.
 
-    The slope by ln s is interpolated at Chebyshev nodes, which are computed at once and are common
-    to all inputs of a network. One step of Newton's method, with the interpolant's derivative,
-    takes the root to rounding.
+    The height is interpolated in ln s at Chebyshev nodes, which are computed at once and are common
+    to all inputs of a network. One step of Newton's method, with the slope itself and the
+    interpolant's derivative of it, takes the root to rounding.
     """
     result = np.full(len(chosen), np.nan)
     inner = np.flatnonzero(bounds[0] > 0)
     if not len(inner):
         return result
     low, high = (np.log(bound[inner]) for bound in bounds)
-    s = np.exp(low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2)
     part = chosen[inner]
-    with np.errstate(all="ignore"):
-        values = s * slope(each.of(part), s, *(f[None, part] for f in fields))
-    coefficients = transform(_NODES) @ values
-    size = np.abs(coefficients).max(axis=0)
-    resolved = np.flatnonzero(np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size)
+    for _ in range(_NARROWER):
+        places = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
+        with np.errstate(all="ignore"):
+            values = height(each.of(part), np.exp(places), *(f[None, part] for f in fields))
+        coefficients = transform(_NODES) @ values
+        size = np.abs(coefficients[1:]).max(axis=0)
+        known = np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size
+        if known.all():
+            break
+        top, columns = values.argmax(axis=0), np.arange(len(part))
+        narrow = [places[np.clip(top + d, 0, _NODES - 1), columns] for d in (-3, 3)]
+        low, high = np.where(known, low, narrow[0]), np.where(known, high, narrow[1])
+    resolved = np.flatnonzero(known)
     if not len(resolved):
         return result
-    coefficients = coefficients[:, resolved]
-    found = roots(coefficients)
-    derivative = chebyshev.chebval(found, chebyshev.chebder(coefficients), tensor=False)
     half, part = (high - low)[resolved] / 2, part[resolved]
+    slopes = chebyshev.chebder(coefficients[:, resolved])
+    found = roots(slopes)
+    curvature = chebyshev.chebval(found, chebyshev.chebder(slopes), tensor=False) / half**2
     root = np.exp(low[resolved] + half * (found + 1))
     with np.errstate(all="ignore"):
-        rest = root * slope(each.of(part), root, *(f[part] for f in fields))
-    step = -rest / (derivative / half)
-    good = np.abs(step) <= _STEP
+        step = -root * slope(each.of(part), root, *(f[part] for f in fields)) / curvature
+    good = (np.abs(step) <= _STEP) & (curvature < 0)
     result[inner[resolved]] = np.where(good, root * np.exp(step), np.nan)
     return result
 
@@ -182,9 +208,10 @@ def _variance_height(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray
     average, weight, bias = stack.averages, stack.weights, stack.biases
 
     def step(skip: Any, K: Any, value: Any) -> list[Any]:
-        C = residual_kernel(weight, bias, average.second_moment(K))
-        factor = skip + s * weight * average.susceptibility(K)
-        return [carried(skip, K, s * C), value + np.log(np.abs(factor))]
+        M, gain = average.moments(K, 1)
+        factor = skip + s * weight * gain
+        K = carried(skip, K, s * residual_kernel(weight, bias, M))
+        return [K, value + np.log(np.abs(factor))]
 
     K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
     K, value = stack.through(step, K, np.zeros(K.shape))
@@ -195,15 +222,16 @@ def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
     average, weight, bias = stack.averages, stack.weights, stack.biases
 
     def step(skip: Any, K: Any, dK: Any, slope: Any) -> list[Any]:
-        gain, dgain = average.susceptibility(K), average.curvature(K) * dK
-        C = residual_kernel(weight, bias, average.second_moment(K))
+        M, gain, curvature = average.moments(K)
+        C = residual_kernel(weight, bias, M)
         factor = skip + s * weight * gain
-        slope = slope + weight * (gain + s * dgain) / factor
+        slope = slope + weight * (gain + s * curvature * dK) / factor
         return [carried(skip, K, s * C), carried(factor, dK, C), slope]
 
     K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
     K, dK, slope = stack.through(step, K, *np.zeros((2, *K.shape)))
-    return slope + average.curvature(K) * dK / average.susceptibility(K)
+    _, gain, curvature = average.moments(K)
+    return slope + curvature * dK / gain
 
 
 def _covariance_height(
@@ -237,8 +265,9 @@ def _covariance_slope(
         slope = slope + weight * (gain + s * dgain) / factor
         C = residual_kernel(weight, bias, G)
         r, dr = carried(skip, r, s * C), carried(skip, dr, C + s * weight * change)
-        C = residual_kernel(weight, bias, average.second_moment(own))
-        down = carried(skip + s * weight * average.susceptibility(own), down, C)
+        M, gain = average.moments(own, 1)
+        C = residual_kernel(weight, bias, M)
+        down = carried(skip + s * weight * gain, down, C)
         return [carried(skip, own, s * C), down, r, dr, slope]
 
     shape = np.broadcast_shapes(s.shape, p0.shape)

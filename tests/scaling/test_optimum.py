@@ -86,7 +86,7 @@ def test_identical_inputs_have_the_optimum_of_their_variance():
     network = ft.ResidualNetwork(depth=200)
     found = ft.optimal_scaling(network, np.full((3, 3), 0.05))
     np.testing.assert_array_equal(found, np.full((3, 3), found[0, 0]))
-    assert found[0, 0] == ft.optimal_scaling(network, 0.05)
+    np.testing.assert_allclose(found[0, 0], ft.optimal_scaling(network, 0.05), rtol=1e-14)
 
 
 def test_optimum_of_a_pair_grows_without_bound_as_the_inputs_become_identical():
