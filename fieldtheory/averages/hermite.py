@@ -27,8 +27,10 @@ _REACH = 12.5
 LOW_ORDERS = ((64, 0.08), (64, 0.02), (64, 0.0))
 HIGH_ORDERS = ((256, 0.02), (256, 0.0))
 PANEL_ORDERS = ((64, 0.0), (256, 0.0))
-# Nodes on each panel of the two rules for large variances.
-_PANEL_ORDERS = (24, 36)
+# For steep functions, before integrals in two variables.
+HIGHEST_ORDERS = ((256, 0.0), (512, 0.0))
+# Nodes on each panel of the two rules for large variances, and for the highest orders.
+_PANEL_ORDERS, _MORE_NODES = (24, 36), (36, 48)
 # Largest spacing of the nodes in units of the function's argument.
 _SPACING = 0.13
 # Allowed rest of the series, relative to its value.
@@ -135,7 +137,8 @@ def _coefficients(
     for power in np.unique(level[np.isfinite(level)]):
         (index,) = np.nonzero(level == power)
         if any(kinks):
-            parts = [_of_kinked(f, K[index], order, int(power), kinks, n) for n in _PANEL_ORDERS]
+            counts = _node_counts(order)
+            parts = [_of_kinked(f, K[index], order, int(power), kinks, n) for n in counts]
         else:
             rules = _even_basis(order, step) if step > 0 else _graded_basis(order, int(power))
             parts = [_projected(f, K[index], *rule) for rule in rules]
@@ -200,8 +203,12 @@ def _even_basis(order: int, step: float) -> tuple:
 def _graded_basis(order: int, level: int) -> tuple:
     """Two composite rules on panels refined towards zero down to a width of 2^-level."""
     cuts = np.array(breakpoints([0.0], 0.5**level, _REACH))
-    rules = (composite(cuts, count) for count in _PANEL_ORDERS)
+    rules = (composite(cuts, count) for count in _node_counts(order))
     return tuple((z, _basis(order, z, weights)) for z, weights in rules)
+
+
+def _node_counts(order: int) -> tuple[int, int]:
+    return _PANEL_ORDERS if order <= 256 else _MORE_NODES
 
 
 def _basis(order: int, z: np.ndarray, weights: np.ndarray) -> np.ndarray:

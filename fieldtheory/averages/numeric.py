@@ -16,6 +16,7 @@ import sympy as sp
 
 from fieldtheory.averages import hermite, price, quadrature, spectral, two_variables
 from fieldtheory.averages.connected import ConnectedCorrelator
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import factored
 from fieldtheory.averages.gaussian import GaussianAverage
 from fieldtheory.averages.precise import separated
@@ -204,13 +205,17 @@ def _pairs(
         return series(hermite.HIGH_ORDERS, a, b, c)
 
     def transforms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-        means = _means(f, g, a, b) if without_means else None
+        try:
+            means = _means(f, g, a, b) if without_means else None
+        except QuadratureError:
+            return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
         return spectral.average(f, g, a, b, c, means)
 
     if any(kinks):
         rules: list[Callable] = [partial(series, hermite.PANEL_ORDERS)]
     else:
-        rules = [partial(series, hermite.LOW_ORDERS), high, transforms]
+        highest = partial(series, hermite.HIGHEST_ORDERS)
+        rules = [partial(series, hermite.LOW_ORDERS), high, transforms, highest]
 
     def compute(*K: np.ndarray) -> np.ndarray:
         a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))

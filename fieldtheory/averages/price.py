@@ -17,6 +17,8 @@ _ORDERS = (16, 24, 36, 54, 80)
 _TOLERANCE = 1e-14
 # What is allowed at the highest order, where rounding of the inner average may be all that is left.
 _ROUNDING = 4e-13
+# Correlation beyond which the inner average of a kink, a root at ±1, needs finer panels.
+_NEAR = 0.999
 # Pairs integrated together, so that the work arrays stay in the cache.
 _CHUNK = 2048
 _TINY = float(np.finfo(float).tiny)
@@ -63,7 +65,11 @@ def connected_by_price(
         part = slice(start, start + _CHUNK)
         entries = a[part], b[part], c[part]
         if offset is None:
-            values[part] = _graded(slope, *entries)
+            near = np.abs(entries[2]) > _NEAR * np.sqrt(entries[0] * entries[1])
+            for some, halvings in ((~near, 8), (near, 52)):
+                if some.any():
+                    first, second, mixed = (k[some] for k in entries)
+                    values[part][some] = _graded(slope, first, second, mixed, halvings)
         else:
             values[part] = _mapped(slope, offset(*entries[:2]), *entries)
     return values.reshape(K_xx.shape)
@@ -89,10 +95,12 @@ def _mapped(
     return _integrals(integrand, len(a), np.array([0.0, 1.0]))
 
 
-def _graded(slope: Callable, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _graded(
+    slope: Callable, a: np.ndarray, b: np.ndarray, c: np.ndarray, halvings: int
+) -> np.ndarray:
     least = determinant(a, b, c)
     # The inner average varies on the scale 1/K of the relative distance from perfect correlation.
-    halvings = 8 + max(0, int(np.ceil(np.log2(max(np.sqrt((a * b).max()), 1.0)))))
+    halvings = max(halvings, 8 + int(np.ceil(np.log2(max(np.sqrt((a * b).max()), 1.0)))))
     cuts = np.concatenate([[0.0], 0.5 ** np.arange(halvings, -1, -1)])
 
     def integrand(some: np.ndarray, nodes: np.ndarray) -> np.ndarray:

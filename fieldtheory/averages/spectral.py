@@ -27,6 +27,8 @@ _STEPS = (0.2, 0.1, 0.05)
 WEAKEST = 0.4
 # Standard deviations beyond which the Gaussian is left out.
 _REACH = 9.8
+# Largest relative size of the integrand there.
+_END = 1e-14
 # Width over which g is tapered to zero outside the reach, and that of its error function.
 _TAPER, _SMEARING = 16.0, 1.0
 # Largest relative size of the transforms at the end of the band, squared.
@@ -135,7 +137,8 @@ def _on_grid(
     products = (F.conj() * G).real
     products *= np.exp(-0.5 * (determinant(a, b, c) / a)[:, None] * k * k)
     values = products @ _multiplicities(count) / count
-    return values, _resolved(F, G) & (_noise(weighted, tapered) <= _NOISE * np.abs(values))
+    good = _resolved(F, G) & (_noise(weighted, tapered) <= _NOISE * np.abs(values))
+    return values, good & _inside(weighted, z)
 
 
 def _taper(u: np.ndarray, radius: float) -> np.ndarray:
@@ -147,6 +150,12 @@ def _weighted(values: np.ndarray, z: np.ndarray, steps: np.ndarray) -> np.ndarra
     """Values times the Gaussian at z, as far as it counts, and the step of z in each row."""
     bell = np.exp(-z * z / 2) * (steps / np.sqrt(2 * np.pi))[:, None]
     return np.where(np.abs(z) <= _REACH, values * bell, 0.0)
+
+
+def _inside(weighted: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Whether the values where the Gaussian is cut off are negligible."""
+    ends = np.where(np.abs(z) > _REACH - 0.5, np.abs(weighted), 0.0)
+    return ends.max(axis=-1) <= _END * np.abs(weighted).max(axis=-1)
 
 
 def _multiplicities(count: int) -> np.ndarray:
@@ -216,5 +225,6 @@ def connected_steps(f: Callable, means: np.ndarray, K: np.ndarray, steps: np.nda
             factors = _multiplicities(count)[:, None] * np.exp(-0.5 * np.outer(k * k, steps))
             values = (F.conj() * G).real @ factors / count
             noise = _noise(weighted, tapered)[:, None]
-            return np.where(noise <= _NOISE * np.abs(values), values, np.nan)
+            good = (noise <= _NOISE * np.abs(values)) & _inside(weighted, z)[:, None]
+            return np.where(good, values, np.nan)
     return np.full((len(K), len(steps)), np.nan)

@@ -24,7 +24,7 @@ from fieldtheory.averages.tolerance import tolerance
 # Correlation from which the outer integral is over what is independent of x.
 _STRONG = 0.7
 # Order, factor on the width of all panels, and reach, tried one after the other.
-_STAGES = ((16, 1.0, 9.4), (22, 1.0, 9.8), (30, 0.5, 10.2), (36, 0.25, 10.6), (42, 0.125, 11.0))
+_STAGES = ((16, 1.0, 9.4), (22, 1.0, 9.8), (30, 0.5, 11.0), (36, 0.25, 13.0), (42, 0.125, 13.5))
 # Nodes evaluated together, so that the work arrays stay in the cache.
 _BLOCK = 1 << 14
 # Pairs whose outer integrals are done together.
@@ -220,7 +220,10 @@ def _of_pairs(
     if len(still):
         nothing = np.zeros((len(still), 1))
         values[still] = np.ravel(f(nothing, nothing, still))
-    moving = (a > 0) | (b > 0)
+    rank_one = (a > 0) & (b > 0) & (determinant(a, b, c) == 0)
+    for pair in np.flatnonzero(rank_one).tolist():
+        values[pair] = _of_one(f, a[pair], c[pair] / a[pair], pair, kinks)
+    moving = ((a > 0) | (b > 0)) & ~rank_one
     strong = np.abs(c) > _STRONG * np.sqrt(a * b)
     # The inner variable is the narrower one.
     wide_y = a < b
@@ -235,6 +238,13 @@ def _of_pairs(
             place = placed(first[index], second[index], c[index], order)
             values[index] = _integrals(function, place, index)
     return values.reshape(K_xx.shape)
+
+
+def _of_one(f: Callable, K: float, slope: float, pair: int, kinks: Kinks) -> float:
+    """⟨f(x, s x)⟩, one variable in truth."""
+    index = np.array([pair])
+    cuts = sorted({*kinks[0], *(k / slope for k in kinks[1])})
+    return float(average_1d(lambda x: f(x, slope * x, index), np.array(K), cuts))
 
 
 def _exchanged(f: Callable) -> Callable:

@@ -19,6 +19,9 @@ _WHERE = sp.Function("where")
 _BY_PRODUCTS = sp.Function("by_products")
 # Where a function is compared with its value at zero, to tell jumps from slopes.
 _SMALLEST = 1e-14
+# How far from zero, and on how many panels, a function is found from its slope; no farther than
+# where it has changed by a fraction of itself.
+_FARTHEST, _PANELS, _VISIBLE = 16.0, (1, 4, 16, 64), 1e-3
 
 
 def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
@@ -120,34 +123,46 @@ def increment(F: sp.Expr, x: sp.Symbol) -> Callable:
     if value == 0 or not np.allclose(sides, value, rtol=1e-9, atol=0):
         return f
     slope = vectorised([x], slope_of_pieces(F, x))
-    reach = _reach_of_mean(slope, min((abs(k) for k in kinks_of(F, x) if k), default=1.0))
+    farthest = min((abs(k) for k in kinks_of(F, x) if k), default=_FARTHEST)
+    for panels in _PANELS:
+        edges, sums = _sums_of_slope(slope, farthest, panels)
+        with np.errstate(all="ignore"):
+            if (np.abs(f(edges[[0, -1]]) - value) >= _VISIBLE * abs(value)).any():
+                break
+    width = edges[-1] / panels
 
     def increments(x: np.ndarray) -> np.ndarray:
         x = np.asarray(x, dtype=float)
         values = np.asarray(f(x) - value)
-        near = np.abs(x) <= reach
+        near = np.abs(x) < edges[-1]
         if near.any():
-            values[near] = x[near] * _mean_to_zero(slope, x[near], 12)
+            number = np.fix(x[near] / width).astype(int) + panels
+            values[near] = sums[number] + _integrals(slope, edges[number], x[near], 12)
         return values
 
     return increments
 
 
-def _mean_to_zero(slope: Callable, x: np.ndarray, order: int) -> np.ndarray:
-    """The mean of a function between zero and x."""
+def _integrals(slope: Callable, start: np.ndarray, end: np.ndarray, order: int) -> np.ndarray:
     nodes, weights = np.polynomial.legendre.leggauss(order)
-    return slope(x[:, None] * (1 + nodes) / 2) @ weights / 2
+    half = (end - start)[:, None] / 2
+    return (half * slope(start[:, None] + half * (1 + nodes))) @ weights
 
 
-def _reach_of_mean(slope: Callable, reach: float) -> float:
-    """The distance from zero up to which twelve nodes are enough."""
-    while reach > _SMALLEST:
-        ends = np.array([reach, -reach])
-        few, many = (_mean_to_zero(slope, ends, order) for order in (12, 18))
-        if (np.abs(few - many) <= 4e-16 * np.abs(many)).all():
-            break
+def _sums_of_slope(slope: Callable, reach: float, panels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Edges of panels on either side of zero, and the integral of the slope from zero to each.
+
+    They reach as far as twelve nodes on a panel are enough.
+    """
+    while True:
+        edges = np.linspace(-reach, reach, 2 * panels + 1)
+        with np.errstate(all="ignore"):
+            few, many = (_integrals(slope, edges[:-1], edges[1:], order) for order in (12, 18))
+            sizes = _integrals(lambda x: np.abs(slope(x)), edges[:-1], edges[1:], 18)
+        below, above = -np.cumsum(many[panels - 1 :: -1])[::-1], np.cumsum(many[panels:])
+        if (np.abs(few - many) <= 1e-13 * sizes).all() or reach < _SMALLEST:
+            return edges, np.concatenate([below, np.zeros(1), above])
         reach /= 2
-    return reach
 
 
 def _tail_of_tanh(*terms: sp.Expr) -> sp.Expr:
