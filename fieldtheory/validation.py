@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -148,3 +149,13 @@ def _clearly_semidefinite(matrices: np.ndarray, tolerance: float) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def level_of_user() -> int:
+    """The ``stacklevel`` for a warning at the line outside the package that asked for a result."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_globals["__name__"].split(".")[0] in ("fieldtheory", "functools"):
+        if frame.f_back is None:
+            break
+        level, frame = level + 1, frame.f_back
+    return level

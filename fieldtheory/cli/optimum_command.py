@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -115,7 +116,10 @@ def optimum(
         title = f"{title}, {words}"
         if method in (Method.saturation, Method.large_depth):
             kernel = np.diagonal(kernel)
-    found = np.asarray(ft.optimal_scaling(net, kernel, method.value, dynamic_range, slope, order))
+    options = {"progress": data is not None and sys.stderr.isatty()}
+    found = np.asarray(
+        ft.optimal_scaling(net, kernel, method.value, dynamic_range, slope, order, **options)
+    )
     if data is not None:
         rows = _data_rows(found)
     elif found.ndim == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -285,7 +284,7 @@ class Solution(Result):
                 f"kernels fluctuate by {relative.max():.2g} of their mean at depth "
                 f"{self.network.depth} and width {self.network.width}: 1/N is not small",
                 ValidityWarning,
-                stacklevel=_level_of_user(),
+                stacklevel=validation.level_of_user(),
             )
 
 
@@ -357,13 +356,3 @@ def _symmetric(
     matrix[..., first, second] = pair
     matrix[..., second, first] = pair if lower is None else lower
     return matrix
-
-
-def _level_of_user() -> int:
-    """The ``stacklevel`` of the line outside the package that asked for a field."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_globals["__name__"].split(".")[0] in ("fieldtheory", "functools"):
-        if frame.f_back is None:
-            break
-        level, frame = level + 1, frame.f_back
-    return level

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics import chunks
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 
+# Pairs of inputs, times networks, that are solved together.
+_AT_ONCE = 1024
 METHODS = ("response", "saturation", "large_depth", "deep_limit")
 # The arguments that not every method takes, and the methods that take them.
 _ONLY = {
@@ -33,6 +39,8 @@ def optimal_scaling(
     dynamic_range: float | None = None,
     slope: float | None = None,
     order: int | None = None,
+    rtol: float = DEFAULT_TOLERANCE,
+    progress: bool = False,
 ) -> float | np.ndarray:
     """The residual scaling ρ*, one for all layers, with the largest response of the output.
 
@@ -110,27 +118,40 @@ def optimal_scaling(
             raise ValueError(f"{name} must be left out but for {allowed}, got {value!r}")
     if order is not None and (isinstance(order, bool) or order not in (1, 2)):
         raise ValueError(f"order must be 1 or 2, got {order!r}")
-    if method in ("saturation", "large_depth"):
-        if kernel.ndim > 1:
-            raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")
-        options = method, 1.0 if dynamic_range is None else dynamic_range, slope
-        found = [[saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in networks]
-        values = np.reshape(found, (len(networks), *kernel.shape))
-    elif method == "deep_limit":
-        scalings = output_variance.variance_scaling, deep_covariance.covariance_scaling
-        values = _of_kernel(
-            networks, kernel, *(partial(_deep_limit, scaling, order or 1) for scaling in scalings)
-        )
-    else:
-        values = _of_kernel(networks, kernel, exact.variance_optima, exact.covariance_optima)
-    if (values == 0).any():
-        limits = None
+    rtol = validation.within("rtol", rtol, 1e-14, 0.1)
+    limits: tuple[str, list[float]] | None = None
+    with relative_tolerance(rtol):
         if method in ("saturation", "large_depth"):
-            limits = "(V/2)²", [(1.0 if dynamic_range is None else dynamic_range) ** 2 / 4]
-        _say_why_none(networks, values, limits)
+            width = 1.0 if dynamic_range is None else dynamic_range
+            values = _saturating(networks, kernel, method, width, slope)
+            limits = "(V/2)²", [width**2 / 4]
+        elif method == "deep_limit":
+            scalings = output_variance.variance_scaling, deep_covariance.covariance_scaling
+            of = (partial(_deep_limit, scaling, order or 1) for scaling in scalings)
+            values = _of_kernel(networks, kernel, progress, *of)
+        else:
+            both = exact.variance_optima, exact.covariance_optima
+            values = _of_kernel(networks, kernel, progress, *both)
+        if (values == 0).any():
+            _say_why_none(networks, values, limits)
     if not isinstance(network, Sequence):
         values = values[0]
     return values if values.ndim else float(values)
+
+
+def _saturating(
+    networks: Sequence[LayeredNetwork],
+    kernel: np.ndarray,
+    method: str,
+    dynamic_range: float,
+    slope: float | None,
+) -> np.ndarray:
+    """ρ* of variances by eq. (67) or (68), (n, *shape of the kernel)."""
+    if kernel.ndim > 1:
+        raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")
+    options = method, dynamic_range, slope
+    found = [[saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in networks]
+    return np.reshape(found, (len(networks), *kernel.shape))
 
 
 def _say_why_none(
@@ -153,7 +174,7 @@ def _say_why_none(
             f". At these variances of weights and biases {name} = 0, so that this holds for every "
             "input and depth: take a smaller bias_variance"
         )
-    warnings.warn(text, stacklevel=4)
+    warnings.warn(text, stacklevel=validation.level_of_user())
 
 
 def _limit(network: LayeredNetwork) -> float:
@@ -239,24 +260,39 @@ def _deep_limit(
 def _of_kernel(
     networks: Sequence[LayeredNetwork],
     kernel: np.ndarray,
+    progress: bool,
     of_variances: Callable[..., np.ndarray],
     of_covariances: Callable[..., np.ndarray],
 ) -> np.ndarray:
     """ρ* of all entries, (n, *shape of the kernel), from that of variances and of covariances."""
     variances = kernel if kernel.ndim < 2 else np.diagonal(kernel, axis1=-2, axis2=-1)
-    own = of_variances(networks, variances.ravel()).reshape(len(networks), *variances.shape)
+    same = _identical(kernel) if kernel.ndim > 1 else np.ones((1, 1), dtype=bool)
+    pairs = np.nonzero(np.triu(~same, 1))
+    size = max(1, _AT_ONCE // len(networks))
+    blocks = [slice(start, start + size) for start in range(0, len(pairs[0]), size)]
+    of_blocks = (
+        of_covariances(networks, *(K[block] for K in _entries_of(kernel, pairs)))
+        for block in blocks
+    )
+    parts: Iterator[np.ndarray] = chain([of_variances(networks, variances.ravel())], of_blocks)
+    if progress:
+        parts = chunks.with_progress(parts, 1 + len(blocks), "optimal_scaling")
+    own, *found = parts
+    own = own.reshape(len(networks), *variances.shape)
     if kernel.ndim < 2:
         return own
-    same = _identical(kernel)
     result = np.where(same, own[..., None], 0.0)
-    pairs = np.nonzero(np.triu(~same, 1))
-    if len(pairs[0]):
-        batch, (first, second) = pairs[:-2], pairs[-2:]
-        p, q = variances[(*batch, first)], variances[(*batch, second)]
-        found = np.moveaxis(of_covariances(networks, p, q, kernel[pairs]), 0, -1)
+    if blocks:
         by_entry = np.moveaxis(result, 0, -1)
-        by_entry[pairs] = by_entry[(*batch, second, first)] = found
+        transposed = (*pairs[:-2], pairs[-1], pairs[-2])
+        by_entry[pairs] = by_entry[transposed] = np.concatenate(found, axis=1).T
     return result
+
+
+def _entries_of(kernel: np.ndarray, pairs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """K_xx, K_yy and K_xy of pairs of inputs, each (pairs,)."""
+    *batch, first, second = pairs
+    return kernel[(*batch, first, first)], kernel[(*batch, second, second)], kernel[pairs]
 
 
 def _identical(kernel: np.ndarray) -> np.ndarray:

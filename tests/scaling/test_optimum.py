@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -10,7 +11,7 @@ import sympy as sp
 from scipy import integrate, optimize
 
 import fieldtheory as ft
-from fieldtheory.scaling import mean_scaling
+from fieldtheory.scaling import mean_scaling, optimum
 from fieldtheory.theory.linearised import saturation_formula
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
@@ -333,3 +334,32 @@ def test_optimum_is_that_of_mpmath():
     with mpmath.workdps(40):
         root = mpmath.findroot(lambda s: mpmath.diff(log_response, s), best**2)
         assert best == pytest.approx(float(mpmath.sqrt(root)), rel=1e-12)
+
+
+def test_a_scaling_of_zero_warns_at_the_line_of_the_user():
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        ft.optimal_scaling(ft.ResidualNetwork(depth=5), 3.0)
+    assert [Path(warning.filename).name for warning in given] == [Path(__file__).name]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", module="fieldtheory")
+        warnings.filterwarnings("ignore", module=__name__)
+        ft.optimal_scaling(ft.ResidualNetwork(depth=5), 3.0)
+
+
+def test_tolerance_of_the_integrals():
+    network = ft.ResidualNetwork(depth=3, activation="tanh")
+    found = [ft.optimal_scaling(network, 0.05, rtol=rtol) for rtol in (1e-6, 1e-12)]
+    np.testing.assert_allclose(*found, rtol=1e-6)
+    with pytest.raises(ValueError, match="rtol must be a number from 1e-14 to 0.1, got 1"):
+        ft.optimal_scaling(network, 0.05, rtol=1)
+
+
+def test_progress_is_shown_and_changes_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(optimum, "_AT_ONCE", 2)
+    network, kernel = ft.ResidualNetwork(depth=5), 0.05 * np.eye(4) + 0.02
+    found = ft.optimal_scaling(network, kernel, progress=True)
+    assert "optimal_scaling" in capsys.readouterr().err
+    monkeypatch.undo()
+    np.testing.assert_allclose(found, ft.optimal_scaling(network, kernel), rtol=1e-13)
+    assert capsys.readouterr().err == ""
