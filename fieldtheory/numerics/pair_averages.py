@@ -45,7 +45,7 @@ _CHECKED = 0.371
 # Allowed last coefficients and errors, relative to √⟨φ²⟩, and rest of the series of ⟨φ'φ'⟩.
 _TAIL, _ERROR, _REST = 2e-14, 5e-14, 1e-12
 # Coefficients of φ² for M, M' and M'', and the least 2 K M' relative to those.
-_OF_SQUARE, _LEAST = 5, 1e-4
+_OF_SQUARE, _LEAST = 5, 1e-5
 # What φ e^(-z²/4) may be at the ends of the integrals, relative to √⟨φ²⟩.
 _AT_ENDS = 1e-13
 # Most that the terms of ⟨φ'φ'⟩ may cancel.

@@ -14,15 +14,18 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import LayerAverages
 
-_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-12, 1e8, 401)])
+_SEARCHED = np.geomspace(1e-12, 1e8, 401)
 _NODES = (40, 80, 160, 320)
 _DIGITS = 30
+# Of an interval between two values that are searched, to rounding.
+_HALVINGS = 52
 
 
 @named_arguments
@@ -117,33 +120,30 @@ def second_order(network: LayeredNetwork, time: np.ndarray, change: np.ndarray) 
     return factor * np.sqrt(time / network.depth)
 
 
-def _parameters(network: LayeredNetwork) -> tuple[Entries, float, float]:
+def _parameters(network: LayeredNetwork) -> tuple[InterpolatedEntries, float, float]:
     checked_network(network)
     branch = unit_branch(network)
     if branch.weight == 0:
         raise ValueError("network must have weight_variance > 0 to respond to its input, got 0.0")
-    return network_entries(network), *branch
+    return interpolated(network_entries(network)), *branch
 
 
 @lru_cache(maxsize=64)
 def _maxima(
-    averages: Entries, weight: float, bias: float, name: str
+    averages: InterpolatedEntries, weight: float, bias: float, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """The local maxima of ln[M'(K) F(K)] over K >= 0, and their values."""
-    from scipy.optimize import elementwise
 
     def slope(K: np.ndarray) -> np.ndarray:
-        gain = averages.susceptibility(K)
-        return averages.curvature(K) / gain + weight * gain / _rate(K, averages, weight, bias)
+        M, gain, curvature = averages.moments(K)
+        return curvature / gain + weight * gain / residual_kernel(weight, bias, M)
 
     K = _SEARCHED
     with np.errstate(all="ignore"):
         slopes = slope(K)
-        # At K = 0 kinks have infinite derivatives; there the neighbour decides.
-        slopes[0] = slopes[0] if np.isfinite(slopes[0]) else slopes[1]
         inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
-        found = elementwise.find_root(slope, (K[inside], K[inside + 1])) if len(inside) else None
-    candidates = np.empty(0) if found is None else found.x
+        candidates = _bisected(slope, K[inside], K[inside + 1])
+    # At K = 0 itself kinks have infinite derivatives.
     if slopes[0] <= 0:
         candidates = np.append(0.0, candidates)
     if not len(candidates) or slopes[-1] > 0:
@@ -154,18 +154,29 @@ def _maxima(
     return candidates, _log_response(candidates, averages, weight, bias)
 
 
-def _log_response(K: np.ndarray, averages: Entries, weight: float, bias: float) -> np.ndarray:
-    gain = averages.susceptibility(K)
+def _bisected(
+    slope: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """Where a function falls through zero between bounds, to rounding."""
+    for _ in range(_HALVINGS if len(low) else 0):
+        middle = (low + high) / 2
+        rises = slope(middle) > 0
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    return (low + high) / 2
+
+
+def _log_response(K: np.ndarray, averages: InterpolatedEntries, weight: float, bias: float) -> np.ndarray:
+    M, gain = averages.moments(K, 1)
     with np.errstate(divide="ignore"):
-        return np.log(np.abs(gain * _rate(K, averages, weight, bias)))
+        return np.log(np.abs(gain * residual_kernel(weight, bias, M)))
 
 
-def _rate(K: np.ndarray, averages: Entries, weight: float, bias: float) -> np.ndarray:
+def _rate(K: np.ndarray, averages: InterpolatedEntries, weight: float, bias: float) -> np.ndarray:
     """F(K)."""
     return residual_kernel(weight, bias, averages.second_moment(K))
 
 
-def _time(K0: np.ndarray, end: float, averages: Entries, weight: float, bias: float) -> np.ndarray:
+def _time(K0: np.ndarray, end: float, averages: InterpolatedEntries, weight: float, bias: float) -> np.ndarray:
     """T_0 = ∫ dK/F(K) from K0 to the end, by Gauss-Legendre rules of growing order.
 
     In ln(K + s), s = σ²_b/(σ²_w M'), the integrand (K + s)/F hardly changes while F is linear.
@@ -195,7 +206,7 @@ def _correction() -> Callable[..., Any]:
 
 
 @lru_cache(maxsize=64)
-def _at_optimum(averages: Entries, weight: float, bias: float, end: float) -> tuple[float, ...]:
+def _at_optimum(averages: InterpolatedEntries, weight: float, bias: float, end: float) -> tuple[float, ...]:
     """F, F', F'' and Φ'' at K*_out."""
     with mpmath.workdps(_DIGITS):
         values = _end_values(averages.averages)(end, mpmath.sqrt(weight), mpmath.sqrt(bias))
