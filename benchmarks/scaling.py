@@ -8,10 +8,13 @@ count; set OMP_NUM_THREADS=1 to keep BLAS to one thread.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import timeit
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from scipy import optimize
@@ -20,6 +23,9 @@ import fieldtheory as ft
 from fieldtheory.data import load_digits, normalise
 
 DEPTH, IMAGES, MEASURED = 200, 20, 5
+# Own data, as a first call in a fresh process: activations, numbers of inputs, method or grid.
+ACTIVATIONS = ("erf", "tanh", "x/(1+abs(x))", "hard_tanh", "relu6", "sin")
+INPUTS, FEATURES, OWN_DEPTH, GRID = (2, 5, 16), 12, 50, 200
 BOUNDS = (1e-3, 1.0)
 
 
@@ -27,6 +33,39 @@ def seconds(task: Callable[[], object], repeats: int = 3) -> float:
     """The shortest processor time of a task after a run that warms it up."""
     task()
     return min(timeit.repeat(task, timer=time.process_time, repeat=repeats, number=1))
+
+
+def own_data(activation: str, method: str, inputs: int, unequal: bool = False) -> float:
+    """The processor time of a first call for a kernel of random inputs."""
+    samples = np.random.default_rng(1).normal(size=(inputs, FEATURES))
+    norms = 1 if unequal else np.linalg.norm(samples, axis=1, keepdims=True) / FEATURES**0.5
+    kernel = 0.05 * (samples / norms) @ (samples / norms).T / FEATURES
+    network = ft.ResidualNetwork(depth=OWN_DEPTH, activation=activation)
+    start = time.process_time()
+    if method == "grid":
+        scalings = np.linspace(1e-3, 1.5, GRID)[:, None] * np.ones(OWN_DEPTH)
+        _ = ft.solve(network.replace(branch_scale=scalings), kernel).output_response
+    else:
+        ft.optimal_scaling(network, kernel, method=method)
+    return time.process_time() - start
+
+
+def first_calls() -> None:
+    print(f"seconds of a first call, L = {OWN_DEPTH}, P = " + ", ".join(map(str, INPUTS)))
+    tasks = [(a, m, False) for a in ACTIVATIONS for m in ("response", "deep_limit")]
+    tasks += [(a, "grid", False) for a in ("erf", "tanh")]
+    tasks += [("softsign", m, True) for m in ("response", "deep_limit")]
+    for activation, method, unequal in tasks:
+        found = []
+        for inputs in INPUTS:
+            call = f"own_data({activation!r}, {method!r}, {inputs}, {unequal})"
+            code = f"from scaling import own_data; print({call})"
+            run = [sys.executable, "-W", "ignore", "-c", code]
+            folder = Path(__file__).parent
+            text = subprocess.run(run, cwd=folder, capture_output=True, text=True).stdout
+            found.append(f"{float(text):8.2f}" if text else "   error")
+        norms = " (unequal norms)" if unequal else ""
+        print(f"  {activation + norms:26s} {method:10s}" + "".join(found))
 
 
 def digits_kernel(network: ft.ResidualNetwork) -> np.ndarray:
@@ -93,6 +132,7 @@ def against_depth() -> None:
 
 
 def main() -> None:
+    first_calls()
     all_pairs(ft.ResidualNetwork(depth=DEPTH))
     many_networks()
     against_depth()

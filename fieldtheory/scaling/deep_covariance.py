@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ _CHANGE = sp.symbols("z_p z_q z_r", real=True)
 _GROWTH, _LOSS = sp.symbols("E b", real=True)
 # σ²_w T is searched up to here, in steps at which the response is looked at.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 71)])
-_COARSE = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
+_COARSE: dict[str, Any] = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
 _NEWTON = 4
 _NODES = 14
 _ALIKE = 1e-12
@@ -44,7 +45,12 @@ _NEAR = 1e-4
 # Pairs whose states are interpolated at once.
 _BLOCK = 64
 _LARGEST = 1e12
-_FINE = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
+# Chebyshev nodes of a stretch of so many steps; those of a stretch to the largest response, and
+# how many there are; iterations at most.
+_COARSE_NODES, _STRETCH, _FINE_NODES, _CUTS, _PICARD = 12, 4, 24, 6, 40
+# What of a state counts as zero.
+_FLOOR = 1e-6
+_FINE: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
 
 
 def flow_rates(
@@ -289,12 +295,11 @@ def _located(
 
     The last is 0 where the response is largest for the input itself.
     """
-    from scipy.integrate import solve_ivp
-
     times, pairs = _SEARCHED / scales[0] ** 2, start.shape[1]
 
-    def rate(t: float, y: np.ndarray) -> np.ndarray:
-        return np.ravel(flow.rates(*y.reshape(4, pairs)[:3], *scales))
+    def rate(t: Any, y: np.ndarray) -> np.ndarray:
+        rates = flow.rates(*y.reshape(4, pairs, *y.shape[1:])[:3], *scales)
+        return np.reshape(rates, y.shape)
 
     def overflows(t: float, y: np.ndarray) -> float:
         return _LARGEST - np.abs(y[: 2 * pairs]).max()
@@ -302,11 +307,15 @@ def _located(
     # Variances of unbounded activations grow exponentially.
     overflows.terminal = True  # type: ignore[attr-defined]
     state = np.concatenate([start, np.zeros((1, pairs))]).ravel()
-    found = _successful(
-        solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
-    )
-    times = found.t
-    *y, growth = found.y.reshape(4, pairs, len(times))
+    found = _marched(rate, state, times)
+    if found is None:
+        from scipy.integrate import solve_ivp
+
+        solved = _successful(
+            solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
+        )
+        times, found = solved.t, solved.y
+    *y, growth = found.reshape(4, pairs, len(times))
     size = y[0][:, 1] + y[1][:, 1]
     if (size - 2 * np.abs(y[2][:, 1]) <= _ALIKE * size).any():
         # Rounding would grow until it parts them.
@@ -340,17 +349,24 @@ def _trajectories(
 
     All pairs are followed at common times, at which they share the averages of their variances.
     """
-    from scipy.integrate import solve_ivp
-
     pairs = start.shape[1]
     # z and b start from 0.
     start = np.concatenate([start, np.zeros((4 if order == 2 else 0, pairs))])
     size = len(start)
 
-    def rate(t: float, y: np.ndarray) -> np.ndarray:
-        state = y.reshape(size, pairs)
+    def rate(t: Any, y: np.ndarray) -> np.ndarray:
+        state = y.reshape(size, pairs, *y.shape[1:])
         rates = flow.rates(*state[:3], *scales)[:3]
-        return np.ravel(rates if order == 1 else [*rates, *flow.change_rates(*state, *scales)])
+        if order == 2:
+            rates = [*rates, *flow.change_rates(*state, *scales)]
+        return np.reshape(rates, y.shape)
+
+    cuts = np.linspace(0, end, _CUTS + 1)
+    series = _stretches(rate, start.ravel(), cuts, _FINE_NODES, _FINE["rtol"])
+    if series is not None:
+        return lambda time: _evaluated(series, cuts, time, size)
+
+    from scipy.integrate import solve_ivp
 
     solver = solve_ivp(rate, (0, end), start.ravel(), dense_output=True, **_FINE)
     follow = _successful(solver).sol
@@ -364,6 +380,89 @@ def _trajectories(
         return states
 
     return state_at
+
+
+def _collocated(
+    rate: Callable[..., np.ndarray],
+    start: np.ndarray,
+    low: float,
+    high: float,
+    count: int,
+    tolerance: float,
+) -> np.ndarray | None:
+    """The Chebyshev series (count + 1, n) of a solution between two times; None if not resolved.
+
+    Picard's iteration, with the rates at all nodes at once.
+    """
+    integral = (high - low) / 2 * _integral(count)
+    T = chebyshev.chebvander(nodes(count), count)
+    y = np.repeat(start[:, None], count, axis=1)
+    for _ in range(_PICARD):
+        with np.errstate(all="ignore"):
+            coefficients = integral @ rate(None, y).T
+        coefficients[0] += start
+        new = (T @ coefficients).T
+        if not np.isfinite(new).all():
+            return None
+        change, y = np.abs(new - y).max(axis=1), new
+        size = np.abs(y).max(axis=1) + _FLOOR
+        if (change <= tolerance * size).all():
+            tail = np.abs(coefficients[-2:]).max(axis=0)
+            return coefficients if (tail <= tolerance * size).all() else None
+    return None
+
+
+@lru_cache
+def _integral(count: int) -> np.ndarray:
+    """From values at nodes to the coefficients of the integral from −1."""
+    return chebyshev.chebint(transform(count), lbnd=-1)
+
+
+def _stretches(
+    rate: Callable[..., np.ndarray],
+    start: np.ndarray,
+    cuts: np.ndarray,
+    count: int,
+    tolerance: float,
+) -> list[np.ndarray] | None:
+    """The series of `_collocated` between each two of the times; None if one is not resolved."""
+    found = []
+    for low, high in pairwise(cuts):
+        coefficients = _collocated(rate, start, low, high, count, tolerance)
+        if coefficients is None:
+            return None
+        found.append(coefficients)
+        start = coefficients.sum(axis=0)
+    return found
+
+
+def _evaluated(
+    series: list[np.ndarray], cuts: np.ndarray, time: np.ndarray, size: int
+) -> np.ndarray:
+    """The states (size, pairs) of pairs, each at a time of its own."""
+    states = np.empty((size, len(time)))
+    place = np.clip(np.searchsorted(cuts, time) - 1, 0, len(series) - 1)
+    for index in np.unique(place).tolist():
+        own = place == index
+        low, high = cuts[index : index + 2]
+        of_pairs = series[index].reshape(-1, size, len(time))[:, :, own]
+        at = 2 * (time[own] - low) / (high - low) - 1
+        states[:, own] = chebyshev.chebval(at, of_pairs, tensor=False)
+    return states
+
+
+def _marched(rate: Callable[..., np.ndarray], start: np.ndarray, times: np.ndarray) -> Any:
+    """A solution at times that begin with 0, (n, times); None if not resolved."""
+    ends = np.unique([*range(0, len(times), _STRETCH), len(times) - 1])
+    series = _stretches(rate, start, times[ends], _COARSE_NODES, _COARSE["rtol"])
+    if series is None:
+        return None
+    found = [start[:, None]]
+    for coefficients, first, last in zip(series, ends[:-1], ends[1:], strict=True):
+        low, high = times[first], times[last]
+        at = 2 * (times[first + 1 : last + 1] - low) / (high - low) - 1
+        found.append(chebyshev.chebval(at, coefficients))
+    return np.concatenate(found, axis=1)
 
 
 def _successful(found: Any) -> Any:

@@ -24,6 +24,8 @@ from fieldtheory.theory.elementary_averages import LayerAverages
 _SEARCHED = np.geomspace(1e-12, 1e8, 401)
 _NODES = (40, 80, 160, 320)
 _DIGITS = 30
+# Where interpolated M'' loses digits.
+_SMALL = 1e-3
 # Of an interval between two values that are searched, to rounding.
 _HALVINGS = 52
 
@@ -138,11 +140,19 @@ def _maxima(
         M, gain, curvature = averages.moments(K)
         return curvature / gain + weight * gain / residual_kernel(weight, bias, M)
 
+    def exact(K: np.ndarray) -> np.ndarray:
+        known = averages.entries
+        gain, rate = known.susceptibility(K), residual_kernel(weight, bias, known.second_moment(K))
+        return known.curvature(K) / gain + weight * gain / rate
+
     K = _SEARCHED
     with np.errstate(all="ignore"):
-        slopes = slope(K)
-        inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
-        candidates = _bisected(slope, K[inside], K[inside + 1])
+        for function in (slope, exact):
+            slopes = function(K)
+            inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
+            if not (K[inside] < _SMALL).any():
+                break
+        candidates = _bisected(function, K[inside], K[inside + 1])
     # At K = 0 itself kinks have infinite derivatives.
     if slopes[0] <= 0:
         candidates = np.append(0.0, candidates)
@@ -165,7 +175,9 @@ def _bisected(
     return (low + high) / 2
 
 
-def _log_response(K: np.ndarray, averages: InterpolatedEntries, weight: float, bias: float) -> np.ndarray:
+def _log_response(
+    K: np.ndarray, averages: InterpolatedEntries, weight: float, bias: float
+) -> np.ndarray:
     M, gain = averages.moments(K, 1)
     with np.errstate(divide="ignore"):
         return np.log(np.abs(gain * residual_kernel(weight, bias, M)))
@@ -176,7 +188,9 @@ def _rate(K: np.ndarray, averages: InterpolatedEntries, weight: float, bias: flo
     return residual_kernel(weight, bias, averages.second_moment(K))
 
 
-def _time(K0: np.ndarray, end: float, averages: InterpolatedEntries, weight: float, bias: float) -> np.ndarray:
+def _time(
+    K0: np.ndarray, end: float, averages: InterpolatedEntries, weight: float, bias: float
+) -> np.ndarray:
     """T_0 = ∫ dK/F(K) from K0 to the end, by Gauss-Legendre rules of growing order.
 
     In ln(K + s), s = σ²_b/(σ²_w M'), the integrand (K + s)/F hardly changes while F is linear.
@@ -206,7 +220,9 @@ def _correction() -> Callable[..., Any]:
 
 
 @lru_cache(maxsize=64)
-def _at_optimum(averages: InterpolatedEntries, weight: float, bias: float, end: float) -> tuple[float, ...]:
+def _at_optimum(
+    averages: InterpolatedEntries, weight: float, bias: float, end: float
+) -> tuple[float, ...]:
     """F, F', F'' and Φ'' at K*_out."""
     with mpmath.workdps(_DIGITS):
         values = _end_values(averages.averages)(end, mpmath.sqrt(weight), mpmath.sqrt(bias))
