@@ -11,7 +11,7 @@ import sympy as sp
 from scipy import integrate, optimize
 
 import fieldtheory as ft
-from fieldtheory.scaling import mean_scaling, optimum
+from fieldtheory.scaling import exact, mean_scaling, optimum
 from fieldtheory.theory.linearised import saturation_formula
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
@@ -363,3 +363,32 @@ def test_progress_is_shown_and_changes_nothing(capsys, monkeypatch):
     monkeypatch.undo()
     np.testing.assert_allclose(found, ft.optimal_scaling(network, kernel), rtol=1e-13)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("activation", ["tanh", "atan(h)"])
+def test_interpolated_averages_give_the_optimum_of_the_averages_themselves(activation, monkeypatch):
+    network = ft.ResidualNetwork(depth=4, activation=activation)
+    found = ft.optimal_scaling(network, K0)
+    monkeypatch.setattr(exact, "interpolated", _Averages)
+    np.testing.assert_allclose(found, ft.optimal_scaling(network, K0), rtol=1e-9)
+
+
+class _Averages:
+    """The averages of a layer without interpolation, in the form of those with it."""
+
+    def __init__(self, entries):
+        self._entries = entries
+        self.covariance_flow = entries.covariance_flow
+
+    def moments(self, K, order=2):
+        of = self._entries
+        return [f(K) for f in (of.second_moment, of.susceptibility, of.curvature)][: order + 1]
+
+    def susceptibility(self, K):
+        return self._entries.susceptibility(K)
+
+    def second_moment(self, K):
+        return self._entries.second_moment(K)
+
+    def covariance_gain(self, *K):
+        return self._entries.covariance(*K), self._entries.covariance_susceptibility(*K)
