@@ -231,8 +231,7 @@ def _refined(rule: Callable, count: int) -> np.ndarray:
         previous = rule(_STAGES[0], left)[0]
         for stage in _STAGES[1:]:
             value, size, peak = rule(stage, left)
-            size = np.maximum(size, 0.01 * peak)
-            error = np.abs(value - previous) / np.maximum(size, _TINY)
+            error = np.abs(value - previous) / np.maximum(np.maximum(size, 0.01 * peak), _TINY)
             # Rounding does not shrink where panels are cut into parts.
             better = (stage.parts <= 4) | (error < 0.5 * found[2, left])
             found[:, left] = value, size, error
