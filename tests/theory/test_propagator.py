@@ -101,7 +101,7 @@ def test_propagators_scale_as_one_over_width():
 
 def test_product_stays_a_product():
     """Written out, the last entry would have 2^7 terms."""
-    G12 = ft.derive(7, activation="linear", skip_scale=1).propagator.G12
+    G12 = ft.derive(7, activation="linear", branch_scale="per layer").propagator.G12
     assert G12[8, 0].is_Mul
     assert G12[8, 0].count_ops() < 100
     assert len(sp.Add.make_args(sp.expand(G12[8, 0]))) == 2**7
