@@ -205,8 +205,10 @@ def _pairs(
         return series(hermite.HIGH_ORDERS, a, b, c)
 
     def transforms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+        if not without_means:
+            return spectral.average(f, g, a, b, c)
         try:
-            means = _means(f, g, a, b) if without_means else None
+            means = (two_variables.means(f, a), two_variables.means(g, b))
         except QuadratureError:
             return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
         return spectral.average(f, g, a, b, c, means)
@@ -241,11 +243,6 @@ def _of_each(function: Callable, K: np.ndarray) -> np.ndarray:
     if 2 * len(variances) > values.size:
         return function(values)
     return function(variances)[index].reshape(values.shape)
-
-
-def _means(f: Callable, g: Callable, a: np.ndarray, b: np.ndarray) -> tuple:
-    (first, to_first), (second, to_second) = (np.unique(k, return_inverse=True) for k in (a, b))
-    return quadrature.average_1d(f, first)[to_first], quadrature.average_1d(g, second)[to_second]
 
 
 def _inner(slope: sp.Expr, K: sp.ImmutableMatrix) -> tuple[Callable, Callable | None]:

@@ -39,3 +39,12 @@ def test_one_kink_near_perfect_correlation_alone():
     # The correlation of two layers tends to one, and the correlator to the variance.
     G11 = ft.solve(tiny, 0.6).G11 * net.width
     assert G11[1, 2] / 1e-10 == pytest.approx(G11[2, 2], rel=1e-9)
+
+
+def test_tolerance_that_rounding_allows():
+    """A function whose integrals are right to eleven digits: they are refused, or asked for."""
+    net = ft.ResidualNetwork(depth=3, activation="tanh(10*h)/h", branch_scale=0.5)
+    with pytest.raises(ArithmeticError, match=r"relative tolerance 1e-12.*\(rtol=\)"):
+        _ = ft.solve(net, 0.05).output_response
+    loose, tight = (ft.solve(net, 0.05, rtol=r).output_response for r in (1e-7, 1e-10))
+    assert loose == pytest.approx(tight, rel=1e-7)
