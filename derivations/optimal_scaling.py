@@ -15,10 +15,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import sympy as sp
+from printed import require
 from typeset import article, equation, rows, section
 
 import fieldtheory as ft
-from fieldtheory.literature import f25, f25_entropy
+from fieldtheory.literature import f25_entropy
 from fieldtheory.scaling import deep_covariance, deep_limit, maximum_entropy
 from fieldtheory.scaling.deep_limit import END, KERNEL, START, STEP
 from fieldtheory.scaling.maximum_entropy import VARIANCE
@@ -84,7 +85,7 @@ def question() -> list[str]:
 
 def linearised_network() -> list[str]:
     """The recursion of a linear activation, F25 eqs. (62)-(66)."""
-    _require(("(63)", "l = 1"), holds=False)
+    require("(63)", holds=False, region="l = 1")
     found = linearised.linearised_rows(3)
     difference = sp.factor(found[3] - found[2])
     ratio = linearised.linearised_residual_kernel()
@@ -114,7 +115,7 @@ def linearised_network() -> list[str]:
 
 def saturation_argument() -> list[str]:
     """K^(L) = (V/2)², F25 eqs. (67), (68), and the order that (68) neglects."""
-    _require(("text after (68)", "L → ∞"), holds=False)
+    require("text after (68)", holds=False, region="L → ∞")
     exact, deep = (linearised.saturation_formula(large_depth=d).rhs for d in (False, True))
     return [
         section("Saturation", "saturation"),
@@ -354,8 +355,8 @@ def error_function() -> list[str]:
 
 def entropy() -> list[str]:
     """Maximum entropy, F25 eqs. (140)-(142), and both readings of the last."""
-    for claim in (("(142)", "every σ²"), ("(140), second line", "φ = erf")):
-        _require(claim, holds=False)
+    for number, region in (("(142)", "every σ²"), ("(140), second line", "φ = erf")):
+        require(number, holds=False, region=region)
     divergence = maximum_entropy.divergence_formula("erf")
     density = sp.diff(sp.erf(_h), _h) / 2
     gaussian = sp.exp(-(_h**2) / (2 * VARIANCE)) / sp.sqrt(2 * sp.pi * VARIANCE)
@@ -409,12 +410,6 @@ def _with_g(expression: sp.Expr) -> str:
     """With g = φ'(0)² σ²_w and Λ."""
     short = expression.subs(linearised.SLOPE, sp.sqrt(_g) / sym.WEIGHT)
     return latex(sp.powsimp(short).xreplace({_LAMBDA: sp.Symbol("Lambda", positive=True)}))
-
-
-def _require(claim: tuple[str, str], holds: bool) -> None:
-    """Raise unless the transcription of a printed equation has this verdict."""
-    (found,) = (c for c in f25.CLAIMS if (c.equation, c.region) == claim)
-    assert found.verdict(20).holds == holds, f"the verdict on F25 {claim[0]} has changed"
 
 
 def document() -> str:

@@ -78,3 +78,14 @@ def rows(*formulas: str) -> str:
 def equal(left: sp.Expr, right: sp.Expr, label: str = "") -> str:
     """A numbered equation of two expressions."""
     return equation(f"{latex(left)} = {latex(right)}", label)
+
+
+def in_order(expr: sp.Expr, *terms: sp.Expr) -> str:
+    """A sum with its terms in this order."""
+    assert expr == sp.Add(*terms), expr
+    return " + ".join(map(latex, terms))
+
+
+def spread(matrix: str) -> str:
+    """A matrix with more space between its rows."""
+    return matrix.replace(r"\\", r"\\[3pt]")
