@@ -9,6 +9,7 @@ from mpmath import mpf
 from scipy.special import erf
 
 from tests.oracles import action, exact, hessian, mixture, precise, quadrature, recursion, weights
+from tests.tables import slow
 
 DEPTH_3 = recursion.Net((0.5, 0.9, 1.1), (1.0, 0.5, 0.8), 1.25, 0.05, 1.4, 0.1)
 DEPTH_2 = recursion.Net((0.5, 0.9), (1.0, 0.7), 1.25, 0.05, 1.4, 0.1)
@@ -143,6 +144,8 @@ def test_S22_of_a_pair_has_converged():
     np.testing.assert_allclose(S22, finer, rtol=0, atol=2e-8)
 
 
+# Both are compared with the package where it is quick.
+@pytest.mark.slow
 def test_action_has_the_hessian_of_the_blocks():
     net = recursion.Net((0.8,), (0.7,), 1.25, 0.05, 1.4, 0.1)
     nu = [2.0, 1.0, 1.0]
@@ -251,7 +254,7 @@ def test_weights_with_given_inputs():
     assert np.min(np.abs(scores(draws, 1.02 * expected)[:, diagonal])) > 6
 
 
-@pytest.mark.parametrize("a,b,c", [("0.7", "1.3", "0.6"), ("2", "0.3", "-0.5")])
+@pytest.mark.parametrize("a,b,c", [("0.7", "1.3", "0.6"), slow("2", "0.3", "-0.5")])
 def test_mixtures_of_error_functions_are_the_integrals(a, b, c):
     with mpmath.workdps(16):
         K = tuple(map(mpf, (a, b, c)))

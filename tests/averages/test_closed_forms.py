@@ -10,6 +10,7 @@ from fieldtheory.averages.closed_forms import closed_form
 from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import precise as oracle
+from tests.tables import crossed
 
 x, y, z = sp.symbols("x y z", real=True)
 c, p = sp.symbols("c p", real=True)
@@ -197,8 +198,7 @@ INTEGRATED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("variance", [R(1, 500), R(1), R(300)])
-@pytest.mark.parametrize("name", INTEGRATED)
+@pytest.mark.parametrize(("name", "variance"), crossed(INTEGRATED, [R(1, 500), R(1), R(300)]))
 def test_one_variable_against_integration(name, variance):
     F, _ = ONE_VARIABLE[name]
     if name in ("exp step", "cos(x+1)", "x sin") and variance > 100:

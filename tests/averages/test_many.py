@@ -12,6 +12,7 @@ from fieldtheory.averages.choosing import choose
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.rules import entry_indices
 from tests.oracles import quadrature as oracle
+from tests.tables import crossed
 
 x, y, z, w = VARIABLES = sp.symbols("x y z w", real=True)
 PHI = {"erf": erf, "tanh": np.tanh, "relu": lambda u: np.maximum(u, 0)}
@@ -57,25 +58,23 @@ def connected(name, K):
 # Rules against the oracle -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh"])
-@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize(("covariance", "name"), crossed(COVARIANCES, ["tanh", "erf"]))
 def test_four_smooth_variables(name, covariance):
     found, expected = connected(name, COVARIANCES[covariance])
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize(
-    "F",
-    [
-        sp.Max(0, x) * sp.Max(0, y) * sp.Max(0, z) ** 2,
-        sp.Abs(x) * sp.Max(0, y) * (sp.Max(0, z) + sp.Min(0, z) / 100),
-        sp.Heaviside(x) * y**2 * sp.Max(0, z),
-        sp.erf(x) ** 2 * sp.erf(y) * sp.erf(z),
-        sp.exp(-(x**2)) * sp.erf(y) * sp.erf(z / 2) + sp.exp(-(x**2) - z**2) * sp.cos(0 * y),
-        sp.tanh(x) * sp.erf(y) * z**2,
-    ],
-)
+THREE = [
+    sp.Max(0, x) * sp.Max(0, y) * sp.Max(0, z) ** 2,
+    sp.Abs(x) * sp.Max(0, y) * (sp.Max(0, z) + sp.Min(0, z) / 100),
+    sp.Heaviside(x) * y**2 * sp.Max(0, z),
+    sp.erf(x) ** 2 * sp.erf(y) * sp.erf(z),
+    sp.exp(-(x**2)) * sp.erf(y) * sp.erf(z / 2) + sp.exp(-(x**2) - z**2) * sp.cos(0 * y),
+    sp.tanh(x) * sp.erf(y) * z**2,
+]
+
+
+@pytest.mark.parametrize(("F", "covariance"), crossed(THREE, COVARIANCES))
 def test_three_variables(F, covariance):
     K = COVARIANCES[covariance][:3, :3]
     f = sp.lambdify([x, y, z], F, [{"Max": np.maximum, "Min": np.minimum, "amax": _amax,

@@ -13,6 +13,7 @@ from fieldtheory.averages.precise import average
 from fieldtheory.averages.precise_cumulants import cumulant, method
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.rules import entry_indices
+from tests.tables import slow
 
 x, y, z, w = VARIABLES = sp.symbols("x y z w", real=True)
 R = sp.Rational
@@ -46,14 +47,10 @@ def in_float64(node):
         (GaussianAverage(sp.tanh(x) * sp.tanh(y) * sp.tanh(z) ** 2, (x, y, z), K3), 15),
         (ConnectedCorrelator(relu(x) * relu(y), relu(z) * relu(w), VARIABLES, K4), 15),
         (ConnectedCorrelator(relu(x), sp.Abs(y), relu(z) ** 2, (x, y, z), K3), 20),
-        pytest.param(
-            ConnectedCorrelator(sp.tanh(x) * sp.tanh(y), sp.tanh(z) * sp.tanh(w), VARIABLES, K4), 8,
-            marks=pytest.mark.slow,
+        slow(
+            ConnectedCorrelator(sp.tanh(x) * sp.tanh(y), sp.tanh(z) * sp.tanh(w), VARIABLES, K4), 8
         ),
-        pytest.param(
-            GaussianAverage(relu(x - R(1, 2)) * relu(y) * sp.tanh(z), (x, y, z), K3), 10,
-            marks=pytest.mark.slow,
-        ),
+        slow(GaussianAverage(relu(x - R(1, 2)) * relu(y) * sp.tanh(z), (x, y, z), K3), 10),
     ],
 )  # fmt: skip
 def test_against_float64(node, digits):
@@ -72,7 +69,7 @@ def test_four_error_functions_to_twenty_digits():
     assert mpmath.almosteq(*total, mpf("1e-19"))
 
 
-@pytest.mark.parametrize("digits", [15, 25])
+@pytest.mark.parametrize("digits", [15, slow(25)])
 def test_grid_against_wick(digits):
     """⟨cos x cos y cos z⟩ is a sum of exponentials, and grows none of the digits asked for."""
     node = GaussianAverage(sp.cos(x) * sp.cos(y) * sp.cos(z), (x, y, z), K3)

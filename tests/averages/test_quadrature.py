@@ -13,6 +13,7 @@ from fieldtheory.averages.two_variables import average_2d, connected_2d
 from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import quadrature as oracle
+from tests.tables import some
 
 x, y = sp.symbols("x y", real=True)
 NAMES = ["erf", "gelu", "leaky_relu", "linear", "logistic", "relu", "sin", "swish", "tanh"]
@@ -30,11 +31,6 @@ def numpy_function(name):
     return sp.lambdify(x, ACTIVATIONS[name](x), ["scipy", "numpy"])
 
 
-def some_slow(names, fast):
-    """Parameters of which those outside ``fast`` run with the slow tests only."""
-    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
 def kinks(name):
     return (0.0,) if name in KINKED else ()
 
@@ -50,7 +46,7 @@ def test_second_moment_against_mpmath(name):
         assert value == pytest.approx(float(expected), rel=1e-13)
 
 
-@pytest.mark.parametrize("name", some_slow(NAMES, {"relu", "swish", "sin"}))
+@pytest.mark.parametrize("name", some(NAMES, {"relu", "swish", "sin"}))
 def test_pairs_against_the_oracle(name):
     """sin oscillates too fast for the oracle at large variance; see its closed form below."""
     phi = numpy_function(name)
@@ -64,7 +60,7 @@ def test_pairs_against_the_oracle(name):
             assert abs(value - expected) < 1e-12 * size
 
 
-@pytest.mark.parametrize("name", some_slow(NAMES, {"leaky_relu", "tanh", "gelu"}))
+@pytest.mark.parametrize("name", some(NAMES, {"leaky_relu", "tanh", "gelu"}))
 def test_connected_against_the_oracle(name):
     phi = numpy_function(name)
     for a, b in PAIRS[1:3] if name == "sin" else PAIRS[::2]:

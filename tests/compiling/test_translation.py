@@ -14,6 +14,7 @@ from fieldtheory.compiling.translation import resolve, translate
 from fieldtheory.theory import notation as sym
 from tests.examples import K0_PAIR, PHI, derivation, network, oracle
 from tests.oracles import hessian, quadrature, recursion
+from tests.tables import slow
 
 x, y, z = sp.symbols("x y z", real=True)
 a, b, c, d, e, f = sp.symbols("a b c d e f", real=True)
@@ -96,7 +97,7 @@ def test_two_inputs_of_relu():
     assert np.linalg.eigvalsh(inner).min() > 0
 
 
-@pytest.mark.parametrize("activation", ["erf", "tanh", "relu"])
+@pytest.mark.parametrize("activation", [slow("erf"), "tanh", slow("relu")])
 def test_propagator_of_two_inputs(activation):
     """G11 = G12 S22 G21 in numbers; each input alone is the network with one input."""
     net = network(1, activation)
@@ -138,7 +139,7 @@ def numbers(*expressions):
     return {symbol: 0.4 + 0.05 * k for k, symbol in enumerate(symbols)}
 
 
-@pytest.mark.parametrize("activation", ["erf", "tanh", "relu"])
+@pytest.mark.parametrize("activation", [slow("erf"), "tanh", "relu"])
 def test_third_derivative_of_the_action(activation):
     """∂³S/∂C̃∂C̃∂C of connected correlators, of averages, and by differences."""
     action = derivation(2, 1, activation).network_action

@@ -16,6 +16,7 @@ import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.entries import entries
 from tests.oracles import exact, mixture, precise
+from tests.tables import crossed, slow
 
 VARIANCES = [1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0, 1e3, 1e4, 1e6]
 PAIRS = [
@@ -110,14 +111,16 @@ def check_pair(name, a, b, c, atol=0.0):
             close(value(a, b, c), reference, atol=atol if index == 0 else 0.0)
 
 
-@pytest.mark.parametrize("name", ["tanh", "logistic", "swish", "erf", "gelu", "sin", "relu"])
-@pytest.mark.parametrize("K", [1e-12, 1.0, 1e6])
+SEVEN = ["tanh", "logistic", "swish", "erf", "gelu", "sin", "relu"]
+
+
+@pytest.mark.parametrize(("name", "K"), crossed(SEVEN, [1e-12, 1.0, 1e6]))
 def test_moments_of_one_variable(name, K):
     check_moments(name, K, 35)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tanh", "logistic", "swish", "erf", "gelu", "sin", "relu"])
+@pytest.mark.parametrize("name", SEVEN)
 @pytest.mark.parametrize("K", VARIANCES)
 def test_moments_of_one_variable_at_fifty_digits(name, K):
     check_moments(name, K, 50)
@@ -195,8 +198,8 @@ def test_pairs_of_tanh_and_logistic(name, a, b, c):
 @pytest.mark.parametrize(
     "a,b,correlation",
     [
-        pytest.param(0.3, 0.3, 0.9, marks=pytest.mark.slow),
-        pytest.param(40.0, 40.0, -0.9, marks=pytest.mark.slow),
+        slow(0.3, 0.3, 0.9),
+        slow(40.0, 40.0, -0.9),
         (1e3, 1e4, 1 - 1e-8),
     ],
 )
@@ -212,9 +215,11 @@ def test_pairs_of_swish(a, b, correlation):
         close(e.cross_susceptibility(a, b, c), cross)
 
 
-@pytest.mark.parametrize("name", ["gelu", "swish"])
-@pytest.mark.parametrize("a,b,c", [(0.3, 0.3, 0.27), (3.0, 5.0, -2.0)])
-def test_connected_squares_of_gelu_and_swish(name, a, b, c):
+@pytest.mark.parametrize(
+    ("name", "entries_of_K"), crossed(["gelu", "swish"], [(0.3, 0.3, 0.27), (3.0, 5.0, -2.0)])
+)
+def test_connected_squares_of_gelu_and_swish(name, entries_of_K):
+    a, b, c = entries_of_K
     (h,) = as_activation(name).expression.free_symbols
     square = sp.lambdify([h], as_activation(name).expression ** 2, "mpmath")
     with mpmath.workdps(15):

@@ -7,6 +7,7 @@ import pytest
 
 import fieldtheory as ft
 from tests.oracles.hermite import Averages
+from tests.tables import some
 
 DEPTH, SCALE = 3, 0.7
 
@@ -72,7 +73,11 @@ def one_input(net, averages, K0):
     return np.array(C), np.array(K), np.array(eta), np.array(chi[:-1]), out, G12, G12 @ S22 @ G12.T
 
 
-@pytest.mark.parametrize("name", TABLE)
+# SymPy takes a second for each: quick are these.
+ONE_INPUT = {"softsign", "SELU", "hard swish", "mish", "sign", "x³", "x/√(1 + x²)"}
+
+
+@pytest.mark.parametrize("name", some(TABLE, ONE_INPUT))
 def test_fields_of_one_input(name):
     text, phi, kinks, K0 = TABLE[name]
     net = network(text)
@@ -91,11 +96,6 @@ def test_fields_of_one_input(name):
     np.testing.assert_allclose(found, G11, rtol=1e-9, atol=1e-11 * np.abs(G11).max() + 1e-30)
     variance = [G11[: l + 1, : l + 1].sum() for l in range(DEPTH + 1)]
     np.testing.assert_allclose(s.kernel_variance * net.width, variance, rtol=1e-9, atol=1e-11)
-
-
-def some(names, quick):
-    """Names of which those not in ``quick`` run with the slow tests only: SymPy takes seconds."""
-    return [n if n in quick else pytest.param(n, marks=pytest.mark.slow) for n in names]
 
 
 @pytest.mark.parametrize("name", some(TABLE, {"softsign", "mish", "Gaussian", "Heaviside"}))

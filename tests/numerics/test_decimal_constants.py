@@ -8,6 +8,7 @@ import fieldtheory as ft
 from fieldtheory.networks.activation_text import activation_from_text
 from tests.examples import oracle
 from tests.oracles import hessian, quadrature, recursion
+from tests.tables import some
 
 
 def gelu(x):
@@ -34,7 +35,16 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("text", TABLE)
+QUICK = {
+    "erf(0.16*h-0.58)",
+    "h*erf(0.9*h+0.123)",
+    "gelu(1.702*h-0.17)",
+    "erf(h)+0.1*erf(h-0.37)",
+    "0.5*h*(1+tanh(0.79788456*(h+0.044715*h**3)))",
+}
+
+
+@pytest.mark.parametrize("text", some(TABLE, QUICK))
 def test_one_input(text):
     """χ^out and G11 against the quadrature of the oracles."""
     net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.4)
@@ -46,7 +56,7 @@ def test_one_input(text):
     np.testing.assert_allclose(net.width * found.G11, G11, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize("text", [*list(TABLE)[3:8], "log(1+exp(1.37*h-0.21))"])
+@pytest.mark.parametrize("text", some([*list(TABLE)[3:8], "log(1+exp(1.37*h-0.21))"], QUICK))
 def test_two_inputs(text):
     K0 = np.array([[0.3, 0.1], [0.1, 0.4]])
     net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.4)

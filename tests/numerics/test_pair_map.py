@@ -9,6 +9,7 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.numerics import kernels, pair_map
+from tests.tables import crossed
 
 x = sp.Symbol("x", real=True)
 KINDS = ["one norm", "clusters", "many norms", "doubtful"]
@@ -55,11 +56,14 @@ class Compared:
         np.testing.assert_allclose(self.map[1], self.recursion[1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("rho", [0.1, 1.0])
-@pytest.mark.parametrize("bias", [0.0, 0.05])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["erf", "relu"])
-def test_against_the_recursion(name, kind, bias, rho, monkeypatch):
+BIASES_AND_SCALES = [(0.0, 0.1), (0.05, 0.1), (0.05, 1.0), (0.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "rates"), crossed(KINDS, ["erf", "relu"], BIASES_AND_SCALES)
+)
+def test_against_the_recursion(name, kind, rates, monkeypatch):
+    bias, rho = rates
     net = ft.ResidualNetwork(depth=60, activation=name, branch_scale=rho, bias_variance=bias)
     found = Compared(net, inputs(kind), monkeypatch)
     found.require_agreement()

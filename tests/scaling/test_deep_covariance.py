@@ -11,6 +11,7 @@ import fieldtheory as ft
 from fieldtheory.scaling import deep_covariance
 from fieldtheory.scaling.deep_covariance import P, Q, R, flow_rates
 from fieldtheory.theory import notation as sym
+from tests.tables import some
 
 PAIRS = {
     "equal": (0.05, 0.05, 0.03),
@@ -44,7 +45,8 @@ def test_rates_are_the_steps_of_the_recursion():
     assert (s.response[1, 0, 1] - 1) / 1e-6 == pytest.approx(gain, rel=1e-8)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+# The exact optima of 200 layers take seconds for each.
+@pytest.mark.parametrize("name", some(PAIRS, {"different", "opposite", "one saturated"}))
 def test_optima_of_deep_networks_converge_to_both_orders(name):
     pair, gaps = PAIRS[name], {1: [], 2: []}
     for depth in (100, 200):

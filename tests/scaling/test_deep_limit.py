@@ -16,6 +16,7 @@ from fieldtheory.scaling import deep_limit, output_variance
 from fieldtheory.scaling.deep_limit import END, KERNEL, START, correction, modified_flow
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
+from tests.tables import crossed
 
 K, h = KERNEL, deep_limit.STEP
 
@@ -248,8 +249,7 @@ def test_both_orders_beat_the_saturation_argument():
         assert depth < 20 or gap["first"] < gap["saturation"]
 
 
-@pytest.mark.parametrize("K0", [0.2511321, 0.3, 5.0])
-@pytest.mark.parametrize("depth", [1, 2, 10, 300])
+@pytest.mark.parametrize(("depth", "K0"), crossed([1, 2, 10, 300], [0.2511321, 0.3, 5.0]))
 def test_inputs_above_the_output_variance_need_no_branch_at_any_depth(K0, depth):
     network = erf_network(depth)
     assert ft.optimal_output_variance(network) < K0

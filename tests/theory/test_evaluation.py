@@ -7,16 +7,12 @@ import fieldtheory as ft
 from fieldtheory.theory import notation as sym
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, block, derivation, network, oracle
 from tests.oracles import exact, hessian, recursion
+from tests.tables import crossed, slow
 
 K0 = 0.4
 GAMMAS = {"0": 0.0, "0.7": 0.7, "1": 1.0, "by layer": (0.9, 0.4, 1.0, 0.6)}
 
 
-def slow(value):
-    return pytest.param(value, marks=pytest.mark.slow)
-
-
-depths = pytest.mark.parametrize("depth", [1, 2, 3, 4])
 gammas = pytest.mark.parametrize("gamma", GAMMAS)
 activations = pytest.mark.parametrize("activation", ["erf", "relu"])
 
@@ -32,9 +28,9 @@ def close(left, right):
     np.testing.assert_allclose(left, right, rtol=0, atol=1e-12 * scale)
 
 
-@depths
-@gammas
-@activations
+@pytest.mark.parametrize(
+    ("depth", "gamma", "activation"), crossed([1, 2, 3, 4], GAMMAS, ["erf", "relu"])
+)
 def test_inverse_of_the_lambdified_hessian_is_solve(depth, gamma, activation):
     """φ undetermined in the derivation; its activation comes from the network."""
     net = chosen(depth, activation, gamma)
