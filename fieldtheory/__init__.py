@@ -12,6 +12,7 @@ from typing import Any as _Any
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.criticality.universality import critical_network
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.extrapolation import compare
@@ -38,6 +39,7 @@ __all__ = [
     "Solution",
     "ValidityWarning",
     "compare",
+    "critical_network",
     "derive",
     "explain",
     "input_kernel",
@@ -50,7 +52,7 @@ __all__ = [
     "sweep",
 ]
 
-_ROOMS = ("data", "figures", "scaling")
+_ROOMS = ("criticality", "data", "figures", "scaling")
 
 
 def __getattr__(name: str) -> _Any:

@@ -25,6 +25,7 @@ ROOMS = (
     "theory",
     "numerics",
     "scaling",
+    "criticality",
     "montecarlo",
     "sweeps",
     "literature",
@@ -49,7 +50,7 @@ HEAVY = {
 # Modules with public names of their own.
 FRONT_DOORS = [
     "fieldtheory",
-    *(f"fieldtheory.{room}" for room in ("averages", "data", "figures", "scaling")),
+    *(f"fieldtheory.{room}" for room in ("averages", "criticality", "data", "figures", "scaling")),
 ]
 
 
@@ -125,7 +126,7 @@ def test_import_loads_the_core_libraries_only():
 
 
 def test_the_front_door_has_rooms_and_version():
-    assert {"data", "figures", "scaling", "__version__", *ft.__all__} <= set(dir(ft))
+    assert {"criticality", "data", "figures", "scaling", "__version__", *ft.__all__} <= set(dir(ft))
     assert ft.figures is importlib.import_module("fieldtheory.figures")
     assert ft.data.load_digits and ft.scaling.optimal_scaling is ft.optimal_scaling
     assert ft.__version__ == metadata.version("fieldtheory-networks")

@@ -1,0 +1,40 @@
+"""Critical residual networks: PDLT-B sections B.1 to B.3.
+
+PDLT-B is appendix B, "Residual learning", of D. A. Roberts, S. Yaida, B. Hanin, The Principles of
+Deep Learning Theory (2022).
+"""
+
+from fieldtheory.criticality.aspect_ratio import optimal_aspect_ratio, optimal_skip_scale
+from fieldtheory.criticality.closure import (
+    closure_four_point,
+    closure_G11,
+    closure_kernel_variance,
+)
+from fieldtheory.criticality.susceptibility import (
+    Susceptibilities,
+    component_kernels,
+    kernel_components,
+    susceptibilities,
+)
+from fieldtheory.criticality.universality import (
+    CriticalPoint,
+    critical_network,
+    critical_point,
+)
+from fieldtheory.criticality.vertex_growth import vertex_slope
+
+__all__ = [
+    "CriticalPoint",
+    "Susceptibilities",
+    "closure_G11",
+    "closure_four_point",
+    "closure_kernel_variance",
+    "component_kernels",
+    "critical_network",
+    "critical_point",
+    "kernel_components",
+    "optimal_aspect_ratio",
+    "optimal_skip_scale",
+    "susceptibilities",
+    "vertex_slope",
+]

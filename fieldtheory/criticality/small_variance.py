@@ -1,0 +1,137 @@
+"""M(K) = ⟨φ²⟩ at small variances: what decides on the universality class of an activation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.networks.activations import Activation, h
+from fieldtheory.numerics.entries import entries
+
+_t = sp.Symbol("t", positive=True)
+# Powers of t in φ(±t): up to t³, which the coefficient of K² takes.
+_ORDER = 3
+# Where M(K) is compared with its linear part if all coefficients of its expansion vanish.
+_COMPARED = np.geomspace(1e-3, 1.0, 25)
+_ROUNDING = 1e-11
+_NEAR = sp.Rational(1, 10**30)
+
+
+@dataclass(frozen=True)
+class SmallVariance:
+    """M(K) = A_2 (K + a_p K^p + ...) at K = 0, for an activation that vanishes at zero.
+
+    Parameters
+    ----------
+    slopes : pair of sympy.Expr
+        a_+ and a_−, the slopes of φ on either side of zero; A_2 = (a_+² + a_−²)/2.
+    scale_invariant : bool
+        Whether φ(h) = a_± h everywhere, so that M(K) = A_2 K.
+    power : sympy.Expr
+        p of the first term that does not vanish: 2, as PDLT-B (B.30) has it for smooth φ, or 3/2
+        where φ or φ'' jumps at zero; ∞ where all of them vanish.
+    bend : sympy.Expr
+        Its coefficient a_p; where p = ∞ its sign alone.
+    """
+
+    slopes: tuple[sp.Expr, sp.Expr]
+    scale_invariant: bool
+    power: sp.Expr
+    bend: sp.Expr
+
+    @property
+    def second_moment(self) -> sp.Expr:
+        """A_2 = (a_+² + a_−²)/2 = M'(0)."""
+        return sp.simplify((self.slopes[0] ** 2 + self.slopes[1] ** 2) / 2)
+
+
+@lru_cache(maxsize=64)
+def small_variance(activation: Activation) -> SmallVariance:
+    """The expansion of M(K) at K = 0.
+
+        M(K) = A_2 K + (a_+ b_+ − a_− b_−) E|z|³ K^(3/2)
+               + (1/2) [b_+² + b_−² + 2 a_+ c_+ + 2 a_− c_−] 3 K² + ...
+
+    for φ(±t) = ±a_± t + b_± t² ± c_± t³ + ..., E|z|³ = 2 √(2/π).
+
+    Parameters
+    ----------
+    activation : Activation
+
+    Returns
+    -------
+    SmallVariance
+
+    Raises
+    ------
+    ValueError
+        If φ(0) ≠ 0, if φ has no slope at zero, or none but zero; the message says which.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.activations import as_activation
+    >>> found = small_variance(as_activation("tanh"))
+    >>> found.second_moment, found.power, found.bend
+    (1, 2, -2)
+    >>> small_variance(as_activation("relu")).scale_invariant
+    True
+    """
+    name, expression = activation.name, activation.expression
+    value = activation(0)
+    if abs(float(value)) > _ROUNDING:
+        raise ValueError(f"φ(0) = {float(value):.6g} is not 0, so that K = 0 is no fixed point")
+    if any(abs(complex(expression.subs(h, sign * _NEAR))) > _ROUNDING for sign in (1, -1)):
+        raise ValueError("φ jumps at h = 0, so that K = 0 is no fixed point")
+    sides = [_taylor(expression.subs(h, sign * _t), name) for sign in (1, -1)]
+    (up, b_up, c_up), (down, b_down, c_down) = sides
+    # Of φ(−t) the odd powers change sign.
+    slopes = up, -down
+    if slopes == (0, 0):
+        raise ValueError("φ'(0) = 0, so that no weights preserve small signals")
+    moment = (up**2 + down**2) / 2
+    if _is_scale_invariant(activation, slopes):
+        return SmallVariance(slopes, True, sp.S.Infinity, sp.S.Zero)
+    cubic = 2 * sp.sqrt(2 / sp.pi) * (up * b_up + down * b_down)
+    quartic = sp.Rational(3, 2) * (b_up**2 + b_down**2 + 2 * up * c_up + 2 * down * c_down)
+    for power, coefficient in ((sp.Rational(3, 2), cubic), (sp.Integer(2), quartic)):
+        bend = sp.simplify(coefficient / moment)
+        if bend != 0:
+            return SmallVariance(slopes, False, power, bend)
+    return SmallVariance(slopes, False, sp.S.Infinity, _sign_of_bend(activation, float(moment)))
+
+
+def _taylor(side: sp.Expr, name: str) -> tuple[sp.Expr, ...]:
+    """The coefficients of t, t², t³ of a function of t > 0 that vanishes at zero."""
+    found: list[sp.Expr] = []
+    derivative = side
+    for order in range(1, _ORDER + 1):
+        derivative = derivative.diff(_t)
+        value = derivative.subs(_t, 0)
+        if not value.is_finite:
+            value = sp.limit(derivative, _t, 0, "+")
+        if not value.is_finite:
+            raise ValueError(f"{name} has no derivative of order {order} on one side of h = 0")
+        exact = sp.nsimplify(value, rational=True) if value.has(sp.Float) else sp.simplify(value)
+        found.append(exact / sp.factorial(order))
+    return tuple(found)
+
+
+def _is_scale_invariant(activation: Activation, slopes: tuple[sp.Expr, sp.Expr]) -> bool:
+    """Whether φ(t) = a_+ t and φ(−t) = −a_− t for every t > 0."""
+    for sign, slope in zip((1, -1), slopes, strict=True):
+        rest = activation.expression.subs(h, sign * _t) - sign * slope * _t
+        numbers = [abs(complex(rest.subs(_t, t))) / t for t in (0.01, 0.7, 3.0, 40.0, 1e6)]
+        if max(numbers) > _ROUNDING or sp.simplify(rest) != 0:
+            return False
+    return True
+
+
+def _sign_of_bend(activation: Activation, moment: float) -> sp.Expr:
+    """The sign of M(K) − A_2 K where it first differs from rounding, 0 if nowhere."""
+    K = _COMPARED
+    rest = entries(activation).second_moment(K) / (moment * K) - 1
+    (apart,) = np.nonzero(np.abs(rest) > _ROUNDING)
+    return sp.Integer(int(np.sign(rest[apart[0]]))) if len(apart) else sp.S.Zero

@@ -1,0 +1,205 @@
+"""Parallel and perpendicular susceptibilities, and the kernel components that they multiply.
+
+PDLT-B is appendix B, "Residual learning", of D. A. Roberts, S. Yaida, B. Hanin, The Principles of
+Deep Learning Theory (2022). Its σ is φ here, C_W = ρ²σ²_w and C_b = ρ²σ²_b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.kernels import variances
+from fieldtheory.numerics.recursion import carried
+from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
+
+
+class Susceptibilities(NamedTuple):
+    """χ_∥ and χ_⊥, arrays of the shape of the variances.
+
+    Parameters
+    ----------
+    parallel : ndarray
+        χ_∥, by which a layer multiplies a small change of the variance.
+    perpendicular : ndarray
+        χ_⊥, by which it multiplies the distance of two inputs.
+
+    Examples
+    --------
+    >>> Susceptibilities(np.array(1.0), np.array(0.5)).perpendicular
+    array(0.5)
+    """
+
+    parallel: np.ndarray
+    perpendicular: np.ndarray
+
+
+@named_arguments
+def susceptibilities(network: LayeredNetwork, K: Any) -> Susceptibilities:
+    """The parallel and the perpendicular susceptibility of a layer at some variances.
+
+        χ_∥(K) = γ² + (C_W/2K²) ⟨φ² (z² − K)⟩_K = γ² + C_W M'(K)     (PDLT-B (B.15))
+        χ_⊥(K) = γ² + C_W ⟨φ'²⟩_K                                     (PDLT-B (B.16))
+
+    with C_W = ρ²σ²_w. A network is critical at K* where both are 1 (B.19): see
+    `fieldtheory.criticality.critical_point`.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        With the same ρ and γ in every layer (PDLT-B (B.9)).
+    K : float or array_like
+        Variances of the signal, > 0.
+
+    Returns
+    -------
+    Susceptibilities
+        ``parallel`` and ``perpendicular``, of the shape of K.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If K is not positive, or ρ or γ differ between layers.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=5, activation="tanh", skip_scale=0.5, weight_variance=0.75)
+    >>> found = susceptibilities(net, [1e-6, 1.0])
+    >>> found.parallel.round(4), found.perpendicular.round(4)
+    (array([1.    , 0.3863]), array([1.    , 0.5983]))
+    """
+    layers = layer_coefficients(checked_network(network))
+    weights, skips = layers.weights[1:-1], layers.skips[1:-1]
+    if network.batch_shape or (weights != weights[0]).any() or (skips != skips[0]).any():
+        raise ValueError("network must have one branch_scale and one skip_scale for all layers")
+    variance = _positive("K", K)
+    averages = network_entries(network)
+    parallel = skips[0] + weights[0] * averages.susceptibility(variance)
+    slope = averages.covariance_susceptibility(variance, variance, variance)
+    return Susceptibilities(parallel, skips[0] + weights[0] * slope)
+
+
+@named_arguments
+def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
+    """The components of the kernel of two nearby inputs in every layer.
+
+        K_00      <- C_b + C_W g(K_00) + γ² K_00,   g = M          (PDLT-B (B.12), (B.17))
+        δK_[1]    <- χ_∥(K_00) δK_[1]                               (B.13)
+        δδK_[2]   <- χ_⊥(K_00) δδK_[2] + h(K_00) (δK_[1])²          (B.14)
+
+    with h = χ_⊥'(K)/2 (B.18). K_00 is the variance of the midpoint x_0 of the inputs x_0 ± δx/2;
+    the kernel of the two is K_±± = K_00 ± δK_[1] + δδK_[2] and K_+− = K_00 − δδK_[2], but for terms
+    of higher order in δx (and one of K_00 itself in second order, which PDLT leaves out too).
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Its ρ_l and γ_l may differ between layers.
+    components : array_like, shape (3,)
+        K_00 > 0, δK_[1] and δδK_[2] of the input; `kernel_components` takes them from a kernel.
+
+    Returns
+    -------
+    ndarray, shape (L + 1, 3)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``components`` are not three numbers, the first of them positive.
+    OverflowError
+        If a component leaves the range of float64.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=2, activation="relu", skip_scale=0.0, weight_variance=2.0,
+    ...     bias_variance=0.0)
+    >>> component_kernels(net, [1.0, 0.1, 0.01])
+    array([[1.  , 0.1 , 0.01],
+           [1.  , 0.1 , 0.01],
+           [1.  , 0.1 , 0.01]])
+    """
+    start = validation.finite_array("components", components)
+    if start.shape != (3,):
+        raise ValueError(f"components must have shape (3,), got shape {start.shape}")
+    _positive("components[0]", start[0])
+    layers = _single(checked_network(network))
+    averages = network_entries(network)
+    change = _slope_change(averages.averages)
+    found = np.empty((network.depth + 1, 3))
+    found[0] = start
+    found[:, 0] = variances(network, start[0])[1][:-1]
+    for l in range(1, network.depth + 1):
+        K, parallel, distance = found[l - 1]
+        gain, skip = layers.weights[l], layers.skips[l]
+        slope = gain * averages.covariance_susceptibility(K, K, K)
+        bend = gain * change(K) / 2
+        found[l, 1] = carried(skip, parallel, gain * averages.susceptibility(K) * parallel)
+        found[l, 2] = carried(skip, distance, slope * distance + bend * parallel**2)
+        require_finite("a component of the kernel", found[l], l)
+    return found
+
+
+@named_arguments
+def kernel_components(K: Any) -> np.ndarray:
+    """The components K_[0], K_[1], K_[2] of kernels of two inputs (PDLT-B, before (B.12)).
+
+    Parameters
+    ----------
+    K : array_like, shape (..., 2, 2)
+        Kernel of the inputs x_+ and x_−.
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        (K_++ + K_−− + 2K_+−)/4, (K_++ − K_−−)/2 and (K_++ + K_−− − 2K_+−)/4. The first is
+        the variance of the midpoint, if the kernel is that of the data.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If K does not hold matrices (2, 2) of finite numbers.
+
+    Examples
+    --------
+    >>> kernel_components([[1.5, 1.0], [1.0, 1.0]])
+    array([1.125, 0.25 , 0.125])
+    """
+    kernel = validation.finite_array("K", K)
+    if kernel.shape[-2:] != (2, 2):
+        raise ValueError(f"K must have shape (..., 2, 2), got shape {kernel.shape}")
+    plus, minus, both = kernel[..., 0, 0], kernel[..., 1, 1], kernel[..., 0, 1]
+    parts = [(plus + minus + 2 * both) / 4, (plus - minus) / 2, (plus + minus - 2 * both) / 4]
+    return np.stack(parts, axis=-1)
+
+
+@lru_cache
+def _slope_change(averages: LayerAverages) -> Callable[..., Any]:
+    """d⟨φ'²⟩/dK, from the observable that the action has."""
+    slope = averages.observable.diff(X, Y).subs(Y, X)
+    return lambdify([K_XX], GaussianAverage(slope, X, K_XX).diff(K_XX))
+
+
+def _single(network: LayeredNetwork) -> LayerCoefficients:
+    if network.batch_shape:
+        raise ValueError("network must be one network, got scales with batch axes")
+    return layer_coefficients(network)
+
+
+def _positive(name: str, value: Any) -> np.ndarray:
+    found = validation.finite_array(name, value)
+    if (found <= 0).any():
+        raise ValueError(f"{name} must be > 0, got {float(found.min())!r}")
+    return found

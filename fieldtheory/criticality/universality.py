@@ -1,0 +1,302 @@
+"""Critical weights and biases of an activation, for any skip scale: PDLT-B (B.19)-(B.21)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from fieldtheory import validation
+from fieldtheory.criticality.small_variance import SmallVariance, small_variance
+from fieldtheory.networks.activations import Activation, as_activation
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.entries import entries
+
+SCALE_INVARIANT, VANISHING, HALF_STABLE = "scale-invariant", "K*=0", "half-stable"
+
+# Variances searched for a fixed point K* > 0.
+_SEARCHED = np.geomspace(1e-4, 1e4, 161)
+# Of ⟨φφ''⟩ relative to M' on either side of a root, so that rounding is taken for none.
+_CLEAR = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticalPoint:
+    """Where a residual network is critical: the result of `critical_point`.
+
+    Parameters
+    ----------
+    activation : Activation
+    skip_scale : float
+        γ.
+    kind : {"scale-invariant", "K*=0", "half-stable"}
+        The universality class.
+    weight_variance, bias_variance : float
+        C_W and C_b, the σ²_w and σ²_b of a network with ρ = 1.
+    kernel : float or None
+        The fixed point K*; None where every variance is one (scale-invariant).
+    small : SmallVariance or None
+        The expansion of M(K) at K = 0; None for the half-stable class.
+
+    Examples
+    --------
+    >>> critical_point("tanh", 0.5)
+    CriticalPoint(tanh, γ = 0.5: K*=0, C_W = 0.75, C_b = 0; M(K) = K - 2 K^2 + ...)
+    >>> critical_point("relu", 0.5)
+    CriticalPoint(relu, γ = 0.5: scale-invariant, C_W = 1.5, C_b = 0; M(K) = 0.5 K)
+    """
+
+    activation: Activation
+    skip_scale: float
+    kind: str
+    weight_variance: float
+    bias_variance: float
+    kernel: float | None
+    small: SmallVariance | None
+
+    def asymptotic_kernel(self, layer: Any) -> np.ndarray:
+        """How the kernel of the class K* = 0 falls off with the layer.
+
+            K^(l) = [(p − 1) (−a_p) (1 − γ²) l]^(−1/(p−1)) + ...
+
+        PDLT-B (B.32) for p = 2; the input does not matter to leading order in 1/l.
+
+        Parameters
+        ----------
+        layer : int or array_like
+            l >= 1.
+
+        Returns
+        -------
+        ndarray
+
+        Raises
+        ------
+        ValueError
+            For another class, or an activation without a power p.
+
+        Examples
+        --------
+        >>> critical_point("tanh", 0.5).asymptotic_kernel([100, 200])
+        array([0.00666667, 0.00333333])
+        """
+        if self.kind != VANISHING or self.small is None or not self.small.power.is_finite:
+            raise ValueError(
+                f"kernel of {self.activation.name} must fall off with a power of the layer, as in "
+                f"the class {VANISHING}, got the class {self.kind}"
+            )
+        exponent = float(self.small.power) - 1
+        rate = -exponent * float(self.small.bend) * (1 - self.skip_scale**2)
+        return (rate * validation.finite_array("layer", layer)) ** (-1 / exponent)
+
+    def __repr__(self) -> str:
+        found = f"C_W = {self.weight_variance:.6g}, C_b = {self.bias_variance:.6g}"
+        head = f"{self.activation.name}, γ = {self.skip_scale:g}: {self.kind}, {found}"
+        if self.small is None:
+            return f"CriticalPoint({head}; K* = {self.kernel:.6g})"
+        return f"CriticalPoint({head}; {_expansion(self.small)})"
+
+
+@named_arguments
+def critical_point(activation: Any, skip_scale: float = 0.0) -> CriticalPoint:
+    """Weights and biases at which a residual network neither amplifies nor damps signals.
+
+        χ_∥(K*) = 1,   χ_⊥(K*) = 1,   K* = C_b + C_W M(K*) + γ² K*     (PDLT-B (B.19), (B.12))
+
+    The class of the activation is found from φ:
+
+    ``"scale-invariant"``
+        φ(h) = a_± h on either side of zero (ReLU, leaky ReLU, linear, |h|): every K* is a fixed
+        point, C_b = 0, C_W = (1 − γ²)/A_2 with A_2 = (a_+² + a_−²)/2 (B.20).
+    ``"K*=0"``
+        φ(0) = 0, φ'(0) ≠ 0, and M(K) bends below A_2 K (tanh, erf, sin, softsign, ELU): C_b = 0,
+        C_W = (1 − γ²)/A_2 with A_2 = M'(0), which is φ'(0)² where φ has no kink at zero (B.21).
+    ``"half-stable"``
+        All others that have K* > 0 with ⟨φφ''⟩ = 0 at K* and C_b > 0 (GELU, swish). PDLT has
+        this class for γ = 0 (section 5.3.4); with skip connections C_W and C_b are 1 − γ² times
+        theirs.
+
+    Parameters
+    ----------
+    activation : str, Activation, sympy.Expr or callable
+        φ, as for `ResidualNetwork`.
+    skip_scale : float
+        γ, of every layer; −1 < γ < 1.
+
+    Returns
+    -------
+    CriticalPoint
+
+    Raises
+    ------
+    ValueError
+        If |γ| >= 1, where C_W = 0 alone solves the conditions, or if the activation has no critical
+        point; the message says why.
+
+    Notes
+    -----
+    PDLT takes φ smooth at zero in the class K* = 0, and M(K) = A_2 (K + a_1 K² + ...) as in (B.30).
+    Where φ or φ'' jumps at zero the first correction is K^(3/2) instead.
+
+    Examples
+    --------
+    >>> critical_point("gelu").kernel.__round__(4)
+    3.5616
+    >>> critical_point("softplus")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: activation must have a critical point, softplus has none: φ(0) = 0.693147 ...
+    """
+    phi = as_activation(activation)
+    gamma = checked_skip_scale(skip_scale)
+    if abs(gamma) == 1:
+        raise ValueError(
+            f"skip_scale must lie between -1 and 1, got {skip_scale!r}: at γ² = 1 no weights are "
+            "critical (PDLT-B, after (B.21))"
+        )
+    reason, small = "", None
+    try:
+        small = small_variance(phi)
+    except ValueError as error:
+        reason = str(error)
+    strength = 1 - gamma**2
+    if small is not None and (small.scale_invariant or small.bend < 0):
+        return CriticalPoint(
+            activation=phi,
+            skip_scale=gamma,
+            kind=SCALE_INVARIANT if small.scale_invariant else VANISHING,
+            weight_variance=strength / float(small.second_moment),
+            bias_variance=0.0,
+            kernel=None if small.scale_invariant else 0.0,
+            small=small,
+        )
+    found = _half_stable(phi)
+    if found is None:
+        if small is not None:
+            reason = "kernels grow away from K* = 0, since M(K) bends above its tangent there"
+        raise ValueError(
+            f"activation must have a critical point, {phi.name} has none: {reason}; and no K* > 0 "
+            "has ⟨φφ''⟩ = 0 with C_b >= 0"
+        )
+    weight, bias, kernel = found
+    return CriticalPoint(
+        activation=phi,
+        skip_scale=gamma,
+        kind=HALF_STABLE,
+        weight_variance=strength * weight,
+        bias_variance=strength * bias,
+        kernel=kernel,
+        small=None,
+    )
+
+
+def critical_network(
+    activation: Any, skip_scale: float = 0.0, depth: int = 50, **parameters: Any
+) -> ResidualNetwork:
+    """A residual network with critical weights and biases, see `critical_point`.
+
+    Its kernels and responses neither grow nor fall off exponentially with depth:
+    σ²_w = (1 − γ²)/A_2 and σ_b = 0 for ReLU, tanh, erf, ... (PDLT-B (B.20), (B.21)), with ρ = 1.
+
+    Parameters
+    ----------
+    activation : str, Activation, sympy.Expr or callable
+        φ.
+    skip_scale : float
+        γ of every layer, −1 < γ < 1.
+    depth : int
+        L.
+    **parameters
+        Others of `ResidualNetwork`, such as ``width``. Read-in and readout, which have no skip
+        connection, get the weights and biases that are critical for γ = 0 unless given.
+
+    Returns
+    -------
+    ResidualNetwork
+
+    Raises
+    ------
+    TypeError
+        For parameters that are given by criticality (``branch_scale``, ``weight_variance``,
+        ``bias_variance``), or are unknown.
+    ValueError
+        As `critical_point`.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.critical_network("relu", skip_scale=0.8, depth=100, width=300)
+    >>> round(net.weight_variance, 6), round(net.readout_weight_variance, 6)
+    (0.72, 2.0)
+    >>> s = ft.solve(net, 0.05)
+    >>> s.kernels[[0, 100, 101]].round(6), s.response[[0, 100]].round(6)
+    (array([0.05, 0.05, 0.05]), array([1., 1.]))
+    """
+    for name in ("branch_scale", "weight_variance", "bias_variance"):
+        if name in parameters:
+            raise TypeError(f"{name} is fixed by criticality, got {parameters[name]!r}")
+    found = critical_point(activation, skip_scale)
+    ends = {
+        f"{end}_{kind}_variance": value / (1 - found.skip_scale**2)
+        for end in ("readin", "readout")
+        for kind, value in (("weight", found.weight_variance), ("bias", found.bias_variance))
+    }
+    return ResidualNetwork(
+        depth=depth,
+        activation=found.activation,
+        skip_scale=found.skip_scale,
+        weight_variance=found.weight_variance,
+        bias_variance=found.bias_variance,
+        **(ends | parameters),
+    )
+
+
+def checked_skip_scale(value: Any) -> float:
+    """γ as a float from −1 to 1, or raise.
+
+    Examples
+    --------
+    >>> checked_skip_scale(1)
+    1.0
+    """
+    return validation.within("skip_scale", value, -1.0, 1.0)
+
+
+@lru_cache(maxsize=64)
+def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
+    """C_W, C_b and K* for γ = 0 at the smallest K* > 0 with M' = ⟨φ'²⟩ and C_b >= 0."""
+    averages = entries(phi)
+
+    def excess(K: Any) -> Any:
+        """⟨φφ''⟩ = M'(K) − ⟨φ'²⟩, relative to ⟨φ'²⟩."""
+        slope = averages.covariance_susceptibility(K, K, K)
+        return averages.susceptibility(K) / slope - 1
+
+    with np.errstate(all="ignore"):
+        values = excess(_SEARCHED)
+    clear = np.isfinite(values) & (np.abs(values) > _CLEAR)
+    for low, high in zip(np.flatnonzero(clear)[:-1], np.flatnonzero(clear)[1:], strict=True):
+        if values[low] * values[high] > 0:
+            continue
+        K = float(optimize.brentq(excess, _SEARCHED[low], _SEARCHED[high], xtol=1e-300, rtol=1e-14))
+        weight = 1 / float(averages.susceptibility(K))
+        bias = K - weight * float(averages.second_moment(K))
+        if weight > 0 and bias >= 0:
+            return weight, bias, K
+    return None
+
+
+def _expansion(small: SmallVariance) -> str:
+    A2 = float(small.second_moment)
+    head = f"M(K) = {'' if A2 == 1 else f'{A2:.6g} '}"
+    if small.scale_invariant:
+        return f"{head}K"
+    if not small.power.is_finite:
+        return f"{head}K but for terms smaller than every power of K"
+    bend = float(small.bend)
+    series = f"K {'-' if bend < 0 else '+'} {abs(bend):.6g} K^{small.power}"
+    return f"{head}({series} + ...)" if A2 != 1 else f"{head}{series} + ..."

@@ -1,0 +1,101 @@
+"""The printed closure: where it is exact, and by how much it is not."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.criticality import (
+    closure_four_point,
+    closure_G11,
+    closure_kernel_variance,
+    critical_network,
+)
+from fieldtheory.numerics.gains import variance_gains
+from tests.oracles.four_point import four_point
+
+
+def relu(h):
+    return np.maximum(h, 0)
+
+
+@pytest.mark.parametrize(
+    ("activation", "phi", "gamma", "exact"),
+    [
+        ("tanh", np.tanh, 0.0, True),
+        ("relu", relu, 0.0, True),
+        ("linear", lambda h: h, 0.9, True),
+        ("abs", np.abs, 0.9, True),
+        ("relu", relu, 0.9, False),
+        ("tanh", np.tanh, 1.0, False),
+    ],
+)
+def test_where_it_is_exact(activation, phi, gamma, exact):
+    net = ft.ResidualNetwork(depth=6, activation=activation, skip_scale=gamma)
+    _, expected = four_point(phi, gamma, 1.25, 0.05, 0.7, 6)
+    found = closure_four_point(net, 0.7)
+    np.testing.assert_allclose(found[:2], expected[:2], rtol=1e-10)
+    if exact:
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    else:
+        assert (found[2:] < expected[2:] * (1 - 1e-3)).all()
+
+
+def test_relu_at_criticality():
+    """Theory page, section 8: V^(2)/K² is 5.477 to order 1/N and 4.5 in the closure."""
+    net = critical_network("relu", skip_scale=0.5**0.5, depth=2)
+    _, expected = four_point(relu, 0.5**0.5, net.weight_variance, 0.0, 3.0, 2)
+    assert closure_four_point(net, 3.0)[2] / 9 == pytest.approx(4.5, rel=1e-12)
+    assert expected[2] / 9 == pytest.approx(5.477, abs=5e-4)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_simulation_tells_the_two_apart(activation):
+    gamma, width = 0.5**0.5, 100
+    net = critical_network(activation, skip_scale=gamma, depth=8, width=width)
+    phi = relu if activation == "relu" else np.tanh
+    _, expected = four_point(phi, gamma, net.weight_variance, 0.0, 2.0, 8)
+    e = ft.simulate(net, 2.0, samples=20_000, seed=3)
+    z = (e.four_point - expected) / e.four_point_error
+    if activation == "relu":
+        assert np.abs(z[1:3]).max() < 4
+        closure = closure_four_point(net, 2.0)
+        assert (e.four_point[2] - closure[2]) / e.four_point_error[2] > 10
+    else:
+        assert np.abs(z[1:]).max() < 4
+
+
+@pytest.mark.parametrize("scales", [(0.5, 1.0), ((1.0, 0.3, -0.8, 0.6), (0.5, 2.0, 1.0, 0.7))])
+def test_propagators_of_the_closure_give_its_vertex(scales):
+    """V = N Var K + 2 N Σ A² G12 β of section 8, with the G11 of the closure."""
+    skip, branch = scales
+    net = ft.ResidualNetwork(depth=4, activation="gelu", skip_scale=skip, branch_scale=branch)
+    s = ft.solve(net, 0.6)
+    gain = variance_gains(net, s.kernels)
+    A = np.eye(5)
+    for l in range(1, 5):
+        A[l, :l] = net.skip_scales[l - 1] * A[l - 1, :l]
+    beta = np.zeros((5, 5))
+    for l in range(5):
+        for m in range(1, l + 1):
+            beta[l, m] = 2 * gain[m] * (A[l, m - 1] * s.kernels[m - 1]) ** 2
+    own = 2 * np.einsum("lk,km,lm->l", A**2, s.G12[:-1, :-1], beta)
+    V = net.width * (closure_kernel_variance(net, 0.6) + own)
+    np.testing.assert_allclose(closure_four_point(net, 0.6), V, rtol=1e-11, atol=1e-15)
+    G11 = closure_G11(net, 0.6)
+    np.testing.assert_allclose(G11, G11.T, rtol=1e-13)
+    np.testing.assert_allclose(np.diag(s.G11)[:2], np.diag(G11)[:2], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("network", "K0", "words"),
+    [
+        (ft.ResidualNetwork(depth=2, skip_scale=[[1.0], [0.5]]), 1.0, "network must be one"),
+        (ft.ResidualNetwork(depth=2), np.eye(2), "K0 must be a variance, got shape"),
+        (ft.ResidualNetwork(depth=2), -1.0, "K0 must be a variance >= 0"),
+        (None, 1.0, "network must be"),
+    ],
+)
+def test_bad_input(network, K0, words):
+    for function in (closure_four_point, closure_G11, closure_kernel_variance):
+        with pytest.raises((TypeError, ValueError), match=words):
+            function(network, K0)
