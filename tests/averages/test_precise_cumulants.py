@@ -79,6 +79,7 @@ def test_grid_against_wick(digits):
         assert abs(value - expected) < mpf(10) ** (1 - digits) * abs(expected)
 
 
+@pytest.mark.slow
 def test_one_function_of_two_variables_by_moments():
     """⟨tanh x tanh y;tanh x tanh y⟩ from two averages of precise."""
     F = sp.tanh(x) * sp.tanh(y)

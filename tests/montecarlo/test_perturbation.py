@@ -103,21 +103,21 @@ def test_explicit_weights_that_are_common_respond_the_same(activation, gamma):
             assert (error[1:] > 1.05 * np.array(own)[1:]).all()
 
 
-def extrapolated(net, K0, samples, name, **options):
-    """A response at N → ∞ from the widths N and 2N, and its error."""
+def extrapolated(net, K0, samples, names):
+    """Responses at N → ∞ from the widths N and 2N, each with its error."""
     wide = net.replace(width=2 * net.width)
-    first = simulate_response(net, K0, samples=samples, seed=1, **options)
-    second = simulate_response(wide, K0, samples=samples, seed=2, **options)
-    errors = getattr(first, f"{name}_error"), 2 * getattr(second, f"{name}_error")
-    return 2 * getattr(second, name) - getattr(first, name), np.hypot(*errors)
+    first = simulate_response(net, K0, samples=samples, seed=1)
+    second = simulate_response(wide, K0, samples=samples, seed=2)
+    for name in names:
+        errors = getattr(first, f"{name}_error"), 2 * getattr(second, f"{name}_error")
+        yield name, 2 * getattr(second, name) - getattr(first, name), np.hypot(*errors)
 
 
 @pytest.mark.parametrize(("activation", "gamma"), [("erf", 1.0), ("tanh", 0.0)])
 def test_the_theory_is_confirmed_and_one_off_by_two_percent_is_not(activation, gamma):
     net = network(4, activation, gamma, width=100)
     theory = ft.solve(net, K0_PAIR)
-    for name in ("response", "output_response"):
-        value, error = extrapolated(net, K0_PAIR, 6000, name)
+    for name, value, error in extrapolated(net, K0_PAIR, 6000, ("response", "output_response")):
         value, error, expected = (
             x.reshape(-1, 4)[-4:] for x in (value, error, getattr(theory, name))
         )
@@ -136,8 +136,7 @@ def test_the_theory_is_confirmed_and_one_off_by_two_percent_is_not(activation, g
 def test_networks_of_f25_respond_as_predicted(K0):
     net = ft.ResidualNetwork(depth=20, branch_scale=0.3, width=200)
     theory = ft.solve(net, K0)
-    for name in FIELDS:
-        value, error = extrapolated(net, K0, 8000, name)
+    for name, value, error in extrapolated(net, K0, 8000, FIELDS):
         expected, moves = getattr(theory, name), error > 0
         assert np.abs((value - expected)[moves] / error[moves]).max() < 4
     for wrong in (0.98, 1.02):

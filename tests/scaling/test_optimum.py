@@ -92,7 +92,7 @@ def test_identical_inputs_have_the_optimum_of_their_variance():
 
 
 def test_optimum_of_a_pair_grows_without_bound_as_the_inputs_become_identical():
-    network = ft.ResidualNetwork(depth=400)
+    network = ft.ResidualNetwork(depth=50)
     scaled = [
         ft.optimal_scaling(network, [[0.05, r], [r, 0.05]])[0, 1] * math.sqrt(network.depth)
         for r in (0.05 * 0.99, 0.05 * 0.999, 0.05 * 0.9999, 0.05 * 0.99999)
