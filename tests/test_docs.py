@@ -26,7 +26,7 @@ def recomputed(name, depths):
 
 @pytest.mark.parametrize("name", SCRIPT["TABLES"])
 def test_tables_of_optima_are_up_to_date(name):
-    shown, new = recomputed(name, [depth for depth in SCRIPT["DEPTHS"] if depth <= 20])
+    shown, new = recomputed(name, [depth for depth in SCRIPT["DEPTHS"] if depth <= 10])
     assert shown == new
 
 

@@ -33,11 +33,11 @@ def test_table():
     assert "0.138385" in output("optimum", "-L", 50)
 
 
-@pytest.mark.parametrize("order", [1, 2])
-def test_deep_limit(order):
-    table = rows("optimum", "-L", 20, "-k", MATRIX, "-m", "deep_limit", "--order", order)
-    rho = ft.optimal_scaling(ft.ResidualNetwork(depth=20), PAIR, "deep_limit", order=order)
-    assert [r["rho"] for r in table] == [rho[0, 0], rho[0, 1], rho[1, 1]]
+@pytest.mark.parametrize(("order", "typed", "K0"), [(1, MATRIX, PAIR), (2, 0.05, [[0.05]])])
+def test_deep_limit(order, typed, K0):
+    table = rows("optimum", "-L", 20, "-k", typed, "-m", "deep_limit", "--order", order)
+    rho = ft.optimal_scaling(ft.ResidualNetwork(depth=20), K0, "deep_limit", order=order)
+    np.testing.assert_array_equal([r["rho"] for r in table], rho[np.triu_indices(len(K0))])
 
 
 def test_slope_of_the_linear_activation():
