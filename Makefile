@@ -13,10 +13,17 @@ LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/te
   tests/data tests/plotting tests/report/test_document.py
 RUN_TESTS := $(BIN)/python -m pytest -n 2 --dist worksteal
 PYTEST := $(RUN_TESTS) fieldtheory tests
-# What is long because of SymPy and mpmath, which tracing would double: run without it.
-UNTRACED := tests/averages tests/compiling tests/theory tests/oracles tests/test_oracles.py \
-  tests/test_derivations.py tests/test_notebooks.py tests/literature/test_checks.py \
-  tests/numerics/test_accuracy.py
+# Tracing takes two to three times as long: what computes most runs without it. The lines that these
+# tests run are reached from the rooms above them and by their neighbours.
+UNTRACED := $(filter-out %/test_precise_cumulants.py,$(wildcard tests/averages/test_*.py)) \
+  tests/compiling tests/theory tests/literature tests/oracles tests/test_oracles.py \
+  tests/test_derivations.py tests/test_docs.py tests/test_notebooks.py \
+  $(addprefix tests/numerics/test_,accuracy.py activation_table.py convention.py \
+    decimal_constants.py fluctuations.py pair_averages.py) \
+  $(addprefix tests/scaling/test_,deep_covariance.py maximum_entropy.py optimum.py) \
+  $(addprefix tests/montecarlo/test_,control_variate.py coverage.py estimators.py family.py \
+    jax_sampler.py perturbation.py theory.py) \
+  $(addprefix tests/cli/test_,optimum_command.py verify_command.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all coverage test-lowest check wheel bench notebooks clean
