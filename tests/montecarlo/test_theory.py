@@ -6,6 +6,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import K0_PAIR, network
+from tests.tables import crossed
 
 
 def ensembles(net, K0, samples):
@@ -28,8 +29,7 @@ def extrapolated(pair, name, power=0):
     return sum(values), np.hypot(*errors)
 
 
-@pytest.mark.parametrize("gamma", [0.0, 1.0])
-@pytest.mark.parametrize("activation", ["erf", "relu", "tanh"])
+@pytest.mark.parametrize(("activation", "gamma"), crossed(["erf", "relu", "tanh"], [0.0, 1.0]))
 def test_means_are_those_of_the_theory(activation, gamma):
     net = network(4, activation, gamma, width=100)
     pair = ensembles(net, 0.4, samples=16_000)

@@ -147,7 +147,11 @@ def check_moments(name, K, digits):
             close(entries(phi).curvature(K), score / (4 * k * k))
 
 
-@pytest.mark.parametrize("a,b,c", points())
+# Every third: of eleven correlations all come, with different variances.
+ERF_POINTS = [point if i % 3 == 0 else slow(*point) for i, point in enumerate(points())]
+
+
+@pytest.mark.parametrize("a,b,c", ERF_POINTS)
 def test_pairs_of_erf(a, b, c):
     with mpmath.workdps(30):
         check_pair("erf", a, b, c)

@@ -56,9 +56,9 @@ def test_lambdified_propagators_are_solve(depth, gamma, activation):
     assert not block("G22", depth)(net, K0).any()
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, slow(4)])
-@gammas
-@activations
+@pytest.mark.parametrize(
+    ("depth", "gamma", "activation"), crossed([1, 2, 3, 4], GAMMAS, ["erf", "relu"])
+)
 def test_named_activation(depth, gamma, activation):
     net = chosen(depth, activation, gamma)
     S21 = block("S21", depth, 1, activation)(net, K0)
@@ -91,9 +91,9 @@ def full_matrix(solution):
     return np.moveaxis(np.array(rows), -1, 0)
 
 
-@pytest.mark.parametrize("depth, activation", [(1, None), (2, None), (1, "erf")])
-@gammas
-def test_two_inputs(depth, activation, gamma):
+@pytest.mark.parametrize(("derived", "gamma"), crossed([(1, None), (2, None), (1, "erf")], GAMMAS))
+def test_two_inputs(derived, gamma):
+    depth, activation = derived
     net = chosen(depth, "erf", gamma)
     inverse = -net.width * np.linalg.inv(block("S21", depth, 2, activation)(net, K0_PAIR))
     response = inverse.reshape(depth + 2, 3, depth + 2, 3)
