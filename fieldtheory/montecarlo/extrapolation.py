@@ -205,7 +205,8 @@ def _next_orders(solution: Solution, field: Field) -> dict[int, str]:
     found = [
         row
         for row in FIELDS.values()
-        if row.corrects == field.name and row.defined(matrix) and row.dims_for(matrix) == shape
+        if row.corrects == field.name and row.order <= solution.order
+        if row.defined(matrix) and row.dims_for(matrix) == shape
     ]
     return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
 

@@ -67,3 +67,29 @@ def accumulated_variance(layers: LayerCoefficients, G11: np.ndarray) -> np.ndarr
     """
     half = accumulate(layers.skips[:-1], G11[:-1, :-1])
     return np.diagonal(accumulate(layers.skips[:-1], half.T)).copy()
+
+
+def seen_by_neurons(
+    network: LayeredNetwork, layers: LayerCoefficients, gains: np.ndarray, K: np.ndarray
+) -> np.ndarray:
+    """N Cov(K^(l), (h_i^(l))²) beyond Var K^(l), for one neuron i, shape (L + 1,).
+
+        Σ_{k<=l} A²_lk Σ_m N G12^km β_m,   β_m = 2 a_m M'(K^(m-1)) Cov(h^(l), h^(m-1))²
+
+    One neuron adds a_m g(h_i^(m-1))/N to the kernels of the layers m after it, which respond.
+
+    Parameters
+    ----------
+    network, layers
+    gains : ndarray, shape (L + 2,)
+        a_m M'(K^(m-1)).
+    K : ndarray, shape (L + 2,)
+        K*^(l).
+    """
+    size = network.depth + 1
+    beta = np.zeros((size, size))
+    for l in range(size):
+        skip = np.concatenate([np.cumprod(network.skip_scales[:l][::-1])[::-1], [1.0]])
+        beta[1 : l + 1, l] = 2 * gains[1 : l + 1] * (skip[:l] * K[:l]) ** 2
+    moved = propagate(layers.skips[:-1], gains[:-1], beta)
+    return np.diagonal(accumulate(layers.skips[:-1], moved)).copy()

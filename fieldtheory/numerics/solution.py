@@ -21,10 +21,14 @@ from fieldtheory.networks.family import (
     input_width,
 )
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import fluctuations, gains, kernels, pair_map
-from fieldtheory.numerics.fields import FIELDS
+from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pair_map
+from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.substitution import propagate
+
+# Terms of order 1/N² relative to those of order 1/N, from which on the expansion is doubtful.
+_CLOSE_ORDERS = 0.1
 
 
 class ValidityWarning(UserWarning):
@@ -74,12 +78,23 @@ class Solution(Result):
     G12                   (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
     G11                   (L+2, L+2)                        Cov(C^(l), C^(m)), one input
     kernel_variance       (L+1,)                            Var K^(l), one input
+    mean_shift            (L+2,)                            ⟨C^(l)⟩ − C*^(l) to order 1/N, one input
+    four_point            (L+1,)                            four-point vertex V^(l), one input
+    output_kurtosis       ()                                3 Var C/C*² of the output, one input
+    mean_shift_2          (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
+    variance_2            (L+2,)                            1/N² of Var C^(l), with ``order=2``
+    third_cumulant        (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
+    order_ratio           (L+2,)                            1/N² relative to 1/N, with ``order=2``
     ====================  ================================  =====================================
 
     Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
     one kernel entry alone; ``full_response`` has those to the two variances as well.
 
     Where inputs are identical, their covariances equal the variances to the last bit.
+    All fluctuations contain their powers of 1/N, so that ⟨C⟩ = C* + mean_shift + mean_shift_2 and
+    Var C = diag G11 + variance_2, up to 1/N³. The four-point vertex of two neurons i ≠ j is
+    V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, the excess kurtosis of an output ⟨y⁴⟩/⟨y²⟩² − 3.
+
     ``output_kernel`` and ``output_response`` alone take memory for a few matrices (P, P) and are
     fast for many inputs, most of all for inputs of one norm: see `pair_map`. They agree with the
     fields of all layers to a relative 1e-12, or to as many digits as rounding leaves those.
@@ -93,12 +108,13 @@ class Solution(Result):
     """
 
     table = FIELDS
-    settings: ClassVar = {"convention": str, "rtol": float}
+    settings: ClassVar = {"convention": str, "rtol": float, "order": int}
 
     network: LayeredNetwork
     input_kernel: np.ndarray
     convention: str = "derivative"
     rtol: float = DEFAULT_TOLERANCE
+    order: int = 1
 
     @field
     def residual_kernels(self) -> np.ndarray:
@@ -187,6 +203,57 @@ class Solution(Result):
         """Var K^(l) to order 1/N, for one input."""
         return fluctuations.accumulated_variance(self._chain, self.G11)
 
+    @field
+    def mean_shift(self) -> np.ndarray:
+        """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
+        return self._from_input(self._first.shift) / self.network.width
+
+    @field
+    def four_point(self) -> np.ndarray:
+        """V^(l), from Var K^(l) and the covariances of K^(l) with what its neurons add to kernels.
+
+            V/N = Var K + 2 Σ_{k<=l} A²_lk Σ_m G12^km β_m,
+            β_m = a_m ⟨h^(l)² ; g(h^(m-1))⟩ = 2 a_m M'(K^(m-1)) Cov(h^(l), h^(m-1))²
+
+        PDLT-B (B.26) has the terms of the last layer only.
+        """
+        seen = fluctuations.seen_by_neurons(
+            self.network, self._chain, self._own_gains, self.kernels
+        )
+        return self.network.width * self.kernel_variance + 2 * seen
+
+    @field
+    def output_kurtosis(self) -> np.ndarray:
+        """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C^(L+1)/C*^(L+1)² to order 1/N; 0 where the output vanishes."""
+        mean, variance = self.residual_kernels[-1], self.G11[-1, -1]
+        return np.asarray(3 * variance / mean**2 if mean > 0 else 0.0)
+
+    @field
+    def mean_shift_2(self) -> np.ndarray:
+        """The term of ⟨C^(l)⟩ of order 1/N²: two loops."""
+        return self._from_input(self._second.shift) / self.network.width**2
+
+    @field
+    def variance_2(self) -> np.ndarray:
+        """The term of Var C^(l) of order 1/N²: one loop."""
+        return self._from_input(self._second.variance) / self.network.width**2
+
+    @field
+    def third_cumulant(self) -> np.ndarray:
+        """⟨(C^(l) − ⟨C^(l)⟩)³⟩ to order 1/N²."""
+        return self._from_input(self._second.third_cumulant) / self.network.width**2
+
+    @field
+    def order_ratio(self) -> np.ndarray:
+        """By how much the terms of order 1/N² are smaller than those of order 1/N.
+
+        The larger of |variance_2|/Var C and |mean_shift_2|/(|mean_shift| + Var C/C*).
+        """
+        variance = np.diagonal(self.G11)
+        size = np.abs(self.mean_shift) + _ratio(variance, self.residual_kernels)
+        of_mean, of_variance = (np.abs(f) for f in (self.mean_shift_2, self.variance_2))
+        return np.maximum(_ratio(of_mean, size), _ratio(of_variance, variance))
+
     def __repr__(self) -> str:
         net = self.network
         return (
@@ -197,6 +264,8 @@ class Solution(Result):
     def _require(self, name: str) -> None:
         """Raise ValueError unless the field is defined for this network and K0."""
         row = self.table[name]
+        if row.order > self.order:
+            raise ValueError(f"{name} needs solve(..., order={row.order}), got order={self.order}")
         if not row.batches and self.network.batch_shape:
             raise ValueError(f"{name} needs one network, got scales with batch axes")
         if not row.batches and self.input_kernel.ndim not in (0, 2):
@@ -204,6 +273,26 @@ class Solution(Result):
         if not row.defined(self._has_matrix):
             number = {"one": "one input", "several": "several inputs"}[row.inputs]
             raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
+
+    def _is_defined(self, field: Field) -> bool:
+        return field.order <= self.order and super()._is_defined(field)
+
+    @cached_property
+    def _first(self) -> FirstOrder:
+        return finite_width.at_first_order(self.network, self._chain, self._variances)
+
+    @cached_property
+    def _second(self) -> SecondOrder:
+        found = finite_width.at_second_order(
+            self.network, self._chain, self._variances, self._first
+        )
+        vars(self)["_second"] = found
+        self._warn_if_orders_are_close()
+        return found
+
+    def _from_input(self, of_layers: np.ndarray) -> np.ndarray:
+        """The kernel of the input does not fluctuate."""
+        return np.concatenate([[0.0], of_layers])
 
     @cached_property
     def _pairs(self) -> tuple[Any, ...]:
@@ -287,6 +376,18 @@ class Solution(Result):
                 stacklevel=validation.level_of_user(),
             )
 
+    def _warn_if_orders_are_close(self) -> None:
+        layer = int(np.argmax(self.order_ratio))
+        largest = float(self.order_ratio[layer])
+        if largest > _CLOSE_ORDERS:
+            warnings.warn(
+                f"terms of order 1/N² reach {largest:.2g} of those of order 1/N in layer {layer}, "
+                f"at depth {self.network.depth} and width {self.network.width}: the expansion "
+                "holds for wider networks",
+                ValidityWarning,
+                stacklevel=validation.level_of_user(),
+            )
+
 
 @named_arguments
 def solve(
@@ -294,6 +395,7 @@ def solve(
     K0: Any,
     convention: str = "derivative",
     rtol: float = DEFAULT_TOLERANCE,
+    order: int = 1,
 ) -> Solution:
     """Kernels, responses and fluctuations of a network for given inputs.
 
@@ -312,7 +414,10 @@ def solve(
     rtol : float
         Relative error that the integrals over signals have to reach, from 1e-14 to 0.1; the
         default is 1e-12. A larger one admits activations whose integrals converge slowly or
-        cancel. Closed forms and series are as exact as they are.
+        cancel. Closed forms and series are as exact as they are. The terms of order 1/N of the
+        means are found to 1e-10, those of order 1/N² to 1e-8, or to ``rtol`` where it is larger.
+    order : {1, 2}
+        Up to which power of 1/N fields are defined; 2 for those of order 1/N².
 
     Returns
     -------
@@ -326,6 +431,12 @@ def solve(
     QuadratureError
         From a field, if an average misses ``rtol``.
 
+    Warns
+    -----
+    ValidityWarning
+        From a field, if kernels fluctuate by half of their mean at order 1/N, or if the terms of
+        order 1/N² exceed a tenth of those of order 1/N.
+
     Examples
     --------
     >>> import fieldtheory as ft
@@ -335,12 +446,19 @@ def solve(
     1.715363
     >>> round(float(solve(net, 0.05, convention="F25").output_response), 6)
     8.576814
+    >>> s = solve(net.replace(width=50), 0.05, order=2)
+    >>> mean = s.residual_kernels + s.mean_shift + s.mean_shift_2
+    >>> variance = np.diagonal(s.G11) + s.variance_2
+    >>> bool(s.order_ratio.max() < 0.1)
+    True
     """
     checked = checked_network(network)
     kernel = validation.input_kernel_array("K0", K0)
     validation.choice("convention", convention, CONVENTIONS)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
-    return Solution(checked, kernel, convention, rtol)
+    if isinstance(order, bool) or order not in (1, 2):
+        raise ValueError(f"order must be 1 or 2, the highest power of 1/N, got {order!r}")
+    return Solution(checked, kernel, convention, rtol, int(order))
 
 
 def _symmetric(
@@ -356,3 +474,7 @@ def _symmetric(
     matrix[..., first, second] = pair
     matrix[..., second, first] = pair if lower is None else lower
     return matrix
+
+
+def _ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

@@ -1,0 +1,141 @@
+"""The coefficients of 1/N and 1/N² of a network, with as many modes as they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import interacting_neurons
+from fieldtheory.numerics.hermite_modes import square_of
+from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
+
+# Relative errors that are asked for unless ``rtol`` is larger.
+FIRST_TOLERANCE, SECOND_TOLERANCE = 1e-10, 1e-8
+# Modes to start with, and the most: of smooth functions, and of those with kinks at first order,
+# where the high orders follow from the kinks, and at second.
+_FEWEST, _MOST, _MOST_OF_KINKS, _MOST_OF_PAIRS = 128, 4096, 1 << 16, 1024
+# Of the sums over the orders left out.
+_SAFETY = 4.0
+# Corrections smaller than this times their natural size are compared with that.
+_NATURAL = 1e-5
+
+
+def at_first_order(
+    network: LayeredNetwork, layers: LayerCoefficients, kernels: tuple[np.ndarray, np.ndarray]
+) -> FirstOrder:
+    """The coefficients of 1/N.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    layers : LayerCoefficients
+    kernels : pair of ndarray, shape (L + 2,)
+        C*^(l) and K*^(l).
+
+    Returns
+    -------
+    FirstOrder
+
+    Raises
+    ------
+    QuadratureError
+        If the modes left out add more than 1e-10 of the result, or than ``rtol``.
+    """
+    C, K = kernels
+    most = _MOST_OF_KINKS if square_of(network).kinks else _MOST
+    allowed = max(tolerance(), FIRST_TOLERANCE)
+
+    def scales(found: FirstOrder) -> list[np.ndarray]:
+        q = np.abs(found.variance)
+        return [np.abs(found.shift) + _NATURAL * _over(q, C[1:]), q]
+
+    def compute(count: int) -> FirstOrder:
+        return interacting_neurons.first_order(network, layers, K[:-1], count)
+
+    return _resolved(compute, scales, _FEWEST, most, allowed)
+
+
+def at_second_order(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    kernels: tuple[np.ndarray, np.ndarray],
+    first: FirstOrder,
+) -> SecondOrder:
+    """The coefficients of 1/N².
+
+    Parameters
+    ----------
+    network, layers, kernels
+        As in `at_first_order`.
+    first : FirstOrder
+
+    Returns
+    -------
+    SecondOrder
+
+    Raises
+    ------
+    QuadratureError
+        If the modes left out add more than 1e-8 of the result, or than ``rtol``.
+    """
+    C, K = kernels
+    most = _MOST_OF_PAIRS if square_of(network).kinks else _MOST // 2
+    allowed = max(tolerance(), SECOND_TOLERANCE)
+    q2 = first.variance**2
+
+    def scales(found: SecondOrder) -> list[np.ndarray]:
+        sizes = [np.abs(values) for values in found[:3]]
+        return [size + _NATURAL * _over(q2, C[1:] ** (3 - k)) for k, size in enumerate(sizes)]
+
+    def compute(count: int) -> SecondOrder:
+        return interacting_neurons.second_order(network, layers, K[:-1], count)
+
+    return _resolved(compute, scales, _FEWEST, most, allowed)
+
+
+def _resolved(
+    compute: Callable[[int], Any],
+    scales: Callable[[Any], list[np.ndarray]],
+    count: int,
+    most: int,
+    allowed: float,
+) -> Any:
+    """A result with enough modes; what the last ones add tells how many that is."""
+    while True:
+        found = compute(count)
+        scale = np.stack(scales(found), axis=-1)
+        # Errors of a layer go on to all later ones.
+        near, last = np.moveaxis(np.cumsum(found.windows, axis=0), -1, 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            fall = np.where(near > 0, last / near, 0.0)
+            left_out = np.where(fall < 1, _SAFETY * last * fall / (1 - fall), np.inf)
+            error = np.where(scale > 0, left_out / scale, 0.0)
+        worst = np.unravel_index(np.argmax(error), error.shape)
+        if error[worst] <= allowed:
+            return found
+        if count >= most:
+            raise QuadratureError(
+                f"{count} Hermite modes leave a relative error of {error[worst]:.1g} in the "
+                f"corrections of layer {worst[0] + 1}, allowed is {allowed:.1g}; "
+                f"solve(..., rtol={2 * error[worst]:.1g}) takes it"
+            )
+        count = min(_enough(count, float(fall[worst]), allowed / error[worst]), most)
+
+
+def _enough(count: int, fall: float, wanted: float) -> int:
+    """Orders at which terms that fall off as exp(−τ√n) are smaller by a factor ``wanted``."""
+    if not 0 < fall < 0.5:
+        return 2 * count
+    tau = -np.log(fall) / (np.sqrt(7 / 8 * count) - np.sqrt(5 / 8 * count))
+    more = np.sqrt(count) - np.log(wanted) / tau
+    return int(np.clip(32 * np.ceil(more**2 / 32), 1.25 * count, 3 * count))
+
+
+def _over(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

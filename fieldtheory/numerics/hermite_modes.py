@@ -1,0 +1,315 @@
+"""Functions of one signal h ~ N(0, K) by their coefficients in Hermite polynomials.
+
+With z = h/√K and orthonormal h_n, ⟨h_m h_n⟩ = δ_mn, a function F has the coefficients ⟨F h_n⟩. The
+recursions over layers act on coefficients, products of functions are taken on nodes. Nodes are
+those of the trapezoidal rule, which is exact to rounding for what is smooth, or of panels that end
+where F is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+from numpy.polynomial import Polynomial, chebyshev
+
+from fieldtheory.averages.panels import evenly, graded_cuts
+from fieldtheory.averages.quadrature import composite
+from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.theory.elementary_averages import X
+
+# Beyond its turning point 2√n the Hermite function of order n falls below rounding so soon.
+_MARGIN = 9.0
+# Spacing of the nodes times √n, at which products of three functions of order n are resolved.
+_SPACING = 1.2
+# Nodes of a panel, and the widest panel times √n.
+_NODES, _WIDEST = 18, 8.0
+# Most orders found on panels; those beyond follow from the kinks.
+HIGHEST_ON_PANELS = 1024
+# Variance below which the coefficients from n = 4 on are those of the fourth derivative.
+_SMALL = 0.05
+_DERIVATIVES = 4
+# Layers whose observables are found at once.
+_TOGETHER = 128
+# Distance from a kink and number of points from which its jumps are found.
+_BESIDE, _POINTS = 0.25, 10
+# Hermite functions are rescaled on the way where they exceed this.
+_LARGE = 1e120
+
+
+class Modes(NamedTuple):
+    """Orthonormal Hermite polynomials on nodes.
+
+    Parameters
+    ----------
+    orders : ndarray, shape (n,)
+        0, 1, 2, ..., or 0, 2, 4, ... where only even functions occur.
+    nodes : ndarray, shape (m,)
+        z.
+    basis : ndarray, shape (n, m)
+        h_n(z) times the square root of the Gaussian weight of the node.
+    """
+
+    orders: np.ndarray
+    nodes: np.ndarray
+    basis: np.ndarray
+
+    @property
+    def roots(self) -> np.ndarray:
+        """Square roots of the weights of the nodes, which add up to one."""
+        return self.basis[0]
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """⟨F h_n⟩ of the values of functions on the nodes, the last axis."""
+        return (values * self.roots) @ self.basis.T
+
+    def multiply(self, values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """The coefficients of the product of a function on the nodes and Σ_n u_n h_n."""
+        return self.basis @ (values * (coefficients @ self.basis))
+
+    def mean(self, values: np.ndarray) -> float:
+        """⟨F⟩."""
+        return float(values @ self.roots**2)
+
+
+class Jump(NamedTuple):
+    """Where a function is not smooth, and by how much its derivatives 0, 1, 2, ... jump there."""
+
+    place: float
+    sizes: tuple[float, ...]
+
+
+class Square(NamedTuple):
+    """The observable g(h, h) of a network, φ² for a residual one, as functions of arrays.
+
+    Parameters
+    ----------
+    derivatives : tuple of callables
+        g and its first four derivatives; g alone if it has kinks.
+    jumps : tuple of Jump
+        Where it has kinks or jumps.
+    even : bool
+    """
+
+    derivatives: tuple[Callable[..., Any], ...]
+    jumps: tuple[Jump, ...]
+    even: bool
+
+    @property
+    def kinks(self) -> bool:
+        """Whether it has any."""
+        return bool(self.jumps)
+
+
+class Observable(NamedTuple):
+    """What a layer adds to the kernel of the next, D(h) = a (g(h, h) − ⟨g⟩), for h ~ N(0, K).
+
+    Parameters
+    ----------
+    modes : Modes
+    values : ndarray, shape (m,)
+        D on the nodes.
+    coefficients : ndarray, shape (n,)
+        ⟨D h_n⟩.
+    square : float
+        ⟨D²⟩.
+    """
+
+    modes: Modes
+    values: np.ndarray
+    coefficients: np.ndarray
+    square: float
+
+
+def square_of(network: LayeredNetwork) -> Square:
+    """The observable of a network, compiled."""
+    return _square(network_entries(network).averages.square)
+
+
+@lru_cache(maxsize=64)
+def _square(g: sp.Expr) -> Square:
+    kinks = tuple(kinks_of(g, X))
+    derivatives = [g] if kinks else [g.diff(X, order) for order in range(_DERIVATIVES + 1)]
+    functions = tuple(_of_arrays(F) for F in derivatives)
+    h = np.concatenate([np.linspace(0.01, 3.0, 50), np.geomspace(1e-6, 30.0, 50)])
+    with np.errstate(all="ignore"):
+        right, left = functions[0](h), functions[0](-h)
+    jumps = tuple(_jump(functions[0], kinks, place) for place in kinks)
+    return Square(functions, jumps, bool(np.allclose(right, left, rtol=1e-14, atol=0)))
+
+
+def _jump(g: Callable[..., Any], kinks: tuple[float, ...], place: float) -> Jump:
+    """From the polynomials through points on either side."""
+    others = [abs(place - kink) for kink in kinks if kink != place]
+    width = min([_BESIDE, *(gap / 2 for gap in others)])
+    x = (chebyshev.chebpts1(_POINTS) + 1) / 2
+    sides = []
+    for sign in (1.0, -1.0):
+        fitted = Polynomial.fit(sign * width * x, g(place + sign * width * x), _POINTS - 1)
+        sides.append([fitted.deriv(j)(0.0) for j in range(_DERIVATIVES + 1)])
+    return Jump(place, tuple(float(right - left) for right, left in zip(*sides, strict=True)))
+
+
+def _of_arrays(F: sp.Expr) -> Callable[..., Any]:
+    compiled = vectorised([X], F)
+    return lambda h: np.broadcast_to(compiled(h), np.shape(h))
+
+
+def observables(
+    square: Square, weights: np.ndarray, K: np.ndarray, count: int
+) -> Iterator[Observable]:
+    """D of one layer after the other by the first ``count`` orders.
+
+    Parameters
+    ----------
+    square : Square
+    weights : ndarray, shape (L,)
+        a.
+    K : ndarray, shape (L,)
+        The variances of the signals.
+    count : int
+        Orders 0, ..., count − 1.
+
+    Yields
+    ------
+    Observable
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> square = square_of(ft.ResidualNetwork(depth=1, activation="linear"))
+    >>> (found,) = observables(square, np.ones(1), np.array([2.0]), 8)
+    >>> found.coefficients.round(12).tolist()
+    [0.0, 2.828427124746, 0.0, 0.0]
+    """
+    for start in range(0, len(K), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        of_pieces = _of_kinked if square.kinks else _of_smooth
+        yield from of_pieces(square, weights[part], K[part], count)
+
+
+def _of_kinked(
+    square: Square, weights: np.ndarray, K: np.ndarray, count: int
+) -> Iterator[Observable]:
+    on_panels = min(count, HIGHEST_ON_PANELS)
+    tails = _of_kinks(square.jumps, K, np.arange(on_panels, count))
+    for a, variance, tail in zip(weights, K, tails, strict=True):
+        dev = sqrt(variance)
+        places = [jump.place / dev if jump.place and dev else 0.0 for jump in square.jumps]
+        modes = _panels(on_panels, square.even, tuple(places))
+        g = square.derivatives[0](dev * modes.nodes)
+        values = a * (g - modes.mean(g))
+        coefficients = np.concatenate([modes.project(values), a * tail[:: modes.orders[1]]])
+        coefficients[0] = 0.0
+        yield Observable(modes, values, coefficients, modes.mean(values**2))
+
+
+def _of_kinks(jumps: tuple[Jump, ...], K: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    """⟨F h_n⟩ = Σ_t Σ_j √((n−1−j)!/n!) K^{j/2} ΔF^(j)(t) h_{n−1−j}(t/√K) N(t/√K; 0, 1).
+
+    The integral by parts; what remains falls off faster by the square root of n for every
+    derivative taken into account. Shape (len(K), len(orders)).
+    """
+    found = np.zeros((len(K), len(orders)))
+    if not len(orders):
+        return found
+    dev = np.sqrt(np.maximum(K, np.finfo(float).tiny))
+    for jump in jumps:
+        z = jump.place / dev
+        lowest = int(orders[0]) - len(jump.sizes)
+        hermite = np.stack(list(_at_points(z, lowest, int(orders[-1]))), axis=1)
+        for j, size in enumerate(jump.sizes):
+            factor = 1 / np.sqrt(np.prod([orders - i for i in range(j + 1)], axis=0, dtype=float))
+            columns = orders - 1 - j - lowest
+            found += size * dev[:, None] ** j * factor * hermite[:, columns]
+    return found
+
+
+def _at_points(z: np.ndarray, first: int, last: int) -> Iterator[np.ndarray]:
+    """h_n(z) N(z; 0, 1) for n = first, ..., last − 1."""
+    before, now = np.zeros_like(z), np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    for n in range(last):
+        if n >= first:
+            yield now
+        before, now = now, (z * now - sqrt(n) * before) / sqrt(n + 1)
+
+
+def _of_smooth(
+    square: Square, weights: np.ndarray, K: np.ndarray, count: int
+) -> Iterator[Observable]:
+    modes, dev = _grid(count, square.even), np.sqrt(K)[:, None]
+    g = square.derivatives[0](dev * modes.nodes)
+    values = weights[:, None] * (g - (g @ modes.roots**2)[:, None])
+    coefficients = modes.project(values)
+    small = K < _SMALL
+    if small.any():
+        # The integrals of g cancel in all orders that a polynomial in h of their size has not.
+        for j, derivative in enumerate(square.derivatives[1:], start=1):
+            lowered = modes.project(weights[small, None] * derivative(dev[small] * modes.nodes))
+            _by_parts(coefficients, small, lowered, modes, dev[small], j)
+    coefficients[:, 0] = 0.0
+    for row, d, size in zip(values, coefficients, values**2 @ modes.roots**2, strict=True):
+        yield Observable(modes, row, d, float(size))
+
+
+def _by_parts(
+    coefficients: np.ndarray,
+    rows: np.ndarray,
+    lowered: np.ndarray,
+    modes: Modes,
+    dev: np.ndarray,
+    j: int,
+) -> None:
+    """Orders from j on as ⟨F h_n⟩ = K^{j/2} √((n−j)!/n!) ⟨F^(j) h_{n−j}⟩, in place."""
+    stride = int(modes.orders[1])
+    if j % stride:
+        return
+    n = modes.orders[j // stride :]
+    falling = np.prod([n - i for i in range(j)], axis=0, dtype=float)
+    coefficients[rows, j // stride :] = dev**j * lowered[:, : len(n)] / np.sqrt(falling)
+
+
+@lru_cache(maxsize=8)
+def _grid(count: int, even: bool) -> Modes:
+    step = _SPACING / sqrt(count)
+    number = int((2 * sqrt(count) + _MARGIN) / step) + 1
+    z = step * (np.arange(number) + 0.5)
+    if even:
+        return _modes(count, even, z, np.full(number, 2 * step))
+    return _modes(count, even, np.concatenate([-z[::-1], z]), np.full(2 * number, step))
+
+
+@lru_cache(maxsize=4)
+def _panels(count: int, even: bool, kinks: tuple[float, ...]) -> Modes:
+    reach = 2 * sqrt(count) + _MARGIN
+    near = graded_cuts(np.array(kinks), 6, _WIDEST / sqrt(count), reach)
+    cuts = np.unique(np.concatenate([near, evenly(_WIDEST / sqrt(count), reach)]))
+    z, weights = composite(cuts, _NODES)
+    if even:
+        z, weights = z[z > 0], 2 * weights[z > 0]
+    return _modes(count, even, z, weights)
+
+
+def _modes(count: int, even: bool, z: np.ndarray, weights: np.ndarray) -> Modes:
+    """The basis on nodes with the weights of a rule for integrals over z."""
+    orders = np.arange(0, count, 2 if even else 1)
+    basis = np.empty((len(orders), len(z)))
+    exponent = -z * z / 4 - np.log(2 * np.pi) / 4 + np.log(weights) / 2
+    before, now, scale = np.zeros_like(z), np.ones_like(z), np.exp(exponent)
+    for n in range(count):
+        if not even or n % 2 == 0:
+            basis[n // 2 if even else n] = now * scale
+        before, now = now, (z * now - sqrt(n) * before) / sqrt(n + 1)
+        large = np.abs(now) > _LARGE
+        if large.any():
+            before[large] /= _LARGE
+            now[large] /= _LARGE
+            exponent[large] += np.log(_LARGE)
+            scale = np.exp(exponent)
+    return Modes(orders, z, basis)
