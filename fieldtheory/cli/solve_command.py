@@ -47,9 +47,17 @@ def solve(
         bool,
         typer.Option(
             "--fluctuations",
-            help="Also Var C and Var K over networks of finite width, for one input.",
+            help="Also Var C, Var K, the shift of ⟨C⟩ and the four-point vertex V, for one input.",
         ),
     ] = False,
+    order: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=2,
+            help="2: fluctuations with their terms of order 1/N², for one input.",
+        ),
+    ] = 1,
     save: Annotated[
         Path | None,
         typer.Option(help="A file for the solution, .npz or .nc; ft.Solution.load reads it."),
@@ -71,6 +79,8 @@ def solve(
 
         fieldtheory solve -L 3 --branch-scale 0.5,0.3,0.1 --fluctuations --format json
 
+        fieldtheory solve -L 20 --width 30 --order 2
+
         fieldtheory solve -L 20 --data samples.csv --scale none --save solution.npz
     """
     import fieldtheory as ft
@@ -90,8 +100,8 @@ def solve(
     words, kernel = samples.given_kernel(K0, data, classes, count, scale, net)
     if words:
         title = f"{title}; {words}"
-    solution = ft.solve(net, kernel)
-    rows = solution.rows(fluctuations)
+    solution = ft.solve(net, kernel, order=order)
+    rows = solution.rows(fluctuations or order > 1)
     if save is not None:
         solution.save(save)
     print_rows(rows, format, title)

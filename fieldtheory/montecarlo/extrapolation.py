@@ -230,14 +230,14 @@ def _coefficients(
         scales = (widths / solution.network.width) ** field.order
         factors = extrapolation_weights(widths, relative) * scales
         factors = factors / float(solution.network.width) ** relative
-        values = sum(factor * value for factor, (value, _) in zip(factors, found, strict=True))
+        summands = [factor * value for factor, (value, _) in zip(factors, found, strict=True)]
         squares = sum((f * error) ** 2 for f, (_, error) in zip(factors, found, strict=True))
         theory = np.asarray(getattr(solution, name))
         own = variances / solution.network.width
         size = np.abs(theory) if relative else remainders.reference(solution, field)
         left_out = remainders.sizes(solution, field, spreads, own, relative)
         parts = {"remainder": left_out, "size": size}
-        entries = _entries(solution, field, theory, np.asarray(values), np.sqrt(squares), parts)
+        entries = _entries(solution, field, theory, summands, np.sqrt(squares), parts)
         if entries["theory"].size:
             yield entries | {"name": name, "order": order}
 
@@ -255,7 +255,7 @@ def _at_width(solution: Solution, field: Field, simulation: Any) -> dict[str, An
     parts: dict[Any, np.ndarray] = {
         "size": remainders.reference(solution, field) * ratio**field.order
     }
-    found = _entries(solution, field, theory, values, error, parts | sums)
+    found = _entries(solution, field, theory, [values], error, parts | sums)
     with_next = {order: found.pop(order) for order in sums}
     return found | {"name": field.name, "order": field.order, "with_next": with_next}
 
@@ -274,13 +274,17 @@ def _entries(
     solution: Solution,
     field: Field,
     theory: np.ndarray,
-    values: np.ndarray,
+    summands: list[np.ndarray],
     error: np.ndarray,
     others: dict[Any, np.ndarray],
 ) -> dict[Any, Any]:
-    """The entries that are worth a comparison, each once, with their places."""
+    """The entries that are worth a comparison, each once, with their places.
+
+    The simulated values are the sums of ``summands``.
+    """
     # What does not fluctuate is exact up to rounding, and needs no test unless it differs.
-    scale = np.maximum(np.abs(theory), np.abs(values))
+    values = np.sum(summands, axis=0)
+    scale = np.maximum(np.abs(theory), np.max(np.abs(summands), axis=0))
     error = np.where(error > 1e-14 * scale, error, 0.0)
     kept = (error > 0) | (np.abs(values - theory) > 1e-9 * scale)
     dims = tuple(dim.removeprefix("hidden_") for dim in field.dims)

@@ -222,14 +222,19 @@ class Result(Stored):
         >>> import fieldtheory as ft
         >>> s = ft.solve(ft.ResidualNetwork(depth=1, branch_scale=0.3), 0.05)
         >>> [row["K"] for row in s.rows()] == s.kernels.tolist(), list(s.rows()[0])
-        (True, ['layer', 'C', 'K', 'eta', 'chi', 'var_C', 'var_K'])
+        (True, ['layer', 'C', 'K', 'eta', 'chi', 'var_C', 'var_K', 'mean_shift', 'V'])
         """
         if self._batch:
             raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
         columns: dict[str, list[Any]] = {}
         for field in self.table.values():
-            wanted = field.column and (fluctuations or field.order == 0)
-            if wanted and getattr(self, field.name) is not None:
+            wanted = fluctuations or (field.order == 0 and field.inputs != "one")
+            if (
+                field.column
+                and wanted
+                and self._has_order(field)
+                and getattr(self, field.name) is not None
+            ):
                 columns[field.column] = self._column(field, "")
                 if field.error:
                     columns[f"{field.column}_error"] = self._column(field, "_error")
@@ -302,6 +307,10 @@ class Result(Stored):
     def _batch(self) -> tuple[int, ...]:
         own = self.input_kernel.shape
         return np.broadcast_shapes(self.network.batch_shape, own[:-2] if self._has_matrix else own)
+
+    def _has_order(self, field: Field) -> bool:
+        """Whether fields of its power of 1/N are there."""
+        return True
 
     def _is_defined(self, field: Field) -> bool:
         return field.defined(self._has_matrix, single=not self._batch)

@@ -274,8 +274,11 @@ class Solution(Result):
             number = {"one": "one input", "several": "several inputs"}[row.inputs]
             raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
 
+    def _has_order(self, field: Field) -> bool:
+        return field.order <= self.order
+
     def _is_defined(self, field: Field) -> bool:
-        return field.order <= self.order and super()._is_defined(field)
+        return self._has_order(field) and super()._is_defined(field)
 
     @cached_property
     def _first(self) -> FirstOrder:

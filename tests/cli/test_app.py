@@ -37,7 +37,8 @@ def rows(*arguments):
     from_csv = list(csv.DictReader(io.StringIO(text)))
     assert len(from_json) == len(from_csv)
     for one, other in zip(from_json, from_csv, strict=True):
-        assert {name: str(value) for name, value in one.items()} == other
+        shown = {name: "" if value is None else str(value) for name, value in one.items()}
+        assert shown == other
     return from_json
 
 

@@ -66,7 +66,7 @@ class TestVerdict:
     def test_the_theory_agrees(self, found):
         assert found.verdict == "agrees"
         assert [field.name for field in found.extrapolated] == [
-            *("residual_kernels", "kernels", "G11", "kernel_variance"),
+            *("residual_kernels", "mean_shift", "kernels", "G11", "kernel_variance"),
             *("residual_response", "response", "output_response"),
         ]
         assert all(np.abs(field.z).max() > 0.1 for field in found.extrapolated)
@@ -203,9 +203,10 @@ class TestNumbers:
 
     def test_threshold_counts_the_comparisons(self, net, pair):
         found = compare(ft.solve(net, K0), pair, false_alarm=0.01)
-        for fields in (found.extrapolated, found.at_width):
+        # One more for the mean shift, which is a coefficient and no quantity.
+        for fields, shift in ((found.extrapolated, 5), (found.at_width, 0)):
             count = sum(field.theory.size for field in fields)
-            assert count == 5 + 5 + 15 + 4
+            assert count == 5 + 5 + 15 + 4 + shift
             chance = 2 * count * stats.t.sf(fields[0].threshold, pair[0].batches - 1)
             np.testing.assert_allclose(chance, 0.01, rtol=1e-9)
 

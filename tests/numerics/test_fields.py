@@ -35,13 +35,21 @@ CASES = {
 def test_fields_have_the_declared_shapes_or_say_what_they_need(name, case):
     net, K0 = CASES[case]
     matrix, batch = np.ndim(K0) > 0, net.batch_shape
-    row, solution = FIELDS[name], ft.solve(net, K0)
+    row, solution = FIELDS[name], ft.solve(net, K0, order=2)
     if row.defined(matrix, single=not batch):
         own = tuple(SIZES[dim] for dim in row.dims_for(matrix))
         assert getattr(solution, name).shape == batch * row.batches + own
     else:
         with pytest.raises(ValueError, match=f"^{name} (needs one|is for)"):
             getattr(solution, name)
+
+
+@pytest.mark.parametrize("name", [row.name for row in FIELDS.values() if row.order == 2])
+def test_fields_of_second_order_name_the_argument(name):
+    solution = ft.solve(network(3), 0.4)
+    with pytest.raises(ValueError, match=rf"^{name} needs solve\(..., order=2\), got order=1$"):
+        getattr(solution, name)
+    assert FIELDS[name].column not in solution.rows()[0]
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda kind: kind.__name__)
