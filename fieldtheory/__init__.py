@@ -10,6 +10,8 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.blocks.measurement import BlockMeasurement
+from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
@@ -28,6 +30,7 @@ from fieldtheory.theory.derivation import Derivation, derive
 
 __all__ = [
     "Activation",
+    "BlockMeasurement",
     "Comparison",
     "ConnectedCorrelator",
     "Derivation",
@@ -44,6 +47,7 @@ __all__ = [
     "explain",
     "input_kernel",
     "lambdify",
+    "measure_block",
     "optimal_output_variance",
     "optimal_scaling",
     "simulate",

@@ -8,6 +8,13 @@ import fieldtheory as ft
 
 H = sp.Symbol("h", real=True)
 NET = ft.ResidualNetwork(depth=2, width=20)
+
+
+def single_layer(width, rng):
+    weights = rng.normal(size=(width, width)) / width**0.5
+    return lambda z: np.tanh(z) @ weights.T
+
+
 CALLS = {
     "solve": lambda: ft.solve(NET, 0.3),
     "simulate": lambda: ft.simulate(NET, 0.3, samples=20),
@@ -21,9 +28,10 @@ CALLS = {
     "input_kernel": lambda: ft.input_kernel([[1.0, 2.0]], NET),
     "optimal_scaling": lambda: ft.optimal_scaling(NET, 0.05),
     "optimal_output_variance": lambda: ft.optimal_output_variance(NET),
+    "measure_block": lambda: ft.measure_block(single_layer, 20, 20),
     "lambdify": lambda: ft.lambdify([H], H),
 }
-DRAWN = ("solve", "simulate", "simulate_response", "compare", "sweep")
+DRAWN = ("solve", "simulate", "simulate_response", "compare", "sweep", "measure_block")
 
 
 def test_these_are_all_functions():

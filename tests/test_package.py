@@ -27,6 +27,7 @@ ROOMS = (
     "scaling",
     "criticality",
     "montecarlo",
+    "blocks",
     "sweeps",
     "literature",
     "data",

@@ -1,0 +1,1 @@
+"""Residual blocks of any kind, measured: the correlators that tune them to criticality."""

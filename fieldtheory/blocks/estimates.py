@@ -1,0 +1,187 @@
+"""From the mean moments of a block to its correlators and critical scales, with their errors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.blocks.balance import carried, critical_branch, critical_skip
+from fieldtheory.montecarlo.moments import Moments, Summary, jackknife
+
+# A scale that is so few standard errors from 0 is not resolved.
+_RESOLVED = 3.0
+
+
+class Scales(NamedTuple):
+    """Scales (γ, ξ) that keep the kernel, and what a layer with them does; each with its error.
+
+    Parameters
+    ----------
+    skip_scale, branch_scale : float
+        γ and ξ of z' = γ z + ξ R(z); the one that was given has the error 0.
+    parallel, perpendicular : float
+        The susceptibilities χ_∥ and χ_⊥, PDLT-B (B.13) and (B.14): what a layer makes of a change
+        of the size of the signal, and of a difference perpendicular to it. Criticality, PDLT-B
+        (B.19), is that both are 1.
+    kernel : ndarray, shape (P, P)
+        The kernel after the layer, PDLT-B (B.44) for every pair of inputs. Its mean variance is
+        that of K0.
+    """
+
+    skip_scale: float
+    skip_scale_error: float
+    branch_scale: float
+    branch_scale_error: float
+    parallel: float
+    parallel_error: float
+    perpendicular: float
+    perpendicular_error: float
+    kernel: np.ndarray
+    kernel_error: np.ndarray
+
+
+class _Means(NamedTuple):
+    """The means of `moments_of_sample`, each with its own shape; the ratios are to the signal."""
+
+    zz: np.ndarray
+    RR: np.ndarray
+    Rz: np.ndarray
+    whole: tuple[Any, Any]
+    parallel: tuple[Any, Any]
+    perpendicular: tuple[Any, Any]
+
+
+def _means(summary: Summary, inputs: int) -> _Means:
+    flat = summary["moments"].mean[:, 0]
+    zz, RR, Rz = flat[:-5].reshape(3, inputs, inputs)
+    signal = zz.trace() / inputs
+    return _Means(
+        zz,
+        RR,
+        Rz,
+        (RR.trace() / inputs / signal, Rz.trace() / inputs / signal),
+        (flat[-5] / signal, flat[-4] / signal),
+        (flat[-2] / flat[-3], flat[-1] / flat[-3]),
+    )
+
+
+def _batches(sizes: np.ndarray, means: np.ndarray) -> list[Summary]:
+    # The jackknife of means needs no co-moments.
+    none = np.zeros((means.shape[1], 1, 1))
+    rows = zip(sizes.tolist(), means, strict=True)
+    return [{"moments": Moments(size, row[:, None], none)} for size, row in rows]
+
+
+def correlators(sizes: np.ndarray, means: np.ndarray, inputs: int) -> dict[str, Any]:
+    """G_zz, G_RR, G_Rz and those of pairs, with errors, by the names of `BlockMeasurement`.
+
+    Parameters
+    ----------
+    sizes, means : ndarray
+        ``batch_sizes`` (g,) and ``batch_means`` (g, 3 P² + 5) of it.
+    inputs : int
+        P.
+    """
+
+    def estimate(summary: Summary) -> dict[str, np.ndarray]:
+        found = _means(summary, inputs)
+        pairs = {"zz": found.zz, "RR": found.RR, "Rz": found.Rz}
+        bars = {f"G_{name}": np.asarray(pair.trace() / inputs) for name, pair in pairs.items()}
+        return bars | {f"pairs_{name}": pair.copy() for name, pair in pairs.items()}
+
+    return _plain(jackknife(_batches(sizes, means), estimate))
+
+
+def critical_fields(
+    sizes: np.ndarray, means: np.ndarray, kernel: np.ndarray, skip: Any = None, branch: Any = None
+) -> dict[str, np.ndarray]:
+    """The fields of `Scales` for many γ, or many ξ; NaN where there is no solution.
+
+    Parameters
+    ----------
+    sizes, means
+        As for `correlators`.
+    kernel : ndarray, shape (P, P)
+        K0.
+    skip, branch : float or ndarray, shape (n,)
+        γ or ξ, one of them. The kernel is found for a single number only.
+
+    Examples
+    --------
+    A block with s = 4, c = 0 and susceptibilities as large, in two batches:
+
+    >>> means = np.array([[1.0, 4.0, 0.0, 4.0, 0.0, 1.0, 4.0, 0.0]] * 2)
+    >>> found = critical_fields(np.array([10, 10]), means, np.eye(1), skip=np.array([0.6, 0.8]))
+    >>> found["branch_scale"], found["branch_scale_error"], found["parallel"]
+    (array([0.4, 0.3]), array([0., 0.]), array([1., 1.]))
+    """
+
+    def estimate(summary: Summary) -> dict[str, np.ndarray]:
+        m = _means(summary, len(kernel))
+        gamma = np.asarray(critical_skip(branch, *m.whole) if skip is None else skip)
+        xi = np.asarray(critical_branch(skip, *m.whole) if branch is None else branch)
+        found = {
+            "skip_scale": gamma,
+            "branch_scale": xi,
+            "parallel": carried(gamma, xi, *m.parallel),
+            "perpendicular": carried(gamma, xi, *m.perpendicular),
+        }
+        if gamma.ndim == xi.ndim == 0:
+            cross = m.Rz + m.Rz.T
+            found["kernel"] = gamma**2 * m.zz + gamma * xi * cross + xi**2 * m.RR
+            # The signals that were drawn have the variance of K0 up to chance.
+            found["kernel"] *= kernel.trace() / m.zz.trace()
+        return found
+
+    return jackknife(_batches(sizes, means), estimate)
+
+
+def solved_scales(
+    sizes: np.ndarray, means: np.ndarray, kernel: np.ndarray, skip: Any = None, branch: Any = None
+) -> Scales:
+    """The scales that keep the kernel for one γ, or one ξ.
+
+    Parameters
+    ----------
+    sizes, means, kernel, skip, branch
+        As for `critical_fields`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the number is not allowed, or there is no solution that the errors resolve.
+    """
+    if skip is not None:
+        skip = validation.nonnegative("skip_scale", skip)
+    else:
+        branch = validation.nonnegative("branch_scale", branch)
+    found = _plain(critical_fields(sizes, means, kernel, skip, branch))
+    unknown = "skip_scale" if skip is None else "branch_scale"
+    value, error = found[unknown], found[f"{unknown}_error"]
+    if not np.isfinite(error) or (skip is not None and value <= _RESOLVED * error):
+        raise ValueError(_no_solution(correlators(sizes, means, len(kernel)), skip, branch))
+    return Scales(**found)
+
+
+def _no_solution(found: dict[str, Any], skip: float | None, branch: float | None) -> str:
+    overlap = f"G_Rz = {found['G_Rz']:.4g} ± {found['G_Rz_error']:.2g}"
+    if skip is not None and skip >= 1:
+        return (
+            f"skip_scale must be below 1 for this block, got {skip:g}: the skip alone keeps or "
+            f"amplifies the signal, and the block does not oppose it enough ({overlap})"
+        )
+    if skip is not None:
+        return f"samples must be more to resolve branch_scale at skip_scale {skip:g} ({overlap})"
+    assert branch is not None
+    share = branch**2 * found["G_RR"] / found["G_zz"]
+    return (
+        f"branch_scale must be smaller for this block, got {branch:g}: the branch alone has "
+        f"ξ² G_RR / G_zz = {share:.4g} of the signal's variance ({overlap})"
+    )
+
+
+def _plain(found: dict[str, Any]) -> dict[str, Any]:
+    """Arrays without axes as floats."""
+    return {name: value if np.ndim(value) else float(value) for name, value in found.items()}

@@ -1,0 +1,370 @@
+"""A block of one layer against closed forms and the solution; interface, files and refusals."""
+
+import re
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.blocks import applied
+from fieldtheory.plotting import critical_scales
+
+K, CW, CB = 0.7, 1.3, 0.1
+
+
+def erf_averages(K):
+    """⟨φ²⟩, its derivative in K and ⟨φ'²⟩ (Williams 1997)."""
+    square = 2 / np.pi * np.arcsin(2 * K / (1 + 2 * K))
+    slope = 4 / np.pi / ((1 + 2 * K) * np.sqrt(1 + 4 * K))
+    return square, slope, 4 / np.pi / np.sqrt(1 + 4 * K)
+
+
+def erf(h):
+    from scipy.special import erf
+
+    return erf(h)
+
+
+# φ with its averages at K, typed.
+ACTIVATIONS = {
+    "erf": (erf, erf_averages(K)),
+    "relu": (lambda h: np.maximum(h, 0), (K / 2, 0.5, 0.5)),
+    "linear": (lambda h: h, (K, 1.0, 1.0)),
+}
+
+
+def one_layer(phi, overlap=0.0, weight_variance=CW):
+    """R(z) = W φ(z) + b + overlap z."""
+
+    def block(width, rng):
+        W = rng.normal(size=(width, width)) * (weight_variance / width) ** 0.5
+        b = rng.normal(size=width) * CB**0.5
+        return lambda z: phi(z) @ W.T + b + overlap * z
+
+    return block
+
+
+def exact(averages, overlap, skip):
+    """What must be found: z' = (γ + c ξ) z + ξ (W φ + b) is a layer of a residual network."""
+    square, slope, derivatives = averages
+    affine = CW * square + CB
+    # ξ > 0 from (γ + c ξ)² K + ξ² affine = K.
+    roots = np.roots([overlap**2 * K + affine, 2 * skip * overlap * K, (skip**2 - 1) * K])
+    branch = roots.max()
+    straight = (skip + branch * overlap) ** 2
+    return {
+        "G_zz": K,
+        "G_RR": affine + overlap**2 * K,
+        "G_Rz": overlap * K,
+        "branch_scale": branch,
+        "parallel": straight + branch**2 * CW * slope,
+        "perpendicular": straight + branch**2 * CW * derivatives,
+    }
+
+
+def z_scores(found, expected):
+    return {
+        name: (getattr(found, name) - value) / max(getattr(found, f"{name}_error"), 1e-12)
+        for name, value in expected.items()
+    }
+
+
+OPTIONS = {"width": 48, "samples": 500, "K0": K * np.eye(16)}
+CASES = [(name, c) for name in ACTIVATIONS for c in (0.0, -0.4)]
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return {
+        (name, c): ft.measure_block(one_layer(ACTIVATIONS[name][0], c), seed=i, **OPTIONS)
+        for i, (name, c) in enumerate(CASES)
+    }
+
+
+@pytest.mark.parametrize(("name", "overlap"), CASES)
+def test_one_layer_agrees_with_closed_forms(measured, name, overlap):
+    m = measured[name, overlap]
+    expected = exact(ACTIVATIONS[name][1], overlap, m.skip_scale)
+    assert max(map(abs, z_scores(m, expected).values())) < 4
+    # Errors that show a fault of 2 %; below, one is shown.
+    for field in ("G_RR", "branch_scale", "parallel", "perpendicular"):
+        assert getattr(m, f"{field}_error") < 0.006 * getattr(m, field), field
+    np.testing.assert_allclose(np.diag(m.pairs_RR).mean(), m.G_RR, rtol=1e-12)
+    np.testing.assert_allclose(np.diag(m.kernel).mean(), K, rtol=1e-12)
+
+
+@pytest.mark.parametrize("skip", [0.0, 0.6, 0.95])
+@pytest.mark.parametrize(("name", "overlap"), CASES)
+def test_scales_of_other_skips(measured, name, overlap, skip):
+    m = measured[name, overlap]
+    expected = exact(ACTIVATIONS[name][1], overlap, skip)
+    branch = expected["branch_scale"]
+    found = m.scales(skip_scale=skip)
+    scores = [z_scores(found, {n: expected[n] for n in ("parallel", "perpendicular")}).values()]
+    assert max(abs(z) for group in scores for z in group) < 4
+    assert abs(found.branch_scale - branch) < 4 * found.branch_scale_error
+    assert found.skip_scale_error == 0.0
+    if skip:
+        back = m.scales(branch_scale=found.branch_scale)
+        # Of both γ, which sum up to −2 ξ c, the larger.
+        larger = max(skip, -2 * found.branch_scale * m.G_Rz / m.G_zz - skip)
+        np.testing.assert_allclose(back.skip_scale, larger, rtol=1e-12)
+        assert back.branch_scale_error == 0.0 < back.skip_scale_error
+
+
+def test_two_per_cent_are_seen():
+    faulty = one_layer(erf, weight_variance=1.04 * CW)
+    scores = z_scores(
+        ft.measure_block(faulty, **OPTIONS), exact(ACTIVATIONS["erf"][1], 0.0, 0.5**0.5)
+    )
+    assert abs(scores["G_RR"]) > 4 and abs(scores["branch_scale"]) > 4
+
+
+def test_errors_are_those_of_repeated_measurements():
+    block = one_layer(erf, -0.4)
+    repeated = [ft.measure_block(block, 20, 60, K0=K, seed=seed) for seed in range(40)]
+    for name in ("G_RR", "G_Rz", "branch_scale", "parallel", "perpendicular"):
+        scatter = np.std([getattr(m, name) for m in repeated], ddof=1)
+        error = np.sqrt(np.mean([getattr(m, f"{name}_error") ** 2 for m in repeated]))
+        # The scatter of 40 is known to 11 %.
+        assert 0.7 < error / scatter < 1.4, name
+
+
+def test_one_layer_agrees_with_solve(measured):
+    m = measured["erf", 0.0]
+    net = ft.ResidualNetwork(
+        depth=1,
+        activation="erf",
+        skip_scale=m.skip_scale,
+        branch_scale=m.branch_scale,
+        weight_variance=CW,
+        bias_variance=CB,
+    )
+    one, pair = ft.solve(net, K), ft.solve(net, [[K, K * (1 - 1e-9)], [K * (1 - 1e-9), K]])
+    np.testing.assert_allclose(one.kernels[1], K, rtol=0.005)
+    assert abs(one.response[1] - m.parallel) < 4 * m.parallel_error
+    assert abs(pair.response[1][0, 1] - m.perpendicular) < 4 * m.perpendicular_error
+
+
+def test_critical_relu_of_the_scale_invariant_class():
+    """C_b = 0, C_W = (1 − γ²)/A_2 with A_2 = 1/2, PDLT-B (B.20): then ξ = 1 and both χ are 1."""
+
+    def block(width, rng):
+        W = rng.normal(size=(width, width)) * (0.64 / 0.5 / width) ** 0.5
+        return lambda z: np.maximum(z, 0) @ W.T
+
+    m = ft.measure_block(block, skip_scale=0.6, **OPTIONS)
+    np.testing.assert_allclose(m.parallel, 1.0, rtol=1e-12)
+    assert abs(m.branch_scale - 1) < 4 * m.branch_scale_error < 0.02
+    assert abs(m.perpendicular - 1) < 4 * m.perpendicular_error < 0.02
+    assert m.statement.count("are kept") == 2
+
+
+def test_pairs_of_inputs():
+    K0 = np.array([[1.0, 0.6], [0.6, 0.8]])
+    m = ft.measure_block(one_layer(erf, -0.4), 40, 500, K0=K0, skip_scale=0.6)
+    diagonal = np.sqrt(np.outer(1 + 2 * np.diag(K0), 1 + 2 * np.diag(K0)))
+    affine = CB + CW * 2 / np.pi * np.arcsin(2 * K0 / diagonal)
+    for name, expected in (("zz", K0), ("RR", affine + 0.16 * K0), ("Rz", -0.4 * K0)):
+        z = (getattr(m, f"pairs_{name}") - expected) / getattr(m, f"pairs_{name}_error")
+        assert np.abs(z).max() < 4, name
+    straight = (0.6 - 0.4 * m.branch_scale) ** 2
+    expected = straight * K0 + m.branch_scale**2 * affine
+    np.testing.assert_allclose(m.kernel, expected, rtol=0.02)
+    np.testing.assert_allclose(m.kernel.trace(), K0.trace(), rtol=1e-12)
+
+
+class TestSeeds:
+    def test_same_numbers(self):
+        first, again, other = (
+            ft.measure_block(one_layer(erf), 10, 20, seed=seed) for seed in (3, 3, 4)
+        )
+        np.testing.assert_array_equal(first.batch_means, again.batch_means)
+        assert (first.batch_means != other.batch_means).all()
+
+    def test_more_samples_begin_with_the_same(self):
+        few, many = (ft.measure_block(one_layer(erf), 10, n) for n in (20, 40))
+        np.testing.assert_array_equal(few.batch_means, many.batch_means[:20])
+
+    def test_progress_changes_nothing(self, capsys):
+        shown = ft.measure_block(one_layer(erf), 10, 20, progress=True)
+        assert "measure_block" in capsys.readouterr().err
+        silent = ft.measure_block(one_layer(erf), 10, 20)
+        np.testing.assert_array_equal(shown.batch_means, silent.batch_means)
+        assert capsys.readouterr().err == ""
+
+
+@pytest.fixture(scope="module")
+def m():
+    return ft.measure_block(one_layer(erf, -0.4), 20, 50, K0=K * np.eye(2), seed=2**70)
+
+
+class TestResult:
+    @pytest.mark.parametrize("suffix", [".npz", ".nc"])
+    def test_file(self, m, tmp_path, suffix):
+        m.save(tmp_path / f"m{suffix}")
+        loaded = ft.BlockMeasurement.load(tmp_path / f"m{suffix}")
+        for name in ft.BlockMeasurement.__dataclass_fields__:
+            np.testing.assert_array_equal(getattr(loaded, name), getattr(m, name))
+        assert repr(loaded) == repr(m)
+        with pytest.raises(ValueError, match="of kind BlockMeasurement"):
+            ft.Solution.load(tmp_path / f"m{suffix}")
+
+    def test_damaged_file(self, tmp_path, m):
+        m.save(tmp_path / "m.npz")
+        content = (tmp_path / "m.npz").read_bytes()
+        (tmp_path / "m.npz").write_bytes(content[: len(content) // 2])
+        with pytest.raises(ValueError, match="path must be a file written by BlockMeasurement"):
+            ft.BlockMeasurement.load(tmp_path / "m.npz")
+
+    def test_labelled(self, m):
+        labelled = m.to_xarray()
+        assert labelled.G_RR.item() == m.G_RR
+        np.testing.assert_array_equal(labelled.kernel.values, m.kernel)
+        assert labelled.kernel.dims == ("input", "input_")
+        assert labelled.attrs["block"] == "block"
+
+    def test_text(self, m):
+        text = str(m)
+        for row in m.rows:
+            assert format(row["value"], ".6g") in text and row["quantity"] in text
+        assert m.statement in text and m.statement.startswith("Scale the skip by 0.707107 and")
+        assert "decay" in m.statement and "e in" in m.statement
+        page = m._repr_html_()
+        assert page.startswith("<table>") and r"$G_{RR}$" in page and "<p>Scale the skip" in page
+
+    def test_plot(self, m, monkeypatch):
+        seen = {}
+        draw = critical_scales.draw_scales
+        monkeypatch.setattr(
+            critical_scales,
+            "draw_scales",
+            lambda found, *rest: seen.update(found) or draw(found, *rest),
+        )
+        left, right = m.plot().axes
+        assert "xi" in left.get_ylabel() and len(right.get_legend().texts) == 2
+        at = len(seen["skip_scale"]) // 2
+        assert seen["branch_scale"][at] == m.scales(skip_scale=0.5).branch_scale
+
+    def test_scales_need_one(self, m):
+        for given in ({}, {"skip_scale": 0.5, "branch_scale": 0.5}):
+            with pytest.raises(ValueError, match="one of skip_scale and branch_scale"):
+                m.scales(**given)
+        with pytest.raises(ValueError, match="branch_scale must be smaller for this block, got 9"):
+            m.scales(branch_scale=9.0)
+        with pytest.raises(ValueError, match="skip_scale must be a finite real number >= 0"):
+            m.scales(skip_scale=-0.5)
+
+
+def answering(answer):
+    return lambda width, rng: answer
+
+
+def random_when_applied(width, rng):
+    return lambda z: z @ rng.normal(size=(width, width))
+
+
+def writing(width, rng):
+    def apply(z):
+        z *= 2
+        return z
+
+    return apply
+
+
+def failing(width, rng):
+    raise RuntimeError("no\nweights")
+
+
+BLOCKS = [
+    ("not callable", 3, TypeError, "block must be a callable block(width, rng) .* got 3"),
+    ("none", None, TypeError, "block must be a callable"),
+    ("of z", lambda z: z, TypeError, "block must be callable as block(width, rng)"),
+    ("of z and rng, giving an array", lambda z, rng: np.ones(3), TypeError, "returned array"),
+    ("fails", failing, ValueError, "block(width=10, rng) failed: RuntimeError: no weights"),
+    (
+        "shape",
+        answering(lambda z: z[:, :3]),
+        ValueError,
+        "block must return an array of the shape of its input (1, 10), got shape (1, 3)",
+    ),
+    ("scalar", answering(lambda z: 1.0), ValueError, "got shape ()"),
+    ("nothing", answering(lambda z: None), TypeError, "block must return real numbers, got array"),
+    ("text", answering(lambda z: "a"), TypeError, "block must return real numbers"),
+    ("complex", answering(lambda z: z * 1j), TypeError, "block must return real numbers"),
+    ("nan", answering(lambda z: z * np.nan), ValueError, "return finite numbers, got nan"),
+    ("infinite", answering(lambda z: z + np.inf), ValueError, "return finite numbers, got inf"),
+    ("overflow", answering(lambda z: 1e200 * z), OverflowError, "exceeds the range of float64"),
+    ("breaks", answering(lambda z: z @ z), ValueError, "failed on a signal of shape (1, 10)"),
+    ("random", random_when_applied, ValueError, "it gave two answers for one z"),
+    ("in place", writing, ValueError, "failed on a signal .* read-only"),
+    ("zero", answering(lambda z: 0 * z), ValueError, "block must not vanish"),
+]
+ARGUMENTS = [
+    ({"width": 0}, ValueError, "width must be an integer >= 1, got 0"),
+    ({"width": -3}, ValueError, "width must be an integer >= 1, got -3"),
+    ({"width": 2.5}, TypeError, "width must be an integer"),
+    ({"samples": 19}, ValueError, "samples must be an integer >= 20 .* got 19"),
+    ({"samples": "many"}, TypeError, "samples must be an integer"),
+    ({"seed": -1}, ValueError, "seed must be an integer >= 0"),
+    ({"K0": 0.0}, ValueError, "K0 must have a variance > 0"),
+    ({"K0": -1.0}, ValueError, "K0 must be a variance >= 0"),
+    ({"K0": [1.0, 2.0]}, ValueError, "K0 must be a variance or a matrix (P, P), got shape (2,)"),
+    ({"K0": [[1.0, 2.0], [2.0, 1.0]]}, ValueError, "K0 must be positive semidefinite"),
+    ({"K0": "one"}, TypeError, "K0 must be"),
+    ({"skip_scale": -0.1}, ValueError, "skip_scale must be a finite real number >= 0"),
+    ({"skip_scale": np.nan}, ValueError, "skip_scale must be a finite real number >= 0"),
+    ({"skip_scale": "x"}, TypeError, "skip_scale must be a finite real number >= 0"),
+    ({"skip_scale": 1.0}, ValueError, "skip_scale must be below 1 for this block, got 1"),
+    ({"skip_scale": 1.5}, ValueError, "skip_scale must be below 1 for this block, got 1.5"),
+    ({"reset": print}, ValueError, "reset is for a block that is a torch module"),
+    ({"gamma": 0.5}, TypeError, "did you mean skip_scale"),
+]
+
+
+def escaped(words):
+    return ".*".join(map(re.escape, words.split(" .* ")))
+
+
+@pytest.mark.parametrize(("block", "error", "words"), [c[1:] for c in BLOCKS], ids=lambda c: "")
+def test_refused_blocks(block, error, words):
+    with pytest.raises(error, match=escaped(words)) as caught:
+        ft.measure_block(block, 10, 20)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("arguments", "error", "words"), ARGUMENTS)
+def test_refused_arguments(arguments, error, words):
+    with pytest.raises(error, match=escaped(words)):
+        ft.measure_block(**{"block": one_layer(erf), "width": 10, "samples": 20} | arguments)
+
+
+def test_refused_in_the_middle():
+    calls = []
+
+    def block(width, rng):
+        calls.append(None)
+        return (lambda z: z) if len(calls) < 12 else (lambda z: z / 0.0)
+
+    with (
+        np.errstate(divide="ignore"),
+        pytest.raises(ValueError, match="block must return finite numbers"),
+    ):
+        ft.measure_block(block, 10, 20)
+    assert len(calls) == 12
+
+
+def test_one_neuron():
+    m = ft.measure_block(one_layer(erf), 1, 400, K0=K)
+    assert max(map(abs, z_scores(m, exact(ACTIVATIONS["erf"][1], 0.0, 0.5**0.5)).values())) < 4
+
+
+def test_rows_without_signal_count_nothing():
+    m = ft.measure_block(one_layer(erf), 20, 40, K0=[[1.0, 0.0], [0.0, 0.0]])
+    assert m.G_zz == m.pairs_zz[0, 0] / 2 and np.isfinite(m.perpendicular)
+
+
+def test_numbers_of_other_kinds_are_taken():
+    integers = ft.measure_block(lambda width, rng: lambda z: np.sign(z).astype(int), 20, 40)
+    assert integers.G_RR == 1.0
+    assert applied.name_of(np.sin) == "sin"

@@ -1,0 +1,124 @@
+"""Torch modules as blocks: the numbers of the same block in NumPy, what is left alone, refusals."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (the extra torch)")
+nn = torch.nn
+
+N = 24
+
+
+def linear():
+    """Weights of variance 1/(3N) and biases as large, of PyTorch's uniform distribution."""
+    return nn.Linear(N, N)
+
+
+def exact_scores(m):
+    expected = {"G_RR": m.G_zz / 3 + 1 / (3 * N), "perpendicular": 0.5 + m.branch_scale**2 / 3}
+    return [
+        (getattr(m, name) - value) / getattr(m, f"{name}_error") for name, value in expected.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [linear(), lambda width, rng: linear(), nn.Sequential(nn.Identity(), linear()), "reset"],
+    ids=["module", "factory", "parts", "reset"],
+)
+def test_linear_layer(block):
+    options = {}
+    if block == "reset":
+
+        def reset(module):
+            nn.init.uniform_(module.weight, -(N**-0.5), N**-0.5)
+            nn.init.uniform_(module.bias, -(N**-0.5), N**-0.5)
+
+        block, options = linear(), {"reset": reset}
+    m = ft.measure_block(block, N, 300, **options)
+    assert max(map(abs, exact_scores(m))) < 4
+    assert m.G_RR_error < 0.03 * m.G_RR
+
+
+def test_same_block_in_numpy_and_torch():
+    def arrays(width, rng):
+        first, second = rng.normal(size=(2, width, width)) / width**0.5
+        return lambda z: np.maximum(z @ first.T, 0) @ second.T
+
+    def modules(width, rng):
+        weights = torch.tensor(rng.normal(size=(2, width, width)) / width**0.5)
+        block = nn.Sequential(nn.Linear(N, N, bias=False), nn.ReLU(), nn.Linear(N, N, bias=False))
+        block = block.double()
+        for layer, weight in zip(block[::2], weights, strict=True):
+            layer.weight.data.copy_(weight)
+        return block
+
+    first, second = (ft.measure_block(block, N, 40, K0=np.eye(3)) for block in (arrays, modules))
+    np.testing.assert_allclose(first.batch_means, second.batch_means, rtol=1e-9, atol=1e-12)
+
+
+def test_users_module_and_random_numbers_are_left_alone():
+    block = linear()
+    weights, state = block.weight.detach().clone(), torch.random.get_rng_state()
+    first = ft.measure_block(block, N, 20)
+    torch.manual_seed(7)
+    assert first.batch_means.tolist() == ft.measure_block(block, N, 20).batch_means.tolist()
+    torch.random.set_rng_state(state)
+    assert torch.equal(block.weight, weights) and block.weight.dtype == torch.float32
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_dropout_is_the_same_for_all_that_one_sample_compares():
+    m = ft.measure_block(nn.Sequential(linear(), nn.Dropout(0.5)), N, 200)
+    plain = ft.measure_block(linear(), N, 200)
+    # Half of the neurons with twice their size.
+    np.testing.assert_allclose(m.G_RR / plain.G_RR, 2.0, rtol=0.15)
+    assert m.perpendicular < 2
+
+
+def test_attention_with_layer_norm():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.heads = nn.LayerNorm(N), nn.MultiheadAttention(N, 2)
+
+        def forward(self, z):
+            z = self.norm(z)
+            return self.heads(z, z, z)[0]
+
+    m = ft.measure_block(Attention(), N, 100, K0=np.eye(4))
+    # The norm makes the branch forget the size of the signal; R z grows with the size of z.
+    growth = m.skip_scale * m.branch_scale * m.G_Rz / m.G_zz
+    assert abs(m.parallel - m.skip_scale**2 - growth) < 1e-3
+    assert 0 < m.G_RR < 1 and abs(m.G_Rz) < 4 * m.G_Rz_error
+
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.inner = nn.Parameter(torch.ones(N)), linear()
+
+    def forward(self, z):
+        return self.scale * self.inner(z)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("block", "options", "error", "words"),
+        [
+            (nn.Linear, {}, TypeError, "block must be a module, got the class Linear"),
+            (Own(), {}, ValueError, "'scale', which no reset_parameters.. initialises: give reset"),
+            (nn.Sequential(Own()), {}, ValueError, "parameter '0.scale'"),
+            (linear(), {"reset": 3}, TypeError, "reset must be a function of the module, got 3"),
+            (linear(), {"reset": lambda: 0}, TypeError, "reset must be callable as reset.module"),
+            (nn.Linear(N, 3), {}, ValueError, "of the shape of its input .1, 24., got shape .1, 3"),
+            (nn.Linear(3, 3), {}, ValueError, "block failed on a signal of shape .1, 24.: Runtime"),
+            (nn.LSTM(N, N), {}, ValueError, "the module returned a tuple, not a tensor"),
+        ],
+        ids=lambda value: "",
+    )
+    def test_refused(self, block, options, error, words):
+        with pytest.raises(error, match=words):
+            ft.measure_block(block, N, 20, **options)
