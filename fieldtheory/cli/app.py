@@ -8,6 +8,7 @@ import typer
 
 from fieldtheory.cli.derive_command import derive
 from fieldtheory.cli.figures_command import figures
+from fieldtheory.cli.measure_command import measure
 from fieldtheory.cli.optimum_command import optimum
 from fieldtheory.cli.run_command import run
 from fieldtheory.cli.simulate_command import simulate
@@ -52,14 +53,15 @@ def _fieldtheory(
     propagator as LaTeX; **solve** gives kernels and responses as numbers, **sweep** does so on a
     grid of parameters; **optimum** finds the scaling ρ of the residual branch at which the output
     responds most to the input; **simulate** draws finite networks and compares them with the
-    theory; **verify** compares it with high-precision numbers; **figures** draws the figures of the
+    theory; **measure** finds the scales of skip and branch that suit a residual block of your own;
+    **verify** compares the theory with high-precision numbers; **figures** draws the figures of the
     papers; **run** does everything for a set of samples and writes one page to look at.
 
     Each command explains itself: `fieldtheory solve --help`.
     """
 
 
-for command in (derive, solve, sweep, optimum, simulate, verify, figures, run):
+for command in (derive, solve, sweep, optimum, simulate, measure, verify, figures, run):
     app.command()(command)
 
 

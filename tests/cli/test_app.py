@@ -15,7 +15,17 @@ from typer.testing import CliRunner
 
 from fieldtheory.cli.app import app
 
-COMMANDS = ("derive", "solve", "sweep", "optimum", "simulate", "verify", "figures", "run")
+COMMANDS = (
+    "derive",
+    "solve",
+    "sweep",
+    "optimum",
+    "simulate",
+    "measure",
+    "verify",
+    "figures",
+    "run",
+)
 MATRIX = "0.05,0.03;0.03,0.05"
 PAIR = np.array([[0.05, 0.03], [0.03, 0.05]])
 

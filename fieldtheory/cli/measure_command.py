@@ -1,0 +1,92 @@
+"""The command `measure`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fieldtheory.cli import values
+from fieldtheory.cli.options import InputKernel, OutputFormat, Seed
+from fieldtheory.cli.resuming import parts_of
+from fieldtheory.cli.terminal import Format, print_rows
+
+
+def measure(
+    block: Annotated[
+        str,
+        typer.Option(
+            "--block",
+            "-b",
+            help="module:name of a function block(width, rng) that draws a block and returns it "
+            "as a function of z, or of a torch module; the module may be a file of this folder.",
+        ),
+    ],
+    width: Annotated[int, typer.Option(help="Width N of the signal.")] = 64,
+    K0: InputKernel = "1.0",
+    samples: Annotated[int, typer.Option("--samples", "-n", help="Number of blocks.")] = 1000,
+    skip_scale: Annotated[
+        float, typer.Option(help="γ, the scale of the skip connection.", show_default="0.707107")
+    ] = 0.5**0.5,
+    seed: Seed = 0,
+    save: Annotated[Path | None, typer.Option(help="An .npz file for the measurement.")] = None,
+    format: OutputFormat = Format.table,
+) -> None:
+    """Measure a residual block of any kind and find the scales at which its network is critical.
+
+    Random blocks R of layers z' = γ z + ξ R(z) are applied to random signals: the mean squares
+    G_zz and G_RR and the overlap G_Rz, each with its error; the ξ with which a layer keeps G_zz
+    (Roberts, Yaida, Hanin, appendix B.4); and what a layer then makes of perturbations of the size
+    of the signal (parallel) and of differences between signals (perpendicular).
+
+    Examples:
+
+        fieldtheory measure --block blocks:two_layers --width 64 --samples 500
+
+        fieldtheory measure -b mypackage.layers:attention --width 128 --K0 tokens.npy
+
+        fieldtheory measure -b blocks:two_layers --skip-scale 0.9 --save block.npz -f json
+    """
+    from fieldtheory.blocks.measuring import measure_block
+
+    with parts_of(save, ".npz"):
+        measured = measure_block(
+            _imported(block),
+            width,
+            samples,
+            K0=values.kernel(K0),
+            skip_scale=skip_scale,
+            seed=seed,
+            progress=sys.stderr.isatty(),
+        )
+        if save is not None:
+            measured.save(save)
+    print_rows(measured.rows, format, measured.title)
+    if format is Format.table:
+        typer.echo(measured.statement)
+
+
+def _imported(text: str) -> Any:
+    """What module:name names; modules of the current folder come first, as for python -m."""
+    name, colon, path = text.partition(":")
+    if not colon or not name or not path:
+        raise ValueError(f"block must be module:name, such as blocks:two_layers, got {text!r}")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(name)
+    except Exception as error:
+        raise ValueError(
+            f"block must name a module that can be imported, got {name!r}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    finally:
+        sys.path.remove(here)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"block must name something in {name}, which has no {path!r}")
+        found = getattr(found, part)
+    return found
