@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import sympy as sp
 
-from fieldtheory.literature import f23, f25, f25_entropy, f25_theory
+from fieldtheory.literature import f23, f25, f25_entropy, f25_theory, pdlt, pdlt_kernels
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 
@@ -35,6 +35,34 @@ HOLD = {
         ("section 3.1", "φ'(0) = 1"),
         ("Fig. 5(b), caption", "σ_b² of Fig. 5(b)"),
         ("Fig. 5(c)", "σ_w² from 1 to 2, σ_b²/σ_w² = 0.04"),
+    ],
+    "PDLT-B": [
+        ("(B.11)", "every φ and γ"),
+        ("(B.12), (B.17)", "every φ and γ"),
+        ("(B.13), (B.15)", "φ = tanh, K = 7/10"),
+        ("(B.13), (B.15)", "φ = gelu, K = 7/10"),
+        ("(B.14), (B.16)", "every φ and γ, second order in δ, without γ² and C_W"),
+        ("(B.14), (B.18)", "every φ and γ, second order in δ, without C_W"),
+        ("(B.19), (B.20)", "φ = x above and x/5 below zero, every K and γ"),
+        ("(B.19), (B.21)", "smooth φ with φ(0) = 0, K* = 0, every γ"),
+        ("(B.24), (B.25)", "every φ and γ, first residual layer"),
+        ("(B.26)", "φ = tanh, γ = 0.8, first residual layer"),
+        ("(B.26)", "φ = tanh, γ = 0, fourth layer"),
+        ("(B.27)", "φ = x above and x/5 below zero"),
+        ("(B.28)", "φ = |h|, γ = 0.8, fourth residual layer"),
+        ("(B.29)", "φ = relu, γ = 0"),
+        ("(B.29)", "|a_+| = |a_−|, φ = |h|, γ = 0.8"),
+        ("text after (B.29)", "φ = relu"),
+        ("text after (B.29)", "|a_+| = |a_−|, φ = |h|"),
+        ("(B.30), (B.31)", "smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²"),
+        ("(B.32)", "smooth φ with φ(0) = 0, a_1 < 0"),
+        ("(B.33)", "smooth φ with φ(0) = 0"),
+        ("(B.34)", "smooth φ with φ(0) = 0"),
+        ("(B.35)", "smooth φ with φ(0) = 0, all correlations between layers"),
+        ("text after (B.35)", "φ = tanh"),
+        ("text after (B.36)", "φ = tanh, n_L = 1"),
+        ("text before (B.37)", "φ = tanh, r = r*(0)/2"),
+        ("footnote 8", "φ = relu, r ≫ r*(0)"),
     ],
 }
 # With what the evidence says.
@@ -69,8 +97,16 @@ FAIL = {
         ("appendix B", "every σ²"): "printed − derived = 1/(2*σ²)",
         ("appendix B", "φ = erf"): "0.25 printed, 0.5 derived: largest deviation 0.25",
     },
+    "PDLT-B": {
+        ("(B.26)", "φ = tanh, γ = 0.8, fourth residual layer"): "3.061 printed, 3.143 derived",
+        ("(B.28)", "φ = relu, γ² = 1/2, second residual layer"): "4.5 printed, 5.477 derived",
+        ("(B.29)", "φ = relu, γ² = 1/2"): "2.25 printed, 5.442 derived",
+        ("text after (B.29)", "φ = relu, ν to order 1/n"): "4.767 at γ = 0.1",
+        ("text after (B.36)", "φ = relu, n_L = 1"): "-0.002374 at γ = 0.1",
+        ("text before (B.37)", "φ = relu, r = r*(0)/2"): "0 printed, 0.4488 derived",
+    },
 }
-CLAIMS = {"F25": f25.CLAIMS, "F23": f23.CLAIMS}
+CLAIMS = {"F25": f25.CLAIMS, "F23": f23.CLAIMS, "PDLT-B": pdlt.CLAIMS}
 
 
 def places(found):
@@ -118,6 +154,8 @@ def test_claims_that_do_not_hold(place):
             ("F23", "(8)", "φ = erf, K^(0) < (V/2)²"),
             linearised.saturation_formula().rhs.subs(linearised.SLOPE, 2 / sp.sqrt(sp.pi)),
         ),
+        # From the sum over the layers with ⟨z|z| w|w|⟩ in closed form, see the tests of ν(γ).
+        (("PDLT-B", "(B.29)", "φ = relu, γ² = 1/2"), 5.4424780428790292),
     ],
 )
 def test_a_corrected_equation_holds(place, correct):
@@ -138,6 +176,17 @@ def test_a_corrected_equation_holds(place, correct):
         (("F25", "(141)", "every σ²"), f25_entropy.DIVERGENCE * (1 + sp.Rational(1, 10**15))),
         (("F23", "(8)", "φ'(0) = 1, K^(0) < (V/2)²"), f23._SCALING * (1 + sp.Rational(1, 10**15))),
         (("F23", "section 3.1", "φ'(0) = 1"), f23._GROWTH),
+        (
+            ("PDLT-B", "(B.14), (B.18)", "every φ and γ, second order in δ, without C_W"),
+            lambda: pdlt_kernels.one_average(
+                pdlt_kernels._slope_squared().diff(sp.Symbol("K_xx", positive=True))
+            ),
+        ),
+        (
+            ("PDLT-B", "(B.35)", "smooth φ with φ(0) = 0, all correlations between layers"),
+            sp.Rational(2, 3) * (1 - pdlt_kernels.SKIP**2),
+        ),
+        (("PDLT-B", "(B.29)", "φ = relu, γ = 0"), 5 + 1e-10),
         (("F23", "Fig. 5(b), caption", "σ_b² of Fig. 5(b)"), (0.0, 0.16)),
         (("F23", "Fig. 5(c)", "σ_w² from 1 to 2, σ_b²/σ_w² = 0.04"), sp.Rational(1, 10**10)),
     ],

@@ -1,0 +1,296 @@
+"""Claims of PDLT-B on kernels, susceptibilities and criticality, sections B.1 and B.2.
+
+Its σ is φ here. Where φ is left open, its averages are compared as integrands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
+from fieldtheory.literature.claim import Claim, numerically, symbolically
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.family import Coefficients
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import Action, chain_action
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
+from fieldtheory.theory.saddle_point import saddle_point
+
+PAPER = "PDLT-B"
+
+WEIGHT, BIAS = sp.symbols("C_W C_b", positive=True)
+SKIP = sp.Symbol("γ", real=True)
+SLOPE, SECOND, THIRD = sp.symbols("σ_1 σ_2 σ_3", real=True, nonzero=True)
+# a_1 of (B.30), of a smooth φ with φ(0) = 0.
+BEND = THIRD / SLOPE + sp.Rational(3, 4) * (SECOND / SLOPE) ** 2
+# Of a scale-invariant φ; generic ones.
+UP, DOWN = sp.Integer(1), sp.Rational(1, 5)
+A2, A4 = ((UP**n + DOWN**n) / 2 for n in (2, 4))
+KERNEL = K_XX
+LINEAR = UP * sp.Max(0, X) + DOWN * sp.Min(0, X)
+
+_VARIANCE = sp.Rational(7, 10)
+_TANH = sp.tanh(X)
+
+
+def expansion(order: int) -> sp.Expr:
+    """φ(x) of a smooth activation with φ(0) = 0 up to an order in x.
+
+    Examples
+    --------
+    >>> expansion(2)
+    x**2*σ_2/2 + x*σ_1
+    """
+    derivatives = (SLOPE, SECOND, THIRD)[:order]
+    return sp.Add(*[d * X**n / sp.factorial(n) for n, d in enumerate(derivatives, 1)])
+
+
+def leading(expression: sp.Expr, order: int) -> sp.Expr:
+    """A polynomial in K up to an order.
+
+    Examples
+    --------
+    >>> leading(1 + KERNEL + KERNEL**2, 1)
+    K_xx + 1
+    """
+    terms = sp.Poly(sp.expand(expression), KERNEL).all_coeffs()[::-1]
+    return sp.Add(*[c * KERNEL**n for n, c in enumerate(terms[: order + 1])])
+
+
+def one_average(expression: sp.Expr) -> sp.Expr:
+    """A sum of averages over one variable X as the average of one integrand, plus the rest."""
+    nodes = sorted(expression.atoms(GaussianAverage), key=sp.default_sort_key)
+    expanded = sp.expand(expression)
+    integrand = sp.Add(*[expanded.coeff(node) * node.integrand for node in nodes])
+    rest = expanded.subs(dict.fromkeys(nodes, 0))
+    return rest + GaussianAverage(sp.expand(integrand.doit()), X, KERNEL)
+
+
+@lru_cache
+def _action(inputs: int) -> Action:
+    def coefficients(layer: int) -> Coefficients:
+        return Coefficients(WEIGHT, BIAS, SKIP)
+
+    return chain_action(1, inputs, lambda h: (sym.phi(h),), coefficients)
+
+
+def _next_kernel(inputs: int) -> sp.Expr:
+    """K^(1) of the first and the last input, as the action has it."""
+    action = _action(inputs)
+    residual = saddle_point(action).kernels
+    given = len(sym.pairs(inputs))
+    # Signals of layer 0, then of layer 1.
+    covariance = action.covariance[inputs, 2 * inputs - 1]
+    return covariance.xreplace({C: residual[C] for C in action.kernels[given:]})
+
+
+def _printed_kernel(inputs: int) -> sp.Expr:
+    """(B.11) and (B.12)."""
+    signals = tuple(sym.signal(0, sample, inputs) for sample in range(inputs))
+    pairs = {pair: sym.kernel(0, pair, inputs) for pair in sym.pairs(inputs)}
+    K = [[pairs[min(a, b), max(a, b)] for b in range(inputs)] for a in range(inputs)]
+    product = sym.phi(signals[0]) * sym.phi(signals[-1])
+    return BIAS + WEIGHT * GaussianAverage(product, signals, K) + SKIP**2 * K[0][-1]
+
+
+@lru_cache
+def _second_order() -> tuple[sp.Expr, sp.Expr]:
+    """The factors of K_[2] and K_[1]² in the next (C_++ + C_−− − 2C_+−)/4, for C_W = 1.
+
+    For two inputs with K_±± = K ± K_[1] + K_[2] and K_+− = K − K_[2].
+    """
+    own, pair = layer_averages().moment, layer_averages().covariance
+
+    def equal(expression: sp.Expr) -> sp.Expr:
+        nodes = expression.atoms(GaussianAverage)
+        both = {node: GaussianAverage(node.integrand.subs(Y, X), X, KERNEL) for node in nodes}
+        return expression.xreplace(both)
+
+    of_x, of_y, of_both = (equal(pair.diff(entry)) for entry in (K_XX, K_YY, K_XY))
+    distance = (own.diff(KERNEL) - of_x - of_y + of_both) / 2
+    curvature = pair.diff(K_XX, 2) + pair.diff(K_YY, 2) - 2 * pair.diff(K_XX, K_YY)
+    return distance, (own.diff(KERNEL, 2) - equal(curvature)) / 4
+
+
+def _slope_squared() -> sp.Expr:
+    return GaussianAverage(sym.phi(X).diff(X) ** 2, X, KERNEL)
+
+
+def _parallel(phi: sp.Expr) -> Callable[..., Any]:
+    """(B.15) at K = 7/10, for C_W = γ = 1/2."""
+    F = sp.expand(phi**2 * (X**2 - _VARIANCE))
+
+    def printed(point: Mapping[Any, Any], digits: int) -> Any:
+        average = precise.average(F, (X,), [[_VARIANCE]], digits)
+        return sp.Rational(1, 4) + average / (4 * _VARIANCE**2)
+
+    return printed
+
+
+def _derivative(phi: sp.Expr) -> Callable[..., Any]:
+    """The derivative of (B.12) there, by Price's theorem."""
+    F = phi.diff(X) ** 2 + phi * phi.diff(X, 2)
+
+    def derived(point: Mapping[Any, Any], digits: int) -> Any:
+        return sp.Rational(1, 4) + precise.average(F, (X,), [[_VARIANCE]], digits) / 2
+
+    return derived
+
+
+def susceptibilities_of(phi: sp.Expr, weight: sp.Expr) -> sp.Matrix:
+    """χ_∥ and χ_⊥ as functions of K, for a φ(x) whose averages have closed forms.
+
+    Examples
+    --------
+    >>> susceptibilities_of(X, 1 - SKIP**2).T
+    Matrix([[1, 1]])
+    """
+    own = GaussianAverage(phi**2, X, KERNEL).doit().diff(KERNEL)
+    slope = GaussianAverage(sp.expand(phi.diff(X) ** 2), X, KERNEL).doit()
+    return (weight * sp.Matrix([own, slope])).applyfunc(lambda e: sp.simplify(SKIP**2 + e))
+
+
+def _at_small_kernel() -> sp.Matrix:
+    found = susceptibilities_of(expansion(3), (1 - SKIP**2) / SLOPE**2)
+    return found.applyfunc(lambda e: sp.limit(e, KERNEL, 0))
+
+
+def _bend() -> sp.Expr:
+    """a_1 of (B.30), from the average."""
+    moment = GaussianAverage(expansion(3) ** 2, X, KERNEL).doit()
+    return sp.expand(sp.expand(moment).coeff(KERNEL, 2) / SLOPE**2)
+
+
+def _decay() -> sp.Expr:
+    """κ of K^(l) = κ/l, from −κ/l² = a_1 (1 − γ²) (κ/l)²."""
+    decay = sp.Symbol("kappa", positive=True)
+    (found,) = sp.solve(-1 - _bend() * (1 - SKIP**2) * decay, decay)
+    return found
+
+
+_ONES = sp.ones(2, 1)
+_CRITICAL = (1 - SKIP**2) / SLOPE**2
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "(B.11)",
+        "K^(l+1) of two inputs",
+        printed=lambda: _printed_kernel(2),
+        derived=lambda: _next_kernel(2),
+        region="every φ and γ",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.12), (B.17)",
+        "K^(l+1) of one input",
+        printed=lambda: _printed_kernel(1),
+        derived=lambda: _next_kernel(1),
+        region="every φ and γ",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.14), (B.16)",
+        "δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]",
+        printed=lambda: one_average(_slope_squared()),
+        derived=lambda: one_average(_second_order()[0]),
+        region="every φ and γ, second order in δ, without γ² and C_W",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.14), (B.18)",
+        "δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²",
+        printed=lambda: one_average(_slope_squared().diff(KERNEL) / 2),
+        derived=lambda: one_average(_second_order()[1]),
+        region="every φ and γ, second order in δ, without C_W",
+        check=symbolically,
+    ),
+    *(
+        Claim(
+            PAPER,
+            "(B.13), (B.15)",
+            "χ_∥, the derivative of (B.12)",
+            printed=_parallel(phi),
+            derived=_derivative(phi),
+            region=f"φ = {name}, K = 7/10",
+            check=numerically,
+        )
+        for name, phi in (("tanh", _TANH), ("gelu", as_activation("gelu")(X)))
+    ),
+    Claim(
+        PAPER,
+        "(B.19), (B.20)",
+        "χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2",
+        printed=_ONES,
+        derived=lambda: susceptibilities_of(LINEAR, (1 - SKIP**2) / A2),
+        region="φ = x above and x/5 below zero, every K and γ",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.19), (B.21)",
+        "χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²",
+        printed=_ONES,
+        derived=_at_small_kernel,
+        region="smooth φ with φ(0) = 0, K* = 0, every γ",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.27)",
+        "⟨φ⁴⟩ − ⟨φ²⟩²",
+        printed=(3 * A4 - A2**2) * KERNEL**2,
+        derived=lambda: ConnectedCorrelator(LINEAR**2, LINEAR**2, X, KERNEL).doit(),
+        region="φ = x above and x/5 below zero",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.30), (B.31)",
+        "K^(l+1) to second order in K",
+        printed=lambda: KERNEL + BEND * (1 - SKIP**2) * KERNEL**2,
+        derived=lambda: leading(
+            SKIP**2 * KERNEL + _CRITICAL * GaussianAverage(expansion(3) ** 2, X, KERNEL).doit(),
+            2,
+        ),
+        region="smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.32)",
+        "l K^(l) in deep layers",
+        printed=lambda: 1 / (-BEND * (1 - SKIP**2)),
+        derived=_decay,
+        region="smooth φ with φ(0) = 0, a_1 < 0",
+        check=symbolically,
+        points=({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
+    ),
+    Claim(
+        PAPER,
+        "(B.33)",
+        "χ_∥ to first order in K",
+        printed=lambda: 1 + 2 * (1 - SKIP**2) * BEND * KERNEL,
+        derived=lambda: leading(susceptibilities_of(expansion(3), _CRITICAL)[0], 1),
+        region="smooth φ with φ(0) = 0",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.34)",
+        "⟨φ⁴⟩ − ⟨φ²⟩² to second order in K",
+        printed=2 * SLOPE**4 * KERNEL**2,
+        derived=lambda: leading(
+            ConnectedCorrelator(expansion(3) ** 2, expansion(3) ** 2, X, KERNEL).doit(), 2
+        ),
+        region="smooth φ with φ(0) = 0",
+        check=symbolically,
+    ),
+)

@@ -1,0 +1,336 @@
+"""Claims of PDLT-B on the four-point vertex and what follows for depth and width, section B.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.criticality import (
+    closure_four_point,
+    critical_network,
+    optimal_aspect_ratio,
+    optimal_skip_scale,
+    vertex_slope,
+)
+from fieldtheory.literature.claim import Claim, in_float64, inside, symbolically
+from fieldtheory.literature.pdlt_kernels import KERNEL, PAPER, SKIP, SLOPE, WEIGHT, expansion
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.solution import solve
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.elementary_averages import X, Y
+
+_NETWORK = ResidualNetwork(
+    depth=4, activation=as_activation("tanh"), skip_scale=0.8, weight_variance=1.5
+)
+_HALF = float(np.sqrt(0.5))
+_SKIPS = tuple(float(gamma) for gamma in np.linspace(0.1, 0.9, 9))
+_STEP = 1e-4
+_NOT_ALL = "connected correlators of different layers are missing, of the same order 1/n"
+
+
+def _closure(network: ResidualNetwork, layer: int) -> Callable[[Mapping[Any, Any]], float]:
+    """(B.26) with K^(0) = 1."""
+    return lambda point: float(closure_four_point(network, 1.0)[layer])
+
+
+def _exact(network: ResidualNetwork, layer: int) -> Callable[[Mapping[Any, Any]], float]:
+    """V^(l) from the propagators, to order 1/N."""
+    return lambda point: float(solve(network, 1.0).four_point[layer])
+
+
+@lru_cache
+def _inputs() -> tuple[tuple[sp.Symbol, ...], sp.ImmutableMatrix]:
+    """Signals of one neuron and four inputs, and their covariance."""
+    signals = sp.symbols("z_1:5", real=True)
+
+    def entry(a: int, b: int) -> sp.Symbol:
+        return sp.Symbol(f"K_{min(a, b) + 1}{max(a, b) + 1}", real=True)
+
+    return signals, sp.ImmutableMatrix(4, 4, entry)
+
+
+def _printed_first_vertex() -> sp.Expr:
+    """(B.25) after the first residual layer, where V vanishes before."""
+    z, K = _inputs()
+
+    def average(F: sp.Expr) -> sp.Expr:
+        return GaussianAverage(F, z, K)
+
+    first, second = (sym.phi(z[a]) * sym.phi(z[a + 1]) for a in (0, 2))
+    mixed = average(first * z[2] * z[3]) - K[2, 3] * average(first)
+    mixed += average(second * z[0] * z[1]) - K[0, 1] * average(second)
+    own = average(first * second) - average(first) * average(second)
+    return WEIGHT**2 * own + WEIGHT * SKIP**2 * mixed
+
+
+def _first_vertex() -> sp.Expr:
+    """N times the covariance of P_12 of one neuron and P_34 of another, P = E[h h' | h^(0)].
+
+    P_12 is γ² z_1 z_2 of the neuron plus C_W/N Σ φ_1 φ_2 over all of them: to order 1/N, a
+    neuron is shared by the sums, and by a sum and the first term.
+    """
+    z, K = _inputs()
+
+    def connected(F: sp.Expr, G: sp.Expr) -> sp.Expr:
+        return ConnectedCorrelator(F, G, z, K).rewrite(GaussianAverage)
+
+    first, second = (sym.phi(z[a]) * sym.phi(z[a + 1]) for a in (0, 2))
+    mixed = connected(z[0] * z[1], second) + connected(z[2] * z[3], first)
+    found = WEIGHT**2 * connected(first, second) + WEIGHT * SKIP**2 * mixed
+    moments = {GaussianAverage(z[a] * z[b], z, K): K[a, b] for a in range(4) for b in range(4)}
+    return found.xreplace(moments)
+
+
+def _printed_slope(up: float, down: float, gamma: float) -> float:
+    """(B.29)."""
+    A2, A4 = (up**2 + down**2) / 2, (up**4 + down**4) / 2
+    return (1 - gamma**2) * ((1 - gamma**2) * (3 * A4 / A2**2 - 1) + 4 * gamma**2)
+
+
+def _slopes(activation: str, closure: bool) -> Callable[[], dict[str, float]]:
+    """dν/dγ by γ."""
+
+    def found() -> dict[str, float]:
+        low, high = (
+            vertex_slope(activation, np.array(_SKIPS) + sign * _STEP, closure) for sign in (-1, 1)
+        )
+        return {
+            f"γ = {g:.1f}": float(slope)
+            for g, slope in zip(_SKIPS, (high - low) / (2 * _STEP), strict=True)
+        }
+
+    return found
+
+
+def _steps(activation: str) -> Callable[[], dict[str, float]]:
+    """How r* grows from one γ to the next."""
+
+    def found() -> dict[str, float]:
+        ratios = optimal_aspect_ratio(activation, _SKIPS)
+        return {
+            f"γ = {g:.1f}": float(step) for g, step in zip(_SKIPS, np.diff(ratios), strict=False)
+        }
+
+    return found
+
+
+def _below_threshold(activation: str) -> Callable[[Mapping[Any, Any]], float]:
+    """γ* of a network with half of the optimal depth of one without skip connections."""
+
+    def found(point: Mapping[Any, Any]) -> float:
+        return optimal_skip_scale(activation, optimal_aspect_ratio(activation, 0.0) / 2)
+
+    return found
+
+
+def _power(activation: str) -> Callable[[], dict[str, float]]:
+    """d ln(1 − γ*²)/d ln r."""
+
+    def found() -> dict[str, float]:
+        first, second = (1 - optimal_skip_scale(activation, r) ** 2 for r in (1e3, 1e4))
+        return {"r = 10³ to 10⁴": float(np.log10(second / first))}
+
+    return found
+
+
+def _vanishing_slope() -> sp.Expr:
+    """ν from all correlations between layers, to leading order in K.
+
+    The growth of V is the sum over the layers of ⟨φ²;φ²⟩, which is ∝ c² of the correlation
+    c = γ^s; ν follows by matching V = A/l, with K = κ/l and χ_∥² = 1 − 4/l.
+    """
+    c, A, growth = sp.symbols("c A s", positive=True)
+    square = expansion(1) ** 2
+    K = [[KERNEL, c * KERNEL], [c * KERNEL, KERNEL]]
+    Q = sp.expand(ConnectedCorrelator(square, square.subs(X, Y), (X, Y), K).doit())
+    weight = (1 - SKIP**2) / SLOPE**2
+    both = 2 * Q.coeff(c, 2) * SKIP**2 / (1 - SKIP**2)
+    (ratio,) = sp.solve(-A + 4 * A - growth, A)
+    return sp.simplify(ratio.subs(growth, weight**2 * (Q.subs(c, 1) + both) / KERNEL**2))
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "(B.24), (B.25)",
+        "four-point vertex of four inputs",
+        printed=_printed_first_vertex,
+        derived=_first_vertex,
+        region="every φ and γ, first residual layer",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(B.26)",
+        "four-point vertex V",
+        printed=_closure(_NETWORK, 1),
+        derived=_exact(_NETWORK, 1),
+        region="φ = tanh, γ = 0.8, first residual layer",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "(B.26)",
+        "four-point vertex V",
+        printed=_closure(_NETWORK, 4),
+        derived=_exact(_NETWORK, 4),
+        region="φ = tanh, γ = 0.8, fourth residual layer",
+        check=in_float64,
+        note=_NOT_ALL,
+    ),
+    Claim(
+        PAPER,
+        "(B.26)",
+        "four-point vertex V",
+        printed=_closure(_NETWORK.replace(skip_scale=0.0), 4),
+        derived=_exact(_NETWORK.replace(skip_scale=0.0), 4),
+        region="φ = tanh, γ = 0, fourth layer",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "(B.28)",
+        "V/K² at criticality",
+        printed=lambda point: 2 * _printed_slope(1, 0, _HALF),
+        derived=_exact(critical_network("relu", _HALF, depth=2), 2),
+        region="φ = relu, γ² = 1/2, second residual layer",
+        check=in_float64,
+        note=_NOT_ALL,
+    ),
+    Claim(
+        PAPER,
+        "(B.28)",
+        "V/K² at criticality",
+        printed=lambda point: 4 * _printed_slope(1, -1, 0.8),
+        derived=_exact(critical_network("abs", 0.8, depth=4), 4),
+        region="φ = |h|, γ = 0.8, fourth residual layer",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "(B.29)",
+        "ν of the scale-invariant class",
+        printed=lambda point: _printed_slope(1, 0, _HALF),
+        derived=lambda point: float(vertex_slope("relu", _HALF)),
+        region="φ = relu, γ² = 1/2",
+        check=in_float64,
+        note=_NOT_ALL,
+    ),
+    Claim(
+        PAPER,
+        "(B.29)",
+        "ν of the scale-invariant class",
+        printed=lambda point: _printed_slope(1, 0, 0.0),
+        derived=lambda point: float(vertex_slope("relu", 0.0)),
+        region="φ = relu, γ = 0",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "(B.29)",
+        "ν of the scale-invariant class",
+        printed=lambda point: _printed_slope(1, -1, 0.8),
+        derived=lambda point: float(vertex_slope("abs", 0.8)),
+        region="|a_+| = |a_−|, φ = |h|, γ = 0.8",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "text after (B.29)",
+        "dν/dγ < 0, of ν as (B.29) prints it",
+        printed=(-np.inf, 0.0),
+        derived=_slopes("relu", closure=True),
+        region="φ = relu",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "text after (B.29)",
+        "dν/dγ < 0",
+        printed=(-np.inf, 0.0),
+        derived=_slopes("relu", closure=False),
+        region="φ = relu, ν to order 1/n",
+        check=inside,
+        note="φ² has a first Hermite component where |a_+| ≠ |a_−|: ν rises before it falls",
+    ),
+    Claim(
+        PAPER,
+        "text after (B.29)",
+        "dν/dγ < 0",
+        printed=(-np.inf, 0.0),
+        derived=_slopes("abs", closure=False),
+        region="|a_+| = |a_−|, φ = |h|",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "(B.35)",
+        "ν of the K* = 0 class",
+        printed=sp.Rational(2, 3) * (1 - SKIP**4),
+        derived=_vanishing_slope,
+        region="smooth φ with φ(0) = 0, all correlations between layers",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "text after (B.35)",
+        "dν/dγ < 0",
+        printed=(-np.inf, 0.0),
+        derived=_slopes("tanh", closure=False),
+        region="φ = tanh",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "text after (B.36)",
+        "r* grows with γ",
+        printed=(0.0, np.inf),
+        derived=_steps("relu"),
+        region="φ = relu, n_L = 1",
+        check=inside,
+        note="it falls up to γ² = 0.20",
+    ),
+    Claim(
+        PAPER,
+        "text after (B.36)",
+        "r* grows with γ",
+        printed=(0.0, np.inf),
+        derived=_steps("tanh"),
+        region="φ = tanh, n_L = 1",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "text before (B.37)",
+        "γ* = 0 for r < r*(γ = 0)",
+        printed=sp.S.Zero,
+        derived=_below_threshold("relu"),
+        region="φ = relu, r = r*(0)/2",
+        check=in_float64,
+        note="skip connections raise ν and with it the mutual information of shallow networks",
+    ),
+    Claim(
+        PAPER,
+        "text before (B.37)",
+        "γ* = 0 for r < r*(γ = 0)",
+        printed=sp.S.Zero,
+        derived=_below_threshold("tanh"),
+        region="φ = tanh, r = r*(0)/2",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "footnote 8",
+        "the power of r in 1 − γ*², −1",
+        printed=(-1.01, -0.99),
+        derived=_power("relu"),
+        region="φ = relu, r ≫ r*(0)",
+        check=inside,
+    ),
+)
