@@ -170,7 +170,7 @@ def _of_kinked(
     z, weights = composite(np.sort(np.concatenate([near, even], axis=1), axis=1), count)
     with np.errstate(all="ignore"):
         values = f(dev * z)
-        found = [(values * h).sum(axis=1) for h in _hermite(order, z, weights)]
+        found = [(values * h).sum(axis=1) for h in weighted_hermite(order, z, weights)]
         square = (values**2 * weights * np.exp(-z * z / 2)).sum(axis=1) / np.sqrt(2 * np.pi)
     return np.stack(found, axis=1), square
 
@@ -195,8 +195,8 @@ def _even_basis(order: int, step: float) -> tuple:
     half = int(_REACH / step)
     # Off the symmetric positions, where the halves of the grid are mirror images and always agree.
     z = step * (np.arange(-half, half) + 0.25)
-    basis = _basis(order, z, np.full(len(z), step))
-    return (z[::2], 2 * basis[:, ::2]), (z, basis)
+    fine = basis(order, z, np.full(len(z), step))
+    return (z[::2], 2 * fine[:, ::2]), (z, fine)
 
 
 @lru_cache(maxsize=16)
@@ -204,19 +204,19 @@ def _graded_basis(order: int, level: int) -> tuple:
     """Two composite rules on panels refined towards zero down to a width of 2^-level."""
     cuts = np.array(breakpoints([0.0], 0.5**level, _REACH))
     rules = (composite(cuts, count) for count in _node_counts(order))
-    return tuple((z, _basis(order, z, weights)) for z, weights in rules)
+    return tuple((z, basis(order, z, weights)) for z, weights in rules)
 
 
 def _node_counts(order: int) -> tuple[int, int]:
     return _PANEL_ORDERS if order <= 256 else _MORE_NODES
 
 
-def _basis(order: int, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def basis(order: int, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """h_n(z) N(z; 0, 1) times the weights, h_n orthonormal; shape (order, nodes)."""
-    return np.stack(list(_hermite(order, z, weights)))
+    return np.stack(list(weighted_hermite(order, z, weights)))
 
 
-def _hermite(order: int, z: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
+def weighted_hermite(order: int, z: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
     """h_0(z), h_1(z), ... times the Gaussian and the weights, one after the other."""
     before, now = np.zeros_like(z), weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
     for n in range(order):

@@ -9,6 +9,9 @@ functions of one variable, smooth in ln K, so that a Chebyshev interpolant of th
 of inputs in every layer, whatever φ is; averages of pairs and their derivatives are sums. They are
 used where the interpolant, the integrals and the series are resolved, and the averages themselves,
 by quadrature or in closed form, elsewhere.
+
+Where resolved they agree with the averages themselves to 2e-11 of their size (smooth φ), ⟨φφ⟩ to
+1e-11 also for φ with kinks, and the optimal scalings made from them to 1e-9.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import sympy as sp
 from numpy.polynomial import chebyshev
 
 from fieldtheory.averages import GaussianAverage
+from fieldtheory.averages.hermite import basis, weighted_hermite
 from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.quadrature import composite
@@ -52,10 +56,10 @@ _AT_ENDS = 1e-13
 _LOST = 1e3
 # Correlations nearer to ±1, where the inputs' distance counts, are left to the averages.
 _APART = 3e-3
-# Elements from which on compiling a closed form pays, and coefficients found at once.
-_MANY, _FEW = 600, 1 << 13
-# Elements summed at once, whose terms stay in the cache.
-_BLOCK = 1 << 15
+# Elements from which on compiling a closed form pays.
+_MANY = 600
+# Terms summed at once, which stay in the cache.
+_BLOCK = 1 << 14
 
 
 class _Piece(NamedTuple):
@@ -91,22 +95,14 @@ class HermiteCoefficients:
         """The coefficients of variances (m,), shape (m, order), and which of them are resolved."""
         place = np.log2(K) / _OCTAVES
         number = np.floor(place).astype(int)
-        at = 2 * (place - number) - 1
-        numbers, which = np.unique(number, return_inverse=True)
-        pieces = [self._piece(piece, order) for piece in numbers.tolist()]
-        resolved = np.array([piece.resolved for piece in pieces], dtype=bool)[which]
-        if len(K) * order <= _FEW:
-            size = max(len(piece.coefficients) for piece in pieces)
-            tables = np.zeros((len(pieces), size, order))
-            for table, piece in zip(tables, pieces, strict=True):
-                table[: len(piece.coefficients)] = piece.coefficients
-            T = chebyshev.chebvander(at, size - 1)
-            return (T[:, None] @ tables[which])[:, 0], resolved
-        values = np.empty((len(K), order))
-        for index, piece in enumerate(pieces):
-            inside = which == index
-            T = chebyshev.chebvander(at[inside], len(piece.coefficients) - 1)
-            values[inside] = T @ piece.coefficients
+        pieces = {each: self._piece(each, order) for each in set(number.tolist())}
+        size = max(len(coefficients) for coefficients, _ in pieces.values())
+        T = chebyshev.chebvander(2 * (place - number) - 1, size - 1)
+        values, resolved = np.empty((len(K), order)), np.empty(len(K), dtype=bool)
+        for each, (coefficients, good) in pieces.items():
+            inside = number == each
+            values[inside] = T[inside, : len(coefficients)] @ coefficients
+            resolved[inside] = good
         return values, resolved
 
     def _piece(self, number: int, order: int) -> _Piece:
@@ -134,31 +130,55 @@ class HermiteCoefficients:
         self, K: np.ndarray, order: int, count: int = _NODES
     ) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients (m, order) and ⟨f²⟩ (m,) by Gauss-Legendre panels that end at kinks."""
-        even = np.linspace(
-            -_REACH, _REACH, 2 + int(2 * _REACH * np.sqrt(max(order, _ORDERS[0])) / _PHASE)
-        )
-        graded = np.array(breakpoints([0.0], float(min(1.0, 1 / np.sqrt(K.max()))), _REACH))
-        fixed = np.concatenate([even, graded[np.abs(graded) < 1]])
-        cuts = np.sort(fixed)[None]
-        if any(self.kinks):
-            ends = np.array(self.kinks) / np.sqrt(K)[:, None]
-            cuts = np.concatenate([np.tile(fixed, (len(K), 1)), ends], axis=1)
-            cuts = np.sort(np.clip(cuts, -_REACH, _REACH), axis=1)
-        z, weights = composite(cuts, count)
+        dev = np.sqrt(K)[:, None]
+        cuts, z, table = _panels(order, count, max(0, int(np.ceil(np.log2(K.max()) / 2))))
         with np.errstate(all="ignore"):
-            values = np.broadcast_to(self.f(np.sqrt(K)[:, None] * z), (len(K), z.shape[1]))
-        half = np.exp(-z * z / 4) / (2 * np.pi) ** 0.25
-        ends = np.abs(values * half)[:, [0, -1]].max(axis=1)
-        values = values * (weights * half)
-        square = (values**2 / np.where(weights > 0, weights, 1.0)).sum(axis=1)
-        found = np.empty((len(K), order))
-        before, now = np.zeros_like(half), half
-        for n in range(order):
-            found[:, n] = values @ now[0] if len(now) == 1 else (values * now).sum(axis=1)
-            before, now = now, (z * now - np.sqrt(n) * before) / np.sqrt(n + 1)
+            values = np.broadcast_to(self.f(dev * z), (len(K), len(z)))
+        ends = np.abs(values[:, [0, -1]]).max(axis=1) * np.exp(-(z[0] ** 2) / 4)
+        kinks = np.array([kink for kink in self.kinks if kink]) / dev
+        if kinks.size:
+            split, *rule = _at_kinks(cuts, kinks, count)
+            values = np.where(np.repeat(split, count, axis=1), 0.0, values)
+        found, square = values @ table.T, values**2 @ table[0]
+        if kinks.size:
+            near, weights = rule
+            with np.errstate(all="ignore"):
+                values = self.f(dev * near)
+            square += (values**2 * next(weighted_hermite(1, near, weights))).sum(axis=1)
+            for n, h in enumerate(weighted_hermite(order, near, weights)):
+                found[:, n] += np.einsum("ij,ij->i", values, h)
         # Beyond the ends is nothing that counts, or the integrals are not known.
         known = (ends <= _AT_ENDS * np.sqrt(square)) | (square == 0)
         return np.where(known[:, None], found, np.nan), square
+
+
+@lru_cache(maxsize=6)
+def _panels(order: int, count: int, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cuts, nodes and h_n N(z; 0, 1) times weights of panels graded to zero down to 2^-level."""
+    number = 2 + int(2 * _REACH * np.sqrt(max(order, _ORDERS[0])) / _PHASE)
+    graded = np.array(breakpoints([0.0], 0.5**level, _REACH))
+    even = np.linspace(-_REACH, _REACH, number)
+    cuts = np.union1d(even, graded[np.abs(graded) < 1])
+    z, weights = composite(cuts, count)
+    return cuts, z, basis(order, z, weights)
+
+
+def _at_kinks(
+    cuts: np.ndarray, kinks: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which panels have kinks (m, kinks) inside, and a rule on their parts, each (m, ...)."""
+    kinks = np.sort(np.clip(kinks, cuts[0], cuts[-1]), axis=1)
+    panel = np.clip(np.searchsorted(cuts, kinks, side="right") - 1, 0, len(cuts) - 2)
+    low, high = cuts[panel], cuts[panel + 1]
+    # The part on the left of a kink starts at the kink before; the last one has a right part too.
+    low[:, 1:] = np.maximum(low[:, 1:], kinks[:, :-1])
+    high[:, :-1] = np.where(kinks[:, 1:] < high[:, :-1], kinks[:, :-1], high[:, :-1])
+    split = np.zeros((len(kinks), len(cuts) - 1), dtype=bool)
+    np.put_along_axis(split, panel, True, axis=1)
+    rules = [composite(np.stack(part, axis=-1), count) for part in ((low, kinks), (kinks, high))]
+    nodes, weights = (np.concatenate(both, axis=-1) for both in zip(*rules, strict=True))
+    flat = len(kinks), -1
+    return split, nodes.reshape(flat), weights.reshape(flat)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +191,12 @@ class InterpolatedEntries:
     ----------
     entries : Entries
         Of NumPy.
+    rest : float
+        Of the series of ⟨φ'φ'⟩ what may be left out, relative to it.
     """
 
     entries: Entries
+    rest: float = _REST
 
     @property
     def averages(self) -> LayerAverages:
@@ -310,7 +333,7 @@ class InterpolatedEntries:
                 sums, rest = sums + weight * found, rest + abs(weight) * left
                 size = size + abs(weight) * of_f[at_p[part]] * of_g[at_q[part]]
             values[:, chosen] = _scaled(sums, p[chosen], q[chosen])
-            known[part] &= (rest <= _REST * np.abs(sums[3])) & (size <= _LOST * np.abs(sums[3]))
+            known[part] &= np.maximum(rest, size * _REST / _LOST) <= self.rest * np.abs(sums[3])
         return known
 
 
@@ -361,6 +384,6 @@ def _coefficients(f: sp.Expr, x: sp.Symbol) -> HermiteCoefficients:
 
 
 @lru_cache(maxsize=64)
-def interpolated(entries: Entries) -> InterpolatedEntries:
+def interpolated(entries: Entries, rest: float = _REST) -> InterpolatedEntries:
     """The interpolated averages of a layer, shared by all networks that use them."""
-    return InterpolatedEntries(entries)
+    return InterpolatedEntries(entries, rest)
