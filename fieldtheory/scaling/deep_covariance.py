@@ -17,6 +17,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
+from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
 from fieldtheory.scaling.deep_limit import STEP, modified_flow
 from fieldtheory.scaling.output_variance import second_order
@@ -48,6 +49,8 @@ _LARGEST = 1e12
 # Chebyshev nodes of a stretch of so many steps; those of a stretch to the largest response, and
 # how many there are; iterations at most.
 _COARSE_NODES, _STRETCH, _FINE_NODES, _CUTS, _PICARD = 12, 4, 24, 6, 40
+# Errors of heights and series there.
+_FLAT, _ROUGH = 1e-5, 1e-7
 # What of a state counts as zero.
 _FLOOR = 1e-6
 _FINE: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
@@ -184,12 +187,14 @@ def covariance_scaling(
     (array([0.4062]), array([0.4212]))
     """
     start = np.stack([p, q, r])
-    flow: Any = _Flow(interpolated(network_entries(network)))
+    entries = network_entries(network)
+    flow: Any = _Flow(interpolated(entries))
+    rough: Any = _Flow(interpolated(entries, _ROUGH))
     if (p + q - 2 * np.abs(r) <= _NEAR * (p + q)).any():
         # Their distance is amplified, with the rounding of what is interpolated.
-        flow = _compiled(network_averages(network))
+        flow = rough = _compiled(network_averages(network))
     scales = tuple(np.sqrt(unit_branch(network)))
-    low, high, time = _located(flow, start, scales, network.activation.name)
+    low, high, time = _located(rough, start, scales, network.activation.name)
     result, moves = np.zeros(len(time)), time > 0
     if not moves.any():
         return result
@@ -232,50 +237,31 @@ class _Flow:
     def __init__(self, averages: InterpolatedEntries):
         self._averages = averages
 
-    def _of(self, which: int, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
-        known = self._averages
-        own = known.second_moment(np.stack([p, q]))
-        if which == 2:
-            G, _, _, *rest = known.covariance_flow(p, q, r)
-        else:
-            G, *rest = known.covariance_gain(p, q, r)
-            rest += [np.nan] * 3
-        return _leading()[which](*own, G, *rest, weight, bias)
-
-    def rates(self, *state: Any) -> Any:
+    def rates(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
         """Those of p, q, r and of ln ∂r/∂r_0."""
-        return self._of(0, *state)
+        G, gain = self._averages.covariance_gain(p, q, r)
+        M = self._averages.second_moment(np.stack([p, q]))
+        rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
+        return [*rates, weight**2 * gain]
 
-    def height(self, *state: Any) -> Any:
+    def height(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
         """ln ⟨φ'φ'⟩."""
-        return self._of(1, *state)
+        with np.errstate(all="ignore"):
+            return np.log(self._averages.covariance_gain(p, q, r)[1])
 
-    def slope(self, *state: Any) -> Any:
+    def slope(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
         """The derivative of the logarithm of the response by the time."""
-        return self._of(2, *state)
+        G, _, _, gain, *gradient = self._averages.covariance_flow(p, q, r)
+        M = self._averages.second_moment(np.stack([p, q]))
+        rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
+        moved = sum(by * rate for by, rate in zip(gradient, rates, strict=True))
+        with np.errstate(all="ignore"):
+            return moved / gain + weight**2 * gain
 
     @cached_property
     def change_rates(self) -> Callable[..., Any]:
         """Those of the modified flow."""
         return _compiled(self._averages.entries.averages).change_rates
-
-
-@lru_cache
-def _leading() -> list[Callable[..., Any]]:
-    """``rates``, ``height`` and ``slope`` as functions of M, ⟨φφ⟩ and its derivatives."""
-    M, G = sp.Function("M"), sp.Function("G")
-    g = G(K_XX, K_YY, K_XY)
-    rates = flow_rates(LayerAverages(sp.S.Zero, M(K_XX), g, sp.S.Zero))
-    found = [*rates, *_height_and_slope(rates)]
-    G = G(*_STATE)
-    derivatives = [G, G.diff(R), *(G.diff(y, R) for y in _STATE)]
-    atoms = [M(P), M(Q), *derivatives]
-    symbols = [sp.Dummy() for _ in atoms]
-    # The highest derivatives first, since they contain the others.
-    pairs = list(zip(atoms, symbols, strict=True))[::-1]
-    arguments = [*symbols, sym.WEIGHT, sym.BIAS]
-    *entries, height, slope = (entry.subs(pairs) for entry in found)
-    return [lambdify(arguments, entry) for entry in (entries, height, slope)]
 
 
 @lru_cache(maxsize=16)
@@ -324,7 +310,15 @@ def _located(
             f"with p + q - 2 |r| below {_ALIKE:g} (p + q)"
         )
     heights = flow.height(*y, *scales) + growth
-    slopes = flow.slope(*y, *scales)
+    # Slopes are costly: they are looked at around what may be tops of the heights.
+    near = np.zeros(heights.shape, dtype=bool)
+    near[:, :2] = True
+    middle = heights[:, 1:-1] + _FLAT
+    tops = (middle >= heights[:, :-2]) & (middle >= heights[:, 2:])
+    for shift in range(3):
+        near[:, shift : shift + tops.shape[1]] |= tops
+    slopes = np.full(heights.shape, np.nan)
+    slopes[near] = flow.slope(*(k[near] for k in y), *scales)
     inside = (slopes[:, :-1] > 0) & (slopes[:, 1:] <= 0)
     tops = np.where(inside, np.maximum(heights[:, :-1], heights[:, 1:]), -np.inf)
     best = tops.argmax(axis=1)
