@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,12 @@ from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
-# Chebyshev nodes between three of these, and the last coefficients allowed of the largest.
-_NODES = 22
-_RESOLVED = 1e-9
+# It is searched with rough averages of pairs: what their series leave out, the least difference of
+# heights that is trusted, and how far around the vertex the maximum is sought, of a step.
+_ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.5, 4
+# Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
+_NODES = 14
+_RESOLVED = 1e-8
 # How often the bounds are drawn closer around the highest node where that is not met.
 _NARROWER = 3
 # The largest step in ln s from the root of the interpolant that leaves its square below rounding.
@@ -98,60 +101,103 @@ def _maximise(
     index = np.repeat(np.arange(shape[0]), shape[1])
     fields = tuple(np.tile(f, shape[0]) for f in fields)
     each = stack.of(index)
+    rough = replace(each, averages=interpolated(stack.averages.entries, _ROUGH))
     grid = _SEARCHED[:, None] / (each.depths * each.weights)
-    every = np.arange(len(index))
     with np.errstate(all="ignore"):
-        values = height(each, grid, *(f[None] for f in fields))
-        inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
-        best = np.argmax(np.where(inside, values[1:-1], -np.inf), axis=0) + 1
-        found = inside.any(axis=0)
-        at_zero = ~found | (values[0] >= values[best, every])
-        (unsure,) = np.nonzero(at_zero)
-        if len(unsure):
-            falls = slope(each.of(unsure), grid[0, unsure], *(f[unsure] for f in fields)) <= 0
-            at_zero[unsure] = falls
-    if not (found | at_zero).all():
+        values = height(rough, grid, *(f[None] for f in fields))
+        squares = _maxima(height, slope, each, grid, values, _MARGIN, *fields)
+        (left,) = np.nonzero(np.isnan(squares))
+        if len(left):
+            part, grid, own = each.of(left), grid[:, left], [f[left] for f in fields]
+            values = height(part, grid, *(f[None] for f in own))
+            squares[left] = _maxima(height, slope, part, grid, values, 0.0, *own)
+    if np.isnan(squares).any():
         name = networks[0].activation.name
         raise ValueError(
             f"network must have a response with a maximum in ρ; that of {name} "
             f"has none up to ρ = {np.sqrt(grid[-1].max()):.3g}"
         )
-    result = np.zeros(len(index))
-    rising = np.flatnonzero(~at_zero)
-    bounds = grid[best[rising] - 1, rising], grid[best[rising] + 1, rising]
+    return np.sqrt(squares).reshape(shape)
+
+
+def _maxima(
+    height: Callable[..., Any],
+    slope: Callable[..., Any],
+    each: _Stack,
+    grid: np.ndarray,
+    values: np.ndarray,
+    margin: float,
+    *fields: np.ndarray,
+) -> np.ndarray:
+    """ρ² at the highest maximum, from the values on a grid; NaN where there is none.
+
+    If a margin is given, also where the maximum is not higher than all others by it or is not
+    found at once.
+    """
+    tops = np.full(values.shape, -np.inf)
+    inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
+    tops[1:-1][inside] = values[1:-1][inside]
+    tops[0] = values[0]
+    columns, best = np.arange(len(each.depths)), tops.argmax(axis=0)
+    rivals = np.where(np.arange(len(grid))[:, None] == best, -np.inf, tops).max(axis=0)
+    sure = (tops[best, columns] > rivals + margin) | (margin == 0)
+    result = np.full(len(best), np.nan)
+    (at_zero,) = np.nonzero((best == 0) & sure)
+    if len(at_zero):
+        falls = slope(each.of(at_zero), grid[0, at_zero], *(f[at_zero] for f in fields)) <= 0
+        result[at_zero[falls]] = 0.0
+        best[at_zero[~falls]] = tops[1:, at_zero[~falls]].argmax(axis=0) + 1
+    (rising,) = np.nonzero(np.isnan(result) & sure & np.isfinite(tops[best, columns]))
+    if not len(rising):
+        return result
+    around = [grid[best[rising] + d, rising] for d in (-1, 0, 1)]
+    low, middle, high = around
+    bounds = low, high
+    if margin:
+        bounds = _around_vertex(around, [values[best[rising] + d, rising] for d in (-1, 0, 1)])
     squares = _interpolated_maxima(height, slope, each, rising, bounds, *fields)
     missing = np.isnan(squares)
-    if missing.any():
-        left = rising[missing]
-        middle = grid[best[left], left]
-        squares[missing] = _bracketed(slope, each, left, middle, bounds, missing, *fields)
-    result[rising] = np.sqrt(squares)
-    return result.reshape(shape)
+    if missing.any() and not margin:
+        bounds = low[missing], high[missing]
+        args = [f[rising[missing]] for f in fields]
+        squares[missing] = _bracketed(
+            slope, each.of(rising[missing]), middle[missing], bounds, *args
+        )
+    result[rising] = squares
+    return result
+
+
+def _around_vertex(
+    places: Sequence[np.ndarray], values: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds around the top of the parabola in ln s through the last of three equal steps."""
+    (_, middle, high), (before, top, after) = places, values
+    step = np.log(high / middle)
+    vertex = step / 2 * (before - after) / (before - 2 * top + after)
+    # Networks and inputs with common places share the averages of their variances.
+    vertex = np.round(vertex / step * _PARTS) / _PARTS * step
+    return middle * np.exp(vertex - _NEAR * step), middle * np.exp(vertex + _NEAR * step)
 
 
 def _bracketed(
     slope: Callable[..., Any],
     each: _Stack,
-    chosen: np.ndarray,
     middle: np.ndarray,
     bounds: tuple[np.ndarray, ...],
-    missing: np.ndarray,
     *fields: np.ndarray,
 ) -> np.ndarray:
-    """Where the slopes of the chosen elements vanish, by a root finder within brackets."""
+    """Where the slopes vanish, by a root finder within brackets."""
     # SciPy's optimisers take a third of the import time of the package.
     from scipy.optimize import elementwise
 
-    low, high = (bound[missing] for bound in bounds)
-    fields = tuple(f[chosen] for f in fields)
-    with np.errstate(all="ignore"):
-        falls = slope(each.of(chosen), middle, *fields) <= 0
-        solved = elementwise.find_root(
-            lambda s, i, *f: slope(each.of(i), s, *f),
-            (np.where(falls, low, middle), np.where(falls, middle, high)),
-            args=(chosen, *fields),
-            tolerances={"xrtol": 1e-14},
-        )
+    low, high = bounds
+    falls = slope(each, middle, *fields) <= 0
+    solved = elementwise.find_root(
+        lambda s, i, *f: slope(each.of(i), s, *f),
+        (np.where(falls, low, middle), np.where(falls, middle, high)),
+        args=(np.arange(len(middle)), *fields),
+        tolerances={"xrtol": 1e-14},
+    )
     if not solved.success.all():
         raise ArithmeticError("the maximum of the response was not found")
     return solved.x
@@ -179,8 +225,7 @@ def _interpolated_maxima(
     part = chosen[inner]
     for _ in range(_NARROWER):
         places = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
-        with np.errstate(all="ignore"):
-            values = height(each.of(part), np.exp(places), *(f[None, part] for f in fields))
+        values = height(each.of(part), np.exp(places), *(f[None, part] for f in fields))
         coefficients = transform(_NODES) @ values
         size = np.abs(coefficients[1:]).max(axis=0)
         known = np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size
@@ -197,8 +242,7 @@ def _interpolated_maxima(
     found = roots(slopes)
     curvature = chebyshev.chebval(found, chebyshev.chebder(slopes), tensor=False) / half**2
     root = np.exp(low[resolved] + half * (found + 1))
-    with np.errstate(all="ignore"):
-        step = -root * slope(each.of(part), root, *(f[part] for f in fields)) / curvature
+    step = -root * slope(each.of(part), root, *(f[part] for f in fields)) / curvature
     good = (np.abs(step) <= _STEP) & (curvature < 0)
     result[inner[resolved]] = np.where(good, root * np.exp(step), np.nan)
     return result

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import mpmath
@@ -12,6 +13,7 @@ from scipy import integrate, optimize
 
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.scaling import exact, mean_scaling, optimum
 from fieldtheory.theory.linearised import saturation_formula
 
@@ -383,11 +385,26 @@ def test_interpolated_averages_give_the_optimum_of_the_averages_themselves(activ
     np.testing.assert_allclose(found, ft.optimal_scaling(network, K0), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:K0 has")
+@pytest.mark.parametrize(
+    "activation", ["hard_tanh", "relu6", pytest.param("softsign", marks=pytest.mark.slow)]
+)
+def test_averages_themselves_have_the_optimum_where_the_interpolated_do(activation):
+    network = ft.ResidualNetwork(depth=2, activation=activation)
+    kernel = np.array([[0.1, 0.03], [0.03, 0.2]])
+    best = ft.optimal_scaling(network, kernel)[0, 1]
+    averages = _Averages(network_entries(network))
+    stack = replace(exact._stacked([network]), averages=averages).of(np.zeros(2, dtype=int))
+    squares = (best * np.array([1 - 1e-9, 1 + 1e-9])) ** 2
+    before, after = exact._covariance_slope(stack, squares, *np.array([[0.1], [0.2], [0.03]]))
+    assert before > 0 > after
+
+
 class _Averages:
     """The averages of a layer without interpolation, in the form of those with it."""
 
-    def __init__(self, entries):
-        self._entries = entries
+    def __init__(self, entries, rest=0.0):
+        self.entries = self._entries = entries
         self.covariance_flow = entries.covariance_flow
 
     def moments(self, K, order=2):
