@@ -102,6 +102,20 @@ def test_a_family_of_ones_own():
         np.testing.assert_allclose(kernel, K, rtol=1e-13)
 
 
+def test_measured_blocks_print_what_is_shown():
+    page, found = (FOLDER / "measured_blocks.md").read_text(encoding="utf-8"), {}
+    cells = re.findall(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", page, re.DOTALL)
+    assert len(cells) == page.count("```python") == 2
+    for code, shown in cells:
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(code, "measured_blocks.md", "exec"), found)
+        assert output.getvalue().strip() == shown.strip()
+    # What the page says about blocks without overlap and γ = 1.
+    with pytest.raises(ValueError, match="skip_scale must be below 1"):
+        found["m"].scales(skip_scale=1.0)
+
+
 def test_links_exist():
     targets = re.findall(r"\]\(([^)#:]+)\)", PAGE)
     assert len(targets) == 2
