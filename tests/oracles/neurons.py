@@ -277,22 +277,24 @@ class Panels(NamedTuple):
         return found
 
 
-def panel_nodes(density, cuts=(), kinks=()):
-    """Gauss-Legendre nodes in panels that end at the kinks, and at `cuts` (units of sqrt(K)).
+def panel_nodes(density, cuts=(0.0,), kinks=(), scale=None):
+    """Gauss-Legendre nodes in panels that end at the kinks of phi, and at `cuts` (units of h).
 
-    A panel of length r standard deviations, of the signal or (if those are smaller) 1.5 of the
-    noise, has about `density` r nodes and at least 6.
+    A panel has `density` nodes for each standard deviation of the signal or, if those are smaller,
+    for each 1.5 of the noise or, where |h| < 8 `scale`, for each `scale` of phi; at least 16.
     """
 
     def nodes(K, C):
         dev = np.sqrt(K)
-        ends = {-REACH, REACH, *cuts, *(k / dev for k in kinks if abs(k) < REACH * dev)}
-        ends = np.array(sorted(ends)) * dev
+        reach = REACH * dev
+        bend = 8 * scale if scale else 0.0
+        inner = {x for x in (*cuts, *kinks, -bend, bend) if abs(x) < reach}
+        ends = np.array(sorted({-reach, reach} | inner))
         finest = dev if C is None else min(dev, 1.5 * np.sqrt(C))
         h, W = [], []
         for low, high in pairwise(ends):
-            count = max(6, int(np.ceil(density * (high - low) / finest)))
-            x, w = np.polynomial.legendre.leggauss(count)
+            step = min(finest, scale) if max(-low, high) <= bend else finest
+            x, w = np.polynomial.legendre.leggauss(max(16, int(density * (high - low) / step)))
             h.append((high + low) / 2 + (high - low) / 2 * x)
             W.append((high - low) / 2 * w)
         h, W = np.concatenate(h), np.concatenate(W)

@@ -11,7 +11,7 @@ from tests.oracles.recursion import Net
 
 UNEVEN = Net((0.5, 0.9, 1.1, 0.7), (1.0, 0.5, 0.8, -0.9), 1.25, 0.05, 1.4, 0.1)
 FEEDFORWARD = UNEVEN._replace(gamma=(0.0,) * 4, bias_variance=0.0, readout_bias_variance=0.0)
-PANELS = neurons.panel_nodes(4.0, cuts=(0,))
+PANELS = neurons.panel_nodes(4.0)
 
 
 def identity(h):
@@ -133,7 +133,7 @@ def test_two_kinds_of_nodes():
     net = uniform(3, 0.7)
     hermite = neurons.orders(net, 0.4, erf, neurons.hermite_nodes(48))
     panels = neurons.orders(net, 0.4, erf, PANELS)
-    finer = neurons.orders(net, 0.4, erf, neurons.panel_nodes(6.0, cuts=(0,)))
+    finer = neurons.orders(net, 0.4, erf, neurons.panel_nodes(6.0))
     for name, x in panels._asdict().items():
         np.testing.assert_allclose(getattr(finer, name), x, rtol=0, atol=1e-11, err_msg=name)
         np.testing.assert_allclose(getattr(hermite, name), x, rtol=0, atol=5e-6, err_msg=name)
