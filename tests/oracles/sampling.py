@@ -7,7 +7,8 @@ is the law of a network with Gaussian weights, exactly, at every N. The same xi 
 neurons g_i with the infinite-width C*: averages over them of phi(g^(l))^2 and g^(l)^2, less their
 known means, and the products of two, less their known covariances over N, are the controls. Their
 coefficients come from networks that are then left out, so that the estimates are unbiased; what
-remains of the spread of C is of order N^(-3/2) instead of N^(-1/2).
+remains of the spread of C is of order N^(-3/2) instead of N^(-1/2), or 1/N for deep networks, where
+the products are too many.
 """
 
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from .recursion import bias_terms, weight_terms
 
 BLOCKS = 100
 PILOT = 0.1
+MOST_OF_PRODUCTS = 24  # averages of which products are taken
 
 
 class Estimate(NamedTuple):
@@ -41,7 +43,7 @@ class Sampled(NamedTuple):
 
 
 def estimate(net, K0, phi, nodes, N, samples, seed):
-    """`Sampled` from about `samples` networks of width N.
+    """`Sampled` from about `samples` networks of width N, many more than there are controls.
 
     `nodes` is one of the rules of `neurons`, for the means of the controls.
     """
@@ -106,7 +108,8 @@ class _Chain:
             carried = [P0.T @ column for column in carried]
             grid = there
         self.means, self.kernels_C = np.array(self.means), np.array(self.kernels_C)
-        self.rows, self.columns = np.triu_indices(len(self.means))
+        few = len(self.means) <= MOST_OF_PRODUCTS
+        self.rows, self.columns = np.triu_indices(len(self.means) if few else 0)
         self.covariances = np.array(
             [pairs[i, j] for i, j in zip(self.rows, self.columns, strict=True)]
         )

@@ -1,0 +1,265 @@
+"""Orders 1/N and 1/N² of `solve` against other derivations, exact networks and simulation."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import erf, ndtr
+
+import fieldtheory as ft
+from tests.oracles import finite_width, neurons, one_hidden_layer, sampling
+from tests.oracles.recursion import Net
+from tests.tables import crossed, slow
+
+
+def relu(h):
+    return np.maximum(h, 0.0)
+
+
+def leaky_relu(h):
+    return np.where(h > 0, h, 0.01 * h)
+
+
+PHI = {
+    "erf": (erf, ()),
+    "tanh": (np.tanh, ()),
+    "gelu": (lambda h: h * ndtr(h), ()),
+    "relu": (relu, ()),
+    "leaky_relu": (leaky_relu, ()),
+    "hard_tanh": (lambda h: np.clip(h, -1, 1), (-1.0, 1.0)),
+}
+BIAS = (0.05, 0.1)
+
+
+def uniform(depth, skip, bias=BIAS, scale=0.9, weights=(1.25, 1.4)):
+    return Net((scale,) * depth, (skip,) * depth, weights[0], bias[0], weights[1], bias[1])
+
+
+def solved(net, name, K0, N, **options):
+    network = ft.ResidualNetwork(
+        depth=len(net.gamma),
+        activation=name,
+        branch_scale=net.rho,
+        skip_scale=net.gamma,
+        weight_variance=net.weight_variance,
+        bias_variance=net.bias_variance,
+        readout_weight_variance=net.readout_weight_variance,
+        readout_bias_variance=net.readout_bias_variance,
+        width=N,
+    )
+    return ft.solve(network, K0, order=2, **options)
+
+
+def coefficients(net, name, K0, N=10**4, **options):
+    """Mean, covariance, vertex at order 1/N, then mean, variance, third cumulant at 1/N²."""
+    s = solved(net, name, K0, N, **options)
+    first = N * s.mean_shift, N * s.G11, s.four_point
+    return *first, *(N**2 * x for x in (s.mean_shift_2, s.variance_2, s.third_cumulant))
+
+
+def of_oracle(o):
+    return o.mean_1, o.covariance_1, o.V_1, o.mean_2, o.variance_2, o.third_2
+
+
+def natural_sizes(o):
+    """What the coefficients are if kernels fluctuate by their size: sums that vanish have one."""
+    C, q = o.C, o.variance_1
+    spread = np.sqrt(q)
+    return q / C, np.outer(spread, spread), o.kernels**2, q**2 / C**3, q**2 / C**2, q**2 / C
+
+
+def assert_agree(found, expected, natural, rtol):
+    for k, (x, y, size) in enumerate(zip(found, expected, natural, strict=True)):
+        assert np.all(np.abs(x - y) <= rtol * (np.abs(y) + 0.01 * size)), (k, x, y)
+
+
+def panels(name, K0, density=4.0):
+    return neurons.panel_nodes(density, kinks=PHI[name][1], scale=0.5 if K0 > 10 else None)
+
+
+def assert_agrees_with_neurons(name, net, K0, rtol, density=4.0):
+    o = neurons.orders(net, K0, PHI[name][0], panels(name, K0, density))
+    assert_agree(coefficients(net, name, K0), of_oracle(o), natural_sizes(o), rtol)
+
+
+SETTINGS = [
+    (skip, bias, K0)
+    for K0 in (1e-6, 1e-2, 1.0)
+    for skip in (0.0, 0.7, 1.0)
+    for bias in (BIAS, (0.0, 0.0))
+]
+
+
+@pytest.mark.parametrize(("name", "setting"), crossed(list(PHI), SETTINGS))
+def test_neurons_on_nodes(name, setting):
+    skip, bias, K0 = setting
+    assert_agrees_with_neurons(name, uniform(3, skip, bias), K0, 1e-8)
+
+
+def test_scales_that_differ_from_layer_to_layer():
+    net = Net((0.5, 1.1, 0.7, 1.3), (1.0, -0.5, 0.0, 0.8), 1.25, 0.05, 1.4, 0.1)
+    assert_agrees_with_neurons("tanh", net, 0.4, 1e-9)
+
+
+SATURATED = pytest.mark.xfail(
+    strict=True, reason="modes that correlations do not reach are left out of the error estimate"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "skip"),
+    [
+        ("relu", 0.0),
+        ("leaky_relu", 0.7),
+        ("gelu", 0.0),
+        ("hard_tanh", 0.0),
+        pytest.param("erf", 0.0, marks=SATURATED),
+        pytest.param("tanh", 0.0, marks=SATURATED),
+        slow("tanh", 0.7),
+        slow("erf", 0.7),
+    ],
+)
+def test_wide_signals(name, skip):
+    assert_agrees_with_neurons(name, uniform(2, skip), 50.0, 1e-7, density=3.5)
+
+
+@pytest.mark.parametrize("K0", [1e-6, 0.4, 50.0])
+@pytest.mark.parametrize("gamma", [(0.0,) * 4, (1.0, 0.5, -0.8, 0.9), (1.0,) * 4])
+def test_deep_linear_networks(gamma, K0):
+    net = Net((0.5, 0.9, 1.1, 0.7), gamma, 1.25, 0.05, 1.4, 0.1)
+    C, V = (x.astype(float) for x in finite_width.linear_orders(net, K0))
+    mean, G11, vertex, mean_2, variance_2, third = coefficients(net, "linear", K0)
+    scale = C[:, 0, 0]
+    np.testing.assert_allclose(mean / scale, 0, atol=1e-12)
+    np.testing.assert_allclose(mean_2 / scale, 0, atol=1e-11)
+    np.testing.assert_allclose(np.diagonal(G11), C[:, 1, 1], rtol=1e-12)
+    np.testing.assert_allclose(vertex, V[:, 1], rtol=1e-12, atol=1e-14 * scale.max() ** 2)
+    size = scale**2
+    np.testing.assert_allclose(variance_2 / size, C[:, 1, 2] / size, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(third, C[:, 2, 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "slopes"), [("relu", (0, 1)), ("leaky_relu", (0.01, 1))])
+def test_independent_factors(name, slopes):
+    net = uniform(5, 0.0, bias=(0.0, 0.0))
+    C, V = (x.astype(float) for x in finite_width.homogeneous_orders(net, 0.4, slopes))
+    mean, G11, vertex, mean_2, variance_2, third = coefficients(net, name, 0.4)
+    scale = C[:, 0, 0]
+    np.testing.assert_allclose(np.array([mean, mean_2]) / scale, 0, atol=1e-12)
+    np.testing.assert_allclose(np.diagonal(G11), C[:, 1, 1], rtol=1e-12)
+    np.testing.assert_allclose(vertex, V[:, 1], rtol=1e-12)
+    np.testing.assert_allclose(variance_2, C[:, 1, 2], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(third, C[:, 2, 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("skip", "name"), [(0.7, "relu"), slow(1.0, "relu"), slow(1.0, "erf")])
+def test_one_hidden_layer(skip, name):
+    K0, net, phi = 0.4, uniform(1, skip), PHI[name][0]
+    if name == "relu":
+        squares, grid = (
+            one_hidden_layer.squares_of_slopes(0, 1),
+            one_hidden_layer.half_line_nodes(K0),
+        )
+    else:
+        squares, grid = one_hidden_layer.squares_of(phi), one_hidden_layer.gauss_nodes(K0)
+    first, second = one_hidden_layer.orders(net, K0, phi, squares, grid)
+    mean, G11, vertex, mean_2, variance_2, third = coefficients(net, name, K0)
+    np.testing.assert_allclose(mean[1:], first.mean, atol=1e-9)
+    np.testing.assert_allclose(np.diagonal(G11)[1:], first.variance, rtol=1e-8)
+    np.testing.assert_allclose(vertex[1], first.vertex, rtol=1e-8)
+    np.testing.assert_allclose(mean_2[1:], second.mean, atol=5e-8)
+    np.testing.assert_allclose(variance_2[1:], second.variance, atol=5e-8)
+    np.testing.assert_allclose(third[1:], second.third, rtol=5e-7)
+
+
+def scores(net, name, K0, N, samples, seed):
+    """z-scores of mean, variance, vertex; of mean and variance without 1/N²; of the closure."""
+    phi, nodes = PHI[name][0], panels(name, K0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ft.ValidityWarning)
+        s = solved(net, name, K0, N)
+        mean = s.residual_kernels + s.mean_shift
+        variance = np.diagonal(s.G11)
+        mean_2, variance_2, vertex = s.mean_shift_2, s.variance_2, s.four_point
+    found = sampling.estimate(net, K0, phi, nodes, N, samples, seed)
+    remainder = neurons.orders(net, K0, phi, nodes).V_2 / N**2 if len(net.gamma) < 10 else 0.0
+    closed = neurons.closure(net, K0, phi, nodes)
+    return (
+        found.mean.scores(mean + mean_2),
+        found.variance.scores(variance + variance_2),
+        found.vertex.scores(vertex / N + remainder)[1:],
+        found.mean.scores(mean),
+        found.variance.scores(variance),
+        found.vertex.scores(closed / N + remainder)[1:],
+    )
+
+
+def largest(z):
+    return float(np.max(np.abs(z)))
+
+
+@pytest.mark.parametrize(
+    ("name", "skip", "N", "samples"),
+    [
+        ("erf", 1.0, 32, 1e5),
+        ("relu", 0.7, 64, 1e5),
+        slow("tanh", 1.0, 32, 5e5),
+        slow("gelu", 0.7, 64, 5e5),
+        slow("erf", 0.0, 64, 5e5),
+        slow("relu", 1.0, 128, 5e5),
+    ],
+)
+def test_simulation_sees_the_second_order(name, skip, N, samples):
+    mean, variance, vertex, mean_1, variance_1, _ = scores(
+        uniform(3, skip), name, 0.4, N, samples, seed=7
+    )
+    assert max(largest(mean), largest(variance), largest(vertex)) < 4
+    assert max(largest(mean_1), largest(variance_1)) > 10
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "skip", "scale", "weight", "K0", "N", "samples"),
+    [
+        ("relu", 3, 0.5**0.5, 1.0, 1.0, 1.0, 100, 4e4),
+        slow("tanh", 20, 1.0, 0.1**0.5, 1.0, 2.0, 200, 2e5),
+        slow("relu", 20, 0.95**0.5, 1.0, 0.1, 1.0, 200, 1e5),
+    ],
+)
+def test_simulation_tells_the_vertex_from_the_closure(
+    name, depth, skip, scale, weight, K0, N, samples
+):
+    net = uniform(depth, skip, (0.0, 0.0), scale, (weight, 1.0))
+    *_, vertex, _, _, closed = scores(net, name, K0, N, samples, seed=8)
+    assert largest(vertex) < 4
+    assert largest(closed) > 10
+
+
+@given(
+    name=st.sampled_from(["erf", "relu", "tanh", "linear"]),
+    depth=st.integers(1, 4),
+    skip=st.floats(0, 1),
+    scale=st.floats(0.1, 1),
+    K0=st.floats(1e-3, 3),
+    N=st.integers(10**4, 10**6),
+)
+@settings(max_examples=25, deadline=None)
+def test_orders_are_powers_of_the_width(name, depth, skip, scale, K0, N):
+    net = uniform(depth, skip, scale=scale)
+    one, two = solved(net, name, K0, N), solved(net, name, K0, 4 * N)
+    for field, power in [
+        ("mean_shift", 1),
+        ("G11", 1),
+        ("kernel_variance", 1),
+        ("four_point", 0),
+        ("mean_shift_2", 2),
+        ("variance_2", 2),
+        ("third_cumulant", 2),
+    ]:
+        x, y = getattr(one, field), getattr(two, field)
+        assert np.all(np.isfinite(x))
+        np.testing.assert_allclose(x, 4**power * y, rtol=1e-14)
+    for field in ("mean_shift", "mean_shift_2", "variance_2", "third_cumulant"):
+        assert getattr(one, field)[0] == 0
+    assert one.variance_2[1] == pytest.approx(0, abs=1e-10 / N**2)
