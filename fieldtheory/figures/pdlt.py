@@ -1,0 +1,283 @@
+"""Figures on PDLT-B, which has none of its own: what its closure of the vertex misses.
+
+``slope`` and ``closure`` compute what is plotted; ``draw_slope`` and ``draw_closure`` draw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory import validation
+from fieldtheory.criticality import closure_four_point, closure_kernel_variance, vertex_slope
+from fieldtheory.figures.parts import in_turn, note
+from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.networks.activations import Activation, as_activation, h
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.solution import solve
+from fieldtheory.plotting.curves import Curve, over_layers
+from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, styled
+
+_SLOPES: Mapping[str, Activation] = {
+    "ReLU": as_activation("relu"),
+    "leaky ReLU, 1/2": Activation(sp.Max(0, h) + sp.Min(0, h) / 2, "leaky_relu"),
+    "|h|": as_activation("abs"),
+}
+_COLOURS = (BLUE, GREEN, ORANGE)
+_KINDS = ("exact", "as printed")
+_K0 = 2.0
+_BRANCHES = (0.05, 0.05**0.5)
+# Simulated layers that are marked.
+_MARKED = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """Numbers of `slope`; axes of length 2 are (exact, as printed).
+
+    Attributes
+    ----------
+    names : tuple of str, length A
+        The activations.
+    skip_scales : ndarray, shape (S,)
+        γ.
+    slopes : ndarray, shape (2, A, S)
+        ν(γ).
+    ratios : ndarray, shape (2, A, S)
+        r*(γ)/r*(0).
+    """
+
+    names: tuple[str, ...]
+    skip_scales: np.ndarray
+    slopes: np.ndarray
+    ratios: np.ndarray
+
+    def curves(self) -> list[Curve]:
+        """The plotted curves."""
+        return [
+            Curve(panel, f"{name}, {kind}", self.skip_scales, row)
+            for panel, values in (("a", self.slopes), ("b", self.ratios))
+            for kind, rows in zip(_KINDS, values, strict=True)
+            for name, row in zip(self.names, rows, strict=True)
+        ]
+
+
+def slope(points: int = 101, progress: bool = False) -> Slope:
+    """How fast the four-point vertex of critical networks grows with depth (PDLT-B (B.29)).
+
+    Parameters
+    ----------
+    points : int
+        Number of skip scales γ, from 0 to 0.95.
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Slope
+        ν(γ) of `fieldtheory.criticality.vertex_slope`, and the optimal ratio of depth to width
+        r* ∝ 1/ν (B.36), for slopes 1 above and 0, 1/2, −1 below zero.
+
+    Examples
+    --------
+    >>> found = slope(points=3)
+    >>> found.slopes[:, 0].round(3)
+    array([[5.   , 6.522, 1.37 ],
+           [5.   , 3.697, 0.4  ]])
+    """
+    gamma = np.linspace(0.0, 0.95, validation.integer("points", points, 2))
+    parts = [
+        partial(vertex_slope, activation, gamma, closure)
+        for closure in (False, True)
+        for activation in _SLOPES.values()
+    ]
+    slopes = np.reshape(in_turn(parts, "pdlt.slope", progress), (2, len(_SLOPES), -1))
+    return Slope(tuple(_SLOPES), gamma, slopes, slopes[..., :1] / slopes)
+
+
+@styled
+def draw_slope(numbers: Slope) -> Any:
+    """(a) ν over γ, (b) the optimal ratio of depth to width; dashed as PDLT-B prints them.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = panels((3.1, 3.1), 2.6)
+    for ax, values in zip(axes, (numbers.slopes, numbers.ratios), strict=True):
+        for rows, line in zip(values, ("-", "--"), strict=True):
+            for name, row, colour in zip(numbers.names, rows, _COLOURS, strict=True):
+                label = name if line == "-" else None
+                ax.plot(numbers.skip_scales, row, line, color=colour, label=label)
+        ax.set(xlabel=r"skip scale $\gamma$", xlim=(0, 1))
+    axes[0].set_ylabel(r"growth of the vertex $\nu(\gamma)$")
+    # Room for the legend.
+    axes[0].set_ylim(0, 1.5 * numbers.slopes.max())
+    axes[1].set(ylabel=r"optimal ratio $r^*(\gamma) \,/\, r^*(0)$", ylim=(0.5, None), yscale="log")
+    axes[1].plot([], [], "-", color="black", label="exact to order $1/N$")
+    axes[1].plot([], [], "--", color="black", label="PDLT-B (B.29)")
+    handles, labels = axes[1].get_legend_handles_labels()
+    axes[0].legend(loc="upper right")
+    axes[1].legend(handles[-2:], labels[-2:], loc="upper left")
+    note(figure, r"chosen here: slopes 1 above and $0$, $1/2$, $-1$ below zero")
+    return figure
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """Numbers of `closure`; the first axis is that of the two residual scalings.
+
+    Attributes
+    ----------
+    network : ResidualNetwork
+        Everything but ρ.
+    branch_scales : ndarray, shape (2,)
+        ρ.
+    kernels : ndarray, shape (2, L+1)
+        K^(l).
+    variances, printed_variances : ndarray, shape (2, L+1)
+        N Var K^(l), exact to order 1/N and in the closure.
+    vertices, printed_vertices : ndarray, shape (2, L+1)
+        V^(l), the same.
+    simulated, error : ndarray, shape (2, L+1)
+        N Var K^(l) of simulated networks, and its standard error.
+    samples : int
+        How many of them.
+    """
+
+    network: ResidualNetwork
+    branch_scales: np.ndarray
+    kernels: np.ndarray
+    variances: np.ndarray
+    printed_variances: np.ndarray
+    vertices: np.ndarray
+    printed_vertices: np.ndarray
+    simulated: np.ndarray
+    error: np.ndarray
+    samples: int
+
+    def curves(self) -> list[Curve]:
+        """N Var K/K² in (a) and (c), V/K² in (b) and (d)."""
+        found = []
+        for i, (one, other) in enumerate((("a", "b"), ("c", "d"))):
+            unit = self.kernels[i] ** 2
+            found += [
+                over_layers(one, "exact", self.variances[i] / unit),
+                over_layers(one, "PDLT-B", self.printed_variances[i] / unit),
+                over_layers(one, "simulation", self.simulated[i] / unit, self.error[i] / unit),
+                over_layers(other, "exact", self.vertices[i] / unit),
+                over_layers(other, "PDLT-B", self.printed_vertices[i] / unit),
+            ]
+        return found
+
+
+def closure(
+    depth: int = 400,
+    width: int = 100,
+    samples: int = 1000,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Closure:
+    """What the closure (B.26) misses: exact to order 1/N, in the closure, and simulated.
+
+    Parameters
+    ----------
+    depth, width : int
+        L and N.
+    samples : int
+        Number of simulated networks for each ρ.
+    seed : int
+        Seed of the random numbers.
+    jobs : int, optional
+        Processes that simulate.
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Closure
+
+    Notes
+    -----
+    tanh, γ = 1, σ_w² = 2, σ_b = 0 and K^(0) = 2 with ρ = 0.05, the parameters of arXiv:2604.15742,
+    which closes on one kernel, and with ρ²σ_w² = 0.1. The vertex is N Var K^(l) and what one neuron
+    shares with the kernel, which the closure has right: V differs by as much as N Var K. The
+    latter is what is simulated, since that needs fewer networks.
+    """
+    net = ResidualNetwork(
+        depth=depth,
+        activation=as_activation("tanh"),
+        weight_variance=2.0,
+        bias_variance=0.0,
+        width=width,
+    )
+    networks = [net.replace(branch_scale=rho) for rho in _BRANCHES]
+    found = in_turn([partial(_theory, each) for each in networks], "pdlt.closure", progress)
+    ensembles = [
+        simulate(each, _K0, samples=samples, seed=seed + i, jobs=jobs, progress=progress)
+        for i, each in enumerate(networks)
+    ]
+    kernels, variances, printed_variances, vertices, printed = np.moveaxis(np.array(found), 1, 0)
+    return Closure(
+        network=net,
+        branch_scales=np.array(_BRANCHES),
+        kernels=kernels,
+        variances=variances,
+        printed_variances=printed_variances,
+        vertices=vertices,
+        printed_vertices=printed,
+        simulated=width * np.stack([e.kernel_variance for e in ensembles]),
+        error=width * np.stack([e.kernel_variance_error for e in ensembles]),
+        samples=samples,
+    )
+
+
+@styled
+def draw_closure(numbers: Closure) -> Any:
+    """(a), (c) N Var K/K² with simulated networks, (b), (d) V/K², for both ρ.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = panels((2.3, 2.3, 2.3, 2.3), 2.5)
+    ax_of = dict(zip("abcd", axes, strict=True))
+    marked = np.unique(np.linspace(1, numbers.network.depth, _MARKED).round().astype(int))
+    styles = {
+        "exact": {"color": BLUE, "label": "exact to order $1/N$"},
+        "PDLT-B": {"color": ORANGE, "linestyle": "--", "label": "PDLT-B (B.26)"},
+    }
+    for curve in numbers.curves():
+        ax = ax_of[curve.panel]
+        if curve.error is None:
+            ax.plot(curve.x, curve.y, **styles[curve.label])
+        else:
+            points = {"fmt": "o", "color": "black", "markersize": 3, "linewidth": 1}
+            error = 2 * curve.error[marked]
+            ax.errorbar(marked, curve.y[marked], error, label="simulation", **points)
+    for i, (ax, panel) in enumerate(zip(axes, "abcd", strict=True)):
+        strength = numbers.network.weight_variance * numbers.branch_scales[i // 2] ** 2
+        ax.set_title(rf"({panel})  $\rho^2 \sigma_w^2 = {strength:.3g}$", loc="left", fontsize=8.5)
+        ax.set(xlabel="layer $l$", ylim=(0, None))
+        ax.set_ylabel(r"$V / K^2$" if i % 2 else r"$N \, \mathrm{Var}\,K / K^2$")
+    axes[0].legend(loc="upper left")
+    net = numbers.network
+    note(
+        figure,
+        rf"chosen here: $N = {net.width}$, {numbers.samples} networks, two standard errors; "
+        rf"tanh, $\gamma = 1$, $\sigma_w^2 = 2$, $\sigma_b = 0$, $K^{{(0)}} = {_K0:g}$",
+    )
+    return figure
+
+
+def _theory(network: ResidualNetwork) -> tuple[np.ndarray, ...]:
+    """K^(l), N Var K^(l) exact and in the closure, V^(l) exact and in the closure."""
+    s, N = solve(network, _K0), network.width
+    variances = N * s.kernel_variance, N * closure_kernel_variance(network, _K0)
+    return s.kernels[:-1], *variances, s.four_point, closure_four_point(network, _K0)
