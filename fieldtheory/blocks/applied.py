@@ -85,6 +85,11 @@ def _checked(apply: Callable[[Any], Any]) -> Apply:
             ) from error
         if found.dtype.kind not in "fiub":
             raise TypeError(f"block must return real numbers, got {validation.shown(found)}")
+        if found.dtype == np.float16:
+            raise TypeError(
+                "block must return float32 or float64 numbers, got float16, too coarse for the "
+                "differences that give susceptibilities"
+            )
         if found.shape != z.shape:
             raise ValueError(
                 f"block must return an array of the shape of its input {z.shape}, "
