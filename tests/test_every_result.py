@@ -28,6 +28,7 @@ CALLS = {
     "input_kernel": lambda: ft.input_kernel([[1.0, 2.0]], NET),
     "optimal_scaling": lambda: ft.optimal_scaling(NET, 0.05),
     "optimal_output_variance": lambda: ft.optimal_output_variance(NET),
+    "critical_network": lambda: ft.critical_network("relu", skip_scale=0.6),
     "measure_block": lambda: ft.measure_block(single_layer, 20, 20),
     "lambdify": lambda: ft.lambdify([H], H),
 }
@@ -50,6 +51,8 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name):
         assert found._repr_html_().startswith("<table>")
     elif name == "derive":
         assert found.latex("saddle_point")
+    elif name == "critical_network":
+        assert isinstance(found, ft.ResidualNetwork)
     else:
         assert isinstance(found, float | np.ndarray) or callable(found)
 
