@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fieldtheory.cli.critical_command import critical
 from fieldtheory.cli.derive_command import derive
 from fieldtheory.cli.figures_command import figures
 from fieldtheory.cli.measure_command import measure
@@ -52,16 +53,17 @@ def _fieldtheory(
     is a field theory in its kernels. **derive** prints its action, saddle point, Hessian and
     propagator as LaTeX; **solve** gives kernels and responses as numbers, **sweep** does so on a
     grid of parameters; **optimum** finds the scaling ρ of the residual branch at which the output
-    responds most to the input; **simulate** draws finite networks and compares them with the
-    theory; **measure** finds the scales of skip and branch that suit a residual block of your own;
-    **verify** compares the theory with high-precision numbers; **figures** draws the figures of the
-    papers; **run** does everything for a set of samples and writes one page to look at.
+    responds most to the input; **critical** gives the weights and biases that neither amplify nor
+    damp signals; **simulate** draws finite networks and compares them with the theory; **measure**
+    finds the scales of skip and branch that suit a residual block of your own; **verify** compares
+    the theory with high-precision numbers; **figures** draws the figures of the papers; **run**
+    does everything for a set of samples and writes one page to look at.
 
     Each command explains itself: `fieldtheory solve --help`.
     """
 
 
-for command in (derive, solve, sweep, optimum, simulate, measure, verify, figures, run):
+for command in (derive, solve, sweep, optimum, critical, simulate, measure, verify, figures, run):
     app.command()(command)
 
 

@@ -20,6 +20,7 @@ COMMANDS = (
     "solve",
     "sweep",
     "optimum",
+    "critical",
     "simulate",
     "measure",
     "verify",

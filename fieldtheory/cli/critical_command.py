@@ -1,0 +1,86 @@
+"""The command `critical`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from fieldtheory.cli import values
+from fieldtheory.cli.options import ActivationText, OutputFormat
+from fieldtheory.cli.terminal import Format, print_rows
+
+
+def critical(
+    activation: ActivationText = "relu",
+    skip_scale: Annotated[
+        str | None,
+        typer.Option(
+            help="γ: one number or several, above −1 and below 1.",
+            show_default="0, or the best for --depth and --width",
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option("--depth", "-L", help="Number of residual layers.", show_default=False),
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Width N of the layers.", show_default=False)
+    ] = None,
+    outputs: Annotated[
+        int, typer.Option(help="Number n_L of outputs, for the best L/N and γ.")
+    ] = 1,
+    format: OutputFormat = Format.table,
+) -> None:
+    """Weights and biases at which a residual network neither amplifies nor damps signals.
+
+    A row for every skip scale gamma: the universality class of the activation, σ_w² and σ_b² of
+    the residual layers with ρ = 1, the variance K* that is kept (any of a scale-invariant
+    activation), the growth nu of the four-point vertex with depth, exact to order 1/N and as
+    Roberts, Yaida, Hanin (2022) print it in (B.29) and (B.35), and the ratio r = L/N of depth to
+    width at which outputs share most information, (B.36) with the exact nu.
+
+    With --depth and --width and without --skip-scale, gamma is the best one for that ratio.
+
+    Examples:
+
+        fieldtheory critical -a relu --skip-scale 0,0.5,0.9
+
+        fieldtheory critical -a tanh --depth 200 --width 100
+
+        fieldtheory critical -a "h/(1+abs(h))" --skip-scale 0.7 --format json
+    """
+    from fieldtheory import validation
+    from fieldtheory.criticality import (
+        critical_point,
+        optimal_aspect_ratio,
+        optimal_skip_scale,
+        vertex_slope,
+    )
+
+    phi = values.activation(activation)
+    if (depth is None) != (width is None):
+        raise ValueError("depth and width must be given together, got one of them")
+    if skip_scale is not None:
+        scales: Any = values.numbers("skip_scale", skip_scale)
+    elif depth is None or width is None:
+        scales = 0.0
+    else:
+        ratio = validation.integer("depth", depth, 1) / validation.integer("width", width, 1)
+        scales = optimal_skip_scale(phi, ratio, outputs)
+    rows = []
+    for gamma in scales if isinstance(scales, list) else [scales]:
+        point = critical_point(phi, gamma)
+        rows.append(
+            {
+                "gamma": gamma,
+                "class": point.kind,
+                "weight_variance": point.weight_variance,
+                "bias_variance": point.bias_variance,
+                "K*": "any" if point.kernel is None else point.kernel,
+                "nu": vertex_slope(phi, gamma),
+                "nu as printed": vertex_slope(phi, gamma, closure=True),
+                "best L/N": optimal_aspect_ratio(phi, gamma, outputs),
+            }
+        )
+    print_rows(rows, format, f"critical networks, φ = {phi.name}")
