@@ -243,7 +243,7 @@ def _at_points(z: np.ndarray, first: int, last: int) -> Iterator[np.ndarray]:
 def _of_smooth(
     square: Square, weights: np.ndarray, K: np.ndarray, count: int
 ) -> Iterator[Observable]:
-    modes, dev = _grid(count, square.even), np.sqrt(K)[:, None]
+    modes, dev = grid_modes(count, square.even), np.sqrt(K)[:, None]
     g = square.derivatives[0](dev * modes.nodes)
     values = weights[:, None] * (g - (g @ modes.roots**2)[:, None])
     coefficients = modes.project(values)
@@ -276,7 +276,8 @@ def _by_parts(
 
 
 @lru_cache(maxsize=8)
-def _grid(count: int, even: bool) -> Modes:
+def grid_modes(count: int, even: bool) -> Modes:
+    """The first ``count`` orders on an even grid; the even ones alone on one half of it."""
     step = _SPACING / sqrt(count)
     number = int((2 * sqrt(count) + _MARGIN) / step) + 1
     z = step * (np.arange(number) + 0.5)

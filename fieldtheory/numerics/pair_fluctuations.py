@@ -1,0 +1,141 @@
+"""Fluctuations of the kernels of several inputs to order 1/N: covariances, vertex, mean shift.
+
+Fields are the p = P(P+1)/2 pairs of inputs α <= β in the order of `np.triu_indices`. The average
+⟨g(h_α, h_β)⟩ moves with K_αβ, K_αα and K_ββ alone, so that sources are propagated in O(L p) steps;
+what fluctuates are correlators of up to four inputs, ⟨g_αβ ; g_γδ⟩ in two layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.numerics.pair_observables import PairObservables, apply
+from fieldtheory.numerics.recursion import carried
+
+
+@dataclass(frozen=True, eq=False)
+class PairGains:
+    """What moves ⟨g_αβ⟩ in every layer: its derivatives by K_αβ, K_αα and K_ββ, times a_l.
+
+    Parameters
+    ----------
+    own : ndarray, shape (L + 2, P)
+        a_l M' of the variances.
+    pair, first, second : ndarray, shape (L + 2, P(P−1)/2)
+        a_l ⟨φ'_α φ'_β⟩, a_l ⟨φ''_α φ_β⟩/2, a_l ⟨φ_α φ''_β⟩/2.
+    """
+
+    own: np.ndarray
+    pair: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    @cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where variances and covariances are among the pairs, and α and β of the latter."""
+        alpha, beta = np.triu_indices(self.own.shape[1])
+        same = alpha == beta
+        return np.nonzero(same)[0], np.nonzero(~same)[0], alpha[~same], beta[~same]
+
+    def moved(self, l: int, K: np.ndarray) -> np.ndarray:
+        """The change of a_l ⟨g⟩ for changes of the kernels of layer l − 1, shape (p, ...)."""
+        own, others, alpha, beta = self.places
+        variances = K[own]
+        shape = (-1, *[1] * (K.ndim - 1))
+        found = np.empty_like(K)
+        found[own] = self.own[l].reshape(shape) * variances
+        found[others] = self.pair[l].reshape(shape) * K[others]
+        found[others] += self.first[l].reshape(shape) * variances[alpha]
+        found[others] += self.second[l].reshape(shape) * variances[beta]
+        return found
+
+
+def propagated(skips: np.ndarray, gains: PairGains, rows: np.ndarray) -> np.ndarray:
+    """N G12 rows: the response of all layers and pairs to sources, shape (L + 2, p, ...)."""
+    response = np.array(rows, dtype=float)
+    kernel = response[0]
+    for l in range(1, len(response)):
+        response[l] += gains.moved(l, kernel)
+        kernel = carried(skips[l], kernel, response[l])
+    return response
+
+
+def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Σ_m A²_lm rows_m for the hidden layers, shape (L + 1, p, ...)."""
+    sums = np.array(rows[: len(skips) - 1], dtype=float)
+    for l in range(1, len(sums)):
+        sums[l] = carried(skips[l], sums[l - 1], sums[l])
+    return sums
+
+
+def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np.ndarray:
+    """S22/N of all layers and pairs, shape (L + 2, p, L + 2, p).
+
+        S22 = N a_k a_l ⟨g(h_α, h_β)^(k-1) ; g(h_γ, h_δ)^(l-1)⟩
+
+    A later observable is averaged over what the layers between add, given the signals of the
+    earlier layer, where it meets the other pair.
+    """
+    f = signals.observables
+    size, p = f.shape[:2]
+    a = layers.weights[1:, 0] if layers.weights.ndim > 1 else layers.weights[1:]
+    S22 = np.zeros((size + 1, p, size + 1, p))
+    every = np.arange(p)
+    for k in range(size):
+        later = np.stack([signals.brought_back(f[l], l, k, every) for l in range(k, size)])
+        for row in range(p):
+            meeting = signals.between(k, np.full(p, row), k, every)
+            seen = apply(meeting, np.repeat(f[k, row][:, None], p, axis=1), signals.count)
+            values = np.einsum("sp,lps->lp", seen, later) * (a[k] * a[k:])[:, None]
+            S22[k + 1, row, k + 1 :] = values
+            S22[k + 1 :, :, k + 1, row] = values
+    return S22
+
+
+def kernel_covariance(
+    layers: LayerCoefficients, gains: PairGains, S22: np.ndarray, width: int
+) -> np.ndarray:
+    """G11 = G12 S22 G21 of all layers and pairs, shape (L + 2, L + 2, p, p)."""
+    skips = layers.skips
+    half = propagated(skips, gains, S22)
+    G11 = propagated(skips, gains, np.transpose(half, (2, 3, 0, 1))) / width
+    return np.ascontiguousarray(np.transpose(G11, (0, 2, 1, 3)))
+
+
+def accumulated_covariance(layers: LayerCoefficients, G11: np.ndarray) -> np.ndarray:
+    """Cov(K_αβ^(l), K_γδ^(l)) of the hidden layers, shape (L + 1, p, p)."""
+    skips = layers.skips
+    half = accumulated(skips, np.transpose(G11, (0, 2, 1, 3)))
+    both = accumulated(skips, np.transpose(half, (2, 3, 0, 1)))
+    return np.einsum("lplq->lqp", both)
+
+
+def seen_by_neurons(
+    layers: LayerCoefficients, gains: PairGains, signals: PairObservables
+) -> np.ndarray:
+    """N Cov(K_αβ^(l), h_iγ h_iδ) beyond Cov(K_αβ, K_γδ), for one neuron i, shape (L + 1, p, p).
+
+        Σ_{k<=l} A²_lk Σ_m N G12^km β_m,   β_m = a_m ⟨g(h_α, h_β)^(m-1) ; h_γ^(l) h_δ^(l)⟩
+    """
+    size = len(signals.K)
+    first, second = signals.pairs
+    p = len(first)
+    own, others, alpha, beta = gains.places
+    found = np.empty((size, p, p))
+    for l in range(size):
+        rows = np.zeros((size + 1, p, p))
+        for m in range(1, l + 1):
+            X = signals.K[m - 1] * signals.carried[l, m - 1]
+            x, y = X[:, first], X[:, second]
+            own_terms = 2 * x * y
+            rows[m, own] = gains.own[m][:, None] * own_terms
+            crossed = x[alpha] * y[beta] + x[beta] * y[alpha]
+            rows[m, others] = gains.pair[m][:, None] * crossed
+            rows[m, others] += gains.first[m][:, None] * own_terms[alpha]
+            rows[m, others] += gains.second[m][:, None] * own_terms[beta]
+        found[l] = accumulated(layers.skips, propagated(layers.skips, gains, rows))[l]
+    return found

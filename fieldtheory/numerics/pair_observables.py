@@ -1,0 +1,202 @@
+"""The observables g(h_α, h_β) of pairs of inputs by their Hermite coefficients, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.vectorising import vectorised
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.hermite_modes import grid_modes
+from fieldtheory.numerics.pair_modes import (
+    block,
+    coefficients,
+    correlated,
+    correlations,
+    packed_size,
+    triangle,
+)
+from fieldtheory.theory.elementary_averages import X, feature_parameters
+
+# Orders kept, tried one after the other, and the relative error asked for unless rtol is larger.
+_COUNTS, PAIR_TOLERANCE = (12, 18, 26, 38, 56, 80, 114, 160, 224), 1e-9
+# Elements of the work arrays of a symmetric power, which stay in the cache.
+_TOGETHER = 1 << 15
+_SAFETY = 4.0
+
+Function = Callable[..., np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class PairObservables:
+    """The signals of P inputs in the layers 0, ..., L, and the observables of their pairs.
+
+    With p pairs α <= β in the order of `np.triu_indices`.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K : ndarray, shape (L + 1, P, P)
+        Kernels of the hidden layers.
+    """
+
+    network: LayeredNetwork
+    K: np.ndarray
+
+    @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """α and β of every pair."""
+        first, second = np.triu_indices(self.K.shape[-1])
+        return first, second
+
+    @cached_property
+    def R(self) -> np.ndarray:
+        """h = R z for the two signals of every pair, shape (2, 2, L + 1, p)."""
+        first, second = self.pairs
+        own = np.diagonal(self.K, axis1=1, axis2=2)
+        return triangle(np.stack([own[:, first], own[:, second]]), self.K[:, first, second])
+
+    @cached_property
+    def carried(self) -> np.ndarray:
+        """A_lk, shape (L + 1, L + 1): the signals of layer k in those of layer l."""
+        size = len(self.K)
+        A = np.zeros((size, size))
+        for k in range(size):
+            A[k:, k] = np.cumprod(np.concatenate([[1.0], self.network.skip_scales[k:]]))
+        return A
+
+    @cached_property
+    def observables(self) -> np.ndarray:
+        """The coefficients of g(h_α, h_β), shape (L + 1, p, orders)."""
+        return self._resolved[0]
+
+    @property
+    def count(self) -> int:
+        """Orders 0, ..., count − 1 are kept, as many as it takes."""
+        return self._resolved[1]
+
+    @cached_property
+    def _resolved(self) -> tuple[np.ndarray, int]:
+        allowed = max(tolerance(), PAIR_TOLERANCE)
+        products = [(psi[0], psi[0]) for psi in features(self.network)]
+        every = np.arange(len(self.pairs[0]))
+        for count in _COUNTS:
+            found = self._of_functions(products, count, every)
+            error = _left_out(found, count)
+            if error <= allowed:
+                return found, count
+        raise QuadratureError(
+            f"{count} Hermite orders of two signals leave a relative error of {error:.1g} in the "
+            f"fluctuations of several inputs, allowed is {allowed:.1g}; "
+            f"solve(..., rtol={2 * error:.1g}) takes it"
+        )
+
+    def projected(self, first: int, second: int, pairs: np.ndarray) -> np.ndarray:
+        """The coefficients of ∂^i_x ∂^j_y g(x, y) for some pairs, shape (L + 1, pairs, orders)."""
+        if not first and not second:
+            return self.observables[:, pairs]
+        found = features(self.network)
+        if len(found[0]) == 1:
+            raise ValueError(
+                f"mean_shift of several inputs needs an activation without kinks, "
+                f"got {self.network.activation.name}"
+            )
+        products = [(psi[first], psi[second]) for psi in found]
+        return self._of_functions(products, self.count, pairs)
+
+    def squares(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The coefficients of g(h_α, h_α) and of g(h_β, h_β) by the modes of the pair αβ."""
+        squares = [_squared(psi[0]) for psi in features(self.network)]
+        first = self._of_functions([(square, np.ones_like) for square in squares], self.count, pairs)
+        second = self._of_functions([(np.ones_like, square) for square in squares], self.count, pairs)
+        return first, second
+
+    def _of_functions(
+        self, products: list[tuple[Function, Function]], count: int, pairs: np.ndarray
+    ) -> np.ndarray:
+        """The coefficients of Σ f(x) g(y)."""
+        modes = grid_modes(count, False)
+        found = np.zeros((len(self.K), len(pairs), packed_size(count)))
+        for l, pair in np.ndindex(found.shape[:2]):
+            R = self.R[:, :, l, pairs[pair]]
+            found[l, pair] = sum(coefficients(f, g, R, modes, count) for f, g in products)
+        return found
+
+    def between(self, k: int, rows: np.ndarray, l: int, columns: np.ndarray) -> np.ndarray:
+        """X of pairs in layer k with pairs in layer l >= k, shape (2, 2, m)."""
+        first, second = self.pairs
+        own = first[rows], second[rows]
+        others = first[columns], second[columns]
+        covariance = np.array([[self.K[k][a, b] for b in others] for a in own])
+        covariance = covariance * self.carried[l, k]
+        return correlations(self.R[:, :, k, rows], covariance, self.R[:, :, l, columns])
+
+    def brought_back(
+        self, functions: np.ndarray, l: int, k: int, pairs: np.ndarray
+    ) -> np.ndarray:
+        """Functions of pairs in layer l, given the signals of layer k <= l; (pairs, orders)."""
+        if l == k:
+            return functions
+        X = np.swapaxes(self.between(k, pairs, l, pairs), 0, 1)
+        return apply(X, functions.T, self.count).T
+
+
+def apply(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
+    """`correlated` in parts that stay in the cache, shape (orders, m)."""
+    together = max(1, _TOGETHER // count**2)
+    parts = [
+        correlated(X[..., start : start + together], f[:, start : start + together], count)
+        for start in range(0, X.shape[-1], together)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def features(network: LayeredNetwork) -> tuple[tuple[Function, ...], ...]:
+    """The ψ_k of a network and their first four derivatives as functions of arrays.
+
+    Raises
+    ------
+    ValueError
+        If they have kinks.
+    """
+    known = dict(feature_parameters(network))
+    return _compiled(tuple(network.features(network.activation, X, known)))
+
+
+@lru_cache(maxsize=64)
+def _compiled(expressions: tuple[sp.Expr, ...]) -> tuple[tuple[Function, ...], ...]:
+    return tuple(
+        tuple(_of_arrays(psi.diff(X, j)) for j in range(5 if not has_steps(psi) else 1))
+        for psi in expressions
+    )
+
+
+def _of_arrays(F: sp.Expr) -> Function:
+    compiled = vectorised([X], F)
+    return lambda h: np.broadcast_to(compiled(h), np.shape(h))
+
+
+def _squared(f: Function) -> Function:
+    return lambda h: f(h) ** 2
+
+
+def _left_out(found: np.ndarray, count: int) -> float:
+    """What higher orders may add to correlators, relative to variances, from the last ones."""
+    squares = found.reshape(-1, found.shape[-1]) ** 2
+    of_orders = np.stack([squares[:, block(n)].sum(axis=1) for n in range(1, count)], axis=1)
+    total = of_orders.sum(axis=1)
+    near = of_orders[:, count // 2 : 3 * count // 4].sum(axis=1)
+    last = of_orders[:, 3 * count // 4 :].sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fall = np.where(near > 0, last / near, 0.0)
+        rest = np.where(fall < 1, _SAFETY * last * fall / (1 - fall), np.inf)
+        error: Any = np.where(total > 0, rest / total, 0.0)
+    return float(error.max())

@@ -1,0 +1,111 @@
+"""The shift of the mean covariances of inputs to order 1/N: one loop.
+
+    N (⟨C⟩ − C*)^(m) = a_m Σ_e ⟨∂_e g⟩ N (⟨K_e⟩ − K_e*)^(m-1)
+                       + (a_m/2) Σ_ee' ⟨∂_e ∂_e' g⟩ N Cov(K_e, K_e')^(m-1)
+                       + a_m Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k)
+
+with the entries e, e' = (αα), (ββ), (αβ) on which ⟨g(h_α, h_β)⟩ depends, ∂_αα = ∂_x²/2 and
+∂_αβ = ∂_x ∂_y by Price's theorem. The last term is a neuron that moves the kernels of later layers
+and sees them. A covariance is shifted as if its two inputs were alone.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.numerics.pair_fluctuations import PairGains
+from fieldtheory.numerics.pair_observables import PairObservables
+from fieldtheory.numerics.recursion import carried
+
+# ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
+_SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
+
+
+def shift_of_covariances(
+    layers: LayerCoefficients,
+    gains: PairGains,
+    signals: PairObservables,
+    variances: np.ndarray,
+    own_shift: np.ndarray,
+) -> np.ndarray:
+    """N (⟨C⟩ − C*) of the covariances α < β, shape (L + 2, P(P−1)/2).
+
+    Parameters
+    ----------
+    layers : LayerCoefficients
+    gains : PairGains
+    signals : PairObservables
+    variances : ndarray, shape (L + 1, p, p)
+        N Cov(K, K') of the hidden layers.
+    own_shift : ndarray, shape (L + 2, P)
+        N (⟨C⟩ − C*) of the variances.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        If the activation has kinks.
+    """
+    _, others, alpha, beta = gains.places
+    a = layers.weights.reshape(len(own_shift), -1)[:, :1]
+    sources = np.zeros((len(a), len(others)))
+    sources[1:] = a[1:] * (_bent(gains, signals, variances) + _seen(a, layers, gains, signals))
+    shift, kernel = np.zeros_like(sources), np.zeros_like(sources[0])
+    own = np.zeros_like(own_shift[0])
+    for m in range(1, len(a)):
+        moved = gains.pair[m] * kernel + gains.first[m] * own[alpha] + gains.second[m] * own[beta]
+        shift[m] = sources[m] + moved
+        kernel = carried(layers.skips[m], kernel, shift[m])
+        own = carried(layers.skips[m], own, own_shift[m])
+    return shift
+
+
+def _bent(gains: PairGains, signals: PairObservables, variances: np.ndarray) -> np.ndarray:
+    """(1/2) Σ_ee' ⟨∂_e ∂_e' g⟩ N Cov(K_e, K_e'), shape (L + 1, pairs)."""
+    own, others, alpha, beta = gains.places
+    entries = own[alpha], own[beta], others
+    found = np.zeros((len(variances), len(others)))
+    means: dict[tuple[int, int], np.ndarray] = {}
+    for (e, (i, j, c)), (f, (k, l, d)) in product(enumerate(_SLOPES), repeat=2):
+        orders = i + k, j + l
+        if orders not in means:
+            means[orders] = signals.projected(*orders, others)[..., 0]
+        found += c * d / 2 * means[orders] * variances[:, entries[e], entries[f]]
+    return found
+
+
+def _seen(
+    a: np.ndarray, layers: LayerCoefficients, gains: PairGains, signals: PairObservables
+) -> np.ndarray:
+    """Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k), shape (L + 1, pairs)."""
+    _, others, alpha, beta = gains.places
+    slopes = [c * signals.projected(i, j, others) for i, j, c in _SLOPES]
+    observables = np.stack([*signals.squares(others), signals.projected(0, 0, others)])
+    size = len(signals.K)
+    found = np.zeros((size, len(others)))
+    for k in range(1, size):
+        # Of layer k to unit sources there, entry by source by pair.
+        response = np.repeat(np.eye(3)[:, :, None], len(others), axis=2)
+        for m in range(k + 1, size + 1):
+            for slope, kernel in zip(slopes, response, strict=True):
+                early = signals.brought_back(slope[m - 1], m - 1, k - 1, others)
+                meeting = np.einsum("ps,eps->ep", early[:, 1:], observables[:, k - 1, :, 1:])
+                found[m - 1] += a[k] * np.einsum("ep,ep->p", meeting, kernel)
+            if m <= size - 1:
+                moved = np.stack(
+                    [
+                        gains.own[m][alpha] * response[0],
+                        gains.own[m][beta] * response[1],
+                        gains.pair[m] * response[2]
+                        + gains.first[m] * response[0]
+                        + gains.second[m] * response[1],
+                    ]
+                )
+                response = carried(layers.skips[m], response, moved)
+    return found
