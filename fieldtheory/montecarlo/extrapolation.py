@@ -36,8 +36,9 @@ def compare(
     values at that width as they are: how far off the leading order is, in per cent and in standard
     errors. A right theory does not describe every width.
 
-    Compared are C*, K, and for one input G11 and Var K, with the means and covariances of the
-    networks; η, χ and χ^out, as derivatives, where ``responses`` are given.
+    Compared are C*, K, the shift of the means, and for one input G11 and Var K, with the means and
+    covariances of the networks; of several inputs those fluctuations that have been computed; η, χ
+    and χ^out, as derivatives, where ``responses`` are given.
 
     Parameters
     ----------
@@ -193,9 +194,19 @@ def _measured(
     for kind, simulations in kinds.items():
         for field in FIELDS.values():
             by, _, simulated = field.simulated.partition(".")
-            if by == kind and simulations and field.defined(matrix):
-                if all(getattr(s, simulated) is not None for s in simulations):
+            if by == kind and simulations and _is_there(solution, field):
+                shape = type(simulations[0]).table[simulated].dims_for(matrix)
+                if shape == field.dims_for(matrix) and all(
+                    getattr(s, simulated) is not None for s in simulations
+                ):
                     yield field, simulations
+
+
+def _is_there(solution: Solution, field: Field) -> bool:
+    """Whether the solution has a field, those that are costly for several inputs if computed."""
+    matrix = solution.input_kernel.ndim > 0
+    costly = matrix and field.order > 0
+    return field.defined(matrix) and (not costly or field.name in vars(solution))
 
 
 def _next_orders(solution: Solution, field: Field) -> dict[int, str]:
@@ -205,8 +216,8 @@ def _next_orders(solution: Solution, field: Field) -> dict[int, str]:
     found = [
         row
         for row in FIELDS.values()
-        if row.corrects == field.name and row.order <= solution.order
-        if row.defined(matrix) and row.dims_for(matrix) == shape
+        if row.corrects == field.name and row.dims_for(matrix) == shape
+        if row.order <= solution.order and _is_there(solution, row)
     ]
     return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
 

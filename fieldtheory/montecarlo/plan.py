@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage
+from fieldtheory.numerics.memory import memory_available
 
 # Batches of the jackknife; fewer where there are fewer samples.
 BATCHES = 40
@@ -215,20 +214,6 @@ def memory_needed(run: Run, jobs: int) -> float:
         work += 3 * block * kernels**2 + 3 * max(TILE_KEPT, kernels * net.width)
     raw = run.samples * (net.depth + 2) * (2 * pairs + P**2) if run.keep else 0
     return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)
-
-
-def memory_available() -> int | None:
-    """Free memory in bytes, including what the system would free at once; None if unknown."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
-        return 1024 * int(found)
-    except (OSError, StopIteration, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def check_memory(run: Run, jobs: int) -> None:

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.numerics.four_inputs import by_averages
 from fieldtheory.numerics.pair_observables import PairObservables, apply
 from fieldtheory.numerics.recursion import carried
 
@@ -77,23 +78,34 @@ def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np
 
         S22 = N a_k a_l ⟨g(h_α, h_β)^(k-1) ; g(h_γ, h_δ)^(l-1)⟩
 
+    With kinks, of which the Hermite coefficients fall off slowly, by the averages themselves.
+    """
+    a = layers.weights[1:].reshape(len(signals.K), -1)[:, 0]
+    found = by_averages(signals) if signals.has_kinks else _by_modes(signals)
+    S22 = np.zeros([size + 1 - i % 2 for i, size in enumerate(found.shape)])
+    S22[1:, :, 1:] = a[:, None, None, None] * a[:, None] * found
+    return S22
+
+
+def _by_modes(signals: PairObservables) -> np.ndarray:
+    """⟨g ; g⟩, shape (L + 1, p, L + 1, p).
+
     A later observable is averaged over what the layers between add, given the signals of the
     earlier layer, where it meets the other pair.
     """
     f = signals.observables
     size, p = f.shape[:2]
-    a = layers.weights[1:, 0] if layers.weights.ndim > 1 else layers.weights[1:]
-    S22 = np.zeros((size + 1, p, size + 1, p))
+    found = np.empty((size, p, size, p))
     every = np.arange(p)
     for k in range(size):
         later = np.stack([signals.brought_back(f[l], l, k, every) for l in range(k, size)])
         for row in range(p):
             meeting = signals.between(k, np.full(p, row), k, every)
             seen = apply(meeting, np.repeat(f[k, row][:, None], p, axis=1), signals.count)
-            values = np.einsum("sp,lps->lp", seen, later) * (a[k] * a[k:])[:, None]
-            S22[k + 1, row, k + 1 :] = values
-            S22[k + 1 :, :, k + 1, row] = values
-    return S22
+            values = np.einsum("sp,lps->lp", seen, later)
+            found[k, row, k:] = values
+            found[k:, :, k, row] = values
+    return found
 
 
 def kernel_covariance(
@@ -119,7 +131,7 @@ def seen_by_neurons(
 ) -> np.ndarray:
     """N Cov(K_αβ^(l), h_iγ h_iδ) beyond Cov(K_αβ, K_γδ), for one neuron i, shape (L + 1, p, p).
 
-        Σ_{k<=l} A²_lk Σ_m N G12^km β_m,   β_m = a_m ⟨g(h_α, h_β)^(m-1) ; h_γ^(l) h_δ^(l)⟩
+    Σ_{k<=l} A²_lk Σ_m N G12^km β_m,   β_m = a_m ⟨g(h_α, h_β)^(m-1) ; h_γ^(l) h_δ^(l)⟩
     """
     size = len(signals.K)
     first, second = signals.pairs

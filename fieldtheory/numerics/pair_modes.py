@@ -62,9 +62,7 @@ def triangle(variances: np.ndarray, covariances: np.ndarray) -> np.ndarray:
 _ROUNDING = 3e-8
 
 
-def correlations(
-    R: np.ndarray, covariance: np.ndarray, other: np.ndarray
-) -> np.ndarray:
+def correlations(R: np.ndarray, covariance: np.ndarray, other: np.ndarray) -> np.ndarray:
     """X = R⁻¹ Cov R'⁻ᵀ of two pairs of signals, shape (2, 2, ...).
 
     Parameters

@@ -57,6 +57,11 @@ class PairObservables:
         first, second = np.triu_indices(self.K.shape[-1])
         return first, second
 
+    @property
+    def has_kinks(self) -> bool:
+        """Whether the observables are not smooth."""
+        return len(features(self.network)[0]) == 1
+
     @cached_property
     def R(self) -> np.ndarray:
         """h = R z for the two signals of every pair, shape (2, 2, L + 1, p)."""
@@ -104,7 +109,7 @@ class PairObservables:
         if not first and not second:
             return self.observables[:, pairs]
         found = features(self.network)
-        if len(found[0]) == 1:
+        if self.has_kinks:
             raise ValueError(
                 f"mean_shift of several inputs needs an activation without kinks, "
                 f"got {self.network.activation.name}"
@@ -115,8 +120,12 @@ class PairObservables:
     def squares(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients of g(h_α, h_α) and of g(h_β, h_β) by the modes of the pair αβ."""
         squares = [_squared(psi[0]) for psi in features(self.network)]
-        first = self._of_functions([(square, np.ones_like) for square in squares], self.count, pairs)
-        second = self._of_functions([(np.ones_like, square) for square in squares], self.count, pairs)
+        first = self._of_functions(
+            [(square, np.ones_like) for square in squares], self.count, pairs
+        )
+        second = self._of_functions(
+            [(np.ones_like, square) for square in squares], self.count, pairs
+        )
         return first, second
 
     def _of_functions(
@@ -139,9 +148,7 @@ class PairObservables:
         covariance = covariance * self.carried[l, k]
         return correlations(self.R[:, :, k, rows], covariance, self.R[:, :, l, columns])
 
-    def brought_back(
-        self, functions: np.ndarray, l: int, k: int, pairs: np.ndarray
-    ) -> np.ndarray:
+    def brought_back(self, functions: np.ndarray, l: int, k: int, pairs: np.ndarray) -> np.ndarray:
         """Functions of pairs in layer l, given the signals of layer k <= l; (pairs, orders)."""
         if l == k:
             return functions
@@ -160,13 +167,7 @@ def apply(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
 
 
 def features(network: LayeredNetwork) -> tuple[tuple[Function, ...], ...]:
-    """The ψ_k of a network and their first four derivatives as functions of arrays.
-
-    Raises
-    ------
-    ValueError
-        If they have kinks.
-    """
+    """The ψ_k of a network as functions of arrays, with four derivatives if they are smooth."""
     known = dict(feature_parameters(network))
     return _compiled(tuple(network.features(network.activation, X, known)))
 

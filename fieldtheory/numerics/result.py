@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # Pairs of inputs and members of a batch that can still be told apart in a plot.
 _MOST_LINES = 6
 
+_PAIRS = ("pair", "pair_")
+
 
 class Stored(ABC):
     """A result that can be written to a file, labelled and shown.
@@ -256,6 +258,7 @@ class Result(Stored):
         if len(field.dims) > 1:
             layers = np.arange(len(values))
             values = values[layers, layers]
+        values = self._of_one_pair(field, values)
         missing = self.network.depth + 2 - len(values)
         last = [None] * missing
         if missing and field.at_output:
@@ -369,13 +372,24 @@ class Result(Stored):
         pairs = zip(values, errors, strict=True)
         return [over_layers(field.panel, symbol, value, error) for value, error in pairs]
 
+    def _of_one_pair(self, field: Field, values: np.ndarray) -> np.ndarray:
+        """What pairs of inputs have with themselves, as matrices (..., P, P)."""
+        if not self._has_matrix or field.of_inputs != _PAIRS:
+            return values
+        first, second = np.triu_indices(self.inputs)
+        same = np.diagonal(values, axis1=-2, axis2=-1)
+        found = np.empty((*same.shape[:-1], self.inputs, self.inputs))
+        found[..., first, second] = found[..., second, first] = same
+        return found
+
     def _over_layers(self, field: Field, values: np.ndarray) -> np.ndarray:
         """The values as lines, (lines, layers)."""
         start = len(self._batch) if field.batches else 0
         values = np.moveaxis(values, start, 0)
         if len(field.dims) > 1:
             values = np.moveaxis(np.diagonal(values, axis1=0, axis2=start + 1), -1, 0)
-        if self._has_matrix and field.of_inputs[:2] == ("input", "input_"):
+        values = self._of_one_pair(field, values)
+        if self._has_matrix and field.of_inputs[:2] in (("input", "input_"), _PAIRS):
             first, second = np.triu_indices(self.inputs)
             values = values[(slice(None),) * (1 + start) + (first, second)]
         return values.reshape(len(values), -1).T

@@ -24,6 +24,9 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pair_map
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
+from fieldtheory.numerics.pair_fluctuations import PairGains
+from fieldtheory.numerics.pair_observables import PairObservables
+from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.substitution import propagate
 
@@ -76,11 +79,11 @@ class Solution(Result):
     output_response       the same                          χ^out
     full_response         (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of the input
     G12                   (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
-    G11                   (L+2, L+2)                        Cov(C^(l), C^(m)), one input
-    kernel_variance       (L+1,)                            Var K^(l), one input
-    mean_shift            (L+2,)                            ⟨C^(l)⟩ − C*^(l) to order 1/N, one input
-    four_point            (L+1,)                            four-point vertex V^(l), one input
-    output_kurtosis       ()                                3 Var C/C*² of the output, one input
+    G11                   (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
+    kernel_variance       (L+1,) or (L+1, P, P)             Var K^(l)
+    mean_shift            (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
+    four_point            (L+1,) or (L+1, p, p)             four-point vertex V^(l)
+    output_kurtosis       () or (P,)                        3 Var C/C*² of the output
     mean_shift_2          (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
     variance_2            (L+2,)                            1/N² of Var C^(l), with ``order=2``
     third_cumulant        (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
@@ -93,7 +96,8 @@ class Solution(Result):
     Where inputs are identical, their covariances equal the variances to the last bit.
     All fluctuations contain their powers of 1/N, so that ⟨C⟩ = C* + mean_shift + mean_shift_2 and
     Var C = diag G11 + variance_2, up to 1/N³. The four-point vertex of two neurons i ≠ j is
-    V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, the excess kurtosis of an output ⟨y⁴⟩/⟨y²⟩² − 3.
+    V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, of P inputs ⟨h_iα h_iβ ; h_jγ h_jδ⟩, the excess kurtosis
+    of an output ⟨y⁴⟩/⟨y²⟩² − 3.
 
     ``output_kernel`` and ``output_response`` alone take memory for a few matrices (P, P) and are
     fast for many inputs, most of all for inputs of one norm: see `pair_map`. They agree with the
@@ -191,21 +195,30 @@ class Solution(Result):
 
     @field
     def G11(self) -> np.ndarray:
-        """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)), for one input."""
+        """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)); of P inputs for all pairs of pairs."""
+        if self._has_matrix:
+            G11 = self._of_pairs.G11
+            same = np.diagonal(np.diagonal(G11), axis1=0, axis2=1)
+            self._warn_if_not_small(same[:, self._of_pairs.gains.places[0]])
+            return G11
         K = self._variances[1]
         S22 = fluctuations.source_covariance(self.network, self._chain, K)
         G11 = fluctuations.kernel_covariance(self._chain, self._own_gains, S22, self.network.width)
-        self._warn_if_not_small(G11)
+        self._warn_if_not_small(np.diagonal(G11))
         return G11
 
     @field
     def kernel_variance(self) -> np.ndarray:
-        """Var K^(l) to order 1/N, for one input."""
+        """Var K^(l) to order 1/N."""
+        if self._has_matrix:
+            return self._matrices(np.diagonal(self._of_pairs.kernel_covariance, axis1=1, axis2=2))
         return fluctuations.accumulated_variance(self._chain, self.G11)
 
     @field
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
+        if self._has_matrix:
+            return self._matrices(self._of_pairs.shift(self._first_of_each)) / self.network.width
         return self._from_input(self._first.shift) / self.network.width
 
     @field
@@ -217,16 +230,19 @@ class Solution(Result):
 
         PDLT-B (B.26) has the terms of the last layer only.
         """
-        seen = fluctuations.seen_by_neurons(
-            self.network, self._chain, self._own_gains, self.kernels
-        )
+        if self._has_matrix:
+            return self._of_pairs.four_point
+        gains, K = self._own_gains, self.kernels
+        seen = fluctuations.seen_by_neurons(self.network, self._chain, gains, K)
         return self.network.width * self.kernel_variance + 2 * seen
 
     @field
     def output_kurtosis(self) -> np.ndarray:
         """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C^(L+1)/C*^(L+1)² to order 1/N; 0 where the output vanishes."""
-        mean, variance = self.residual_kernels[-1], self.G11[-1, -1]
-        return np.asarray(3 * variance / mean**2 if mean > 0 else 0.0)
+        variance, mean = self.G11[-1, -1], self._variances[0][-1]
+        if self._has_matrix:
+            variance = np.diagonal(variance)[self._of_pairs.gains.places[0]]
+        return 3 * _ratio(_ratio(variance, mean), mean)
 
     @field
     def mean_shift_2(self) -> np.ndarray:
@@ -291,6 +307,30 @@ class Solution(Result):
         )
         vars(self)["_second"] = found
         self._warn_if_orders_are_close()
+        return found
+
+    @cached_property
+    def _of_pairs(self) -> PairTheory:
+        cross = gains.cross_gains(
+            self.network, self._variances[1], self._covariances[1], self._pairs
+        )
+        moved = PairGains(self._own_gains, self._pair_gains, *cross)
+        layers = layer_coefficients(self.network)
+        return PairTheory(layers, moved, PairObservables(self.network, self.kernels[:-1]))
+
+    @property
+    def _first_of_each(self) -> np.ndarray:
+        """N (⟨C⟩ − C*) of every single input, shape (L + 2, P)."""
+        layers = layer_coefficients(self.network)
+        of_inputs = zip(*(np.moveaxis(k, -1, 0) for k in self._variances), strict=True)
+        found = [finite_width.at_first_order(self.network, layers, k).shift for k in of_inputs]
+        return np.stack([self._from_input(shift) for shift in found], axis=-1)
+
+    def _matrices(self, of_pairs: np.ndarray) -> np.ndarray:
+        """Symmetric matrices (..., P, P) from the pairs α <= β on the last axis."""
+        found = np.empty((*of_pairs.shape[:-1], self.inputs, self.inputs))
+        first, second = np.triu_indices(self.inputs)
+        found[..., first, second] = found[..., second, first] = of_pairs
         return found
 
     def _from_input(self, of_layers: np.ndarray) -> np.ndarray:
@@ -367,10 +407,8 @@ class Solution(Result):
             return np.moveaxis(_symmetric(own, pair, self._pairs, lower), 0, -3)
         return np.moveaxis(own, 0, -1)
 
-    def _warn_if_not_small(self, G11: np.ndarray) -> None:
-        mean = self._variances[0]
-        spread = np.sqrt(np.maximum(np.diagonal(G11), 0.0))
-        relative = np.divide(spread, mean, out=np.zeros_like(spread), where=mean > 0)
+    def _warn_if_not_small(self, variance: np.ndarray) -> None:
+        relative = _ratio(np.sqrt(np.maximum(variance, 0.0)), self._variances[0])
         if relative.max() > 0.5:
             warnings.warn(
                 f"kernels fluctuate by {relative.max():.2g} of their mean at depth "

@@ -348,10 +348,10 @@ def test_response_to_a_variance_diverges_at_a_kink():
         _ = ft.solve(network(2, "relu"), [[1.0, 0.0], [0.0, 0.0]]).full_response
 
 
-@pytest.mark.parametrize("name", ["G11", "kernel_variance"])
-def test_fluctuations_are_for_one_input(name):
+@pytest.mark.parametrize("name", ["mean_shift_2", "variance_2", "third_cumulant"])
+def test_second_order_is_for_one_input(name):
     with pytest.raises(ValueError, match=rf"{name} is for one input, got K0 of shape \(2, 2\)"):
-        getattr(ft.solve(network(2), K0_PAIR), name)
+        getattr(ft.solve(network(2), K0_PAIR, order=2), name)
 
 
 @pytest.mark.parametrize("name", ["G11", "G12"])

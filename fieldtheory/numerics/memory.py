@@ -1,0 +1,20 @@
+"""How much memory there is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def memory_available() -> int | None:
+    """Free memory in bytes, including what the system would free at once; None if unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        return 1024 * int(found)
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None

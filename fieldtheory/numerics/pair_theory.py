@@ -1,0 +1,76 @@
+"""What fluctuates in networks of several inputs, each quantity found when first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.numerics import pair_fluctuations, pair_shift
+from fieldtheory.numerics.memory import memory_available
+from fieldtheory.numerics.pair_fluctuations import PairGains
+from fieldtheory.numerics.pair_observables import PairObservables
+
+# Arrays of the size of G11 that are held at once.
+_COPIES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class PairTheory:
+    """The order 1/N of p = P(P+1)/2 pairs of inputs, in the order of `np.triu_indices`.
+
+    Parameters
+    ----------
+    layers : LayerCoefficients
+    gains : PairGains
+    signals : PairObservables
+    """
+
+    layers: LayerCoefficients
+    gains: PairGains
+    signals: PairObservables
+
+    @cached_property
+    def G11(self) -> np.ndarray:
+        """Cov(C_αβ^(l), C_γδ^(m)), shape (L + 2, L + 2, p, p)."""
+        self._require_memory()
+        S22 = pair_fluctuations.source_covariance(self.layers, self.signals)
+        width = self.signals.network.width
+        return pair_fluctuations.kernel_covariance(self.layers, self.gains, S22, width)
+
+    @cached_property
+    def kernel_covariance(self) -> np.ndarray:
+        """Cov(K_αβ^(l), K_γδ^(l)), shape (L + 1, p, p)."""
+        return pair_fluctuations.accumulated_covariance(self.layers, self.G11)
+
+    @cached_property
+    def four_point(self) -> np.ndarray:
+        """V^(l) = N ⟨h_iα h_iβ ; h_jγ h_jδ⟩ for i ≠ j, shape (L + 1, p, p)."""
+        seen = pair_fluctuations.seen_by_neurons(self.layers, self.gains, self.signals)
+        width = self.signals.network.width
+        return width * self.kernel_covariance + seen + np.swapaxes(seen, 1, 2)
+
+    def shift(self, own: np.ndarray) -> np.ndarray:
+        """N (⟨C⟩ − C*) of all pairs from that of the single inputs, shape (L + 2, p)."""
+        at, others, *_ = self.gains.places
+        found = np.empty((len(own), len(at) + len(others)))
+        found[:, at] = own
+        if len(others):
+            variances = self.signals.network.width * self.kernel_covariance
+            found[:, others] = pair_shift.shift_of_covariances(
+                self.layers, self.gains, self.signals, variances, own
+            )
+        return found
+
+    def _require_memory(self) -> None:
+        inputs = self.gains.own.shape[1]
+        entries = (len(self.layers.weights) * inputs * (inputs + 1) / 2) ** 2
+        needed, available = 8 * _COPIES * entries, memory_available()
+        if available is not None and needed > available:
+            raise ValueError(
+                f"G11 of {inputs} inputs needs about {needed / 1e9:.3g} GB of memory, "
+                f"{available / 1e9:.3g} GB are free: use fewer inputs or layers, or "
+                "ft.covariance_with, which contracts it with a matrix"
+            )
