@@ -23,6 +23,7 @@ from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
+from fieldtheory.numerics.loop_sums import loop_correction
 from fieldtheory.numerics.solution import Solution, ValidityWarning, solve
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
@@ -47,6 +48,7 @@ __all__ = [
     "explain",
     "input_kernel",
     "lambdify",
+    "loop_correction",
     "measure_block",
     "optimal_output_variance",
     "optimal_scaling",

@@ -100,6 +100,60 @@ def cumulant(
     )
 
 
+def integrals(
+    integrands: Callable[[np.ndarray], np.ndarray],
+    kinks: Sequence[Sequence[float]],
+    K: np.ndarray,
+    what: str,
+) -> np.ndarray:
+    """The averages of several integrands over d Gaussian variables, all on the same nodes.
+
+    Parameters
+    ----------
+    integrands : callable
+        Nodes (d, n) to values (I, n).
+    kinks, K, what
+        As in `cumulant`.
+
+    Returns
+    -------
+    ndarray, shape (I,)
+
+    Raises
+    ------
+    QuadratureError
+        If two resolutions differ by more than 1e-10 of the average of the modulus.
+
+    Examples
+    --------
+    >>> K = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> both = integrals(lambda h: np.array([h[0] * h[1], h[0] ** 2]), ((), ()), K, "xy, xx")
+    >>> both.round(9)
+    array([1., 2.])
+    """
+    kinked = any(len(points) for points in kinks)
+    levels: Sequence = _PANEL_ORDERS if kinked else _REFINEMENTS
+    previous, error = np.array(np.nan), np.inf
+    for number, level in enumerate(levels):
+        reach = _REACH + _REACH_GROWTH * number
+        blocks = _panels(K, kinks, level, reach) if kinked else _trapezoidal(K, level, reach)
+        sums = sizes = np.array(0.0)
+        try:
+            for nodes, weights in blocks:
+                values = integrands(nodes)
+                sums, sizes = sums + values @ weights, sizes + np.abs(values) @ weights
+        except _TooMany as cost:
+            raise QuadratureError(f"{what} at the covariance {K.tolist()} took {cost}") from None
+        error = float(np.max(np.abs(sums - previous) / np.maximum(sizes, _TINY)))
+        if error <= TOLERANCE:
+            return sums
+        previous = sums
+    raise QuadratureError(
+        f"{what} at the covariance {K.tolist()} did not converge: two resolutions differ by "
+        f"{error:.1e} of the modulus"
+    )
+
+
 class _TooMany(Exception):
     """A rule has more nodes than allowed."""
 

@@ -17,6 +17,7 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, family_action
 from fieldtheory.theory.definitions import Notation
+from fieldtheory.theory.diagrams import Correction, Diagram, diagrams
 from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.formulas import SATURATION, generic_latex, known_quantity, overview_latex
 from fieldtheory.theory.hessian import Hessian, hessian
@@ -88,6 +89,55 @@ class Derivation:
         """One block of the Hessian (S..) or the propagator (G..)."""
         validation.choice("name", name, _BLOCKS)
         return getattr(self.hessian if name.startswith("S") else self.propagator, name)
+
+    def diagrams(self, legs: int = 1, loops: int = 1) -> tuple[Diagram, ...]:
+        """All diagrams of ⟨C⟩, ⟨C;C⟩, ... about the saddle point with a number of loops.
+
+        Parameters
+        ----------
+        legs : int
+            The number E of fields C in the cumulant.
+        loops : int
+            Their order is (1/N)^(loops + E − 1); at least 1 for one leg, else at least 0.
+
+        Returns
+        -------
+        tuple of Diagram
+            Also those that vanish by causality, with the reason. See `diagrams`.
+
+        Examples
+        --------
+        >>> for diagram in derive(depth=2).diagrams(legs=1, loops=1):
+        ...     print(diagram.symmetry_factor, diagram.vertices, diagram.vanishes)
+        1 ((1, 2),) True
+        1/2 ((1, 2),) False
+        1 ((2, 1),) False
+        """
+        return diagrams(legs, loops)
+
+    def correction(self, legs: int = 1, loops: int = 1) -> Correction:
+        """The sum of all diagrams of a cumulant of kernels with a number of loops.
+
+        Parameters
+        ----------
+        legs, loops : int
+            As in `diagrams`: 1, 1 is the mean shift to order 1/N and 1, 2 its next order; 2, 0 is
+            G11 and 2, 1 its next order; 3, 0 the third cumulant.
+
+        Returns
+        -------
+        Correction
+            With ``expression``, ``latex()``, ``plot()`` and ``tikz()``. For numbers at any depth
+            see `loop_correction`.
+
+        Examples
+        --------
+        >>> shift = derive(depth=1, activation="linear").correction(legs=1, loops=1).expression
+        >>> [entry.doit() for entry in shift]
+        [0, 0, 0]
+        """
+        diagrams(legs, loops)
+        return Correction(self.network_action, self.propagator, legs, loops, self.family)
 
     @cached_property
     def symbols(self) -> Symbols:

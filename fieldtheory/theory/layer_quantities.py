@@ -211,7 +211,11 @@ class PairSum(sp.Function):
     """The sum over the pairs α <= β of inputs of a quantity with these indices."""
 
     rank = SUM
-    sign = r"\sum_{\alpha \leq \beta}"
+
+    @property
+    def sign(self) -> str:
+        """The sign of the sum."""
+        return r"\sum_{\alpha \leq \beta}"
 
     def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
         return f"{self.sign} {printer.product([self.args[0]], bracket=True)}"

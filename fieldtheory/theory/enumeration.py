@@ -1,0 +1,206 @@
+"""All connected diagrams of a given number of loops, up to isomorphism.
+
+A diagram is a graph of points: legs, which are external fields C, and vertices, which are
+derivatives of the action by n >= 1 conjugates and m kernels. Lines join the fields of the points:
+G12 a kernel to a conjugate, G11 two kernels. G22 = 0 joins nothing, and vertices without a
+conjugate vanish, since averages are normalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations_with_replacement, permutations
+from math import factorial
+from typing import Any, NamedTuple
+
+import sympy as sp
+
+
+class Line(NamedTuple):
+    """A propagator between two points; that of G12 has the kernel first, then the conjugate.
+
+    Parameters
+    ----------
+    kind : {"G12", "G11"}
+    first, second : int
+        Points: the legs 0, ..., E − 1, then the vertices.
+    """
+
+    kind: str
+    first: int
+    second: int
+
+
+class Graph(NamedTuple):
+    """A diagram without its meaning.
+
+    Parameters
+    ----------
+    legs : int
+        E.
+    vertices : tuple of (int, int)
+        Numbers of conjugates and kernels of each vertex.
+    lines : tuple of Line
+        Sorted.
+    """
+
+    legs: int
+    vertices: tuple[tuple[int, int], ...]
+    lines: tuple[Line, ...]
+
+
+def graphs(legs: int, loops: int) -> Iterator[Graph]:
+    """The connected graphs, one of each class under permutations of vertices and of legs.
+
+    With I lines, V vertices and E legs a connected graph has I − V − E + 1 loops. Every line brings
+    1/N and every vertex N, so that all of a number of loops are of order (1/N)^(loops + E − 1).
+
+    Parameters
+    ----------
+    legs, loops : int
+        E >= 1 and the number of loops >= 0.
+
+    Yields
+    ------
+    Graph
+
+    Examples
+    --------
+    >>> [graph.vertices for graph in graphs(legs=1, loops=1)]
+    [((1, 2),), ((1, 2),), ((2, 1),)]
+    """
+    # Each vertex has its number of lines less two, and together they have this.
+    excess = 2 * (loops - 1) + legs
+    for degrees in _partitions(excess):
+        kinds = [[(n, d + 2 - n) for n in range(1, d + 3)] for d in degrees]
+        for vertices in sorted({tuple(sorted(choice)) for choice in _products(kinds)}):
+            found: set[tuple[Line, ...]] = set()
+            for lines in _joined(legs, vertices):
+                if _is_connected(legs + len(vertices), lines):
+                    found.add(min(_relabelled(legs, vertices, lines, permuted=True)))
+            for lines in sorted(found):
+                yield Graph(legs, vertices, lines)
+
+
+def symmetry_factor(graph: Graph) -> sp.Rational:
+    """One over the number of permutations of fields that leave the graph and its legs as they are.
+
+    Examples
+    --------
+    >>> [symmetry_factor(graph) for graph in graphs(legs=1, loops=1)]
+    [1, 1/2, 1]
+    """
+    size = sum(lines == graph.lines for lines in _relabelled(*graph, permuted=False))
+    for line in set(graph.lines):
+        count = graph.lines.count(line)
+        size *= factorial(count)
+        if line.kind == "G11" and line.first == line.second:
+            size *= 2**count
+    return sp.Rational(1, size)
+
+
+def leg_orders(graph: Graph) -> list[tuple[int, ...]]:
+    """The orders of the legs that give different diagrams.
+
+    Examples
+    --------
+    >>> [leg_orders(graph) for graph in graphs(legs=3, loops=0)]
+    [[(0, 1, 2), (0, 2, 1), (1, 2, 0)], [(0, 1, 2), (1, 0, 2), (2, 0, 1)], [(0, 1, 2)]]
+    """
+    found: dict[tuple[Line, ...], tuple[int, ...]] = {}
+    for order in permutations(range(graph.legs)):
+        moved = _moved(graph.lines, [*order, *range(graph.legs, graph.legs + len(graph.vertices))])
+        found.setdefault(min(_relabelled(graph.legs, graph.vertices, moved, False)), order)
+    return list(found.values())
+
+
+def _partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
+    """Ways to write a number as a sum of positive ones, the largest first; none if it is < 0."""
+    if total == 0:
+        yield ()
+    for first in range(min(total, largest or total), 0, -1):
+        for rest in _partitions(total - first, first):
+            yield (first, *rest)
+
+
+def _products(choices: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Choices from lists of which equal ones stand side by side, in no order among those."""
+    if not choices:
+        yield ()
+        return
+    same = 1
+    while same < len(choices) and choices[same] == choices[0]:
+        same += 1
+    for first in combinations_with_replacement(choices[0], same):
+        for rest in _products(choices[same:]):
+            yield (*first, *rest)
+
+
+def _joined(legs: int, vertices: Sequence[tuple[int, int]]) -> Iterator[tuple[Line, ...]]:
+    """All ways to join conjugates with kernels, and the kernels that are left with each other."""
+    room = [1] * legs + [m for _, m in vertices]
+    if sum(room) < sum(n for n, _ in vertices):
+        return
+
+    def responses(vertex: int, room: list[int]) -> Iterator[tuple[Line, ...]]:
+        if vertex == len(vertices):
+            yield from pairs(room)
+            return
+        points = range(len(room))
+        for ends in combinations_with_replacement(points, vertices[vertex][0]):
+            left = [free - ends.count(point) for point, free in enumerate(room)]
+            if min(left) >= 0:
+                own = tuple(Line("G12", end, legs + vertex) for end in ends)
+                for others in responses(vertex + 1, left):
+                    yield own + others
+
+    def pairs(room: list[int]) -> Iterator[tuple[Line, ...]]:
+        first = next((point for point, free in enumerate(room) if free), None)
+        if first is None:
+            yield ()
+            return
+        for second in range(first, len(room)):
+            left = list(room)
+            left[first] -= 1
+            left[second] -= 1
+            if left[second] >= 0:
+                for others in pairs(left):
+                    yield (Line("G11", first, second), *others)
+
+    yield from responses(0, room)
+
+
+def _is_connected(points: int, lines: Sequence[Line]) -> bool:
+    reached, waiting = {0}, [0]
+    while waiting:
+        point = waiting.pop()
+        for _, *ends in lines:
+            if point in ends:
+                new = set(ends) - reached
+                reached |= new
+                waiting += new
+    return len(reached) == points
+
+
+def _relabelled(
+    legs: int, vertices: Sequence[tuple[int, int]], lines: Sequence[Line], permuted: bool
+) -> Iterator[tuple[Line, ...]]:
+    """The lines under all permutations of vertices of one kind, and of legs if ``permuted``."""
+    outside = permutations(range(legs)) if permuted else [tuple(range(legs))]
+    inside = [
+        [legs + v for v in order]
+        for order in permutations(range(len(vertices)))
+        if all(vertices[v] == vertices[w] for v, w in enumerate(order))
+    ]
+    for outer in outside:
+        for inner in inside:
+            yield _moved(lines, [*outer, *inner])
+
+
+def _moved(lines: Sequence[Line], places: Sequence[int]) -> tuple[Line, ...]:
+    """The lines with points renamed, sorted."""
+    moved = []
+    for kind, first, second in lines:
+        ends = places[first], places[second]
+        moved.append(Line(kind, *(ends if kind == "G12" else sorted(ends))))
+    return tuple(sorted(moved))
