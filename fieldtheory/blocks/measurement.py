@@ -84,7 +84,7 @@ class BlockMeasurement(Stored):
     >>> m.G_RR, m.G_RR_error, m.G_Rz                        # 1 + 1/4 and −1/2
     (1.25, 0.02, -0.51)
     >>> print(m.statement)
-    Scale the skip by 0.707107 and the branch by 0.9820 ± 0.0094 to keep the variance 0.9992.
+    Scale the skip by 0.707107 and the branch by 0.9820 ± 0.0094 to keep the variance 1.
     Perturbations of the size of the signal are kept: a factor 1 a layer.
     Perturbations of differences between signals are kept: a factor 0.996 ± 0.021 a layer.
     >>> round(m.scales(skip_scale=1.0).branch_scale, 2)     # γ = 1 is possible as it opposes z
@@ -180,7 +180,7 @@ class BlockMeasurement(Stored):
             [
                 f"Scale the skip by {self.skip_scale:.6g} and the branch by "
                 f"{_with_error(self.branch_scale, self.branch_scale_error)} to keep the variance "
-                f"{self.G_zz:.4g}.",
+                f"{self.input_kernel.trace() / self.inputs:.6g}.",
                 _fate("the size of the signal", self.parallel, self.parallel_error),
                 _fate("differences between signals", self.perpendicular, self.perpendicular_error),
             ]

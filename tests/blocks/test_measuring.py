@@ -179,6 +179,18 @@ def test_pairs_of_inputs():
     np.testing.assert_allclose(m.kernel.trace(), K0.trace(), rtol=1e-12)
 
 
+def test_block_that_mixes_inputs():
+    """R gives every input its neighbour: ⟨R z⟩ is not symmetric, the kernel is."""
+    m = ft.measure_block(lambda width, rng: lambda z: np.roll(z, 1, axis=0), 40, 400, K0=np.eye(3))
+    neighbour = np.roll(np.eye(3), 1, axis=0)
+    both = neighbour + neighbour.T
+    expected = np.eye(3) + m.skip_scale * m.branch_scale * both
+    assert abs(m.branch_scale - 0.5**0.5) < 4 * m.branch_scale_error
+    np.testing.assert_allclose(m.pairs_Rz, neighbour, atol=0.05)
+    np.testing.assert_allclose(m.kernel, m.kernel.T, rtol=1e-12)
+    np.testing.assert_allclose(m.kernel, expected, atol=4 * m.kernel_error.max())
+
+
 class TestSeeds:
     def test_same_numbers(self):
         first, again, other = (
