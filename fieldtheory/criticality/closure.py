@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.criticality.closure_pairs import pair_vertex
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
@@ -25,28 +26,31 @@ from fieldtheory.numerics.recursion import carried
 
 @named_arguments
 def closure_four_point(network: LayeredNetwork, K0: Any) -> np.ndarray:
-    """The four-point vertex V^(l) in the closure of PDLT-B, for one input.
+    """The four-point vertex V^(l) in the closure of PDLT-B.
 
         V^(l+1) = C_W² ⟨φ² ; φ²⟩ + (χ_∥)² V^(l) + 4γ² (χ_∥ − γ²) (K^(l))²     (PDLT-B (B.26))
 
-    with all averages at K^(l), χ_∥ = γ² + C_W M'(K^(l)), and V^(0) = 0.
+    for one input, with all averages at K^(l), χ_∥ = γ² + C_W M'(K^(l)), and V^(0) = 0. For several
+    inputs it is (B.24)-(B.25), see `fieldtheory.criticality.closure_pairs`.
 
     Parameters
     ----------
     network : LayeredNetwork
         ρ_l and γ_l may differ between layers.
-    K0 : float
-        Variance of the input.
+    K0 : float or array_like, shape (P, P)
+        Kernel of the input.
 
     Returns
     -------
-    ndarray, shape (L + 1,)
-        V^(l), with V^(l)/N = E[h_i² h_j²] − E[h_i²] E[h_j²] for two neurons i ≠ j.
+    ndarray, shape (L + 1,) or (L + 1, p, p)
+        V^(l), with V^(l)/N = E[h_i² h_j²] − E[h_i²] E[h_j²] for two neurons i ≠ j; for P inputs
+        V_(αβ)(γδ)/N = E[h_iα h_iβ h_jγ h_jδ] − K_αβ K_γδ of the p = P(P+1)/2 pairs of
+        ``np.triu_indices(P)``.
 
     Raises
     ------
     TypeError, ValueError
-        If K0 is no variance, or the network has batch axes.
+        If K0 is no kernel, or the network has batch axes.
     OverflowError
         If V leaves the range of float64.
 
@@ -62,6 +66,8 @@ def closure_four_point(network: LayeredNetwork, K0: Any) -> np.ndarray:
     >>> closure_four_point(critical_network("relu", skip_scale=0.5**0.5, depth=2), 1.0).round(6)
     array([0.  , 2.25, 4.5 ])
     """
+    if np.ndim(K0) == 2:
+        return pair_vertex(_single(network), validation.input_kernel_array("K0", K0))
     layers, K = _saddle_point(network, K0)
     averages = network_entries(network)
     squares = averages.connected(K[:-1], K[:-1], K[:-1])
@@ -158,9 +164,14 @@ def closure_kernel_variance(network: LayeredNetwork, K0: Any) -> np.ndarray:
 
 def _saddle_point(network: LayeredNetwork, K0: Any) -> tuple[LayerCoefficients, np.ndarray]:
     """The coefficients of the layers, and K^(l) up to the output."""
-    if checked_network(network).batch_shape:
-        raise ValueError("network must be one network, got scales with batch axes")
+    checked = _single(network)
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim:
         raise ValueError(f"K0 must be a variance, got shape {kernel.shape}")
-    return layer_coefficients(network), variances(network, kernel)[1]
+    return layer_coefficients(checked), variances(checked, kernel)[1]
+
+
+def _single(network: LayeredNetwork) -> LayeredNetwork:
+    if checked_network(network).batch_shape:
+        raise ValueError("network must be one network, got scales with batch axes")
+    return network
