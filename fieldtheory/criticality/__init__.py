@@ -21,12 +21,13 @@ from fieldtheory.criticality.universality import (
     critical_network,
     critical_point,
 )
-from fieldtheory.criticality.vertex_growth import vertex_slope
+from fieldtheory.criticality.vertex_growth import closure_deficit, vertex_slope
 
 __all__ = [
     "CriticalPoint",
     "Susceptibilities",
     "closure_G11",
+    "closure_deficit",
     "closure_four_point",
     "closure_kernel_variance",
     "component_kernels",

@@ -82,6 +82,54 @@ def vertex_slope(activation: Any, skip_scale: Any, closure: bool = False) -> Any
     return found[0] if gamma.ndim == 0 else np.reshape(found, gamma.shape)
 
 
+@named_arguments
+def closure_deficit(activation: Any, skip_scale: float) -> float:
+    """What the closure of PDLT-B misses of V/K² in deep networks of the class K* = 0.
+
+        lim (V − V_closure)/K² = (1 − γ²)/(−a_1) (φ''(0)/φ'(0))² Σ_{s>=1} (9γ^s + 6γ^(3s))
+
+    V/K² itself grows as ν l: the deficit is of relative order K^(l) ∝ 1/l, and (B.35) stands. It
+    comes from the third power in φ² = φ'(0)² h² + φ'(0)φ''(0) h³ + ..., whose correlator
+    K³ (9c + 6c³) between layers of correlation c has no second Hermite component; this source of V
+    is carried on with χ_∥² = 1 − 4/l, K^(l) = κ/l (B.32), (B.33). For φ''(0) = 0 the first such
+    source is of order K⁴, and the limit is 0.
+
+    Parameters
+    ----------
+    activation : str, Activation, sympy.Expr or callable
+        φ of the class K* = 0, smooth at zero.
+    skip_scale : float
+        γ, −1 < γ < 1.
+
+    Returns
+    -------
+    float
+        Of V = N (E[h_i² h_j²] − E[h_i²] E[h_j²]), in units of K².
+
+    Raises
+    ------
+    TypeError, ValueError
+        For another class, or as `critical_point`.
+
+    Examples
+    --------
+    >>> closure_deficit("tanh", 0.5), round(closure_deficit("tanh(h) + h**2/4", 0.5), 6)
+    (0.0, 1.019704)
+    """
+    point = critical_point(activation, skip_scale)
+    if point.kind != VANISHING or point.small is None or point.small.power != 2:
+        raise ValueError(
+            f"activation must be smooth at zero and of the class {VANISHING}, got "
+            f"{point.activation.name}, {point.kind}"
+        )
+    gamma = point.skip_scale
+    slope, curvature = (float(point.activation.expression.diff(h, n).subs(h, 0)) for n in (1, 2))
+    total = 9 * gamma / (1 - gamma) + 6 * gamma**3 / (1 - gamma**3)
+    strength = (1 - gamma**2) * (curvature / slope) ** 2
+    # Without a zero of negative sign.
+    return strength * total / -float(point.small.bend) + 0.0
+
+
 @lru_cache(maxsize=64)
 def _fixed_point(phi: Activation) -> tuple[Entries, float, float]:
     """The averages and the variance at which ν is taken, and the share of the growth that it is."""

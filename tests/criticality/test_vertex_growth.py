@@ -6,6 +6,9 @@ import sympy as sp
 from mpmath import mp
 
 from fieldtheory.criticality import (
+    closure_deficit,
+    closure_four_point,
+    critical_network,
     critical_point,
     optimal_aspect_ratio,
     optimal_skip_scale,
@@ -104,6 +107,26 @@ def test_class_of_vanishing_kernels(activation, phi):
         assert vertex_slope("selu", gamma, closure=True) < 0.8 * expected
 
 
+@pytest.mark.parametrize("gamma", [0.5, -0.4])
+@pytest.mark.parametrize("curvature", [0.0, 0.5])
+def test_what_the_closure_misses_where_kernels_vanish(curvature, gamma):
+    """Terms of relative order K for φ''(0) ≠ 0, else K²."""
+    phi = sp.tanh(H) + sp.Rational(curvature) * H**2 / 2
+    network = critical_network(phi, gamma, depth=160)
+    K, V = four_point(
+        lambda h: np.tanh(h) + curvature * h**2 / 2, gamma, network.weight_variance, 0.0, 0.2, 160
+    )
+    missing = (V - closure_four_point(network, 0.2)) / K**2
+    limit = closure_deficit(phi, gamma)
+    if curvature:
+        # Corrections fall off as ln(l)/l.
+        assert abs(missing[160] / limit - 1) < min(0.15, abs(missing[80] / limit - 1))
+    else:
+        assert limit == 0.0
+        assert missing[160] == pytest.approx(missing[80] / 2, rel=0.1)
+        assert 0 < abs(missing[160]) < 0.01
+
+
 def test_rises_before_it_falls_for_relu_alone():
     gamma = np.linspace(0, 1, 101)
     for activation, rises in (("relu", True), ("abs", False), ("tanh", False)):
@@ -154,6 +177,8 @@ def test_skip_scale_of_shallow_networks():
         (lambda: vertex_slope("relu", 1.1), "skip_scale must be from -1 to 1, got 1.1"),
         (lambda: vertex_slope("relu", "x"), "skip_scale must be a real number"),
         (lambda: vertex_slope("softplus", 0.5), "must have a critical point"),
+        (lambda: closure_deficit("relu", 0.5), "must be smooth at zero"),
+        (lambda: closure_deficit("elu", 0.5), "must be smooth at zero"),
         (lambda: optimal_aspect_ratio("relu", 0.5, outputs=0), "outputs must be"),
         (lambda: optimal_skip_scale("relu", 0.0), "aspect_ratio must be > 0"),
         (lambda: optimal_skip_scale("relu", -1.0), "aspect_ratio must be"),
