@@ -4,11 +4,11 @@
     C^(l+1) = a_(l+1) (1/N) sum_j phi(h_j^(l))^2 + c_(l+1)
 
 is the law of a network with Gaussian weights, exactly, at every N. The same xi drive N independent
-neurons g_i with the infinite-width C*: averages over them of phi(g^(l))^2 and g^(l)^2, less their
-known means, and the products of two, less their known covariances over N, are the controls. Their
-coefficients come from networks that are then left out, so that the estimates are unbiased; what
-remains of the spread of C is of order N^(-3/2) instead of N^(-1/2), or 1/N for deep networks, where
-the products are too many.
+neurons g_i with the infinite-width C*. Controls are averages over them of phi(g^(l))^2, g^(l)^2 and
+g^(l)^4, less their known means, and products of two of the first kinds, less their covariances over
+N. Their coefficients come from networks that are then left out, so that the estimates are unbiased;
+what remains of the spread of C is of order N^(-3/2) instead of N^(-1/2), or 1/N for deep networks,
+where the products are too many.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from .recursion import bias_terms, weight_terms
 
 BLOCKS = 100
 PILOT = 0.1
-MOST_OF_PRODUCTS = 24  # averages of which products are taken
+MOST_OF_PRODUCTS = 42  # averages of which products are taken
 
 
 class Estimate(NamedTuple):
@@ -90,7 +90,7 @@ class _Chain:
         self.K0 = K0
         grid = nodes(K0, None)
         self.kernels_C, self.means, carried, pairs = [K0], [], [], {}
-        K = K0
+        K, fourth = K0, []
         for ell in range(len(net.gamma) + 1):
             squares = [phi(grid.h) ** 2, grid.h**2]
             for f in squares:
@@ -98,6 +98,7 @@ class _Chain:
                 self.means.append(f @ grid.mu)
                 carried.append(grid.mu * centred)
                 pairs |= {(k, len(carried) - 1): centred @ x for k, x in enumerate(carried)}
+            fourth.append(grid.h**4 @ grid.mu)
             C = self.a[ell + 1] * self.means[-2] + self.c[ell + 1]
             self.kernels_C.append(C)
             if ell == len(net.gamma):
@@ -108,6 +109,7 @@ class _Chain:
             carried = [P0.T @ column for column in carried]
             grid = there
         self.means, self.kernels_C = np.array(self.means), np.array(self.kernels_C)
+        self.fourth = np.array(fourth)
         few = len(self.means) <= MOST_OF_PRODUCTS
         self.rows, self.columns = np.triu_indices(len(self.means) if few else 0)
         self.covariances = np.array(
@@ -118,14 +120,16 @@ class _Chain:
         """Targets and controls of `size` networks."""
         h = np.sqrt(self.K0) * rng.standard_normal((size, N))
         g = h
-        d, q, pairs, controls = [np.zeros(size)], [], [], []  # d: C - C*
+        d, q, pairs, controls, fourths = [np.zeros(size)], [], [], [], []  # d: C - C*
         for ell in range(len(self.net.gamma) + 1):
             square = h * h
             second = square.mean(axis=1)
             fourth = np.einsum("ij,ij->i", square, square) / N
             q.append(second)
             pairs.append((N * second**2 - fourth) / (N - 1))
-            controls += [(self.phi(g) ** 2).mean(axis=1), np.einsum("ij,ij->i", g, g) / N]
+            other = g * g
+            controls += [(self.phi(g) ** 2).mean(axis=1), other.mean(axis=1)]
+            fourths.append(np.einsum("ij,ij->i", other, other) / N)
             C = self.a[ell + 1] * (self.phi(h) ** 2).mean(axis=1) + self.c[ell + 1]
             d.append(C - self.kernels_C[ell + 1])
             if ell == len(self.net.gamma):
@@ -137,4 +141,4 @@ class _Chain:
         targets = np.column_stack([d, d**2, d**3, np.array(q).T, np.array(pairs).T])
         Z = np.array(controls).T - self.means
         products = Z[:, self.rows] * Z[:, self.columns] - self.covariances / N
-        return targets, np.column_stack([Z, products])
+        return targets, np.column_stack([Z, np.array(fourths).T - self.fourth, products])
