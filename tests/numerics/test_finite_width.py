@@ -241,7 +241,7 @@ def test_simulation_tells_the_vertex_from_the_closure(
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "scale"), [("erf", 0.2), ("tanh", 0.1)])
 def test_simulation_of_deep_networks(name, scale):
-    mean, variance, vertex, *_ = scores(uniform(100, 1.0, scale=scale), name, 0.4, 200, 2e4, seed=9)
+    mean, variance, vertex, *_ = scores(uniform(100, 1.0, scale=scale), name, 0.4, 200, 1e4, seed=9)
     assert max(largest(mean), largest(variance), largest(vertex)) < 4
 
 
