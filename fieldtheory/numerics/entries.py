@@ -118,6 +118,11 @@ class Entries:
         return self._of_pair(self.averages.connected)
 
     @cached_property
+    def connected_slope(self) -> Callable:
+        """∂⟨g(x) ; g(y)⟩/∂K_xx."""
+        return self._of_pair(self.averages.connected.diff(K_XX))
+
+    @cached_property
     def connected_steps(self) -> Callable:
         """⟨φ²(x) ; φ²(x + w)⟩ of variances (n,) of x and (m,) of an independent w, shape (n, m)."""
         square, connected = self.averages.square, self.connected

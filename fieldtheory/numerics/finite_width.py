@@ -20,6 +20,8 @@ FIRST_TOLERANCE, SECOND_TOLERANCE = 1e-10, 1e-8
 # Modes to start with, and the most: of smooth functions, and of those with kinks at first order,
 # where the high orders follow from the kinks, and at second.
 _FEWEST, _MOST, _MOST_OF_KINKS, _MOST_OF_PAIRS = 128, 4096, 1 << 16, 1024
+# Errors that one may want to take.
+_ACCEPTABLE = 0.05
 # Of the sums over the orders left out.
 _SAFETY = 4.0
 # Corrections smaller than this times their natural size are compared with that.
@@ -85,7 +87,10 @@ def at_second_order(
         If the modes left out add more than 1e-8 of the result, or than ``rtol``.
     """
     C, K = kernels
-    most = _MOST_OF_PAIRS if square_of(network).kinks else _MOST // 2
+    kinks = square_of(network).kinks
+    most = _MOST_OF_PAIRS if kinks else _MOST // 2
+    # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
+    start = _FEWEST if kinks else min(first.count, most)
     allowed = max(tolerance(), SECOND_TOLERANCE)
     q2 = first.variance**2
 
@@ -96,7 +101,7 @@ def at_second_order(
     def compute(count: int) -> SecondOrder:
         return interacting_neurons.second_order(network, layers, K[:-1], count)
 
-    return _resolved(compute, scales, _FEWEST, most, allowed)
+    return _resolved(compute, scales, start, most, allowed)
 
 
 def _resolved(
@@ -116,16 +121,23 @@ def _resolved(
             fall = np.where(near > 0, last / near, 0.0)
             left_out = np.where(fall < 1, _SAFETY * last * fall / (1 - fall), np.inf)
             error = np.where(scale > 0, left_out / scale, 0.0)
+        error = np.maximum(error, found.missed[:, None])
         worst = np.unravel_index(np.argmax(error), error.shape)
         if error[worst] <= allowed:
             return found
         if count >= most:
-            raise QuadratureError(
-                f"{count} Hermite modes leave a relative error of {error[worst]:.1g} in the "
-                f"corrections of layer {worst[0] + 1}, allowed is {allowed:.1g}; "
-                f"solve(..., rtol={2 * error[worst]:.1g}) takes it"
-            )
+            raise QuadratureError(_failure(count, float(error[worst]), int(worst[0]), allowed))
         count = min(_enough(count, float(fall[worst]), allowed / error[worst]), most)
+
+
+def _failure(count: int, error: float, layer: int, allowed: float) -> str:
+    said = (
+        f"{count} Hermite modes leave a relative error of {error:.1g} in the corrections of "
+        f"layer {layer + 1}, allowed is {allowed:.1g}"
+    )
+    if error < _ACCEPTABLE:
+        return f"{said}; solve(..., rtol={2 * error:.1g}) takes it"
+    return f"{said}: the activation is too steep for kernels of this size"
 
 
 def _enough(count: int, fall: float, wanted: float) -> int:
@@ -133,8 +145,8 @@ def _enough(count: int, fall: float, wanted: float) -> int:
     if not 0 < fall < 0.5:
         return 2 * count
     tau = -np.log(fall) / (np.sqrt(7 / 8 * count) - np.sqrt(5 / 8 * count))
-    more = np.sqrt(count) - np.log(wanted) / tau
-    return int(np.clip(32 * np.ceil(more**2 / 32), 1.25 * count, 3 * count))
+    more = np.sqrt(count) - np.log(wanted / _SAFETY) / tau
+    return int(np.clip(32 * np.ceil(more**2 / 32), 1.25 * count, 4 * count))
 
 
 def _over(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -93,3 +93,45 @@ def seen_by_neurons(
         beta[1 : l + 1, l] = 2 * gains[1 : l + 1] * (skip[:l] * K[:l]) ** 2
     moved = propagate(layers.skips[:-1], gains[:-1], beta)
     return np.diagonal(accumulate(layers.skips[:-1], moved)).copy()
+
+
+def shift_by_averages(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    gains: np.ndarray,
+    K: np.ndarray,
+    kernel_variance: np.ndarray,
+) -> np.ndarray:
+    """N (⟨C⟩ − C*) to order 1/N from averages over the signals of two layers, shape (L + 2,).
+
+        Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
+                          + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
+
+    It takes O(L²) averages, and no Hermite polynomials, of which steep functions need too many.
+
+    Parameters
+    ----------
+    network, layers
+    gains : ndarray, shape (L + 2,)
+        a_m M'(K^(m-1)).
+    K : ndarray, shape (L + 2,)
+        K*^(l).
+    kernel_variance : ndarray, shape (L + 1,)
+        N Var K^(l).
+    """
+    averages, size = network_entries(network), network.depth + 1
+    later, earlier = np.tril_indices(size, -1)
+    # The response of K^(m-1) to C^(k), and the covariance of the signals h^(m-1) and h^(k-1).
+    response, covariance = np.zeros((size, size)), np.zeros((size, size))
+    for k in range(size):
+        covariance[k:, k] = K[k] * np.cumprod([1.0, *network.skip_scales[k:]])
+        moved = layers.skips[k + 1 : size] + gains[k + 1 : size]
+        response[k:, k] = np.cumprod([1.0, *moved])
+    slope = np.zeros((size, size))
+    slope[later, earlier] = averages.connected_slope(
+        K[later], K[earlier], covariance[later, earlier]
+    )
+    seen = (slope[:, :-1] * layers.weights[1:size] * response[:, 1:]).sum(axis=1)
+    sources = np.zeros(size + 1)
+    sources[1:] = layers.weights[1:] * (averages.curvature(K[:-1]) * kernel_variance / 2 + seen)
+    return propagate(layers.skips, gains, sources)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from math import sqrt
+from math import ceil, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +28,10 @@ from fieldtheory.theory.elementary_averages import X
 _MARGIN = 9.0
 # Spacing of the nodes times √n, at which products of three functions of order n are resolved.
 _SPACING = 1.2
-# Nodes of a panel, and the widest panel times √n.
-_NODES, _WIDEST = 18, 8.0
+# What the coarser grid is, that shows whether the nodes see all of a function, and its end.
+_COARSE, _REACH = 1.6, 10.0
+# Nodes of a panel, and of a coarser one; the widest panel times √n, and halvings at a kink.
+_NODES, _WIDEST, _HALVED = (18, 13), 8.0, 4
 # Most orders found on panels; those beyond follow from the kinks.
 HIGHEST_ON_PANELS = 1024
 # Variance below which the coefficients from n = 4 on are those of the fourth derivative.
@@ -119,12 +121,15 @@ class Observable(NamedTuple):
         ⟨D h_n⟩.
     square : float
         ⟨D²⟩.
+    missed : float
+        By how much ⟨g⟩ and ⟨g²⟩ change with coarser nodes, relative to themselves.
     """
 
     modes: Modes
     values: np.ndarray
     coefficients: np.ndarray
     square: float
+    missed: float
 
 
 def square_of(network: LayeredNetwork) -> Square:
@@ -202,12 +207,16 @@ def _of_kinked(
     for a, variance, tail in zip(weights, K, tails, strict=True):
         dev = sqrt(variance)
         places = [jump.place / dev if jump.place and dev else 0.0 for jump in square.jumps]
-        modes = _panels(on_panels, square.even, tuple(places))
+        level = max(0, ceil(log2(max(dev, 1.0))))
+        modes, coarse = (
+            _panels(on_panels, square.even, tuple(places), level, nodes) for nodes in _NODES
+        )
         g = square.derivatives[0](dev * modes.nodes)
+        missed = _missed(square, modes, g, coarse, dev)
         values = a * (g - modes.mean(g))
         coefficients = np.concatenate([modes.project(values), a * tail[:: modes.orders[1]]])
         coefficients[0] = 0.0
-        yield Observable(modes, values, coefficients, modes.mean(values**2))
+        yield Observable(modes, values, coefficients, modes.mean(values**2), float(missed))
 
 
 def _of_kinks(jumps: tuple[Jump, ...], K: np.ndarray, orders: np.ndarray) -> np.ndarray:
@@ -245,6 +254,7 @@ def _of_smooth(
 ) -> Iterator[Observable]:
     modes, dev = grid_modes(count, square.even), np.sqrt(K)[:, None]
     g = square.derivatives[0](dev * modes.nodes)
+    missed = _missed(square, modes, g, _coarse_grid(count), dev)
     values = weights[:, None] * (g - (g @ modes.roots**2)[:, None])
     coefficients = modes.project(values)
     small = K < _SMALL
@@ -254,8 +264,23 @@ def _of_smooth(
             lowered = modes.project(weights[small, None] * derivative(dev[small] * modes.nodes))
             _by_parts(coefficients, small, lowered, modes, dev[small], j)
     coefficients[:, 0] = 0.0
-    for row, d, size in zip(values, coefficients, values**2 @ modes.roots**2, strict=True):
-        yield Observable(modes, row, d, float(size))
+    sizes = values**2 @ modes.roots**2
+    for row, d, size, error in zip(values, coefficients, sizes, missed, strict=True):
+        yield Observable(modes, row, d, float(size), float(error))
+
+
+def _missed(
+    square: Square, modes: Modes, g: np.ndarray, coarse: Modes, dev: np.ndarray | float
+) -> np.ndarray:
+    """What coarser nodes change, where those of the modes still resolve products with them."""
+    other = square.derivatives[0](dev * coarse.nodes)
+    found = np.zeros(np.shape(g)[:-1])
+    for power in (1, 2):
+        fine, rough = g**power @ modes.roots**2, other**power @ coarse.roots**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = np.where(rough == fine, 0.0, np.abs(rough / fine - 1))
+        found = np.maximum(found, change)
+    return found
 
 
 def _by_parts(
@@ -286,12 +311,25 @@ def grid_modes(count: int, even: bool) -> Modes:
     return _modes(count, even, np.concatenate([-z[::-1], z]), np.full(2 * number, step))
 
 
-@lru_cache(maxsize=4)
-def _panels(count: int, even: bool, kinks: tuple[float, ...]) -> Modes:
+@lru_cache(maxsize=8)
+def _coarse_grid(count: int) -> Modes:
+    """The Gaussian alone on nodes at which a function is seen with the products of two modes."""
+    step = _COARSE * _SPACING / sqrt(count)
+    number = int(_REACH / step) + 1
+    z = step * (np.arange(-number, number) + 0.3)
+    return _modes(1, False, z, np.full(2 * number, step))
+
+
+@lru_cache(maxsize=8)
+def _panels(count: int, even: bool, kinks: tuple[float, ...], level: int, nodes: int) -> Modes:
+    """On panels, those at a kink halved ``level`` times and more; the coarse ones alone."""
     reach = 2 * sqrt(count) + _MARGIN
-    near = graded_cuts(np.array(kinks), 6, _WIDEST / sqrt(count), reach)
-    cuts = np.unique(np.concatenate([near, evenly(_WIDEST / sqrt(count), reach)]))
-    z, weights = composite(cuts, _NODES)
+    width = _WIDEST / sqrt(count)
+    near = graded_cuts(np.array(kinks), _HALVED + level, width, reach)
+    cuts = np.unique(np.concatenate([near, evenly(width, reach)]))
+    z, weights = composite(cuts, nodes)
+    if nodes != _NODES[0]:
+        return _modes(1, False, z, weights)
     if even:
         z, weights = z[z > 0], 2 * weights[z > 0]
     return _modes(count, even, z, weights)

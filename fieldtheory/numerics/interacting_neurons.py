@@ -43,11 +43,17 @@ class FirstOrder(NamedTuple):
         N Var C.
     windows : ndarray, shape (L + 1, 2, 2)
         What the modes in the third and in the last quarter of the orders add to the two.
+    missed : ndarray, shape (L + 1,)
+        Relative errors of averages on the nodes of the layers.
+    count : int
+        Hermite polynomials used.
     """
 
     shift: np.ndarray
     variance: np.ndarray
     windows: np.ndarray
+    missed: np.ndarray
+    count: int
 
 
 class SecondOrder(NamedTuple):
@@ -57,6 +63,8 @@ class SecondOrder(NamedTuple):
     ----------
     shift, variance, third_cumulant : ndarray
     windows : ndarray, shape (L + 1, 3, 2)
+    missed : ndarray, shape (L + 1,)
+    count : int
         As in `FirstOrder`.
     """
 
@@ -64,6 +72,8 @@ class SecondOrder(NamedTuple):
     variance: np.ndarray
     third_cumulant: np.ndarray
     windows: np.ndarray
+    missed: np.ndarray
+    count: int
 
 
 class _Step(NamedTuple):
@@ -131,7 +141,7 @@ def first_order(
     -------
     FirstOrder
     """
-    shifts, variances, windows = [], [], []
+    shifts, variances, windows, missed = [], [], [], []
     r = m = np.zeros(0)
     for D, step in _layers(network, layers, K, count):
         if not len(r):
@@ -141,9 +151,11 @@ def first_order(
         variances.append(seen.variance)
         d, two = D.coefficients, _places(D.modes.orders)[0]
         windows.append([_windows(m * d), _windows(2 * d[two] * r * d)])
+        missed.append(D.missed)
         if step is not None:
             r, m = _next_pair(step, seen, r), _next_mean(step, seen, m)
-    return FirstOrder(np.array(shifts), np.array(variances), np.array(windows))
+    of_layers = (np.array(values) for values in (shifts, variances, windows, missed))
+    return FirstOrder(*of_layers, count)
 
 
 def second_order(
@@ -160,7 +172,7 @@ def second_order(
     -------
     SecondOrder
     """
-    found, windows = [], []
+    found, windows, missed = [], [], []
     state = None
     for D, step in _layers(network, layers, K, count):
         state = _State.start(len(D.coefficients)) if state is None else state
@@ -168,10 +180,12 @@ def second_order(
         more = _seen_twice(D, seen, state)
         found.append((more.shift, more.variance, more.third_cumulant))
         windows.append([_windows(terms) for terms in more.terms])
+        missed.append(D.missed)
         if step is not None:
             state = _next_state(step, D, seen, more, state)
     shift, variance, third_cumulant = np.array(found).T
-    return SecondOrder(shift, variance, third_cumulant, np.array(windows))
+    errors = np.array(windows), np.array(missed)
+    return SecondOrder(shift, variance, third_cumulant, *errors, count)
 
 
 class _State(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
@@ -219,7 +220,13 @@ class Solution(Result):
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
         if self._has_matrix:
             return self._matrices(self._of_pairs.shift(self._first_of_each)) / self.network.width
-        return self._from_input(self._first.shift) / self.network.width
+        try:
+            return self._from_input(self._first.shift) / self.network.width
+        except QuadratureError:
+            width = self.network.width
+            variances = width * self.kernel_variance
+            chain = self._chain, self._own_gains, self.kernels
+            return fluctuations.shift_by_averages(self.network, *chain, variances) / width
 
     @field
     def four_point(self) -> np.ndarray:
