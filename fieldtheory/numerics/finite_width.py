@@ -90,7 +90,7 @@ def at_second_order(
     kinks = square_of(network).kinks
     most = _MOST_OF_PAIRS if kinks else _MOST // 2
     # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
-    start = _FEWEST if kinks else min(first.count, most)
+    start = _FEWEST if kinks else min(first.modes, most)
     allowed = max(tolerance(), SECOND_TOLERANCE)
     q2 = first.variance**2
 

@@ -45,15 +45,15 @@ class FirstOrder(NamedTuple):
         What the modes in the third and in the last quarter of the orders add to the two.
     missed : ndarray, shape (L + 1,)
         Relative errors of averages on the nodes of the layers.
-    count : int
-        Hermite polynomials used.
+    modes : int
+        Orders of Hermite polynomials used.
     """
 
     shift: np.ndarray
     variance: np.ndarray
     windows: np.ndarray
     missed: np.ndarray
-    count: int
+    modes: int
 
 
 class SecondOrder(NamedTuple):
@@ -64,7 +64,7 @@ class SecondOrder(NamedTuple):
     shift, variance, third_cumulant : ndarray
     windows : ndarray, shape (L + 1, 3, 2)
     missed : ndarray, shape (L + 1,)
-    count : int
+    modes : int
         As in `FirstOrder`.
     """
 
@@ -73,7 +73,7 @@ class SecondOrder(NamedTuple):
     third_cumulant: np.ndarray
     windows: np.ndarray
     missed: np.ndarray
-    count: int
+    modes: int
 
 
 class _Step(NamedTuple):
@@ -154,8 +154,8 @@ def first_order(
         missed.append(D.missed)
         if step is not None:
             r, m = _next_pair(step, seen, r), _next_mean(step, seen, m)
-    of_layers = (np.array(values) for values in (shifts, variances, windows, missed))
-    return FirstOrder(*of_layers, count)
+    errors = np.array(windows), np.array(missed)
+    return FirstOrder(np.array(shifts), np.array(variances), *errors, count)
 
 
 def second_order(
