@@ -8,6 +8,7 @@ from scipy.special import erf
 
 from tests.oracles import exact, finite_width, neurons, one_hidden_layer, sampling
 from tests.oracles.recursion import Net
+from tests.tables import crossed, slow
 
 UNEVEN = Net((0.5, 0.9, 1.1, 0.7), (1.0, 0.5, 0.8, -0.9), 1.25, 0.05, 1.4, 0.1)
 FEEDFORWARD = UNEVEN._replace(gamma=(0.0,) * 4, bias_variance=0.0, readout_bias_variance=0.0)
@@ -94,8 +95,7 @@ def test_linear_feedforward_networks_are_homogeneous():
     assert np.all(linear[1] == factors[1])
 
 
-@pytest.mark.parametrize("skip", [0.0, 0.7, 1.0])
-@pytest.mark.parametrize("name", ["erf", "relu", "leaky"])
+@pytest.mark.parametrize(("name", "skip"), crossed(["erf", "relu", "leaky"], [0.0, 0.7, 1.0]))
 def test_neurons_of_one_hidden_layer(name, skip):
     K0, net = 0.4, uniform(1, skip)
     phi, squares, grid, tolerance = {
@@ -169,7 +169,7 @@ def test_simulation_of_a_linear_network_at_small_width():
     assert np.min(np.abs(found.variance.scores(one_loop)[2:])) > 10
 
 
-@pytest.mark.parametrize("phi", [erf, relu], ids=["erf", "relu"])
+@pytest.mark.parametrize("phi", [slow(erf), relu])
 def test_simulation_against_neurons(phi):
     net, N = uniform(3, 1.0), 32
     theory = neurons.orders(net, 0.4, phi, PANELS)
