@@ -14,6 +14,9 @@ REFERENCES = {
     "F23": r"K.~Fischer, D.~Dahmen, M.~Helias, \emph{Optimal signal propagation in ResNets through "
     r"residual scaling}, earlier version of \cite{F25}, "
     r"\href{https://arxiv.org/abs/2305.07715v1}{arXiv:2305.07715v1} (2023).",
+    "PDLT": r"D.~A.~Roberts, S.~Yaida, B.~Hanin, \emph{The Principles of Deep Learning Theory}, "
+    r"Cambridge University Press (2022), \href{https://arxiv.org/abs/2106.10165}"
+    r"{arXiv:2106.10165}, appendix~B.",
     "Price": r"R.~Price, \emph{A useful theorem for nonlinear devices having Gaussian inputs}, "
     r"IRE Transactions on Information Theory \textbf{4}, 69 (1958).",
 }

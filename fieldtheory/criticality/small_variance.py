@@ -32,7 +32,7 @@ class SmallVariance:
         Whether φ(h) = a_± h everywhere, so that M(K) = A_2 K.
     power : sympy.Expr
         p of the first term that does not vanish: 2, as PDLT-B (B.30) has it for smooth φ, or 3/2
-        where φ or φ'' jumps at zero; ∞ where all of them vanish.
+        where φ' or φ'' jumps at zero; ∞ where all of them vanish.
     bend : sympy.Expr
         Its coefficient a_p; where p = ∞ its sign alone.
     """

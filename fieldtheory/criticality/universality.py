@@ -140,7 +140,7 @@ def critical_point(activation: Any, skip_scale: float = 0.0) -> CriticalPoint:
     Notes
     -----
     PDLT takes φ smooth at zero in the class K* = 0, and M(K) = A_2 (K + a_1 K² + ...) as in (B.30).
-    Where φ or φ'' jumps at zero the first correction is K^(3/2) instead.
+    Where φ' or φ'' jumps at zero the first correction is K^(3/2) instead.
 
     Examples
     --------
