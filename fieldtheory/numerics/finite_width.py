@@ -12,6 +12,7 @@ from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import interacting_neurons
+from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.hermite_modes import square_of
 from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
 
@@ -102,6 +103,37 @@ def at_second_order(
         return interacting_neurons.second_order(network, layers, K[:-1], count)
 
     return _resolved(compute, scales, start, most, allowed)
+
+
+def resummed(
+    C: np.ndarray, shift: np.ndarray, variance: np.ndarray, shift_2: np.ndarray, more: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """⟨C⟩ and Var C from the logarithms of the first two moments, expanded to order 1/N².
+
+        ln(⟨C⟩/C*) = m_1 + m_2 − m_1²/2,    ln(⟨C²⟩/⟨C⟩²) = v_1 + v_2 − 2 m_1 v_1 − v_1²/2
+
+    with m and v the terms of (⟨C⟩ − C*)/C* and Var C/C*².
+
+    Parameters
+    ----------
+    C, shift, variance, shift_2, more : ndarray, shape (L + 2,)
+        C*, and the terms of order 1/N and 1/N² of the mean and of the variance.
+
+    Raises
+    ------
+    OverflowError
+        If a moment exceeds the range of float64.
+    """
+    m1, m2, v1, v2 = (
+        _over(x, C**k) for x, k in ((shift, 1), (shift_2, 1), (variance, 2), (more, 2))
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = C * np.exp(m1 + m2 - m1**2 / 2)
+        spread = mean**2 * np.expm1(v1 + v2 - 2 * m1 * v1 - v1**2 / 2)
+    for name, values in (("resummed_mean", mean), ("resummed_variance", spread)):
+        for layer, value in enumerate(values):
+            require_finite(name, value, layer)
+    return mean, spread
 
 
 def _resolved(

@@ -25,6 +25,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pair_map
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
+from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, mixture
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.pair_theory import PairTheory
@@ -89,6 +90,8 @@ class Solution(Result):
     variance_2            (L+2,)                            1/N² of Var C^(l), with ``order=2``
     third_cumulant        (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
     order_ratio           (L+2,)                            1/N² relative to 1/N, with ``order=2``
+    resummed_mean         (L+2,)                            ⟨C^(l)⟩ from its logarithm, ``order=2``
+    resummed_variance     (L+2,)                            Var C^(l) from ln⟨C²⟩, with ``order=2``
     ====================  ================================  =====================================
 
     Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
@@ -277,6 +280,74 @@ class Solution(Result):
         of_mean, of_variance = (np.abs(f) for f in (self.mean_shift_2, self.variance_2))
         return np.maximum(_ratio(of_mean, size), _ratio(of_variance, variance))
 
+    @field
+    def resummed_mean(self) -> np.ndarray:
+        """⟨C^(l)⟩ from the expansion of its logarithm, see `resummed_variance`."""
+        return self._resummed[0]
+
+    @field
+    def resummed_variance(self) -> np.ndarray:
+        """Var C^(l) from the expansions of ln⟨C⟩ and ln⟨C²⟩ to order 1/N².
+
+        ln(⟨C⟩/C*) = m_1 + m_2 − m_1²/2,    ln(⟨C²⟩/⟨C⟩²) = v_1 + v_2 − 2 m_1 v_1 − v_1²/2
+        """
+        return self._resummed[1]
+
+    def output_law(self, method: str = "mixture") -> OutputLaw:
+        """The law of one output y at the width of the network, to the order of the solution.
+
+        Given the output kernel C = C^(L+1), y is Gaussian of variance C, and C fluctuates:
+        p(y) = ⟨N(y; 0, C)⟩, for one input.
+
+        Parameters
+        ----------
+        method : {"mixture", "edgeworth"}
+            "mixture": the average over a positive law of C with the mean and variance of the
+            solution: the gamma law at order 1; at order 2 the generalised gamma law, which has the
+            third cumulant as well, with `resummed_mean` and `resummed_variance`. "edgeworth": the
+            expansion of p(y) itself in 1/N, a Gaussian with Hermite polynomials, which may be
+            negative.
+
+        Returns
+        -------
+        OutputLaw
+            With ``pdf(y)``, ``cdf(y)``, ``sf(y)`` and ``ppf(p)``; an output is beyond ±t
+            with probability ``2 * sf(t)``.
+
+        Raises
+        ------
+        ValueError
+            If the output vanishes, there are several inputs, or no positive law has these moments.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> net = ft.ResidualNetwork(depth=5, activation="relu", branch_scale=0.3, width=30)
+        >>> law = ft.solve(net, 0.5, order=2).output_law()
+        >>> law.ppf([0.01, 0.5, 0.99]).round(3)
+        array([-2.424,  0.   ,  2.424])
+        """
+        validation.choice("method", method, ("mixture", "edgeworth"))
+        self._require("G12", "output_law")
+        if self._has_matrix:
+            raise ValueError(
+                f"output_law is for one input, got K0 of shape {self.input_kernel.shape}: solve "
+                "with the variance of one of them"
+            )
+        return (mixture if method == "mixture" else edgeworth)(self._output_moments)
+
+    def output_density(self, y: Any, method: str = "mixture") -> np.ndarray:
+        """The density of one output at y, a number or an array, see `output_law`.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> s = ft.solve(ft.ResidualNetwork(depth=5, branch_scale=0.3, width=30), 0.5)
+        >>> s.output_density([0.0, 1.0], method="edgeworth").round(4)
+        array([0.4817, 0.2259])
+        """
+        return self.output_law(method).pdf(y)
+
     def __repr__(self) -> str:
         net = self.network
         return (
@@ -284,9 +355,12 @@ class Solution(Result):
             f"inputs={self.inputs}, width={net.width})"
         )
 
-    def _require(self, name: str) -> None:
-        """Raise ValueError unless the field is defined for this network and K0."""
-        row = self.table[name]
+    def _require(self, name: str, what: str = "") -> None:
+        """Raise ValueError unless the field is defined for this network and K0.
+
+        ``what`` is what the message speaks of, if not of the field.
+        """
+        row, name = self.table[name], what or name
         if row.order > self.order:
             raise ValueError(f"{name} needs solve(..., order={row.order}), got order={self.order}")
         if not row.batches and self.network.batch_shape:
@@ -339,6 +413,38 @@ class Solution(Result):
         first, second = np.triu_indices(self.inputs)
         found[..., first, second] = found[..., second, first] = of_pairs
         return found
+
+    @cached_property
+    def _resummed(self) -> tuple[np.ndarray, np.ndarray]:
+        return finite_width.resummed(
+            self.residual_kernels,
+            self.mean_shift,
+            np.diagonal(self.G11),
+            self.mean_shift_2,
+            self.variance_2,
+        )
+
+    @cached_property
+    def _output_moments(self) -> OutputMoments:
+        C = float(self.residual_kernels[-1])
+        if C == 0:
+            raise ValueError("the output vanishes: it has no density")
+        found = OutputMoments(
+            leading=C,
+            floor=float(self._chain.biases[-1]),
+            shift=float(self.mean_shift[-1]),
+            variance=float(self.G11[-1, -1]),
+        )
+        if self.order == 1:
+            return found
+        return found._replace(
+            order=2,
+            shift_2=float(self.mean_shift_2[-1]),
+            variance_2=float(self.variance_2[-1]),
+            third_cumulant=float(self.third_cumulant[-1]),
+            mean=float(self.resummed_mean[-1]),
+            spread=float(self.resummed_variance[-1]),
+        )
 
     def _from_input(self, of_layers: np.ndarray) -> np.ndarray:
         """The kernel of the input does not fluctuate."""
