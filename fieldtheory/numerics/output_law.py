@@ -22,8 +22,9 @@ from fieldtheory import validation
 
 # Values that are evaluated at once, each with all variances of a mixture.
 _BLOCK = 4096
-# Spacing of the nodes of ln C in units of its spread, and where the law is cut off: at exp(−700).
-_SPACING, _FARTHEST = 0.25, 700.0
+# Spacing of the nodes of ln C in units of its spread, and logarithms of the density at which it is
+# cut off: large kernels make the tails.
+_SPACING, _SMALL, _LARGE = 0.25, 50.0, 700.0
 # Steps of an interval that contains a root, in its logarithm.
 _WIDER = 4.0
 
@@ -235,7 +236,7 @@ def mixture(moments: OutputMoments) -> Mixture:
     sigma = optimize.brentq(excess, *_bracket(excess, start, skew), xtol=1e-300, rtol=1e-14)
     z, log_weights = _standard_law(skew * sigma, sigma)
     # Kernels that underflow have weights that nearly do.
-    kept = sigma * (z - z[-1]) > -_FARTHEST
+    kept = sigma * (z - z[-1]) > -_LARGE
     values, weights = np.exp(sigma * (z - z[-1])[kept]), np.exp(log_weights[kept])
     return Mixture(moments.floor + values * (mean / (weights @ values)), weights)
 
@@ -271,19 +272,22 @@ def _standard_law(s: float, sigma: float) -> tuple[np.ndarray, np.ndarray]:
 
     The trapezoidal rule converges geometrically for what is smooth and falls off to both sides.
     """
-    edges = [sign * _edge(sign * s) for sign in (-1, 1)]
     step = _SPACING / max(1.0, abs(s), sigma)
-    z = np.arange(edges[0], edges[1] + step, step)
+    z = np.arange(-_edge(-s, _SMALL), _edge(s, _LARGE) + step, step)
     log_weights = -_exponent(s, z)
     return z, log_weights - special.logsumexp(log_weights)
 
 
-def _edge(s: float) -> float:
-    """The z > 0 at which the exponent has reached its largest value."""
+def _edge(s: float, largest: float) -> float:
+    """The z > 0 at which the exponent has reached a value."""
+
+    def excess(z: float) -> float:
+        return float(_exponent(s, np.array(z))) - largest
+
     high = 1.0
-    while _exponent(s, np.array(high)) < _FARTHEST:
+    while excess(high) < 0:
         high *= 2
-    return optimize.bisect(lambda z: _exponent(s, np.array(z)) - _FARTHEST, 0, high, rtol=1e-3)
+    return float(optimize.bisect(excess, 0, high, rtol=1e-3))
 
 
 def _exponent(s: float, z: np.ndarray) -> np.ndarray:

@@ -289,7 +289,13 @@ class Solution(Result):
     def resummed_variance(self) -> np.ndarray:
         """Var C^(l) from the expansions of ln⟨C⟩ and ln⟨C²⟩ to order 1/N².
 
-        ln(⟨C⟩/C*) = m_1 + m_2 − m_1²/2,    ln(⟨C²⟩/⟨C⟩²) = v_1 + v_2 − 2 m_1 v_1 − v_1²/2
+            ln(⟨C⟩/C*) = m_1 + m_2 − m_1²/2,    ln(⟨C²⟩/⟨C⟩²) = v_1 + v_2 − 2 m_1 v_1 − v_1²/2
+
+        Layers multiply the kernels of unbounded φ, and logarithms add: for feed-forward networks
+        with N = 20 and L = 8 the variance is off by 1 % (linear) and 4 % (ReLU) where G11 +
+        variance_2 is off by −6 % and −24 %. Bounded φ forgets, and it is no better: −1.3 % and
+        −0.3 % for erf with N = L = 20. Neither holds where ``order_ratio`` exceeds 1; the variance
+        may then be negative.
         """
         return self._resummed[1]
 
@@ -325,7 +331,7 @@ class Solution(Result):
         >>> net = ft.ResidualNetwork(depth=5, activation="relu", branch_scale=0.3, width=30)
         >>> law = ft.solve(net, 0.5, order=2).output_law()
         >>> law.ppf([0.01, 0.5, 0.99]).round(3)
-        array([-2.424,  0.   ,  2.424])
+        array([-1.701,  0.   ,  1.701])
         """
         validation.choice("method", method, ("mixture", "edgeworth"))
         self._require("G12", "output_law")
@@ -344,7 +350,7 @@ class Solution(Result):
         >>> import fieldtheory as ft
         >>> s = ft.solve(ft.ResidualNetwork(depth=5, branch_scale=0.3, width=30), 0.5)
         >>> s.output_density([0.0, 1.0], method="edgeworth").round(4)
-        array([0.4817, 0.2259])
+        array([0.5421, 0.214 ])
         """
         return self.output_law(method).pdf(y)
 
