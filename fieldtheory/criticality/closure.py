@@ -3,7 +3,7 @@
 PDLT-B (B.24)-(B.26) close on the four-point vertex V^(l) alone. Between two different layers that
 keeps of ⟨φ²(h^(k)) ; φ²(h^(l))⟩ its second Hermite component, 2 M'_k M'_l Cov(h^(k), h^(l))², and
 drops all others, which are of the same order 1/N. It is exact without skip connections, after the
-first residual layer of any network, and where φ² is a multiple of h²; not otherwise.
+first residual layer of any network, and for one input where φ² is a multiple of h²; not otherwise.
 """
 
 from __future__ import annotations

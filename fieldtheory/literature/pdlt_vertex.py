@@ -28,7 +28,9 @@ from fieldtheory.theory.elementary_averages import X, Y
 _NETWORK = ResidualNetwork(
     depth=4, activation=as_activation("tanh"), skip_scale=0.8, weight_variance=1.5
 )
+_PAIR = np.array([[1.0, 0.4], [0.4, 0.7]])
 _HALF = float(np.sqrt(0.5))
+_RELU = critical_network("relu", _HALF, depth=2)
 _SKIPS = tuple(float(gamma) for gamma in np.linspace(0.1, 0.9, 9))
 _STEP = 1e-4
 _NOT_ALL = "connected correlators of different layers are missing, of the same order 1/n"
@@ -42,6 +44,11 @@ def _closure(network: ResidualNetwork, layer: int) -> Callable[[Mapping[Any, Any
 def _exact(network: ResidualNetwork, layer: int) -> Callable[[Mapping[Any, Any]], float]:
     """V^(l) from the propagators, to order 1/N."""
     return lambda point: float(solve(network, 1.0).four_point[layer])
+
+
+def _of_pair(V: np.ndarray) -> float:
+    """V_(12)(12) of two inputs."""
+    return float(V[1, 1])
 
 
 @lru_cache
@@ -165,6 +172,19 @@ CLAIMS: tuple[Claim, ...] = (
         region="every φ and γ, first residual layer",
         check=symbolically,
     ),
+    *(
+        Claim(
+            PAPER,
+            "(B.24), (B.25)",
+            "V_(12)(12) of two inputs",
+            printed=lambda point, l=l: _of_pair(closure_four_point(_RELU, _PAIR)[l]),
+            derived=lambda point, l=l: _of_pair(solve(_RELU, _PAIR).four_point[l]),
+            region=f"φ = relu, γ² = 1/2, {place} residual layer",
+            check=in_float64,
+            note="" if l == 1 else _NOT_ALL,
+        )
+        for l, place in ((1, "first"), (2, "second"))
+    ),
     Claim(
         PAPER,
         "(B.26)",
@@ -198,7 +218,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(B.28)",
         "V/K² at criticality",
         printed=lambda point: 2 * _printed_slope(1, 0, _HALF),
-        derived=_exact(critical_network("relu", _HALF, depth=2), 2),
+        derived=_exact(_RELU, 2),
         region="φ = relu, γ² = 1/2, second residual layer",
         check=in_float64,
         note=_NOT_ALL,

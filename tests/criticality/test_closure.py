@@ -135,6 +135,18 @@ def test_pairs_of_two_inputs_are_as_printed():
         np.testing.assert_allclose(found[l], own, rtol=1e-8)
 
 
+@pytest.mark.parametrize(("activation", "gamma"), [("relu", 0.7), ("erf", 0.0)])
+def test_pairs_are_exact_in_the_first_layer_or_without_skip_connections(activation, gamma):
+    K0 = np.array([[1.0, 0.4], [0.4, 0.7]])
+    net = ft.ResidualNetwork(depth=2, activation=activation, skip_scale=gamma)
+    exact, found = ft.solve(net, K0).four_point, closure_four_point(net, K0)
+    np.testing.assert_allclose(found[1], exact[1], rtol=1e-10)
+    if gamma == 0:
+        np.testing.assert_allclose(found[2], exact[2], rtol=1e-9)
+    else:
+        assert (found[2] < 0.95 * exact[2]).all()
+
+
 def test_pairs_hold_the_single_inputs_and_simulations_without_skip_connections():
     K0 = np.array([[1.0, 0.5, -0.2], [0.5, 0.8, 0.1], [-0.2, 0.1, 0.6]])
     net = ft.ResidualNetwork(depth=3, activation="relu", skip_scale=0.7)

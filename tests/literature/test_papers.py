@@ -46,6 +46,7 @@ HOLD = {
         ("(B.19), (B.20)", "φ = x above and x/5 below zero, every K and γ"),
         ("(B.19), (B.21)", "smooth φ with φ(0) = 0, K* = 0, every γ"),
         ("(B.24), (B.25)", "every φ and γ, first residual layer"),
+        ("(B.24), (B.25)", "φ = relu, γ² = 1/2, first residual layer"),
         ("(B.26)", "φ = tanh, γ = 0.8, first residual layer"),
         ("(B.26)", "φ = tanh, γ = 0, fourth layer"),
         ("(B.27)", "φ = x above and x/5 below zero"),
@@ -98,6 +99,7 @@ FAIL = {
         ("appendix B", "φ = erf"): "0.25 printed, 0.5 derived: largest deviation 0.25",
     },
     "PDLT-B": {
+        ("(B.24), (B.25)", "φ = relu, γ² = 1/2, second residual layer"): "1.617 printed, 1.923 derived",
         ("(B.26)", "φ = tanh, γ = 0.8, fourth residual layer"): "3.061 printed, 3.143 derived",
         ("(B.28)", "φ = relu, γ² = 1/2, second residual layer"): "4.5 printed, 5.477 derived",
         ("(B.29)", "φ = relu, γ² = 1/2"): "2.25 printed, 5.442 derived",
