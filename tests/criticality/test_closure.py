@@ -36,6 +36,7 @@ def relu(h):
 def test_where_it_is_exact(activation, phi, gamma, exact):
     net = ft.ResidualNetwork(depth=6, activation=activation, skip_scale=gamma)
     _, expected = four_point(phi, gamma, 1.25, 0.05, 0.7, 6)
+    np.testing.assert_allclose(ft.solve(net, 0.7).four_point, expected, rtol=1e-9, atol=1e-15)
     found = closure_four_point(net, 0.7)
     np.testing.assert_allclose(found[:2], expected[:2], rtol=1e-10)
     if exact:

@@ -107,7 +107,7 @@ def test_class_of_vanishing_kernels(activation, phi):
         assert vertex_slope("selu", gamma, closure=True) < 0.8 * expected
 
 
-@pytest.mark.parametrize("gamma", [0.5, -0.4])
+@pytest.mark.parametrize("gamma", [0.5, pytest.param(-0.4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("curvature", [0.0, 0.5])
 def test_what_the_closure_misses_where_kernels_vanish(curvature, gamma):
     """Terms of relative order K for φ''(0) ≠ 0, else K²."""
