@@ -217,7 +217,7 @@ def _next_orders(solution: Solution, field: Field) -> dict[int, str]:
         row
         for row in FIELDS.values()
         if row.corrects == field.name and row.dims_for(matrix) == shape
-        if row.order <= solution.order and _is_there(solution, row)
+        if row.loops <= solution.order and _is_there(solution, row)
     ]
     return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
 

@@ -36,6 +36,8 @@ class Field:
         Whether it takes batch axes; if not, it is of one network and one K0.
     order : int
         Its power of 1/N.
+    loops : int
+        The ``order`` of `solve` for which it is defined.
     shown : {"always", "one input", "asked"}
         "always": written to files and labelled arrays. The others are written if they have been
         computed; "one input" ones are computed for the labelled arrays of a single input.
@@ -70,6 +72,7 @@ class Field:
     inputs: str = "any"
     batches: bool = True
     order: int = 0
+    loops: int = 1
     shown: str = "asked"
     error: bool = False
     simulated: str = ""
@@ -303,6 +306,7 @@ FIELDS: Mapping[str, Field] = table(
         inputs="one",
         batches=False,
         order=2,
+        loops=2,
         corrects="residual_kernels",
         column="mean_shift_2",
     ),
@@ -314,6 +318,7 @@ FIELDS: Mapping[str, Field] = table(
         inputs="one",
         batches=False,
         order=2,
+        loops=2,
         column="var_C_2",
     ),
     Field(
@@ -324,6 +329,7 @@ FIELDS: Mapping[str, Field] = table(
         inputs="one",
         batches=False,
         order=2,
+        loops=2,
         column="cumulant_3",
     ),
     Field(
@@ -334,6 +340,7 @@ FIELDS: Mapping[str, Field] = table(
         inputs="one",
         batches=False,
         order=2,
+        loops=2,
     ),
     Field(
         name="resummed_variance",
@@ -343,6 +350,19 @@ FIELDS: Mapping[str, Field] = table(
         inputs="one",
         batches=False,
         order=2,
+        loops=2,
+    ),
+    Field(
+        name="four_point_2",
+        symbol="V_2^{(l)}",
+        long_name="terms of order 1/N of the four-point vertices",
+        dims=_HIDDEN,
+        inputs="one",
+        batches=False,
+        order=1,
+        loops=2,
+        corrects="four_point",
+        column="V_2",
     ),
     Field(
         name="order_ratio",
@@ -352,5 +372,6 @@ FIELDS: Mapping[str, Field] = table(
         inputs="one",
         batches=False,
         order=2,
+        loops=2,
     ),
 )

@@ -13,7 +13,7 @@ from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import interacting_neurons
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.hermite_modes import square_of
+from fieldtheory.numerics.hermite_modes import observables, square_of
 from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
 
 # Relative errors that are asked for unless ``rtol`` is larger.
@@ -61,7 +61,7 @@ def at_first_order(
     def compute(count: int) -> FirstOrder:
         return interacting_neurons.first_order(network, layers, K[:-1], count)
 
-    return _resolved(compute, scales, _FEWEST, most, allowed)
+    return _resolved(compute, scales, min(_start(network, K[:-1], allowed), most), most, allowed)
 
 
 def at_second_order(
@@ -134,6 +134,17 @@ def resummed(
         for layer, value in enumerate(values):
             require_finite(name, value, layer)
     return mean, spread
+
+
+def _start(network: LayeredNetwork, K: np.ndarray, allowed: float) -> int:
+    """A number of orders to start with, from the coefficients at the largest kernel alone."""
+    (D,) = observables(square_of(network), np.ones(1), np.array([K.max()]), _FEWEST)
+    # Order 1/N takes two derivatives, which grow as n.
+    terms = D.modes.orders * D.coefficients**2
+    near, last = interacting_neurons.windows(terms)
+    if not 0 < last < near or last <= allowed * terms.sum():
+        return _FEWEST
+    return _enough(_FEWEST, last / near, allowed * float(terms.sum()) / last)
 
 
 def _resolved(

@@ -62,6 +62,8 @@ class SecondOrder(NamedTuple):
     Parameters
     ----------
     shift, variance, third_cumulant : ndarray
+    pairing : ndarray
+        N² times the term of ⟨h_i² ; h_j²⟩/K² of two neurons i ≠ j of the hidden layers.
     windows : ndarray, shape (L + 1, 3, 2)
     missed : ndarray, shape (L + 1,)
     modes : int
@@ -71,6 +73,7 @@ class SecondOrder(NamedTuple):
     shift: np.ndarray
     variance: np.ndarray
     third_cumulant: np.ndarray
+    pairing: np.ndarray
     windows: np.ndarray
     missed: np.ndarray
     modes: int
@@ -141,7 +144,7 @@ def first_order(
     -------
     FirstOrder
     """
-    shifts, variances, windows, missed = [], [], [], []
+    shifts, variances, last, missed = [], [], [], []
     r = m = np.zeros(0)
     for D, step in _layers(network, layers, K, count):
         if not len(r):
@@ -150,11 +153,11 @@ def first_order(
         shifts.append(seen.shift)
         variances.append(seen.variance)
         d, two = D.coefficients, _places(D.modes.orders)[0]
-        windows.append([_windows(m * d), _windows(2 * d[two] * r * d)])
+        last.append([windows(m * d), windows(2 * d[two] * r * d)])
         missed.append(D.missed)
         if step is not None:
             r, m = _next_pair(step, seen, r), _next_mean(step, seen, m)
-    errors = np.array(windows), np.array(missed)
+    errors = np.array(last), np.array(missed)
     return FirstOrder(np.array(shifts), np.array(variances), *errors, count)
 
 
@@ -172,20 +175,22 @@ def second_order(
     -------
     SecondOrder
     """
-    found, windows, missed = [], [], []
+    found, last, missed = [], [], []
     state = None
     for D, step in _layers(network, layers, K, count):
         state = _State.start(len(D.coefficients)) if state is None else state
         seen = _seen(D, state.r, state.m1)
         more = _seen_twice(D, seen, state)
-        found.append((more.shift, more.variance, more.third_cumulant))
-        windows.append([_windows(terms) for terms in more.terms])
+        two, _ = _places(D.modes.orders)
+        pairing = 2 * state.g2[two, two]
+        found.append((more.shift, more.variance, more.third_cumulant, pairing))
+        last.append([windows(terms) for terms in more.terms])
         missed.append(D.missed)
         if step is not None:
             state = _next_state(step, D, seen, more, state)
-    shift, variance, third_cumulant = np.array(found).T
-    errors = np.array(windows), np.array(missed)
-    return SecondOrder(shift, variance, third_cumulant, *errors, count)
+    coefficients = np.array(found).T
+    errors = np.array(last), np.array(missed)
+    return SecondOrder(*coefficients, *errors, modes=count)
 
 
 class _State(NamedTuple):
@@ -256,11 +261,11 @@ def _falling(orders: np.ndarray, j: int) -> np.ndarray:
     return np.sqrt(product) / factorial(j) * np.ones(len(orders))
 
 
-def _windows(terms: np.ndarray) -> list[float]:
+def windows(terms: np.ndarray) -> list[float]:
     """Sums of the sizes of the terms in the third and in the last quarter of the orders."""
     size = len(terms)
-    sizes = np.abs(terms)
-    return [float(sizes[size // 2 : 3 * size // 4].sum()), float(sizes[3 * size // 4 :].sum())]
+    sums = np.add.reduceat(np.abs(terms), [size // 2, 3 * size // 4])
+    return [float(value) for value in sums]
 
 
 def _places(orders: np.ndarray) -> tuple[int, int]:

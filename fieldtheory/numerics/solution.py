@@ -89,6 +89,7 @@ class Solution(Result):
     mean_shift_2          (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
     variance_2            (L+2,)                            1/N² of Var C^(l), with ``order=2``
     third_cumulant        (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
+    four_point_2          (L+1,)                            1/N of V^(l), with ``order=2``
     order_ratio           (L+2,)                            1/N² relative to 1/N, with ``order=2``
     resummed_mean         (L+2,)                            ⟨C^(l)⟩ from its logarithm, ``order=2``
     resummed_variance     (L+2,)                            Var C^(l) from ln⟨C²⟩, with ``order=2``
@@ -270,6 +271,11 @@ class Solution(Result):
         return self._from_input(self._second.third_cumulant) / self.network.width**2
 
     @field
+    def four_point_2(self) -> np.ndarray:
+        """The next term of the four-point vertex: N ⟨h_i² ; h_j²⟩ = four_point + four_point_2."""
+        return self._variances[1][:-1] ** 2 * self._second.pairing / self.network.width
+
+    @field
     def order_ratio(self) -> np.ndarray:
         """By how much the terms of order 1/N² are smaller than those of order 1/N.
 
@@ -367,8 +373,8 @@ class Solution(Result):
         ``what`` is what the message speaks of, if not of the field.
         """
         row, name = self.table[name], what or name
-        if row.order > self.order:
-            raise ValueError(f"{name} needs solve(..., order={row.order}), got order={self.order}")
+        if not self._has_order(row):
+            raise ValueError(f"{name} needs solve(..., order={row.loops}), got order={self.order}")
         if not row.batches and self.network.batch_shape:
             raise ValueError(f"{name} needs one network, got scales with batch axes")
         if not row.batches and self.input_kernel.ndim not in (0, 2):
@@ -378,7 +384,7 @@ class Solution(Result):
             raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
 
     def _has_order(self, field: Field) -> bool:
-        return field.order <= self.order
+        return field.loops <= self.order
 
     def _is_defined(self, field: Field) -> bool:
         return self._has_order(field) and super()._is_defined(field)

@@ -45,7 +45,7 @@ def test_fields_have_the_declared_shapes_or_say_what_they_need(name, case):
             getattr(solution, name)
 
 
-@pytest.mark.parametrize("name", [row.name for row in FIELDS.values() if row.order == 2])
+@pytest.mark.parametrize("name", [row.name for row in FIELDS.values() if row.loops == 2])
 def test_fields_of_second_order_name_the_argument(name):
     solution = ft.solve(network(3), 0.4)
     with pytest.raises(ValueError, match=rf"^{name} needs solve\(..., order=2\), got order=1$"):
