@@ -188,9 +188,9 @@ def second_order(
         missed.append(D.missed)
         if step is not None:
             state = _next_state(step, D, seen, more, state)
-    coefficients = np.array(found).T
+    shift, variance, third_cumulant, pairing = np.array(found).T
     errors = np.array(last), np.array(missed)
-    return SecondOrder(*coefficients, *errors, modes=count)
+    return SecondOrder(shift, variance, third_cumulant, pairing, *errors, count)
 
 
 class _State(NamedTuple):

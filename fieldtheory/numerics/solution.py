@@ -300,8 +300,8 @@ class Solution(Result):
         Layers multiply the kernels of unbounded φ, and logarithms add: for feed-forward networks
         without bias, N = 20 and L = 8, the variance is off by −0.5 % (linear) and −4 % (ReLU) where
         G11 + variance_2 is off by −7 % and −24 %. Bounded φ forgets, and it is no better: −1.3 %
-        and −0.3 % (± 0.4 %) for erf with N = L = 20. Neither holds where ``order_ratio`` exceeds 1; the variance
-        may then be negative.
+        and −0.3 % (± 0.4 %) for erf with N = L = 20. Neither holds where ``order_ratio`` exceeds
+        1; the variance may then be negative.
         """
         return self._resummed[1]
 
