@@ -14,7 +14,8 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.four_inputs import by_averages
-from fieldtheory.numerics.pair_observables import PairObservables, apply
+from fieldtheory.numerics.pair_modes import correlated
+from fieldtheory.numerics.pair_observables import TOGETHER, PairObservables
 from fieldtheory.numerics.recursion import carried
 
 
@@ -97,14 +98,19 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
     size, p = f.shape[:2]
     found = np.empty((size, p, size, p))
     every = np.arange(p)
+    together = max(1, TOGETHER // p)
     for k in range(size):
-        later = np.stack([signals.brought_back(f[l], l, k, every) for l in range(k, size)])
-        for row in range(p):
-            meeting = signals.between(k, np.full(p, row), k, every)
-            seen = apply(meeting, np.repeat(f[k, row][:, None], p, axis=1), signals.count)
-            values = np.einsum("sp,lps->lp", seen, later)
-            found[k, row, k:] = values
-            found[k:, :, k, row] = values
+        later = np.stack(
+            [signals.brought_back(f[l], l, k, every) for l in range(k, size)], axis=-1
+        )
+        for start in range(0, p, together):
+            rows = every[start : start + together]
+            meeting = signals.between(k, np.repeat(rows, p), k, np.tile(every, len(rows)))
+            seen = correlated(meeting, np.repeat(f[k, rows].T, p, axis=1), signals.count)
+            # By the later pair: the earlier one by the layers.
+            values = seen.reshape(-1, len(rows), p).transpose(2, 1, 0) @ later
+            found[k, rows, k:] = values.transpose(1, 2, 0)
+            found[k:, :, k, rows] = values.transpose(2, 0, 1)
     return found
 
 

@@ -15,6 +15,7 @@ The coefficients of orders 0, ..., N − 1 are packed in one axis, by n and in i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -119,47 +120,79 @@ def coefficients(
     return found
 
 
-def correlated(X: np.ndarray, f: np.ndarray, count: int, parity: int | None = None) -> np.ndarray:
+def correlated(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
     """Σ_i f_ni Sⁿ(X)_ij for all orders n, so that ⟨f;g⟩ is its product with the coefficients g.
 
-        n Sⁿ_ij = √i (x_11 √j Sⁿ⁻¹_{i-1,j-1} + x_12 √(n−j) Sⁿ⁻¹_{i-1,j})
-                  + √(n−i) (x_21 √j Sⁿ⁻¹_{i,j-1} + x_22 √(n−j) Sⁿ⁻¹_{i,j})
+    With X = R(u) diag(s_1, s_2) R(v)ᵀ, rotations R by u and v, it is
+
+        Sⁿ(X)ᵀ = exp(v G) D exp(−u G),   D_i = s_1^i s_2^(n−i),
+
+    with the constant antisymmetric G that generates the rotations of order n.
 
     Parameters
     ----------
     X : ndarray, shape (2, 2, m)
     f : ndarray, shape (packed_size(count), m)
     count : int
-    parity : {0, 1}, optional
-        Of the orders that f has, if not of both.
 
     Returns
     -------
     ndarray, shape (packed_size(count), m)
         Zero for the order zero.
     """
-    found = np.zeros(np.broadcast_shapes(f.shape, X.shape[2:]))
-    power = np.ones((1, 1, X.shape[-1]))
+    u, v, large, small = _rotations(X)
+    # Those of which few orders matter come last.
+    order = np.argsort(-large)
+    first, second = (np.exp(1j * np.outer(np.arange(count), angle[order])) for angle in (-u, v))
+    large, small = large[order], small[order]
+    found = np.zeros((len(f), len(large)))
+    powers, others = np.ones((2, 1, len(large)))
     for n in range(1, count):
-        power = _next_power(X, power, n)
-        if parity is None or n % 2 == parity:
-            found[block(n)] = np.einsum("im,ijm->jm", f[block(n)], power)
+        powers = np.concatenate([powers, powers[-1:] * large])
+        others = np.concatenate([others[:1] * small, others])
+        used = int(np.count_nonzero(powers[-1] > _NEGLIGIBLE))
+        if not used:
+            break
+        kept = order[:used]
+        turned = _rotated(n, first[:, :used], f[block(n), kept])
+        turned *= powers[:, :used] * others[:, :used]
+        found[block(n), kept] = _rotated(n, second[:, :used], turned)
     return found
 
 
-def _next_power(X: np.ndarray, power: np.ndarray, n: int) -> np.ndarray:
-    """Sⁿ(X) from Sⁿ⁻¹(X)."""
-    root = np.sqrt(np.arange(n + 1) / n)[:, None]
-    fewer = root[::-1]
-    size = (n + 1, n + 1, power.shape[-1])
-    following = np.zeros(size)
-    # Columns: w_1 or w_2 is added; rows: z_1 or z_2.
-    for row in (0, 1):
-        columns = np.zeros((n, n + 1, power.shape[-1]))
-        columns[:, 1:] += X[row, 0] * root[1:] * power
-        columns[:, :-1] += X[row, 1] * fewer[:-1] * power
-        if row == 0:
-            following[1:] += root[1:, None] * columns
-        else:
-            following[:-1] += fewer[:-1, None] * columns
-    return following
+# Powers of correlations that are left out.
+_NEGLIGIBLE = 1e-15
+
+
+def _rotations(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """u, v, s_1 >= |s_2| with X = R(u) diag(s_1, s_2) R(v)ᵀ."""
+    (a, b), (c, d) = X
+    turned, mirrored = np.hypot(a + d, c - b), np.hypot(a - d, c + b)
+    total, difference = np.arctan2(c - b, a + d), np.arctan2(c + b, a - d)
+    large = (turned + mirrored) / 2
+    small = np.divide(a * d - b * c, large, out=np.zeros_like(large), where=large > 0)
+    return (total + difference) / 2, (difference - total) / 2, large, small
+
+
+def _rotated(n: int, phases: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """exp(θ G) f with ``phases`` exp(imθ), m = 0, 1, ...; f of shape (n + 1, m)."""
+    even, odd = _generator(n)
+    a, b = even.T @ f[::2], odd.T @ f[1::2]
+    # What even and odd i share turns by the frequencies n, n − 2, ...; one that is 0 stays.
+    turns = phases[np.arange(n, 0, -2)]
+    shared = len(b)
+    found = np.empty_like(f)
+    c, s = turns.real, turns.imag
+    a[:shared], b = c * a[:shared] + s * b, c * b - s * a[:shared]
+    found[::2], found[1::2] = even @ a, odd @ b
+    return found
+
+
+@lru_cache(maxsize=512)
+def _generator(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """G of order n, which joins even and odd i, by its singular vectors among either."""
+    i = np.arange(n)
+    steps = np.sqrt((n - i) * (i + 1.0))
+    G = np.diag(steps, 1) - np.diag(steps, -1)
+    even, _, odd = np.linalg.svd(G[::2, 1::2])
+    return even, odd.T

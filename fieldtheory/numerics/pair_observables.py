@@ -28,8 +28,8 @@ from fieldtheory.theory.elementary_averages import X, feature_parameters
 
 # Orders kept, tried one after the other, and the relative error asked for unless rtol is larger.
 _COUNTS, PAIR_TOLERANCE = (12, 18, 26, 38, 56, 80, 114, 160, 224), 1e-9
-# Elements of the work arrays of a symmetric power, which stay in the cache.
-_TOGETHER = 1 << 15
+# Pairs of pairs whose correlators are found at once.
+TOGETHER = 1024
 _SAFETY = 4.0
 
 Function = Callable[..., np.ndarray]
@@ -158,10 +158,9 @@ class PairObservables:
 
 def apply(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
     """`correlated` in parts that stay in the cache, shape (orders, m)."""
-    together = max(1, _TOGETHER // count**2)
     parts = [
-        correlated(X[..., start : start + together], f[:, start : start + together], count)
-        for start in range(0, X.shape[-1], together)
+        correlated(X[..., start : start + TOGETHER], f[:, start : start + TOGETHER], count)
+        for start in range(0, X.shape[-1], TOGETHER)
     ]
     return np.concatenate(parts, axis=1)
 
