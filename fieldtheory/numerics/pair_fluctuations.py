@@ -100,9 +100,7 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
     every = np.arange(p)
     together = max(1, TOGETHER // p)
     for k in range(size):
-        later = np.stack(
-            [signals.brought_back(f[l], l, k, every) for l in range(k, size)], axis=-1
-        )
+        later = np.stack([signals.brought_back(f[l], l, k, every) for l in range(k, size)], axis=-1)
         for start in range(0, p, together):
             rows = every[start : start + together]
             meeting = signals.between(k, np.repeat(rows, p), k, np.tile(every, len(rows)))

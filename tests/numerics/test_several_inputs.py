@@ -1,0 +1,243 @@
+"""Fluctuations, vertices and mean shifts of several inputs: dense oracle, exact cases, symmetry."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import erf, ndtr
+
+import fieldtheory as ft
+from fieldtheory.montecarlo.extrapolation import extrapolation_weights
+from fieldtheory.networks.coefficients import layer_coefficients
+from tests.oracles.several_inputs import Dense, kinked_nodes, smooth_nodes
+from tests.tables import slow
+
+PHI = {
+    "erf": erf,
+    "tanh": np.tanh,
+    "gelu": lambda h: h * ndtr(h),
+    "relu": lambda h: np.maximum(h, 0),
+}
+TWO = np.array([[0.3, 0.11], [0.11, 0.2]])
+THREE = np.array([[0.3, 0.1, -0.05], [0.1, 0.25, 0.12], [-0.05, 0.12, 0.4]])
+FIELDS = ["G11", "kernel_variance", "mean_shift", "four_point", "output_kurtosis"]
+
+
+def network(name, gamma, depth, **others):
+    given = {"branch_scale": 0.6, "weight_variance": 1.3, "bias_variance": 0.07} | others
+    return ft.ResidualNetwork(depth=depth, activation=name, skip_scale=gamma, **given)
+
+
+def dense(net, K0, count):
+    """The oracle, of the same coefficients."""
+    layers, name = layer_coefficients(net), net.activation.name
+    gammas = np.broadcast_to(net.skip_scale, net.depth)
+    rule = kinked_nodes if name == "relu" else smooth_nodes
+    return Dense(PHI[name], layers.weights, layers.biases, gammas, K0, rule, count)
+
+
+def of_pairs(G11):
+    """(L + 2, L + 2, p, p) as one matrix of all fields."""
+    layers, _, p, _ = G11.shape
+    return G11.transpose(0, 2, 1, 3).reshape(layers * p, layers * p)
+
+
+def upper(matrices):
+    return matrices[..., *np.triu_indices(matrices.shape[-1])]
+
+
+@pytest.mark.parametrize(
+    ("name", "gamma", "K0", "depth", "count"),
+    [
+        ("erf", 0.7, TWO, 2, 32),
+        ("erf", 1.0, TWO, 1, 40),
+        ("tanh", 1.0, TWO / 2, 1, 38),
+        ("tanh", 0.7, TWO / 2, 1, 38),
+        ("gelu", 0.0, TWO, 2, 26),
+        ("gelu", 0.7, TWO, 1, 32),
+        ("relu", 0.0, TWO, 1, 24),
+        ("relu", 0.7, TWO, 1, 24),
+        slow("erf", 0.7, THREE, 1, 32),
+        slow("tanh", 0.0, THREE / 2, 2, 38),
+        slow("gelu", 1.0, THREE / 2, 1, 32),
+        slow("relu", 1.0, THREE, 1, 26),
+    ],
+)
+def test_against_dense_blocks(name, gamma, K0, depth, count):
+    net = network(name, gamma, depth)
+    s, known, N = ft.solve(net, K0), dense(net, K0, count), net.width
+    np.testing.assert_allclose(N * of_pairs(s.G11), known.G11, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(s.four_point, known.vertex, rtol=0, atol=1e-9)
+    sums = known.A**2
+    variance = np.einsum("lk,lm,kmpp->lp", sums, sums, s.G11[:-1, :-1])
+    np.testing.assert_allclose(upper(s.kernel_variance), variance, rtol=1e-12, atol=1e-18)
+    if name != "relu":
+        shift = known.shift.reshape(depth + 2, -1)
+        np.testing.assert_allclose(N * upper(s.mean_shift), shift, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
+def test_linear_networks_are_exact(gamma):
+    """N Cov of q = h hᵀ/N: what a layer adds to that of the layer before, times (γ² + a)²."""
+    net = network("linear", gamma, 6)
+    s, layers = ft.solve(net, THREE), layer_coefficients(net)
+    i, j = np.triu_indices(3)
+
+    def meeting(K, C):
+        return K[np.ix_(i, i)] * C[np.ix_(j, j)] + K[np.ix_(i, j)] * C[np.ix_(j, i)]
+
+    a, C, K, g2 = layers.weights, s.residual_kernels, s.kernels, gamma**2
+    q, size = meeting(THREE, THREE), len(a)
+    for l in range(size - 1):
+        if l:
+            q = (g2 + a[l]) ** 2 * q + meeting(C[l], C[l])
+            q = q + g2 * (meeting(K[l - 1], C[l]) + meeting(C[l], K[l - 1]))
+        onward = 1.0
+        for m in range(l + 1, size):
+            covariance = a[l + 1] * a[m] * onward * q / net.width
+            np.testing.assert_allclose(s.G11[l + 1, m], covariance, rtol=1e-12, atol=1e-17)
+            np.testing.assert_allclose(s.G11[m, l + 1], covariance.T, rtol=1e-12, atol=1e-17)
+            onward *= g2 + a[m]
+    np.testing.assert_allclose(s.mean_shift, 0, atol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "gamma"), [("erf", 0.7), ("gelu", 1.0), ("relu", 0.0)])
+def test_variances_are_those_of_single_inputs(name, gamma):
+    net = network(name, gamma, 3)
+    s, own = ft.solve(net, TWO), [0, 2]
+    for i, at in enumerate(own):
+        one = ft.solve(net, TWO[i, i])
+        np.testing.assert_allclose(s.G11[:, :, at, at], one.G11, rtol=1e-8, atol=1e-16)
+        np.testing.assert_allclose(s.kernel_variance[:, i, i], one.kernel_variance, rtol=1e-8)
+        np.testing.assert_allclose(s.four_point[:, at, at], one.four_point, rtol=1e-8)
+        np.testing.assert_allclose(s.output_kurtosis[i], one.output_kurtosis, rtol=1e-8)
+        if name != "relu":
+            np.testing.assert_allclose(s.mean_shift[:, i, i], one.mean_shift, rtol=1e-9, atol=1e-16)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("off", [0.0, 1e-8, 1e-4])
+def test_identical_and_opposite_inputs(sign, off):
+    """For odd φ without bias a covariance fluctuates as the variance does, up to the sign."""
+    net = network("tanh", 0.7, 3, bias_variance=0.0, readout_bias_variance=0.0)
+    c = sign * (1 - off)
+    s, one = ft.solve(net, [[0.3, 0.3 * c], [0.3 * c, 0.3]]), ft.solve(net, 0.3)
+    signs = np.outer([1, sign, 1], [1, sign, 1])
+    scale = np.abs(one.G11).max()
+    difference = s.G11 * signs - one.G11[:, :, None, None]
+    np.testing.assert_array_less(np.abs(difference), (1e-9 + 20 * off) * scale)
+    shift = s.mean_shift * [[1, sign], [sign, 1]] - one.mean_shift[:, None, None]
+    assert np.abs(shift).max() < (1e-9 + 20 * off) * np.abs(one.mean_shift).max()
+    vertex = s.four_point * signs - one.four_point[:, None, None]
+    assert np.abs(vertex).max() < (1e-9 + 20 * off) * one.four_point.max()
+
+
+def test_orthogonal_inputs():
+    """Odd φ without bias: covariances fluctuate about zero, not shifted, apart from variances."""
+    net = network("erf", 1.0, 3, bias_variance=0.0, readout_bias_variance=0.0)
+    s = ft.solve(net, np.diag([0.3, 0.5]))
+    np.testing.assert_allclose(s.G11[:, :, 1, [0, 2]], 0, atol=1e-17)
+    np.testing.assert_allclose(s.G11[:, :, 0, 2], 0, atol=1e-17)
+    np.testing.assert_allclose(s.mean_shift[:, 0, 1], 0, atol=1e-15)
+    assert (np.diagonal(s.G11[1:, 1:, 1, 1]) > 0).all()
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.07])
+def test_an_input_that_vanishes(bias):
+    net = network("erf", 0.7, 2, bias_variance=bias, readout_bias_variance=bias)
+    s, one = ft.solve(net, [[0.3, 0.0], [0.0, 0.0]]), ft.solve(net, 0.3)
+    none = ft.solve(net, 0.0)
+    np.testing.assert_allclose(s.G11[:, :, 0, 0], one.G11, rtol=1e-8, atol=1e-16)
+    np.testing.assert_allclose(s.G11[:, :, 2, 2], none.G11, rtol=1e-8, atol=1e-16)
+    # In the first layer it adds nothing that fluctuates.
+    np.testing.assert_array_equal(s.G11[1, 1, 1:], 0)
+    assert all(np.isfinite(getattr(s, name)).all() for name in FIELDS)
+    if not bias:
+        np.testing.assert_array_equal(s.G11[:, :, 1:], 0)
+
+
+def test_one_input_as_a_matrix():
+    net = network("gelu", 0.7, 4)
+    s, one = ft.solve(net, [[0.3]]), ft.solve(net, 0.3)
+    np.testing.assert_allclose(s.G11[:, :, 0, 0], one.G11, rtol=1e-8, atol=1e-16)
+    np.testing.assert_allclose(s.mean_shift[:, 0, 0], one.mean_shift, rtol=1e-12, atol=1e-16)
+    np.testing.assert_allclose(s.four_point[:, 0, 0], one.four_point, rtol=1e-8)
+    assert s.kernel_variance.shape == (5, 1, 1) and s.output_kurtosis.shape == (1,)
+
+
+def test_order_of_the_inputs():
+    net, order = network("gelu", 0.7, 2), np.array([2, 0, 1])
+    s, other = ft.solve(net, THREE), ft.solve(net, THREE[np.ix_(order, order)])
+    place = np.zeros((3, 3), dtype=int)
+    i, j = np.triu_indices(3)
+    place[i, j] = place[j, i] = np.arange(6)
+    to = place[order[i], order[j]]
+    np.testing.assert_allclose(other.G11, s.G11[..., to[:, None], to], rtol=1e-8, atol=1e-14)
+    np.testing.assert_allclose(other.four_point, s.four_point[:, to[:, None], to], atol=1e-10)
+    expected = s.mean_shift[:, order[:, None], order]
+    np.testing.assert_allclose(other.mean_shift, expected, rtol=1e-7, atol=1e-14)
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(
+    root=st.lists(st.floats(-0.7, 0.7), min_size=6, max_size=6),
+    gamma=st.sampled_from([0.0, 0.5, 1.0]),
+    name=st.sampled_from(["erf", "gelu"]),
+)
+def test_covariances_are_positive_semidefinite(root, gamma, name):
+    X = np.array(root).reshape(2, 3)
+    G11 = of_pairs(ft.solve(network(name, gamma, 2), X @ X.T).G11)
+    np.testing.assert_allclose(G11, G11.T, rtol=0, atol=1e-13 * np.abs(G11).max())
+    assert np.linalg.eigvalsh(G11).min() > -1e-9 * np.abs(G11).max()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("batch", ["scales", "kernels"])
+def test_batches_are_refused(name, batch):
+    scales = [[0.3], [0.4]] if batch == "scales" else 0.3
+    net = ft.ResidualNetwork(depth=2, branch_scale=scales)
+    K0 = TWO if batch == "scales" else np.stack([TWO, TWO])
+    with pytest.raises(ValueError, match=f"{name} needs one "):
+        getattr(ft.solve(net, K0), name)
+
+
+def test_too_many_inputs_for_the_memory(monkeypatch):
+    monkeypatch.setattr("fieldtheory.numerics.pair_theory.memory_available", lambda: 10**6)
+    with pytest.raises(ValueError, match=r"8 inputs needs about .* GB .*ft\.covariance_with"):
+        _ = ft.solve(network("erf", 1.0, 10), 0.3 * np.eye(8)).G11
+
+
+@pytest.mark.parametrize(
+    ("name", "gamma"),
+    [("erf", 1.0), ("tanh", 0.7), slow("gelu", 0.0)],
+)
+def test_against_finite_networks(name, gamma):
+    """Coefficients of 1/N from three widths, beyond chance nowhere."""
+    widths = np.array([40.0, 80.0, 160.0])
+    net = network(name, gamma, 3)
+    drawn = [
+        ft.simulate(net.replace(width=int(N)), TWO, samples=12000, seed=int(N), cross_inputs=True)
+        for N in widths
+    ]
+    s = ft.solve(net, TWO)
+    i, j = np.triu_indices(2)
+
+    def z(values, errors, order, theory):
+        weights = extrapolation_weights(widths, order)
+        found = np.tensordot(weights, values, 1)
+        error = np.sqrt(np.tensordot(weights**2, np.square(errors), 1))
+        return (found - theory)[error > 0] / error[error > 0]
+
+    cross = [e.cross_covariance[:, :, i, j][..., i, j] for e in drawn]
+    errors = [e.cross_covariance_error[:, :, i, j][..., i, j] for e in drawn]
+    means, of_means = [e.mean for e in drawn], [e.mean_error for e in drawn]
+    vertices = [e.four_point for e in drawn], [e.four_point_error for e in drawn]
+    own = np.zeros((4, 2, 2))
+    own[:, i, j] = own[:, j, i] = np.diagonal(s.four_point, axis1=1, axis2=2)
+    found = {
+        "G11": z(cross, errors, 1, net.width * s.G11),
+        "mean_shift": z(means, of_means, 1, net.width * s.mean_shift),
+        "four_point": z(*vertices, 0, own),
+    }
+    for field, deviations in found.items():
+        assert np.abs(deviations).max() < 4, field
