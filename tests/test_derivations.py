@@ -77,7 +77,11 @@ def test_what_does_not_fit_is_seen(tmp_path):
 
 
 def test_there_are_derivations_of_the_propagators_and_of_the_optimal_scaling():
-    assert {script.stem for script in SCRIPTS} >= {"resnet_action", "optimal_scaling", "critical_networks"}
+    assert {script.stem for script in SCRIPTS} >= {
+        "resnet_action",
+        "optimal_scaling",
+        "critical_networks",
+    }
     for script in SCRIPTS:
         text = script.with_suffix(".tex").read_text(encoding="utf-8")
         assert r"\begin{abstract}" in text and r"\begin{thebibliography}" in text

@@ -31,6 +31,7 @@ CALLS = {
     "critical_network": lambda: ft.critical_network("relu", skip_scale=0.6),
     "measure_block": lambda: ft.measure_block(single_layer, 20, 20),
     "lambdify": lambda: ft.lambdify([H], H),
+    "loop_correction": lambda: ft.loop_correction(NET, 0.3),
 }
 DRAWN = ("solve", "simulate", "simulate_response", "compare", "sweep", "measure_block")
 

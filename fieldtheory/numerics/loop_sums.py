@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
-from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fluctuations import (
     accumulated_variance,
     kernel_covariance,
+    shift_by_averages,
     source_covariance,
 )
 from fieldtheory.numerics.gains import variance_gains
 from fieldtheory.numerics.kernels import variances
-from fieldtheory.numerics.substitution import accumulate, propagate
+from fieldtheory.numerics.substitution import propagate
 from fieldtheory.numerics.vertex_numbers import VertexNumbers
 from fieldtheory.theory.contraction import summed
 from fieldtheory.theory.diagrams import diagrams
-from fieldtheory.theory.elementary_averages import (
-    K_XX,
-    K_XY,
-    K_YY,
-    LayerAverages,
-    network_averages,
-)
 
 
 def loop_correction(network: LayeredNetwork, K0: Any, legs: int = 1, loops: int = 1) -> np.ndarray:
@@ -114,25 +104,10 @@ def mean_at_one_loop(network: LayeredNetwork, K0: float) -> np.ndarray:
     """
     layers = layer_coefficients(network)
     _, K = variances(network, np.asarray(K0))
-    a, skips, gains = layers.weights, layers.skips, variance_gains(network, K)
-    G12 = propagate(skips, gains, np.eye(len(K)))
+    gains = variance_gains(network, K)
     S22 = source_covariance(network, layers, K)
     variance = accumulated_variance(layers, kernel_covariance(layers, gains, S22, 1))
-    response = accumulate(skips[:-1], G12[:-1])
-    curvature = network_entries(network).curvature(K[:-1])
-    slope = np.zeros((len(K) - 1, len(K) - 1))
-    later, earlier = np.tril_indices(len(K) - 1, -1)
-    covariance = VertexNumbers(network, K0).covariance[later, earlier]
-    slope[later, earlier] = _slope(network_averages(network))(K[later], K[earlier], covariance)
-    sources = np.zeros(len(K))
-    sources[1:] = curvature * variance / 2 + (slope * response[:, 1:]) @ a[1:]
-    return G12 @ (a * sources)
-
-
-@lru_cache(maxsize=16)
-def _slope(averages: LayerAverages) -> Callable[..., Any]:
-    """∂⟨g(x);g(y)⟩/∂K_xx."""
-    return lambdify([K_XX, K_YY, K_XY], averages.connected.diff(K_XX))
+    return shift_by_averages(network, layers, gains, K, variance)
 
 
 def _propagators(vertex: VertexNumbers) -> dict[str, np.ndarray]:

@@ -99,7 +99,10 @@ FAIL = {
         ("appendix B", "φ = erf"): "0.25 printed, 0.5 derived: largest deviation 0.25",
     },
     "PDLT-B": {
-        ("(B.24), (B.25)", "φ = relu, γ² = 1/2, second residual layer"): "1.617 printed, 1.923 derived",
+        (
+            "(B.24), (B.25)",
+            "φ = relu, γ² = 1/2, second residual layer",
+        ): "1.617 printed, 1.923 derived",
         ("(B.26)", "φ = tanh, γ = 0.8, fourth residual layer"): "3.061 printed, 3.143 derived",
         ("(B.28)", "φ = relu, γ² = 1/2, second residual layer"): "4.5 printed, 5.477 derived",
         ("(B.29)", "φ = relu, γ² = 1/2"): "2.25 printed, 5.442 derived",
