@@ -31,6 +31,8 @@ _REACH, _REACH_GROWTH = 8.4, 0.15
 _PANEL_ORDERS = (8, 11, 15, 20)
 _PANELS = np.array([-1.0, -0.62, -0.3, 0.0, 0.3, 0.62, 1.0])
 _NEGLIGIBLE = 1e-19
+# The same for integrands that grow as powers of a dozen.
+_FAR, _FAR_NEGLIGIBLE = 10.0, 1e-26
 # Relative size below which a principal variance or a pivot is rounding.
 _RANK = 4e-15
 _MOST_POINTS = 1 << 27
@@ -135,8 +137,11 @@ def integrals(
     levels: Sequence = _PANEL_ORDERS if kinked else _REFINEMENTS
     previous, error = np.array(np.nan), np.inf
     for number, level in enumerate(levels):
-        reach = _REACH + _REACH_GROWTH * number
-        blocks = _panels(K, kinks, level, reach) if kinked else _trapezoidal(K, level, reach)
+        reach = _FAR + _REACH_GROWTH * number
+        if kinked:
+            blocks = _panels(K, kinks, level, reach, _FAR_NEGLIGIBLE)
+        else:
+            blocks = _trapezoidal(K, level, reach)
         sums = sizes = np.array(0.0)
         try:
             for nodes, weights in blocks:
@@ -232,7 +237,13 @@ def _attached(
     return np.array(nodes), radii[inside]
 
 
-def _panels(K: np.ndarray, kinks: Sequence[Sequence[float]], order: int, reach: float) -> Blocks:
+def _panels(
+    K: np.ndarray,
+    kinks: Sequence[Sequence[float]],
+    order: int,
+    reach: float,
+    negligible: float = _NEGLIGIBLE,
+) -> Blocks:
     """Panels in one whitened coordinate after the other, which meet at the kinks."""
     factor = _cholesky(K)
     rank = factor.shape[1]
@@ -241,14 +252,16 @@ def _panels(K: np.ndarray, kinks: Sequence[Sequence[float]], order: int, reach: 
         yield means, weights
         return
     for j in range(rank - 1):
-        means, weights = _conditioned(means, weights, factor, j, kinks, order, reach)
+        means, weights = _conditioned(means, weights, factor, j, kinks, order, reach, negligible)
     width = _cuts(means[:, :1], factor, rank - 1, kinks, reach).shape[0] * order
     if width * len(weights) > _MOST_POINTS:
         raise _TooMany(f"{width * len(weights):.1e}")
     rows = max(1, _CHUNK // width)
     for start in range(0, len(weights), rows):
         part = slice(start, start + rows)
-        yield _conditioned(means[:, part], weights[part], factor, rank - 1, kinks, order, reach)
+        yield _conditioned(
+            means[:, part], weights[part], factor, rank - 1, kinks, order, reach, negligible
+        )
 
 
 def _cholesky(K: np.ndarray) -> np.ndarray:
@@ -273,6 +286,7 @@ def _conditioned(
     kinks: Sequence[Sequence[float]],
     order: int,
     reach: float,
+    negligible: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (d, n) and weights (n,) with those of the coordinate z_j attached."""
     cuts = _cuts(means, factor, j, kinks, reach)
@@ -281,7 +295,7 @@ def _conditioned(
     z = cuts[:-1, None, :] + half * (1 + x[:, None])
     bell = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
     attached = half * w[:, None] * bell * weights
-    used = attached > _NEGLIGIBLE
+    used = attached > negligible
     return np.array(
         [(m + s * z)[used] for m, s in zip(means, factor[:, j], strict=True)]
     ), attached[used]

@@ -140,9 +140,8 @@ def test_diagrams_and_interacting_neurons_agree(activation, gamma, depth):
         "third_cumulant": np.einsum("lll->l", loop_correction(net, 0.5, 3, 0)),
     }
     for name, found in same.items():
-        # Those of ReLU at the second order are resolved to a few 1e-8.
-        rel = 1e-7 if activation == "relu" else 1e-10
-        assert found == pytest.approx(getattr(s, name), rel=rel, abs=rel * abs(found).max()), name
+        size = abs(found).max()
+        assert found == pytest.approx(getattr(s, name), rel=1e-10, abs=1e-10 * size), name
         assert found[-1] != 0
 
 
