@@ -74,7 +74,10 @@ def loop_correction(network: LayeredNetwork, K0: Any, legs: int = 1, loops: int 
         raise ValueError("network must not have batch axes, got a scale with one")
     K0 = validation.input_kernel_array("K0", K0)
     if K0.shape not in ((), (1, 1)):
-        raise ValueError(f"K0 must be the variance of one input, got shape {K0.shape}")
+        raise ValueError(
+            f"K0 must be the variance of one input, got shape {K0.shape}; for several inputs the "
+            "symbols of Derivation.correction hold"
+        )
     if (legs, loops) == (1, 1):
         return mean_at_one_loop(network, float(K0.reshape(()))) / network.width
     graphs = [d.graph for d in diagrams(legs, loops) if not d.vanishes]

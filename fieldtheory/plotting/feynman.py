@@ -141,7 +141,7 @@ def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
     lines, row = [r"\begin{tikzpicture}[scale=0.6, thick]"], 0
     for number, (graph, title) in enumerate(zip(graphs, titles, strict=True)):
         row, column = divmod(number, _TIKZ_COLUMNS)
-        x, y = _TIKZ_STEP * column, -_TIKZ_STEP * row
+        x, y = _TIKZ_STEP * column, 0.0 - _TIKZ_STEP * row
         lines.append(rf"\begin{{scope}}[shift={{({x:.2f},{y:.2f})}}]")
         shown = picture(graph)
         for points, dashed in shown.strokes:
