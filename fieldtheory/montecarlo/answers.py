@@ -73,8 +73,8 @@ def does_it_describe(fields: Sequence[AtWidth], width: int, verdict: str, tolera
 
     ``verdict`` is "within", "off" or "not resolved", as that of entries.
     """
-    leading = [field for field in fields if field.order == 0]
-    deciding = [field for field in leading if verdict in field.verdicts]
+    deciding = [field for field in fields if FIELDS[field.name].decides]
+    deciding = [field for field in deciding if verdict in field.verdicts]
     # Kernels speak before responses.
     deciding = [field for field in deciding if FIELDS[field.name].of_kernels] or deciding
     worst = max(deciding, key=lambda field: abs(field.deviation[field.worst]))
@@ -169,6 +169,8 @@ def _next_columns(field: AtWidth, power: int, entry: int) -> dict[str, Any]:
     if power not in field.with_next:
         return dict.fromkeys(names)
     rest = field.next_order(power)
+    if np.isnan(rest["theory"][entry]):
+        return dict.fromkeys(names)
     values = float(rest["theory"][entry]), _percent(rest["deviation"][entry])
     return dict(zip(names, (*values, float(rest["z"][entry])), strict=True))
 

@@ -129,7 +129,8 @@ class AtWidth(ComparedField):
     tolerance : float
         Largest relative deviation with which the theory still describes the width.
     with_next : dict of int to ndarray
-        The theory with all terms up to this power of 1/N, for orders beyond the leading one.
+        The theory with all terms up to this power of 1/N, for orders beyond the leading one; nan
+        where the solution does not have them, off the diagonal of covariances of layers.
     **others
         As for `ComparedField`.
     """

@@ -89,10 +89,10 @@ class Comparison(Stored):
 
         Not resolved are deviations whose error is too large to compare them with the tolerance.
         """
-        leading = [field for field in self.at_width if field.order == 0]
-        if any((field.verdicts == OFF).any() for field in leading):
+        deciding = [field for field in self.at_width if FIELDS[field.name].decides]
+        if any((field.verdicts == OFF).any() for field in deciding):
             return DOES_NOT
-        kernels = [field for field in leading if FIELDS[field.name].of_kernels]
+        kernels = [field for field in deciding if FIELDS[field.name].of_kernels]
         return DESCRIBES if all((f.verdicts == WITHIN).all() for f in kernels) else UNRESOLVED
 
     @property

@@ -94,7 +94,7 @@ def fields_of(
         sums = {
             int(key.removeprefix("theory_to_order_")): values
             for key, values in numbers.items()
-            if not np.isnan(values).any()
+            if not np.isnan(values).all()
         }
         found.append(AtWidth(**given, tolerance=tolerance, with_next=sums))
     return found
@@ -124,5 +124,6 @@ def _rows(field: ComparedField, powers: list[int]) -> list[dict[str, Any]]:
         if isinstance(field, AtWidth) and power in field.with_next:
             rest = field.next_order(power)
         for key in ("theory", "deviation", "z"):
-            columns[f"{key}_to_order_{power}"] = rest[key].tolist() if rest else empty
+            values = rest[key].tolist() if rest else empty
+            columns[f"{key}_to_order_{power}"] = [None if v != v else v for v in values]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -74,14 +74,14 @@ def compare(
 
     Notes
     -----
-    The theory is the leading order in 1/N of each quantity; where the solution has the next ones
-    of C*, they are compared as well. From k widths N_i the coefficients of N^0, ..., N^-(k-1) are
+    The theory is the leading order in 1/N of each quantity and the next ones that the solution has.
+    From k widths N_i the coefficients of N^0, ..., N^-(k-1) are
     those of Lagrange's polynomial: for N and 2N the limit is 2 m(2N) − m(N) (Richardson). What is
     left out of the limit is of order N^-k. Its size is taken as the product over the widths of
     n ε_i |q|, where q is the quantity, ε the largest relative variance of the kernels of earlier
-    layers as simulated, n = 1 for kernels and covariances, and for responses the number of gains
-    that are multiplied. A deviation beyond the statistical error but not beyond this size is
-    "not resolved", one beyond both "disagrees".
+    layers as simulated, n = 1 for kernels, covariances and vertices, and for responses the number
+    of gains that are multiplied. A deviation beyond the statistical error but not beyond this size
+    is "not resolved", one beyond both "disagrees".
 
     Statistical errors decide by |z|, with a threshold from Student's distribution and Bonferroni's
     correction for the number of comparisons. Correlations between them make false alarms rarer. For
@@ -212,11 +212,13 @@ def _is_there(solution: Solution, field: Field) -> bool:
 def _next_orders(solution: Solution, field: Field) -> dict[int, str]:
     """The names of the next orders of a field by their power of 1/N."""
     matrix = solution.input_kernel.ndim > 0
-    shape = field.dims_for(matrix)
+    shapes = [field.dims_for(matrix)]
+    if not matrix:
+        shapes.append(field.dims[:1])
     found = [
         row
         for row in FIELDS.values()
-        if row.corrects == field.name and row.dims_for(matrix) == shape
+        if row.corrects == field.name and row.dims_for(matrix) in shapes
         if row.loops <= solution.order and _is_there(solution, row)
     ]
     return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
@@ -234,23 +236,29 @@ def _coefficients(
     names = {field.order: field.name} | _next_orders(solution, field)
     found = [_simulated(solution, field, simulation) for simulation in simulations]
     for order, name in names.items():
-        relative = order - field.order
+        relative, row = order - field.order, FIELDS[name]
         if relative >= len(widths):
             continue
         # The power of 1/N is that of the network of the solution.
         scales = (widths / solution.network.width) ** field.order
         factors = extrapolation_weights(widths, relative) * scales
         factors = factors / float(solution.network.width) ** relative
-        summands = [factor * value for factor, (value, _) in zip(factors, found, strict=True)]
-        squares = sum((f * error) ** 2 for f, (_, error) in zip(factors, found, strict=True))
+        parts = [[_corrected(row, field, values) for values in pair] for pair in found]
+        summands = [factor * value for factor, (value, _) in zip(factors, parts, strict=True)]
+        squares = sum((f * error) ** 2 for f, (_, error) in zip(factors, parts, strict=True))
         theory = np.asarray(getattr(solution, name))
         own = variances / solution.network.width
         size = np.abs(theory) if relative else remainders.reference(solution, field)
         left_out = remainders.sizes(solution, field, spreads, own, relative)
-        parts = {"remainder": left_out, "size": size}
-        entries = _entries(solution, field, theory, summands, np.sqrt(squares), parts)
+        others = {"remainder": _corrected(row, field, left_out), "size": size}
+        entries = _entries(solution, row, theory, summands, np.sqrt(squares), others)
         if entries["theory"].size:
             yield entries | {"name": name, "order": order}
+
+
+def _corrected(row: Field, field: Field, values: np.ndarray) -> np.ndarray:
+    """Those entries of a field that a row corrects: of two layers, of a layer with itself."""
+    return np.diagonal(values) if len(row.dims) < len(field.dims) else values
 
 
 def _at_width(solution: Solution, field: Field, simulation: Any) -> dict[str, Any]:
@@ -260,13 +268,17 @@ def _at_width(solution: Solution, field: Field, simulation: Any) -> dict[str, An
     sums: dict[Any, np.ndarray] = {}
     total = theory
     for order, name in _next_orders(solution, field).items():
-        total = total + np.asarray(getattr(solution, name)) * ratio**order
+        term = np.asarray(getattr(solution, name)) * ratio**order
+        if term.ndim < theory.ndim:
+            term = np.where(np.eye(len(term), dtype=bool), np.diag(term), np.nan)
+        total = total + term
         sums[order] = total
     values, error = _simulated(solution, field, simulation)
-    parts: dict[Any, np.ndarray] = {
-        "size": remainders.reference(solution, field) * ratio**field.order
-    }
-    found = _entries(solution, field, theory, [values], error, parts | sums)
+    size = remainders.reference(solution, field) * ratio**field.order
+    found = _entries(solution, field, theory, [values], error, {"size": size} | sums)
+    if not field.decides:
+        # What is 0, such as the vertex of the inputs, has no relative deviation.
+        found = _chosen(found, found["size"] > 0)
     with_next = {order: found.pop(order) for order in sums}
     return found | {"name": field.name, "order": field.order, "with_next": with_next}
 
@@ -309,6 +321,12 @@ def _entries(
     parts = {"theory": theory, "simulation": values, "error": error} | others
     chosen = {key: np.asarray(part)[kept] for key, part in parts.items()}
     return {"index": index, **chosen}
+
+
+def _chosen(entries: dict[Any, Any], kept: np.ndarray) -> dict[Any, Any]:
+    """Some of the entries."""
+    index = {key: at[kept] for key, at in entries["index"].items()}
+    return {key: part[kept] for key, part in entries.items() if key != "index"} | {"index": index}
 
 
 def extrapolation_weights(widths: np.ndarray, order: int = 0) -> np.ndarray:

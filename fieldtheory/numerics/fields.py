@@ -46,7 +46,8 @@ class Field:
     simulated : str
         The field of a simulation that measures it, such as "Ensemble.mean"; empty if none does.
     corrects : str
-        The field of which this one is the next order in 1/N, such as the mean shift of C*.
+        The field of which this one is the next order in 1/N, such as the mean shift of C*; of one
+        of two layers, it may correct the entries of a layer with itself.
     of_kernels : bool
         Whether its size is that of kernels, to which terms in 1/N are relative: √(K_αα K_ββ).
     diagonal : str
@@ -86,6 +87,11 @@ class Field:
     def dims_for(self, matrix: bool) -> tuple[str, ...]:
         """The dimensions behind the batch axes, for K0 a matrix or not."""
         return self.dims + self.of_inputs if matrix else self.dims
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is a kernel or a response, which tell if a theory describes a width."""
+        return self.of_kernels or self.simulated.startswith("SimulatedResponse")
 
     def defined(self, matrix: bool, single: bool = True) -> bool:
         """Whether it exists for K0 a matrix or not, for a single network and K0 or a batch."""
@@ -287,6 +293,7 @@ FIELDS: Mapping[str, Field] = table(
         dims=_HIDDEN,
         of_inputs=("pair", "pair_"),
         batches=False,
+        simulated="Ensemble.four_point",
         column="V",
     ),
     Field(
@@ -319,6 +326,7 @@ FIELDS: Mapping[str, Field] = table(
         batches=False,
         order=2,
         loops=2,
+        corrects="G11",
         column="var_C_2",
     ),
     Field(

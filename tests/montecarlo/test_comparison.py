@@ -1,6 +1,7 @@
 """Two questions: right theories agree and wrong ones do not; narrow networks are not described."""
 
 import re
+import warnings
 
 import mpmath as mp
 import numpy as np
@@ -66,7 +67,7 @@ class TestVerdict:
     def test_the_theory_agrees(self, found):
         assert found.verdict == "agrees"
         assert [field.name for field in found.extrapolated] == [
-            *("residual_kernels", "mean_shift", "kernels", "G11", "kernel_variance"),
+            *("residual_kernels", "mean_shift", "kernels", "G11", "kernel_variance", "four_point"),
             *("residual_response", "response", "output_response"),
         ]
         assert all(np.abs(field.z).max() > 0.1 for field in found.extrapolated)
@@ -127,6 +128,37 @@ class TestVerdict:
         # At most 30 %, and fewer since the comparisons are correlated.
         assert stats.binomtest(alarms, 30, 0.3, "greater").pvalue > 1e-3
         assert alarms > 0
+
+
+class TestLoops:
+    """The mean shift and the vertex, resolved by control variates."""
+
+    @staticmethod
+    def simulated(samples):
+        net = network(1, "tanh", 0.0, weight_variance=3.0, bias_variance=0.0, branch_scale=1.0)
+        options = {"samples": samples, "variance_reduction": "control_variate"}
+        return net, [simulate(net.replace(width=N), 2.0, seed=N, **options) for N in (800, 1600)]
+
+    @staticmethod
+    def found_faults(net, pair, factor):
+        found = set()
+        assert compare(ft.solve(net, 2.0), pair).verdict == "agrees"
+        for name in ("mean_shift", "four_point"):
+            wrong = ft.solve(net, 2.0)
+            vars(wrong)[name] = factor * getattr(wrong, name)
+            rows = compare(wrong, pair).rows
+            found |= {row["quantity"] for row in rows if row["verdict"] == "disagrees"}
+        return found
+
+    @pytest.mark.parametrize("factor", [0.87, 1.13])
+    def test_a_fault_is_found(self, factor):
+        assert self.found_faults(*self.simulated(1500), factor) == {"mean_shift", "four_point"}
+
+    @pytest.mark.slow
+    def test_a_fault_of_two_percent_is_found(self):
+        drawn = self.simulated(60_000)
+        for factor in (0.98, 1.02):
+            assert self.found_faults(*drawn, factor) == {"mean_shift", "four_point"}
 
 
 class TestRemainders:
@@ -203,17 +235,20 @@ class TestNumbers:
 
     def test_threshold_counts_the_comparisons(self, net, pair):
         found = compare(ft.solve(net, K0), pair, false_alarm=0.01)
-        # One more for the mean shift, which is a coefficient and no quantity.
-        for fields, shift in ((found.extrapolated, 5), (found.at_width, 0)):
+        # The mean shift is a coefficient and no quantity; of the vertex of the inputs, which is 0,
+        # there is no relative deviation.
+        for fields, more in ((found.extrapolated, 5 + 5), (found.at_width, 4)):
             count = sum(field.theory.size for field in fields)
-            assert count == 5 + 5 + 15 + 4 + shift
+            assert count == 5 + 5 + 15 + 4 + more
             chance = 2 * count * stats.t.sf(fields[0].threshold, pair[0].batches - 1)
             np.testing.assert_allclose(chance, 0.01, rtol=1e-9)
 
     def test_constants_are_not_compared_unless_they_differ(self):
         net = network(2, width=50, weight_variance=0.0)
         found = compare(ft.solve(net, K0), simulate(net, K0, samples=40))
-        assert {row["layer"] for row in found.rows} == {3}
+        # The vertex is simulated with an error even where it vanishes.
+        shown = [row for row in found.rows if row["quantity"] != "four_point"]
+        assert {row["layer"] for row in shown} == {3}
 
     def test_resolution_is_the_fault_that_would_be_found(self, net, pair):
         field = entries(compare(ft.solve(net, K0), pair), "kernels")
@@ -345,6 +380,77 @@ class TestNextOrders:
             assert str(loaded) == str(found) and loaded.rows == found.rows
 
 
+class TestSecondOrder:
+    @pytest.fixture(scope="class")
+    def pair_of(self):
+        net = network(3, "relu", width=8)
+        return net, drawn(net, K0, (8, 32), 30_000)
+
+    @pytest.fixture(scope="class")
+    def second(self, pair_of):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ft.ValidityWarning)
+            solution = ft.solve(pair_of[0], K0, order=2)
+            return solution, compare(solution, pair_of[1])
+
+    def test_the_terms_are_coefficients(self, second):
+        solution, found = second
+        assert found.verdict == "agrees"
+        field = entries(found, "variance_2")
+        np.testing.assert_array_equal(field.index["layer"], [1, 2, 3, 4])
+        np.testing.assert_array_equal(field.theory, solution.variance_2[1:])
+        assert field.order == 2 and (field.simulation / field.error)[-1] > 5
+
+    def test_they_come_from_the_diagonal(self, second, pair_of):
+        values = [e.covariance[4, 4] * e.network.width for e in pair_of[1]]
+        widths = [e.network.width for e in pair_of[1]]
+        fitted = np.polynomial.Polynomial.fit(1 / np.array(widths), values, 1, domain=[-1, 1])
+        field = entries(second[1], "variance_2")
+        np.testing.assert_allclose(field.simulation[-1], fitted.coef[1] / 8**2, rtol=1e-9)
+
+    def test_three_widths_give_that_of_the_mean(self, second, pair_of):
+        net = pair_of[0]
+        found = compare(second[0], [*pair_of[1], simulate(net.replace(width=16), K0, samples=8000)])
+        orders = {field.name: field.order for field in found.extrapolated}
+        assert orders["mean_shift_2"] == orders["variance_2"] == 2
+        assert found.verdict == "agrees"
+
+    def test_a_wrong_one_is_found(self, second, pair_of):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ft.ValidityWarning)
+            wrong = ft.solve(pair_of[0], K0, order=2)
+            vars(wrong)["variance_2"] = -wrong.variance_2
+            found = compare(wrong, pair_of[1])
+        rows = {row["quantity"] for row in found.rows if row["verdict"] == "disagrees"}
+        assert rows == {"variance_2"}
+
+    def test_the_width_is_described_better_with_them(self, second):
+        solution, found = second
+        (field,) = [field for field in found.at_width if field.name == "G11"]
+        same = field.index["layer"] == field.index["layer_"]
+        rest = field.next_order(2)
+        expected = (np.diagonal(solution.G11) + solution.variance_2)[1:]
+        np.testing.assert_allclose(rest["theory"][same], expected, rtol=1e-14)
+        assert np.isnan(rest["theory"][~same]).all()
+        last = np.flatnonzero(same)[-1]
+        assert field.z[last] > 10 and abs(rest["z"][last]) < 0.4 * field.z[last]
+        row = next(row for row in found.rows if row["layer_"] == 2 and row["layer"] == 1)
+        assert row["theory_to_order_2"] is None
+
+    def test_files_keep_them(self, second, tmp_path):
+        for suffix in (".npz", ".nc"):
+            second[1].save(tmp_path / f"c{suffix}")
+            loaded = ft.Comparison.load(tmp_path / f"c{suffix}")
+            assert loaded.rows == second[1].rows and str(loaded) == str(second[1])
+
+    def test_the_first_order_solution_has_none(self, pair_of):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ft.ValidityWarning)
+            found = compare(ft.solve(pair_of[0], K0), pair_of[1])
+        assert not {"mean_shift_2", "variance_2"} & {field.name for field in found.extrapolated}
+        assert all(set(field.with_next) <= {1} for field in found.at_width)
+
+
 class TestDisplay:
     def test_two_tables_with_an_answer_below_each(self, found):
         first, answer, second, other = re.split(r"\n(?=Is|theory|Does)", str(found))
@@ -385,7 +491,7 @@ class TestDisplay:
     def test_plot_shows_values_deviations_and_scores(self, found):
         axes = np.reshape(found.plot().axes, (3, -1))
         shown = [field for field in found.at_width if "layer" in field.index]
-        assert axes.shape == (3, len(shown)) == (3, 6)
+        assert axes.shape == (3, len(shown)) == (3, 7)
         scores = {field.name: field.z for field in found.extrapolated}
         for field, (top, middle, bottom) in zip(shown, axes.T, strict=True):
             np.testing.assert_array_equal(bottom.lines[0].get_ydata(), scores[field.name])
