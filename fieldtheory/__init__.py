@@ -16,6 +16,7 @@ from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
 from fieldtheory.montecarlo.comparison import Comparison
+from fieldtheory.montecarlo.contraction import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
@@ -41,8 +42,10 @@ __all__ = [
     "ResidualNetwork",
     "SimulatedResponse",
     "Solution",
+    "TraceCovariance",
     "ValidityWarning",
     "compare",
+    "covariance_with",
     "critical_network",
     "derive",
     "explain",

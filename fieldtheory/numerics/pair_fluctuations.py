@@ -55,6 +55,17 @@ class PairGains:
         found[others] += self.second[l].reshape(shape) * variances[beta]
         return found
 
+    def traced(self, l: int, weights: np.ndarray) -> np.ndarray:
+        """The transpose of `moved`: what weights of the pairs of C^(l) are for K^(l-1), (p,)."""
+        own, others, alpha, beta = self.places
+        size, of_pairs = len(own), weights[others]
+        found = np.empty_like(weights)
+        found[own] = self.own[l] * weights[own]
+        found[own] += np.bincount(alpha, self.first[l] * of_pairs, size)
+        found[own] += np.bincount(beta, self.second[l] * of_pairs, size)
+        found[others] = self.pair[l] * of_pairs
+        return found
+
 
 def propagated(skips: np.ndarray, gains: PairGains, rows: np.ndarray) -> np.ndarray:
     """N G12 rows: the response of all layers and pairs to sources, shape (L + 2, p, ...)."""
@@ -64,6 +75,17 @@ def propagated(skips: np.ndarray, gains: PairGains, rows: np.ndarray) -> np.ndar
         response[l] += gains.moved(l, kernel)
         kernel = carried(skips[l], kernel, response[l])
     return response
+
+
+def traced_back(skips: np.ndarray, gains: PairGains, weights: np.ndarray, m: int) -> np.ndarray:
+    """Rows of N G21: weights of the pairs of C^(m) as weights of all sources, shape (L + 2, p)."""
+    found = np.zeros((len(gains.own), len(weights)))
+    found[m] = weights
+    kernel = np.zeros_like(weights)
+    for l in range(m, 0, -1):
+        kernel = carried(skips[l], kernel, gains.traced(l, found[l]))
+        found[l - 1] = kernel
+    return found
 
 
 def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -31,6 +31,8 @@ _COUNTS, PAIR_TOLERANCE = (12, 18, 26, 38, 56, 80, 114, 160, 224), 1e-9
 # Pairs of pairs whose correlators are found at once.
 TOGETHER = 1024
 _SAFETY = 4.0
+# Squares of coefficients, relative to all of them, that may be rounding.
+_ROUNDING = 1e-24
 
 Function = Callable[..., np.ndarray]
 
@@ -198,5 +200,7 @@ def _left_out(found: np.ndarray, count: int) -> float:
     with np.errstate(invalid="ignore", divide="ignore"):
         fall = np.where(near > 0, last / near, 0.0)
         rest = np.where(fall < 1, _SAFETY * last * fall / (1 - fall), np.inf)
+        # What has fallen to rounding falls no further.
+        rest = np.where(last > _ROUNDING * total, rest, _SAFETY * last)
         error: Any = np.where(total > 0, rest / total, 0.0)
     return float(error.max())

@@ -72,5 +72,5 @@ class PairTheory:
             raise ValueError(
                 f"G11 of {inputs} inputs needs about {needed / 1e9:.3g} GB of memory, "
                 f"{available / 1e9:.3g} GB are free: use fewer inputs or layers, or "
-                "ft.covariance_with, which contracts it with a matrix"
+                "ft.covariance_with(..., samples=10000), which contracts it with a matrix"
             )

@@ -202,9 +202,9 @@ class Solution(Result):
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)); of P inputs for all pairs of pairs."""
         if self._has_matrix:
-            G11 = self._of_pairs.G11
+            G11 = self.pair_theory.G11
             same = np.diagonal(np.diagonal(G11), axis1=0, axis2=1)
-            self._warn_if_not_small(same[:, self._of_pairs.gains.places[0]])
+            self._warn_if_not_small(same[:, self.pair_theory.gains.places[0]])
             return G11
         K = self._variances[1]
         S22 = fluctuations.source_covariance(self.network, self._chain, K)
@@ -216,14 +216,14 @@ class Solution(Result):
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l) to order 1/N."""
         if self._has_matrix:
-            return self._matrices(np.diagonal(self._of_pairs.kernel_covariance, axis1=1, axis2=2))
+            return self._matrices(np.diagonal(self.pair_theory.kernel_covariance, axis1=1, axis2=2))
         return fluctuations.accumulated_variance(self._chain, self.G11)
 
     @field
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
         if self._has_matrix:
-            return self._matrices(self._of_pairs.shift(self._first_of_each)) / self.network.width
+            return self._matrices(self.pair_theory.shift(self._first_of_each)) / self.network.width
         try:
             return self._from_input(self._first.shift) / self.network.width
         except QuadratureError:
@@ -242,7 +242,7 @@ class Solution(Result):
         PDLT-B (B.26) has the terms of the last layer only.
         """
         if self._has_matrix:
-            return self._of_pairs.four_point
+            return self.pair_theory.four_point
         gains, K = self._own_gains, self.kernels
         seen = fluctuations.seen_by_neurons(self.network, self._chain, gains, K)
         return self.network.width * self.kernel_variance + 2 * seen
@@ -252,7 +252,7 @@ class Solution(Result):
         """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C^(L+1)/C*^(L+1)² to order 1/N; 0 where the output vanishes."""
         variance, mean = self.G11[-1, -1], self._variances[0][-1]
         if self._has_matrix:
-            variance = np.diagonal(variance)[self._of_pairs.gains.places[0]]
+            variance = np.diagonal(variance)[self.pair_theory.gains.places[0]]
         return 3 * _ratio(_ratio(variance, mean), mean)
 
     @field
@@ -403,7 +403,8 @@ class Solution(Result):
         return found
 
     @cached_property
-    def _of_pairs(self) -> PairTheory:
+    def pair_theory(self) -> PairTheory:
+        """What the fluctuations of several inputs are made of."""
         cross = gains.cross_gains(
             self.network, self._variances[1], self._covariances[1], self._pairs
         )
