@@ -16,9 +16,9 @@ from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
 from fieldtheory.montecarlo.comparison import Comparison
-from fieldtheory.montecarlo.contraction import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.extrapolation import compare
+from fieldtheory.montecarlo.many_inputs import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate

@@ -153,7 +153,7 @@ def covariance_with(
         values, error = _sampled(solution, theory, packed, m, samples, seed, progress)
     found = np.empty((2, size, *weights.shape))
     found[..., first, second] = found[..., second, first] = values, error
-    return TraceCovariance(*found, m, samples, seed)
+    return TraceCovariance(found[0], found[1], m, samples, seed)
 
 
 def _sampled(
