@@ -17,6 +17,8 @@ REFERENCES = {
     "PDLT": r"D.~A.~Roberts, S.~Yaida, B.~Hanin, \emph{The Principles of Deep Learning Theory}, "
     r"Cambridge University Press (2022), \href{https://arxiv.org/abs/2106.10165}"
     r"{arXiv:2106.10165}, appendix~B.",
+    "Leonov": r"V.~P.~Leonov, A.~N.~Shiryaev, \emph{On a method of calculation of "
+    r"semi-invariants}, Theory of Probability and its Applications \textbf{4}, 319 (1959).",
     "Price": r"R.~Price, \emph{A useful theorem for nonlinear devices having Gaussian inputs}, "
     r"IRE Transactions on Information Theory \textbf{4}, 69 (1958).",
 }

@@ -81,6 +81,8 @@ def test_there_are_derivations_of_the_propagators_and_of_the_optimal_scaling():
         "resnet_action",
         "optimal_scaling",
         "critical_networks",
+        "finite_width",
+        "interacting_neurons",
     }
     for script in SCRIPTS:
         text = script.with_suffix(".tex").read_text(encoding="utf-8")

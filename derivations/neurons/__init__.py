@@ -1,0 +1,1 @@
+"""Cumulants of neurons that interact through their mean: counted, recursed and checked."""
