@@ -1,4 +1,4 @@
-"""Printed figures of the papers, redrawn: one module per paper.
+"""Printed figures of the papers, redrawn: one module per paper; `width` shows finite networks.
 
 For each figure a function computes the plotted numbers and another draws them, so that the numbers
 can be used without the picture; their method ``curves`` lists what a csv file beside it holds:

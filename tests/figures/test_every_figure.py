@@ -27,6 +27,7 @@ SMALL = {
     "f25.fig9": {"count": 4},
     "pdlt.closure": {"depth": 3, "samples": 20},
     "pdlt.slope": {"points": 3},
+    "width.orders": {"widths": (4, 8), "samples": 20},
 }
 
 
