@@ -152,7 +152,7 @@ def draw_orders(numbers: Orders) -> Any:
             ax.plot(curve.x, curve.y, "--", color=ORANGE, label="order $1/N$")
         else:
             ax.plot(curve.x, curve.y, color=BLUE, label="order $1/N^2$")
-    axes[1].legend(loc="best")
+    axes[3].legend(loc="upper left")
     scales = ", ".join(rf"$\rho = {scale:g}$ for {titles[n]}" for n, scale in _SCALES.items())
     note(
         figure,
