@@ -116,6 +116,18 @@ def test_measured_blocks_print_what_is_shown():
         found["m"].scales(skip_scale=1.0)
 
 
+@pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
+def test_finite_width_prints_what_is_shown():
+    page, found = (FOLDER / "finite_width.md").read_text(encoding="utf-8"), {}
+    cells = re.findall(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", page, re.DOTALL)
+    assert len(cells) == page.count("```python") == 3
+    for code, shown in cells:
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(code, "finite_width.md", "exec"), found)
+        assert output.getvalue().strip() == shown.strip()
+
+
 def test_links_exist():
     targets = re.findall(r"\]\(([^)#:]+)\)", PAGE)
     assert len(targets) == 2

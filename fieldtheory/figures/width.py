@@ -16,6 +16,7 @@ from fieldtheory import validation
 from fieldtheory.figures.parts import in_turn, note
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
@@ -101,7 +102,12 @@ def orders(
     """
     chosen = np.array([validation.integer("widths", N, 2) for N in widths])
     networks = [
-        ResidualNetwork(depth=_DEPTH, activation=name, skip_scale=_SKIP, branch_scale=scale)
+        ResidualNetwork(
+            depth=_DEPTH,
+            activation=as_activation(name),
+            skip_scale=_SKIP,
+            branch_scale=scale,
+        )
         for name, scale in _SCALES.items()
     ]
     parts = [
@@ -125,8 +131,14 @@ def orders(
         coefficients.append(found)
         simulated.append(np.transpose([value for value, _ in values]))
         errors.append(np.transpose([error for _, error in values]))
-    arrays = (np.array(part) for part in (coefficients, simulated, errors))
-    return Orders(tuple(_SCALES), chosen, *arrays, samples)
+    return Orders(
+        tuple(_SCALES),
+        chosen,
+        np.array(coefficients),
+        np.array(simulated),
+        np.array(errors),
+        samples,
+    )
 
 
 @styled
