@@ -19,6 +19,7 @@ They are written with atan2 because asin loses half the digits where its argumen
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import sympy as sp
@@ -70,6 +71,11 @@ def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Ex
     >>> closed_form(sp.tanh(x), (x,), sp.Matrix([[3]])) is None
     True
     """
+    return _found(F, tuple(variables), sp.ImmutableMatrix(K))
+
+
+@lru_cache(maxsize=128)
+def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     if _is_transcendental_in(F, variables):
         return None
     F = step_form(F).replace(sp.sin, lambda u: _sine(u)).replace(sp.cos, lambda u: _cosine(u))
@@ -81,7 +87,7 @@ def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Ex
     if len(terms) > _MAX_TERMS:
         return None
     try:
-        total = sp.Add(*[_term(term, tuple(variables), sp.ImmutableMatrix(K)) for term in terms])
+        total = sp.Add(*[_term(term, variables, K) for term in terms])
     except _NoClosedForm:
         return None
     return _tidy(total)

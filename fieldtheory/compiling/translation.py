@@ -7,6 +7,7 @@ Here it is decided how each average is evaluated; `lambdify` takes the value of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,11 +174,17 @@ def _named(K: sp.ImmutableMatrix) -> tuple[sp.ImmutableMatrix, dict[sp.Expr, sp.
     for i, j in entry_indices(size):
         if size > 2 and K[i, j] == 0:
             continue
-        kind = {"positive": True} if i == j else {"real": True}
-        symbol = sp.Dummy("ab"[i] if i == j and size == 2 else "c", **kind)
+        symbol = _entry("ab"[i] if i == j and size == 2 else "c", i, j)
         symbols[symbol] = K[i, j]
         named[i, j] = named[j, i] = symbol
     return named.as_immutable(), symbols
+
+
+@lru_cache
+def _entry(name: str, i: int, j: int) -> sp.Dummy:
+    """Always the same, so that closed forms in it are found once."""
+    kind = {"positive": True} if i == j else {"real": True}
+    return sp.Dummy(name, **kind)
 
 
 def _closed(node: AverageNode) -> tuple[sp.Expr, list[str]]:
