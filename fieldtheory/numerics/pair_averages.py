@@ -25,12 +25,12 @@ import numpy as np
 import sympy as sp
 from numpy.polynomial import chebyshev
 
-from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.hermite import basis, weighted_hermite
 from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.compiling.translation import for_backend, translate
 from fieldtheory.numerics.entries import Entries
 from fieldtheory.numerics.interpolation import nodes, transform
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
@@ -210,13 +210,9 @@ class InterpolatedEntries:
     def moments(self, K: Any, order: int = 2) -> list[Any]:
         """M(K) = ⟨φ²⟩ and its derivatives up to the order, from three coefficients of φ²."""
         K = np.asarray(K, dtype=float)
-        if K.size >= _MANY:
-            flat, place = np.unique(K, return_inverse=True)
-            if flat.size >= _MANY and order < 2 and self._closed_moment:
-                return [self.entries.second_moment(K), self.entries.susceptibility(K)][: order + 1]
-            if flat.size < K.size:
-                found = self.moments(flat, order)
-                return [row[place].reshape(K.shape) for row in found]
+        if (order == 0 or K.size >= _MANY) and order < 2 and self._closed_moment:
+            names = ("second_moment", "susceptibility")[: order + 1]
+            return [getattr(self.entries, name)(K) for name in names]
         flat = K.ravel()
         values = np.full((3, flat.size), np.nan)
         (usual,) = np.nonzero(_usual(flat))
@@ -250,12 +246,12 @@ class InterpolatedEntries:
     @cached_property
     def _closed_moment(self) -> bool:
         """Whether M has a closed form."""
-        return not self.averages.moment.doit().has(GaussianAverage)
+        return _is_closed(self.averages.moment)
 
     @cached_property
     def _closed(self) -> bool:
         """Whether ⟨φφ⟩ has a closed form."""
-        return not self.averages.covariance.doit().has(GaussianAverage)
+        return _is_closed(self.averages.covariance)
 
     @cached_property
     def _products(self) -> list[tuple[float, HermiteCoefficients, HermiteCoefficients]] | None:
@@ -268,34 +264,48 @@ class InterpolatedEntries:
             for weight, (f, g) in terms
         ]
 
-    def covariance_flow(self, *K: Any) -> list[Any]:
-        """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩."""
-        return list(self._of_pairs(*K, whole=True))
+    def covariance_flow(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
+        """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩.
 
-    def covariance_gain(self, *K: Any) -> list[Any]:
-        """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩."""
-        if np.broadcast(*K).size >= _MANY and self._closed:
+        Parameters
+        ----------
+        own : ndarray, shape (..., P)
+            Variances of inputs.
+        pairs : pair of integer ndarrays, shape (n,)
+            The inputs of each pair.
+        r : ndarray, shape (..., n)
+            Their covariances.
+        """
+        return list(self._of_pairs(own, pairs, r, whole=True))
+
+    def covariance_gain(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
+        """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩; the parameters are those of the flow."""
+        if r.size >= _MANY and self._closed:
+            K = own[..., pairs[0]], own[..., pairs[1]], r
             return [self.entries.covariance(*K), self.entries.covariance_susceptibility(*K)]
-        return list(self._of_pairs(*K, whole=False)[[0, 3]])
+        return list(self._of_pairs(own, pairs, r, whole=False)[[0, 3]])
 
-    def _of_pairs(self, *K: Any, whole: bool) -> np.ndarray:
-        p, q, r = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-        shape, flat = p.shape, [k.ravel() for k in (p, q, r)]
+    def _of_pairs(self, own: np.ndarray, pairs: Any, r: np.ndarray, whole: bool) -> np.ndarray:
+        shape, r = r.shape, r.ravel()
+        rows = np.arange(own.size // own.shape[-1])[:, None] * own.shape[-1]
+        own, at = own.ravel(), [(rows + one).ravel() for one in pairs]
+        p, q = own[at[0]], own[at[1]]
         values = np.full((7, r.size), np.nan)
         with np.errstate(all="ignore"):
-            c = flat[2] / np.sqrt(flat[0] * flat[1])
+            c = r / np.sqrt(p * q)
         known = np.zeros(r.size, dtype=bool)
-        usual = (np.abs(c) <= 1 - _APART) & _usual(flat[0]) & _usual(flat[1])
+        allowed = _usual(own)
+        usual = (np.abs(c) <= 1 - _APART) & allowed[at[0]] & allowed[at[1]]
         left = np.flatnonzero(usual & (self._products is not None))
         for order in _ORDERS:
             if not len(left) or (order > _ORDERS[1] and not whole and self._closed):
                 break
-            known[left] = self._summed(values, left, (flat[0], flat[1], c), order, whole)
+            known[left] = self._summed(values, left, own, at, c, order, whole)
             left = left[~known[left]]
         # What is beyond the range of numbers stays unknown.
-        (left,) = np.nonzero(~known & np.isfinite(c) & (np.maximum(flat[0], flat[1]) <= _FARTHEST))
+        (left,) = np.nonzero(~known & np.isfinite(c) & (np.maximum(p, q) <= _FARTHEST))
         if len(left):
-            chosen = [k[left] for k in flat]
+            chosen = p[left], q[left], r[left]
             if whole:
                 values[:, left] = self.entries.covariance_flow(*chosen)
             else:
@@ -307,32 +317,41 @@ class InterpolatedEntries:
         self,
         values: np.ndarray,
         index: np.ndarray,
-        state: tuple[np.ndarray, np.ndarray, np.ndarray],
+        own: np.ndarray,
+        at: list[np.ndarray],
+        c: np.ndarray,
         order: int,
         whole: bool,
     ) -> np.ndarray:
         """Fill in the values at the index by series of an order; returns which are resolved."""
-        p, q, c = state
-        unique, place = np.unique(np.concatenate([p[index], q[index]]), return_inverse=True)
-        at_p, at_q = place[: len(index)], place[len(index) :]
+        at_p, at_q = (one[index] for one in at)
+        used = np.zeros(own.size, dtype=bool)
+        used[at_p] = used[at_q] = True
+        row = np.cumsum(used) - 1
+        own, at_p, at_q = own[used], row[at_p], row[at_q]
         known = np.ones(len(index), dtype=bool)
         tables = []
         for weight, f, g in self._products or []:
-            at, good = f(unique, order)
-            other, fine = (at, good) if f is g else g(unique, order)
-            known &= (good & fine)[at_p] & (good & fine)[at_q]
-            sizes = [np.sqrt((table**2) @ np.arange(order)) for table in (at, other)]
-            tables.append((weight, at, other, sizes))
+            first, good = f(own, order)
+            other, fine = (first, good) if f is g else g(own, order)
+            good = good & fine
+            known &= good[at_p] & good[at_q]
+            sizes = [np.sqrt((table**2) @ np.arange(order)) for table in (first, other)]
+            tables.append((weight, first, other, sizes))
         step = max(1, _BLOCK // order)
         for start in range(0, len(index), step):
             part = slice(start, start + step)
-            chosen = index[part]
+            chosen, x, y = index[part], at_p[part], at_q[part]
+            near = np.abs(c[chosen])
             sums, rest, size = np.zeros((7, len(chosen))), np.zeros(1), np.zeros(1)
-            for weight, at, other, (of_f, of_g) in tables:
-                found, left = _series(at[at_p[part]], other[at_q[part]], c[chosen], whole)
+            for weight, first, other, (of_f, of_g) in tables:
+                f, g = first[x], other[y]
+                found, left = _series(f, g, c[chosen], whole)
                 sums, rest = sums + weight * found, rest + abs(weight) * left
-                size = size + abs(weight) * of_f[at_p[part]] * of_g[at_q[part]]
-            values[:, chosen] = _scaled(sums, p[chosen], q[chosen])
+                # Without first coefficients all terms fall with the correlation.
+                most = np.abs(f[:, 1]) * of_g[y] + np.abs(g[:, 1]) * of_f[x]
+                size = size + abs(weight) * (most + near * of_f[x] * of_g[y])
+            values[:, chosen] = _scaled(sums, own[x], own[y])
             known[part] &= np.maximum(rest, size * _REST / _LOST) <= self.rest * np.abs(sums[3])
         return known
 
@@ -372,6 +391,13 @@ def _series(
 def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     root = np.sqrt(p * q)
     return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q])
+
+
+@lru_cache(maxsize=64)
+def _is_closed(expression: sp.Expr) -> bool:
+    """Whether it is computed without integrals."""
+    _, integrals = translate(expression, for_backend("numpy"))
+    return not integrals
 
 
 def _usual(K: np.ndarray) -> np.ndarray:

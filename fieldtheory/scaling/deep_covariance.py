@@ -239,20 +239,22 @@ class _Flow:
 
     def rates(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
         """Those of p, q, r and of ln ∂r/∂r_0."""
-        G, gain = self._averages.covariance_gain(p, q, r)
-        M = self._averages.second_moment(np.stack([p, q]))
+        own, pairs = _shared(p, q)
+        G, gain = self._averages.covariance_gain(own, pairs, r)
+        M = self._averages.second_moment(own)[pairs]
         rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
         return [*rates, weight**2 * gain]
 
     def height(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
         """ln ⟨φ'φ'⟩."""
         with np.errstate(all="ignore"):
-            return np.log(self._averages.covariance_gain(p, q, r)[1])
+            return np.log(self._averages.covariance_gain(*_shared(p, q), r)[1])
 
     def slope(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
         """The derivative of the logarithm of the response by the time."""
-        G, _, _, gain, *gradient = self._averages.covariance_flow(p, q, r)
-        M = self._averages.second_moment(np.stack([p, q]))
+        own, pairs = _shared(p, q)
+        G, _, _, gain, *gradient = self._averages.covariance_flow(own, pairs, r)
+        M = self._averages.second_moment(own)[pairs]
         rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
         moved = sum(by * rate for by, rate in zip(gradient, rates, strict=True))
         with np.errstate(all="ignore"):
@@ -262,6 +264,12 @@ class _Flow:
     def change_rates(self) -> Callable[..., Any]:
         """Those of the modified flow."""
         return _compiled(self._averages.entries.averages).change_rates
+
+
+def _shared(p: Any, q: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The different variances, and which of them are those of each pair."""
+    own, pairs = np.unique(np.stack([p, q]), return_inverse=True)
+    return own, pairs.reshape(2, *np.shape(p))
 
 
 @lru_cache(maxsize=16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,22 +22,22 @@ _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
 # heights that is trusted, and how far around the vertex the maximum is sought, of a step.
 _ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.5, 4
 # Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
-_NODES = 14
-_RESOLVED = 1e-8
+_NODES = 20
+_RESOLVED = 1e-10
 # How often the bounds are drawn closer around the highest node where that is not met.
 _NARROWER = 3
-# The largest step in ln s from the root of the interpolant that leaves its square below rounding.
-_STEP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
     """Networks of one activation, as long as the deepest: what each element has of its own.
 
-    ``depths``, ``weights`` and ``biases`` (...) are L, σ²_w and σ²_b, ``skips`` (max L, ...) γ_l².
+    ``depths``, ``weights`` and ``biases`` (...) are L, σ²_w and σ²_b, ``skips`` (max L, ...) γ_l²,
+    ``numbers`` (...) those of the networks.
     """
 
     averages: InterpolatedEntries
+    numbers: np.ndarray
     depths: np.ndarray
     weights: np.ndarray
     biases: np.ndarray
@@ -45,19 +45,26 @@ class _Stack:
 
     def of(self, index: np.ndarray) -> _Stack:
         """The networks of these numbers."""
-        coefficients = self.depths[index], self.weights[index], self.biases[index]
-        return _Stack(self.averages, *coefficients, self.skips[:, index])
+        numbers, depths = self.numbers[index], self.depths[index]
+        weights, biases = self.weights[index], self.biases[index]
+        return _Stack(self.averages, numbers, depths, weights, biases, self.skips[:, index])
 
     def through(self, step: Callable[..., Any], *start: np.ndarray) -> list[np.ndarray]:
         """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
-        state = [np.array(values) for values in start]
+        *_, state = self.layers(step, *start)
+        return state
+
+    def layers(self, step: Callable[..., Any], *start: np.ndarray) -> Iterator[list[np.ndarray]]:
+        """The state before every layer, and after the last."""
+        state = list(start)
         for l, skip in enumerate(self.skips):
+            yield state
             runs = l < self.depths
             new = step(skip, *state)
             if not runs.all():
                 new = [np.where(runs, *both) for both in zip(new, state, strict=True)]
             state = new
-        return state
+        yield state
 
 
 def _stacked(networks: Sequence[LayeredNetwork]) -> _Stack:
@@ -68,6 +75,7 @@ def _stacked(networks: Sequence[LayeredNetwork]) -> _Stack:
     branches = [unit_branch(network) for network in networks]
     return _Stack(
         interpolated(network_entries(networks[0])),
+        np.arange(len(networks)),
         np.array([network.depth for network in networks]),
         np.array([branch.weight for branch in branches]),
         np.array([branch.bias for branch in branches]),
@@ -155,7 +163,7 @@ def _maxima(
     bounds = low, high
     if margin:
         bounds = _around_vertex(around, [values[best[rising] + d, rising] for d in (-1, 0, 1)])
-    squares = _interpolated_maxima(height, slope, each, rising, bounds, *fields)
+    squares = _interpolated_maxima(height, each, rising, bounds, *fields)
     missing = np.isnan(squares)
     if missing.any() and not margin:
         bounds = low[missing], high[missing]
@@ -205,46 +213,37 @@ def _bracketed(
 
 def _interpolated_maxima(
     height: Callable[..., Any],
-    slope: Callable[..., Any],
     each: _Stack,
     chosen: np.ndarray,
     bounds: tuple[Any, ...],
     *fields: np.ndarray,
 ) -> np.ndarray:
-    """Where the slopes of the chosen elements vanish between the bounds; NaN where not resolved.
+    """The highest points of the chosen elements between the bounds; NaN where not resolved.
 
     The height is interpolated in ln s at Chebyshev nodes, which are computed at once and are common
-    to all inputs of a network. One step of Newton's method, with the slope itself and the
-    interpolant's derivative of it, takes the root to rounding.
+    to all inputs of a network.
     """
     result = np.full(len(chosen), np.nan)
     inner = np.flatnonzero(bounds[0] > 0)
     if not len(inner):
         return result
     low, high = (np.log(bound[inner]) for bound in bounds)
-    part = chosen[inner]
     for _ in range(_NARROWER):
         places = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
+        part = chosen[inner]
         values = height(each.of(part), np.exp(places), *(f[None, part] for f in fields))
         coefficients = transform(_NODES) @ values
         size = np.abs(coefficients[1:]).max(axis=0)
         known = np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size
+        slopes = chebyshev.chebder(coefficients[:, known])
+        found = low[known] + (high - low)[known] * (roots(slopes) + 1) / 2
+        falls = chebyshev.chebval(1.0, slopes) < 0
+        result[inner[known]] = np.where(falls, np.exp(found), np.nan)
         if known.all():
             break
-        top, columns = values.argmax(axis=0), np.arange(len(part))
+        top, columns = values.argmax(axis=0), np.arange(len(inner))
         narrow = [places[np.clip(top + d, 0, _NODES - 1), columns] for d in (-3, 3)]
-        low, high = np.where(known, low, narrow[0]), np.where(known, high, narrow[1])
-    resolved = np.flatnonzero(known)
-    if not len(resolved):
-        return result
-    half, part = (high - low)[resolved] / 2, part[resolved]
-    slopes = chebyshev.chebder(coefficients[:, resolved])
-    found = roots(slopes)
-    curvature = chebyshev.chebval(found, chebyshev.chebder(slopes), tensor=False) / half**2
-    root = np.exp(low[resolved] + half * (found + 1))
-    step = -root * slope(each.of(part), root, *(f[part] for f in fields)) / curvature
-    good = (np.abs(step) <= _STEP) & (curvature < 0)
-    result[inner[resolved]] = np.where(good, root * np.exp(step), np.nan)
+        low, high, inner = (k[~known] for k in (*narrow, inner))
     return result
 
 
@@ -278,46 +277,75 @@ def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
     return slope + curvature * dK / gain
 
 
+def _signals(
+    stack: _Stack, s: np.ndarray, *fields: np.ndarray
+) -> tuple[_Stack, np.ndarray, np.ndarray, np.ndarray]:
+    """What the pairs share: networks, s and variances of different signals, and those of a pair."""
+    count = len(stack.depths)
+    own = np.concatenate([np.broadcast_to(K.ravel(), count) for K in fields])[None]
+    keys = np.concatenate([stack.numbers[None], s.reshape(-1, count)])
+    keys = np.concatenate([np.tile(keys, len(fields)), own])
+    _, chosen, at = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    own, s = own[0, chosen], s[..., chosen % count]
+    return stack.of(chosen % count), s, np.broadcast_to(own, s.shape), at.reshape(-1, count)
+
+
 def _covariance_height(
     stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
 ) -> np.ndarray:
     average, weight, bias = stack.averages, stack.weights, stack.biases
+    signals, of_signals, start, pairs = _signals(stack, s, p0, q0)
 
-    def step(skip: Any, own: Any, r: Any, value: Any) -> list[Any]:
-        G, gain = average.covariance_gain(*own, r)
+    def own_step(skip: Any, K: Any) -> list[Any]:
+        M = average.second_moment(K)
+        C = residual_kernel(signals.weights, signals.biases, M)
+        return [carried(skip, K, of_signals * C)]
+
+    own = signals.layers(own_step, start)
+
+    def step(skip: Any, r: Any, value: Any) -> list[Any]:
+        (K,) = next(own)
+        G, gain = average.covariance_gain(K, pairs, r)
         factor = skip + s * weight * gain
         r = carried(skip, r, s * residual_kernel(weight, bias, G))
-        C = residual_kernel(weight, bias, average.second_moment(own))
-        return [carried(skip, own, s * C), r, value + np.log(np.abs(factor))]
+        return [r, value + np.log(np.abs(factor))]
 
-    shape = np.broadcast_shapes(s.shape, p0.shape)
-    own, r = np.stack([np.broadcast_to(k, shape) for k in (p0, q0)]), np.broadcast_to(r0, shape)
-    own, r, value = stack.through(step, own, r, np.zeros(shape))
-    return value + np.log(np.abs(average.covariance_gain(*own, r)[1]))
+    r = np.broadcast_to(r0, s.shape)
+    r, value = stack.through(step, r, np.zeros(s.shape))
+    (K,) = next(own)
+    return value + np.log(np.abs(average.covariance_gain(K, pairs, r)[1]))
 
 
 def _covariance_slope(
     stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
 ) -> np.ndarray:
     average, weight, bias = stack.averages, stack.weights, stack.biases
+    signals, of_signals, start, pairs = _signals(stack, s, p0, q0)
 
-    def step(skip: Any, own: Any, down: Any, r: Any, dr: Any, slope: Any) -> list[Any]:
-        G, by_p, by_q, gain, *curvature = average.covariance_flow(*own, r)
-        dgain = curvature[0] * down[0] + curvature[1] * down[1] + curvature[2] * dr
-        change = by_p * down[0] + by_q * down[1] + gain * dr
+    def own_step(skip: Any, K: Any, dK: Any) -> list[Any]:
+        M, gain = average.moments(K, 1)
+        C = residual_kernel(signals.weights, signals.biases, M)
+        factor = skip + of_signals * signals.weights * gain
+        return [carried(skip, K, of_signals * C), carried(factor, dK, C)]
+
+    own = signals.layers(own_step, start, np.zeros(start.shape))
+
+    def changes(r: Any, dr: Any) -> tuple[Any, ...]:
+        """⟨φφ⟩ and ⟨φ'φ'⟩ with their derivatives by s."""
+        K, dK = next(own)
+        G, by_p, by_q, gain, *curvature = average.covariance_flow(K, pairs, r)
+        down = dK[..., pairs[0]], dK[..., pairs[1]], dr
+        dG = by_p * down[0] + by_q * down[1] + gain * dr
+        return G, dG, gain, sum(by * d for by, d in zip(curvature, down, strict=True))
+
+    def step(skip: Any, r: Any, dr: Any, slope: Any) -> list[Any]:
+        G, dG, gain, dgain = changes(r, dr)
         factor = skip + s * weight * gain
         slope = slope + weight * (gain + s * dgain) / factor
         C = residual_kernel(weight, bias, G)
-        r, dr = carried(skip, r, s * C), carried(skip, dr, C + s * weight * change)
-        M, gain = average.moments(own, 1)
-        C = residual_kernel(weight, bias, M)
-        down = carried(skip + s * weight * gain, down, C)
-        return [carried(skip, own, s * C), down, r, dr, slope]
+        return [carried(skip, r, s * C), carried(skip, dr, C + s * weight * dG), slope]
 
-    shape = np.broadcast_shapes(s.shape, p0.shape)
-    own, r = np.stack([np.broadcast_to(k, shape) for k in (p0, q0)]), np.broadcast_to(r0, shape)
-    none = np.zeros(shape)
-    own, down, r, dr, slope = stack.through(step, own, 0 * own, r, none, none)
-    _, _, _, gain, by_p, by_q, by_r = average.covariance_flow(*own, r)
-    dgain = by_p * down[0] + by_q * down[1] + by_r * dr
+    none = np.zeros(s.shape)
+    r, dr, slope = stack.through(step, np.broadcast_to(r0, s.shape), none, none)
+    _, _, gain, dgain = changes(r, dr)
     return slope + dgain / gain

@@ -30,6 +30,12 @@ def pairs(count, seed=0):
     return p, q, c * np.sqrt(p * q)
 
 
+def as_pairs(p, q, r):
+    """The variances of all inputs, which are those of each pair, and the covariances."""
+    own = np.concatenate([p, q])
+    return own, np.arange(own.size).reshape(2, -1), r
+
+
 @pytest.mark.parametrize("activation", SMOOTH, ids=str)
 def test_averages_of_pairs_are_those_without_interpolation(activation):
     exact = entries_of(activation)
@@ -39,11 +45,11 @@ def test_averages_of_pairs_are_those_without_interpolation(activation):
     P = np.abs(rest[2]) + 0.01 * size / np.sqrt(p * q)
     scales = [size, size / p, size / q, P, P / p, P / q, P / np.sqrt(p * q)]
     for values, known, scale in zip(
-        found.covariance_flow(p, q, r), [G, *rest], scales, strict=True
+        found.covariance_flow(*as_pairs(p, q, r)), [G, *rest], scales, strict=True
     ):
         np.testing.assert_array_less(np.abs(values - known), 2e-11 * scale)
     for values, known, scale in zip(
-        found.covariance_gain(p, q, r), (G, rest[2]), (size, P), strict=True
+        found.covariance_gain(*as_pairs(p, q, r)), (G, rest[2]), (size, P), strict=True
     ):
         np.testing.assert_array_less(np.abs(values - known), 2e-11 * scale)
 
@@ -53,15 +59,17 @@ def test_averages_of_pairs_of_functions_with_kinks(name):
     exact = entries_of(KINKED[name])
     found, (p, q, r) = InterpolatedEntries(exact), pairs(3, seed=5)
     G = exact.covariance(p, q, r)
-    np.testing.assert_allclose(found.covariance_gain(p, q, r)[0], G, rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(
+        found.covariance_gain(*as_pairs(p, q, r))[0], G, rtol=1e-11, atol=1e-15
+    )
     # The derivatives are those of the average.
-    G, by_p, by_q, P, P_by_p, P_by_q, P_by_r = found.covariance_flow(p, q, r)
+    G, by_p, by_q, P, P_by_p, P_by_q, P_by_r = found.covariance_flow(*as_pairs(p, q, r))
     state = [p, q, r]
     known = [(by_p, P_by_p), (by_q, P_by_q), (P, P_by_r)]
     for i, (of_G, of_P) in enumerate(known):
         step = 1e-5 * np.sqrt(p * q)
         moved = [[k + sign * step * (i == j) for j, k in enumerate(state)] for sign in (1, -1)]
-        up, down = (found.covariance_gain(*m) for m in moved)
+        up, down = (found.covariance_gain(*as_pairs(*m)) for m in moved)
         for a, b, slope, size in zip(up, down, (of_G, of_P), (G, P), strict=True):
             tolerance = 1e-6 * np.abs(size).max() / step.min()
             np.testing.assert_allclose((a - b) / (2 * step), slope, rtol=1e-6, atol=tolerance)
@@ -83,7 +91,7 @@ def test_what_the_series_do_not_resolve_is_taken_without_them():
     found, p = InterpolatedEntries(exact), np.array([0.0, 0.3, 0.3, 1e3])
     r = p * np.array([0.0, 1 - 1e-9, -1.0, 0.999])
     for values, known in zip(
-        found.covariance_flow(p[1:], p[1:], r[1:]),
+        found.covariance_flow(*as_pairs(p[1:], p[1:], r[1:])),
         exact.covariance_flow(p[1:], p[1:], r[1:]),
         strict=True,
     ):

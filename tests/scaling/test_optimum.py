@@ -405,7 +405,6 @@ class _Averages:
 
     def __init__(self, entries, rest=0.0):
         self.entries = self._entries = entries
-        self.covariance_flow = entries.covariance_flow
 
     def moments(self, K, order=2):
         of = self._entries
@@ -417,5 +416,9 @@ class _Averages:
     def second_moment(self, K):
         return self._entries.second_moment(K)
 
-    def covariance_gain(self, *K):
+    def covariance_gain(self, own, pairs, r):
+        K = own[..., pairs[0]], own[..., pairs[1]], r
         return self._entries.covariance(*K), self._entries.covariance_susceptibility(*K)
+
+    def covariance_flow(self, own, pairs, r):
+        return self._entries.covariance_flow(own[..., pairs[0]], own[..., pairs[1]], r)
