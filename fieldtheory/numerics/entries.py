@@ -154,18 +154,23 @@ class Entries:
         return all_at_once
 
     @cached_property
+    def has_closed_kinks(self) -> bool:
+        """Whether φ² has kinks, and ⟨φ²(x) ; φ²(y)⟩ a closed form in spite of them."""
+        square = self.averages.square
+        # Orthants have closed forms, other wedges have none.
+        if not has_steps(square) or any(kinks_of(square, X)):
+            return False
+        return not self.averages.connected.doit().has(ConnectedCorrelator)
+
+    @cached_property
     def connected_layers(self) -> Callable | None:
         """⟨φ²(x_k) ; φ²(x_l)⟩ of signals that add up, as a function of their variances K > 0.
 
         For functions with kinks whose correlator has no closed form, else None.
         """
         square = self.averages.square
-        if not has_steps(square):
+        if not has_steps(square) or self.has_closed_kinks:
             return None
-        # Orthants have closed forms, other wedges have none.
-        if not any(kinks_of(square, X)):
-            if not self.averages.connected.doit().has(ConnectedCorrelator):
-                return None
         return numeric.connected_layers(square, X)
 
     def _of_moment(self, order: int, by_parts: Callable) -> Callable:

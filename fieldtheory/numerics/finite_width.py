@@ -17,10 +17,10 @@ from fieldtheory.numerics.hermite_modes import observables, square_of
 from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
 
 # Relative errors that are asked for unless ``rtol`` is larger.
-FIRST_TOLERANCE, SECOND_TOLERANCE = 1e-10, 1e-8
+_AT_FIRST, SECOND_TOLERANCE = 1e-10, 1e-8
 # Modes to start with, and the most: of smooth functions, and of those with kinks at first order,
 # where the high orders follow from the kinks, and at second.
-_FEWEST, _MOST, _MOST_OF_KINKS, _MOST_OF_PAIRS = 128, 4096, 1 << 16, 1024
+_FEWEST, _MOST, _MOST_OF_KINKS, _MOST_OF_PAIRS = 128, 4096, 1 << 13, 1024
 # Errors that one may want to take.
 _ACCEPTABLE = 0.05
 # Of the sums over the orders left out.
@@ -52,7 +52,7 @@ def at_first_order(
     """
     C, K = kernels
     most = _MOST_OF_KINKS if square_of(network).kinks else _MOST
-    allowed = max(tolerance(), FIRST_TOLERANCE)
+    allowed = max(tolerance(), _AT_FIRST)
 
     def scales(found: FirstOrder) -> list[np.ndarray]:
         q = np.abs(found.variance)
@@ -68,7 +68,7 @@ def at_second_order(
     network: LayeredNetwork,
     layers: LayerCoefficients,
     kernels: tuple[np.ndarray, np.ndarray],
-    first: FirstOrder,
+    variance: np.ndarray,
 ) -> SecondOrder:
     """The coefficients of 1/N².
 
@@ -76,7 +76,8 @@ def at_second_order(
     ----------
     network, layers, kernels
         As in `at_first_order`.
-    first : FirstOrder
+    variance : ndarray, shape (L + 2,)
+        N Var C^(l) to order 1/N.
 
     Returns
     -------
@@ -91,9 +92,9 @@ def at_second_order(
     kinks = square_of(network).kinks
     most = _MOST_OF_PAIRS if kinks else _MOST // 2
     # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
-    start = _FEWEST if kinks else min(first.modes, most)
     allowed = max(tolerance(), SECOND_TOLERANCE)
-    q2 = first.variance**2
+    start = _FEWEST if kinks else min(_start(network, K[:-1], _AT_FIRST), most)
+    q2 = variance[1:] ** 2
 
     def scales(found: SecondOrder) -> list[np.ndarray]:
         sizes = [np.abs(values) for values in found[:3]]

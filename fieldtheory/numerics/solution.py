@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, ClassVar
@@ -23,6 +24,7 @@ from fieldtheory.networks.family import (
 )
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pair_map
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
 from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, mixture
@@ -224,13 +226,13 @@ class Solution(Result):
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
         if self._has_matrix:
             return self._matrices(self.pair_theory.shift(self._first_of_each)) / self.network.width
-        try:
-            return self._from_input(self._first.shift) / self.network.width
-        except QuadratureError:
-            width = self.network.width
-            variances = width * self.kernel_variance
-            chain = self._chain, self._own_gains, self.kernels
-            return fluctuations.shift_by_averages(self.network, *chain, variances) / width
+        width = self.network.width
+        if not network_entries(self.network).has_closed_kinks:
+            with suppress(QuadratureError):
+                return self._from_input(self._first.shift) / width
+        chain = self._chain, self._own_gains, self.kernels
+        variances = width * self.kernel_variance
+        return fluctuations.shift_by_averages(self.network, *chain, variances) / width
 
     @field
     def four_point(self) -> np.ndarray:
@@ -395,9 +397,8 @@ class Solution(Result):
 
     @cached_property
     def _second(self) -> SecondOrder:
-        found = finite_width.at_second_order(
-            self.network, self._chain, self._variances, self._first
-        )
+        variance = self.network.width * np.diagonal(self.G11)
+        found = finite_width.at_second_order(self.network, self._chain, self._variances, variance)
         vars(self)["_second"] = found
         self._warn_if_orders_are_close()
         return found

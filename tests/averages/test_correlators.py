@@ -93,3 +93,13 @@ def test_typed_two_point_functions_are_the_series(text):
         a, b, c = mpf("0.7"), mpf("0.4"), mpf("0.001")
         expected = correlators.mehler(F, a, b, c, terms=8)
         assert relative_error(correlators.EXACT[text](a, b, c), expected) < 1e-20
+
+
+@pytest.mark.parametrize("K", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("name", ["elu", "selu"])
+def test_squares_of_small_differences_are_not_written_out(name, K):
+    # (eˣ − 1)² as e²ˣ − 2eˣ + 1 has no digits left at K = 1e-8.
+    found = connected(name)(K, K, 0.6 * K)
+    with mpmath.workdps(30):
+        expected = connected(name, "mpmath")(mpf(K), mpf(K), mpf(0.6 * K))
+        assert abs(found / expected - 1) < 1e-13
