@@ -36,9 +36,13 @@ def compare(
     values at that width as they are: how far off the leading order is, in per cent and in standard
     errors. A right theory does not describe every width.
 
-    Compared are C*, K, the shift of the means, and for one input G11 and Var K, with the means and
-    covariances of the networks; of several inputs those fluctuations that have been computed; η, χ
-    and χ^out, as derivatives, where ``responses`` are given.
+    Compared are C*, K, the shift of the means, G11, Var K and the four-point vertex, with the means
+    and covariances of the networks; η, χ and χ^out, as derivatives, where ``responses`` are given.
+
+    Of several inputs the fluctuations take seconds to minutes, and those that the solution has
+    computed by then are compared: ask for ``solution.G11``, ``kernel_variance``, ``mean_shift``
+    and ``four_point`` before. Of G11 and the vertex these are the entries of every pair of inputs
+    with itself, which every simulation has.
 
     Parameters
     ----------
@@ -189,14 +193,13 @@ def _measured(
     solution: Solution, ensembles: list[Ensemble], answers: list[SimulatedResponse]
 ) -> Iterator[tuple[Field, list[Any]]]:
     """The fields of the solution that are simulated, with the simulations that have them."""
-    matrix = solution.input_kernel.ndim > 0
     kinds: dict[str, list[Any]] = {"Ensemble": ensembles, "SimulatedResponse": answers}
     for kind, simulations in kinds.items():
         for field in FIELDS.values():
             by, _, simulated = field.simulated.partition(".")
             if by == kind and simulations and _is_there(solution, field):
-                shape = type(simulations[0]).table[simulated].dims_for(matrix)
-                if shape == field.dims_for(matrix) and all(
+                measured = type(simulations[0]).table[simulated]
+                if measured.dims == field.dims and all(
                     getattr(s, simulated) is not None for s in simulations
                 ):
                     yield field, simulations
@@ -205,7 +208,7 @@ def _measured(
 def _is_there(solution: Solution, field: Field) -> bool:
     """Whether the solution has a field, those that are costly for several inputs if computed."""
     matrix = solution.input_kernel.ndim > 0
-    costly = matrix and field.order > 0
+    costly = matrix and (field.order > 0 or "pair" in field.of_inputs)
     return field.defined(matrix) and (not costly or field.name in vars(solution))
 
 
@@ -246,7 +249,7 @@ def _coefficients(
         parts = [[_corrected(row, field, values) for values in pair] for pair in found]
         summands = [factor * value for factor, (value, _) in zip(factors, parts, strict=True)]
         squares = sum((f * error) ** 2 for f, (_, error) in zip(factors, parts, strict=True))
-        theory = np.asarray(getattr(solution, name))
+        theory = remainders.of_each_pair(solution, name)
         own = variances / solution.network.width
         size = np.abs(theory) if relative else remainders.reference(solution, field)
         left_out = remainders.sizes(solution, field, spreads, own, relative)
@@ -264,7 +267,7 @@ def _corrected(row: Field, field: Field, values: np.ndarray) -> np.ndarray:
 def _at_width(solution: Solution, field: Field, simulation: Any) -> dict[str, Any]:
     """What a field at a width consists of, without threshold and tolerance."""
     ratio = solution.network.width / simulation.network.width
-    theory = np.asarray(getattr(solution, field.name)) * ratio**field.order
+    theory = remainders.of_each_pair(solution, field.name) * ratio**field.order
     sums: dict[Any, np.ndarray] = {}
     total = theory
     for order, name in _next_orders(solution, field).items():
@@ -287,7 +290,7 @@ def _simulated(solution: Solution, field: Field, simulation: Any) -> tuple[np.nd
     """The simulated values of a field and their standard errors."""
     name = field.simulated.partition(".")[2]
     values = np.asarray(getattr(simulation, name))
-    shape = np.shape(getattr(solution, field.name))
+    shape = remainders.of_each_pair(solution, field.name).shape
     if values.shape != shape:
         raise ValueError(f"{name} must have the shape {shape} of {field.name}, got {values.shape}")
     return values, np.asarray(getattr(simulation, f"{name}_error"))

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.numerics.fields import Field
+from fieldtheory.montecarlo.ensemble import Ensemble, unpacked
+from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.solution import Solution
 
 
@@ -29,14 +29,22 @@ def relative_variances(ensemble: Ensemble) -> np.ndarray:
     return np.concatenate([[0.0], np.maximum.accumulate(found)[:-1]])
 
 
+def of_each_pair(solution: Solution, name: str) -> np.ndarray:
+    """A field as simulations have it: of several inputs, every pair of inputs with itself."""
+    values = np.asarray(getattr(solution, name))
+    if solution.input_kernel.ndim and FIELDS[name].of_inputs == ("pair", "pair_"):
+        return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)
+    return values
+
+
 def reference(solution: Solution, field: Field) -> np.ndarray:
     """To what deviations from a field are relative, of its shape.
 
     √(K_αα K_ββ) for kernels, √(Var Var) for covariances of layers, else the size of the field.
     """
-    values = np.asarray(getattr(solution, field.name))
+    values = of_each_pair(solution, field.name)
     if len(field.dims) > 1:
-        spread = np.sqrt(np.maximum(np.diagonal(values), 0.0))
+        spread = np.sqrt(np.maximum(np.moveaxis(np.diagonal(values), -1, 0), 0.0))
         return spread[:, None] * spread
     if field.of_kernels:
         return _sizes(values, solution.input_kernel.ndim > 0)
@@ -68,10 +76,10 @@ def sizes(
     k, epsilon = len(spreads), np.zeros_like(own)
     for chosen in combinations(spreads, k - order):
         epsilon = epsilon + own**order * np.prod(chosen, axis=0)
-    values = np.asarray(getattr(solution, field.name))
+    values = of_each_pair(solution, field.name)
     size = reference(solution, field)
     if len(field.dims) > 1:
-        return np.maximum(epsilon[:, None], epsilon) * size
+        return _broadcast(np.maximum(epsilon[:, None], epsilon), values) * size
     epsilon = _broadcast(epsilon[: len(values)], values) if field.dims else epsilon[-1]
     if field.simulated.startswith("SimulatedResponse"):
         epsilon = epsilon * _gains(solution).get(field.name, 1.0) ** k
@@ -104,4 +112,4 @@ def _sizes(kernels: np.ndarray, matrix: bool) -> np.ndarray:
 
 
 def _broadcast(layers: np.ndarray, field: np.ndarray) -> np.ndarray:
-    return layers.reshape(-1, *[1] * (field.ndim - 1))
+    return layers.reshape(*layers.shape, *[1] * (field.ndim - layers.ndim))

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.four_inputs import by_averages
 from fieldtheory.numerics.pair_modes import correlated
@@ -101,13 +102,28 @@ def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np
 
         S22 = N a_k a_l ⟨g(h_α, h_β)^(k-1) ; g(h_γ, h_δ)^(l-1)⟩
 
-    With kinks, of which the Hermite coefficients fall off slowly, by the averages themselves.
+    With kinks, of which the Hermite coefficients fall off slowly, by the averages themselves; so
+    are steep functions of few inputs and layers.
     """
     a = layers.weights[1:].reshape(len(signals.K), -1)[:, 0]
-    found = by_averages(signals) if signals.has_kinks else _by_modes(signals)
+    found = by_averages(signals) if signals.has_kinks else _correlators(signals)
     S22 = np.zeros([size + 1 - i % 2 for i, size in enumerate(found.shape)])
     S22[1:, :, 1:] = a[:, None, None, None] * a[:, None] * found
     return S22
+
+
+# Correlators of smooth functions that are taken one by one where modes do not resolve them.
+_MOST_ONE_BY_ONE = 3000
+
+
+def _correlators(signals: PairObservables) -> np.ndarray:
+    """⟨g ; g⟩ of smooth functions, shape (L + 1, p, L + 1, p)."""
+    try:
+        return _by_modes(signals)
+    except QuadratureError:
+        if (len(signals.K) * len(signals.pairs[0])) ** 2 / 2 > _MOST_ONE_BY_ONE:
+            raise
+        return by_averages(signals)
 
 
 def _by_modes(signals: PairObservables) -> np.ndarray:

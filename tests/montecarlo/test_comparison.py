@@ -108,6 +108,22 @@ class TestVerdict:
         wrong = ft.solve(net.replace(weight_variance=1.02 * net.weight_variance), K0_PAIR)
         assert compare(wrong, pair).verdict == "disagrees"
 
+    def test_fluctuations_of_several_inputs(self, net):
+        """Those that the solution has, every pair of inputs once."""
+        pair, s = drawn(net, K0_PAIR, (50, 100), 4000), ft.solve(net, K0_PAIR)
+        assert [f.name for f in compare(s, pair).extrapolated] == ["residual_kernels", "kernels"]
+        names = ["G11", "kernel_variance", "mean_shift", "four_point"]
+        known = {name: getattr(s, name) for name in names}
+        found = compare(s, pair)
+        assert found.verdict == "agrees"
+        for name in names:
+            field = entries(found, name)
+            places = list(zip(*(at.tolist() for at in field.index.values()), strict=True))
+            assert len(set(places)) == len(places) > 0 and len(places) % 3 == 0
+            vars(s)[name] = (40 if name == "mean_shift" else 2.5) * known[name]
+            assert compare(s, pair).verdict == "disagrees"
+            vars(s)[name] = known[name]
+
     def test_another_input_is_found_without_statistics(self, net, pair):
         found = compare(ft.solve(net, K0 * (1 + 1e-6)), pair)
         field = entries(found, "kernels")

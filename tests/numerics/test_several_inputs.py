@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import erf, ndtr
 
 import fieldtheory as ft
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.montecarlo.extrapolation import extrapolation_weights
 from fieldtheory.networks.coefficients import layer_coefficients
 from tests.oracles.several_inputs import Dense, kinked_nodes, smooth_nodes
@@ -189,6 +190,19 @@ def test_covariances_are_positive_semidefinite(root, gamma, name):
     G11 = of_pairs(ft.solve(network(name, gamma, 2), X @ X.T).G11)
     np.testing.assert_allclose(G11, G11.T, rtol=0, atol=1e-13 * np.abs(G11).max())
     assert np.linalg.eigvalsh(G11).min() > -1e-9 * np.abs(G11).max()
+
+
+@pytest.mark.parametrize("name", ["tanh", slow("erf")])
+def test_steep_functions(name, monkeypatch):
+    """Modes of pairs do not resolve wide signals: averages do, the error says so for many."""
+    monkeypatch.setattr("fieldtheory.numerics.pair_observables._COUNTS", (12, 56))
+    net, K0 = ft.ResidualNetwork(depth=1, activation=name), [[20.0, -19.0], [-19.0, 30.0]]
+    s, one = ft.solve(net, K0), ft.solve(net, 20.0)
+    np.testing.assert_allclose(s.G11[:, :, 0, 0], one.G11, rtol=1e-8, atol=1e-16)
+    assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -1e-9 * s.G11.max()
+    monkeypatch.setattr("fieldtheory.numerics.pair_fluctuations._MOST_ONE_BY_ONE", 10)
+    with pytest.raises(QuadratureError, match=r"Hermite orders .* solve\(\.\.\., rtol="):
+        _ = ft.solve(net, K0).G11
 
 
 @pytest.mark.parametrize("name", FIELDS)
