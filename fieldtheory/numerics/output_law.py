@@ -25,6 +25,9 @@ _BLOCK = 4096
 # Spacing of the nodes of ln C in units of its spread, and logarithms of the density at which it is
 # cut off: large kernels make the tails.
 _SPACING, _SMALL, _LARGE = 0.25, 50.0, 700.0
+# The largest |s|, beyond which rare kernels carry the third cumulant, and the relative variance
+# that is none.
+_MOST_SKEWED, _NOTHING = 8.0, 1e-24
 # Steps of an interval that contains a root, in its logarithm.
 _WIDER = 4.0
 
@@ -206,8 +209,8 @@ def mixture(moments: OutputMoments) -> Mixture:
         C = c + exp(μ + σ z),   density of z ∝ exp[−(exp(s z) − 1 − s z)/s²]
 
     s = σ is the gamma law, s = 0 the log-normal one, s = −σ the inverse gamma one. To leading order
-    κ_3 = (3 − s/σ) (Var C)²/(C* − c), from which s/σ follows at order 2; at order 1 it is 1. Then μ
-    and σ are those of the mean and the variance.
+    κ_3 = (3 − s/σ) (Var C)²/(C* − c), from which s/σ follows at order 2, up to a skewness of C of
+    about 8; at order 1 it is 1. Then μ and σ are those of the mean and the variance.
 
     Raises
     ------
@@ -217,7 +220,7 @@ def mixture(moments: OutputMoments) -> Mixture:
     first = moments.order == 1
     total = moments.leading + moments.shift if first else moments.mean
     mean, spread = total - moments.floor, moments.variance if first else moments.spread
-    if moments.variance == 0:
+    if moments.variance <= _NOTHING * total**2:
         return Mixture(np.array([total]), np.ones(1))
     if not (0 < mean < np.inf and 0 < spread < np.inf):
         raise ValueError(
@@ -227,12 +230,13 @@ def mixture(moments: OutputMoments) -> Mixture:
         )
     above = moments.leading - moments.floor
     skew = 1.0 if first else 3 - moments.third_cumulant * above / moments.variance**2
+    start = np.sqrt(np.log1p(spread / mean**2))
+    skew = float(np.clip(skew, -_MOST_SKEWED / start, _MOST_SKEWED / start))
     wanted = float(np.log(spread / mean**2))
 
     def excess(sigma: float) -> float:
         return _log_relative_variance(skew * sigma, sigma) - wanted
 
-    start = np.sqrt(np.log1p(np.exp(wanted)))
     sigma = optimize.brentq(excess, *_bracket(excess, start, skew), xtol=1e-300, rtol=1e-14)
     z, log_weights = _standard_law(skew * sigma, sigma)
     # Kernels that underflow have weights that nearly do.

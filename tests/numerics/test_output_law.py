@@ -130,6 +130,16 @@ class TestKnownMixtures:
                 np.testing.assert_allclose(law.pdf(y), exact.pdf(y), rtol=1e-13)
                 np.testing.assert_allclose(law.sf(y), exact.sf(y), rtol=1e-13)
 
+    @pytest.mark.parametrize("skewness", [-1e4, -50.0, 50.0, 1e4])
+    @pytest.mark.parametrize("spread", [1e-20, 1e-6, 0.2])
+    def test_extreme_skewness_is_bounded(self, skewness, spread):
+        third = skewness * spread**1.5
+        law = mixture(OutputMoments(1.0, 0.0, 0.0, spread, 2, 0.0, 0.0, third, 1.0, spread))
+        C, w = law.variances, law.weights
+        assert len(C) < 50_000 and w @ C == pytest.approx(1, rel=1e-12)
+        assert w @ (C - 1) ** 2 == pytest.approx(spread, rel=1e-4 if spread > 1e-10 else 0.1)
+        assert np.isfinite(law.ppf([0.01, 0.999])).all()
+
     def test_wide_networks_have_the_gaussian_of_the_theory(self):
         s = ft.solve(network(3, width=10**9), 0.4, order=2)
         exact = stats.norm(scale=np.sqrt(s.output_kernel))
