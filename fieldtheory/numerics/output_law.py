@@ -174,8 +174,11 @@ class Mixture(OutputLaw):
         C_k and w_k.
     """
 
-    variances: np.ndarray = field(repr=False)
-    weights: np.ndarray = field(repr=False)
+    variances: np.ndarray
+    weights: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Mixture(mean={self._scale**2:.6g}, variances={len(self.variances)})"
 
     @property
     def _scale(self) -> float:

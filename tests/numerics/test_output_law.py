@@ -59,6 +59,7 @@ class TestMoments:
         assert w.sum() == pytest.approx(1, rel=1e-13)
         assert w @ C == pytest.approx(mean, rel=1e-13)
         assert w @ (C - mean) ** 2 == pytest.approx(variance, rel=1e-10)
+        assert repr(law) == f"Mixture(mean={mean:.6g}, variances={len(C)})"
         assert C.min() >= s.network.readout_variances[1]
 
     @pytest.mark.parametrize("activation", ["linear", "erf", "relu", "tanh"])
