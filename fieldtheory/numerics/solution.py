@@ -104,7 +104,7 @@ class Solution(Result):
     All fluctuations contain their powers of 1/N, so that ⟨C⟩ = C* + mean_shift + mean_shift_2 and
     Var C = diag G11 + variance_2, up to 1/N³. The four-point vertex of two neurons i ≠ j is
     V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, of P inputs ⟨h_iα h_iβ ; h_jγ h_jδ⟩, the excess kurtosis
-    of an output ⟨y⁴⟩/⟨y²⟩² − 3.
+    of an output ⟨y⁴⟩/⟨y²⟩² − 3. ``mean_shift`` of several inputs is for φ without kinks.
 
     ``output_kernel`` and ``output_response`` alone take memory for a few matrices (P, P) and are
     fast for many inputs, most of all for inputs of one norm: see `pair_map`. They agree with the
@@ -583,7 +583,10 @@ def solve(
         Relative error that the integrals over signals have to reach, from 1e-14 to 0.1; the
         default is 1e-12. A larger one admits activations whose integrals converge slowly or
         cancel. Closed forms and series are as exact as they are. The terms of order 1/N of the
-        means are found to 1e-10, those of order 1/N² to 1e-8, or to ``rtol`` where it is larger.
+        means are found to 1e-10, those of order 1/N² to 1e-8, or to ``rtol`` where it is larger,
+        of themselves or, where they nearly cancel, of 1e-5 of their natural size, powers of
+        Var C/C*² times C*. Kinks with small branches (ReLU, ``branch_scale=0.1``) need a larger
+        one at order 1/N², which the error names.
     order : {1, 2}
         Up to which power of 1/N fields are defined; 2 for those of order 1/N².
 
@@ -595,7 +598,8 @@ def solve(
     ------
     TypeError, ValueError
         If K0 is not finite, not symmetric, not positive semidefinite or of the wrong shape, or
-        another argument is not of the stated kind.
+        another argument is not of the stated kind. From a field, if it is not defined for this K0,
+        order or activation.
     QuadratureError
         From a field, if an average misses ``rtol``.
 
