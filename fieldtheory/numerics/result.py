@@ -286,7 +286,7 @@ class Result(Stored):
     def _row(self, field: Field) -> dict[str, str]:
         """A field in the table of a notebook: numbers where they are there or few."""
         values = ""
-        if field.name in vars(self) or not field.dims:
+        if field.name in vars(self) or not (field.dims or field.order):
             try:
                 found = getattr(self, field.name)
                 if found is None:
