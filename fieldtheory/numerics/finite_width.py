@@ -23,6 +23,8 @@ _AT_FIRST, SECOND_TOLERANCE = 1e-10, 1e-8
 _FEWEST, _MOST, _MOST_OF_KINKS, _MOST_OF_PAIRS = 128, 4096, 1 << 13, 1024
 # Errors that one may want to take.
 _ACCEPTABLE = 0.05
+# Most products of modes in all layers of a network with kinks at second order: half a minute.
+_PRODUCTS = 1.5e8
 # Of the sums over the orders left out.
 _SAFETY = 4.0
 # Corrections smaller than this times their natural size are compared with that.
@@ -61,7 +63,11 @@ def at_first_order(
     def compute(count: int) -> FirstOrder:
         return interacting_neurons.first_order(network, layers, K[:-1], count)
 
-    return _resolved(compute, scales, min(_start(network, K[:-1], allowed), most), most, allowed)
+    start = min(_start(network, K[:-1], allowed), most)
+    found, failures = _resolved(compute, scales, start, most, allowed)
+    if any(failures):
+        raise QuadratureError(next(filter(None, failures)))
+    return found
 
 
 def at_second_order(
@@ -69,8 +75,8 @@ def at_second_order(
     layers: LayerCoefficients,
     kernels: tuple[np.ndarray, np.ndarray],
     variance: np.ndarray,
-) -> SecondOrder:
-    """The coefficients of 1/N².
+) -> tuple[SecondOrder, tuple[str, ...]]:
+    """The coefficients of 1/N², and which of them are not resolved.
 
     Parameters
     ----------
@@ -81,16 +87,15 @@ def at_second_order(
 
     Returns
     -------
-    SecondOrder
-
-    Raises
-    ------
-    QuadratureError
-        If the modes left out add more than 1e-8 of the result, or than ``rtol``.
+    found : SecondOrder
+    failures : tuple of str
+        For the shift, the variance and the third cumulant: why it misses 1e-8, or ``rtol``; empty
+        if it does not.
     """
     C, K = kernels
     kinks = square_of(network).kinks
-    most = _MOST_OF_PAIRS if kinks else _MOST // 2
+    affordable = int((_PRODUCTS / len(C)) ** 0.5)
+    most = min(_MOST_OF_PAIRS, affordable) if kinks else _MOST // 2
     # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
     allowed = max(tolerance(), SECOND_TOLERANCE)
     start = _FEWEST if kinks else min(_start(network, K[:-1], _AT_FIRST), most)
@@ -154,8 +159,8 @@ def _resolved(
     count: int,
     most: int,
     allowed: float,
-) -> Any:
-    """A result with enough modes; what the last ones add tells how many that is."""
+) -> tuple[Any, tuple[str, ...]]:
+    """A result with enough modes, as the last ones tell, and what each quantity still misses."""
     while True:
         found = compute(count)
         scale = np.stack(scales(found), axis=-1)
@@ -167,21 +172,24 @@ def _resolved(
             error = np.where(scale > 0, left_out / scale, 0.0)
         error = np.maximum(error, found.missed[:, None])
         worst = np.unravel_index(np.argmax(error), error.shape)
-        if error[worst] <= allowed:
-            return found
-        if count >= most:
-            raise QuadratureError(_failure(count, float(error[worst]), int(worst[0]), allowed))
+        if error[worst] <= allowed or count >= most:
+            return found, tuple(_failure(count, of_one, allowed) for of_one in error.T)
         count = min(_enough(count, float(fall[worst]), allowed / error[worst]), most)
 
 
-def _failure(count: int, error: float, layer: int, allowed: float) -> str:
+def _failure(count: int, errors: np.ndarray, allowed: float) -> str:
+    """What is wrong with the errors of the layers, empty if nothing is."""
+    layer = int(np.argmax(errors))
+    error = float(errors[layer])
+    if error <= allowed:
+        return ""
     said = (
-        f"{count} Hermite modes leave a relative error of {error:.1g} in the corrections of "
-        f"layer {layer + 1}, allowed is {allowed:.1g}"
+        f"{count} Hermite modes leave a relative error of {error:.1g} in layer {layer + 1}, "
+        f"allowed is {allowed:.1g}"
     )
     if error < _ACCEPTABLE:
         return f"{said}; solve(..., rtol={2 * error:.1g}) takes it"
-    return f"{said}: the activation is too steep for kernels of this size"
+    return f"{said}: the activation is too steep, or the layers are too close to one another"
 
 
 def _enough(count: int, fall: float, wanted: float) -> int:

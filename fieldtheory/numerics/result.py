@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -144,7 +145,7 @@ class Result(Stored):
     def labelled(self, stored: bool) -> Labelled:
         """The arrays that files hold, or all those of `to_xarray`."""
         variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {}
-        for field in self._chosen(stored):
+        for field in self._available(self._chosen(stored)):
             dims = self._dims(field)
             words = notes(field.long_name, field.symbol)
             variables[field.name] = (dims, getattr(self, field.name), words)
@@ -328,6 +329,19 @@ class Result(Stored):
             if vars(self).get(field.name) is not None
             or (field.name not in vars(self) and field.shown in always and self._is_defined(field))
         ]
+
+    def _available(self, chosen: list[Field]) -> Iterator[Field]:
+        """Those that can be computed; the others are named in a warning."""
+        for field in chosen:
+            try:
+                getattr(self, field.name)
+            except ArithmeticError as error:
+                warnings.warn(
+                    f"{field.name} is left out: {error}",
+                    stacklevel=validation.level_of_user(),
+                )
+            else:
+                yield field
 
     def _coordinates(self) -> dict[str, Any]:
         return coordinates(self.network.depth, self.inputs, getattr(self, "samples", 0))

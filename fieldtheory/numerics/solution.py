@@ -260,22 +260,23 @@ class Solution(Result):
     @field
     def mean_shift_2(self) -> np.ndarray:
         """The term of ⟨C^(l)⟩ of order 1/N²: two loops."""
-        return self._from_input(self._second.shift) / self.network.width**2
+        return self._second_order(0) / self.network.width**2
 
     @field
     def variance_2(self) -> np.ndarray:
         """The term of Var C^(l) of order 1/N²: one loop."""
-        return self._from_input(self._second.variance) / self.network.width**2
+        return self._second_order(1) / self.network.width**2
 
     @field
     def third_cumulant(self) -> np.ndarray:
         """⟨(C^(l) − ⟨C^(l)⟩)³⟩ to order 1/N²."""
-        return self._from_input(self._second.third_cumulant) / self.network.width**2
+        return self._second_order(2) / self.network.width**2
 
     @field
     def four_point_2(self) -> np.ndarray:
         """The next term of the four-point vertex: N ⟨h_i² ; h_j²⟩ = four_point + four_point_2."""
-        return self._variances[1][:-1] ** 2 * self._second.pairing / self.network.width
+        self._second_order(1)
+        return self._variances[1][:-1] ** 2 * self._second[0].pairing / self.network.width
 
     @field
     def order_ratio(self) -> np.ndarray:
@@ -283,10 +284,7 @@ class Solution(Result):
 
         The larger of |variance_2|/Var C and |mean_shift_2|/(|mean_shift| + Var C/C*).
         """
-        variance = np.diagonal(self.G11)
-        size = np.abs(self.mean_shift) + _ratio(variance, self.residual_kernels)
-        of_mean, of_variance = (np.abs(f) for f in (self.mean_shift_2, self.variance_2))
-        return np.maximum(_ratio(of_mean, size), _ratio(of_variance, variance))
+        return self._ratio_of_orders(*(self._second_order(quantity) for quantity in (0, 1)))
 
     @field
     def resummed_mean(self) -> np.ndarray:
@@ -396,12 +394,29 @@ class Solution(Result):
         return finite_width.at_first_order(self.network, self._chain, self._variances)
 
     @cached_property
-    def _second(self) -> SecondOrder:
+    def _second(self) -> tuple[SecondOrder, tuple[str, ...]]:
         variance = self.network.width * np.diagonal(self.G11)
-        found = finite_width.at_second_order(self.network, self._chain, self._variances, variance)
-        vars(self)["_second"] = found
-        self._warn_if_orders_are_close()
-        return found
+        found, failures = finite_width.at_second_order(
+            self.network, self._chain, self._variances, variance
+        )
+        if not any(failures[:2]):
+            terms = (self._from_input(values) for values in found[:2])
+            self._warn_if_orders_are_close(self._ratio_of_orders(*terms))
+        return found, failures
+
+    def _second_order(self, quantity: int) -> np.ndarray:
+        """N² times the mean (0), the variance (1) or the third cumulant (2) at order 1/N²."""
+        found, failures = self._second
+        if failures[quantity]:
+            raise QuadratureError(failures[quantity])
+        return self._from_input(found[quantity])
+
+    def _ratio_of_orders(self, shift: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Terms of order 1/N², times N², relative to those of order 1/N."""
+        first, N = np.diagonal(self.G11), self.network.width
+        size = np.abs(self.mean_shift) + _ratio(first, self.residual_kernels)
+        ratios = _ratio(np.abs(shift), size), _ratio(np.abs(variance), first)
+        return np.maximum(*ratios) / N**2
 
     @cached_property
     def pair_theory(self) -> PairTheory:
@@ -544,9 +559,9 @@ class Solution(Result):
                 stacklevel=validation.level_of_user(),
             )
 
-    def _warn_if_orders_are_close(self) -> None:
-        layer = int(np.argmax(self.order_ratio))
-        largest = float(self.order_ratio[layer])
+    def _warn_if_orders_are_close(self, ratio: np.ndarray) -> None:
+        layer = int(np.argmax(ratio))
+        largest = float(ratio[layer])
         if largest > _CLOSE_ORDERS:
             warnings.warn(
                 f"terms of order 1/N² reach {largest:.2g} of those of order 1/N in layer {layer}, "

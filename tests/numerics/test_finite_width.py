@@ -267,3 +267,13 @@ def test_orders_are_powers_of_the_width(name, depth, skip, scale, K0, N):
     for field in ("mean_shift", "mean_shift_2", "variance_2", "third_cumulant"):
         assert getattr(one, field)[0] == 0
     assert one.variance_2[1] == pytest.approx(0, abs=1e-10 / N**2)
+
+
+def test_what_is_resolved_is_given_and_what_is_not_is_named():
+    # Layers that nearly coincide: the Hermite series of functions with kinks fall off slowly.
+    solution = ft.solve(network(3, "relu", branch_scale=0.1, width=400), 0.5, order=2)
+    assert np.isfinite(solution.third_cumulant).all()
+    with pytest.raises(ft.QuadratureError, match=r"relative error .* in layer \d+, .*rtol="):
+        _ = solution.mean_shift_2
+    with pytest.warns(UserWarning, match="mean_shift_2 is left out"):
+        assert "third_cumulant" in solution.to_xarray()
