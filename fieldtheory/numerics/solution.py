@@ -400,7 +400,7 @@ class Solution(Result):
             self.network, self._chain, self._variances, variance
         )
         if not any(failures[:2]):
-            terms = (self._from_input(values) for values in found[:2])
+            terms = (self._from_input(values) for values in (found.shift, found.variance))
             self._warn_if_orders_are_close(self._ratio_of_orders(*terms))
         return found, failures
 
@@ -409,7 +409,8 @@ class Solution(Result):
         found, failures = self._second
         if failures[quantity]:
             raise QuadratureError(failures[quantity])
-        return self._from_input(found[quantity])
+        terms = found.shift, found.variance, found.third_cumulant
+        return self._from_input(terms[quantity])
 
     def _ratio_of_orders(self, shift: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Terms of order 1/N², times N², relative to those of order 1/N."""

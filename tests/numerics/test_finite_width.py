@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import erf, ndtr
 
 import fieldtheory as ft
+from fieldtheory.averages.errors import QuadratureError
 from tests.oracles import finite_width, neurons, one_hidden_layer, sampling
 from tests.oracles.recursion import Net
 from tests.tables import crossed, slow
@@ -271,9 +272,11 @@ def test_orders_are_powers_of_the_width(name, depth, skip, scale, K0, N):
 
 def test_what_is_resolved_is_given_and_what_is_not_is_named():
     # Layers that nearly coincide: the Hermite series of functions with kinks fall off slowly.
-    solution = ft.solve(network(3, "relu", branch_scale=0.1, width=400), 0.5, order=2)
+    solution = ft.solve(
+        ft.ResidualNetwork(depth=3, activation="relu", branch_scale=0.1, width=400), 0.5, order=2
+    )
     assert np.isfinite(solution.third_cumulant).all()
-    with pytest.raises(ft.QuadratureError, match=r"relative error .* in layer \d+, .*rtol="):
+    with pytest.raises(QuadratureError, match=r"relative error .* in layer \d+, .*rtol="):
         _ = solution.mean_shift_2
     with pytest.warns(UserWarning, match="mean_shift_2 is left out"):
         assert "third_cumulant" in solution.to_xarray()
