@@ -23,7 +23,7 @@ _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
 _ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.5, 4
 # Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
 _NODES = 20
-_RESOLVED = 1e-10
+_RESOLVED = 3e-10
 # How often the bounds are drawn closer around the highest node where that is not met.
 _NARROWER = 3
 
