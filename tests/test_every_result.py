@@ -30,6 +30,9 @@ CALLS = {
     "optimal_output_variance": lambda: ft.optimal_output_variance(NET),
     "critical_network": lambda: ft.critical_network("relu", skip_scale=0.6),
     "measure_block": lambda: ft.measure_block(single_layer, 20, 20),
+    "covariance_with": lambda: ft.covariance_with(
+        ft.solve(NET, [[0.3, 0.1], [0.1, 0.3]]), np.eye(2)
+    ),
     "lambdify": lambda: ft.lambdify([H], H),
     "loop_correction": lambda: ft.loop_correction(NET, 0.3),
 }
@@ -52,6 +55,8 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name):
         assert found._repr_html_().startswith("<table>")
     elif name == "derive":
         assert found.latex("saddle_point")
+    elif name == "covariance_with":
+        assert found.values.shape == found.error.shape == (4, 2, 2)
     elif name == "critical_network":
         assert isinstance(found, ft.ResidualNetwork)
     else:

@@ -19,7 +19,7 @@ RELU = ft.Activation(sp.Max(0, sp.Symbol("h")) * sp.Rational(3, 2), "steep relu"
         ("sin", np.sin, np.cos),
         ("elu", lambda h: np.where(h > 0, h, np.expm1(h)), lambda h: np.exp(np.minimum(h, 0))),
     ],
-    ids=str,
+    ids=["tanh", "steep relu", "sin", "elu"],
 )
 @pytest.mark.parametrize("gamma", [-0.7, 0.0, 1.0])
 def test_they_are_the_printed_averages(activation, phi, slope, gamma):
