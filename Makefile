@@ -19,11 +19,11 @@ UNTRACED := $(filter-out %/test_precise_cumulants.py,$(wildcard tests/averages/t
   tests/compiling tests/theory tests/literature tests/oracles tests/test_oracles.py \
   tests/test_derivations.py tests/test_docs.py tests/test_notebooks.py \
   $(addprefix tests/numerics/test_,accuracy.py activation_table.py convention.py \
-    decimal_constants.py fluctuations.py pair_averages.py) \
+    decimal_constants.py finite_width.py fluctuations.py loop_sums.py pair_averages.py) \
   $(addprefix tests/scaling/test_,deep_covariance.py maximum_entropy.py optimum.py) \
   $(addprefix tests/montecarlo/test_,control_variate.py coverage.py estimators.py family.py \
     jax_sampler.py perturbation.py theory.py) \
-  $(addprefix tests/cli/test_,optimum_command.py verify_command.py)
+  $(addprefix tests/cli/test_,critical_command.py optimum_command.py verify_command.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all coverage test-lowest check wheel bench notebooks clean

@@ -231,7 +231,7 @@ class Result(Stored):
             raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
         columns: dict[str, list[Any]] = {}
         for field in self.table.values():
-            wanted = fluctuations or (field.order == 0 and field.inputs != "one")
+            wanted = fluctuations or field.shown == "always"
             if (
                 field.column
                 and wanted

@@ -222,6 +222,8 @@ def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray
     if not field.defined(kernel.ndim > 0):
         number = "several inputs" if kernel.ndim else "one input"
         raise ValueError(f"of must not have {name} for {number}, got K0 {kernel.shape}")
+    if field.loops > 1:
+        raise ValueError(f"of must not have {name}, which needs solve(..., order={field.loops})")
 
 
 def _meant(name: Any, known: Sequence[str]) -> str:

@@ -37,8 +37,8 @@ def vertex_tensor(action: Action, conjugates: int, kernels: int) -> np.ndarray:
     >>> from fieldtheory.networks.family import Coefficients
     >>> from fieldtheory.theory.action import chain_action
     >>> linear = chain_action(1, 1, lambda h: (h,), lambda l: Coefficients(1, 0, 1))
-    >>> vertex_tensor(linear, 2, 0)[1, 2].doit().expand()
-    2*N*C^{(0)}**2
+    >>> vertex_tensor(linear, 2, 0)[1, 2].doit().expand().as_poly().coeffs()
+    [2]
     """
     fields = range(len(action.kernels))
 

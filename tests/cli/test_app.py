@@ -127,7 +127,7 @@ class TestBadInput:
             (["solve", "--depth", 3, "--branch-scale", "1,2"], "branch_scale must be"),
             (["solve", "--branch-scale", "inf"], "branch_scale must be"),
             (["solve", "--width", 0], "width must be"),
-            (["solve", "--fluctuations", "--K0", MATRIX], "G11 is for one input"),
+            (["solve", "-L", 1, "--order", 2, "--K0", MATRIX], "_2 is for one input"),
             (["solve", "-a", "exp(h)", "-L", 30], "exceeds the range of float64"),
             (["solve", "-a", "sin(1/h)", "-L", 1], "did not reach"),
             (["solve", "-a", "1/h", "-L", 1], "activation must be finite"),

@@ -126,7 +126,7 @@ def test_fields_of_two_inputs(name):
 BOUNDED = ["softsign", "hard tanh", "ReLU6", "arctan", "x/√(1 + x²)"]
 
 
-@pytest.mark.parametrize("name", some(BOUNDED, {"hard tanh"}))
+@pytest.mark.parametrize("name", some(BOUNDED, {"softsign"}))
 def test_optimal_scaling(name):
     """χ^out of the oracle is smaller on both sides of ρ*."""
     text, phi, kinks, _ = TABLE[name]

@@ -307,7 +307,7 @@ def test_progress_is_shown_on_stderr(capsys, tmp_path):
         ({"of": ["kernel"]}, "of must have names among .*'kernel'"),
         ({"of": "kernels"}, "of must not have kernels where depth is swept"),
         ({"of": ["optimal_scaling"], "over": {"branch_scale": [0.1]}}, "not have optimal_scaling"),
-        ({"of": ["G11"], "over": {"width": [1]}, "K0": K0_PAIR}, "not have G11 for several"),
+        ({"of": ["variance_2"], "over": {"width": [1]}}, "not have variance_2, .*order=2"),
         ({"of": ["full_response"], "over": {"width": [1]}}, "not have full_response for one"),
         ({"chunk": 0}, "chunk must be an integer >= 1"),
         ({"directory": __file__}, "directory must be a folder"),
