@@ -116,10 +116,7 @@ def closure_G11(network: LayeredNetwork, K0: Any) -> np.ndarray:
     layers, K = _saddle_point(network, K0)
     averages = network_entries(network)
     signals = K[:-1]
-    covariance = np.empty((network.depth + 1,) * 2)
-    for k in range(network.depth + 1):
-        skips = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
-        covariance[k, k:] = covariance[k:, k] = skips * signals[k]
+    covariance = fluctuations.signal_covariance(network, signals)
     slope = averages.susceptibility(signals)
     S22 = np.zeros((network.depth + 2,) * 2)
     S22[1:, 1:] = 2 * np.outer(slope, slope) * covariance**2

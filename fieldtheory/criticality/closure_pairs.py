@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator
-from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import Entries, network_entries
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.four_inputs import connected
 from fieldtheory.numerics.solution import solve
-from fieldtheory.theory.elementary_averages import X, Y
-
-# Which of the distinct inputs stand in the first and in the second product.
-Pattern = tuple[int, int, int, int]
 
 
 def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
@@ -61,7 +52,7 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
             D, mixed = _derivatives(averages, K, pairs), _products(K, pairs)
             J = skip * np.eye(p) + weight * D
             shared = D @ mixed
-            source = weight**2 * _connected(averages, K, pairs)
+            source = weight**2 * connected(averages.averages.observable, K, pairs)
             V[l] = J @ V[l - 1] @ J.T + source + weight * skip * (shared + shared.T)
             require_finite("the four-point vertex", V[l], l)
     return V
@@ -86,34 +77,3 @@ def _products(K: np.ndarray, pairs: tuple[Any, ...]) -> np.ndarray:
     a, b = (index[:, None] for index in pairs)
     c, d = pairs
     return K[a, c] * K[b, d] + K[a, d] * K[b, c]
-
-
-def _connected(averages: Entries, K: np.ndarray, pairs: tuple[Any, ...]) -> np.ndarray:
-    """⟨φ_αφ_β ; φ_γφ_δ⟩, the entries with as many distinct inputs in the same places at once."""
-    first, second = pairs
-    groups: dict[Pattern, list[tuple[int, int, list[int]]]] = defaultdict(list)
-    for i in range(len(first)):
-        for j in range(i, len(first)):
-            four = [int(n) for n in (first[i], second[i], first[j], second[j])]
-            distinct = list(dict.fromkeys(four))
-            a, b, c, d = (distinct.index(n) for n in four)
-            groups[a, b, c, d].append((i, j, distinct))
-    found = np.empty((len(first),) * 2)
-    for pattern, places in groups.items():
-        rows, columns, inputs = zip(*places, strict=True)
-        upper = np.triu_indices(len(inputs[0]))
-        entries = np.array([K[np.ix_(chosen, chosen)][upper] for chosen in inputs])
-        values = _compiled(averages.averages.observable, pattern)(*entries.T)
-        found[rows, columns] = found[columns, rows] = values
-    return found
-
-
-@lru_cache(maxsize=64)
-def _compiled(observable: sp.Expr, pattern: Pattern) -> Callable[..., np.ndarray]:
-    count = max(pattern) + 1
-    h = sp.symbols(f"h0:{count}", real=True)
-    K = sp.Matrix(count, count, lambda i, j: sp.Symbol(f"K{min(i, j)}{max(i, j)}", real=True))
-    a, b, c, d = (h[place] for place in pattern)
-    both = (observable.subs({X: u, Y: v}, simultaneous=True) for u, v in ((a, b), (c, d)))
-    entries = [K[i, j] for i in range(count) for j in range(i, count)]
-    return lambdify(entries, ConnectedCorrelator(*both, h, K), "numpy")

@@ -12,6 +12,29 @@ from fieldtheory.numerics.layer_pairs import interpolated
 from fieldtheory.numerics.substitution import accumulate, propagate
 
 
+def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
+    """Cov(h^(k), h^(l)) = γ_{k+1} ... γ_l K^(k) for k <= l, shape (L + 1, L + 1).
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K : ndarray, shape (L + 1,)
+        Variances of the signals.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> signal_covariance(ResidualNetwork(depth=1, skip_scale=0.5), np.array([1.0, 2.0]))
+    array([[1. , 0.5],
+           [0.5, 2. ]])
+    """
+    covariance = np.empty((len(K), len(K)))
+    for k in range(len(K)):
+        skips = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
+        covariance[k, k:] = covariance[k:, k] = skips * K[k]
+    return covariance
+
+
 def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1).
 
@@ -25,10 +48,7 @@ def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
         if values is not None:
             return values
     lower, upper = np.triu_indices(size)
-    covariance = np.empty((size, size))
-    for k in range(size):
-        skip = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
-        covariance[k, k:] = skip * K[k]
+    covariance = signal_covariance(network, K)
     values = np.empty((size, size))
     values[lower, upper] = averages.connected(K[lower], K[upper], covariance[lower, upper])
     values[upper, lower] = values[lower, upper]
@@ -88,9 +108,8 @@ def seen_by_neurons(
     """
     size = network.depth + 1
     beta = np.zeros((size, size))
-    for l in range(size):
-        skip = np.concatenate([np.cumprod(network.skip_scales[:l][::-1])[::-1], [1.0]])
-        beta[1 : l + 1, l] = 2 * gains[1 : l + 1] * (skip[:l] * K[:l]) ** 2
+    beta[1:] = 2 * gains[1:size, None] * signal_covariance(network, K[:-1])[:-1] ** 2
+    beta = np.triu(beta)
     moved = propagate(layers.skips[:-1], gains[:-1], beta)
     return np.diagonal(accumulate(layers.skips[:-1], moved)).copy()
 
@@ -122,9 +141,8 @@ def shift_by_averages(
     averages, size = network_entries(network), network.depth + 1
     later, earlier = np.tril_indices(size, -1)
     # The response of K^(m-1) to C^(k), and the covariance of the signals h^(m-1) and h^(k-1).
-    response, covariance = np.zeros((size, size)), np.zeros((size, size))
+    response, covariance = np.zeros((size, size)), signal_covariance(network, K[:-1])
     for k in range(size):
-        covariance[k:, k] = K[k] * np.cumprod([1.0, *network.skip_scales[k:]])
         moved = layers.skips[k + 1 : size] + gains[k + 1 : size]
         response[k:, k] = np.cumprod([1.0, *moved])
     slope = np.zeros((size, size))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +17,6 @@ from fieldtheory.theory.elementary_averages import X, Y
 
 # Which of the distinct signals stand in the first and in the second observable.
 Pattern = tuple[int, int, int, int]
-Signal = tuple[int, int]
 
 
 def by_averages(signals: PairObservables) -> np.ndarray:
@@ -25,33 +24,47 @@ def by_averages(signals: PairObservables) -> np.ndarray:
 
     Closed forms and integrals of the averages, some milliseconds for each entry.
     """
-    size, (first, second) = len(signals.K), signals.pairs
-    p = len(first)
-    fields = [(l, pair) for l in range(size) for pair in range(p)]
-    groups: dict[Pattern, list[tuple[int, int, list[Signal]]]] = defaultdict(list)
-    for i, (k, one) in enumerate(fields):
-        for j, (l, other) in enumerate(fields[i:], start=i):
-            four = [(k, first[one]), (k, second[one]), (l, first[other]), (l, second[other])]
-            distinct = list(dict.fromkeys(four))
-            a, b, c, d = (distinct.index(signal) for signal in four)
-            groups[a, b, c, d].append((i, j, distinct))
-    found = np.empty((len(fields), len(fields)))
+    size, inputs = signals.K.shape[:2]
+    layers = np.arange(size)
+    earlier = np.minimum.outer(layers, layers)
+    carried = np.tril(signals.carried) + np.tril(signals.carried, -1).T
+    # Signals are counted layer by layer.
+    blocks = carried[:, :, None, None] * signals.K[earlier]
+    K = np.swapaxes(blocks, 1, 2).reshape(size * inputs, size * inputs)
+    pairs = [(inputs * layers[:, None] + members).ravel() for members in signals.pairs]
     g = network_entries(signals.network).averages.observable
+    p = len(signals.pairs[0])
+    return connected(g, K, pairs).reshape(size, p, size, p)
+
+
+def connected(g: sp.Expr, K: np.ndarray, pairs: Sequence[np.ndarray]) -> np.ndarray:
+    """⟨g(h_a, h_b) ; g(h_c, h_d)⟩ of all pairs of signals, shape (p, p).
+
+    Parameters
+    ----------
+    g : sympy.Expr
+        In the symbols ``X`` and ``Y``.
+    K : ndarray, shape (n, n)
+        The covariance of the signals.
+    pairs : two ndarrays of int, shape (p,)
+        a and b of every pair.
+    """
+    first, second = pairs
+    groups: dict[Pattern, list[tuple[int, int, list[int]]]] = defaultdict(list)
+    for i in range(len(first)):
+        for j in range(i, len(first)):
+            four = [int(n) for n in (first[i], second[i], first[j], second[j])]
+            distinct = list(dict.fromkeys(four))
+            a, b, c, d = (distinct.index(n) for n in four)
+            groups[a, b, c, d].append((i, j, distinct))
+    found = np.empty((len(first), len(first)))
+    # Entries with as many distinct signals in the same places at once.
     for pattern, places in groups.items():
-        rows, columns, distinct_signals = zip(*places, strict=True)
-        entries = np.array([_covariances(signals, distinct) for distinct in distinct_signals])
+        rows, columns, signals = zip(*places, strict=True)
+        upper = np.triu_indices(len(signals[0]))
+        entries = np.array([K[np.ix_(chosen, chosen)][upper] for chosen in signals])
         values = _compiled(g, pattern)(*entries.T)
         found[rows, columns] = found[columns, rows] = values
-    return found.reshape(size, p, size, p)
-
-
-def _covariances(signals: PairObservables, distinct: list[Signal]) -> list[float]:
-    """The upper triangle of the covariance of signals (layer, input)."""
-    found = []
-    for place, (k, a) in enumerate(distinct):
-        for l, b in distinct[place:]:
-            earlier, later = min(k, l), max(k, l)
-            found.append(signals.carried[later, earlier] * signals.K[earlier][a, b])
     return found
 
 

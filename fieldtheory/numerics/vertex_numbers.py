@@ -22,6 +22,7 @@ from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.fluctuations import signal_covariance
 from fieldtheory.numerics.kernels import variances
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, network_averages
 from fieldtheory.theory.signal_vertices import Moment, signal_vertex
@@ -68,10 +69,7 @@ class VertexNumbers:
     def covariance(self) -> np.ndarray:
         """Cov(h^(k), h^(l)), shape (L + 1, L + 1)."""
         _, K = variances(self.network, np.asarray(float(self.K0)))
-        skip, size = self._skip[:, :-1], self.network.depth + 1
-        later = np.maximum.outer(np.arange(size), np.arange(size))
-        earlier = np.minimum.outer(np.arange(size), np.arange(size))
-        return skip[later, earlier] * K[earlier]
+        return signal_covariance(self.network, K[:-1])
 
     @cached_property
     def _skip(self) -> np.ndarray:
