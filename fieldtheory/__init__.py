@@ -25,7 +25,8 @@ from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.loop_sums import loop_correction
-from fieldtheory.numerics.solution import Solution, ValidityWarning, solve
+from fieldtheory.numerics.solution import Solution, solve
+from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.theory.derivation import Derivation, derive

@@ -14,6 +14,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import Field, table
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.substitution import accumulate
+from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
 
 _LAYERS = ("layer", "layer_")
 
@@ -243,38 +244,6 @@ def _skips(network: LayeredNetwork) -> np.ndarray:
     return layer_coefficients(network).skips
 
 
-def packed(matrices: np.ndarray) -> np.ndarray:
-    """The entries α <= β of symmetric matrices, (..., P, P) -> (..., P(P+1)/2)."""
-    size = matrices.shape[-1]
-    return matrices[..., *_upper(size)] if size > 1 else matrices[..., 0]
-
-
-def unpacked(pairs: np.ndarray, matrix: bool) -> np.ndarray:
-    """Symmetric matrices from their entries α <= β; plain numbers for one input without a matrix.
-
-    Examples
-    --------
-    >>> unpacked(np.array([1.0, 2.0, 3.0]), matrix=True)
-    array([[1., 2.],
-           [2., 3.]])
-    """
-    return pairs[..., _positions(pairs.shape[-1])] if matrix else pairs[..., 0]
-
-
-@lru_cache(maxsize=8)
-def _upper(size: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.triu_indices(size)
-
-
-@lru_cache(maxsize=8)
-def _positions(count: int) -> np.ndarray:
-    """Where the entries of a symmetric matrix are among ``count`` pairs, (P, P)."""
-    size = (int(np.sqrt(8 * count + 1)) - 1) // 2
-    positions = np.zeros((size, size), dtype=int)
-    positions[_upper(size)] = np.arange(count)
-    return np.maximum(positions, positions.T)
-
-
 def _with_input_layer(covariance: np.ndarray) -> np.ndarray:
     """Zeros for C^(0), which does not fluctuate: (L+1, L+1, ...) -> (L+2, L+2, ...)."""
     layers = len(covariance) + 1
@@ -295,5 +264,5 @@ def _cross(covariance: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """(L+2, L+2, P, P, P, P) from the covariance of all entries, ordered by layers, then pairs."""
     layers, pairs = shape
     by_layer = covariance.reshape(layers - 1, pairs, layers - 1, pairs).swapaxes(1, 2)
-    positions = _positions(pairs)
-    return _with_input_layer(by_layer[:, :, positions][..., positions])
+    places = positions(pairs)
+    return _with_input_layer(by_layer[:, :, places][..., places])

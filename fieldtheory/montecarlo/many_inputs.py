@@ -27,6 +27,7 @@ from fieldtheory.numerics.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.solution import Solution
+from fieldtheory.numerics.symmetric_matrices import unpacked
 
 # Paths have random numbers other than those of the networks of `simulate`.
 _PATHS = 100
@@ -151,9 +152,7 @@ def covariance_with(
         with relative_tolerance(solution.rtol):
             theory = solution.pair_theory
         values, error = _sampled(solution, theory, packed, m, samples, seed, progress)
-    found = np.empty((2, size, *weights.shape))
-    found[..., first, second] = found[..., second, first] = values, error
-    return TraceCovariance(found[0], found[1], m, samples, seed)
+    return TraceCovariance(unpacked(values, True), unpacked(error, True), m, samples, seed)
 
 
 def _sampled(

@@ -6,9 +6,10 @@ from itertools import combinations
 
 import numpy as np
 
-from fieldtheory.montecarlo.ensemble import Ensemble, unpacked
+from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.solution import Solution
+from fieldtheory.numerics.symmetric_matrices import unpacked
 
 
 def relative_variances(ensemble: Ensemble) -> np.ndarray:

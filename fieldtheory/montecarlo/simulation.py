@@ -22,7 +22,8 @@ from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.solution import ValidityWarning
+from fieldtheory.numerics.symmetric_matrices import packed, unpacked
+from fieldtheory.numerics.validity import ValidityWarning
 
 
 @named_arguments
@@ -232,7 +233,7 @@ def _plain(
     """Groups of variables (n, groups, variables), and C^(l), l >= 1, of every network."""
     inputs = Inputs(np.atleast_2d(run.kernel), run.data)
     draws = sampler(run.method, run.backend)(run.network, inputs, generator, size)
-    pairs = Draws(*map(ensemble.packed, draws))
+    pairs = Draws(*map(packed, draws))
     samples = {
         "residual": pairs.residual.swapaxes(1, 2),
         "second": pairs.second.reshape(size, -1, 1),
@@ -271,5 +272,5 @@ def _add(
 
 def _all_layers(run: Run, residual: np.ndarray) -> np.ndarray:
     """C^(0), ..., C^(L+1) of all networks from the entries α <= β of C^(1), ..., C^(L+1)."""
-    first = np.broadcast_to(ensemble.packed(np.atleast_2d(run.kernel)), residual[:, :1].shape)
-    return ensemble.unpacked(np.concatenate([first, residual], axis=1), run.kernel.ndim > 0)
+    first = np.broadcast_to(packed(np.atleast_2d(run.kernel)), residual[:, :1].shape)
+    return unpacked(np.concatenate([first, residual], axis=1), run.kernel.ndim > 0)

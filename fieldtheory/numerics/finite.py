@@ -12,3 +12,8 @@ def require_finite(name: str, values: np.ndarray, layer: int) -> None:
             f"{name} exceeds the range of float64 in layer {layer}; reduce depth, branch_scale, "
             f"skip_scale or weight_variance"
         )
+
+
+def ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x/y where y is positive, else zero."""
+    return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

@@ -12,7 +12,7 @@ from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import interacting_neurons
-from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.finite import ratio, require_finite
 from fieldtheory.numerics.hermite_modes import observables, square_of
 from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
 
@@ -58,7 +58,7 @@ def at_first_order(
 
     def scales(found: FirstOrder) -> list[np.ndarray]:
         q = np.abs(found.variance)
-        return [np.abs(found.shift) + _NATURAL * _over(q, C[1:]), q]
+        return [np.abs(found.shift) + _NATURAL * ratio(q, C[1:]), q]
 
     def compute(count: int) -> FirstOrder:
         return interacting_neurons.first_order(network, layers, K[:-1], count)
@@ -103,7 +103,7 @@ def at_second_order(
 
     def scales(found: SecondOrder) -> list[np.ndarray]:
         sizes = [np.abs(values) for values in found[:3]]
-        return [size + _NATURAL * _over(q2, C[1:] ** (3 - k)) for k, size in enumerate(sizes)]
+        return [size + _NATURAL * ratio(q2, C[1:] ** (3 - k)) for k, size in enumerate(sizes)]
 
     def compute(count: int) -> SecondOrder:
         return interacting_neurons.second_order(network, layers, K[:-1], count)
@@ -131,7 +131,7 @@ def resummed(
         If a moment exceeds the range of float64.
     """
     m1, m2, v1, v2 = (
-        _over(x, C**k) for x, k in ((shift, 1), (shift_2, 1), (variance, 2), (more, 2))
+        ratio(x, C**k) for x, k in ((shift, 1), (shift_2, 1), (variance, 2), (more, 2))
     )
     with np.errstate(over="ignore", invalid="ignore"):
         mean = C * np.exp(m1 + m2 - m1**2 / 2)
@@ -199,7 +199,3 @@ def _enough(count: int, fall: float, wanted: float) -> int:
     tau = -np.log(fall) / (np.sqrt(7 / 8 * count) - np.sqrt(5 / 8 * count))
     more = np.sqrt(count) - np.log(wanted / _SAFETY) / tau
     return int(np.clip(32 * np.ceil(more**2 / 32), 1.25 * count, 4 * count))
-
-
-def _over(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

@@ -23,6 +23,7 @@ from fieldtheory.numerics.fields import (
     notes,
 )
 from fieldtheory.numerics.storage import Labelled
+from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.curves import Curve, over_layers
 from fieldtheory.plotting.tables import table_html
 
@@ -390,11 +391,7 @@ class Result(Stored):
         """What pairs of inputs have with themselves, as matrices (..., P, P)."""
         if not self._has_matrix or field.of_inputs != _PAIRS:
             return values
-        first, second = np.triu_indices(self.inputs)
-        same = np.diagonal(values, axis1=-2, axis2=-1)
-        found = np.empty((*same.shape[:-1], self.inputs, self.inputs))
-        found[..., first, second] = found[..., second, first] = same
-        return found
+        return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)
 
     def _over_layers(self, field: Field, values: np.ndarray) -> np.ndarray:
         """The values as lines, (lines, layers)."""

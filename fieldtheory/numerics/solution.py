@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pair_map
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
 from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, mixture
 from fieldtheory.numerics.pair_fluctuations import PairGains
@@ -33,24 +33,8 @@ from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.substitution import propagate
-
-# Terms of order 1/N² relative to those of order 1/N, from which on the expansion is doubtful.
-_CLOSE_ORDERS = 0.1
-
-
-class ValidityWarning(UserWarning):
-    """A result leaves the range in which an expansion in 1/N holds.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import fieldtheory as ft
-    >>> with warnings.catch_warnings(record=True) as given:
-    ...     warnings.simplefilter("always")
-    ...     _ = ft.solve(ft.ResidualNetwork(depth=5, activation="relu", width=2), 0.05).G11
-    >>> given[0].category is ValidityWarning
-    True
-    """
+from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
+from fieldtheory.numerics.validity import warn_if_not_small, warn_if_orders_are_close
 
 
 def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
@@ -157,7 +141,7 @@ class Solution(Result):
             return own
         if "kernels" in vars(self):
             return self.kernels[..., -1, :, :].copy()
-        return _symmetric(own, self._finite_output(0), self._pairs)
+        return assembled(own, self._finite_output(0), self._pairs)
 
     @field
     def output_response(self) -> np.ndarray:
@@ -166,8 +150,8 @@ class Solution(Result):
         if not self._has_matrix:
             return own
         if "_pair_responses" in vars(self):
-            return _symmetric(own, self._pair_responses[1][-1], self._pairs)
-        return _symmetric(own, self._finite_output(1) / self._input_width, self._pairs)
+            return assembled(own, self._pair_responses[1][-1], self._pairs)
+        return assembled(own, self._finite_output(1) / self._input_width, self._pairs)
 
     @field
     def full_response(self) -> np.ndarray:
@@ -198,7 +182,7 @@ class Solution(Result):
             return propagate(skips, gain, rows)
 
         own, pair = columns(self._own_gains), columns(self._pair_gains)
-        return _symmetric(own, pair, self._pairs) / self.network.width
+        return assembled(own, pair, self._pairs) / self.network.width
 
     @field
     def G11(self) -> np.ndarray:
@@ -206,26 +190,28 @@ class Solution(Result):
         if self._has_matrix:
             G11 = self.pair_theory.G11
             same = np.diagonal(np.diagonal(G11), axis1=0, axis2=1)
-            self._warn_if_not_small(same[:, self.pair_theory.gains.places[0]])
+            warn_if_not_small(
+                self.network, same[:, self.pair_theory.gains.places[0]], self._variances[0]
+            )
             return G11
         K = self._variances[1]
         S22 = fluctuations.source_covariance(self.network, self._chain, K)
         G11 = fluctuations.kernel_covariance(self._chain, self._own_gains, S22, self.network.width)
-        self._warn_if_not_small(np.diagonal(G11))
+        warn_if_not_small(self.network, np.diagonal(G11), self._variances[0])
         return G11
 
     @field
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l) to order 1/N."""
         if self._has_matrix:
-            return self._matrices(np.diagonal(self.pair_theory.kernel_covariance, axis1=1, axis2=2))
+            return unpacked(np.diagonal(self.pair_theory.kernel_covariance, axis1=1, axis2=2), True)
         return fluctuations.accumulated_variance(self._chain, self.G11)
 
     @field
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
         if self._has_matrix:
-            return self._matrices(self.pair_theory.shift(self._first_of_each)) / self.network.width
+            return unpacked(self.pair_theory.shift(self._first_of_each), True) / self.network.width
         width = self.network.width
         if not network_entries(self.network).has_closed_kinks:
             with suppress(QuadratureError):
@@ -255,7 +241,7 @@ class Solution(Result):
         variance, mean = self.G11[-1, -1], self._variances[0][-1]
         if self._has_matrix:
             variance = np.diagonal(variance)[self.pair_theory.gains.places[0]]
-        return 3 * _ratio(_ratio(variance, mean), mean)
+        return 3 * ratio(ratio(variance, mean), mean)
 
     @field
     def mean_shift_2(self) -> np.ndarray:
@@ -401,7 +387,7 @@ class Solution(Result):
         )
         if not any(failures[:2]):
             terms = (self._from_input(values) for values in (found.shift, found.variance))
-            self._warn_if_orders_are_close(self._ratio_of_orders(*terms))
+            warn_if_orders_are_close(self.network, self._ratio_of_orders(*terms))
         return found, failures
 
     def _second_order(self, quantity: int) -> np.ndarray:
@@ -415,8 +401,8 @@ class Solution(Result):
     def _ratio_of_orders(self, shift: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Terms of order 1/N², times N², relative to those of order 1/N."""
         first, N = np.diagonal(self.G11), self.network.width
-        size = np.abs(self.mean_shift) + _ratio(first, self.residual_kernels)
-        ratios = _ratio(np.abs(shift), size), _ratio(np.abs(variance), first)
+        size = np.abs(self.mean_shift) + ratio(first, self.residual_kernels)
+        ratios = ratio(np.abs(shift), size), ratio(np.abs(variance), first)
         return np.maximum(*ratios) / N**2
 
     @cached_property
@@ -436,13 +422,6 @@ class Solution(Result):
         of_inputs = zip(*(np.moveaxis(k, -1, 0) for k in self._variances), strict=True)
         found = [finite_width.at_first_order(self.network, layers, k).shift for k in of_inputs]
         return np.stack([self._from_input(shift) for shift in found], axis=-1)
-
-    def _matrices(self, of_pairs: np.ndarray) -> np.ndarray:
-        """Symmetric matrices (..., P, P) from the pairs α <= β on the last axis."""
-        found = np.empty((*of_pairs.shape[:-1], self.inputs, self.inputs))
-        first, second = np.triu_indices(self.inputs)
-        found[..., first, second] = found[..., second, first] = of_pairs
-        return found
 
     @cached_property
     def _resummed(self) -> tuple[np.ndarray, np.ndarray]:
@@ -547,30 +526,8 @@ class Solution(Result):
     def _assembled(self, own: np.ndarray, pair: Any, lower: Any = None) -> np.ndarray:
         """Layer axis behind the batch axes, pairs as symmetric matrices."""
         if self._has_matrix:
-            return np.moveaxis(_symmetric(own, pair, self._pairs, lower), 0, -3)
+            return np.moveaxis(assembled(own, pair, self._pairs, lower), 0, -3)
         return np.moveaxis(own, 0, -1)
-
-    def _warn_if_not_small(self, variance: np.ndarray) -> None:
-        relative = _ratio(np.sqrt(np.maximum(variance, 0.0)), self._variances[0])
-        if relative.max() > 0.5:
-            warnings.warn(
-                f"kernels fluctuate by {relative.max():.2g} of their mean at depth "
-                f"{self.network.depth} and width {self.network.width}: 1/N is not small",
-                ValidityWarning,
-                stacklevel=validation.level_of_user(),
-            )
-
-    def _warn_if_orders_are_close(self, ratio: np.ndarray) -> None:
-        layer = int(np.argmax(ratio))
-        largest = float(ratio[layer])
-        if largest > _CLOSE_ORDERS:
-            warnings.warn(
-                f"terms of order 1/N² reach {largest:.2g} of those of order 1/N in layer {layer}, "
-                f"at depth {self.network.depth} and width {self.network.width}: the expansion "
-                "holds for wider networks",
-                ValidityWarning,
-                stacklevel=validation.level_of_user(),
-            )
 
 
 @named_arguments
@@ -647,22 +604,3 @@ def solve(
     if isinstance(order, bool) or order not in (1, 2):
         raise ValueError(f"order must be 1 or 2, the highest power of 1/N, got {order!r}")
     return Solution(checked, kernel, convention, rtol, int(order))
-
-
-def _symmetric(
-    own: np.ndarray, pair: np.ndarray, pairs: tuple[Any, ...], lower: Any = None
-) -> np.ndarray:
-    """Matrices (..., P, P) from P diagonal and P(P−1)/2 upper entries on the last axis."""
-    first, second = pairs
-    size = own.shape[-1]
-    shape = np.broadcast_shapes(own.shape[:-1], pair.shape[:-1])
-    matrix = np.empty((*shape, size, size))
-    diagonal = np.arange(size)
-    matrix[..., diagonal, diagonal] = own
-    matrix[..., first, second] = pair
-    matrix[..., second, first] = pair if lower is None else lower
-    return matrix
-
-
-def _ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.divide(x, y, out=np.zeros_like(x), where=y > 0)
