@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -153,11 +154,6 @@ def critical_point(activation: Any, skip_scale: float = 0.0) -> CriticalPoint:
     """
     phi = as_activation(activation)
     gamma = checked_skip_scale(skip_scale)
-    if abs(gamma) == 1:
-        raise ValueError(
-            f"skip_scale must lie between -1 and 1, got {skip_scale!r}: at γ² = 1 no weights are "
-            "critical (PDLT-B, after (B.21))"
-        )
     reason, small = "", None
     try:
         small = small_variance(phi)
@@ -256,14 +252,20 @@ def critical_network(
 
 
 def checked_skip_scale(value: Any) -> float:
-    """γ as a float from −1 to 1, or raise.
+    """γ as a float between −1 and 1, or raise in the same words whatever it is.
 
     Examples
     --------
-    >>> checked_skip_scale(1)
-    1.0
+    >>> checked_skip_scale(0)
+    0.0
     """
-    return validation.within("skip_scale", value, -1.0, 1.0)
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if number and abs(float(value)) < 1:
+        return float(value)
+    raise (ValueError if number else TypeError)(
+        f"skip_scale must be a number between -1 and 1, got {validation.shown(value)}: at γ² = 1 "
+        "no weights are critical (PDLT-B, after (B.21))"
+    )
 
 
 @lru_cache(maxsize=64)

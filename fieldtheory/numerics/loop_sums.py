@@ -79,9 +79,10 @@ def loop_correction(network: LayeredNetwork, K0: Any, legs: int = 1, loops: int 
             f"K0 must be the variance of one input, got shape {K0.shape}; for several inputs the "
             "symbols of Derivation.correction hold"
         )
+    found = diagrams(legs, loops)
     if (legs, loops) == (1, 1):
         return mean_at_one_loop(network, float(K0.reshape(()))) / network.width
-    graphs = [d.graph for d in diagrams(legs, loops) if not d.vanishes]
+    graphs = [d.graph for d in found if not d.vanishes]
     vertex = VertexNumbers(network, float(K0.reshape(())))
     lines = _propagators(vertex)
     order = loops + legs - 1

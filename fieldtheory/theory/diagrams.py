@@ -106,7 +106,6 @@ class Diagram:
         return f"$\\displaystyle {self.latex()}$"
 
 
-@lru_cache(maxsize=32)
 def diagrams(legs: int = 1, loops: int = 1) -> tuple[Diagram, ...]:
     """All connected diagrams of ⟨C⟩, ⟨C;C⟩, ⟨C;C;C⟩, ... with a number of loops.
 
@@ -141,6 +140,11 @@ def diagrams(legs: int = 1, loops: int = 1) -> tuple[Diagram, ...]:
     """
     legs = validation.integer("legs", legs, 1)
     loops = validation.integer("loops", loops, 1 if legs == 1 else 0)
+    return _diagrams(legs, loops)
+
+
+@lru_cache(maxsize=32)
+def _diagrams(legs: int, loops: int) -> tuple[Diagram, ...]:
     return tuple(map(Diagram, graphs(legs, loops)))
 
 

@@ -40,7 +40,7 @@ def test_table_and_defaults():
     [
         (["--skip-scale", "1"], "at γ² = 1 no weights are critical"),
         (["--skip-scale", "x"], "skip_scale must be a number or numbers"),
-        (["--skip-scale", "2"], "skip_scale must be a number from -1 to 1"),
+        (["--skip-scale", "2"], "skip_scale must be a number between -1 and 1, got 2"),
         (["-a", "softplus"], "softplus has none"),
         (["--depth", 10], "depth and width must be given together"),
         (["--depth", 0, "--width", 10], "depth must be an integer >= 1"),

@@ -174,7 +174,7 @@ def test_skip_scale_of_shallow_networks():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: vertex_slope("relu", 1.1), "skip_scale must be from -1 to 1, got 1.1"),
+        (lambda: vertex_slope("relu", 1.1), "skip_scale must be a number from -1 to 1, got 1.1"),
         (lambda: vertex_slope("relu", "x"), "skip_scale must be a real number"),
         (lambda: vertex_slope("softplus", 0.5), "must have a critical point"),
         (lambda: closure_deficit("relu", 0.5), "must be smooth at zero"),

@@ -181,6 +181,10 @@ def test_simulations_see_the_second_order(activation):
     [
         ({"K0": np.eye(2)}, ValueError, "K0 must be the variance of one input"),
         ({"K0": -1.0}, ValueError, "K0"),
+        ({"legs": True}, TypeError, "legs must be an integer >= 1, got True"),
+        ({"loops": True}, TypeError, "loops must be an integer >= 1, got True"),
+        ({"legs": 2, "loops": False}, TypeError, "loops must be an integer >= 0, got False"),
+        ({"legs": [1]}, TypeError, r"legs must be an integer >= 1, got \[1\]"),
         ({"legs": 0}, ValueError, "legs must be an integer >= 1, got 0"),
         ({"loops": 0}, ValueError, "loops must be an integer >= 1, got 0"),
         ({"network": 3}, TypeError, "network must be"),
