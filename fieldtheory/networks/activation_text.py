@@ -169,8 +169,8 @@ def activation_from_text(text: str, name: str = "") -> Activation:
         tree = ast.parse(text, mode="eval")
         _name_argument(tree)
         expression = _value(tree.body)
-    except _Refused:
-        raise
+    except _Refused as refusal:
+        raise ValueError(str(refusal)) from None
     except _FAULTS as error:
         reason = " ".join(str(error).split())
         raise ValueError(

@@ -77,6 +77,7 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     unknown = phi.atoms(AppliedUndef)
     if unknown:
         raise ValueError(f"activation must be made of known functions, got {unknown.pop()}")
+    _require_code(phi, h)
     numbers, precise = _in_float64(phi, h), _in_digits(phi, h)
     with mpmath.workdps(_DIGITS):
         _require_real(phi, numbers, precise)
@@ -84,13 +85,33 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
         _require_slow_growth(phi, precise)
 
 
-def _in_float64(phi: sp.Expr, h: sp.Symbol) -> Numbers:
-    """φ of an array; NaN where it is not real, or more than float64 can tell."""
+def _require_code(phi: sp.Expr, h: sp.Symbol) -> None:
+    """Refuse functions that NumPy and SciPy do not have, or SymPy cannot differentiate."""
+    if phi.diff(h).has(sp.Derivative):
+        raise ValueError(f"activation must have a derivative that SymPy knows, got {phi}")
+    try:
+        with np.errstate(all="ignore"):
+            _compiled(phi, h)(_GRID[:1])
+    except NameError as error:
+        raise ValueError(
+            f"activation must be made of functions that NumPy or SciPy has, got {error.name} "
+            f"in {phi}"
+        ) from None
+    except _NO_VALUE:
+        pass
+
+
+def _compiled(phi: sp.Expr, h: sp.Symbol) -> Numbers:
     extrema = {
         "amax": lambda values, axis: reduce(np.maximum, values),
         "amin": lambda values, axis: reduce(np.minimum, values),
     }
-    function = sp.lambdify([h], phi, [extrema, "scipy", "numpy"])
+    return sp.lambdify([h], phi, [extrema, "scipy", "numpy"])
+
+
+def _in_float64(phi: sp.Expr, h: sp.Symbol) -> Numbers:
+    """φ of an array; NaN where it is not real, or more than float64 can tell."""
+    function = _compiled(phi, h)
 
     def numbers(points: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):

@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -91,6 +92,36 @@ def test_averages_that_diverge(case):
 def test_unknown_functions():
     with pytest.raises(ValueError, match=r"must be made of known functions, got f\(h\)"):
         ft.Activation(sp.Function("f")(h))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("elliptic_k(tanh(h)/2)", "functions that NumPy or SciPy has, got elliptic_k in elli"),
+        ("h*expint(2,h**2+1)", "functions that NumPy or SciPy has, got expint in h"),
+        ("hyper([1],[2],h)", "functions that NumPy or SciPy has, got hyper in hyper"),
+        ("DiracDelta(h)", "functions that NumPy or SciPy has, got DiracDelta in Dirac"),
+        ("zeta(h**2+2)", "a derivative that SymPy knows, got zeta"),
+        ("floor(h)", "a derivative that SymPy knows, got floor"),
+    ],
+)
+def test_functions_that_cannot_be_put_in_numbers(text, words):
+    expression = function(text)
+    for door in (ft.Activation, lambda phi: ft.ResidualNetwork(depth=2, activation=phi)):
+        with pytest.raises(ValueError, match="^activation must ") as caught:
+            door(expression)
+        assert words in str(caught.value) and caught.type is ValueError
+
+
+@pytest.mark.parametrize("text", ["besselj(0,h)", "loggamma(h**2+1)", "airyai(h)"])
+def test_special_functions_have_numbers(text):
+    net = ft.ResidualNetwork(depth=2, activation=function(text), branch_scale=0.5)
+    solution = ft.solve(net, 0.5)
+    step = 1e-5
+    sides = [ft.solve(net, 0.5 + side).output_kernel for side in (step, -step)]
+    slope = (sides[0] - sides[1]) / (2 * step)
+    assert solution.output_response == pytest.approx(slope, rel=1e-8)
+    assert (np.linalg.eigvalsh(solution.G11[1:, 1:]) > 0).all()
 
 
 def test_nothing_else_is_said_by_other_doors():
