@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,13 @@ from fieldtheory.cli.options import (
 from fieldtheory.cli.terminal import Format, print_rows
 
 
+class Convention(StrEnum):
+    """What responses to the input are divided by."""
+
+    derivative = "derivative"
+    F25 = "F25"
+
+
 def solve(
     K0: InputKernel = "0.05",
     data: Data = None,
@@ -43,6 +51,21 @@ def solve(
     readout_weight_variance: ReadoutWeight = None,
     readout_bias_variance: ReadoutBias = None,
     width: Width = 500,
+    input_dim: Annotated[
+        int | None,
+        typer.Option(
+            help="Dimension d_in of the inputs, for --convention F25.",
+            show_default="100, but none with --data",
+            rich_help_panel="The network",
+        ),
+    ] = None,
+    convention: Annotated[
+        Convention,
+        typer.Option(
+            help="derivative: eta and chi are derivatives by K0, 1 at layer 0. F25: they are "
+            "N/d_in there, as after eq. (51) of F25, and larger by that factor in every layer.",
+        ),
+    ] = Convention.derivative,
     fluctuations: Annotated[
         bool,
         typer.Option(
@@ -81,6 +104,8 @@ def solve(
 
         fieldtheory solve -L 20 --width 30 --order 2
 
+        fieldtheory solve -L 20 --width 500 --input-dim 784 --convention F25
+
         fieldtheory solve -L 20 --data samples.csv --scale none --save solution.npz
     """
     import fieldtheory as ft
@@ -95,12 +120,20 @@ def solve(
         readout_weight_variance=readout_weight_variance,
         readout_bias_variance=readout_bias_variance,
         width=width,
+        input_dim=100 if input_dim is None else input_dim,
     )
     title = f"depth {depth}, φ = {net.activation.name}; layer {depth + 1} is the output"
     words, kernel = samples.given_kernel(K0, data, classes, count, scale, net)
     if words:
         title = f"{title}; {words}"
-    solution = ft.solve(net, kernel, order=order)
+    if convention is Convention.F25:
+        if data is not None and input_dim is None:
+            raise ValueError(
+                "input_dim must be given with data in the convention of F25, got none: it is the "
+                "number of columns"
+            )
+        title = f"{title}; eta and chi in the convention of F25"
+    solution = ft.solve(net, kernel, convention=convention.value, order=order)
     rows = solution.rows(fluctuations or order > 1)
     if save is not None:
         solution.save(save)

@@ -48,6 +48,18 @@ class TestSolve:
         np.testing.assert_array_equal(column(table, "var_C"), np.diag(s.G11))
         np.testing.assert_array_equal(column(table, "var_K")[:-1], s.kernel_variance)
 
+    def test_convention_of_f25(self, tmp_path):
+        table = rows("solve", "-L", 2, "--width", 300, "--input-dim", 75, "--convention", "F25")
+        s = ft.solve(ft.ResidualNetwork(depth=2, width=300, input_dim=75), 0.05, convention="F25")
+        np.testing.assert_array_equal(column(table, "eta")[:-1], s.residual_response)
+        np.testing.assert_array_equal(column(table, "chi")[:-1], s.response)
+        assert table[0]["eta"] == 4 and table[-1]["chi"] == s.output_response
+        assert "in the convention of F25" in output("solve", "-L", 1, "--convention", "F25")
+        assert "'f25' is not one of" in refusal("solve", "--convention", "f25")
+        np.savetxt(tmp_path / "X.csv", np.eye(2), delimiter=",")
+        known = refusal("solve", "-L", 1, "--data", tmp_path / "X.csv", "--convention", "F25")
+        assert "input_dim must be given with data" in known
+
     def test_kernel_from_a_file(self, tmp_path):
         np.savetxt(tmp_path / "K0.csv", PAIR, delimiter=",")
         from_file = rows("solve", "-L", 1, "--K0", tmp_path / "K0.csv")
