@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.montecarlo.compared_field import AtWidth, Coefficient, ComparedField
+from fieldtheory.numerics.fields import notes
 
 RIGHT, WIDTH = "right", "width"
 _PLACES = ("layer", "layer_", "alpha", "beta")
@@ -60,7 +61,7 @@ def variables(
             array = np.array([np.nan if value is None else value for value in values])
         words, symbol = _NOTES[base]
         words += f", to order {power} in 1/N" if power else ""
-        found[name] = (("comparison",), array, {"long_name": words, "symbol": symbol})
+        found[name] = (("comparison",), array, notes(words, symbol))
     return found
 
 

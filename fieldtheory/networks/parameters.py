@@ -65,18 +65,18 @@ PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
-def described(name: str) -> dict[str, str]:
-    """A parameter in words and in LaTeX, as attributes of a labelled array.
+def described(name: str) -> tuple[str, str]:
+    """A parameter in words and in LaTeX.
 
     Examples
     --------
     >>> described("width")
-    {'long_name': 'width of the layers', 'symbol': 'N'}
+    ('width of the layers', 'N')
     """
     if name in PARAMETERS:
-        return {"long_name": PARAMETERS[name].meaning, "symbol": PARAMETERS[name].latex}
+        return PARAMETERS[name].meaning, PARAMETERS[name].latex
     words = name.replace("_", " ")
-    return {"long_name": words, "symbol": rf"\mathrm{{{words}}}".replace(" ", r"\ ")}
+    return words, rf"\mathrm{{{words}}}".replace(" ", r"\ ")
 
 
 _FUNCTIONS = "an argument of solve, simulate, sweep and optimal_scaling"

@@ -156,7 +156,7 @@ DIMENSIONS: Mapping[str, tuple[str, str]] = {
 
 def notes(long_name: str, symbol: str) -> dict[str, str]:
     """The attributes of a labelled array; all quantities are dimensionless."""
-    return {"long_name": long_name, "symbol": symbol}
+    return {"long_name": long_name, "symbol": symbol, "units": "1"}
 
 
 def labelled_coordinates(found: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class Result(Stored):
             scale = np.asarray(getattr(self.network, name, 0.0))
             if scale.ndim > 1 and scale.shape[-1] == 1:
                 batch = np.broadcast_to(scale[..., 0], self._batch)
-                coords[name] = (batch_dims(self._batch), batch, described(name))
+                coords[name] = (batch_dims(self._batch), batch, notes(*described(name)))
         words = notes("kernel of the inputs", "K^{(0)}")
         variables["input_kernel"] = (self._kernel_dims(), self.input_kernel, words)
         chosen = {name: getattr(self, name) for name in self.settings}

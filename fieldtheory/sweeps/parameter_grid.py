@@ -346,7 +346,8 @@ def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> GridData
 
 def _coordinate(name: str, values: list[Any]) -> tuple[Any, ...]:
     """Numbers and names label an axis; anything else has its index, and its text beside it."""
-    words = notes("kernel of the input", "K^{(0)}") if name == _KERNEL else described(name)
+    is_kernel = name == _KERNEL
+    words = notes(*(("kernel of the input", "K^{(0)}") if is_kernel else described(name)))
     if hasattr(values[0], "expression"):
         return name, [value.name for value in values], words
     if all(value is not None and np.ndim(value) == 0 for value in values):

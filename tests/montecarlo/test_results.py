@@ -80,7 +80,7 @@ def test_a_file_gives_the_result_back(results, name, suffix, tmp_path):
 def test_labelled_arrays(results, name):
     labelled = results[name].to_xarray()
     for variable, values in labelled.data_vars.items():
-        assert values.attrs["long_name"]
+        assert values.attrs["long_name"] and values.attrs["units"] == "1"
         if name.startswith("comparison"):
             assert values.dims == ("comparison",)
             # Words have no symbol.

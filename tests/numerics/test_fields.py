@@ -118,7 +118,7 @@ def test_one_row_is_enough(doubled, K0, tmp_path):
         loaded = ft.Solution.load(tmp_path / f"s{suffix}")
         np.testing.assert_array_equal(vars(loaded)[ROW.name], expected)
     labelled = solution.to_xarray()[ROW.name]
-    assert labelled.attrs == {"long_name": ROW.long_name, "symbol": ROW.symbol}
+    assert labelled.attrs == {"long_name": ROW.long_name, "symbol": ROW.symbol, "units": "1"}
     assert labelled.dims == ROW.dims_for(np.ndim(K0) > 0)
     grid = ft.sweep(network(3), K0, over={"width": [100, 200]}, of=[ROW.name])
     np.testing.assert_array_equal(grid[ROW.name][0], expected)

@@ -38,6 +38,7 @@ def test_every_variable_and_coordinate_is_named_in_words_and_in_latex(grids, nam
     grid = grids[name]
     for variable in (*grid.data_vars, *grid.coords):
         assert grid[variable].attrs["long_name"] and grid[variable].attrs["symbol"], variable
+        assert grid[variable].attrs["units"] == "1", variable
 
 
 @pytest.mark.parametrize("name", MAKE)

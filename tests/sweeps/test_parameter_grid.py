@@ -134,7 +134,7 @@ def test_feed_forward_networks_are_swept_over_inputs():
 
 def test_fields_are_named_in_words_and_in_latex():
     grid = ft.sweep(NET, 0.05, over={"width": [50, 100]}, of=["kernels", "optimal_scaling"])
-    assert grid.kernels.attrs == {"long_name": "kernels", "symbol": "K^{(l)}"}
+    assert grid.kernels.attrs == {"long_name": "kernels", "symbol": "K^{(l)}", "units": "1"}
     assert grid.optimal_scaling.attrs["symbol"] == r"\rho^*"
 
 
