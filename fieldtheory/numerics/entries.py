@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
-from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.steps import branch, has_steps
 from fieldtheory.averages.vectorising import kinks_of
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
@@ -32,6 +32,8 @@ from fieldtheory.theory.elementary_averages import (
 
 # Variance below which the transforms of a connected correlator lose digits to cancellation.
 _NARROWEST = 0.06
+# Closer to zero than any other kink.
+_BESIDE_ZERO = sp.Rational(1, 10**20)
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,23 @@ class Entries:
                 X * psi.diff(X, 3) / (4 * K_XX),
             ],
         )
+
+    @cached_property
+    def slope_square(self) -> Callable:
+        """⟨φ'²⟩; at K = 0 its limit, the mean of both sides where φ has a kink at zero."""
+        average = self._of_variance(self.averages.slope_square)
+        if self.backend != "numpy" or not has_steps(self.averages.observable):
+            return average
+        square = self.averages.observable.diff(X, Y).subs(Y, X)
+        sides = ((1, "+"), (-1, "-"))
+        limits = [sp.limit(branch(square, X, n * _BESIDE_ZERO), X, 0, side) for n, side in sides]
+        limit = float(sum(limits) / 2)
+
+        def with_limit(K: np.ndarray) -> np.ndarray:
+            vanishing = np.equal(K, 0)
+            return np.where(vanishing, limit, average(np.where(vanishing, 1.0, K)))
+
+        return with_limit
 
     @cached_property
     def covariance(self) -> Callable:

@@ -233,6 +233,19 @@ FIELDS: Mapping[str, Field] = table(
         simulated="SimulatedResponse.output_response",
     ),
     Field(
+        name="tangent_kernels",
+        symbol=r"\Theta^{(l)}",
+        long_name="tangent kernels",
+        dims=_LAYER,
+        panel="tangent kernels",
+    ),
+    Field(
+        name="output_tangent_kernel",
+        symbol=r"\Theta^{(L+1)}",
+        long_name="tangent kernel of the output",
+        dims=(),
+    ),
+    Field(
         name="full_response",
         symbol=r"\partial K_{\alpha\beta}^{(l)} / \partial K_{\gamma\delta}^{(0)}",
         long_name="responses of the kernels to the variances and the covariance of the inputs",

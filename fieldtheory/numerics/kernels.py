@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,7 +62,7 @@ def covariances(
     layers = layer_coefficients(network, 1)
     variance, K = own
     first, second = pairs
-    same = _identical(K[0], K0, pairs)
+    same = identical(K[0], K0, pairs)
     C = np.empty((*K.shape[:-1], len(first)))
     kernel = np.empty_like(C)
     C[0] = kernel[0] = K0
@@ -92,6 +94,21 @@ def output_covariances(
     K0, pairs
         As in `covariances`.
     """
+    return by_tiles(lambda *part: _through_layers(network, K, *part), K, K0, pairs)
+
+
+def by_tiles(through: Callable[..., tuple], K: np.ndarray, K0: np.ndarray, pairs: tuple) -> Any:
+    """Two quantities of pairs of inputs, shape (2, ..., number of pairs), tile by tile.
+
+    Parameters
+    ----------
+    through : callable
+        ``through(K0, pairs)`` gives both for a block of pairs.
+    K : ndarray, shape (L + 2, ..., P)
+        Variances of the inputs in all layers.
+    K0, pairs
+        As in `covariances`.
+    """
     batch = K.shape[1:-1]
     count = len(pairs[0])
     block = max(1, _TILE**2 // math.prod(batch))
@@ -102,33 +119,56 @@ def output_covariances(
     values = np.empty((2, *batch, count))
     for start in range(0, count, block):
         part = order[start : start + block]
-        chosen = pairs[0][part], pairs[1][part]
-        values[..., part] = _through_layers(network, K, K0[..., part], chosen)
+        values[..., part] = through(K0[..., part], (pairs[0][part], pairs[1][part]))
     return values
 
 
-def _through_layers(
+class PairLayer(NamedTuple):
+    """A layer l of pairs of inputs: ⟨φφ⟩ and ⟨φ'φ'⟩ over the signals before it, and K^(l)."""
+
+    number: int
+    average: np.ndarray
+    slope: np.ndarray
+    kernel: np.ndarray
+
+
+def pair_layers(
     network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Iterator[PairLayer]:
+    """The layers 1, ..., L + 1 of pairs of inputs, one after the other, none of them kept.
+
+    What exceeds float64 is left as it is. Parameters as in `output_covariances`.
+    """
     averages = network_entries(network)
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
-    same = _identical(K[0], K0, pairs)
+    same = identical(K[0], K0, pairs)
     kernel = np.broadcast_to(K0, same.shape)
-    chi = np.ones(same.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for l in range(1, network.depth + 2):
+    for l in range(1, network.depth + 2):
+        with np.errstate(over="ignore", invalid="ignore"):
             block = K[l - 1][..., first], K[l - 1][..., second], kernel
-            eta = layers.weights[l] * averages.covariance_susceptibility(*block) * chi
-            chi = carried(layers.skips[l], chi, eta)
+            slope = averages.covariance_susceptibility(*block)
             average = averages.covariance(*block)
             C = residual_kernel(layers.weights[l], layers.biases[l], average)
             kernel = carried(layers.skips[l], kernel, C)
             if same.any():
                 kernel = np.where(same, K[l][..., first], kernel)
-    return kernel, chi
+        yield PairLayer(l, average, slope, kernel)
 
 
-def _identical(K0: np.ndarray, covariance: np.ndarray, pairs: tuple) -> np.ndarray:
+def _through_layers(
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    coefficients = layer_coefficients(network, 1, K.ndim - 2)
+    chi: Any = 1.0
+    for layer in pair_layers(network, K, K0, pairs):
+        l = layer.number
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = coefficients.weights[l] * layer.slope * chi
+            chi = carried(coefficients.skips[l], chi, eta)
+    return layer.kernel, chi
+
+
+def identical(K0: np.ndarray, covariance: np.ndarray, pairs: tuple) -> np.ndarray:
     """Which pairs have both variances and the covariance equal."""
     return (K0[..., pairs[0]] == covariance) & (K0[..., pairs[1]] == covariance)

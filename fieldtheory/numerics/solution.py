@@ -22,7 +22,7 @@ from fieldtheory.networks.family import (
     input_width,
 )
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pair_map
+from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pair_map, tangents
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
@@ -56,33 +56,40 @@ class Solution(Result):
     With L the depth, P the number of inputs and ``...`` the batch axes of ``branch_scale``,
     ``skip_scale`` and K0:
 
-    ====================  ================================  =====================================
-    field                 shape                             meaning
-    ====================  ================================  =====================================
-    residual_kernels      (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
-    kernels               the same                          K^(l), last entry the output kernel
-    residual_response     (..., L+1) or (..., L+1, P, P)    η^(l) = ∂C^(l)/∂K^(0)
-    response              the same                          χ^(l) = ∂K^(l)/∂K^(0)
-    output_kernel         (...) or (..., P, P)              K^(L+1)
-    output_response       the same                          χ^out
-    full_response         (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of the input
-    G12                   (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
-    G11                   (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
-    kernel_variance       (L+1,) or (L+1, P, P)             Var K^(l)
-    mean_shift            (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
-    four_point            (L+1,) or (L+1, p, p)             four-point vertex V^(l)
-    output_kurtosis       () or (P,)                        3 Var C/C*² of the output
-    mean_shift_2          (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
-    variance_2            (L+2,)                            1/N² of Var C^(l), with ``order=2``
-    third_cumulant        (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
-    four_point_2          (L+1,)                            1/N of V^(l), with ``order=2``
-    order_ratio           (L+2,)                            1/N² relative to 1/N, with ``order=2``
-    resummed_mean         (L+2,)                            ⟨C^(l)⟩ from its logarithm, ``order=2``
-    resummed_variance     (L+2,)                            Var C^(l) from ln⟨C²⟩, with ``order=2``
-    ====================  ================================  =====================================
+    =====================  ================================  =====================================
+    field                  shape                             meaning
+    =====================  ================================  =====================================
+    residual_kernels       (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
+    kernels                the same                          K^(l), last entry the output kernel
+    residual_response      (..., L+1) or (..., L+1, P, P)    η^(l) = ∂C^(l)/∂K^(0)
+    response               the same                          χ^(l) = ∂K^(l)/∂K^(0)
+    output_kernel          (...) or (..., P, P)              K^(L+1)
+    output_response        the same                          χ^out
+    tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
+    output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
+    full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
+    G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
+    G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
+    kernel_variance        (L+1,) or (L+1, P, P)             Var K^(l)
+    mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
+    four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
+    output_kurtosis        () or (P,)                        3 Var C/C*² of the output
+    mean_shift_2           (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
+    variance_2             (L+2,)                            1/N² of Var C^(l), with ``order=2``
+    third_cumulant         (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
+    four_point_2           (L+1,)                            1/N of V^(l), with ``order=2``
+    order_ratio            (L+2,)                            1/N² relative to 1/N, with ``order=2``
+    resummed_mean          (L+2,)                            ⟨C^(l)⟩ from its logarithm, ``order=2``
+    resummed_variance      (L+2,)                            Var C^(l) from ln⟨C²⟩, with ``order=2``
+    =====================  ================================  =====================================
 
     Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
     one kernel entry alone; ``full_response`` has those to the two variances as well.
+
+    The tangent kernel Θ^(l) = Σ_θ ∂h_iα^(l)/∂θ ∂h_iβ^(l)/∂θ (SR eq. (9) and Lemma 5) is that of
+    all weights σ_w w_ij/√N and biases σ_b b_i, trained as the w_ij and b_i of variance one (SR;
+    Jacot et al., arXiv:1806.07572), read-in and readout among them; see `tangent_kernels` for
+    others. It needs ⟨φ'²⟩, which φ with jumps do not have.
 
     Where inputs are identical, their covariances equal the variances to the last bit.
     All fluctuations contain their powers of 1/N, so that ⟨C⟩ = C* + mean_shift + mean_shift_2 and
@@ -152,6 +159,34 @@ class Solution(Result):
         if "_pair_responses" in vars(self):
             return assembled(own, self._pair_responses[1][-1], self._pairs)
         return assembled(own, self._finite_output(1) / self._input_width, self._pairs)
+
+    @field
+    def tangent_kernels(self) -> np.ndarray:
+        """Θ^(l), with Θ^(0) = C^(0) and Θ^(l) = (γ_l² + a_l ⟨φ'φ'⟩) Θ^(l-1) + C^(l)."""
+        own = self._own_tangents
+        if not self._has_matrix:
+            return self._assembled(own, None)
+        K0 = self.input_kernel[..., *self._pairs]
+        same = kernels.identical(self._variances[0][0], K0, self._pairs)
+        of_same = own[..., self._pairs[0]]
+        chain = self._chain.skips, self._pair_gains, self._covariances[0]
+        return self._assembled(own, tangents.tangents(*chain, same, of_same))
+
+    @field
+    def output_tangent_kernel(self) -> np.ndarray:
+        """Θ^(L+1) = a_{L+1} ⟨φ'φ'⟩ Θ^(L) + C^(L+1)."""
+        own = self._own_tangents[-1]
+        if not self._has_matrix:
+            return own
+        if "tangent_kernels" in vars(self):
+            return self.tangent_kernels[..., -1, :, :].copy()
+        trained = tangents.Trained.everything(self.network)
+        K0 = self.input_kernel[..., *self._pairs]
+        given = self._variances[1], own, K0, self._pairs
+        found = tangents.output_tangents(self.network, trained, *given)[1]
+        if not np.isfinite(found).all():
+            _ = self.tangent_kernels
+        return assembled(own, found, self._pairs)
 
     @field
     def full_response(self) -> np.ndarray:
@@ -488,6 +523,12 @@ class Solution(Result):
     def _own_gains(self) -> np.ndarray:
         K = self._variances[1]
         return gains.variance_gains(self.network, K, int(self._has_matrix))
+
+    @cached_property
+    def _own_tangents(self) -> np.ndarray:
+        C, K = self._variances
+        slopes = tangents.slope_gains(self.network, K, int(self._has_matrix))
+        return tangents.tangents(self._chain.skips, slopes, C)
 
     @cached_property
     def _pair_gains(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.steps import break_points, has_steps
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
@@ -25,6 +26,8 @@ X, Y = sp.symbols("x y", real=True)
 K_XX, K_YY = sp.symbols("K_xx K_yy", positive=True)
 K_XY = sp.Symbol("K_xy", real=True)
 _SKIP = sp.Symbol("gamma", real=True)
+# What is left of (ψ(h + ε) − ψ(h))²/ε from ε to ε² if ψ'² is not integrable at h.
+_AS_STEEP = 0.9
 
 Features = Callable[[Any, Any, Mapping[str, Any]], tuple]
 
@@ -54,6 +57,20 @@ class LayerAverages:
     def square(self) -> sp.Expr:
         """g(x, x), for a residual network φ²."""
         return self.observable.subs(Y, X)
+
+    @property
+    def slope_square(self) -> sp.Expr:
+        """⟨Σ_k ψ_k'²⟩ in the variance ``K_XX``, for a residual network ⟨φ'²⟩.
+
+        It is ∂⟨g(x, y)⟩/∂K_xy = ⟨∂_x∂_y g⟩ (Price) where both inputs are the same.
+
+        Raises
+        ------
+        ValueError
+            If a ψ_k has a jump or rises so steeply that it is infinite.
+        """
+        _require_square_slopes(self.observable)
+        return GaussianAverage(self.observable.diff(X, Y).subs(Y, X), X, K_XX)
 
 
 @lru_cache(maxsize=256)
@@ -169,6 +186,31 @@ def renamed(expr: sp.Expr, signals: Mapping[sp.Symbol, sp.Symbol]) -> sp.Expr:
 
     nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
     return expr.xreplace({node: one(node) for node in nodes})
+
+
+def _require_square_slopes(observable: sp.Expr) -> None:
+    """Refuse a g(x, y) = Σ_k ψ_k(x) ψ_k(y) with infinite ⟨ψ_k'²⟩.
+
+    Beside a kink, ψ² is integrable if and only if the ψ_k rise by less than √ε over a distance ε.
+    """
+    if not has_steps(observable):
+        return
+    near, nearer = (sp.Integer(10) ** -power for power in (10, 20))
+
+    def rise(point: sp.Expr, distance: sp.Expr, ends: tuple[int, int]) -> Any:
+        first, second = (point + end * distance for end in ends)
+        pairs = ((first, first, 1), (second, second, 1), (first, second, -2))
+        square = sp.Add(*[sign * observable.subs({X: x, Y: y}) for x, y, sign in pairs])
+        return abs(sp.N(square / distance, 15, maxn=300))
+
+    for point in break_points(observable, X):
+        for ends in ((-2, -1), (-1, 1), (1, 2)):
+            far, close = (rise(point, distance, ends) for distance in (near, nearer))
+            if far > near / 10**6 and close > _AS_STEEP * far:
+                raise ValueError(
+                    "activation must have no jumps and no slope as steep as that of √h, since its "
+                    f"tangent kernel ∝ ⟨φ'²⟩ diverges, got one at h = {float(point):.6g}"
+                )
 
 
 def _average(action: Action, field: int) -> sp.Expr:
