@@ -8,6 +8,7 @@ import typer
 
 from fieldtheory.cli.terminal import Format
 from fieldtheory.networks.activations import ACTIVATIONS
+from fieldtheory.networks.schedules import SCHEDULES
 
 _NETWORK = "The network"
 ACTIVATION = (
@@ -22,7 +23,19 @@ ActivationText = Annotated[
 ]
 BranchScale = Annotated[
     str,
-    typer.Option(help="ρ: one number, or L numbers 0.3,0.2,...", rich_help_panel=_NETWORK),
+    typer.Option(
+        help="ρ: one number, L numbers 0.3,0.2,..., or a name as of --schedule.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+ScheduleName = Annotated[
+    str | None,
+    typer.Option(
+        "--schedule",
+        help=f"ρ_l by name: {', '.join(f'{name} {s.formula}' for name, s in SCHEDULES.items())}.",
+        show_default="ρ as --branch-scale says",
+        rich_help_panel=_NETWORK,
+    ),
 ]
 SkipScale = Annotated[
     str, typer.Option(help="γ: one number, or L numbers.", rich_help_panel=_NETWORK)

@@ -22,11 +22,13 @@ from fieldtheory.cli.options import (
     ReadoutBias,
     ReadoutWeight,
     Scale,
+    ScheduleName,
     SkipScale,
     WeightVariance,
     Width,
 )
 from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.networks.schedules import follows_depth
 
 
 class Convention(StrEnum):
@@ -45,6 +47,7 @@ def solve(
     depth: Depth = 50,
     activation: ActivationText = "erf",
     branch_scale: BranchScale = "1.0",
+    schedule: ScheduleName = None,
     skip_scale: SkipScale = "1.0",
     weight_variance: WeightVariance = 1.25,
     bias_variance: BiasVariance = 0.05,
@@ -102,6 +105,8 @@ def solve(
 
         fieldtheory solve -L 3 --branch-scale 0.5,0.3,0.1 --fluctuations --format json
 
+        fieldtheory solve -L 100 -a relu --schedule uniform
+
         fieldtheory solve -L 20 --width 30 --order 2
 
         fieldtheory solve -L 20 --width 500 --input-dim 784 --convention F25
@@ -114,6 +119,7 @@ def solve(
         depth=depth,
         typed_activation=activation,
         branch_scale=branch_scale,
+        schedule_name=schedule,
         skip_scale=skip_scale,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
@@ -124,6 +130,8 @@ def solve(
     )
     title = f"depth {depth}, φ = {net.activation.name}; layer {depth + 1} is the output"
     words, kernel = samples.given_kernel(K0, data, classes, count, scale, net)
+    if follows_depth(net.branch_scale):
+        title = f"{title}; {net.schedule}"
     if words:
         title = f"{title}; {words}"
     if convention is Convention.F25:

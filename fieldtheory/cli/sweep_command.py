@@ -20,6 +20,7 @@ from fieldtheory.cli.options import (
     OutputFormat,
     ReadoutBias,
     ReadoutWeight,
+    ScheduleName,
     SkipScale,
     WeightVariance,
     Width,
@@ -48,6 +49,7 @@ def sweep(
     depth: Depth = 50,
     activation: ActivationText = "erf",
     branch_scale: BranchScale = "1.0",
+    schedule: ScheduleName = None,
     skip_scale: SkipScale = "1.0",
     weight_variance: WeightVariance = 1.25,
     bias_variance: BiasVariance = 0.05,
@@ -75,6 +77,8 @@ def sweep(
 
         fieldtheory sweep --over K0=0.02,0.05 --over depth=50,100 --of optimal_scaling -f csv
 
+        fieldtheory sweep --over depth=10,100,1000 --over branch_scale=uniform,decreasing -a relu
+
         fieldtheory sweep -L 20 --over branch_scale=0.1:1:50 --of kernels --save grid.nc
     """
     import fieldtheory as ft
@@ -89,6 +93,7 @@ def sweep(
         depth=depth,
         typed_activation=activation,
         branch_scale=branch_scale,
+        schedule_name=schedule,
         skip_scale=skip_scale,
         weight_variance=weight_variance,
         bias_variance=bias_variance,

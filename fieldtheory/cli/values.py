@@ -10,6 +10,7 @@ import numpy as np
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.schedules import checked_scale
 
 
 def activation(text: str) -> Activation:
@@ -54,6 +55,20 @@ def numbers(name: str, text: str) -> float | list[float]:
             f"{name} must be a number or numbers separated by commas, got {text!r}"
         ) from None
     return values[0] if len(values) == 1 else values
+
+
+def schedule(name: str, text: str) -> Any:
+    """ρ_l: a number or numbers as `numbers`, or the name of a schedule.
+
+    Examples
+    --------
+    >>> schedule("branch_scale", "0.3"), schedule("branch_scale", "uniform")
+    (0.3, 'uniform')
+    """
+    word = text.strip()
+    if word.isalpha() and word not in ("inf", "nan"):
+        return checked_scale(name, word, 1, named=True)
+    return numbers(name, text)
 
 
 def layer_scale(name: str, text: str | None) -> float | str | None:
@@ -130,7 +145,8 @@ def axis(text: str) -> tuple[str, list[Any]]:
     """A parameter and its values: "depth=10,50", "branch_scale=0.1:1:10", "activation=erf,tanh".
 
     Numbers are separated by commas; start:stop:count are evenly spaced. Activations are names or
-    expressions, and none leaves a variance as that of the residual layers.
+    expressions, and none leaves a variance as that of the residual layers; of branch_scale it is a
+    schedule as uniform and decreasing are.
 
     Raises
     ------
@@ -153,6 +169,8 @@ def axis(text: str) -> tuple[str, list[Any]]:
     plain = [part.strip() for part in values.split(",")]
     if name in ("depth", "width", "input_dim"):
         return name, list(integers(name, values))
+    if name == "branch_scale":
+        return name, [schedule(name, part) for part in plain]
     return name, [None if part == "none" else numbers(name, part) for part in plain]
 
 
@@ -237,14 +255,20 @@ def _kernel_file(path: Path) -> float | np.ndarray:
 
 
 def network(
-    typed_activation: str, branch_scale: str = "1.0", skip_scale: str = "1.0", **parameters: Any
+    typed_activation: str,
+    branch_scale: str = "1.0",
+    skip_scale: str = "1.0",
+    schedule_name: str | None = None,
+    **parameters: Any,
 ) -> ResidualNetwork:
     """The network of the options, scales and activation as they are typed.
 
     Parameters
     ----------
     typed_activation, branch_scale, skip_scale : str
-        As `activation` and `numbers` take them.
+        As `activation`, `schedule` and `numbers` take them.
+    schedule_name : str, optional
+        In place of ``branch_scale``.
     **parameters
         The other parameters of `ResidualNetwork`, as values.
 
@@ -258,9 +282,15 @@ def network(
     >>> network("tanh(2*h)", "0.3,0.2", depth=2).branch_scale
     (0.3, 0.2)
     """
+    if schedule_name is not None and branch_scale != "1.0":
+        raise ValueError(
+            f"schedule and branch_scale must not both be given, got {schedule_name!r} and "
+            f"{branch_scale!r}"
+        )
+    scale = schedule("branch_scale", branch_scale) if schedule_name is None else schedule_name
     return ResidualNetwork(
         activation=activation(typed_activation),
-        branch_scale=numbers("branch_scale", branch_scale),
+        branch_scale=scale,
         skip_scale=numbers("skip_scale", skip_scale),
         **parameters,
     )

@@ -13,6 +13,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.parameters import unknown_argument
+from fieldtheory.networks.schedules import follows_depth, layer_values
 from fieldtheory.validation import shown
 
 Parameters = Mapping[str, Any]
@@ -134,11 +135,15 @@ class LayeredNetwork(ABC):
         return replace(self, **changes)
 
     def member(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
-        """The network at an index of the batch axes, which have the shape ``batch``."""
+        """The network at an index of the batch axes, which have the shape ``batch``.
+
+        Schedules, which have no batch axes, stay what they are.
+        """
         found = self.parameters
         scales = {
             name: np.broadcast_to(found[name], (*batch, self.depth))[index]
             for name in self.layer_parameters
+            if not follows_depth(getattr(self, name, None))
         }
         return self.replace(**scales)
 
@@ -179,6 +184,5 @@ def input_width(network: LayeredNetwork, convention: str) -> float:
 
 
 def per_layer(scale: Any, depth: int) -> np.ndarray:
-    """A checked scale as an array (..., L)."""
-    scales = np.asarray(scale, dtype=float)
-    return np.broadcast_to(scales, (*scales.shape[:-1], depth))
+    """A checked scale as an array (..., L); names and functions as `ResidualNetwork` takes them."""
+    return layer_values("scale", scale, depth)

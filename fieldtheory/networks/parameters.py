@@ -35,7 +35,10 @@ PARAMETERS: Mapping[str, Parameter] = {
     "depth": Parameter("L", "L", "number of residual layers", ("layers", "n_layers", "num_layers")),
     "activation": Parameter("φ", r"\phi", "activation", ("nonlinearity", "activation_function")),
     "branch_scale": Parameter(
-        "ρ", r"\rho", "scale of the residual branch", ("rho_l", "residual_scale", "scaling")
+        "ρ",
+        r"\rho",
+        "scale of the residual branch",
+        ("rho_l", "residual_scale", "scaling", "schedule", "lambda"),
     ),
     "skip_scale": Parameter(
         "γ", r"\gamma", "scale of the skip connection", ("gamma_l", "skip_strength")

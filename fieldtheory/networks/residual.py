@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,9 +17,14 @@ from fieldtheory.networks.family import (
     LayeredNetwork,
     Parameters,
     checked_network,
-    per_layer,
 )
 from fieldtheory.networks.parameters import named_arguments, named_parameters
+from fieldtheory.networks.schedules import (
+    Schedule,
+    checked_scale,
+    layer_values,
+    require_positive,
+)
 
 _OPTIONAL = (
     "readin_weight_variance",
@@ -50,10 +56,13 @@ class ResidualNetwork(LayeredNetwork):
         φ: a name such as "softplus", text such as "x/(1 + abs(x))", a SymPy expression in one
         symbol, or a function such as ``np.tanh``, ``torch.nn.GELU()``, ``lambda x: x/(1 + x**2)``.
         `fieldtheory.networks.activations.as_activation` lists the names.
-    branch_scale : float or array_like
-        ρ_l: one number for all layers or L numbers. Leading axes are a batch, (..., L) or (..., 1).
-    skip_scale : float or array_like
-        γ_l, in the same form.
+    branch_scale : float, array_like, str or callable
+        ρ_l: one number for all layers or L numbers, where leading axes are a batch, (..., L) or
+        (..., 1); the name of a schedule, "uniform" 1/√L, "decreasing" 1/(√l ln(l+1)) or "none" 1
+        (λ_{l,L} of SR eq. (2) and sections 3, 4); or a function of (l, L), l = 1, ..., L, that
+        returns positive numbers. Names and functions follow ``replace(depth=...)``.
+    skip_scale : float, array_like or callable
+        γ_l, in the same form but for names; a function may return any finite number.
     weight_variance, bias_variance : float
         σ²_w and σ²_b of the residual layers, >= 0.
     readin_weight_variance, readin_bias_variance : float, optional
@@ -77,6 +86,9 @@ class ResidualNetwork(LayeredNetwork):
     >>> net = ResidualNetwork(depth=50, branch_scale=0.3)
     >>> net.replace(depth=100).depth
     100
+    >>> net = ResidualNetwork(depth=2, branch_scale="uniform")
+    >>> net.replace(depth=4).branch_scales
+    array([0.5, 0.5, 0.5, 0.5])
     """
 
     layer_parameters: ClassVar[tuple[str, ...]] = ("branch_scale", "skip_scale")
@@ -103,7 +115,8 @@ class ResidualNetwork(LayeredNetwork):
             "input_dim": validation.integer("input_dim", self.input_dim, 1),
         }
         for name in ("branch_scale", "skip_scale"):
-            checked[name] = validation.layer_scales(name, getattr(self, name), depth)
+            named = name == "branch_scale"
+            checked[name] = checked_scale(name, getattr(self, name), depth, named)
         for name in ("weight_variance", "bias_variance"):
             checked[name] = validation.nonnegative(name, getattr(self, name))
         for name in _OPTIONAL:
@@ -111,6 +124,7 @@ class ResidualNetwork(LayeredNetwork):
                 checked[name] = validation.nonnegative(name, getattr(self, name))
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        require_positive("branch_scale", self.branch_scale, self.branch_scales)
         branch, skip = self.branch_scales.shape, self.skip_scales.shape
         try:
             np.broadcast_shapes(branch, skip)
@@ -182,15 +196,20 @@ class ResidualNetwork(LayeredNetwork):
             self.bias_variance if bias is None else bias,
         )
 
-    @property
+    @cached_property
     def branch_scales(self) -> np.ndarray:
         """ρ_l for every layer, shape (..., L)."""
-        return per_layer(self.branch_scale, self.depth)
+        return layer_values("branch_scale", self.branch_scale, self.depth)
 
-    @property
+    @cached_property
     def skip_scales(self) -> np.ndarray:
         """γ_l for every layer, shape (..., L)."""
-        return per_layer(self.skip_scale, self.depth)
+        return layer_values("skip_scale", self.skip_scale, self.depth)
+
+    @property
+    def schedule(self) -> Schedule:
+        """What ρ_l is, Σ_l ρ_l², and whether that stays bounded as the depth grows."""
+        return Schedule(self.branch_scale, self.branch_scales)
 
 
 @named_parameters

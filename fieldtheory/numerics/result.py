@@ -14,6 +14,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import described
+from fieldtheory.networks.schedules import scale_text
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.fields import (
     Field,
@@ -410,6 +411,8 @@ def _summary(value: Any) -> str:
     """A number, or the range and shape of an array."""
     if isinstance(value, str | int) or hasattr(value, "expression"):
         return str(getattr(value, "name", value))
+    if callable(value):
+        return scale_text(value)
     array = np.asarray(value)
     if array.ndim == 0:
         return f"{float(array):.6g}"

@@ -23,6 +23,7 @@ from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import FAMILIES, LayeredNetwork
+from fieldtheory.networks.schedules import SCHEDULES, layer_values
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,6 +55,8 @@ class Labelled(NamedTuple):
 def attributes(network: LayeredNetwork) -> dict[str, Any]:
     """The family of a network and its given parameters as numbers and text, if need be as JSON.
 
+    Scales that are functions of (l, L) are written as their values.
+
     Raises
     ------
     ValueError
@@ -77,6 +80,9 @@ def attributes(network: LayeredNetwork) -> dict[str, Any]:
                 found[f"{field.name}_name"] = value.name
         elif isinstance(value, tuple | bool):
             found[field.name] = json.dumps(value)
+        elif callable(value):
+            values = layer_values(field.name, value, network.depth)
+            found[field.name] = json.dumps(values.tolist())
         elif value is not None:
             found[field.name] = value
     return found
@@ -98,7 +104,7 @@ def network_from_attributes(found: Mapping[str, Any]) -> LayeredNetwork:
         value = _plain(found[field.name])
         if isinstance(value, str) and "Activation" in str(field.type):
             value = activation_from_text(value, _plain(found.get(f"{field.name}_name", "")))
-        elif isinstance(value, str) and "str" not in str(field.type):
+        elif isinstance(value, str) and "str" not in str(field.type) and value not in SCHEDULES:
             value = validation.as_tuples(json.loads(value))
         parameters[field.name] = value
     return family(**parameters)

@@ -15,6 +15,7 @@ from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_text
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import described, hint, named_arguments
+from fieldtheory.networks.schedules import follows_depth, layer_values, scale_text
 from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.fields import FIELDS, Field, coordinates, labelled_coordinates, notes
 from fieldtheory.numerics.solution import solve
@@ -84,7 +85,8 @@ def sweep(
         Kernel of the input, as for `solve`; left out if it is swept.
     over : mapping of str to sequence
         Values of parameters of the network, or of ``"K0"``. Scales may have one value for every
-        layer, kernels may be matrices, all of one shape.
+        layer, kernels may be matrices, all of one shape. Names and functions for scales, such as
+        ``branch_scale=["uniform", "none", 0.3]``, follow a depth that is swept.
     of : str or sequence of str
         Fields of `Solution`, and ``"optimal_scaling"``.
     chunk : int
@@ -237,18 +239,24 @@ def _pieces(grid: _Grid, chunk: int) -> list[list[dict[str, Any]]]:
 
 
 def _specification(grid: _Grid, chunk: int) -> dict[str, Any]:
+    own = {name: getattr(grid.network, name, None) for name in grid.network.layer_parameters}
+    functions = {name: _plain(grid, name, f) for name, f in own.items() if callable(f)}
     return {
-        "network": storage.attributes(grid.network),
+        "network": storage.attributes(grid.network) | functions,
         "K0": grid.kernel.tolist(),
-        "axes": [[name, list(map(_plain, values))] for name, values in grid.axes.items()],
+        "axes": [[name, [_plain(grid, name, v) for v in vs]] for name, vs in grid.axes.items()],
         "of": grid.quantities,
         "chunk": chunk,
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(grid: _Grid, name: str, value: Any) -> Any:
     if hasattr(value, "expression"):
         return [value.name, activation_text(value)]
+    if callable(value):
+        # What tells functions apart are their values at all depths of the grid.
+        depths = grid.axes.get("depth", [grid.network.depth])
+        return [layer_values(name, value, depth).tolist() for depth in depths]
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
@@ -283,7 +291,8 @@ def _group(
     found = {}
     if batched:
         swept = [name for name in points[0] if name in _batched(network)]
-        stacked = {name: np.stack([point[name] for point in points]) for name in swept}
+        depth = changes.get("depth", network.depth)
+        stacked = {name: _stacked(name, [p[name] for p in points], depth) for name in swept}
         K0 = stacked.pop(_KERNEL, kernel)
         scales = {name: v if v.ndim > 1 else v[:, None] for name, v in stacked.items()}
         solution = solve(network.replace(**changes, **scales), K0)
@@ -303,6 +312,13 @@ def _group(
     return found | {name: np.stack(values) for name, values in single.items()}
 
 
+def _stacked(name: str, values: list[Any], depth: int) -> np.ndarray:
+    """The values of an axis on the first axis; where schedules are among them, of every layer."""
+    if any(map(follows_depth, values)):
+        values = [layer_values(name, value, depth) for value in values]
+    return np.stack(values)
+
+
 def _batched(network: LayeredNetwork) -> tuple[str, ...]:
     """What `solve` takes as batch axes."""
     return (*network.layer_parameters, _KERNEL)
@@ -319,7 +335,16 @@ def _at(
 def _described(point: dict[str, Any]) -> str:
     """The point in words, without the values of every layer or pair."""
     short = {name: value for name, value in point.items() if not np.ndim(value)}
-    return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in short.items())
+    return ", ".join(f"{name}={_text(value)}" for name, value in short.items())
+
+
+def _text(value: Any) -> str:
+    """A number, or the name of an activation, a schedule or a function."""
+    if hasattr(value, "expression"):
+        return str(value.name)
+    if follows_depth(value):
+        return scale_text(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> GridDataset:
@@ -335,7 +360,7 @@ def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> GridData
     inputs = grid.kernel.shape[-1] if matrix else 1
     used = {dim for dims, _, _ in variables.values() for dim in dims}
     coords |= labelled_coordinates(coordinates(grid.network.depth, inputs), used)
-    attrs = storage.attributes(grid.network) | {_KERNEL: _text(grid.kernel)}
+    attrs = storage.attributes(grid.network) | {_KERNEL: _kernel_text(grid.kernel)}
     swept = {*grid.axes, *(f"{name}_name" for name in grid.axes)}
     attrs = {name: value for name, value in attrs.items() if name not in swept}
     storage.import_xarray()
@@ -350,11 +375,17 @@ def _coordinate(name: str, values: list[Any]) -> tuple[Any, ...]:
     words = notes(*(("kernel of the input", "K^{(0)}") if is_kernel else described(name)))
     if hasattr(values[0], "expression"):
         return name, [value.name for value in values], words
+    if any(map(follows_depth, values)):
+        texts = list(map(_text, values))
+        if not any(map(callable, values)):
+            return name, texts, words
+        # The names of functions need not tell them apart.
+        return name, np.arange(len(values)), words | {"values": json.dumps(texts)}
     if all(value is not None and np.ndim(value) == 0 for value in values):
         return name, np.array([np.asarray(value).item() for value in values]), words
     plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
     return name, np.arange(len(values)), words | {"values": json.dumps(plain)}
 
 
-def _text(kernel: np.ndarray) -> Any:
+def _kernel_text(kernel: np.ndarray) -> Any:
     return json.dumps(kernel.tolist()) if kernel.ndim else float(kernel)

@@ -126,6 +126,13 @@ class TestBadInput:
         [
             (["solve", "--depth", 3, "--branch-scale", "1,2"], "branch_scale must be"),
             (["solve", "--branch-scale", "inf"], "branch_scale must be"),
+            (["solve", "--schedule", "unifrom"], "got 'unifrom'; did you mean uniform?"),
+            (["solve", "--branch-scale", "unifrom"], "got 'unifrom'; did you mean uniform?"),
+            (["solve", "--branch-scale", "0.3,a"], "branch_scale must be a number or numbers"),
+            (
+                ["solve", "--schedule", "none", "--branch-scale", "0.3"],
+                "schedule and branch_scale must not both be given, got 'none' and '0.3'",
+            ),
             (["solve", "--width", 0], "width must be"),
             (["solve", "-L", 1, "--order", 2, "--K0", MATRIX], "_2 is for one input"),
             (["solve", "-a", "exp(h)", "-L", 30], "exceeds the range of float64"),

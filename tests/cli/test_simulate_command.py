@@ -13,7 +13,7 @@ from fieldtheory.montecarlo import simulation
 from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
-from tests.cli.test_app import MATRIX, NETWORK_ERRORS, PAIR, call, column, output, refusal
+from tests.cli.test_app import MATRIX, NETWORK_ERRORS, PAIR, call, column, output, refusal, rows
 
 SMALL = ("simulate", "-L", 2, "--width", 30, "-n", 40)
 NET = ft.ResidualNetwork(depth=2, width=30)
@@ -62,6 +62,11 @@ class TestSimulate:
         net = NET.replace(**names | {"branch_scale": (0.4, 0.3)})
         e = simulate(net, 0.3, samples=40, method="weights")
         np.testing.assert_array_equal(column(table, "C"), e.mean)
+
+    def test_schedule_by_name(self):
+        options = ("-L", 4, "--width", 20, "--samples", 20, "--seed", 3)
+        table = rows("simulate", *options, "--schedule", "uniform")
+        assert table == rows("simulate", *options, "--branch-scale", 0.5)
 
     def test_table(self):
         text = output(*SMALL)

@@ -120,3 +120,13 @@ def test_a_file_holds_the_solution(suffix, tmp_path):
 
 def test_a_file_of_another_kind_is_refused():
     assert "path must end in .npz or .nc, got 's.txt'" in refusal("solve", "--save", "s.txt")
+
+
+def test_schedules_by_name():
+    for options in (("--schedule", "uniform"), ("--branch-scale", "uniform")):
+        table = rows("solve", "-L", 4, "-a", "relu", *options)
+        net = ft.ResidualNetwork(depth=4, activation="relu", branch_scale="uniform")
+        np.testing.assert_array_equal(column(table, "K"), ft.solve(net, 0.05).kernels)
+    text = " ".join(output("solve", "-L", 4, "--schedule", "decreasing").split())
+    assert "ρ_l = 1/(√l ln(l+1)), L = 4: Σρ_l² = 2.7656, bounded as L grows" in text
+    assert "Σρ_l² = 4, not bounded" in output("solve", "-L", 4, "--schedule", "none")

@@ -120,3 +120,14 @@ def test_bad_input(arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert words in refusal("sweep", *arguments)
     assert os.listdir(tmp_path) == []
+
+
+def test_schedules_by_name_over_depth():
+    command = ("sweep", "-a", "relu", "--over", "depth=2,4", "-k", 0.1)
+    table = rows(*command, "--over", "branch_scale=uniform,0.3,none")
+    assert [row["branch_scale"] for row in table] == ["uniform", "0.3", "none"] * 2
+    net = ft.ResidualNetwork(depth=4, activation="relu", branch_scale="uniform")
+    assert table[3]["output_response"] == ft.solve(net, 0.1).output_response
+    assert rows(*command, "--schedule", "uniform")[1]["output_response"] == pytest.approx(
+        table[3]["output_response"], rel=1e-14
+    )

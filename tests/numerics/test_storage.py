@@ -21,6 +21,11 @@ CASES = {
         ft.ResidualNetwork(depth=2, branch_scale=np.full((3, 1, 1), 0.3)),
         np.array([0.1, 0.7]),
     ),
+    "schedule": (ft.ResidualNetwork(depth=3, branch_scale="decreasing"), 0.4),
+    "schedules of a batch": (
+        ft.ResidualNetwork(depth=3, branch_scale="none", skip_scale=[[0.9], [1.0]]),
+        0.4,
+    ),
     "pair": (ft.ResidualNetwork(depth=3, readout_weight_variance=1.4, width=7), K0_PAIR),
     "batch of pairs": (
         ft.ResidualNetwork(depth=2, branch_scale=[[0.1], [0.2], [0.3]]),
@@ -55,6 +60,19 @@ def test_a_file_gives_back_every_bit(case, suffix, tmp_path):
         found = getattr(loaded, name)
         assert found.shape == values.shape and found.tobytes() == values.tobytes(), name
     assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".nc"])
+def test_a_schedule_that_is_a_function_is_written_as_its_values(suffix, tmp_path):
+    net = ft.ResidualNetwork(
+        depth=3, branch_scale=lambda l, L: 1 / (l + L), skip_scale=lambda l, L: 1 - l / 7
+    )
+    solution = ft.solve(net, 0.4)
+    assert "&lt;lambda&gt;(l, L)" in solution._repr_html_()
+    solution.save(tmp_path / f"s{suffix}")
+    loaded = ft.Solution.load(tmp_path / f"s{suffix}")
+    assert loaded.network == net.replace(branch_scale=net.branch_scales, skip_scale=net.skip_scales)
+    np.testing.assert_array_equal(loaded.kernels, solution.kernels)
 
 
 def test_a_field_not_written_is_computed_again(tmp_path):

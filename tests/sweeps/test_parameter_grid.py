@@ -54,6 +54,58 @@ def test_every_point_is_that_of_solve():
         assert float(grid.output_response[index]) == pytest.approx(float(expected), rel=1e-13)
 
 
+def inverse_depth(l, L):
+    return 1 / L
+
+
+def inverse_layer(l, L):
+    return 1 / l
+
+
+def test_schedules_follow_a_depth_that_is_swept():
+    over = {
+        "depth": [3, 5],
+        "branch_scale": ["uniform", 0.3, "decreasing", "none"],
+        "skip_scale": [inverse_layer, inverse_depth],
+        "K0": [0.05, 0.4],
+    }
+    grid = ft.sweep(NET, over=over, of=["output_response"])
+    assert list(grid.branch_scale.values) == ["uniform", "0.3", "decreasing", "none"]
+    texts = json.loads(grid.skip_scale.attrs["values"])
+    assert texts == ["inverse_layer(l, L)", "inverse_depth(l, L)"]
+    for index in itertools.product(*(range(len(values)) for values in over.values())):
+        point = {name: values[i] for i, (name, values) in zip(index, over.items(), strict=True)}
+        K0 = point.pop("K0")
+        expected = ft.solve(NET.replace(**point), K0).output_response
+        assert float(grid.output_response[index]) == pytest.approx(float(expected), rel=1e-13)
+
+
+def test_a_network_with_a_schedule_is_swept_over_its_depth(tmp_path):
+    for scale, jobs in (("uniform", None), (lambda l, L: 1 / (l + L), 2)):
+        net = NET.replace(branch_scale=scale)
+        over = {"depth": [2, 6, 9]}
+        grid = ft.sweep(net, 0.4, over=over, of="output_kernel", chunk=1, jobs=jobs)
+        for depth in (2, 6, 9):
+            expected = ft.solve(net.replace(depth=depth), 0.4).output_kernel
+            assert float(grid.output_kernel.sel(depth=depth)) == expected
+        grid.save(tmp_path / "grid.nc")
+        assert type(grid).load_file(tmp_path / "grid.nc").identical(grid)
+        assert grid.plot()
+
+
+def test_functions_are_resumed_by_their_values_at_the_depths_of_the_grid(tmp_path, counted):
+    def same_at_depth_of_network(l, L):
+        return 1 / l if L == NET.depth else 1.0
+
+    over, computed = {"depth": [2, 3]}, []
+    for scale in (inverse_layer, lambda l, L: 1 / l, same_at_depth_of_network):
+        ft.sweep(NET.replace(branch_scale=scale), 0.4, over=over, directory=tmp_path)
+        computed.append(len(counted))
+        ft.sweep(NET, 0.4, over=over | {"branch_scale": [scale]}, directory=tmp_path)
+        computed.append(len(counted))
+    assert computed == [1, 2, 2, 2, 3, 4]
+
+
 def test_fields_with_layers_of_several_inputs():
     over = {"branch_scale": [0.1, 0.7], "weight_variance": [1.0, 1.5, 2.0]}
     names = ["kernels", "response", "full_response", "G12"]
