@@ -132,6 +132,12 @@ class Entries:
         return self._of_pair([product, *map(product.diff, variables), *map(slope.diff, variables)])
 
     @cached_property
+    def covariance_curvature(self) -> Callable:
+        """∂²⟨φφ⟩ by K_xx twice, by K_xx and K_yy, by K_xx and K_xy, by K_xy twice, a list."""
+        twice = [(K_XX, K_XX), (K_XX, K_YY), (K_XX, K_XY), (K_XY, K_XY)]
+        return self._of_pair([self.averages.covariance.diff(*by) for by in twice])
+
+    @cached_property
     def connected(self) -> Callable:
         """⟨φ²(x) ; φ²(y)⟩."""
         return self._of_pair(self.averages.connected)

@@ -22,18 +22,22 @@ Pattern = tuple[int, int, int, int]
 def by_averages(signals: PairObservables) -> np.ndarray:
     """⟨g(h_α, h_β)^(k) ; g(h_γ, h_δ)^(l)⟩ of all layers and pairs, shape (L + 1, p, L + 1, p).
 
-    Closed forms and integrals of the averages, some milliseconds for each entry.
+    Closed forms and integrals of the averages, up to some milliseconds for each entry.
     """
     size, inputs = signals.K.shape[:2]
-    layers = np.arange(size)
+    layers, p = np.arange(size), len(signals.pairs[0])
+    # Inputs of every layer, those that are the same by the first of them.
+    one = np.tile(np.arange(inputs), (size, 1))
+    same = signals.same(np.arange(p))
+    for first, second, equal in zip(*signals.pairs, same.T, strict=True):
+        one[equal, second] = np.minimum(one[equal, second], first)
     earlier = np.minimum.outer(layers, layers)
     carried = np.tril(signals.carried) + np.tril(signals.carried, -1).T
     # Signals are counted layer by layer.
     blocks = carried[:, :, None, None] * signals.K[earlier]
     K = np.swapaxes(blocks, 1, 2).reshape(size * inputs, size * inputs)
-    pairs = [(inputs * layers[:, None] + members).ravel() for members in signals.pairs]
+    pairs = [(inputs * layers[:, None] + one[:, members]).ravel() for members in signals.pairs]
     g = network_entries(signals.network).averages.observable
-    p = len(signals.pairs[0])
     return connected(g, K, pairs).reshape(size, p, size, p)
 
 
@@ -68,12 +72,53 @@ def connected(g: sp.Expr, K: np.ndarray, pairs: Sequence[np.ndarray]) -> np.ndar
     return found
 
 
+def slopes(g: sp.Expr, K: np.ndarray) -> np.ndarray:
+    """∂_e ⟨g(x, y) ; g_e'⟩ with g_e' = g(u, u), g(v, v), g(u, v), shape (3, 3, ...).
+
+    By the entries e = K_xx, K_yy, K_xy of the covariance alone, as if x and y belonged to a layer
+    after that of u and v.
+
+    Parameters
+    ----------
+    g : sympy.Expr
+        Symmetric, in the symbols ``X`` and ``Y``.
+    K : ndarray, shape (4, 4, ...)
+        The covariance of x, y, u and v.
+
+    Examples
+    --------
+    >>> slopes(X * Y, np.array([[2.0, 0, 1, 0], [0, 2, 0, 1], [1, 0, 2, 0], [0, 1, 0, 2]]))[2]
+    array([0., 0., 0.])
+    """
+    exchanged = K[[1, 0, 3, 2]][:, [1, 0, 3, 2]]
+    found = np.empty((3, 3, *K.shape[2:]))
+    for source, pattern in ((0, (0, 1, 2, 2)), (2, (0, 1, 2, 3))):
+        for e in range(3):
+            if (e, source) != (1, 2):
+                found[e, source] = _of_matrices(g, pattern, e, K)
+    # g is symmetric: the rest follows with the inputs exchanged.
+    for e, other in ((0, 1), (1, 0), (2, 2)):
+        found[e, 1] = _of_matrices(g, (0, 1, 2, 2), other, exchanged)
+    found[1, 2] = _of_matrices(g, (0, 1, 2, 3), 0, exchanged)
+    return found
+
+
+def _of_matrices(g: sp.Expr, pattern: Pattern, e: int, K: np.ndarray) -> np.ndarray:
+    upper = np.triu_indices(max(pattern) + 1)
+    entries = K[upper].reshape(len(upper[0]), -1)
+    return np.asarray(_compiled(g, pattern, e)(*entries)).reshape(K.shape[2:])
+
+
 @lru_cache(maxsize=64)
-def _compiled(g: sp.Expr, pattern: Pattern) -> Callable[..., np.ndarray]:
+def _compiled(g: sp.Expr, pattern: Pattern, e: int | None = None) -> Callable[..., np.ndarray]:
+    """The correlator of a pattern, or its derivative by an entry e of the first observable."""
     count = max(pattern) + 1
     h = sp.symbols(f"h0:{count}", real=True)
     K = sp.Matrix(count, count, lambda i, j: sp.Symbol(f"K{min(i, j)}{max(i, j)}", real=True))
     a, b, c, d = (h[place] for place in pattern)
-    observables = (g.subs({X: u, Y: v}, simultaneous=True) for u, v in ((a, b), (c, d)))
+    observables = [g.subs({X: u, Y: v}, simultaneous=True) for u, v in ((a, b), (c, d))]
     entries = [K[i, j] for i in range(count) for j in range(i, count)]
-    return lambdify(entries, ConnectedCorrelator(*observables, h, K), "numpy")
+    correlator = ConnectedCorrelator(*observables, h, K)
+    if e is not None:
+        correlator = correlator.diff((K[0, 0], K[1, 1], K[0, 1])[e])
+    return lambdify(entries, correlator, "numpy")

@@ -33,6 +33,9 @@ TOGETHER = 1024
 _SAFETY = 4.0
 # Pairs that tell how many orders it takes, before all are asked.
 _ASKED_FIRST = 8
+# Signals with kinks count as the same where ⟨(x − y)²⟩ is this share of their variance: what that
+# changes is of the same relative size, and nearer ones lose as many digits.
+_SAME = 5e-8
 # Squares of coefficients, relative to all of them, that may be rounding.
 _ROUNDING = 1e-24
 
@@ -65,6 +68,23 @@ class PairObservables:
     def has_kinks(self) -> bool:
         """Whether the observables are not smooth."""
         return len(features(self.network)[0]) == 1
+
+    @cached_property
+    def resolved(self) -> bool:
+        """Whether Hermite coefficients resolve the observables."""
+        if self.has_kinks:
+            return False
+        try:
+            return bool(self.count)
+        except QuadratureError:
+            return False
+
+    def same(self, pairs: np.ndarray) -> np.ndarray:
+        """Whether the two signals of a pair count as one in a layer, shape (L + 1, pairs)."""
+        first, second = (members[pairs] for members in self.pairs)
+        own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
+        distance = (own[:, first] - joint) + (own[:, second] - joint)
+        return distance <= (_SAME if self.has_kinks else 0.0) * own[:, first]
 
     @cached_property
     def R(self) -> np.ndarray:
@@ -116,13 +136,7 @@ class PairObservables:
         """The coefficients of ∂^i_x ∂^j_y g(x, y) for some pairs, shape (L + 1, pairs, orders)."""
         if not first and not second:
             return self.observables[:, pairs]
-        found = features(self.network)
-        if self.has_kinks:
-            raise ValueError(
-                f"mean_shift of several inputs needs an activation without kinks, "
-                f"got {self.network.activation.name}"
-            )
-        products = [(psi[first], psi[second]) for psi in found]
+        products = [(psi[first], psi[second]) for psi in features(self.network)]
         return self._of_functions(products, self.count, pairs)
 
     def squares(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,12 +16,10 @@ from itertools import product
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.numerics import pair_slopes
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.recursion import carried
-
-# ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
-_SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
 
 
 def shift_of_covariances(
@@ -46,57 +44,55 @@ def shift_of_covariances(
     Returns
     -------
     ndarray
-
-    Raises
-    ------
-    ValueError
-        If the activation has kinks.
     """
     _, others, alpha, beta = gains.places
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]
+    # Signals that are the same make of a covariance a variance.
+    same = signals.same(others)
     sources = np.zeros((len(a), len(others)))
-    sources[1:] = a[1:] * (_bent(gains, signals, variances) + _seen(a, layers, gains, signals))
+    sources[1:] = _bent(gains, signals, variances, ~same)
+    sources[1:] += _seen(a, layers, gains, signals, ~same)
+    sources *= a
     shift, kernel = np.zeros_like(sources), np.zeros_like(sources[0])
     own = np.zeros_like(own_shift[0])
     for m in range(1, len(a)):
         moved = gains.pair[m] * kernel + gains.first[m] * own[alpha] + gains.second[m] * own[beta]
-        shift[m] = sources[m] + moved
+        shift[m] = np.where(same[m - 1], own_shift[m, alpha], sources[m] + moved)
         kernel = carried(layers.skips[m], kernel, shift[m])
         own = carried(layers.skips[m], own, own_shift[m])
     return shift
 
 
-def _bent(gains: PairGains, signals: PairObservables, variances: np.ndarray) -> np.ndarray:
+def _bent(
+    gains: PairGains, signals: PairObservables, variances: np.ndarray, used: np.ndarray
+) -> np.ndarray:
     """(1/2) Σ_ee' ⟨∂_e ∂_e' g⟩ N Cov(K_e, K_e'), shape (L + 1, pairs)."""
     own, others, alpha, beta = gains.places
     entries = own[alpha], own[beta], others
     found = np.zeros((len(variances), len(others)))
-    means: dict[tuple[int, int], np.ndarray] = {}
-    for (e, (i, j, c)), (f, (k, l, d)) in product(enumerate(_SLOPES), repeat=2):
-        orders = i + k, j + l
-        if orders not in means:
-            means[orders] = signals.projected(*orders, others)[..., 0]
-        found += c * d / 2 * means[orders] * variances[:, entries[e], entries[f]]
+    # The kernels of the input do not fluctuate.
+    curvature = pair_slopes.curvatures(signals, others, used & (np.arange(len(used)) > 0)[:, None])
+    for e, f in product(range(3), repeat=2):
+        found += curvature[e, f] * variances[:, entries[e], entries[f]] / 2
     return found
 
 
 def _seen(
-    a: np.ndarray, layers: LayerCoefficients, gains: PairGains, signals: PairObservables
+    a: np.ndarray,
+    layers: LayerCoefficients,
+    gains: PairGains,
+    signals: PairObservables,
+    used: np.ndarray,
 ) -> np.ndarray:
     """Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k), shape (L + 1, pairs)."""
     _, others, alpha, beta = gains.places
-    slopes = [c * signals.projected(i, j, others) for i, j, c in _SLOPES]
-    observables = np.stack([*signals.squares(others), signals.projected(0, 0, others)])
     size = len(signals.K)
     found = np.zeros((size, len(others)))
-    for k in range(1, size):
+    for k, meeting in enumerate(pair_slopes.slopes(signals, others, used), start=1):
         # Of layer k to unit sources there, entry by source by pair.
         response = np.repeat(np.eye(3)[:, :, None], len(others), axis=2)
         for m in range(k + 1, size + 1):
-            for slope, kernel in zip(slopes, response, strict=True):
-                early = signals.brought_back(slope[m - 1], m - 1, k - 1, others)
-                meeting = np.einsum("ps,eps->ep", early[:, 1:], observables[:, k - 1, :, 1:])
-                found[m - 1] += a[k] * np.einsum("ep,ep->p", meeting, kernel)
+            found[m - 1] += a[k] * np.einsum("efp,efp->p", meeting[:, :, m - k - 1], response)
             if m <= size - 1:
                 moved = np.stack(
                     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +26,7 @@ from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pai
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
+from fieldtheory.numerics.interacting_neurons import SecondOrder
 from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, mixture
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
@@ -95,7 +95,7 @@ class Solution(Result):
     All fluctuations contain their powers of 1/N, so that ⟨C⟩ = C* + mean_shift + mean_shift_2 and
     Var C = diag G11 + variance_2, up to 1/N³. The four-point vertex of two neurons i ≠ j is
     V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, of P inputs ⟨h_iα h_iβ ; h_jγ h_jδ⟩, the excess kurtosis
-    of an output ⟨y⁴⟩/⟨y²⟩² − 3. ``mean_shift`` of several inputs is for φ without kinks.
+    of an output ⟨y⁴⟩/⟨y²⟩² − 3.
 
     ``output_kernel`` and ``output_response`` alone take memory for a few matrices (P, P) and are
     fast for many inputs, most of all for inputs of one norm: see `pair_map`. They agree with the
@@ -245,15 +245,21 @@ class Solution(Result):
     @field
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
-        if self._has_matrix:
-            return unpacked(self.pair_theory.shift(self._first_of_each), True) / self.network.width
         width = self.network.width
-        if not network_entries(self.network).has_closed_kinks:
-            with suppress(QuadratureError):
-                return self._from_input(self._first.shift) / width
-        chain = self._chain, self._own_gains, self.kernels
-        variances = width * self.kernel_variance
-        return fluctuations.shift_by_averages(self.network, *chain, variances) / width
+        if self._has_matrix:
+            theory, (C, K) = self.pair_theory, self._variances
+            layers, at = theory.layers, theory.gains.places[0]
+            variance = np.diagonal(theory.kernel_covariance, axis1=1, axis2=2)[:, at]
+            own = [
+                self._shift_of_one(
+                    layers, (C[:, i], K[:, i]), gains, partial(np.take, variance, i, 1)
+                )
+                for i, gains in enumerate(self._own_gains.T)
+            ]
+            return unpacked(theory.shift(np.stack(own, axis=-1)), True) / width
+        chain, gain = self._chain, self._own_gains
+        found = self._shift_of_one(chain, self._variances, gain, lambda: self.kernel_variance)
+        return found / width
 
     @field
     def four_point(self) -> np.ndarray:
@@ -411,10 +417,6 @@ class Solution(Result):
         return self._has_order(field) and super()._is_defined(field)
 
     @cached_property
-    def _first(self) -> FirstOrder:
-        return finite_width.at_first_order(self.network, self._chain, self._variances)
-
-    @cached_property
     def _second(self) -> tuple[SecondOrder, tuple[str, ...]]:
         variance = self.network.width * np.diagonal(self.G11)
         found, failures = finite_width.at_second_order(
@@ -450,13 +452,20 @@ class Solution(Result):
         layers = layer_coefficients(self.network)
         return PairTheory(layers, moved, PairObservables(self.network, self.kernels[:-1]))
 
-    @property
-    def _first_of_each(self) -> np.ndarray:
-        """N (⟨C⟩ − C*) of every single input, shape (L + 2, P)."""
-        layers = layer_coefficients(self.network)
-        of_inputs = zip(*(np.moveaxis(k, -1, 0) for k in self._variances), strict=True)
-        found = [finite_width.at_first_order(self.network, layers, k).shift for k in of_inputs]
-        return np.stack([self._from_input(shift) for shift in found], axis=-1)
+    def _shift_of_one(
+        self,
+        layers: LayerCoefficients,
+        of_input: tuple[np.ndarray, np.ndarray],
+        gains: np.ndarray,
+        variance: Callable[[], np.ndarray],
+    ) -> np.ndarray:
+        """N (⟨C⟩ − C*) of the C* and K* of one input, shape (L + 2,), by Var K if need be."""
+        if not network_entries(self.network).has_closed_kinks:
+            with suppress(QuadratureError):
+                first = finite_width.at_first_order(self.network, layers, of_input)
+                return self._from_input(first.shift)
+        scaled = self.network.width * variance()
+        return fluctuations.shift_by_averages(self.network, layers, gains, of_input[1], scaled)
 
     @cached_property
     def _resummed(self) -> tuple[np.ndarray, np.ndarray]:
