@@ -12,8 +12,13 @@ from tests import rendering
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Fixed seeds; no deadline, since a first call may derive and compile expressions.
-settings.register_profile("fieldtheory", derandomize=True, deadline=None, max_examples=50)
-settings.load_profile("fieldtheory")
+settings.register_profile("all", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("quick", settings.get_profile("all"), max_examples=20)
+
+
+def pytest_configure(config):
+    """More examples where the slow tests run as well."""
+    settings.load_profile("quick" if config.option.markexpr else "all")
 
 
 @pytest.fixture(scope="session")

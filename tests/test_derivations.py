@@ -47,6 +47,8 @@ def compiled(tex, folder):
         done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
         log = (folder / tex.with_suffix(".log").name).read_text(errors="replace")
         assert done.returncode == 0, log[-2000:]
+        if "Rerun to get" not in log and "No file" not in log:
+            break
     return log
 
 

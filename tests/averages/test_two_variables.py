@@ -55,21 +55,21 @@ def test_relu_at_every_correlation(a, b):
 NEAR_PERFECT = [1 - 1e-12, 1 - 1e-6, 0.99, 0.72, 0.68, -0.999]
 
 
-@pytest.mark.parametrize(
-    ("correlation", "variances"), crossed(NEAR_PERFECT, [(1.0, 1.0), (0.3, 40.0)])
-)
-def test_shifted_kinks_near_perfect_correlation(variances, correlation):
-    a, b = variances
+SHIFTED = [(1.0, 1.0, 0.5), (0.3, 40.0, -1.25), (0.3, 40.0, 0.5), (1.0, 1.0, -1.25)]
+
+
+@pytest.mark.parametrize(("correlation", "case"), crossed(NEAR_PERFECT, SHIFTED))
+def test_shifted_kinks_near_perfect_correlation(correlation, case):
+    a, b, shift = case
     c = correlation * np.sqrt(a * b)
-    for shift in (0.5, -1.25):
 
-        def f(u, s=shift):
-            return np.maximum(u - s, 0.0)
+    def f(u):
+        return np.maximum(u - shift, 0.0)
 
-        value = average_2d(lambda x, y, f=f: f(x) * f(y), a, b, c, ((shift,), (shift,)))
-        expected = float(shifted_relu_pair(shift, a, b, c))
-        size = np.sqrt((a + shift**2) * (b + shift**2))
-        assert value == pytest.approx(expected, rel=1e-12, abs=1e-15 * size)
+    value = average_2d(lambda x, y: f(x) * f(y), a, b, c, ((shift,), (shift,)))
+    expected = float(shifted_relu_pair(shift, a, b, c))
+    size = np.sqrt((a + shift**2) * (b + shift**2))
+    assert value == pytest.approx(expected, rel=1e-12, abs=1e-15 * size)
 
 
 def test_layers_agree_with_pairs():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from tests.tables import slow
 
 PAGE = (Path(__file__).parents[2] / "docs" / "measured_blocks.md").read_text(encoding="utf-8")
 
@@ -73,7 +74,7 @@ class TestSameScalesInEveryLayer:
         assert abs(z) < 4 and error < 0.07
         assert abs(m.perpendicular - 1) < 4 * m.perpendicular_error
 
-    @pytest.mark.parametrize(("skip", "factor"), [(SKIP, 1.2), (SKIP, 0.8), (1.0, 1.0)])
+    @pytest.mark.parametrize(("skip", "factor"), [(SKIP, 1.2), slow(SKIP, 0.8), (1.0, 1.0)])
     def test_wrong_scales_do_not(self, measured, name, skip, factor):
         m = measured[name]
         z, _ = deviation(m, [(skip, factor * m.branch_scale)] * DEPTH)

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fieldtheory.cli.app import app
+from tests.tables import crossed
 
 COMMANDS = (
     "derive",
@@ -115,9 +116,11 @@ NETWORK_ERRORS = [
 
 
 class TestBadInput:
-    @pytest.mark.parametrize("command", ["solve", "optimum", "sweep"])
-    @pytest.mark.parametrize(("arguments", "words"), NETWORK_ERRORS)
-    def test_of_a_network(self, command, arguments, words):
+    @pytest.mark.parametrize(
+        ("case", "command"), crossed(NETWORK_ERRORS, ["solve", "optimum", "sweep"])
+    )
+    def test_of_a_network(self, command, case):
+        arguments, words = case
         over = ["--over", "width=5,6"] if command == "sweep" else []
         assert words in refusal(command, *over, *arguments)
 

@@ -98,7 +98,7 @@ def test_fields_of_one_input(name):
     np.testing.assert_allclose(s.kernel_variance * net.width, variance, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", some(TABLE, {"softsign", "mish", "Gaussian", "Heaviside"}))
+@pytest.mark.parametrize("name", some(TABLE, {"softsign", "Heaviside"}))
 def test_fields_of_two_inputs(name):
     text, phi, kinks, K0 = TABLE[name]
     net, averages = network(text), Averages(phi, kinks)

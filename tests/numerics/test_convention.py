@@ -45,9 +45,7 @@ def test_output_response_alone_and_with_batches():
         np.testing.assert_allclose(paper, 4 * derivative, rtol=1e-15)
 
 
-@pytest.mark.parametrize(
-    "input_dim, ratio", [RATIOS["wide"], slow(*RATIOS["as wide"]), slow(*RATIOS["narrow"])]
-)
+@pytest.mark.parametrize("input_dim, ratio", [slow(*ratios) for ratios in RATIOS.values()])
 def test_it_is_the_inverse_of_the_hessian_of_the_action(input_dim, ratio):
     """−S''^{-1} by differences of the action itself, with ν_0 = d_in/N in it."""
     net = network(1, branch_scale=0.8, input_dim=input_dim)

@@ -12,6 +12,7 @@ from fieldtheory.theory.diagrams import diagrams
 from fieldtheory.theory.evaluation import symbol_values
 from tests.examples import network
 from tests.oracles import linear_width, simulated_width
+from tests.tables import crossed
 
 # Coefficients are compared, also at widths where the expansion does not hold.
 pytestmark = pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
@@ -76,9 +77,9 @@ def test_vertices_are_derivatives_of_each_other(activation):
         assert slope == pytest.approx(here(n, m + 1) @ move, rel=2e-6, abs=2e-6)
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-@pytest.mark.parametrize("legs, loops", ORDERS)
-def test_what_is_said_to_vanish_does(activation, legs, loops):
+@pytest.mark.parametrize("order, activation", crossed(ORDERS, ["relu", "tanh"]))
+def test_what_is_said_to_vanish_does(activation, order):
+    legs, loops = order
     vertex = VertexNumbers(network(2, activation), 0.5)
     random = np.random.default_rng(0)
     lines = {"G12": np.tril(random.uniform(1, 2, (4, 4))), "G11": random.uniform(1, 2, (4, 4))}
@@ -98,8 +99,9 @@ def test_averages_by_parts_where_derivatives_are_no_functions():
     assert one == pytest.approx([1.0, 0.0], abs=1e-9)
 
 
-@pytest.mark.parametrize("activation", ["erf", "tanh", "relu", "gelu"])
-@pytest.mark.parametrize("gamma", [0.0, [0.7, -1.1, 1.0]])
+@pytest.mark.parametrize(
+    "activation, gamma", crossed(["erf", "tanh", "relu", "gelu"], [0.0, [0.7, -1.1, 1.0]])
+)
 def test_the_mean_in_few_steps_is_the_sum_of_its_diagrams(activation, gamma):
     net = network(3, activation, gamma)
     K0, vertex = 0.5, VertexNumbers(net, 0.5)
@@ -120,7 +122,7 @@ def test_the_mean_of_deep_networks_is_that_of_interacting_neurons(activation):
 @pytest.mark.parametrize(
     "activation, gamma, depth",
     [
-        ("erf", 0.7, 2),
+        pytest.param("erf", 0.7, 2, marks=pytest.mark.slow),
         ("tanh", 1.0, 2),
         ("gelu", 0.0, 2),
         pytest.param("relu", 0.7, 2, marks=pytest.mark.slow),

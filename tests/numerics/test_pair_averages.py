@@ -7,6 +7,7 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.pair_averages import HermiteCoefficients, InterpolatedEntries
+from tests.tables import some
 
 x = sp.Symbol("x", real=True)
 SMOOTH = ["erf", "tanh", "sin", "swish", sp.atan(x), sp.exp(-(x**2)), x * sp.tanh(x / 2)]
@@ -36,7 +37,7 @@ def as_pairs(p, q, r):
     return own, np.arange(own.size).reshape(2, -1), r
 
 
-@pytest.mark.parametrize("activation", SMOOTH, ids=str)
+@pytest.mark.parametrize("activation", some(SMOOTH, ["erf", "swish", sp.exp(-(x**2))]), ids=str)
 def test_averages_of_pairs_are_those_without_interpolation(activation):
     exact = entries_of(activation)
     found, (p, q, r) = InterpolatedEntries(exact), pairs(60)

@@ -7,7 +7,7 @@ from mpmath import mpf
 from scipy.special import erf
 
 from tests.oracles import exact, hessian, precise, quadrature
-from tests.tables import slow
+from tests.tables import crossed, slow
 
 VARIANCES = [(1e-3, 1e-3), (1e-3, 30.0), (1.0, 1.0), (30.0, 30.0), (0.3, 5.0)]
 CORRELATIONS = [1.0, 0.999, 0.5, 1e-3, 0.0, -0.5, -0.999, -1.0]
@@ -43,9 +43,9 @@ def test_average1_against_closed_forms(K):
     assert quadrature.average1(lambda h: np.tanh(h) ** 2, K) == pytest.approx(float(tanh), **close)
 
 
-@pytest.mark.parametrize("a, b", VARIANCES)
-@pytest.mark.parametrize("r", CORRELATIONS)
-def test_average2_against_closed_forms(a, b, r):
+@pytest.mark.parametrize("r, variances", crossed(CORRELATIONS, VARIANCES))
+def test_average2_against_closed_forms(variances, r):
+    a, b = variances
     K = covariance(a, b, r)
     size = np.sqrt(a * b)
     with mpmath.workdps(30):
@@ -67,7 +67,7 @@ def test_average2_against_closed_forms(a, b, r):
 
 @pytest.mark.parametrize(
     "r",
-    [slow((0.5, 0.3, 0.2)), (0.9, 0.9, 0.999), slow((0.3, 0.9, -0.1)), (0.7, 0.1, 0.78)],
+    [slow((0.5, 0.3, 0.2)), (0.9, 0.9, 0.999), slow((0.3, 0.9, -0.1)), slow((0.7, 0.1, 0.78))],
 )
 def test_average_of_three_variables(r):
     R = np.array([[1, r[0], r[1]], [r[0], 1, r[2]], [r[1], r[2], 1]])
@@ -115,14 +115,14 @@ def test_precise_average1(K):
 
 @pytest.mark.parametrize("r", [slow("0.5"), slow("0.999"), "-0.7", "1"])
 def test_precise_average2(r):
-    with mpmath.workdps(20):
+    with mpmath.workdps(15):
         a, b = mpf("0.3"), mpf("0.9")
         c = mpf(r) * mpmath.sqrt(a * b)
         K = [[a, c], [c, b]]
         value = precise.average2(lambda x, y: mpmath.erf(x) * mpmath.erf(y), K)
-        assert abs(value / exact.erf_average(a, b, c) - 1) < mpf(10) ** -18
+        assert abs(value / exact.erf_average(a, b, c) - 1) < mpf(10) ** -13
         value = precise.average2(lambda x, y: max(x, mpf(0)) * max(y, mpf(0)), K)
-        assert abs(value / exact.relu_average(1, a, b, c) - 1) < mpf(10) ** -18
+        assert abs(value / exact.relu_average(1, a, b, c) - 1) < mpf(10) ** -13
 
 
 @pytest.mark.slow
@@ -152,14 +152,14 @@ def test_connected_correlators(dense, digits, closed):
 
 
 def test_price_one_variable():
-    with mpmath.workdps(30):
+    with mpmath.workdps(20):
         K = mpf("0.7")
 
         def f(h):
             return mpmath.erf(h) ** 2
 
-        assert abs(precise.derivative1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** -27
-        assert abs(precise.score1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** -27
+        assert abs(precise.derivative1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** -17
+        assert abs(precise.score1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** -17
 
 
 def test_price_two_variables():
@@ -185,7 +185,7 @@ def test_price_two_variables():
     assert abs(precise.score2(swapped, swapped_K, (1, 1)) / diagonal - 1) < 1e-13
 
 
-@pytest.mark.parametrize("entry", [(0, 0), (1, 1), (0, 1)])
+@pytest.mark.parametrize("entry", [slow((0, 0)), (1, 1), (0, 1)])
 def test_difference_and_score_agree_for_a_kink(entry):
     K = mp_covariance([[0.5, 0.25], [0.25, 0.75]])
 

@@ -46,7 +46,7 @@ def test_rates_are_the_steps_of_the_recursion():
 
 
 # The exact optima of 200 layers take seconds for each.
-@pytest.mark.parametrize("name", some(PAIRS, {"different", "opposite", "one saturated"}))
+@pytest.mark.parametrize("name", some(PAIRS, {"different", "opposite"}))
 def test_optima_of_deep_networks_converge_to_both_orders(name):
     pair, gaps = PAIRS[name], {1: [], 2: []}
     for depth in (100, 200):
@@ -102,9 +102,9 @@ def test_limit_is_that_of_the_flow_of_erf_typed_in():
 def test_scaled_optima_depend_on_the_correlation_without_a_bound():
     # No universality: they follow the trajectory, and diverge for identical inputs.
     network = ft.ResidualNetwork(depth=1)
-    correlations = np.array([-0.6, 0.0, 0.6, 0.9, 0.99, 0.999, 0.9999])
+    correlations = np.array([-0.6, 0.6, 0.99, 0.9999])
     found = [scaling(network, (0.05, 0.05, 0.05 * c), method="deep_limit") for c in correlations]
-    np.testing.assert_allclose(found, [2.03, 2.23, 2.88, 4.04, 6.0, 7.9, 9.8], rtol=0.02)
+    np.testing.assert_allclose(found, [2.03, 2.88, 6.0, 9.8], rtol=0.02)
     assert (np.diff(found) > 0).all()
 
 
@@ -207,6 +207,7 @@ def test_nearly_identical_inputs_lose_digits_as_stated(distance, tolerance):
     assert found == pytest.approx(precise_limit(distance), rel=tolerance)
 
 
+@pytest.mark.slow
 def test_nearly_identical_inputs_of_deep_networks():
     network, pair = ft.ResidualNetwork(depth=100), (0.05, 0.05, 0.05 * (1 - 1e-9))
     found = scaling(network, pair, method="deep_limit", order=2)

@@ -16,6 +16,7 @@ from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.scaling import exact, mean_scaling, optimum
 from fieldtheory.theory.linearised import saturation_formula
+from tests.tables import slow
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
 
@@ -386,9 +387,7 @@ def test_interpolated_averages_give_the_optimum_of_the_averages_themselves(activ
 
 
 @pytest.mark.filterwarnings("ignore:K0 has")
-@pytest.mark.parametrize(
-    "activation", ["hard_tanh", "relu6", pytest.param("softsign", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("activation", ["hard_tanh", slow("relu6"), slow("softsign")])
 def test_averages_themselves_have_the_optimum_where_the_interpolated_do(activation):
     network = ft.ResidualNetwork(depth=2, activation=activation)
     kernel = np.array([[0.1, 0.03], [0.03, 0.2]])

@@ -295,6 +295,7 @@ ft.sweep(net, 0.05, over={self.over!r}, chunk=2, directory={str(tmp_path)!r})
         assert (results[0].output_response < results[1].output_response).all()
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_that_loses_a_worker(tmp_path):
     distributed = pytest.importorskip("distributed")
     K0 = 0.2 * np.eye(8) + 0.1
