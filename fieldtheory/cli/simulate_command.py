@@ -67,8 +67,9 @@ def simulate(
             "--compare",
             help="Compare with the theory. Is it right? Widths N and 2N are simulated and "
             "extrapolated. Does it describe width N? To 5 %. For one input the responses are "
-            "compared as well, and the method kernel reduces the variance. The exit code is 1 "
-            "unless both answers are yes.",
+            "compared as well, and the method kernel reduces the variance. For several inputs "
+            "the fluctuations are compared where they take seconds, and the answer names what is "
+            "left out. The exit code is 1 unless both answers are yes.",
         ),
     ] = False,
     save: Annotated[
@@ -133,6 +134,7 @@ def _simulated(
     import numpy as np
 
     from fieldtheory.montecarlo import extrapolation, perturbation, simulation
+    from fieldtheory.montecarlo.compared_quantities import finds_fluctuations
     from fieldtheory.numerics.solution import solve
 
     one_input = np.ndim(kernel) == 0
@@ -141,6 +143,8 @@ def _simulated(
     }
     if compare and one_input and method is Sampler.kernel:
         drawing["variance_reduction"] = "control_variate"
+    if compare and not one_input:
+        drawing["cross_inputs"] = finds_fluctuations(net.depth, len(kernel))
     ensemble = simulation.simulate(net, kernel, seed=seed, **drawing)
     if not compare:
         return ensemble, None

@@ -26,6 +26,7 @@ def is_it_right(
     verdict: str,
     false_alarm: float,
     differences: Sequence[str],
+    not_compared: Sequence[str],
 ) -> str:
     """Is the theory right? With the widths that were extrapolated and what was left out."""
     count = sum(field.theory.size for field in fields)
@@ -65,6 +66,8 @@ def is_it_right(
         )
     if differences:
         text += f" The networks differ: {'; '.join(differences)}."
+    if not_compared:
+        text += f" Not compared: {'; '.join(not_compared)}."
     return f"Is the theory right? {text}"
 
 
@@ -108,7 +111,10 @@ def does_it_describe(fields: Sequence[AtWidth], width: int, verdict: str, tolera
 
 
 def coefficient_rows(fields: Sequence[Coefficient]) -> list[dict[str, Any]]:
-    """Of every coefficient its worst entry, and the smallest fault that would show."""
+    """Of every coefficient its worst entry, and the smallest fault that would show.
+
+    Beyond 2 standard errors are 5 % of the entries of a right theory, give or take.
+    """
     rows = []
     for field in fields:
         worst, fault = field.worst, 100 * field.resolution
@@ -117,6 +123,7 @@ def coefficient_rows(fields: Sequence[Coefficient]) -> list[dict[str, Any]]:
                 "quantity": field.name,
                 "order": _power(field.order),
                 "number": len(field.theory),
+                "|z| > 2": int(np.count_nonzero(np.abs(field.z) > 2)),
                 "largest |z|": field.place(worst),
                 "theory": float(field.theory[worst]),
                 "simulation": float(field.simulation[worst]),

@@ -27,7 +27,8 @@ class ComparedField(ABC):
         Field of `Solution`.
     index : dict of str to ndarray of int
         Where the entries are: ``layer``, for covariances ``layer_``, for several inputs ``alpha``
-        and ``beta``. Layers count from 0, inputs from 1; L + 1 is the output.
+        and ``beta``, for two pairs of inputs ``gamma`` and ``delta``. Layers count from 0, inputs
+        from 1; L + 1 is the output.
     order : int
         Power of 1/N of the theory.
     theory, simulation, error : ndarray
@@ -76,6 +77,8 @@ class ComparedField(ABC):
             words = [f"layers {found['layer']}, {found['layer_']}"]
         if "alpha" in found:
             words.append(f"inputs {found['alpha']}, {found['beta']}")
+        if "gamma" in found:
+            words[-1] += f" and {found['gamma']}, {found['delta']}"
         return ", ".join(words)
 
     def _scores(self, theory: np.ndarray) -> np.ndarray:

@@ -52,6 +52,8 @@ class Comparison(Stored):
         Largest relative deviation with which the theory still describes the width.
     differences : tuple of str
         Parameters in which the simulated networks differ from that of the solution.
+    not_compared : tuple of str
+        Quantities that are left out, each with the reason and what includes it.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Comparison(Stored):
     false_alarm: float
     tolerance: float
     differences: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
 
     @cached_property
     def verdict(self) -> str:
@@ -106,7 +109,12 @@ class Comparison(Stored):
         word = {DESCRIBES: WITHIN, DOES_NOT: OFF}.get(self.description, UNRESOLVED)
         return (
             answers.is_it_right(
-                self.extrapolated, self.widths, self.verdict, self.false_alarm, self.differences
+                self.extrapolated,
+                self.widths,
+                self.verdict,
+                self.false_alarm,
+                self.differences,
+                self.not_compared,
             ),
             answers.does_it_describe(self.at_width, self.width, word, self.tolerance),
         )
@@ -143,8 +151,12 @@ class Comparison(Stored):
         >>> frame.layer.tolist(), bool(abs(frame.deviation).max() < 0.05)
         ([1, 2, 3], True)
         """
-        frame = import_pandas().DataFrame(self.rows)
-        return frame.astype(dict.fromkeys(comparison_table.INTEGERS, "Int64"))
+        columns = comparison_table.columns((*self.extrapolated, *self.at_width))
+        frame = import_pandas().DataFrame(columns)
+        places = dict.fromkeys(comparison_table.INTEGERS, "Int64")
+        frame = frame.astype(places)
+        frame[list(places)] = frame[list(places)].where(frame[list(places)] >= 0)
+        return frame
 
     def plot(self) -> Any:
         """Theory as lines and simulation as points, above what either answer rests on.
@@ -192,6 +204,7 @@ class Comparison(Stored):
             "tolerance": self.tolerance,
             "threshold_at_width": self.at_width[0].threshold,
             "differences": json.dumps(self.differences),
+            "not_compared": json.dumps(self.not_compared),
         }
         return Labelled(comparison_table.variables(fields, stored), {}, attributes)
 
@@ -216,6 +229,8 @@ class Comparison(Stored):
             plain("false_alarm"),
             tolerance,
             tuple(json.loads(plain("differences"))),
+            # Files of the first releases do not have it.
+            tuple(json.loads(plain("not_compared"))) if "not_compared" in content else (),
         )
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from fieldtheory.montecarlo.compared_field import AtWidth, Coefficient, Compared
 from fieldtheory.numerics.fields import notes
 
 RIGHT, WIDTH = "right", "width"
-_PLACES = ("layer", "layer_", "alpha", "beta")
+_PLACES = ("layer", "layer_", "alpha", "beta", "gamma", "delta")
 _NUMBERS = ("theory", "simulation", "error", "size")
 _TEXT = ("question", "quantity", "verdict")
 INTEGERS = ("order", *_PLACES)
@@ -25,6 +25,8 @@ _NOTES = {
     "layer_": ("second layer of the entry, -1 if it has none", "m"),
     "alpha": ("first input of the entry, -1 if it has none", r"\alpha"),
     "beta": ("second input of the entry, -1 if it has none", r"\beta"),
+    "gamma": ("first input of the second pair of the entry, -1 if it has none", r"\gamma"),
+    "delta": ("second input of the second pair of the entry, -1 if it has none", r"\delta"),
     "theory": ("value of the theory", r"q_{\mathrm{theory}}"),
     "simulation": ("simulated value, extrapolated or at the width", r"\hat{q}"),
     "error": ("standard error of the simulated value", r"\sigma_{\hat{q}}"),
@@ -38,27 +40,30 @@ _NOTES = {
 
 def rows(fields: Sequence[ComparedField]) -> list[dict[str, Any]]:
     """A dict for every entry, all with the same keys; None where one does not apply."""
+    found = {}
+    for name, values in columns(fields).items():
+        missing = _missing(name, values)
+        listed = values.tolist()
+        found[name] = [None if no else v for v, no in zip(listed, missing, strict=True)]
+    return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
+
+
+def columns(fields: Sequence[ComparedField]) -> dict[str, np.ndarray]:
+    """The same as arrays, with -1 and nan where a place or a number does not apply."""
     powers = _powers(fields)
-    return [row for field in fields for row in _rows(field, powers)]
+    parts = [_columns(field, powers) for field in fields]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def variables(
     fields: Sequence[ComparedField], stored: bool
 ) -> dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]]:
     """The rows as named arrays; without what follows from the others if they are stored."""
-    table = rows(fields)
     found: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {}
-    for name in table[0]:
+    for name, array in columns(fields).items():
         base, _, power = name.partition("_to_order_")
         if stored and base in _DERIVED:
             continue
-        values = [row[name] for row in table]
-        if name in INTEGERS:
-            array = np.array([-1 if value is None else value for value in values])
-        elif name in _TEXT:
-            array = np.array(values, dtype=str)
-        else:
-            array = np.array([np.nan if value is None else value for value in values])
         words, symbol = _NOTES[base]
         words += f", to order {power} in 1/N" if power else ""
         found[name] = (("comparison",), array, notes(words, symbol))
@@ -75,7 +80,9 @@ def fields_of(
     for head in dict.fromkeys(heads):
         (question, name), order = head
         chosen = np.array([other == head for other in heads])
-        places = {key: np.asarray(content[key], dtype=int)[chosen] for key in _PLACES}
+        places = {
+            key: np.asarray(content[key], dtype=int)[chosen] for key in _PLACES if key in content
+        }
         numbers = {
             key: np.asarray(values, dtype=float)[chosen]
             for key, values in content.items()
@@ -106,25 +113,30 @@ def _powers(fields: Sequence[ComparedField]) -> list[int]:
     return sorted({p for field in fields if isinstance(field, AtWidth) for p in field.with_next})
 
 
-def _rows(field: ComparedField, powers: list[int]) -> list[dict[str, Any]]:
+def _missing(name: str, values: np.ndarray) -> np.ndarray:
+    if name in _TEXT:
+        return np.zeros(len(values), dtype=bool)
+    return values < 0 if name in INTEGERS else np.isnan(values)
+
+
+def _columns(field: ComparedField, powers: list[int]) -> dict[str, np.ndarray]:
     count = len(field.theory)
-    empty = [None] * count
-    columns: dict[str, list[Any]] = {
-        "question": [WIDTH if isinstance(field, AtWidth) else RIGHT] * count,
-        "quantity": [field.name] * count,
-        "order": [field.order] * count,
-        **{key: field.index[key].tolist() if key in field.index else empty for key in _PLACES},
-        **{key: getattr(field, key).tolist() for key in _NUMBERS},
-        "remainder": field.remainder.tolist() if isinstance(field, Coefficient) else empty,
-        "deviation": field.deviation.tolist(),
-        "z": field.z.tolist(),
-        "verdict": field.verdicts.tolist(),
+    nowhere, nothing = np.full(count, -1), np.full(count, np.nan)
+    found: dict[str, np.ndarray] = {
+        "question": np.repeat(WIDTH if isinstance(field, AtWidth) else RIGHT, count),
+        "quantity": np.repeat(field.name, count),
+        "order": np.repeat(field.order, count),
+        **{key: field.index.get(key, nowhere) for key in _PLACES},
+        **{key: getattr(field, key) for key in _NUMBERS},
+        "remainder": field.remainder if isinstance(field, Coefficient) else nothing,
+        "deviation": field.deviation,
+        "z": field.z,
+        "verdict": field.verdicts,
     }
     for power in powers:
         rest: dict[str, np.ndarray] = {}
         if isinstance(field, AtWidth) and power in field.with_next:
             rest = field.next_order(power)
         for key in ("theory", "deviation", "z"):
-            values = rest[key].tolist() if rest else empty
-            columns[f"{key}_to_order_{power}"] = [None if v != v else v for v in values]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            found[f"{key}_to_order_{power}"] = rest.get(key, nothing)
+    return found

@@ -95,6 +95,14 @@ FIELDS = table(
         error=True,
     ),
     Field(
+        name="cross_four_point",
+        symbol=r"V_{\alpha\beta, \gamma\delta}^{(l)}",
+        long_name="four-point vertices of the hidden layers of two pairs of inputs",
+        dims=("hidden_layer", "input", "input_", "other_input", "other_input_"),
+        of_inputs=(),
+        error=True,
+    ),
+    Field(
         name="residual_kernels",
         symbol="C^{(l)}",
         long_name="residual kernels of every network",
@@ -122,12 +130,14 @@ class Ensemble(Result):
     four_point             the same                          V^(l), see below; None for width 1
     output_kurtosis        () or (P,)                        excess kurtosis of the outputs
     cross_covariance       (L+2, L+2, P, P, P, P)            Cov(C_αβ^(l), C_γδ^(m)), or None
+    cross_four_point       (L+1, P, P, P, P)                 V^(l) of two pairs, or None
     residual_kernels       (samples, L+2) or (..., P, P)     C^(l) of every network, or None
     =====================  ================================  ======================================
 
     The four-point vertex is V^(l) = N Cov(h_i² , h_j²) for two neurons i ≠ j of layer l, for pairs
-    of inputs N Cov(h_iα h_iβ, h_jα h_jβ). Given C^(L+1) an output is Gaussian, so its excess
-    kurtosis is ⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C^(L+1) / ⟨C^(L+1)⟩²; 0 where the output vanishes.
+    of inputs N Cov(h_iα h_iβ, h_jα h_jβ), and of two pairs N Cov(h_iα h_iβ, h_jγ h_jδ). Given
+    C^(L+1) an output is Gaussian, so its excess kurtosis is ⟨y⁴⟩/⟨y²⟩² − 3 =
+    3 Var C^(L+1) / ⟨C^(L+1)⟩²; 0 where the output vanishes.
 
     Standard errors come from the jackknife over ``batches`` independent batches. A confidence
     interval is estimate ± t error with the quantile t of Student's distribution of
@@ -168,6 +178,8 @@ class Ensemble(Result):
     four_point_error: np.ndarray | None = None
     cross_covariance: np.ndarray | None = None
     cross_covariance_error: np.ndarray | None = None
+    cross_four_point: np.ndarray | None = None
+    cross_four_point_error: np.ndarray | None = None
     residual_kernels: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -189,8 +201,9 @@ def estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> 
         K0.
     summary : dict of str to Moments
         With p = P(P+1)/2 pairs of inputs: ``residual`` (p groups of the L+1 variables C^(l),
-        l >= 1), ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`), and
-        ``cross`` (one group of all (L+1) p variables) where the cross covariance is asked for.
+        l >= 1), ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`). Where
+        different pairs of inputs are asked for, ``cross`` (one group of all (L+1) p variables),
+        ``second`` in L+1 groups of p variables and ``spread`` in (L+1) p² of one.
 
     Returns
     -------
@@ -200,13 +213,15 @@ def estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> 
     mean = np.concatenate([first[None], summary["residual"].mean.T])
     covariance = _with_input_layer(np.moveaxis(summary["residual"].covariance, 0, -1))
     found = kernel_fields(network, mean, covariance)
+    across = "cross" in summary
+    vertex = _vertex(network.width, summary, across)
     if network.width > 1:
-        shape = found["kernel_variance"].shape
-        variance = summary["second"].covariance.reshape(shape)
-        found["four_point"] = network.width * variance - summary["spread"].mean.reshape(shape)
+        found["four_point"] = np.diagonal(vertex, axis1=1, axis2=2) if across else vertex
     found = with_output(found, kernel.ndim > 0)
-    if "cross" in summary:
+    if across:
         found["cross_covariance"] = _cross(summary["cross"].covariance[0], mean.shape)
+        if network.width > 1:
+            found["cross_four_point"] = _of_inputs(vertex)
     return found
 
 
@@ -260,9 +275,21 @@ def _excess_kurtosis(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return 3 * np.divide(variance, mean**2, out=np.zeros_like(mean), where=mean > 0)
 
 
+def _vertex(width: int, summary: Summary, across: bool) -> np.ndarray:
+    """V^(l), shape (L+1, p), or ``across`` two pairs (L+1, p, p)."""
+    variance = summary["second"].covariance
+    shape = variance.shape if across else (summary["residual"].mean.shape[1], -1)
+    return width * variance.reshape(shape) - summary["spread"].mean.reshape(shape)
+
+
+def _of_inputs(pairs: np.ndarray) -> np.ndarray:
+    """(..., p, p) -> (..., P, P, P, P)."""
+    places = positions(pairs.shape[-1])
+    return pairs[..., places, :][..., places]
+
+
 def _cross(covariance: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """(L+2, L+2, P, P, P, P) from the covariance of all entries, ordered by layers, then pairs."""
     layers, pairs = shape
     by_layer = covariance.reshape(layers - 1, pairs, layers - 1, pairs).swapaxes(1, 2)
-    places = positions(pairs)
-    return _with_input_layer(by_layer[:, :, places][..., places])
+    return _with_input_layer(_of_inputs(by_layer))

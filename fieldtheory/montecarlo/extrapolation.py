@@ -11,6 +11,13 @@ import numpy as np
 
 from fieldtheory.montecarlo import remainders
 from fieldtheory.montecarlo.compared_field import AtWidth, Coefficient
+from fieldtheory.montecarlo.compared_quantities import (
+    Measured,
+    left_out,
+    measured_fields,
+    next_orders,
+    reasons_against,
+)
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
@@ -39,10 +46,12 @@ def compare(
     Compared are C*, K, the shift of the means, G11, Var K and the four-point vertex, with the means
     and covariances of the networks; η, χ and χ^out, as derivatives, where ``responses`` are given.
 
-    Of several inputs the fluctuations take seconds to minutes, and those that the solution has
-    computed by then are compared: ask for ``solution.G11``, ``kernel_variance``, ``mean_shift``
-    and ``four_point`` before. Of G11 and the vertex these are the entries of every pair of inputs
-    with itself, which every simulation has.
+    Of P inputs, with p = P(P+1)/2 pairs, G11 has ((L + 1) p)² entries that are averages of four
+    signals. Up to 400 (L = 5 for P = 2) are computed, in seconds; of more, fluctuations are
+    compared if the solution has them by then: ask for ``solution.G11``, ``kernel_variance``,
+    ``four_point`` and ``mean_shift`` before. Of G11 and the vertex every simulation has the entries
+    of each pair of inputs with itself, and ``simulate(..., cross_inputs=True)`` those of all pairs
+    of pairs. The answer names what is not compared.
 
     Parameters
     ----------
@@ -126,20 +135,21 @@ def compare(
     for name, value in (("false_alarm", false_alarm), ("tolerance", tolerance)):
         if not isinstance(value, Real) or not 0 < value < 1:
             raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
-    measured = list(_measured(solution, ensembles, answers))
+    reasons = reasons_against(solution)
+    measured = list(measured_fields(solution, ensembles, answers, reasons))
     spreads = remainders.relative_variances(ensembles[0]) * ensembles[0].network.width
     extrapolated = [
         entries
-        for field, simulations in measured
-        for entries in _coefficients(solution, field, simulations, spreads)
+        for quantity in measured
+        for entries in _coefficients(solution, quantity, spreads, reasons)
     ]
     if not extrapolated:
         raise ValueError("ensemble must have kernels that fluctuate, got none")
     width = _asked(solution, ensembles)
     raw = [
-        _at_width(solution, field, simulation)
-        for field, simulations in measured
-        for simulation in simulations
+        _at_width(solution, quantity, simulation, reasons)
+        for quantity in measured
+        for simulation in quantity.simulations
         if simulation.network.width == width
     ]
     raw = [entries for entries in raw if entries["theory"].size]
@@ -153,6 +163,7 @@ def compare(
         float(false_alarm),
         float(tolerance),
         _differences(solution, ensembles[0]),
+        left_out(measured, reasons),
     )
 
 
@@ -189,55 +200,18 @@ def _asked(solution: Solution, ensembles: list[Ensemble]) -> int:
     return own if own in widths else widths[0]
 
 
-def _measured(
-    solution: Solution, ensembles: list[Ensemble], answers: list[SimulatedResponse]
-) -> Iterator[tuple[Field, list[Any]]]:
-    """The fields of the solution that are simulated, with the simulations that have them."""
-    kinds: dict[str, list[Any]] = {"Ensemble": ensembles, "SimulatedResponse": answers}
-    for kind, simulations in kinds.items():
-        for field in FIELDS.values():
-            by, _, simulated = field.simulated.partition(".")
-            if by == kind and simulations and _is_there(solution, field):
-                measured = type(simulations[0]).table[simulated]
-                if measured.dims == field.dims and all(
-                    getattr(s, simulated) is not None for s in simulations
-                ):
-                    yield field, simulations
-
-
-def _is_there(solution: Solution, field: Field) -> bool:
-    """Whether the solution has a field, those that are costly for several inputs if computed."""
-    matrix = solution.input_kernel.ndim > 0
-    costly = matrix and (field.order > 0 or "pair" in field.of_inputs)
-    return field.defined(matrix) and (not costly or field.name in vars(solution))
-
-
-def _next_orders(solution: Solution, field: Field) -> dict[int, str]:
-    """The names of the next orders of a field by their power of 1/N."""
-    matrix = solution.input_kernel.ndim > 0
-    shapes = [field.dims_for(matrix)]
-    if not matrix:
-        shapes.append(field.dims[:1])
-    found = [
-        row
-        for row in FIELDS.values()
-        if row.corrects == field.name and row.dims_for(matrix) in shapes
-        if row.loops <= solution.order and _is_there(solution, row)
-    ]
-    return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
-
-
 def _coefficients(
-    solution: Solution, field: Field, simulations: list[Any], variances: np.ndarray
+    solution: Solution, quantity: Measured, variances: np.ndarray, reasons: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
     """What the coefficients of a field consist of, without the threshold.
 
     ``variances`` are N times the relative variances of the kernels, (L+2,).
     """
+    field, simulations, _, across = quantity
     widths = np.array([s.network.width for s in simulations], dtype=float)
     spreads = [variances / N for N in widths]
-    names = {field.order: field.name} | _next_orders(solution, field)
-    found = [_simulated(solution, field, simulation) for simulation in simulations]
+    names = {field.order: field.name} | next_orders(solution, field, reasons)
+    found = [_simulated(solution, quantity, simulation) for simulation in simulations]
     for order, name in names.items():
         relative, row = order - field.order, FIELDS[name]
         if relative >= len(widths):
@@ -249,12 +223,12 @@ def _coefficients(
         parts = [[_corrected(row, field, values) for values in pair] for pair in found]
         summands = [factor * value for factor, (value, _) in zip(factors, parts, strict=True)]
         squares = sum((f * error) ** 2 for f, (_, error) in zip(factors, parts, strict=True))
-        theory = remainders.of_each_pair(solution, name)
+        theory = remainders.of_each_pair(solution, name, across)
         own = variances / solution.network.width
-        size = np.abs(theory) if relative else remainders.reference(solution, field)
-        left_out = remainders.sizes(solution, field, spreads, own, relative)
-        others = {"remainder": _corrected(row, field, left_out), "size": size}
-        entries = _entries(solution, row, theory, summands, np.sqrt(squares), others)
+        size = np.abs(theory) if relative else remainders.reference(solution, field, across)
+        beyond = remainders.sizes(solution, field, spreads, own, relative, across)
+        others = {"remainder": _corrected(row, field, beyond), "size": size}
+        entries = _entries(solution, row, theory, summands, np.sqrt(squares), others, across)
         if entries["theory"].size:
             yield entries | {"name": name, "order": order}
 
@@ -264,21 +238,25 @@ def _corrected(row: Field, field: Field, values: np.ndarray) -> np.ndarray:
     return np.diagonal(values) if len(row.dims) < len(field.dims) else values
 
 
-def _at_width(solution: Solution, field: Field, simulation: Any) -> dict[str, Any]:
+def _at_width(
+    solution: Solution, quantity: Measured, simulation: Any, reasons: dict[str, str]
+) -> dict[str, Any]:
     """What a field at a width consists of, without threshold and tolerance."""
+    field, _, _, across = quantity
     ratio = solution.network.width / simulation.network.width
-    theory = remainders.of_each_pair(solution, field.name) * ratio**field.order
+    theory = remainders.of_each_pair(solution, field.name, across) * ratio**field.order
     sums: dict[Any, np.ndarray] = {}
     total = theory
-    for order, name in _next_orders(solution, field).items():
+    for order, name in next_orders(solution, field, reasons).items():
         term = np.asarray(getattr(solution, name)) * ratio**order
         if term.ndim < theory.ndim:
             term = np.where(np.eye(len(term), dtype=bool), np.diag(term), np.nan)
         total = total + term
         sums[order] = total
-    values, error = _simulated(solution, field, simulation)
-    size = remainders.reference(solution, field) * ratio**field.order
-    found = _entries(solution, field, theory, [values], error, {"size": size} | sums)
+    values, error = _simulated(solution, quantity, simulation)
+    others: dict[Any, np.ndarray] = {"size": remainders.reference(solution, field, across)}
+    others["size"] = others["size"] * ratio**field.order
+    found = _entries(solution, field, theory, [values], error, others | sums, across)
     if not field.decides:
         # What is 0, such as the vertex of the inputs, has no relative deviation.
         found = _chosen(found, found["size"] > 0)
@@ -286,14 +264,20 @@ def _at_width(solution: Solution, field: Field, simulation: Any) -> dict[str, An
     return found | {"name": field.name, "order": field.order, "with_next": with_next}
 
 
-def _simulated(solution: Solution, field: Field, simulation: Any) -> tuple[np.ndarray, np.ndarray]:
+def _simulated(
+    solution: Solution, quantity: Measured, simulation: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """The simulated values of a field and their standard errors."""
-    name = field.simulated.partition(".")[2]
-    values = np.asarray(getattr(simulation, name))
-    shape = remainders.of_each_pair(solution, field.name).shape
-    if values.shape != shape:
-        raise ValueError(f"{name} must have the shape {shape} of {field.name}, got {values.shape}")
-    return values, np.asarray(getattr(simulation, f"{name}_error"))
+    field, _, name, across = quantity
+    found = [np.asarray(getattr(simulation, key)) for key in (name, f"{name}_error")]
+    if across:
+        first, second = np.triu_indices(found[0].shape[-1])
+        found = [values[..., first, second, :, :][..., first, second] for values in found]
+    shape = remainders.of_each_pair(solution, field.name, across).shape
+    if found[0].shape != shape:
+        given = found[0].shape
+        raise ValueError(f"{name} must have the shape {shape} of {field.name}, got {given}")
+    return found[0], found[1]
 
 
 def _entries(
@@ -303,6 +287,7 @@ def _entries(
     summands: list[np.ndarray],
     error: np.ndarray,
     others: dict[Any, np.ndarray],
+    across: bool,
 ) -> dict[Any, Any]:
     """The entries that are worth a comparison, each once, with their places.
 
@@ -315,15 +300,31 @@ def _entries(
     kept = (error > 0) | (np.abs(values - theory) > 1e-9 * scale)
     dims = tuple(dim.removeprefix("hidden_") for dim in field.dims)
     pairs = solution.input_kernel.ndim > 0
-    names = (*dims, "alpha", "beta") if pairs else dims
-    for first, second in ((0, 1),) * (len(dims) > 1) + ((-2, -1),) * pairs:
-        indices = np.indices(theory.shape)
-        kept &= indices[first] <= indices[second]
+    indices: tuple[Any, ...] = np.indices(theory.shape, sparse=True)
+    if len(dims) > 1:
+        kept &= indices[0] <= indices[1]
+    if pairs:
+        # Of two layers, each pair of inputs in one may come with each in the other.
+        apart = across and len(dims) > 1
+        kept &= (indices[-2] <= indices[-1]) | (apart & (indices[0] != indices[1]))
     places = np.argwhere(kept).T
-    index = {key: at + (key in ("alpha", "beta")) for key, at in zip(names, places, strict=True)}
+    index = dict(zip(dims, places, strict=False)) | (_inputs(solution, places, across))
     parts = {"theory": theory, "simulation": values, "error": error} | others
     chosen = {key: np.asarray(part)[kept] for key, part in parts.items()}
     return {"index": index, **chosen}
+
+
+def _inputs(solution: Solution, places: np.ndarray, across: bool) -> dict[str, np.ndarray]:
+    """The inputs of entries, counted from 1, none if there is one input."""
+    if solution.input_kernel.ndim == 0:
+        return {}
+    if not across:
+        return {"alpha": places[-2] + 1, "beta": places[-1] + 1}
+    first, second = np.triu_indices(solution.inputs)
+    one, other = places[-2], places[-1]
+    parts = (first[one], second[one], first[other], second[other])
+    names = ("alpha", "beta", "gamma", "delta")
+    return {name: inputs + 1 for name, inputs in zip(names, parts, strict=True)}
 
 
 def _chosen(entries: dict[Any, Any], kept: np.ndarray) -> dict[Any, Any]:

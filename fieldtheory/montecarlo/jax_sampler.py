@@ -56,7 +56,8 @@ def draw_weights(
         "c": layers.biases[1:],
     }
     psi = feature_functions(network, "jax")
-    draw = _compiled(type(network).branch, psi, network.width, tile, inputs.data is None)
+    kind = inputs.data is None, inputs.across
+    draw = _compiled(type(network).branch, psi, network.width, tile, *kind)
     words = generator.integers(2**32, size=(-(-samples // tile), 2), dtype=np.uint32)
     parts = [draw(key, data, scales) for key in words]
     found = Draws(*(np.concatenate(rows)[:samples] for rows in zip(*parts, strict=True)))
@@ -67,7 +68,7 @@ def draw_weights(
 
 @lru_cache(maxsize=32)
 def _compiled(
-    branch: Callable, psi: Callable, width: int, count: int, from_kernel: bool
+    branch: Callable, psi: Callable, width: int, count: int, from_kernel: bool, across: bool
 ) -> Callable:
     """A function of the words of a key, of data and scales that returns the arrays of `Draws`.
 
@@ -87,7 +88,7 @@ def _compiled(
         return affine(x, normals[:, 1:], normals[:, :1], deviations)
 
     def found(h: Any, features: tuple, a: Any, c: Any) -> tuple[Any, Any, Any]:
-        return residual_kernel(a, c, gram(*features)), *neuron_products(h)
+        return residual_kernel(a, c, gram(*features)), *neuron_products(h, across)
 
     def networks(words: Any, data: Any, scales: dict[str, Any]) -> Any:
         layers, shared, a, c = (scales[name] for name in ("layers", "shared", "a", "c"))

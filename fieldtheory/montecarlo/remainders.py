@@ -30,20 +30,31 @@ def relative_variances(ensemble: Ensemble) -> np.ndarray:
     return np.concatenate([[0.0], np.maximum.accumulate(found)[:-1]])
 
 
-def of_each_pair(solution: Solution, name: str) -> np.ndarray:
-    """A field as simulations have it: of several inputs, every pair of inputs with itself."""
+def of_each_pair(solution: Solution, name: str, across: bool = False) -> np.ndarray:
+    """A field as simulations have it: of several inputs, every pair of inputs with itself.
+
+    With ``across`` it is left as it is, with the axes of two pairs of inputs.
+    """
     values = np.asarray(getattr(solution, name))
-    if solution.input_kernel.ndim and FIELDS[name].of_inputs == ("pair", "pair_"):
+    if solution.input_kernel.ndim and not across and FIELDS[name].of_inputs == ("pair", "pair_"):
         return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)
     return values
 
 
-def reference(solution: Solution, field: Field) -> np.ndarray:
+def reference(solution: Solution, field: Field, across: bool = False) -> np.ndarray:
     """To what deviations from a field are relative, of its shape.
 
-    √(K_αα K_ββ) for kernels, √(Var Var) for covariances of layers, else the size of the field.
+    √(K_αα K_ββ) for kernels, √(Var Var) for covariances of layers, √(V_pp V_qq) for the vertex of
+    two pairs of inputs, else the size of the field.
     """
-    values = of_each_pair(solution, field.name)
+    values = of_each_pair(solution, field.name, across)
+    if across:
+        own = np.diagonal(values, axis1=-2, axis2=-1)
+        if len(field.dims) > 1:
+            spread = np.sqrt(np.maximum(np.diagonal(own).T, 0.0))
+            return spread[:, None, :, None] * spread[:, None, :]
+        spread = np.sqrt(np.abs(own))
+        return spread[..., :, None] * spread[..., None, :]
     if len(field.dims) > 1:
         spread = np.sqrt(np.maximum(np.moveaxis(np.diagonal(values), -1, 0), 0.0))
         return spread[:, None] * spread
@@ -53,7 +64,12 @@ def reference(solution: Solution, field: Field) -> np.ndarray:
 
 
 def sizes(
-    solution: Solution, field: Field, spreads: list[np.ndarray], own: np.ndarray, order: int = 0
+    solution: Solution,
+    field: Field,
+    spreads: list[np.ndarray],
+    own: np.ndarray,
+    order: int = 0,
+    across: bool = False,
 ) -> np.ndarray:
     """The size of what an extrapolation over several widths leaves out, of the shape of a field.
 
@@ -73,12 +89,14 @@ def sizes(
         ε_l for the width of the solution, to which q_j/N^j belongs.
     order : int
         j.
+    across : bool
+        See `of_each_pair`.
     """
     k, epsilon = len(spreads), np.zeros_like(own)
     for chosen in combinations(spreads, k - order):
         epsilon = epsilon + own**order * np.prod(chosen, axis=0)
-    values = of_each_pair(solution, field.name)
-    size = reference(solution, field)
+    values = of_each_pair(solution, field.name, across)
+    size = reference(solution, field, across)
     if len(field.dims) > 1:
         return _broadcast(np.maximum(epsilon[:, None], epsilon), values) * size
     epsilon = _broadcast(epsilon[: len(values)], values) if field.dims else epsilon[-1]

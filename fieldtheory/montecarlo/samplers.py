@@ -68,7 +68,7 @@ def draw_kernels(
         def residual(l: int, kernel: np.ndarray, features: tuple) -> np.ndarray:
             return gaussian(kernel, generator.standard_normal((size, *shape)))
 
-        return _statistics(forward(network, inputs.kernel, residual))
+        return _statistics(forward(network, inputs.kernel, residual), inputs.across)
 
     return _joined(in_tiles(tile, samples, tile_size(shape[0] * shape[1])))
 
@@ -106,7 +106,7 @@ def draw_weights(
             readin = (parameters[f"readin_{kind}_variance"] for kind in ("weight", "bias"))
             return drawn(data, *readin)
 
-        return _statistics(forward(network, inputs.kernel, residual))
+        return _statistics(forward(network, inputs.kernel, residual), inputs.across)
 
     fan_in = width if data is None else max(width, data.shape[1])
     return _joined(in_tiles(tile, samples, tile_size(width * max(fan_in, P))))
@@ -122,11 +122,11 @@ def sampler(method: str, backend: str) -> Callable[..., Draws]:
     return jax_sampler.draw_weights if backend == "jax" else SAMPLERS[method]
 
 
-def _statistics(layers: Iterator[Layer]) -> Draws:
+def _statistics(layers: Iterator[Layer], across: bool) -> Draws:
     rows = []
     for layer in layers:
         with np.errstate(over="ignore", invalid="ignore"):
-            rows.append((layer.kernel, *neuron_products(layer.h)))
+            rows.append((layer.kernel, *neuron_products(layer.h, across)))
     return Draws(*(np.stack(column, axis=1) for column in zip(*rows, strict=True)))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.montecarlo import ensemble, plan
-from fieldtheory.montecarlo.draws import Draws, Inputs
+from fieldtheory.montecarlo.draws import Inputs
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.estimators import reduced_estimates
@@ -75,7 +75,7 @@ def simulate(
     keep : bool
         Keep C^(l) of every network; the memory then grows with ``samples``.
     cross_inputs : bool
-        Estimate the covariance of C between different pairs of inputs as well.
+        Estimate the covariance of C between different pairs of inputs as well, and their vertex.
     variance_reduction : {"control_variate", "antithetic", "conditional"}, optional
         Other estimates with the same expectation, for one input and method "kernel".
         "control_variate" takes out of every sample what is known of its fluctuations and has mean
@@ -231,17 +231,17 @@ def _plain(
     run: Run, generator: np.random.Generator, size: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Groups of variables (n, groups, variables), and C^(l), l >= 1, of every network."""
-    inputs = Inputs(np.atleast_2d(run.kernel), run.data)
+    inputs = Inputs(np.atleast_2d(run.kernel), run.data, run.cross_inputs)
     draws = sampler(run.method, run.backend)(run.network, inputs, generator, size)
-    pairs = Draws(*map(packed, draws))
-    samples = {
-        "residual": pairs.residual.swapaxes(1, 2),
-        "second": pairs.second.reshape(size, -1, 1),
-        "spread": pairs.spread.reshape(size, -1, 1),
-    }
+    residual, second = packed(draws.residual), packed(draws.second)
+    samples = {"residual": residual.swapaxes(1, 2)}
     if run.cross_inputs:
-        samples["cross"] = pairs.residual.reshape(size, 1, -1)
-    return samples, pairs.residual
+        samples |= {"cross": residual.reshape(size, 1, -1), "second": second}
+        spread = draws.spread
+    else:
+        samples["second"] = second.reshape(size, -1, 1)
+        spread = packed(draws.spread)
+    return samples | {"spread": spread.reshape(size, -1, 1)}, residual
 
 
 def _reduced(

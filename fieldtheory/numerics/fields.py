@@ -45,6 +45,8 @@ class Field:
         Whether the result has its standard error, in ``<name>_error``.
     simulated : str
         The field of a simulation that measures it, such as "Ensemble.mean"; empty if none does.
+    simulated_across : str
+        The same for two pairs of inputs that differ, for fields of ``pair`` and ``pair_``.
     corrects : str
         The field of which this one is the next order in 1/N, such as the mean shift of C*; of one
         of two layers, it may correct the entries of a layer with itself.
@@ -77,6 +79,7 @@ class Field:
     shown: str = "asked"
     error: bool = False
     simulated: str = ""
+    simulated_across: str = ""
     corrects: str = ""
     of_kernels: bool = False
     diagonal: str = ""
@@ -272,6 +275,7 @@ FIELDS: Mapping[str, Field] = table(
         order=1,
         shown="one input",
         simulated="Ensemble.covariance",
+        simulated_across="Ensemble.cross_covariance",
         diagonal=r"\mathrm{Var}\,C^{(l)}",
         panel="fluctuations",
         column="var_C",
@@ -309,6 +313,7 @@ FIELDS: Mapping[str, Field] = table(
         batches=False,
         shown="one input",
         simulated="Ensemble.four_point",
+        simulated_across="Ensemble.cross_four_point",
         column="V",
     ),
     Field(

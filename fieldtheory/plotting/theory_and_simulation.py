@@ -23,7 +23,8 @@ class Compared:
     symbol : str
         In LaTeX.
     extrapolated : mapping of str to ndarray of int, shape (m,)
-        Places of the extrapolated entries: ``layer``, perhaps ``layer_``, ``alpha`` and ``beta``.
+        Places of the extrapolated entries: ``layer``, perhaps ``layer_``, ``alpha``, ``beta``,
+        ``gamma`` and ``delta``.
     z : ndarray, shape (m,)
         Their deviations in standard errors.
     index : mapping of str to ndarray of int, shape (n,)
@@ -54,9 +55,9 @@ def draw_comparison(
     """Every quantity over the layers, theory as lines and simulation as points.
 
     Below the values at the width are their deviations in per cent, and at the bottom the z-scores
-    of what is extrapolated. Of the covariances of layers the variances are shown, of the z-scores
-    all. Of more than six pairs of inputs the first six are shown. A bar is one standard error; the
-    bands are the tolerance and what chance explains.
+    of what is extrapolated. Of the covariances of layers and of pairs of inputs the variances are
+    shown, of the z-scores all. Of more than six pairs of inputs the first six are shown. A bar is
+    one standard error; the bands are the tolerance and what chance explains.
 
     Parameters
     ----------
@@ -111,6 +112,8 @@ def _lines(index: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.nda
     chosen = np.ones(len(index["layer"]), dtype=bool)
     if "layer_" in index:
         chosen = index["layer"] == index["layer_"]
+    if "gamma" in index:
+        chosen &= (index["alpha"] == index["gamma"]) & (index["beta"] == index["delta"])
     pairs: list[Any] = [None]
     if "alpha" in index:
         pairs = sorted(set(zip(index["alpha"].tolist(), index["beta"].tolist(), strict=True)))

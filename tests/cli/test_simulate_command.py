@@ -110,7 +110,21 @@ class TestCompare:
     def test_several_inputs(self):
         command = ("simulate", "-L", 2, "--width", 100, "-n", 1000, "--compare")
         table = json.loads(output(*command, "--K0", MATRIX, "-f", "json"))
-        assert {row["quantity"] for row in table} == {"residual_kernels", "kernels"}
+        pairs = [
+            simulate(NET.replace(width=N), PAIR, samples=1000, seed=i, cross_inputs=True)
+            for i, N in enumerate((100, 200))
+        ]
+        assert table == compare(ft.solve(NET.replace(width=100), PAIR), pairs).rows
+        across = [row for row in table if row["quantity"] in ("G11", "four_point")]
+        assert {(row["alpha"], row["beta"], row["gamma"], row["delta"]) for row in across} > {
+            (1, 1, 2, 2),
+            (1, 2, 1, 2),
+        }
+
+    def test_deep_networks_of_several_inputs_say_what_is_left_out(self):
+        command = ("simulate", "-L", 8, "--width", 50, "-n", 100, "--compare")
+        text = call(*command, "--K0", MATRIX).stdout
+        assert "Not compared: G11, kernel_variance, mean_shift, four_point (729 averages" in text
 
     def test_exit_code_says_that_they_disagree(self, monkeypatch):
         from fieldtheory.numerics import solution

@@ -21,7 +21,8 @@ SUFFIXES = [".npz", ".nc"]
 
 
 def compared(K0, responses):
-    pair = [ft.simulate(NET.replace(width=N), K0, samples=30, seed=N) for N in (20, 40)]
+    options = {"samples": 30, "cross_inputs": np.ndim(K0) > 0}
+    pair = [ft.simulate(NET.replace(width=N), K0, seed=N, **options) for N in (20, 40)]
     answers = [ft.simulate_response(NET, K0, samples=20)] if responses else []
     return ft.compare(ft.solve(NET.replace(weight_variance=1.3), K0), pair, responses=answers)
 
@@ -119,7 +120,8 @@ def test_labels_of_a_comparison(results):
     for label, row in enumerate(rows):
         place = labelled.isel(comparison=label)
         assert str(place.quantity.item()) == row["quantity"]
-        assert place.layer_.item() == -1 and row["layer_"] is None
+        for name in ("layer_", "gamma", "delta"):
+            assert place[name].item() == (-1 if row[name] is None else row[name])
         for name in ("layer", "alpha", "beta", "theory", "error", "z", "verdict"):
             assert place[name].item() == row[name]
     assert json.loads(labelled.attrs["widths"]) == [20, 40]
@@ -131,7 +133,7 @@ def test_page_of_a_notebook(results, name):
     assert page.count("<table>") == page.count("</table>") >= 1
     table = getattr(type(results[name]), "table", {})
     for field, row in table.items():
-        asked = name != "ensemble" and field in ("cross_covariance", "residual_kernels")
+        asked = name != "ensemble" and field.startswith(("cross_", "residual_kernels"))
         if not (asked or name.startswith("solution") or field == "four_point"):
             assert row.long_name in page
 

@@ -67,6 +67,7 @@ def test_estimates_of_several_inputs_are_those_of_the_draws(small_blocks, method
         "kernel_variance": K[:, :-1].var(axis=0, ddof=1),
         "output_kurtosis": np.diag(3 * C.var(axis=0, ddof=1)[-1] / C.mean(axis=0)[-1] ** 2),
         "cross_covariance": cross,
+        "four_point": np.einsum("labab->lab", e.cross_four_point),
     }
     for name, values in expected.items():
         np.testing.assert_allclose(getattr(e, name), values, rtol=1e-11, atol=1e-15, err_msg=name)

@@ -1,0 +1,115 @@
+"""What is compared: the fields of a solution that simulations measure, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.simulated_response import SimulatedResponse
+from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.solution import Solution
+
+# Most averages of four signals that are found unasked.
+_MOST_AVERAGES = 400
+
+
+class Measured(NamedTuple):
+    """A field of the solution, the simulations of it and the name that they have for it."""
+
+    field: Field
+    simulations: list[Any]
+    name: str
+    across: bool
+
+
+def finds_fluctuations(depth: int, inputs: int) -> bool:
+    """Whether `compare` computes the fluctuations of several inputs if the solution has not.
+
+    Examples
+    --------
+    >>> finds_fluctuations(depth=5, inputs=2), finds_fluctuations(depth=5, inputs=3)
+    (True, False)
+    """
+    return _averages(depth, inputs) <= _MOST_AVERAGES
+
+
+def _averages(depth: int, inputs: int) -> int:
+    return ((depth + 1) * inputs * (inputs + 1) // 2) ** 2
+
+
+def measured_fields(
+    solution: Solution,
+    ensembles: list[Ensemble],
+    answers: list[SimulatedResponse],
+    reasons: dict[str, str],
+) -> Iterator[Measured]:
+    """The fields of the solution that are simulated, with the simulations that have them."""
+    kinds: dict[str, list[Any]] = {"Ensemble": ensembles, "SimulatedResponse": answers}
+    matrix = solution.input_kernel.ndim > 0
+    for kind, simulations in kinds.items():
+        for field in FIELDS.values():
+            by, _, simulated = field.simulated.partition(".")
+            if by != kind or not simulations or not field.defined(matrix) or field.name in reasons:
+                continue
+            across = field.simulated_across.partition(".")[2] if matrix else ""
+            if across and all(getattr(s, across) is not None for s in simulations):
+                yield Measured(field, simulations, across, True)
+                continue
+            measured = type(simulations[0]).table[simulated]
+            if measured.dims == field.dims and all(
+                getattr(s, simulated) is not None for s in simulations
+            ):
+                yield Measured(field, simulations, simulated, False)
+
+
+def reasons_against(solution: Solution) -> dict[str, str]:
+    """Why fluctuations that simulations show are not there; those that can be are computed."""
+    matrix, found = solution.input_kernel.ndim > 0, {}
+    count = _averages(solution.network.depth, solution.inputs)
+    for field in FIELDS.values():
+        fluctuates = field.order > 0 or "pair" in field.of_inputs
+        measured = field.simulated.startswith("Ensemble") or field.corrects
+        defined = field.defined(matrix) and field.loops <= solution.order
+        if not (fluctuates and measured and defined) or field.name in vars(solution):
+            continue
+        if matrix and count > _MOST_AVERAGES:
+            found[field.name] = (
+                f"{count} averages of four signals, more than {_MOST_AVERAGES}; to include them, "
+                "ask the solution for them before"
+            )
+            continue
+        try:
+            getattr(solution, field.name)
+        except (ArithmeticError, ValueError) as error:
+            found[field.name] = str(error)
+    return found
+
+
+def left_out(measured: list[Measured], reasons: dict[str, str]) -> tuple[str, ...]:
+    """What is left out, for each reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    found = [f"{', '.join(of_one)} ({reason})" for reason, of_one in names.items()]
+    own = [q.field.name for q in measured if "pair" in q.field.of_inputs and not q.across]
+    if own and measured[0].simulations[0].input_kernel.ndim:
+        found.append(
+            f"{' and '.join(own)} of different pairs of inputs (simulate with cross_inputs=True)"
+        )
+    return tuple(found)
+
+
+def next_orders(solution: Solution, field: Field, reasons: dict[str, str]) -> dict[int, str]:
+    """The names of the next orders of a field by their power of 1/N."""
+    matrix = solution.input_kernel.ndim > 0
+    shapes = [field.dims_for(matrix)]
+    if not matrix:
+        shapes.append(field.dims[:1])
+    found = [
+        row
+        for row in FIELDS.values()
+        if row.corrects == field.name and row.dims_for(matrix) in shapes
+        if row.loops <= solution.order and row.defined(matrix) and row.name not in reasons
+    ]
+    return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
