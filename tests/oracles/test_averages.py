@@ -113,16 +113,17 @@ def test_precise_average1(K):
         assert abs(value / (K / 2) - 1) < mpf(10) ** -48
 
 
+@pytest.mark.parametrize("digits", [15, slow(20)])
 @pytest.mark.parametrize("r", [slow("0.5"), slow("0.999"), "-0.7", "1"])
-def test_precise_average2(r):
-    with mpmath.workdps(15):
+def test_precise_average2(r, digits):
+    with mpmath.workdps(digits):
         a, b = mpf("0.3"), mpf("0.9")
         c = mpf(r) * mpmath.sqrt(a * b)
         K = [[a, c], [c, b]]
         value = precise.average2(lambda x, y: mpmath.erf(x) * mpmath.erf(y), K)
-        assert abs(value / exact.erf_average(a, b, c) - 1) < mpf(10) ** -13
+        assert abs(value / exact.erf_average(a, b, c) - 1) < mpf(10) ** (2 - digits)
         value = precise.average2(lambda x, y: max(x, mpf(0)) * max(y, mpf(0)), K)
-        assert abs(value / exact.relu_average(1, a, b, c) - 1) < mpf(10) ** -13
+        assert abs(value / exact.relu_average(1, a, b, c) - 1) < mpf(10) ** (2 - digits)
 
 
 @pytest.mark.slow
@@ -151,15 +152,16 @@ def test_connected_correlators(dense, digits, closed):
     assert float(precise.connected2(digits, digits, mp_covariance(K))) == expected
 
 
-def test_price_one_variable():
-    with mpmath.workdps(20):
+@pytest.mark.parametrize("digits", [20, slow(30)])
+def test_price_one_variable(digits):
+    with mpmath.workdps(digits):
         K = mpf("0.7")
 
         def f(h):
             return mpmath.erf(h) ** 2
 
-        assert abs(precise.derivative1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** -17
-        assert abs(precise.score1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** -17
+        assert abs(precise.derivative1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** (3 - digits)
+        assert abs(precise.score1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** (3 - digits)
 
 
 def test_price_two_variables():
