@@ -21,13 +21,17 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.montecarlo.forward import feature_functions, psd_root
 from fieldtheory.montecarlo.plan import BATCHES
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
+from fieldtheory.numerics.fields import Field, table
 from fieldtheory.numerics.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.result import MOST_LINES, Result
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.plotting.curves import Curve, over_layers
 
 # Paths have random numbers other than those of the networks of `simulate`.
 _PATHS = 100
@@ -36,12 +40,44 @@ _TOGETHER = 1 << 22
 _FEWEST = 20
 
 
+FIELDS = table(
+    Field(
+        name="weights",
+        symbol=r"U_{\alpha\beta}",
+        long_name="weights of the kernel of one layer",
+        dims=(),
+    ),
+    Field(
+        name="values",
+        symbol=r"\mathrm{Cov}(C^{(l)}, \mathrm{Tr}\, U C^{(m)})",
+        long_name="covariances of the residual kernels with the weighted one",
+        dims=("layer",),
+        order=1,
+        panel="covariances",
+        column="covariance",
+    ),
+    Field(
+        name="error",
+        symbol=r"\sigma[\mathrm{Cov}(C^{(l)}, \mathrm{Tr}\, U C^{(m)})]",
+        long_name="standard errors of the covariances, zero without sampling",
+        dims=("layer",),
+        order=1,
+        column="error",
+    ),
+)
+
+
 @dataclass(frozen=True, eq=False)
-class TraceCovariance:
+class TraceCovariance(Result):
     """Cov(C^(l), Tr U C^(m)) of all layers l to order 1/N, the result of `covariance_with`.
 
     Parameters
     ----------
+    network : LayeredNetwork
+    input_kernel : ndarray, shape (P, P)
+        K0.
+    weights : ndarray, shape (P, P)
+        U.
     values : ndarray, shape (L + 2, P, P)
     error : ndarray, shape (L + 2, P, P)
         Standard errors; zero without sampling.
@@ -59,17 +95,29 @@ class TraceCovariance:
     TraceCovariance(layer=3, inputs=2, samples=None, seed=0)
     """
 
+    table = FIELDS
+    settings = {"layer": int, "samples": int, "seed": int}  # noqa: RUF012
+
+    network: LayeredNetwork
+    input_kernel: np.ndarray
+    weights: np.ndarray
     values: np.ndarray
     error: np.ndarray
     layer: int
-    samples: int | None
-    seed: int
+    samples: int | None = None
+    seed: int = 0
 
     def __repr__(self) -> str:
         return (
             f"TraceCovariance(layer={self.layer}, inputs={self.values.shape[-1]}, "
             f"samples={self.samples}, seed={self.seed})"
         )
+
+    def _lines(self, field: Field) -> list[Curve]:
+        values, errors = (self._over_layers(field, x) for x in (self.values, self.error))
+        symbol = f"${field.symbol}$"
+        pairs = zip(values[:MOST_LINES], errors[:MOST_LINES], strict=True)
+        return [over_layers(field.panel, symbol, value, error) for value, error in pairs]
 
 
 @named_arguments
@@ -152,7 +200,10 @@ def covariance_with(
         with relative_tolerance(solution.rtol):
             theory = solution.pair_theory
         values, error = _sampled(solution, theory, packed, m, samples, seed, progress)
-    return TraceCovariance(unpacked(values, True), unpacked(error, True), m, samples, seed)
+    found = unpacked(values, True), unpacked(error, True)
+    return TraceCovariance(
+        solution.network, solution.input_kernel, weights, *found, m, samples, seed
+    )
 
 
 def _sampled(

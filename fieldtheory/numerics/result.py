@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 # Pairs of inputs and members of a batch that can still be told apart in a plot.
-_MOST_LINES = 6
+MOST_LINES = 6
 
 _PAIRS = ("pair", "pair_")
 
@@ -165,6 +165,7 @@ class Result(Stored):
         words = notes("kernel of the inputs", "K^{(0)}")
         variables["input_kernel"] = (self._kernel_dims(), self.input_kernel, words)
         chosen = {name: getattr(self, name) for name in self.settings}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
         return Labelled(variables, coords, storage.attributes(self.network) | chosen)
 
     @classmethod
@@ -346,7 +347,7 @@ class Result(Stored):
                 yield field
 
     def _coordinates(self) -> dict[str, Any]:
-        return coordinates(self.network.depth, self.inputs, getattr(self, "samples", 0))
+        return coordinates(self.network.depth, self.inputs, getattr(self, "samples", 0) or 0)
 
     def _dims(self, field: Field) -> tuple[str, ...]:
         batch = batch_dims(self._batch) if field.batches else ()
@@ -381,10 +382,10 @@ class Result(Stored):
 
     def _lines(self, field: Field) -> list[Curve]:
         symbol = f"${field.diagonal or field.symbol}$"
-        values = self._over_layers(field, getattr(self, field.name))[:_MOST_LINES]
+        values = self._over_layers(field, getattr(self, field.name))[:MOST_LINES]
         if not field.error:
             return [over_layers(field.panel, symbol, value) for value in values]
-        errors = self._over_layers(field, getattr(self, f"{field.name}_error"))[:_MOST_LINES]
+        errors = self._over_layers(field, getattr(self, f"{field.name}_error"))[:MOST_LINES]
         pairs = zip(values, errors, strict=True)
         return [over_layers(field.panel, symbol, value, error) for value, error in pairs]
 

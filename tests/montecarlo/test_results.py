@@ -38,6 +38,7 @@ MAKE = {
     ),
     "response": lambda: ft.simulate_response(NET, [0.3, 0.4], samples=20, layer=1),
     "response of pairs": lambda: ft.simulate_response(NET, K0_PAIR, samples=20),
+    "trace": lambda: ft.covariance_with(ft.solve(NET, K0_PAIR), np.eye(2), samples=20),
     "comparison": lambda: compared(0.4, responses=True),
     "comparison of pairs": lambda: compared(K0_PAIR, responses=False),
 }
