@@ -116,6 +116,12 @@ class Entries:
         return self._of_pair(self.averages.covariance.diff(K_XY))
 
     @cached_property
+    def covariance_gain(self) -> Callable:
+        """⟨φφ⟩ and ⟨φ'φ'⟩, a list of two with their common parts computed once."""
+        product = self.averages.covariance
+        return self._of_pair([product, product.diff(K_XY)])
+
+    @cached_property
     def cross_susceptibility(self) -> Callable:
         """∂⟨φ(x)φ(y)⟩/∂K_xx = (1/2)⟨φ''(x)φ(y)⟩."""
         return self._of_pair(self.averages.covariance.diff(K_XX))

@@ -90,7 +90,8 @@ def output_covariances(
     ----------
     network : LayeredNetwork
     K : ndarray, shape (L + 2, ..., P)
-        Variances of the inputs in all layers.
+        Variances of the inputs in all layers; of fewer layers for the kernel and response of the
+        last of them.
     K0, pairs
         As in `covariances`.
     """
@@ -139,16 +140,14 @@ def pair_layers(
 
     What exceeds float64 is left as it is. Parameters as in `output_covariances`.
     """
-    averages = network_entries(network)
+    gain = network_entries(network).covariance_gain
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
     same = identical(K[0], K0, pairs)
     kernel = np.broadcast_to(K0, same.shape)
-    for l in range(1, network.depth + 2):
+    for l in range(1, len(K)):
         with np.errstate(over="ignore", invalid="ignore"):
-            block = K[l - 1][..., first], K[l - 1][..., second], kernel
-            slope = averages.covariance_susceptibility(*block)
-            average = averages.covariance(*block)
+            average, slope = gain(K[l - 1][..., first], K[l - 1][..., second], kernel)
             C = residual_kernel(layers.weights[l], layers.biases[l], average)
             kernel = carried(layers.skips[l], kernel, C)
             if same.any():

@@ -1,36 +1,39 @@
 """Output kernels and responses of many pairs of inputs, by interpolation.
 
 All layers together map the covariance of two inputs to K_αβ^(L+1) and χ_αβ^out. For inputs of one
-norm this is an analytic function of one variable, the angle θ = arccos(K_αβ/√(K_αα K_ββ)) of the
-inputs; else of the angle and the two norms. It is interpolated at Chebyshev nodes,
+norm this is a function of one variable, the correlation c = K_αβ/√(K_αα K_ββ) of the inputs; else
+of it and the two norms. Kernels of networks are analytic for |c| < 1, with singularities at ±1
+alone, however deep the network; in v = artanh c, which moves these to infinity, they are analytic
+in a strip, and change on a scale of one. Pieces of length one in v need 16 Chebyshev nodes each,
 
-    f(K_αα, K_ββ, θ) = Σ_ijk d_ijk T_i(u_α) T_j(u_β) T_k(x),    u linear in ln K, x linear in θ
+    f(K_αα, K_ββ, v) = Σ_ijk d_ijk T_i(u_α) T_j(u_β) T_k(x),    u linear in ln K, x linear in v
 
 where f is the correlation of the outputs, or its derivative by the correlation of the inputs;
-both change little with the norms. Deep networks tell inputs at small angles apart on the scale of
-the angle itself, so the angles are cut into pieces that halve towards 0 and π, in each of which
-few nodes suffice. A piece is used where its coefficients have decayed and it agrees with the
-recursion over the layers at some of the pairs asked for; all other pairs go through the recursion.
+both change little with the norms. A piece is used where its coefficients have decayed and it agrees
+with the recursion over the layers at some of the pairs asked for; all other pairs go through the
+recursion.
+
+A map is made once and evaluated for any block of pairs. For inputs of one norm its pieces are cut
+into short ones, whose few coefficients are looked up; else matrix products over the norms give the
+coefficients in v of every pair.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
+from numpy.polynomial import chebyshev
 
-from fieldtheory.networks.activations import h
-from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.interpolation import nodes, transform
-from fieldtheory.numerics.kernels import output_covariances, variances
+from fieldtheory.numerics.kernels import output_covariances
+from fieldtheory.numerics.pair_recursions import OutputRecursion, PairRecursion
 
-# Nodes in the angle, most nodes in a norm, and the last coefficients that show the decay.
-_ANGLES = 25
+# Nodes in v, most nodes in a norm, and the last coefficients that show the decay.
+_ANGLES = 20
 _NORMS = 40
 _TAIL = 3
 # Allowed last coefficients, and differences from the recursion, relative to the largest value.
@@ -40,23 +43,27 @@ _ERROR = 5e-13
 _SMALL = 1e-15
 # Norms are equal if ln K spreads less.
 _EQUAL = 1e-14
-# Pieces with fewer pairs are left to the recursion, the first for inputs of one norm; so many
-# pairs of the others are compared with it.
+# Pieces beyond plus or minus this are left to the recursion: 1 − |c| < 2e-14.
+_FARTHEST = 15
+# Short pieces of a piece, and the degree there: (1/(4 · 64))⁶ is small enough.
+_SHORT, _DEGREE = 128, 5
+# Pieces with fewer pairs are left to the recursion; so many pairs of the others are compared.
 _FEWEST = 128
-_FEWEST_OF_NORMS = 400
 _COMPARED = 8
 # With batch axes, fewer pairs go through the recursion, for all of the batch at once.
 _FEWEST_OF_BATCH = 2000
-# Angles below π/2 times two to the minus this are left to the recursion.
-_HALVINGS = 24
-# Pairs evaluated at a time, whose polynomials stay in the cache.
-_CHUNK = 8192
+# Of so many pairs it is counted in which pieces they lie.
+_COUNTED = 1 << 15
+# Pairs evaluated at a time, which stay in the cache, in so many columns; and by the recursion.
+_STRIP, _WIDTH, _LEFT = 8192, 1024, 1 << 20
+# A piece is evaluated for a whole strip if this part of the pairs lies in it, else for those.
+_DENSE = 0.1
+# A map is used for ranges of ln K that it covers unless it is wider by more than this factor.
+_WIDER = 2.0
 
 
-def pair_outputs(
-    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
-) -> np.ndarray:
-    """K^(L+1) and χ^out of pairs of inputs, shape (2, ..., number of pairs).
+def output_matrices(network: LayeredNetwork, K: np.ndarray, K0: np.ndarray) -> np.ndarray:
+    """K^(L+1) and χ^out of all pairs of inputs, shape (2, ..., P, P), but for the diagonals.
 
     They agree with `output_covariances` to 1e-12 of the largest value at similar angles, where
     that has as many digits itself.
@@ -66,190 +73,457 @@ def pair_outputs(
     network : LayeredNetwork
     K : ndarray, shape (L + 2, ..., P)
         Variances of the inputs in all layers.
-    K0 : ndarray, shape (..., number of pairs)
-        Covariances of the input.
-    pairs : pair of ndarray
-        Indices α and β of the pairs, α ascending.
+    K0 : ndarray, shape (..., P, P)
+        Kernel of the inputs.
     """
-    batch, count = K.shape[1:-1], len(pairs[0])
-    if count < (_FEWEST_OF_BATCH if batch else _FEWEST):
-        return output_covariances(network, K, K0, pairs)
-    if not batch:
-        return _of_one_network(network, K, K0, pairs)
-    K0 = np.broadcast_to(K0, (*batch, count))
-    values = np.empty((2, *batch, count))
+    batch, size = K.shape[1:-1], K.shape[-1]
+    values = np.empty((2, *batch, size, size))
+    if batch and size * (size - 1) // 2 < _FEWEST_OF_BATCH:
+        pairs = np.triu_indices(size, 1)
+        values[..., *pairs] = output_covariances(network, K, K0[..., *pairs], pairs)
+        values[..., *pairs[::-1]] = values[..., *pairs]
+        return values
+    K0 = np.broadcast_to(K0, (*batch, size, size))
     for index in np.ndindex(batch):
-        member = network.member(batch, index)
+        member = network.member(batch, index) if batch else network
         every = (slice(None), *index)
-        values[every] = _of_one_network(member, K[every], K0[index], pairs)
+        maps = PairMaps(OutputRecursion(member, (0, 1), network.depth + 1))
+        maps.fill(values[every], K0[index], K[every])
     return values
 
 
-def _of_one_network(
-    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
-) -> np.ndarray:
-    values = np.empty((2, len(K0)))
-    whole = _PairMap.of(network, K[0])
-    norms = whole.places(K[0])
-    piece, place = _located(K[0], K0, pairs)
-    members = {}
-    for number, coefficients in whole.fits(np.bincount(piece)).items():
-        (members[number],) = np.nonzero(piece == number)
-        for part in _chunks(members[number]):
-            chosen = pairs[0][part], pairs[1][part]
-            values[:, part] = _evaluated(coefficients, norms, place[part], chosen)
-            values[:, part] *= whole.scales(K, K0[part], chosen)
-    known = np.zeros(piece.max() + 1, dtype=bool)
-    known[_confirmed(whole, values, K, K0, pairs, members)] = True
-    (left,) = np.nonzero(~known[piece])
-    chosen = pairs[0][left], pairs[1][left]
-    values[:, left] = output_covariances(network, K, K0[left], chosen)
-    return values
+@dataclass(frozen=True, eq=False)
+class PairMaps:
+    """The maps of a recursion for ranges of norms, made when they are needed, and then kept.
+
+    Parameters
+    ----------
+    recursion : PairRecursion
+    """
+
+    recursion: PairRecursion
+    _maps: list[PairMap] = field(default_factory=list)
+
+    def fill(
+        self, values: np.ndarray, K0: np.ndarray, rows: np.ndarray, columns: np.ndarray | None = None
+    ) -> None:
+        """Write the quantities of pairs of inputs into ``values``.
+
+        Parameters
+        ----------
+        values : ndarray, shape (number of quantities, P, Q)
+            Of one quantity it may share its memory with ``K0``.
+        K0 : ndarray, shape (P, Q)
+            Covariances of the inputs.
+        rows, columns : ndarray, shape (..., P) and (..., Q)
+            What single inputs bring along. Without ``columns`` they are the rows, the entries
+            α < β of ``K0`` are taken, and ``values`` are symmetric, but for the diagonal.
+        """
+        upper = columns is None
+        columns = rows if columns is None else columns
+        found = self._covering(np.concatenate([variances_of(rows), variances_of(columns)]))
+        _Block(found, rows, columns, K0, upper).fill(values)
+        if upper:
+            for matrix in values:
+                _mirror(matrix)
+
+    def _covering(self, K: np.ndarray) -> PairMap:
+        """A map for inputs of variances K, one that there is if it is not much too wide."""
+        logs = np.log(K[K > 0]) if K.any() else np.zeros(1)
+        low, high = float(logs.min()), float(logs.max())
+        half = (high - low) / 2 if high - low > 2 * _EQUAL else 0.0
+        for known in self._maps:
+            covered = known.center - known.half <= low and high <= known.center + known.half
+            if covered and known.half <= _WIDER * half:
+                return known
+            if not half and not known.half and abs(known.center - low) <= _EQUAL:
+                return known
+        new = PairMap(self.recursion, (low + high) / 2, half)
+        self._maps.append(new)
+        return new
 
 
-def _confirmed(
-    whole: _PairMap, values: np.ndarray, K: np.ndarray, K0: np.ndarray, pairs: tuple, members: dict
-) -> list[int]:
-    """The pieces in which the values of some pairs agree with the recursion."""
-    samples = [inside[:: -(-len(inside) // _COMPARED)] for inside in members.values()]
-    joined = np.concatenate([np.zeros(0, dtype=int), *samples])
-    chosen = pairs[0][joined], pairs[1][joined]
-    exact = output_covariances(whole.network, K, K0[joined], chosen)
-    # Relative to the variances, as covariances may vanish.
-    scales = whole.scales(K, np.sqrt(K[0][chosen[0]] * K[0][chosen[1]]), chosen)
-    errors, sizes = np.abs([values[:, joined] - exact, exact] / scales)
-    found, start = [], 0
-    for number, sample in zip(members, samples, strict=True):
-        part = slice(start, start := start + len(sample))
-        if (errors[:, part].max(axis=1) <= _ERROR * sizes[:, part].max(axis=1)).all():
-            found.append(number)
-    return found
+@dataclass(frozen=True, eq=False)
+class PairMap:
+    """The map for inputs with ln K between ``center`` ± ``half``; its pieces are made by `prepare`.
 
+    Piece p, from −15 to 15, is p − 1/2 <= v <= p + 1/2.
+    """
 
-@dataclass(frozen=True)
-class _PairMap:
-    """The map of a network, for inputs with ln K between ``center`` ± ``half``."""
-
-    network: LayeredNetwork
+    recursion: PairRecursion
     center: float
     half: float
-
-    @classmethod
-    def of(cls, network: LayeredNetwork, K: np.ndarray) -> _PairMap:
-        logs = np.log(K[K > 0]) if K.any() else np.zeros(1)
-        half = float(np.ptp(logs)) / 2
-        return cls(network, float(logs.min()) + half, half if half > _EQUAL else 0.0)
+    _pieces: dict[int, _Piece | None] = field(default_factory=dict)
+    _tables: list[np.ndarray] = field(default_factory=list)
 
     def places(self, K: np.ndarray) -> np.ndarray:
         """ln K from -1 to 1; 0 for inputs that vanish, which are in no piece."""
         logs = np.log(K, where=K > 0, out=np.full(K.shape, self.center))
         return (logs - self.center) / self.half if self.half else np.zeros(K.shape)
 
-    @cached_property
-    def odd(self) -> bool:
-        """Whether uncorrelated inputs have uncorrelated outputs, by symmetry."""
-        phi, biases = self.network.activation, layer_coefficients(self.network).biases
-        return not biases[1:].any() and (phi(h) + phi(-h)).expand() == 0
+    @property
+    def pieces(self) -> dict[int, _Piece]:
+        """The pieces that are resolved."""
+        return {number: piece for number, piece in self._pieces.items() if piece is not None}
 
-    def scales(self, K: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
-        """K_αβ^(L+1) and χ_αβ^out divided by f.
+    @property
+    def tables(self) -> np.ndarray:
+        """For one norm, powers in the short pieces, shape (number of quantities, powers, pieces).
 
-        For odd networks f is K_αβ^(L+1) divided by K_αβ^(0), since both vanish together.
+        NaN where there is no piece.
         """
-        first, second = pairs
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gains = np.sqrt(K[-1] / K[0])
-        joint = gains[first] * gains[second]
-        return np.stack([joint * (K0 if self.odd else np.sqrt(K[0][first] * K[0][second])), joint])
+        return self._tables[-1]
 
-    def sampled(
-        self, norms: np.ndarray, alpha: Any, beta: Any, piece: Any, place: Any
-    ) -> np.ndarray:
-        """f where two norms are ``norms[alpha]``, ``norms[beta]`` and the angle is at ``place``."""
-        K = variances(self.network, np.exp(self.center + self.half * norms))[1]
-        grid = np.broadcast_arrays(alpha, beta, piece, place)
-        first, second, number, inside = (axis.ravel() for axis in grid)
-        halvings, mirrored = np.divmod(number - 1, 2)
-        cosine = (1 - 2 * mirrored) * np.cos(np.ldexp(np.pi * (3 + inside) / 8, -halvings))
-        K0, pairs = cosine * np.sqrt(K[0][first] * K[0][second]), (first, second)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = output_covariances(self.network, K, K0, pairs) / self.scales(K, K0, pairs)
-        return values.reshape(2, *grid[0].shape)
+    def prepare(self, v: np.ndarray, pairs: tuple, own: np.ndarray, of: float) -> None:
+        """Make the pieces in which many pairs lie, judging by a part of them.
 
-    def fits(self, counts: np.ndarray) -> dict[int, np.ndarray]:
-        """Coefficients d of f for pieces with many pairs, shape (2, norms, norms, angles).
-
-        Left out are pieces whose coefficients do not decay, or that have more nodes than pairs.
+        Parameters
+        ----------
+        v : ndarray, shape (n,)
+        pairs : pair of ndarray
+        own : ndarray, shape (..., P)
+        of : float
+            The number of pairs relative to those given.
         """
-        pieces = 1 + np.flatnonzero(counts[1:] >= (_FEWEST_OF_NORMS if self.half else _FEWEST))
-        size = self.norm_count(pieces) if self.half and len(pieces) else 1
+        number = _numbers(v)
+        new = [p for p in np.unique(number[~np.isnan(number)]) if int(p) not in self._pieces]
+        counts = {int(p): of * np.count_nonzero(number == p) for p in new}
+        many = [p for p, count in counts.items() if count >= _FEWEST]
+        if many:
+            size = self.norm_count(np.array(many)) if self.half else 1
+            fewest = _FEWEST if size == 1 else _ANGLES * size * (size + 1)
+            many = [p for p in many if counts[p] >= fewest and size <= _NORMS]
+        if many:
+            samples = []
+            for p in many:
+                (inside,) = np.nonzero(number == p)
+                samples.append(inside[:: -(-len(inside) // _COMPARED)])
+            self._make(many, size, v, pairs, own, samples)
+        if not self.half and (many or not self._tables):
+            self._tables[:] = [self._tabulated()]
+
+    def norm_count(self, pieces: np.ndarray) -> int:
+        """Nodes needed in a norm, the other at either end and v amid the pieces."""
+        norms = np.concatenate([nodes(_NORMS), [-1.0, 1.0]])
+        ends = _NORMS + np.arange(2)[:, None, None]
+        grid = np.broadcast_arrays(np.arange(_NORMS), ends, pieces[:, None])
+        f = self._sampled(self.recursion.own(self._variances(norms)), *grid[:2], grid[2])
+        return _length(f @ transform(_NORMS).T, _DECAY) + 1
+
+    def _variances(self, norms: np.ndarray) -> np.ndarray:
+        return np.exp(self.center + self.half * norms)
+
+    def _sampled(self, own: np.ndarray, alpha: Any, beta: Any, v: Any) -> np.ndarray:
+        """f of the inputs α and β whose correlation is tanh v."""
+        K = variances_of(own)
+        shape, pairs = alpha.shape, (alpha.ravel(), beta.ravel())
+        K0 = np.tanh(v.ravel()) * np.sqrt(K[pairs[0]] * K[pairs[1]])
+        values = self.recursion.pairs(own, K0, pairs)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = values / self._scales(own, K0, pairs)
+        return values.reshape(-1, *shape)
+
+    def _scales(self, own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
+        s = self.recursion.factors(own)
+        scales = s[:, pairs[0]] * s[:, pairs[1]]
+        scales[list(self.recursion.odd)] *= K0
+        return scales
+
+    def _make(
+        self,
+        numbers: list[int],
+        size: int,
+        v: np.ndarray,
+        pairs: tuple,
+        own: np.ndarray,
+        samples: list[np.ndarray],
+    ) -> None:
+        """Fit the pieces, and compare them with the recursion at samples of pairs.
+
+        Left out are pieces whose coefficients do not decay, or that differ.
+        """
         lower, upper = np.triu_indices(size)
-        if size > 1:
-            pieces = pieces[counts[pieces] > 2 * _ANGLES * len(lower)]
-        if not len(pieces) or size > _NORMS:
-            return {}
-        grid = lower[:, None], upper[:, None], pieces[:, None, None], nodes(_ANGLES)
-        values = np.empty((len(pieces), 2, size, size, _ANGLES))
-        half = np.moveaxis(self.sampled(nodes(size), *grid), 0, 1)
-        values[:, :, lower, upper] = values[:, :, upper, lower] = half
+        inside = np.array(numbers)[:, None, None] + nodes(_ANGLES) / 2
+        grid = np.broadcast_arrays(lower[:, None], upper[:, None], inside)
+        joined = np.concatenate(samples)
+        chosen = pairs[0][joined], pairs[1][joined]
+        at_nodes = self.recursion.own(self._variances(nodes(size)))
+        half = self._sampled(at_nodes, *grid)
+        exact = self._sampled(own, *chosen, v[joined])
+        U = chebyshev.chebvander(self.places(variances_of(own)), size - 1).T
         norm, angle = transform(size), transform(_ANGLES)
-        found = {}
-        for number, f in zip(pieces.tolist(), values, strict=True):
+        start = 0
+        for index, (number, sample) in enumerate(zip(numbers, samples, strict=True)):
+            f = np.empty((len(half), size, size, _ANGLES))
+            f[:, lower, upper] = f[:, upper, lower] = half[:, index]
             d = np.einsum("ai,bj,fijk,ck->fabc", norm, norm, f, angle, optimize=True)
             tails = [d[..., -_TAIL:], d[:, -1:]] if size > 1 else [d[..., -_TAIL:]]
             limit = _DECAY * np.abs(f).max(axis=(1, 2, 3))
-            if all((np.abs(tail).max(axis=(1, 2, 3)) <= limit).all() for tail in tails):
-                found[number] = d[..., : _length(d, _SMALL)]
-        return found
+            decays = all((np.abs(tail).max(axis=(1, 2, 3)) <= limit).all() for tail in tails)
+            piece = _Piece.of(number, d)
+            part = slice(start, start := start + len(sample))
+            here = piece.of_pairs(v[sample], *(U[:, one[part]] for one in chosen))
+            errors = np.abs(here - exact[:, part]).max(axis=1)
+            agrees = (errors <= _ERROR * np.abs(exact[:, part]).max(axis=1)).all()
+            self._pieces[number] = piece if decays and agrees else None
 
-    def norm_count(self, pieces: np.ndarray) -> int:
-        """Nodes needed in a norm, the other at either end and the angle amid the pieces."""
-        norms = np.concatenate([nodes(_NORMS), [-1.0, 1.0]])
-        ends = _NORMS + np.arange(2)
-        f = self.sampled(norms, np.arange(_NORMS), ends[:, None, None], pieces[:, None], 0.0)
-        return _length(f @ transform(_NORMS).T, _DECAY) + 1
+    def _tabulated(self) -> np.ndarray:
+        quantities = len(self.recursion.odd)
+        tables = np.full((quantities, _DEGREE + 1, (2 * _FARTHEST + 1) * _SHORT), np.nan)
+        inside = (np.arange(_SHORT)[:, None] + (nodes(_DEGREE + 1) + 1) / 2) / _SHORT
+        # From values to powers of what a short piece measures from 0 to 1.
+        powers = np.linalg.inv(np.vander((nodes(_DEGREE + 1) + 1) / 2, increasing=True))
+        for number, piece in self.pieces.items():
+            f = piece.along(2 * inside.ravel() - 1).reshape(quantities, _SHORT, -1)
+            # Powers of differences lose no digits.
+            first = f[:, :, :1]
+            part = slice((number + _FARTHEST) * _SHORT, (number + _FARTHEST + 1) * _SHORT)
+            tables[:, :, part] = np.einsum("pk,fsk->fps", powers, f - first)
+            tables[:, 0, part] += first[:, :, 0]
+        return tables
 
 
-def _located(K: np.ndarray, K0: np.ndarray, pairs: tuple) -> tuple[np.ndarray, np.ndarray]:
-    """The piece of every pair, 0 for none, and where in it the angle lies, from -1 to 1.
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """f around v = ``number``.
 
-    Pieces 1, 3, 5, ... are [π/4, π/2], [π/8, π/4], ...; 2, 4, 6, ... mirror them at π/2.
+    Parameters
+    ----------
+    number : int
+    powers : ndarray, shape (quantities, powers, norms, norms)
+        Of x = 2 (v − number), and Chebyshev polynomials in the norms. Coefficients d decay faster
+        than those of T_k grow, so that powers lose no digits.
+    sizes : ndarray, shape (powers,)
+        How many norms count for a power.
     """
-    inverse = np.divide(1, np.sqrt(K), out=np.zeros(K.shape), where=K > 0)
-    correlation = K0 * inverse[pairs[0]]
-    correlation *= inverse[pairs[1]]
-    angle = np.arccos(np.minimum(np.abs(correlation), 1))
-    # Kept below one, so that orthogonal inputs are in a piece.
-    fraction, exponent = np.frexp(np.minimum(angle * (2 / np.pi), 1 - 2**-53))
-    piece = 1 - 2 * exponent + (correlation < 0)
-    piece[(angle == 0) | (exponent <= -_HALVINGS)] = 0
-    vanishing = K == 0
-    if vanishing.any():
-        piece[vanishing[pairs[0]] | vanishing[pairs[1]]] = 0
-    return piece, 4 * fraction - 3
+
+    number: int
+    powers: np.ndarray
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, number: int, d: np.ndarray) -> _Piece:
+        """From Chebyshev coefficients (quantities, norms, norms, v)."""
+        d = d[..., : _length(d, _SMALL)]
+        count = d.shape[-1]
+        to_powers = np.zeros((count, count))
+        for k in range(count):
+            to_powers[: k + 1, k] = chebyshev.cheb2poly(np.eye(count)[k])[: k + 1]
+        powers = np.einsum("kc,fabc->fkab", to_powers, d)
+        limit = _SMALL * np.abs(powers).max(axis=(1, 2, 3), keepdims=True)
+        large = (np.abs(powers) > limit).any(axis=(0, 2))
+        sizes = tuple(1 + int(np.nonzero(row)[0].max(initial=0)) for row in large)
+        return cls(number, powers, sizes)
+
+    def along(self, x: np.ndarray) -> np.ndarray:
+        """f of one norm, shape (quantities, len(x))."""
+        return self.powers[:, :, 0, 0] @ np.vander(x, self.powers.shape[1], increasing=True).T
+
+    def of_pairs(self, v: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """f of pairs (n,), with the polynomials in their norms (norms, n)."""
+        x, (quantities, count, size, _) = 2 * (v - self.number), self.powers.shape
+        if size == 1:
+            return self.along(x)
+        X = np.vander(x, count, increasing=True)
+        joint = (X[:, :, None] * first.T[:, None]).reshape(len(x), -1)
+        sums = joint @ self.powers.reshape(quantities, -1, size)
+        return np.einsum("fmb,bm->fm", sums, second)
+
+    def of_all(self, v: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
+        """f of all pairs of inputs (P, Q), whether they are in the piece or not."""
+        quantities, count, size, _ = self.powers.shape
+        by_row = rows.polynomials[:size].T @ self.powers.transpose(2, 0, 1, 3).reshape(size, -1)
+        by_row = by_row.reshape(-1, quantities, count, size)
+        values, term = np.zeros((quantities, *v.shape)), np.empty(v.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = 2 * (v - self.number)
+            for index, f in enumerate(values):
+                for k in range(count - 1, -1, -1):
+                    counted = self.sizes[k]
+                    f *= x
+                    np.matmul(
+                        by_row[:, index, k, :counted], columns.polynomials[:counted], out=term
+                    )
+                    f += term
+        return values
 
 
-def _evaluated(
-    coefficients: np.ndarray, norms: np.ndarray, place: np.ndarray, pairs: tuple
-) -> np.ndarray:
-    """f of pairs in a piece, shape (2, number of pairs)."""
-    _, size, _, count = coefficients.shape
-    T = chebvander(place, count - 1).T
-    if size == 1:
-        return coefficients[:, 0, 0] @ T
-    U = chebvander(norms, size - 1)
-    by_first = coefficients.transpose(1, 0, 3, 2).reshape(size, -1)
-    values = np.empty((2, len(place)))
-    edges = np.flatnonzero(np.diff(pairs[0], prepend=-1, append=-1))
-    for start, stop in pairwise(edges):
-        row = (U[pairs[0][start]] @ by_first).reshape(2 * count, size)
-        sums = (row @ U[pairs[1][start:stop]].T).reshape(2, count, -1)
-        values[:, start:stop] = np.einsum("fkb,kb->fb", sums, T[:, start:stop])
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The pairs of some inputs with others, or of inputs α < β with each other."""
+
+    map: PairMap
+    rows: np.ndarray
+    columns: np.ndarray
+    K0: np.ndarray
+    upper: bool
+
+    def fill(self, values: np.ndarray) -> None:
+        """Evaluate strip by strip; what the map leaves out goes through the recursion."""
+        if self.K0.size >= (2 * _FEWEST if self.upper else _FEWEST):
+            self._prepare()
+        usable, odd = bool(self.map.pieces), self.map.recursion.odd
+        evaluate = _by_products if self.map.half else _by_table
+        rows, columns = (_Single.of(self.map, own) for own in (self.rows, self.columns))
+        left: list[tuple[np.ndarray, np.ndarray]] = []
+        for a, b in self._strips():
+            K0 = self.K0[a, b]
+            part = rows.part(a), columns.part(b)
+            if usable:
+                found = evaluate(self.map, _artanh_correlations(K0, *part), *part)
+                _scale(found, K0, *part, odd)
+            else:
+                found = np.full((len(values), *K0.shape), np.nan)
+            unknown = np.isnan(found[0])
+            if unknown.any():
+                i, j = (one + part.start for one, part in zip(np.nonzero(unknown), (a, b)))
+                chosen = (i[i < j], j[i < j]) if self.upper else (i, j)
+                left.append((*chosen, self.K0[chosen]))
+            values[:, a, b] = found
+            if sum(len(i) for i, *_ in left) > _LEFT:
+                self._through_layers(values, left)
+                left = []
+        if left:
+            self._through_layers(values, left)
+
+    def _through_layers(self, values: np.ndarray, left: list) -> None:
+        i, j, K0 = (np.concatenate(one) for one in zip(*left, strict=True))
+        if len(i):
+            values[:, i, j] = self.map.recursion.pairs(*self._joined(i, j, K0))
+
+    def _joined(self, i: np.ndarray, j: np.ndarray, K0: np.ndarray) -> tuple:
+        """What the inputs of pairs bring along, their covariances, and who they are there."""
+        if self.rows is self.columns:
+            return self.rows, K0, (i, j)
+        (first, row), (second, column) = (np.unique(one, return_inverse=True) for one in (i, j))
+        own = np.concatenate([self.rows[..., first], self.columns[..., second]], axis=-1)
+        return own, K0, (row, len(first) + column)
+
+    def _prepare(self) -> None:
+        """Make the pieces of the map in which the pairs lie, seen from a grid of them."""
+        height, width = self.K0.shape
+        step = max(1, int(np.sqrt(self.K0.size / _COUNTED)))
+        i, j = (one.ravel() for one in np.mgrid[0:height:step, 0:width:step])
+        if self.upper:
+            i, j = i[i < j], j[i < j]
+        own, K0, pairs = self._joined(i, j, self.K0[i, j])
+        K = variances_of(own)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            v = np.arctanh(K0 / np.sqrt(K[pairs[0]] * K[pairs[1]]))
+        self.map.prepare(v, pairs, own, step**2)
+
+    def _strips(self) -> Iterator[tuple[slice, slice]]:
+        height, width = self.K0.shape
+        wide = min(width, _WIDTH)
+        tall = max(1, _STRIP // wide)
+        for top in range(0, height, tall):
+            for start in range(top if self.upper else 0, width, wide):
+                yield slice(top, min(top + tall, height)), slice(start, min(start + wide, width))
+
+
+class _Single(NamedTuple):
+    """What the pairs of a strip need of its rows, or of its columns.
+
+    Parameters
+    ----------
+    inverse : ndarray, shape (P,)
+        1/√K, NaN for those that vanish.
+    factors : ndarray, shape (number of quantities, P)
+    polynomials : ndarray, shape (norms, P)
+        T_i(u).
+    """
+
+    inverse: np.ndarray
+    factors: np.ndarray
+    polynomials: np.ndarray
+
+    @classmethod
+    def of(cls, map: PairMap, own: np.ndarray) -> _Single:
+        K = variances_of(own)
+        size = max((piece.powers.shape[-1] for piece in map.pieces.values()), default=1)
+        inverse = np.divide(1, np.sqrt(K), out=np.full(K.shape, np.nan), where=K > 0)
+        polynomials = chebyshev.chebvander(map.places(K), size - 1).T
+        return cls(inverse, map.recursion.factors(own), np.ascontiguousarray(polynomials))
+
+    def part(self, inputs: slice) -> _Single:
+        return _Single(*(one[..., inputs] for one in self))
+
+
+def variances_of(own: np.ndarray) -> np.ndarray:
+    """K^(0) of single inputs, the first that they bring along."""
+    return own[(0,) * (own.ndim - 1)]
+
+
+def _artanh_correlations(K0: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
+    v = K0 * rows.inverse[:, None]
+    v *= columns.inverse
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.arctanh(v, out=v)
+
+
+def _scale(
+    f: np.ndarray, K0: np.ndarray, rows: _Single, columns: _Single, odd: tuple[bool, ...]
+) -> None:
+    for values, first, second, vanishes in zip(f, rows.factors, columns.factors, odd, strict=True):
+        values *= first[:, None]
+        values *= second
+        if vanishes:
+            values *= K0
+
+
+def _by_table(map: PairMap, v: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
+    """f of pairs of inputs of one norm, shape (number of quantities, rows, columns)."""
+    v *= _SHORT
+    v += (_FARTHEST + 0.5) * _SHORT
+    with np.errstate(invalid="ignore"):
+        short = v.astype(np.intp)
+    v -= short
+    values, term = np.empty((len(map.tables), *v.shape)), np.empty(v.shape)
+    for f, table in zip(values, map.tables, strict=True):
+        # Infinity and NaN are the smallest integer, which is clipped to a piece without a map.
+        np.take(table[-1], short, out=f, mode="clip")
+        for coefficients in table[-2::-1]:
+            f *= v
+            np.take(coefficients, short, out=term, mode="clip")
+            f += term
     return values
 
 
-def _chunks(index: np.ndarray) -> list[np.ndarray]:
-    return [index[start : start + _CHUNK] for start in range(0, len(index), _CHUNK)]
+def _by_products(map: PairMap, v: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
+    """f of pairs of inputs of different norms, shape (number of quantities, rows, columns)."""
+    number = _numbers(v)
+    values = np.full((len(map.recursion.odd), *v.shape), np.nan)
+    for p, piece in map.pieces.items():
+        inside = number == p
+        count = np.count_nonzero(inside)
+        if count == v.size:
+            return piece.of_all(v, rows, columns)
+        if count > _DENSE * v.size:
+            np.copyto(values, piece.of_all(v, rows, columns), where=inside)
+        elif count:
+            i, j = np.nonzero(inside)
+            U = rows.polynomials[:, i], columns.polynomials[:, j]
+            values[:, i, j] = piece.of_pairs(v[i, j], *U)
+    return values
+
+
+def _numbers(v: np.ndarray) -> np.ndarray:
+    """The pieces, as floats; NaN for none."""
+    number = np.rint(v)
+    return np.where(np.abs(number) <= _FARTHEST, number, np.nan)
+
+
+def _mirror(matrix: np.ndarray, tile: int = 256) -> None:
+    """Copy the entries above the diagonal below it, in place."""
+    size = len(matrix)
+    for top in range(0, size, tile):
+        rows = slice(top, min(top + tile, size))
+        block = matrix[rows, rows]
+        lower = np.tril_indices(len(block), -1)
+        block[lower] = block.T[lower]
+        for left in range(rows.stop, size, tile):
+            columns = slice(left, min(left + tile, size))
+            matrix[columns, rows] = matrix[rows, columns].T
 
 
 def _length(coefficients: np.ndarray, limit: float) -> int:

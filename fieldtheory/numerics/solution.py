@@ -148,7 +148,7 @@ class Solution(Result):
             return own
         if "kernels" in vars(self):
             return self.kernels[..., -1, :, :].copy()
-        return assembled(own, self._finite_output(0), self._pairs)
+        return self._output_matrix(0, own)
 
     @field
     def output_response(self) -> np.ndarray:
@@ -158,7 +158,7 @@ class Solution(Result):
             return own
         if "_pair_responses" in vars(self):
             return assembled(own, self._pair_responses[1][-1], self._pairs)
-        return assembled(own, self._finite_output(1) / self._input_width, self._pairs)
+        return self._output_matrix(1, own)
 
     @field
     def tangent_kernels(self) -> np.ndarray:
@@ -524,9 +524,10 @@ class Solution(Result):
         return kernels.covariances(self.network, self._variances, K0, self._pairs)
 
     @cached_property
-    def _output_pairs(self) -> np.ndarray:
-        K0 = self.input_kernel[..., *self._pairs]
-        return pair_map.pair_outputs(self.network, self._variances[1], K0, self._pairs)
+    def _output_matrices(self) -> np.ndarray:
+        found = pair_map.output_matrices(self.network, self._variances[1], self.input_kernel)
+        found[1] /= self._input_width
+        return found
 
     @cached_property
     def _own_gains(self) -> np.ndarray:
@@ -561,12 +562,13 @@ class Solution(Result):
         nu = self._input_width
         return derivatives if nu == 1.0 else tuple(found / nu for found in derivatives)
 
-    def _finite_output(self, index: int) -> np.ndarray:
-        """One of `_output_pairs`, or OverflowError with the layer, from the first pair it meets."""
-        values = self._output_pairs[index]
-        finite = np.isfinite(values).all(axis=tuple(range(values.ndim - 1)))
+    def _output_matrix(self, index: int, own: np.ndarray) -> np.ndarray:
+        """One of `_output_matrices`, or OverflowError with the layer, from a pair that meets it."""
+        values, inputs = self._output_matrices[index], np.arange(self.inputs)
+        values[..., inputs, inputs] = own
+        finite = np.isfinite(values).all(axis=tuple(range(values.ndim - 2)))
         if not finite.all():
-            pairs = tuple(members[~finite][:1] for members in self._pairs)
+            pairs = tuple(members[:1] for members in np.nonzero(~finite))
             K0, own = self.input_kernel[..., *pairs], self._variances
             kernel = kernels.covariances(self.network, own, K0, pairs)[1]
             of_pairs = gains.covariance_gains(self.network, own[1], kernel, pairs)
