@@ -15,6 +15,7 @@ from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
+from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.extrapolation import compare
@@ -40,6 +41,7 @@ __all__ = [
     "Ensemble",
     "FeedForwardNetwork",
     "GaussianAverage",
+    "KernelFunction",
     "ResidualNetwork",
     "SimulatedResponse",
     "Solution",
@@ -51,6 +53,7 @@ __all__ = [
     "derive",
     "explain",
     "input_kernel",
+    "kernel",
     "lambdify",
     "loop_correction",
     "measure_block",

@@ -28,6 +28,7 @@ ROOMS = (
     "criticality",
     "montecarlo",
     "blocks",
+    "inference",
     "sweeps",
     "literature",
     "data",

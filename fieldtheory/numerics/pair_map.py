@@ -105,7 +105,11 @@ class PairMaps:
     _maps: list[PairMap] = field(default_factory=list)
 
     def fill(
-        self, values: np.ndarray, K0: np.ndarray, rows: np.ndarray, columns: np.ndarray | None = None
+        self,
+        values: np.ndarray,
+        K0: np.ndarray,
+        rows: np.ndarray,
+        columns: np.ndarray | None = None,
     ) -> None:
         """Write the quantities of pairs of inputs into ``values``.
 
@@ -203,31 +207,25 @@ class PairMap:
             self._tables[:] = [self._tabulated()]
 
     def norm_count(self, pieces: np.ndarray) -> int:
-        """Nodes needed in a norm, the other at either end and v amid the pieces."""
+        """Nodes needed in a norm, the other at either end and v within the pieces, not at zero."""
         norms = np.concatenate([nodes(_NORMS), [-1.0, 1.0]])
         ends = _NORMS + np.arange(2)[:, None, None]
-        grid = np.broadcast_arrays(np.arange(_NORMS), ends, pieces[:, None])
-        f = self._sampled(self.recursion.own(self._variances(norms)), *grid[:2], grid[2])
+        grid = np.broadcast_arrays(np.arange(_NORMS), ends, pieces[:, None] + 0.3)
+        f = self._sampled(self.recursion.own(self._variances(norms)), *grid)
         return _length(f @ transform(_NORMS).T, _DECAY) + 1
 
     def _variances(self, norms: np.ndarray) -> np.ndarray:
         return np.exp(self.center + self.half * norms)
 
     def _sampled(self, own: np.ndarray, alpha: Any, beta: Any, v: Any) -> np.ndarray:
-        """f of the inputs α and β whose correlation is tanh v."""
-        K = variances_of(own)
+        """f of the inputs α and β whose correlation is tanh v; of odd quantities times that."""
+        K, s = variances_of(own), self.recursion.factors(own)
         shape, pairs = alpha.shape, (alpha.ravel(), beta.ravel())
-        K0 = np.tanh(v.ravel()) * np.sqrt(K[pairs[0]] * K[pairs[1]])
-        values = self.recursion.pairs(own, K0, pairs)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = values / self._scales(own, K0, pairs)
-        return values.reshape(-1, *shape)
-
-    def _scales(self, own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
-        s = self.recursion.factors(own)
+        root = np.sqrt(K[pairs[0]] * K[pairs[1]])
+        values = self.recursion.pairs(own, np.tanh(v.ravel()) * root, pairs)
         scales = s[:, pairs[0]] * s[:, pairs[1]]
-        scales[list(self.recursion.odd)] *= K0
-        return scales
+        scales[list(self.recursion.odd)] *= root
+        return (values / scales).reshape(-1, *shape)
 
     def _make(
         self,
@@ -249,6 +247,7 @@ class PairMap:
         chosen = pairs[0][joined], pairs[1][joined]
         at_nodes = self.recursion.own(self._variances(nodes(size)))
         half = self._sampled(at_nodes, *grid)
+        half[list(self.recursion.odd)] /= np.tanh(inside)
         exact = self._sampled(own, *chosen, v[joined])
         U = chebyshev.chebvander(self.places(variances_of(own)), size - 1).T
         norm, angle = transform(size), transform(_ANGLES)
@@ -263,6 +262,7 @@ class PairMap:
             piece = _Piece.of(number, d)
             part = slice(start, start := start + len(sample))
             here = piece.of_pairs(v[sample], *(U[:, one[part]] for one in chosen))
+            here[list(self.recursion.odd)] *= np.tanh(v[sample])
             errors = np.abs(here - exact[:, part]).max(axis=1)
             agrees = (errors <= _ERROR * np.abs(exact[:, part]).max(axis=1)).all()
             self._pieces[number] = piece if decays and agrees else None
@@ -365,7 +365,7 @@ class _Block:
         usable, odd = bool(self.map.pieces), self.map.recursion.odd
         evaluate = _by_products if self.map.half else _by_table
         rows, columns = (_Single.of(self.map, own) for own in (self.rows, self.columns))
-        left: list[tuple[np.ndarray, np.ndarray]] = []
+        left: list[tuple[np.ndarray, ...]] = []
         for a, b in self._strips():
             K0 = self.K0[a, b]
             part = rows.part(a), columns.part(b)
@@ -376,7 +376,8 @@ class _Block:
                 found = np.full((len(values), *K0.shape), np.nan)
             unknown = np.isnan(found[0])
             if unknown.any():
-                i, j = (one + part.start for one, part in zip(np.nonzero(unknown), (a, b)))
+                i, j = np.nonzero(unknown)
+                i, j = i + a.start, j + b.start
                 chosen = (i[i < j], j[i < j]) if self.upper else (i, j)
                 left.append((*chosen, self.K0[chosen]))
             values[:, a, b] = found

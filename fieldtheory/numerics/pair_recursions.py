@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.gains import responses, variance_gains
 from fieldtheory.numerics.kernels import output_covariances, variances
+from fieldtheory.numerics.tangents import (
+    Pairs,
+    Trained,
+    output_tangents,
+    own_of_inputs,
+    slope_gains,
+    tangents,
+)
 
 
 class PairRecursion(Protocol):
@@ -27,8 +36,11 @@ class PairRecursion(Protocol):
     def own(self, K0: np.ndarray) -> np.ndarray:
         """What inputs of variances (P,) bring along, shape (..., P)."""
 
-    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
+    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
         """The quantities of pairs of covariances (n,), shape (number of quantities, n)."""
+
+    def diagonal(self, own: np.ndarray) -> np.ndarray:
+        """The quantities of single inputs, shape (number of quantities, P)."""
 
     def factors(self, own: np.ndarray) -> np.ndarray:
         """s of single inputs, shape (number of quantities, P).
@@ -40,7 +52,7 @@ class PairRecursion(Protocol):
 
 @dataclass(frozen=True)
 class OutputRecursion:
-    """K_αβ and χ_αβ of the last layer that ``own`` goes to: of a hidden layer, or the output.
+    """K_αβ and χ_αβ of a hidden layer, or of the output.
 
     Parameters
     ----------
@@ -49,7 +61,7 @@ class OutputRecursion:
     rows : tuple of int
         Which are wanted: 0 for the kernel, 1 for the response.
     layer : int
-        l of K^(l) and χ^(l), up to L + 1.
+        l of K^(l) and χ^(l), from 1 to L + 1.
     """
 
     network: LayeredNetwork
@@ -65,18 +77,70 @@ class OutputRecursion:
         return tuple(odd and row == 0 for row in self.rows)
 
     def own(self, K0: np.ndarray) -> np.ndarray:
-        """K^(0), ..., K^(layer), shape (layer + 1, P)."""
-        return variances(self.network, K0, 1)[1][: self.layer + 1]
+        """K^(0), ..., K^(L+1), shape (L + 2, P)."""
+        return variances(self.network, K0, 1)[1]
 
-    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
+    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
         """The recursion over the layers."""
-        return output_covariances(self.network, own, K0, pairs)[list(self.rows)]
+        return output_covariances(self.network, own[: self.layer + 1], K0, pairs)[list(self.rows)]
+
+    def diagonal(self, own: np.ndarray) -> np.ndarray:
+        """K^(layer), and the response of variances, which is not that of covariances.
+
+        Raises OverflowError if that exceeds float64.
+        """
+        found = [own[self.layer]] * 2
+        if 1 in self.rows:
+            gains = variance_gains(self.network, own, 1)
+            found[1] = responses(layer_coefficients(self.network, 1).skips, gains)[1][self.layer]
+        return np.stack([found[row] for row in self.rows])
 
     def factors(self, own: np.ndarray) -> np.ndarray:
         """√K^(layer), divided by √K^(0) for responses and odd kernels."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            gain = np.sqrt(own[-1] / own[0])
-        root = np.sqrt(own[-1])
+            gain = np.sqrt(own[self.layer] / own[0])
+        root = np.sqrt(own[self.layer])
         return np.stack(
-            [gain if row == 1 or odd else root for row, odd in zip(self.rows, self.odd, strict=True)]
+            [
+                gain if row == 1 or odd else root
+                for row, odd in zip(self.rows, self.odd, strict=True)
+            ]
         )
+
+
+@dataclass(frozen=True)
+class TangentRecursion:
+    """Θ^(L+1) of pairs of inputs.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Without batch axes.
+    """
+
+    network: LayeredNetwork
+    odd: ClassVar[tuple[bool, ...]] = (False,)
+
+    @cached_property
+    def _trained(self) -> Trained:
+        return Trained.everything(self.network)
+
+    def own(self, K0: np.ndarray) -> np.ndarray:
+        """K^(0), ..., K^(L+1) and Θ^(L+1), shape (L + 3, P)."""
+        K = variances(self.network, K0, 1)[1]
+        skips = layer_coefficients(self.network, 1).skips
+        gains = slope_gains(self.network, K, 1)
+        theta = tangents(skips, gains, own_of_inputs(self.network, self._trained, K, 1))
+        return np.concatenate([K, theta[-1:]])
+
+    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """The recursion over the layers."""
+        return output_tangents(self.network, self._trained, own[:-1], own[-1], K0, pairs)[1:]
+
+    def diagonal(self, own: np.ndarray) -> np.ndarray:
+        """Θ^(L+1)."""
+        return own[-1:]
+
+    def factors(self, own: np.ndarray) -> np.ndarray:
+        """√Θ^(L+1)."""
+        return np.sqrt(own[-1:])

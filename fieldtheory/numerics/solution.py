@@ -568,10 +568,10 @@ class Solution(Result):
         values[..., inputs, inputs] = own
         finite = np.isfinite(values).all(axis=tuple(range(values.ndim - 2)))
         if not finite.all():
-            pairs = tuple(members[:1] for members in np.nonzero(~finite))
-            K0, own = self.input_kernel[..., *pairs], self._variances
-            kernel = kernels.covariances(self.network, own, K0, pairs)[1]
-            of_pairs = gains.covariance_gains(self.network, own[1], kernel, pairs)
+            i, j = (members[:1] for members in np.nonzero(~finite))
+            K0, variances = self.input_kernel[..., i, j], self._variances
+            kernel = kernels.covariances(self.network, variances, K0, (i, j))[1]
+            of_pairs = gains.covariance_gains(self.network, variances[1], kernel, (i, j))
             gains.responses(self._chain.skips, of_pairs)
         return values
 

@@ -1,0 +1,1 @@
+"""Inference with infinite networks: their kernels as functions of inputs."""

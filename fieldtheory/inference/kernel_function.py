@@ -1,0 +1,241 @@
+"""Kernels of infinitely wide networks as functions of inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.pair_map import PairMaps
+from fieldtheory.numerics.pair_recursions import OutputRecursion, PairRecursion, TangentRecursion
+
+# Of pairs of inputs: which are of a hidden layer, and which have another value for one input.
+QUANTITIES = ("output_kernel", "output_response", "tangent_kernel", "kernel", "response")
+_HIDDEN = ("kernel", "response")
+# Rows whose products are taken at once.
+_ROWS = 512
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """A kernel of a network as a function of inputs, see `kernel`.
+
+    ``k(X)`` is the matrix (P, P) of inputs X (P, d) in rows, ``k(X, Z)`` the block (P, Q) of them
+    and others, ``k.diagonal(X)`` what single inputs have (P,). Nothing else is computed. Results
+    are right to 1e-12 of the values of identical inputs.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    quantity : str
+    layer : int or None
+        Of a hidden layer, l of K^(l) and χ^(l).
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=20, branch_scale="uniform")
+    >>> X, Z = np.eye(3), np.ones((2, 3))
+    >>> k = ft.kernel(net)
+    >>> k(X).shape, k(X, Z).shape, k.diagonal(X).shape
+    ((3, 3), (3, 2), (3,))
+    >>> bool(np.allclose(k(X), ft.solve(net, ft.input_kernel(X, net)).output_kernel, rtol=1e-13))
+    True
+    """
+
+    network: LayeredNetwork
+    quantity: str = "output_kernel"
+    layer: int | None = None
+
+    def __call__(self, X: Any, Z: Any = None) -> Any:
+        """The kernel of all pairs of inputs.
+
+        Parameters
+        ----------
+        X : array_like or dask array, shape (P, d)
+            Inputs in rows.
+        Z : array_like or dask array, shape (Q, d), optional
+            Others. Without them the matrix of X, symmetric, of which one half is computed.
+
+        Returns
+        -------
+        ndarray or dask array, shape (P, P) or (P, Q)
+            Of dask arrays a lazy one, whose blocks belong to the chunks of the rows of both. For
+            responses, k(X) has those of variances on the diagonal, and k(X, Z) those of
+            covariances everywhere.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X or Z is not two-dimensional or not finite, or they differ in their columns.
+        OverflowError
+            If a kernel exceeds float64.
+        """
+        if _is_dask(X) or _is_dask(Z):
+            from fieldtheory.inference.kernel_blocks import lazy
+
+            return lazy(self, X, Z)
+        inputs = _inputs("X", X)
+        if Z is None:
+            return self._finite(self._symmetric(inputs))
+        others = _inputs("Z", Z)
+        if inputs.shape[1] != others.shape[1]:
+            raise ValueError(
+                f"Z must have as many columns as X, got {others.shape[1]} and {inputs.shape[1]}"
+            )
+        return self._finite(self._rectangular(inputs, others))
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """The diagonal of ``k(X)``, shape (P,).
+
+        Parameters
+        ----------
+        X : array_like, shape (P, d)
+        """
+        recursion = self._maps.recursion
+        return recursion.diagonal(recursion.own(self._variances(_inputs("X", X))))[0]
+
+    @property
+    def _maps(self) -> PairMaps:
+        return _maps_of(self.network, self.quantity, self.layer)
+
+    def _symmetric(self, X: np.ndarray) -> np.ndarray:
+        K0 = self._variances(X)
+        own = self._maps.recursion.own(K0)
+        values = np.empty((len(X), len(X)))
+        for start in range(0, len(X), _ROWS):
+            self._covariances(X[start : start + _ROWS], X[start:], values[start:, start:][:_ROWS])
+        for index in _identical(X):
+            values[np.ix_(index, index)] = K0[index[0]]
+        self._maps.fill(values[None], values, own)
+        np.fill_diagonal(values, self._maps.recursion.diagonal(own)[0])
+        return values
+
+    def _rectangular(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        K0 = self._variances(X)
+        recursion = self._maps.recursion
+        values = np.empty((len(X), len(Z)))
+        self._covariances(X, Z, values)
+        for index in _identical(np.concatenate([X, Z])):
+            rows, columns = index[index < len(X)], index[index >= len(X)] - len(X)
+            if len(rows):
+                values[np.ix_(rows, columns)] = K0[rows[0]]
+        own = recursion.own(K0), recursion.own(self._variances(Z))
+        self._maps.fill(values[None], values, *own)
+        return values
+
+    def _variances(self, X: np.ndarray) -> np.ndarray:
+        weight, bias = _readin(self.network)
+        return weight * np.einsum("ij,ij->i", X, X) / X.shape[1] + bias
+
+    def _covariances(self, X: np.ndarray, Z: np.ndarray, out: np.ndarray) -> None:
+        """K^(0) = σ²_w,in/d X Zᵀ + σ²_b,in (F25 eqs. (16), (101))."""
+        weight, bias = _readin(self.network)
+        for start in range(0, len(X), _ROWS):
+            part = out[start : start + _ROWS]
+            np.matmul(X[start : start + _ROWS] * (weight / X.shape[1]), Z.T, out=part)
+            if bias:
+                part += bias
+
+    def _finite(self, values: np.ndarray) -> np.ndarray:
+        if not np.isfinite(values).all():
+            raise OverflowError(
+                f"the {self.quantity.replace('_', ' ')} exceeds the range of float64; reduce "
+                "depth, branch_scale, skip_scale or weight_variance"
+            )
+        return values
+
+
+@named_arguments
+def kernel(
+    network: LayeredNetwork, quantity: str = "output_kernel", layer: int | None = None
+) -> KernelFunction:
+    """A kernel of an infinitely wide network as a function of inputs.
+
+    Pairs of inputs close on themselves (theory of several inputs: F25 eqs. (108), (128)), so that
+    blocks of a kernel are computed on their own, by interpolation over the correlations and norms
+    of the inputs (`fieldtheory.numerics.pair_map`). What is interpolated is kept for the next
+    block.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Without batch axes.
+    quantity : {"output_kernel", "output_response", "tangent_kernel", "kernel", "response"}
+        K^(L+1), χ^out, Θ^(L+1) with all weights and biases trained, and K^(l) or χ^(l) of a hidden
+        layer, as the fields of `Solution`.
+    layer : int, optional
+        l of "kernel" and "response", from 1 to L.
+
+    Returns
+    -------
+    KernelFunction
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the stated kind.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> k = ft.kernel(ft.ResidualNetwork(depth=5, activation="relu"), "tangent_kernel")
+    >>> k([[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]).shape
+    (2, 1)
+    """
+    checked_network(network)
+    validation.choice("quantity", quantity, QUANTITIES)
+    if network.batch_shape:
+        raise ValueError(
+            f"network must be one, without batch axes, got scales with {network.batch_shape}"
+        )
+    if quantity in _HIDDEN:
+        if layer is None:
+            raise ValueError(f"layer must be given for quantity {quantity!r}: 1 to {network.depth}")
+        layer = validation.integer("layer", layer, 1)
+        if layer > network.depth:
+            raise ValueError(f"layer must be at most depth={network.depth}, got {layer}")
+    elif layer is not None:
+        raise ValueError(f"layer is for quantities {', '.join(_HIDDEN)}, got {quantity!r}")
+    return KernelFunction(network, quantity, layer)
+
+
+@lru_cache(maxsize=16)
+def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None) -> PairMaps:
+    """Shared by all functions of one kernel, also those that are sent to another process."""
+    if quantity == "tangent_kernel":
+        return PairMaps(TangentRecursion(network))
+    row = int("response" in quantity)
+    last = network.depth + 1 if layer is None else layer
+    recursion: PairRecursion = OutputRecursion(network, (row,), last)
+    return PairMaps(recursion)
+
+
+def _readin(network: LayeredNetwork) -> tuple[float, float]:
+    parameters = network.parameters
+    return parameters["readin_weight_variance"], parameters["readin_bias_variance"]
+
+
+def _inputs(name: str, given: Any) -> np.ndarray:
+    found = validation.finite_array(name, given)
+    if found.ndim != 2:
+        one = ": one input x is [x]" if found.ndim == 1 else ""
+        raise ValueError(f"{name} must have shape (P, d), got shape {found.shape}{one}")
+    return found
+
+
+def _identical(X: np.ndarray) -> list[np.ndarray]:
+    """The indices of inputs that are identical, those of each kind."""
+    kinds: dict[bytes, list[int]] = {}
+    for index, row in enumerate(np.ascontiguousarray(X + 0.0)):
+        kinds.setdefault(row.tobytes(), []).append(index)
+    return [np.array(members) for members in kinds.values() if len(members) > 1]
+
+
+def _is_dask(given: Any) -> bool:
+    return hasattr(given, "__dask_graph__")
