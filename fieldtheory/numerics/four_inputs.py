@@ -9,7 +9,8 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator
+from fieldtheory.averages import ConnectedCorrelator, many
+from fieldtheory.averages.rules import CLOSED_FORM, PRICE
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.pair_observables import PairObservables
@@ -19,10 +20,11 @@ from fieldtheory.theory.elementary_averages import X, Y
 Pattern = tuple[int, int, int, int]
 
 
-def by_averages(signals: PairObservables) -> np.ndarray:
+def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np.ndarray:
     """⟨g(h_α, h_β)^(k) ; g(h_γ, h_δ)^(l)⟩ of all layers and pairs, shape (L + 1, p, L + 1, p).
 
-    Closed forms and integrals of the averages, up to some milliseconds for each entry.
+    Closed forms, some milliseconds for each entry at most, and integrals; those that are ``known``
+    are not NaN.
     """
     size, inputs = signals.K.shape[:2]
     layers, p = np.arange(size), len(signals.pairs[0])
@@ -38,10 +40,14 @@ def by_averages(signals: PairObservables) -> np.ndarray:
     K = np.swapaxes(blocks, 1, 2).reshape(size * inputs, size * inputs)
     pairs = [(inputs * layers[:, None] + one[:, members]).ravel() for members in signals.pairs]
     g = network_entries(signals.network).averages.observable
-    return connected(g, K, pairs).reshape(size, p, size, p)
+    if known is not None:
+        known = known.reshape(size * p, size * p)
+    return connected(g, K, pairs, known).reshape(size, p, size, p)
 
 
-def connected(g: sp.Expr, K: np.ndarray, pairs: Sequence[np.ndarray]) -> np.ndarray:
+def connected(
+    g: sp.Expr, K: np.ndarray, pairs: Sequence[np.ndarray], known: np.ndarray | None = None
+) -> np.ndarray:
     """⟨g(h_a, h_b) ; g(h_c, h_d)⟩ of all pairs of signals, shape (p, p).
 
     Parameters
@@ -52,16 +58,18 @@ def connected(g: sp.Expr, K: np.ndarray, pairs: Sequence[np.ndarray]) -> np.ndar
         The covariance of the signals.
     pairs : two ndarrays of int, shape (p,)
         a and b of every pair.
+    known : ndarray, shape (p, p), optional
+        Those that need not be found, and NaN.
     """
     first, second = pairs
+    found = np.full((len(first), len(first)), np.nan) if known is None else known.copy()
     groups: dict[Pattern, list[tuple[int, int, list[int]]]] = defaultdict(list)
     for i in range(len(first)):
-        for j in range(i, len(first)):
+        for j in (i + np.flatnonzero(np.isnan(found[i, i:]))).tolist():
             four = [int(n) for n in (first[i], second[i], first[j], second[j])]
             distinct = list(dict.fromkeys(four))
             a, b, c, d = (distinct.index(n) for n in four)
             groups[a, b, c, d].append((i, j, distinct))
-    found = np.empty((len(first), len(first)))
     # Entries with as many distinct signals in the same places at once.
     for pattern, places in groups.items():
         rows, columns, signals = zip(*places, strict=True)
@@ -70,6 +78,15 @@ def connected(g: sp.Expr, K: np.ndarray, pairs: Sequence[np.ndarray]) -> np.ndar
         values = _compiled(g, pattern)(*entries.T)
         found[rows, columns] = found[columns, rows] = values
     return found
+
+
+def has_closed_form(g: sp.Expr) -> bool:
+    """Whether correlators of four different signals are one integral at most."""
+    a, b, c, d = h = sp.symbols("h0:4", real=True)
+    observables = (g.subs({X: u, Y: v}, simultaneous=True) for u, v in ((a, b), (c, d)))
+    correlator = ConnectedCorrelator(*observables, h, sp.eye(4) + sp.ones(4, 4))
+    nodes = correlator.atoms(ConnectedCorrelator)
+    return all(many.rule(node).name in (PRICE, CLOSED_FORM) for node in nodes)
 
 
 def slopes(g: sp.Expr, K: np.ndarray) -> np.ndarray:

@@ -307,8 +307,8 @@ def grid_modes(count: int, even: bool) -> Modes:
     number = int((2 * sqrt(count) + _MARGIN) / step) + 1
     z = step * (np.arange(number) + 0.5)
     if even:
-        return _modes(count, even, z, np.full(number, 2 * step))
-    return _modes(count, even, np.concatenate([-z[::-1], z]), np.full(2 * number, step))
+        return modes_on(count, even, z, np.full(number, 2 * step))
+    return modes_on(count, even, np.concatenate([-z[::-1], z]), np.full(2 * number, step))
 
 
 @lru_cache(maxsize=8)
@@ -317,7 +317,7 @@ def _coarse_grid(count: int) -> Modes:
     step = _COARSE * _SPACING / sqrt(count)
     number = int(_REACH / step) + 1
     z = step * (np.arange(-number, number) + 0.3)
-    return _modes(1, False, z, np.full(2 * number, step))
+    return modes_on(1, False, z, np.full(2 * number, step))
 
 
 @lru_cache(maxsize=8)
@@ -329,13 +329,13 @@ def _panels(count: int, even: bool, kinks: tuple[float, ...], level: int, nodes:
     cuts = np.unique(np.concatenate([near, evenly(width, reach)]))
     z, weights = composite(cuts, nodes)
     if nodes != _NODES[0]:
-        return _modes(1, False, z, weights)
+        return modes_on(1, False, z, weights)
     if even:
         z, weights = z[z > 0], 2 * weights[z > 0]
-    return _modes(count, even, z, weights)
+    return modes_on(count, even, z, weights)
 
 
-def _modes(count: int, even: bool, z: np.ndarray, weights: np.ndarray) -> Modes:
+def modes_on(count: int, even: bool, z: np.ndarray, weights: np.ndarray) -> Modes:
     """The basis on nodes with the weights of a rule for integrals over z."""
     orders = np.arange(0, count, 2 if even else 1)
     basis = np.empty((len(orders), len(z)))

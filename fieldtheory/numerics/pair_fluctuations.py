@@ -14,7 +14,8 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics.four_inputs import by_averages
+from fieldtheory.numerics import four_inputs, pair_blocks
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.pair_modes import correlated
 from fieldtheory.numerics.pair_observables import TOGETHER, PairObservables
 from fieldtheory.numerics.recursion import carried
@@ -55,6 +56,13 @@ class PairGains:
         found[others] += self.first[l].reshape(shape) * variances[alpha]
         found[others] += self.second[l].reshape(shape) * variances[beta]
         return found
+
+    def of_pair(self, number: int) -> PairGains:
+        """Those of the two inputs of one covariance alone."""
+        _, _, alpha, beta = self.places
+        chosen, one = [alpha[number], beta[number]], slice(number, number + 1)
+        parts = (gain[:, one] for gain in (self.pair, self.first, self.second))
+        return PairGains(self.own[:, chosen], *parts)
 
     def traced(self, l: int, weights: np.ndarray) -> np.ndarray:
         """The transpose of `moved`: what weights of the pairs of C^(l) are for K^(l-1), (p,)."""
@@ -100,30 +108,53 @@ def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np.ndarray:
     """S22/N of all layers and pairs, shape (L + 2, p, L + 2, p).
 
-        S22 = N a_k a_l ⟨g(h_α, h_β)^(k-1) ; g(h_γ, h_δ)^(l-1)⟩
-
-    With kinks, of which the Hermite coefficients fall off slowly, by the averages themselves; so
-    are steep functions of few inputs and layers.
+    With kinks, of which the Hermite coefficients fall off slowly, and for wide signals by series in
+    the correlation of two inputs or by the averages themselves.
     """
-    a = layers.weights[1:].reshape(len(signals.K), -1)[:, 0]
-    found = by_averages(signals) if signals.has_kinks else _correlators(signals)
-    S22 = np.zeros([size + 1 - i % 2 for i, size in enumerate(found.shape)])
-    S22[1:, :, 1:] = a[:, None, None, None] * a[:, None] * found
+    found = four_inputs.by_averages(signals) if signals.has_kinks else _correlators(signals)
+    return weighted(layers, found)
+
+
+def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
+    """S22/N = a_k a_l ⟨g(h_α, h_β)^(k-1) ; g(h_γ, h_δ)^(l-1)⟩ from (L + 1, p, L + 1, p)."""
+    a = layers.weights[1:].reshape(len(correlators), -1)[:, 0]
+    S22 = np.zeros([size + 1 - i % 2 for i, size in enumerate(correlators.shape)])
+    S22[1:, :, 1:] = a[:, None, None, None] * a[:, None] * correlators
     return S22
 
 
-# Correlators of smooth functions that are taken one by one where modes do not resolve them.
-_MOST_ONE_BY_ONE = 3000
+# Correlators of three and four inputs that are taken one by one where modes do not resolve them: of
+# closed forms, a minute, and of others, each of which takes up to a second.
+_MOST_CLOSED, _MOST_INTEGRALS = 100_000, 3000
 
 
 def _correlators(signals: PairObservables) -> np.ndarray:
     """⟨g ; g⟩ of smooth functions, shape (L + 1, p, L + 1, p)."""
     try:
         return _by_modes(signals)
-    except QuadratureError:
-        if (len(signals.K) * len(signals.pairs[0])) ** 2 / 2 > _MOST_ONE_BY_ONE:
-            raise
-        return by_averages(signals)
+    except QuadratureError as unresolved:
+        return _of_wide_signals(signals, unresolved)
+
+
+def _of_wide_signals(signals: PairObservables, unresolved: QuadratureError) -> np.ndarray:
+    """⟨g ; g⟩, of two inputs by series in their correlation, of more by averages."""
+    first, second = signals.pairs
+    size, p = len(signals.K), len(first)
+    found = np.full((size, p, size, p), np.nan)
+    places = np.zeros((first.max() + 1,) * 2, dtype=int)
+    places[first, second] = np.arange(p)
+    others = np.flatnonzero(first != second)
+    one_by_one = size**2 * (p**2 - 7 * len(others) - len(places)) / 2
+    g = network_entries(signals.network).averages.observable
+    closed = one_by_one > 0 and four_inputs.has_closed_form(g)
+    if one_by_one > (_MOST_CLOSED if closed else _MOST_INTEGRALS):
+        raise unresolved
+    blocks = pair_blocks.correlators(signals, others)
+    for number, pair in enumerate(others):
+        alpha, beta = first[pair], second[pair]
+        chosen = np.array([places[alpha, alpha], places[beta, beta], pair])
+        found[:, chosen[:, None], :, chosen] = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
+    return four_inputs.by_averages(signals, found)
 
 
 def _by_modes(signals: PairObservables) -> np.ndarray:

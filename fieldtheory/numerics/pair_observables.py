@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -116,11 +116,13 @@ class PairObservables:
     def _resolved(self) -> tuple[np.ndarray, int]:
         allowed = max(tolerance(), PAIR_TOLERANCE)
         products = [(psi[0], psi[0]) for psi in features(self.network)]
-        every = np.arange(len(self.pairs[0]))
+        every, layers = np.arange(len(self.pairs[0])), np.arange(len(self.K))
         few = every[:: max(1, len(every) // _ASKED_FIRST)]
+        # The widest signals take most orders.
+        widest = [int(np.argmax(np.trace(self.K, axis1=1, axis2=2)))]
         for count in _COUNTS:
-            for asked in (few, every)[len(few) == len(every) :]:
-                found = self._of_functions(products, count, asked)
+            for asked, where in ((few, widest), (every, layers)):
+                found = self._of_functions(products, count, asked, where)
                 error = _left_out(found, count)
                 if error > allowed:
                     break
@@ -151,14 +153,18 @@ class PairObservables:
         return first, second
 
     def _of_functions(
-        self, products: list[tuple[Function, Function]], count: int, pairs: np.ndarray
+        self,
+        products: list[tuple[Function, Function]],
+        count: int,
+        pairs: np.ndarray,
+        layers: Sequence[int] | np.ndarray | None = None,
     ) -> np.ndarray:
-        """The coefficients of Σ f(x) g(y)."""
-        modes = grid_modes(count, False)
-        found = np.zeros((len(self.K), len(pairs), packed_size(count)))
-        for l, pair in np.ndindex(found.shape[:2]):
-            R = self.R[:, :, l, pairs[pair]]
-            found[l, pair] = sum(coefficients(f, g, R, modes, count) for f, g in products)
+        """The coefficients of Σ f(x) g(y), in all layers if none are given."""
+        modes, layers = grid_modes(count, False), range(len(self.K)) if layers is None else layers
+        found = np.zeros((len(layers), len(pairs), packed_size(count)))
+        for row, pair in np.ndindex(found.shape[:2]):
+            R = self.R[:, :, layers[row], pairs[pair]]
+            found[row, pair] = sum(coefficients(f, g, R, modes, count) for f, g in products)
         return found
 
     def between(self, k: int, rows: np.ndarray, l: int, columns: np.ndarray) -> np.ndarray:

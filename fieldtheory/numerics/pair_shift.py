@@ -11,12 +11,10 @@ and sees them. A covariance is shifted as if its two inputs were alone.
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics import pair_slopes
+from fieldtheory.numerics import pair_blocks
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.recursion import carried
@@ -36,8 +34,8 @@ def shift_of_covariances(
     layers : LayerCoefficients
     gains : PairGains
     signals : PairObservables
-    variances : ndarray, shape (L + 1, p, p)
-        N Cov(K, K') of the hidden layers.
+    variances : ndarray, shape (L + 1, 3, 3, P(P−1)/2)
+        N Cov(K_e, K_e') of the hidden layers, e = αα, ββ, αβ.
     own_shift : ndarray, shape (L + 2, P)
         N (⟨C⟩ − C*) of the variances.
 
@@ -67,14 +65,10 @@ def _bent(
     gains: PairGains, signals: PairObservables, variances: np.ndarray, used: np.ndarray
 ) -> np.ndarray:
     """(1/2) Σ_ee' ⟨∂_e ∂_e' g⟩ N Cov(K_e, K_e'), shape (L + 1, pairs)."""
-    own, others, alpha, beta = gains.places
-    entries = own[alpha], own[beta], others
-    found = np.zeros((len(variances), len(others)))
+    others = gains.places[1]
     # The kernels of the input do not fluctuate.
-    curvature = pair_slopes.curvatures(signals, others, used & (np.arange(len(used)) > 0)[:, None])
-    for e, f in product(range(3), repeat=2):
-        found += curvature[e, f] * variances[:, entries[e], entries[f]] / 2
-    return found
+    curvature = pair_blocks.curvatures(signals, others, used & (np.arange(len(used)) > 0)[:, None])
+    return np.einsum("eflp,lefp->lp", curvature, variances) / 2
 
 
 def _seen(
@@ -88,11 +82,12 @@ def _seen(
     _, others, alpha, beta = gains.places
     size = len(signals.K)
     found = np.zeros((size, len(others)))
-    for k, meeting in enumerate(pair_slopes.slopes(signals, others, used), start=1):
+    slopes = pair_blocks.slopes(signals, others, used)
+    for k in range(1, size):
         # Of layer k to unit sources there, entry by source by pair.
         response = np.repeat(np.eye(3)[:, :, None], len(others), axis=2)
         for m in range(k + 1, size + 1):
-            found[m - 1] += a[k] * np.einsum("efp,efp->p", meeting[:, :, m - k - 1], response)
+            found[m - 1] += a[k] * np.einsum("efp,efp->p", slopes[k - 1, m - 1], response)
             if m <= size - 1:
                 moved = np.stack(
                     [

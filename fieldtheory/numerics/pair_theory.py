@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics import pair_fluctuations, pair_shift
+from fieldtheory.numerics import pair_blocks, pair_fluctuations, pair_shift
 from fieldtheory.numerics.memory import memory_available
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
@@ -58,11 +58,30 @@ class PairTheory:
         found = np.empty((len(own), len(at) + len(others)))
         found[:, at] = own
         if len(others):
-            variances = self.signals.network.width * self.kernel_covariance
+            variances = self.signals.network.width * self._covariance_of_pairs
             found[:, others] = pair_shift.shift_of_covariances(
                 self.layers, self.gains, self.signals, variances, own
             )
         return found
+
+    @property
+    def _covariance_of_pairs(self) -> np.ndarray:
+        """Cov(K_e, K_e') of e = αα, ββ, αβ for pairs α < β, shape (L + 1, 3, 3, P(P−1)/2)."""
+        at, others, alpha, beta = self.gains.places
+        if "G11" in vars(self):
+            chosen = np.stack([at[alpha], at[beta], others])
+            return self.kernel_covariance[:, chosen[:, None], chosen]
+        found = pair_blocks.correlators(self.signals, others)
+        width, order = self.signals.network.width, [0, 2, 1]
+        covariance = np.empty((len(found), 3, 3, len(others)))
+        for number in range(len(others)):
+            gains = self.gains.of_pair(number)
+            S22 = np.transpose(found[..., number], (0, 2, 1, 3))[:, order][..., order]
+            sources = pair_fluctuations.weighted(self.layers, S22)
+            G11 = pair_fluctuations.kernel_covariance(self.layers, gains, sources, width)
+            blocks = pair_fluctuations.accumulated_covariance(self.layers, G11)
+            covariance[..., number] = blocks[:, order][..., order]
+        return covariance
 
     def _require_memory(self) -> None:
         inputs = self.gains.own.shape[1]

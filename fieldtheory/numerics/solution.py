@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -246,20 +246,15 @@ class Solution(Result):
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
         width = self.network.width
+        C, K = self._variances
         if self._has_matrix:
-            theory, (C, K) = self.pair_theory, self._variances
-            layers, at = theory.layers, theory.gains.places[0]
-            variance = np.diagonal(theory.kernel_covariance, axis1=1, axis2=2)[:, at]
+            theory = self.pair_theory
             own = [
-                self._shift_of_one(
-                    layers, (C[:, i], K[:, i]), gains, partial(np.take, variance, i, 1)
-                )
-                for i, gains in enumerate(self._own_gains.T)
+                self._shift_of_one(theory.layers, C[:, i], K[:, i], self._own_gains[:, i])
+                for i in range(self.inputs)
             ]
             return unpacked(theory.shift(np.stack(own, axis=-1)), True) / width
-        chain, gain = self._chain, self._own_gains
-        found = self._shift_of_one(chain, self._variances, gain, lambda: self.kernel_variance)
-        return found / width
+        return self._shift_of_one(self._chain, C, K, self._own_gains) / width
 
     @field
     def four_point(self) -> np.ndarray:
@@ -453,19 +448,17 @@ class Solution(Result):
         return PairTheory(layers, moved, PairObservables(self.network, self.kernels[:-1]))
 
     def _shift_of_one(
-        self,
-        layers: LayerCoefficients,
-        of_input: tuple[np.ndarray, np.ndarray],
-        gains: np.ndarray,
-        variance: Callable[[], np.ndarray],
+        self, layers: LayerCoefficients, C: np.ndarray, K: np.ndarray, gains: np.ndarray
     ) -> np.ndarray:
-        """N (⟨C⟩ − C*) of the C* and K* of one input, shape (L + 2,), by Var K if need be."""
+        """N (⟨C⟩ − C*) of one input, all of shape (L + 2,)."""
         if not network_entries(self.network).has_closed_kinks:
             with suppress(QuadratureError):
-                first = finite_width.at_first_order(self.network, layers, of_input)
+                first = finite_width.at_first_order(self.network, layers, (C, K))
                 return self._from_input(first.shift)
-        scaled = self.network.width * variance()
-        return fluctuations.shift_by_averages(self.network, layers, gains, of_input[1], scaled)
+        S22 = fluctuations.source_covariance(self.network, layers, K)
+        G11 = fluctuations.kernel_covariance(layers, gains, S22, 1)
+        variance = fluctuations.accumulated_variance(layers, G11)
+        return fluctuations.shift_by_averages(self.network, layers, gains, K, variance)
 
     @cached_property
     def _resummed(self) -> tuple[np.ndarray, np.ndarray]:

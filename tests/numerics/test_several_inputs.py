@@ -23,6 +23,7 @@ PHI = {
 }
 KINKED = ("relu", "leaky_relu", "abs")
 TWO = np.array([[0.3, 0.11], [0.11, 0.2]])
+OPPOSED = TWO * [[1, -1], [-1, 1]]
 THREE = np.array([[0.3, 0.1, -0.05], [0.1, 0.25, 0.12], [-0.05, 0.12, 0.4]])
 FIELDS = ["G11", "kernel_variance", "mean_shift", "four_point", "output_kurtosis"]
 
@@ -208,17 +209,50 @@ def test_covariances_are_positive_semidefinite(root, gamma, name):
     assert np.linalg.eigvalsh(G11).min() > -1e-9 * np.abs(G11).max()
 
 
+FEW = "fieldtheory.numerics.pair_observables._COUNTS"
+
+
+@pytest.mark.parametrize(
+    ("name", "gamma", "K0"),
+    [("tanh", 0.7, TWO), ("gelu", -0.7, TWO), ("logistic", 1.0, OPPOSED), ("erf", 1.0, THREE)],
+)
+def test_signals_that_modes_do_not_resolve(name, gamma, K0, monkeypatch):
+    """Series in the correlation of two inputs, and averages, agree with modes."""
+    net = network(name, gamma, 3)
+    known = ft.solve(net, K0)
+    G11, shift = known.G11, known.mean_shift
+    monkeypatch.setattr(FEW, (12,))
+    s = ft.solve(net, K0)
+    np.testing.assert_allclose(s.mean_shift, shift, rtol=0, atol=1e-9 * np.abs(shift).max())
+    np.testing.assert_allclose(s.G11, G11, rtol=0, atol=1e-9 * G11.max())
+    # Without G11.
+    alone = ft.solve(net, K0).mean_shift
+    np.testing.assert_allclose(alone, s.mean_shift, rtol=1e-12, atol=1e-18)
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf"])
+def test_wide_signals(name):
+    """Deep networks whose signals grow: what is known of single inputs, and nothing impossible."""
+    net, K0 = ft.ResidualNetwork(depth=14, activation=name), [[0.05, 0.03], [0.03, 0.05]]
+    s, one = ft.solve(net, K0), ft.solve(net, 0.05)
+    for at in (0, 2):
+        np.testing.assert_allclose(s.G11[:, :, at, at], one.G11, rtol=1e-8, atol=1e-16)
+    assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -1e-9 * s.G11.max()
+    np.testing.assert_allclose(s.mean_shift[:, 0, 0], one.mean_shift, rtol=1e-9, atol=1e-16)
+
+
 @pytest.mark.parametrize("name", ["tanh", slow("erf")])
 def test_steep_functions(name, monkeypatch):
-    """Modes of pairs do not resolve wide signals: averages do, the error says so for many."""
-    monkeypatch.setattr("fieldtheory.numerics.pair_observables._COUNTS", (12, 56))
+    """Wide opposite signals: averages, and for many inputs an error that says so."""
+    monkeypatch.setattr(FEW, (12, 56))
     net, K0 = ft.ResidualNetwork(depth=1, activation=name), [[20.0, -19.0], [-19.0, 30.0]]
     s, one = ft.solve(net, K0), ft.solve(net, 20.0)
     np.testing.assert_allclose(s.G11[:, :, 0, 0], one.G11, rtol=1e-8, atol=1e-16)
     assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -1e-9 * s.G11.max()
-    monkeypatch.setattr("fieldtheory.numerics.pair_fluctuations._MOST_ONE_BY_ONE", 10)
+    for limit in ("_MOST_CLOSED", "_MOST_INTEGRALS"):
+        monkeypatch.setattr(f"fieldtheory.numerics.pair_fluctuations.{limit}", 10)
     with pytest.raises(QuadratureError, match=r"Hermite orders .* solve\(\.\.\., rtol="):
-        _ = ft.solve(net, K0).G11
+        _ = ft.solve(net, 20 * np.eye(3)).G11
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -1,0 +1,159 @@
+"""What the two inputs of every pair alone have: correlators, and derivatives by their kernels.
+
+By Hermite coefficients where these resolve the signals; else by series in the correlation of the
+two inputs, and by the averages themselves where these fail and for φ with kinks, whose derivatives
+are distributions. Entries are e = αα, ββ, αβ, and g_e = g(h_α, h_α), g(h_β, h_β), g(h_α, h_β).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.numerics import four_inputs
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.fluctuations import connected_squares
+from fieldtheory.numerics.pair_observables import PairObservables, features
+from fieldtheory.numerics.two_inputs import TwoInputs
+
+# ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
+_SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
+
+
+def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """⟨∂_e ∂_e' g⟩ of pairs α < β in all layers, shape (3, 3, L + 1, pairs).
+
+    Parameters
+    ----------
+    signals : PairObservables
+    pairs : ndarray of int
+    used : ndarray of bool, shape (L + 1, pairs)
+        Where they are asked for; zero elsewhere.
+    """
+    found = np.zeros((3, 3, *used.shape))
+    if signals.resolved:
+        means = {
+            orders: signals.projected(*orders, pairs)[..., 0]
+            for orders in ((4, 0), (3, 1), (2, 2), (1, 3), (0, 4))
+        }
+        for (e, (i, j, c)), (f, (k, l, d)) in product(enumerate(_SLOPES), repeat=2):
+            found[e, f] = np.where(used, c * d * means[i + k, j + l], 0.0)
+        return found
+    alpha, beta = (members[pairs] for members in signals.pairs)
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    x, y, xy = (k[used] for k in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
+    curvature = network_entries(signals.network).covariance_curvature
+    (xx, mixed, of_x, crossed), (yy, _, of_y, _) = curvature(x, y, xy), curvature(y, x, xy)
+    found[:, :, used] = [[xx, mixed, of_x], [mixed, yy, of_y], [of_x, of_y, crossed]]
+    return found
+
+
+def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """∂_e ⟨g^(l) ; g_e'^(k)⟩ by the kernels of the later layer, k < l, of g = g(h_α, h_β).
+
+    Parameters are those of `curvatures`.
+
+    Returns
+    -------
+    ndarray, shape (L + 1, L + 1, 3, 3, pairs)
+        By k, l, e, e'; zero elsewhere.
+    """
+    if signals.resolved:
+        moved = [c * signals.projected(i, j, pairs) for i, j, c in _SLOPES]
+        found = _by_modes(signals, pairs, moved, 1)
+        return np.where(used[:, None, None], found, 0.0)
+    size = len(used)
+    found = np.zeros((size, size, 3, 3, len(pairs)))
+    left = np.ones(len(pairs), dtype=bool)
+    if not signals.has_kinks:
+        for number in np.flatnonzero(used.any(axis=0)):
+            two = _two_inputs(signals, pairs[number])
+            try:
+                for k, block in enumerate(two.slopes()):
+                    found[k, k + 1 :, ..., number] = np.moveaxis(block, -1, 0)
+                left[number] = False
+            except QuadratureError:
+                found[..., number] = 0.0
+    _averaged_slopes(signals, pairs, used & left, found)
+    return found
+
+
+def correlators(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
+    """⟨g_e^(k) ; g_e'^(l)⟩ of pairs α < β in all layers, shape (L + 1, L + 1, 3, 3, pairs)."""
+    size = len(signals.K)
+    if signals.resolved:
+        found = _by_modes(
+            signals, pairs, [*signals.squares(pairs), signals.observables[:, pairs]], 0
+        )
+        # By layers k <= l and the entry of the later one first.
+        found = np.swapaxes(found, 2, 3)
+    else:
+        found = np.zeros((size, size, 3, 3, len(pairs)))
+        for number, pair in enumerate(pairs):
+            found[..., number] = _unresolved(signals, pair)
+    later, earlier = np.tril_indices(size, -1)
+    found[later, earlier] = np.swapaxes(found[earlier, later], 1, 2)
+    return found
+
+
+def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
+    """`correlators` of one pair, of layers k <= l, shape (L + 1, L + 1, 3, 3)."""
+    size, network = len(signals.K), signals.network
+    two = _two_inputs(signals, pair)
+    if not (signals.has_kinks or two.same.any()):
+        found = np.zeros((size, size, 3, 3))
+        try:
+            for k, block in enumerate(two.correlators()):
+                found[k, k:] = np.moveaxis(block, -1, 0)
+            for e in range(2):
+                found[:, :, e, e] = connected_squares(network, two.K[:, e, e])
+            return found
+        except QuadratureError:
+            pass
+    order = [0, 2, 1]
+    found = four_inputs.by_averages(PairObservables(network, two.K))
+    return np.transpose(found[:, order][..., order], (0, 2, 1, 3))
+
+
+def _two_inputs(signals: PairObservables, pair: int) -> TwoInputs:
+    chosen = [members[pair] for members in signals.pairs]
+    psi = [derivatives[0] for derivatives in features(signals.network)]
+    return TwoInputs(psi, signals.K[:, chosen][:, :, chosen], signals.carried)
+
+
+def _by_modes(
+    signals: PairObservables, pairs: np.ndarray, moved: list[np.ndarray], gap: int
+) -> np.ndarray:
+    """⟨f_e^(l) ; g_e'^(k)⟩ of functions f by coefficients, l >= k + gap, by k, l, e, e', pair."""
+    observables = np.stack([*signals.squares(pairs), signals.observables[:, pairs]])
+    size = len(signals.K)
+    found = np.zeros((size, size, 3, 3, len(pairs)))
+    for k in range(size):
+        for e, function in enumerate(moved):
+            for l in range(k + gap, size):
+                early = signals.brought_back(function[l], l, k, pairs)
+                met = np.einsum("ps,fps->fp", early[:, 1:], observables[:, k, :, 1:])
+                found[k, l, e] = met
+    return found
+
+
+def _averaged_slopes(
+    signals: PairObservables, pairs: np.ndarray, used: np.ndarray, found: np.ndarray
+) -> None:
+    g = network_entries(signals.network).averages.observable
+    alpha, beta = (members[pairs] for members in signals.pairs)
+    of_pair = np.array([alpha, beta])
+    # Kernels of the two inputs, entry by entry, by layers and pairs.
+    K = np.array([[signals.K[:, i, j] for j in of_pair] for i in of_pair])
+    # Without skip connections layers are independent.
+    skip = np.tril(signals.carried, -1).T[:, :, None]
+    earlier, later, pair = np.nonzero((skip != 0) & used)
+    if not len(pair):
+        return
+    early = K[:, :, earlier, pair]
+    across = skip[earlier, later, 0] * early
+    upper = np.concatenate([K[:, :, later, pair], across], axis=1)
+    joint = np.concatenate([upper, np.concatenate([across, early], axis=1)])
+    found[earlier, later, :, :, pair] = np.moveaxis(four_inputs.slopes(g, joint), -1, 0)
