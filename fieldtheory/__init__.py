@@ -27,6 +27,7 @@ from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.loop_sums import loop_correction
 from fieldtheory.numerics.solution import Solution, solve
+from fieldtheory.numerics.tangent_result import TangentKernels, tangent_kernels
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
@@ -45,6 +46,7 @@ __all__ = [
     "ResidualNetwork",
     "SimulatedResponse",
     "Solution",
+    "TangentKernels",
     "TraceCovariance",
     "ValidityWarning",
     "compare",
@@ -63,6 +65,7 @@ __all__ = [
     "simulate_response",
     "solve",
     "sweep",
+    "tangent_kernels",
 ]
 
 _ROOMS = ("criticality", "data", "figures", "scaling")

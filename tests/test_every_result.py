@@ -21,6 +21,7 @@ CALLS = {
     "simulate_response": lambda: ft.simulate_response(NET, 0.3, samples=20),
     "compare": lambda: ft.compare(ft.solve(NET, 0.3), ft.simulate(NET, 0.3, samples=20)),
     "sweep": lambda: ft.sweep(NET, 0.3, over={"depth": [2, 3]}),
+    "tangent_kernels": lambda: ft.tangent_kernels(NET, 0.3),
     "explain": lambda: ft.explain(
         ft.GaussianAverage(sp.erf(sp.Symbol("h")) ** 2, sp.Symbol("h"), 1)
     ),
@@ -38,7 +39,7 @@ CALLS = {
 }
 DRAWN = (
     *("solve", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
-    "covariance_with",
+    *("covariance_with", "tangent_kernels"),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,11 +55,7 @@ def layer_coefficients(
     >>> found.weights
     array([0. , 0.5, 0.5, 2. ])
     """
-    parameters = network.parameters
-    names = network.layer_parameters
-    stacked = np.broadcast_arrays(*(parameters[name] for name in names))
-    parameters |= {n: np.moveaxis(v, -1, 0) for n, v in zip(names, stacked, strict=True)}
-    shape = parameters[names[0]].shape
+    parameters, shape = of_layers(network)
     one = np.ones((1, *shape[1:]))
     hidden, readout = network.layer(parameters), network.readout(parameters)
 
@@ -73,6 +69,23 @@ def layer_coefficients(
         biases=layers(hidden.bias, readout.bias),
         skips=layers(hidden.skip**2, readout.skip**2),
     )
+
+
+def of_layers(network: LayeredNetwork) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """The parameters of a network, those of its layers with the layer axis first, and their shape.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> parameters, shape = of_layers(ResidualNetwork(depth=2, branch_scale=[[0.1], [0.2], [0.3]]))
+    >>> shape, parameters["weight_variance"]
+    ((2, 3), 1.25)
+    """
+    parameters = network.parameters
+    names = network.layer_parameters
+    stacked = np.broadcast_arrays(*(parameters[name] for name in names))
+    parameters |= {n: np.moveaxis(v, -1, 0) for n, v in zip(names, stacked, strict=True)}
+    return parameters, parameters[names[0]].shape
 
 
 class UnitBranch(NamedTuple):

@@ -86,7 +86,7 @@ class Solution(Result):
     Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
     one kernel entry alone; ``full_response`` has those to the two variances as well.
 
-    The tangent kernel Θ^(l) = Σ_θ ∂h_iα^(l)/∂θ ∂h_iβ^(l)/∂θ (SR eq. (9) and Lemma 5) is that of
+    The tangent kernel Θ^(l) = Σ_θ ∂h_iα^(l)/∂θ ∂h_iβ^(l)/∂θ (SR section 5 and eq. (9)) is that of
     all weights σ_w w_ij/√N and biases σ_b b_i, trained as the w_ij and b_i of variance one (SR;
     Jacot et al., arXiv:1806.07572), read-in and readout among them; see `tangent_kernels` for
     others. It needs ⟨φ'²⟩, which φ with jumps do not have.
@@ -163,30 +163,14 @@ class Solution(Result):
     @field
     def tangent_kernels(self) -> np.ndarray:
         """Θ^(l), with Θ^(0) = C^(0) and Θ^(l) = (γ_l² + a_l ⟨φ'φ'⟩) Θ^(l-1) + C^(l)."""
-        own = self._own_tangents
-        if not self._has_matrix:
-            return self._assembled(own, None)
-        K0 = self.input_kernel[..., *self._pairs]
-        same = kernels.identical(self._variances[0][0], K0, self._pairs)
-        of_same = own[..., self._pairs[0]]
-        chain = self._chain.skips, self._pair_gains, self._covariances[0]
-        return self._assembled(own, tangents.tangents(*chain, same, of_same))
+        return self.trained_tangents()
 
     @field
     def output_tangent_kernel(self) -> np.ndarray:
         """Θ^(L+1) = a_{L+1} ⟨φ'φ'⟩ Θ^(L) + C^(L+1)."""
-        own = self._own_tangents[-1]
-        if not self._has_matrix:
-            return own
         if "tangent_kernels" in vars(self):
-            return self.tangent_kernels[..., -1, :, :].copy()
-        trained = tangents.Trained.everything(self.network)
-        K0 = self.input_kernel[..., *self._pairs]
-        given = self._variances[1], own, K0, self._pairs
-        found = tangents.output_tangents(self.network, trained, *given)[1]
-        if not np.isfinite(found).all():
-            _ = self.tangent_kernels
-        return assembled(own, found, self._pairs)
+            return self._at_output(self.tangent_kernels)
+        return self.trained_output_tangent()
 
     @field
     def full_response(self) -> np.ndarray:
@@ -527,11 +511,45 @@ class Solution(Result):
         K = self._variances[1]
         return gains.variance_gains(self.network, K, int(self._has_matrix))
 
-    @cached_property
-    def _own_tangents(self) -> np.ndarray:
+    def trained_tangents(self, trained: tangents.Trained | None = None) -> np.ndarray:
+        """Θ^(l) with what is said to be trained, everything if left out; see `tangent_kernels`."""
+        own, K = self._own_tangents(trained), self._variances
+        if not self._has_matrix:
+            return self._assembled(own, None)
+        sources, kernel = self._covariances
+        if trained is not None:
+            pairs = self._pairs
+            sources = tangents.own_of_pairs(self.network, trained, K[1], kernel, pairs)
+        same = kernels.identical(K[0][0], kernel[0], self._pairs)
+        of_same = own[..., self._pairs[0]]
+        chain = self._chain.skips, self._pair_gains, sources
+        return self._assembled(own, tangents.tangents(*chain, same, of_same))
+
+    def trained_output_tangent(self, trained: tangents.Trained | None = None) -> np.ndarray:
+        """Θ^(L+1) alone, which takes memory for a few matrices."""
+        own = self._own_tangents(trained)[-1]
+        if not self._has_matrix:
+            return own
+        whole = tangents.Trained.everything(self.network) if trained is None else trained
+        K0 = self.input_kernel[..., *self._pairs]
+        given = self._variances[1], own, K0, self._pairs
+        found = tangents.output_tangents(self.network, whole, *given)[1]
+        if not np.isfinite(found).all():
+            # The recursion that keeps the layers says which of them.
+            self.trained_tangents(trained)
+        return assembled(own, found, self._pairs)
+
+    def _own_tangents(self, trained: tangents.Trained | None) -> np.ndarray:
         C, K = self._variances
-        slopes = tangents.slope_gains(self.network, K, int(self._has_matrix))
+        trailing = int(self._has_matrix)
+        slopes = tangents.slope_gains(self.network, K, trailing)
+        if trained is not None:
+            C = tangents.own_of_inputs(self.network, trained, K, trailing)
         return tangents.tangents(self._chain.skips, slopes, C)
+
+    def _at_output(self, layers: np.ndarray) -> np.ndarray:
+        """The entry of the output of a field of all layers."""
+        return (layers[..., -1, :, :] if self._has_matrix else layers[..., -1]).copy()
 
     @cached_property
     def _pair_gains(self) -> np.ndarray:

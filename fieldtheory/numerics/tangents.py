@@ -2,7 +2,7 @@
 
     Θ^(0) = D^(0),   Θ^(l) = (γ_l² + a_l ⟨φ'φ'⟩) Θ^(l-1) + D^(l),   D^(l) = w_l ⟨φφ⟩ + u_l
 
-(SR Lemma 5 and eq. (9), whose λ_l should be λ_{l+1}; A. Jacot, F. Gabriel, C. Hongler,
+(SR eq. (9), whose λ_{l,L} should be λ_{l+1,L}; A. Jacot, F. Gabriel, C. Hongler,
 arXiv:1806.07572, theorem 1.) D^(l) is what the weights and biases of layer l themselves add. In
 the parametrisation of these papers, with all of them trained, it is the residual kernel C^(l).
 """

@@ -9,6 +9,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo import ensemble, simulated_response
+from fieldtheory.numerics import tangent_result
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.solution import field
 from tests.examples import K0_PAIR, network
@@ -20,6 +21,7 @@ RESULTS = {
     ft.Solution: FIELDS,
     ft.Ensemble: ensemble.FIELDS,
     ft.SimulatedResponse: simulated_response.FIELDS,
+    ft.TangentKernels: tangent_result.FIELDS,
 }
 SIZES = {"layer": 5, "layer_": 5, "hidden_layer": 4, "input": 2, "input_": 2, "source": 3}
 SIZES |= {"pair": 3, "pair_": 3}

@@ -1,0 +1,144 @@
+"""Tangent kernels to 1e-12 of mpmath, for the activations that people use."""
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import fieldtheory as ft
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.numerics.entries import entries
+from tests.examples import precise_oracle
+from tests.numerics.test_activation_table import TABLE as PLAIN
+from tests.oracles import tangent
+from tests.tables import some
+
+
+def theta(x):
+    return mpf(x > 0)
+
+
+def inside(x, low, high):
+    return mpf(low < x < high)
+
+
+def sech2(x):
+    return 1 / mpmath.cosh(x) ** 2
+
+
+def softplus(x):
+    return mpmath.log1p(mpmath.exp(x)) if x < 50 else x
+
+
+def logistic(x):
+    return 1 / (1 + mpmath.exp(-x))
+
+
+def mish_slope(x):
+    return mpmath.tanh(softplus(x)) + x * logistic(x) * sech2(softplus(x))
+
+
+SCALE, ALPHA = mpf("1.0507009873554804934193349852946"), mpf("1.6732632423543772848170429916717")
+
+# φ and φ' of the activations of the other table of which ⟨φ'²⟩ exists.
+SLOPES = {
+    "softsign": (lambda x: x / (1 + abs(x)), lambda x: (1 + abs(x)) ** -2),
+    "hard tanh": (lambda x: min(max(x, -1), 1), lambda x: inside(x, -1, 1)),
+    "ELU": (
+        lambda x: x if x > 0 else mpmath.expm1(x),
+        lambda x: mpf(1) if x > 0 else mpmath.exp(x),
+    ),
+    "SELU": (
+        lambda x: SCALE * (x if x > 0 else ALPHA * mpmath.expm1(x)),
+        lambda x: SCALE * (mpf(1) if x > 0 else ALPHA * mpmath.exp(x)),
+    ),
+    "CELU": (
+        lambda x: x if x > 0 else mpmath.expm1(x),
+        lambda x: mpf(1) if x > 0 else mpmath.exp(x),
+    ),
+    "softplus": (softplus, logistic),
+    "mish": (lambda x: x * mpmath.tanh(softplus(x)), mish_slope),
+    "hard swish": (
+        lambda x: x * min(max(x + 3, 0), 6) / 6,
+        lambda x: (2 * x + 3) / 6 if -3 < x < 3 else theta(x),
+    ),
+    "ReLU6": (lambda x: min(max(x, 0), 6), lambda x: inside(x, 0, 6)),
+    "squared ReLU": (lambda x: max(x, 0) ** 2, lambda x: 2 * max(x, 0)),
+    "arctan": (mpmath.atan, lambda x: 1 / (1 + x * x)),
+    "Gaussian": (lambda x: mpmath.exp(-x * x), lambda x: -2 * x * mpmath.exp(-x * x)),
+    "|x|": (abs, mpmath.sign),
+    "cos": (mpmath.cos, lambda x: -mpmath.sin(x)),
+    "x²": (lambda x: x * x, lambda x: 2 * x),
+    "x³": (lambda x: x**3, lambda x: 3 * x * x),
+    "log cosh": (lambda x: mpmath.log(mpmath.cosh(x)), mpmath.tanh),
+    "x/√(1 + x²)": (lambda x: x / mpmath.sqrt(1 + x * x), lambda x: (1 + x * x) ** mpf(-1.5)),
+}
+MORE = {
+    "erf": ("erf", mpmath.erf, lambda x: 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x)),
+    "tanh": ("tanh", mpmath.tanh, sech2),
+    "relu": ("relu", lambda x: max(x, 0), theta),
+    "swish": (
+        "swish",
+        lambda x: x * logistic(x),
+        lambda x: logistic(x) * (1 + x * (1 - logistic(x))),
+    ),
+}
+
+
+def network(text, depth=3):
+    return ft.ResidualNetwork(
+        depth=depth,
+        activation=text,
+        branch_scale=[0.7, 0.5, 0.9][:depth],
+        skip_scale=[1.0, 0.8, 0.9][:depth],
+        readout_weight_variance=1.5,
+    )
+
+
+def test_the_table_lacks_those_with_jumps_only():
+    assert set(PLAIN) - set(SLOPES) == {"sign", "Heaviside"}
+
+
+QUICK = {"softsign", "hard tanh", "SELU", "x³"}
+
+
+@pytest.mark.parametrize("name", some(SLOPES, QUICK))
+def test_one_input(name):
+    text, _, kinks, K0 = PLAIN[name]
+    net = network(text)
+    with mpmath.workdps(25):
+        expected = tangent.of_one(precise_oracle(net), K0, *SLOPES[name], kinks)
+    found = ft.solve(net, K0).tangent_kernels
+    np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-12)
+
+
+PAIRS = ["erf", "tanh", "relu", "swish", "|x|", "softsign", "arctan", "Gaussian"]
+
+
+@pytest.mark.parametrize("name", some(PAIRS, {"relu"}))
+def test_two_inputs(name):
+    text, *functions = MORE.get(name) or (PLAIN[name][0], *SLOPES[name])
+    net, K0 = network(text, depth=1), np.array([[0.5, 0.2], [0.2, 0.7]])
+    with mpmath.workdps(16):
+        expected = tangent.of_pair(precise_oracle(net), K0, *functions)
+    found = ft.solve(net, K0)
+    np.testing.assert_allclose(
+        found.tangent_kernels[:, 0, 1], np.array(expected, dtype=float), rtol=1e-12
+    )
+    assert found.output_tangent_kernel[0, 1] == found.tangent_kernels[-1, 0, 1]
+
+
+VARIANCES = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 20.0, 1e3, 1e6]
+
+
+@pytest.mark.parametrize("name", some(["erf", "tanh", "swish", "softsign", "relu"], {"tanh"}))
+def test_the_average_at_all_variances(name):
+    """Where no closed form is known to the last digit: from far inside φ's curve to far outside."""
+    text, *functions = MORE.get(name) or (PLAIN[name][0], *SLOPES[name])
+    found = entries(as_activation(text)).slope_square(np.array(VARIANCES))
+    with mpmath.workdps(25):
+        for K, value in zip(VARIANCES, found, strict=True):
+            scales = [10.0**power for power in range(-1, 3)]
+            splits = [0.0, *scales, *(-x for x in scales)]
+            expected = tangent.average1(lambda h: functions[1](h) ** 2, mpf(K), splits)
+            assert value == pytest.approx(float(expected), rel=1e-12)
