@@ -16,6 +16,7 @@ from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
+from fieldtheory.limits import DepthLimit, depth_limit
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.extrapolation import compare
@@ -38,6 +39,7 @@ __all__ = [
     "BlockMeasurement",
     "Comparison",
     "ConnectedCorrelator",
+    "DepthLimit",
     "Derivation",
     "Ensemble",
     "FeedForwardNetwork",
@@ -52,6 +54,7 @@ __all__ = [
     "compare",
     "covariance_with",
     "critical_network",
+    "depth_limit",
     "derive",
     "explain",
     "input_kernel",

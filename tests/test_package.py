@@ -24,6 +24,7 @@ ROOMS = (
     "networks",
     "theory",
     "numerics",
+    "limits",
     "scaling",
     "criticality",
     "montecarlo",

@@ -247,12 +247,12 @@ class InterpolatedEntries:
     @cached_property
     def _closed_moment(self) -> bool:
         """Whether M has a closed form."""
-        return _is_closed(self.averages.moment)
+        return is_closed(self.averages.moment)
 
     @cached_property
     def _closed(self) -> bool:
         """Whether ⟨φφ⟩ has a closed form."""
-        return _is_closed(self.averages.covariance)
+        return is_closed(self.averages.covariance)
 
     @cached_property
     def _products(self) -> list[tuple[float, HermiteCoefficients, HermiteCoefficients]] | None:
@@ -395,7 +395,7 @@ def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _is_closed(expression: sp.Expr) -> bool:
+def is_closed(expression: sp.Expr) -> bool:
     """Whether it is computed without integrals."""
     _, integrals = translate(expression, for_backend("numpy"))
     return not integrals

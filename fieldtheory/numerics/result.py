@@ -277,7 +277,7 @@ class Result(Stored):
         parameters |= {name: getattr(self, name) for name in self.settings}
         parameters |= {"inputs": self.inputs, "K0": self.input_kernel}
         rows = [
-            {"parameter": name, "value": _summary(value)}
+            {"parameter": name, "value": summary(value)}
             for name, value in parameters.items()
             if value is not None
         ]
@@ -295,7 +295,7 @@ class Result(Stored):
                 found = getattr(self, field.name)
                 if found is None:
                     return {}
-                values = _summary(found)
+                values = summary(found)
             except (ValueError, ArithmeticError) as error:
                 values = str(error)
         return {
@@ -408,7 +408,7 @@ class Result(Stored):
         return values.reshape(len(values), -1).T
 
 
-def _summary(value: Any) -> str:
+def summary(value: Any) -> str:
     """A number, or the range and shape of an array."""
     if isinstance(value, str | int) or hasattr(value, "expression"):
         return str(getattr(value, "name", value))

@@ -1,0 +1,341 @@
+"""`depth_limit`: kernels and tangent kernels of infinitely deep networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.limits.courses import SummedCourse, UniformCourse, course_of
+from fieldtheory.limits.pair_layout import PairLayout
+from fieldtheory.networks.coefficients import UnitBranch, unit_branch
+from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics import storage
+from fieldtheory.numerics.fields import notes
+from fieldtheory.numerics.result import Stored, summary
+from fieldtheory.numerics.storage import Labelled
+from fieldtheory.plotting.tables import table_html
+
+# Lines that can still be told apart in a plot.
+_MOST_LINES = 6
+_CORRECTION = "first_correction_"
+_WORDS = {
+    "remaining": ("sum of the squared scales behind the place", r"\sum_{k>l} \rho_k^2"),
+    "kernels": ("kernels", "q_t"),
+    "tangent_kernels": ("tangent kernels", r"\theta_t"),
+    "output_kernel": ("kernel of the output", r"q^{\mathrm{out}}"),
+    "output_tangent_kernel": ("tangent kernel of the output", r"\theta^{\mathrm{out}}"),
+}
+
+
+class Kernels(NamedTuple):
+    """Kernel and tangent kernel, () or (P, P) at a place."""
+
+    kernel: np.ndarray
+    tangent_kernel: np.ndarray
+
+
+class FirstCorrection(NamedTuple):
+    """What a finite depth L adds to `DepthLimit` to first order, with the names of its fields.
+
+    For ``"uniform"`` the coefficients of 1/L, of the same shapes; for the same scales at every
+    depth those of Σ_{k>L} ρ_k², of the kernels of layer L and of the outputs, () or (P, P).
+    """
+
+    kernels: np.ndarray
+    tangent_kernels: np.ndarray
+    output_kernel: np.ndarray
+    output_tangent_kernel: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class DepthLimit(Stored):
+    """The limit of infinite depth of one network, on a grid of places and everywhere between.
+
+    ======================  ======================  ===============================================
+    field                   shape                   meaning
+    ======================  ======================  ===============================================
+    places                  (n,)                    t = l/L from 0 to 1 for ρ_l = λ(l/L)/√L; layers
+                                                    l from 0 to infinity for ρ_l the same at every
+                                                    depth
+    remaining               (n,)                    Σ ρ² of the layers behind the place
+    kernels                 (n, ...), (n, P, P)     q_t, or K^(l) and at last Q_∞
+    tangent_kernels         the same                θ_t, or Θ^(l) and at last Θ_∞
+    output_kernel           (...) or (P, P)         kernel of the readout at the last place
+    output_tangent_kernel   the same                tangent kernel of the readout there
+    error                   ()                      relative error of the above, see below
+    first_correction        `FirstCorrection`       what a finite depth adds; computed when asked
+    ======================  ======================  ===============================================
+
+    The tangent kernels are those of networks with all weights trained, Θ^(0) = K^(0).
+
+    ``error`` is in units of √(K_αα K_ββ): for sums over layers what the last half of the layers
+    before the flow changes, else the tolerance of the solver in each step. With averages that have
+    no closed form (tanh, softplus) kernels of several inputs are right to 1e-11.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=1, activation="relu", branch_scale="uniform",
+    ...     weight_variance=2.0, bias_variance=0.0)
+    >>> limit = ft.depth_limit(net, 1.0)
+    >>> float(limit.output_kernel.round(6)), float(limit.at(0.5).kernel.round(6))  # e and √e
+    (2.718282, 1.648721)
+    """
+
+    network: LayeredNetwork
+    input_kernel: np.ndarray
+    places: np.ndarray
+    remaining: np.ndarray
+    kernels: np.ndarray
+    tangent_kernels: np.ndarray
+    output_kernel: np.ndarray
+    output_tangent_kernel: np.ndarray
+    error: float
+    last: int = 0
+
+    @cached_property
+    def first_correction(self) -> FirstCorrection:
+        """The next order: K^(L) = q_1 + e/L + O(1/L²), or Q_∞ + e Σ_{k>L} ρ_k² + ... (SR Prop. 7).
+
+        The error of Euler's steps, by the modified flow that they follow: e' = (Dv)(e − v/2) for
+        ρ_l = 1/√L. For a schedule that does not follow the depth, a network of depth L is that of
+        infinite depth without its last layers, and e = −v at infinity.
+
+        Raises
+        ------
+        ArithmeticError
+            If it is not finite, as for φ with kinks on both sides (hard tanh) and opposite inputs.
+        """
+        layout, course = PairLayout(self.input_kernel), self._course
+        readout = _readout(self.network)
+        found = np.empty((len(self.places), 2, layout.size))
+        out = np.empty((2, layout.size))
+        for tile in layout.tiles(self.network):
+            where = tile.entries
+            start = np.stack([layout.packed(self.input_kernel)[where]] * 2)
+            if isinstance(course, UniformCourse):
+                for place, (state, e) in enumerate(course.changes(tile.flow, start)):  # noqa: B007
+                    found[place][:, where] = e
+            else:
+                ends = (self.kernels[-1], self.tangent_kernels[-1])
+                state = np.stack([layout.packed(values)[where] for values in ends])
+                e = -tile.flow.rates(state)
+                found[-1][:, where] = e
+            out[:, where] = tile.flow.change_rates(state, e, 0.0, readout)[1]
+        if not isinstance(course, UniformCourse):
+            found = found[-1]
+        if not (np.isfinite(found).all() and np.isfinite(out).all()):
+            raise ArithmeticError("first_correction is not finite for these inputs")
+        parts = found[..., 0, :], found[..., 1, :], *out
+        return FirstCorrection(*(layout.unpacked(part) for part in parts))
+
+    def at(self, place: float) -> Kernels:
+        """The kernels at a place between those of the grid, to the same accuracy.
+
+        Parameters
+        ----------
+        place : float
+            t = l/L from 0 to 1, or for ρ_l the same at every depth the layer l = 0, 1, ..., inf.
+
+        Returns
+        -------
+        Kernels
+            ``kernel`` and ``tangent_kernel``, () or (P, P).
+
+        Raises
+        ------
+        ValueError
+            If there is no such place.
+        """
+        course = self._course
+        course.checked(place)
+        before = int(np.searchsorted(self.places, place, side="right")) - 1
+        layout = PairLayout(self.input_kernel)
+        kept = [layout.packed(values[before]) for values in (self.kernels, self.tangent_kernels)]
+        found = np.empty((2, layout.size))
+        for tile in layout.tiles(self.network):
+            where = tile.entries
+            state = np.stack([values[where] for values in kept])
+            found[:, where] = course.advance(tile.flow, state, self.places[before], place)
+        return Kernels(*(layout.unpacked(part) for part in found))
+
+    @cached_property
+    def _course(self) -> UniformCourse | SummedCourse:
+        return course_of(self.network, self.last)
+
+    def plot(self) -> Any:
+        """Kernels and tangent kernels over t or, for sums over layers, over Σ_{k<=l} ρ_k².
+
+        Of more than six pairs of inputs the first six are drawn, from dark to light.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from fieldtheory.plotting.depth_profiles import draw_profiles
+
+        names = ("kernel", "q"), ("tangent kernel", r"\theta")
+        profiles = {}
+        for (name, symbol), values in zip(names, (self.kernels, self.tangent_kernels), strict=True):
+            lines = values.reshape(len(values), -1)
+            if self.input_kernel.ndim == 2:
+                lines = values[(slice(None), *np.triu_indices(values.shape[-1]))]
+            profiles[f"{name} ${symbol}$"] = lines.T[:_MOST_LINES]
+        return draw_profiles(profiles, self.places, self.remaining)
+
+    def labelled(self, stored: bool) -> Labelled:
+        """The arrays that files hold, the same as those of `to_xarray`."""
+        matrix = self.input_kernel.ndim == 2
+        inputs = ("input", "input_") if matrix else ("batch",) * self.input_kernel.ndim
+        along = ("place", *inputs)
+        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
+            "input_kernel": (inputs, self.input_kernel, notes("kernel of the inputs", "K^{(0)}")),
+            "remaining": (("place",), self.remaining, notes(*_WORDS["remaining"])),
+        }
+        for name in ("kernels", "tangent_kernels"):
+            variables[name] = along, getattr(self, name), notes(*_WORDS[name])
+        for name in ("output_kernel", "output_tangent_kernel"):
+            variables[name] = inputs, getattr(self, name), notes(*_WORDS[name])
+        if "first_correction" in vars(self):
+            for name, values in self.first_correction._asdict().items():
+                dims = along if values.ndim == len(along) else inputs
+                words, symbol = _WORDS[name]
+                of = notes(f"first correction of the {words}", rf"\delta {symbol}")
+                variables[f"{_CORRECTION}{name}"] = dims, values, of
+        place = notes("t = l/L, or the layer l", "t")
+        settings = {"error": self.error, "last": self.last}
+        if stored:
+            variables["places"] = ("place",), self.places, place
+        coordinates = {} if stored else {"place": ("place", self.places, place)}
+        return Labelled(variables, coordinates, storage.attributes(self.network) | settings)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The limit of the arrays, numbers and text in a file."""
+        network = storage.network_from_attributes(content)
+        kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
+        names = [f.name for f in fields(cls) if f.name not in ("network", "input_kernel")]
+        found: dict[str, Any] = {name: np.asarray(content[name], float)[()] for name in names}
+        found |= {"error": float(found["error"]), "last": int(found["last"])}
+        result = cls(network, kernel, **found)
+        names = [f"{_CORRECTION}{name}" for name in FirstCorrection._fields]
+        if all(name in content for name in names):
+            parts = (np.asarray(content[name], float)[()] for name in names)
+            vars(result)["first_correction"] = FirstCorrection(*parts)
+        return result
+
+    def _repr_html_(self) -> str:
+        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
+        parameters |= {"K0": self.input_kernel, "error": self.error}
+        rows = [
+            {"parameter": name, "value": summary(value)}
+            for name, value in parameters.items()
+            if value is not None
+        ]
+        shown = [
+            {"field": name, "symbol": f"${symbol}$", "meaning": words, "values": summary(values)}
+            for name, (words, symbol) in _WORDS.items()
+            for values in [getattr(self, name)]
+        ]
+        title = f"DepthLimit of a {type(self.network).__name__}"
+        return table_html(rows, title) + table_html(shown, "Fields")
+
+
+@named_arguments
+def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
+    """Kernels and tangent kernels of a residual network with infinitely many layers.
+
+    For ρ_l = λ(l/L)/√L, such as ``branch_scale="uniform"`` with λ = 1, layers become a flow in
+    t = l/L,
+
+        dq/dt = λ² [σ²_w ⟨φφ⟩_q + σ²_b],   dθ/dt = λ² [σ²_w (⟨φφ⟩_q + ⟨φ'φ'⟩_q θ) + σ²_b]
+
+    from q_0 = θ_0 = K^(0) (SR eq. (8) for ReLU; θ is that of SR Proposition 9), and a network of
+    depth L has K^(l) = q_t + e_t/L + O(1/L²), see `DepthLimit.first_correction`. For ρ_l the same
+    at every depth with a finite Σ ρ_l², such as "decreasing", the limit is that of infinitely many
+    layers (SR Propositions 7, 8): the first ones are summed, the others are a flow over the time
+    that remains, Σ_{k>l} ρ_k², however slowly that falls (as 1/ln l for "decreasing").
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        With γ = 1 and a schedule: ``branch_scale`` "uniform", "decreasing", or a function of (l, L)
+        that also takes large l that are no integers. Its depth does not count. A constant c in
+        ρ_l = c/√L is ``lambda l, L: c / L**0.5``.
+    K0 : float or array_like
+        The input kernel: variances of single inputs, or a covariance matrix (P, P).
+
+    Returns
+    -------
+    DepthLimit
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the stated kind, Σ ρ_l² is not bounded ("none"), γ is not 1, or
+        inputs without variance stand in a matrix and there is no bias.
+    ArithmeticError
+        If kernels grow beyond all bounds before the end (φ = x³), or the limit was not resolved.
+
+    Notes
+    -----
+    SR writes the rates for ReLU with correlations, which are 0/0 at zero correlation; averages
+    over q itself are not.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> K0 = [[1.0, 0.0], [0.0, 1.0]]
+    >>> net = ft.ResidualNetwork(depth=100, activation="relu", branch_scale="uniform")
+    >>> limit = ft.depth_limit(net, K0)
+    >>> next_order = limit.kernels[-1] + limit.first_correction.kernels[-1] / 100
+    >>> bool(abs(ft.solve(net, K0).kernels[100] - next_order).max() < 1e-4)
+    True
+    >>> decreasing = ft.depth_limit(net.replace(branch_scale="decreasing"), K0)
+    >>> [float(q[0, 1].round(4)) for q in (decreasing.at(100).kernel, decreasing.kernels[-1])]
+    [1.6035, 1.9636]
+    """
+    course = course_of(checked_network(network))
+    kernel = validation.input_kernel_array("K0", K0)
+    _check(network, kernel)
+    layout, readout = PairLayout(kernel), _readout(network)
+    found = np.empty((len(course.places), 2, layout.size))
+    out = np.empty((2, layout.size))
+    last, error = 0, 0.0
+    for tile in layout.tiles(network):
+        state = np.stack([layout.packed(kernel)[tile.entries]] * 2)
+        states = course.states(tile.flow, state)
+        last, error = max(last, states.last), max(error, states.error)
+        found[:, :, tile.entries] = states.values
+        out[:, tile.entries] = tile.flow.rates(states.values[-1], readout)
+    return DepthLimit(
+        network=network,
+        input_kernel=kernel,
+        places=course.places.copy(),
+        remaining=np.array([course.schedule.remaining(place) for place in course.places]),
+        kernels=layout.unpacked(found[:, 0]),
+        tangent_kernels=layout.unpacked(found[:, 1]),
+        output_kernel=layout.unpacked(out[0]),
+        output_tangent_kernel=layout.unpacked(out[1]),
+        error=error,
+        last=last,
+    )
+
+
+def _check(network: LayeredNetwork, kernel: np.ndarray) -> None:
+    if network.batch_shape or (np.asarray(network.skip_scales) != 1).any():
+        raise ValueError("network must have skip_scale=1 in all layers, and no batch axes")
+    if kernel.ndim > 2:
+        raise ValueError(f"K0 must be variances or one matrix (P, P), got shape {kernel.shape}")
+    if kernel.ndim == 2 and unit_branch(network).bias == 0 and (np.diagonal(kernel) == 0).any():
+        raise ValueError("K0 must have variances > 0 where there is no bias, got 0.0")
+
+
+def _readout(network: LayeredNetwork) -> UnitBranch:
+    weight, bias, _ = network.readout(network.parameters)
+    return UnitBranch(float(weight), float(bias))

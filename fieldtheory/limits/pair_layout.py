@@ -1,0 +1,98 @@
+"""Kernels of several inputs as their different entries, in tiles that are followed together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from fieldtheory.limits.flow_numbers import Flow
+from fieldtheory.networks.coefficients import unit_branch
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.entries import network_entries
+
+# Pairs that are followed at once: those of so many inputs with as many.
+_TILE = 128
+
+
+class Tile(NamedTuple):
+    """Some pairs and the inputs in them: their flow, and where they are among all entries."""
+
+    flow: Flow
+    entries: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PairLayout:
+    """The variances of a kernel and the covariances of different inputs, one after the other.
+
+    Covariances of identical inputs are variances, to the last bit.
+
+    Parameters
+    ----------
+    kernel : ndarray, shape (...) or (P, P)
+        Variances or a matrix.
+
+    Examples
+    --------
+    >>> layout = PairLayout(np.array([[1.0, 0.2, 1.0], [0.2, 2.0, 0.2], [1.0, 0.2, 1.0]]))
+    >>> layout.packed(layout.kernel)
+    array([1. , 2. , 1. , 0.2, 0.2])
+    """
+
+    kernel: np.ndarray
+
+    @property
+    def inputs(self) -> int:
+        """P."""
+        return len(self.kernel) if self.kernel.ndim == 2 else self.kernel.size
+
+    @cached_property
+    def _different(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.kernel.ndim < 2:
+            return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
+        first, second = np.triu_indices(self.inputs, 1)
+        own = np.diagonal(self.kernel)
+        covariance = self.kernel[first, second]
+        parted = (own[first] != covariance) | (own[second] != covariance)
+        return first[parted], second[parted]
+
+    @property
+    def size(self) -> int:
+        """Number of variances and covariances."""
+        return self.inputs + len(self._different[0])
+
+    def packed(self, kernel: np.ndarray) -> np.ndarray:
+        """The entries of a kernel of the same inputs, (size,)."""
+        if kernel.ndim < 2:
+            return kernel.ravel()
+        return np.concatenate([np.diagonal(kernel), kernel[self._different]])
+
+    def unpacked(self, entries: np.ndarray) -> np.ndarray:
+        """The kernels of entries (..., size)."""
+        if self.kernel.ndim < 2:
+            return entries.reshape((*entries.shape[:-1], *self.kernel.shape))[()]
+        own, pairs = entries[..., : self.inputs], entries[..., self.inputs :]
+        # Rows of identical inputs.
+        identical = self.kernel == np.diagonal(self.kernel)[:, None]
+        found = np.where(identical & identical.T, own[..., None, :], 0.0)
+        first, second = self._different
+        found[..., first, second] = found[..., second, first] = pairs
+        return found
+
+    def tiles(self, network: LayeredNetwork) -> list[Tile]:
+        """All entries in tiles, every one at least once."""
+        first, second = self._different
+        averages, branch = network_entries(network), unit_branch(network)
+        order = np.lexsort([second // _TILE, first // _TILE])
+        parts = np.split(order, range(_TILE**2, len(order), _TILE**2))
+        alone = np.setdiff1d(np.arange(self.inputs), [first, second])
+        found: list[Tile] = []
+        for part in parts:
+            own = np.union1d([] if found else alone, [first[part], second[part]]).astype(int)
+            places = np.searchsorted(own, first[part]), np.searchsorted(own, second[part])
+            entries = np.concatenate([own, self.inputs + part])
+            found.append(Tile(Flow(averages, branch, places), entries))
+        return found

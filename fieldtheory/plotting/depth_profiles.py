@@ -1,0 +1,52 @@
+"""The picture of infinitely deep networks: profiles over the depth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, scale_values, styled, tints
+
+# Layers that are marked on an axis of sums.
+_MARKED = (1.0, 8.0, 64.0, 1024.0, np.inf)
+
+
+@styled
+def draw_profiles(
+    profiles: Mapping[str, np.ndarray], places: np.ndarray, remaining: np.ndarray
+) -> Any:
+    """Profiles over the depth, each in a panel.
+
+    Parameters
+    ----------
+    profiles : mapping of str to ndarray, shape (lines, n)
+        By what labels their axis.
+    places : ndarray, shape (n,)
+        t from 0 to 1, or layers the last of which is infinite.
+    remaining : ndarray, shape (n,)
+        The sum of ρ² behind them. Layers are drawn at the sum up to them.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    summed = np.isinf(places[-1])
+    x = remaining[0] - remaining if summed else places
+    figure, axes = panels([2.9] * len(profiles), 2.5)
+    for ax, (name, lines), colour in zip(
+        axes, profiles.items(), cycle((BLUE, ORANGE, GREEN)), strict=False
+    ):
+        for line, shade in zip(lines, tints(colour, len(lines)), strict=True):
+            ax.plot(x, line, color=shade)
+        scale_values(ax, np.ravel(lines))
+        ax.set(ylabel=name, xlabel=r"$\sum_{k \leq l} \rho_k^2$" if summed else "$t = l/L$")
+        if summed:
+            marked = [place for place in _MARKED if place in places]
+            at = [x[np.flatnonzero(places == place)[0]] for place in marked]
+            top = ax.secondary_xaxis("top")
+            top.set_xticks(at, ["∞" if np.isinf(place) else f"{place:g}" for place in marked])
+            top.set_xlabel("layer $l$")
+    return figure
