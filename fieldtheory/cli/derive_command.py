@@ -27,7 +27,8 @@ def derive(
             "-w",
             help="What to print: action, saddle_point, kernels, hessian, propagator; a block S11, "
             "S12, S21, S22, G11, G12, G21, G22; residual_response (eta), response (chi), "
-            "output_response (chi_out); saturation, large_depth (ρ* of F25 (67), (68)).",
+            "output_response (chi_out); tangent_kernel (theta); saturation, large_depth (ρ* of F25 "
+            "(67), (68)).",
         ),
     ] = "hessian",
     layers: Annotated[

@@ -74,7 +74,7 @@ class Claim:
     Parameters
     ----------
     paper : str
-        "F25", "F23", "PDLT-B".
+        "F25", "F23", "PDLT-B", "SR".
     equation : str
         Its number, or where it stands.
     subject : str
@@ -86,7 +86,7 @@ class Claim:
     region : str
         Where the two are compared.
     check : callable
-        How they are compared: `symbolically`, `numerically`, `in_float64` or `inside`.
+        How they are compared: `symbolically`, `at_least`, `numerically`, `in_float64` or `inside`.
     points : sequence of mapping of sympy.Symbol to value, optional
         Where numbers are put into both sides; generic ones for symbols that are left out.
     note : str, optional
@@ -228,6 +228,28 @@ def symbolically(claim: Claim, digits: int) -> Evidence:
     return Evidence(True, "printed − derived = 0", shown, shown)
 
 
+def at_least(claim: Claim, digits: int) -> Evidence:
+    """Whether ``printed``, a lower bound, is nowhere above ``derived``, by the sign of the rest.
+
+    ``derived`` is called without arguments. Both may be matrices.
+
+    Raises
+    ------
+    UndecidedError
+        If that sign is not known.
+    """
+    bounds, found = _entries(claim.printed), _entries(claim.derived())
+    for place, bound in bounds.items():
+        margin = sp.factor(sp.simplify(found[place] - bound))
+        agrees = bool(margin.is_nonnegative)
+        if not agrees and not margin.is_nonpositive:
+            raise UndecidedError(f"the sign is not known: {_shortened(margin)}")
+        text = f"derived − printed = {_shortened(margin)}{place}"
+        if not agrees:
+            break
+    return Evidence(agrees, text, _shortened(bound), _shortened(found[place]))
+
+
 def numerically(claim: Claim, digits: int) -> Evidence:
     """Whether two numbers agree to ``digits`` at every point, relative to the larger of 1 and both.
 
@@ -256,6 +278,7 @@ def inside(claim: Claim, digits: int) -> Evidence:
 
 _WORDS: dict[Callable[[Claim, int], Evidence], str] = {
     symbolically: "in symbols",
+    at_least: "in symbols",
     numerically: "in mpmath",
     in_float64: "in float64",
     inside: "in float64",

@@ -136,7 +136,8 @@ def write(path: Path, found: Results) -> Path:
         "F25: K. Fischer, D. Dahmen, M. Helias, Field theory for optimal signal propagation "
         "in ResNets (2025). F23: its earlier version, Optimal signal propagation in ResNets "
         "through residual scaling (2023). PDLT-B: D. A. Roberts, S. Yaida, B. Hanin, The "
-        "Principles of Deep Learning Theory (2022), appendix B.",
+        "Principles of Deep Learning Theory (2022), appendix B. SR: S. Hayou et al., Stable "
+        "ResNet (2021).",
     )
 
 

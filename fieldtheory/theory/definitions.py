@@ -29,6 +29,7 @@ from fieldtheory.theory.layer_quantities import (
     RelativeWidth,
     SkipScale,
     Slope,
+    SlopeSquare,
     Stationary,
     Weight,
 )
@@ -41,6 +42,8 @@ _CONNECTED = (
     r"\langle A \,;\, B \rangle",
     r"\langle A B \rangle - \langle A \rangle \langle B \rangle",
 )
+# The indices of a pair of inputs.
+PAIR = sp.Symbol(r"\alpha \beta")
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,8 @@ class Notation:
                 yield from self._coefficient(name, hidden[place], readout[place])
         if shown.atoms(Slope):
             yield from self._slopes()
+        if shown.atoms(SlopeSquare):
+            yield self._slope_square()
         if shown.atoms(Correlator):
             yield from self._correlators()
         if shown.atoms(Growth):
@@ -200,6 +205,13 @@ class Notation:
         for pairs, entry in entries.items():
             yield Equation(f"(M'_{{l}})_{{{pairs}}}", self.chosen(_of_inputs(entry)))
 
+    def _slope_square(self) -> Equation:
+        family = self.layers.family
+        if not self.matrices:
+            return Equation(r"\dot{M}_{l}", self.chosen(generic.slope_square(l, family)))
+        slope = layer_averages(family.features).covariance.diff(K_XY)
+        return Equation(r"(\dot{M}_{l})_{\alpha \beta}", self.chosen(_of_inputs(slope)))
+
     def _correlators(self) -> Iterator[Equation]:
         if not self.matrices:
             node = generic.source_block(k + 1, l + 1, self.layers.family)
@@ -238,9 +250,8 @@ def pair_signals(layer: sp.Expr, names: str = "alpha beta") -> list[sp.Symbol]:
 
 def of_pair(kernel: sp.Expr) -> sp.Expr:
     """An expression in kernels as that of a pair of inputs."""
-    pair = sp.Symbol(r"\alpha \beta")
     for kind in (C, Conjugate):
-        kernel = kernel.replace(kind, lambda layer, kind=kind: kind(layer, pair))
+        kernel = kernel.replace(kind, lambda layer, kind=kind: kind(layer, PAIR))
     return kernel
 
 
@@ -320,5 +331,6 @@ def _layers_of(node: sp.Expr) -> set[str]:
 
 def _place(equation: Equation) -> int:
     """Coefficients first, then averages, then the kernels in their measures."""
-    order = ("a_", "c_", "M'", "(M'", "Q", "(Q", "r_", r"\nu", "K^{(l)", "K^{(k", "A", r"\langle")
+    averages = ("M'", "(M'", r"\dot{M}", r"(\dot{M}", "Q", "(Q")
+    order = ("a_", "c_", *averages, "r_", r"\nu", "K^{(l)", "K^{(k", "A", r"\langle")
     return next((i for i, s in enumerate(order) if equation.left.startswith(s)), len(order))

@@ -156,15 +156,17 @@ class Derivation:
         quantity : str
             "action" S(C, C̃); "saddle_point"; "kernels" K^(l); "hessian", "propagator", or one
             block, "S11" to "S22" and "G11" to "G22"; "residual_response" η^(l), "response" χ^(l),
-            "output_response" χ^out (F25 eqs. (51), (53), (55)); "saturation" and "large_depth", the
-            ρ* of F25 eqs. (67) and (68). Also "eta", "chi", "chi_out", "(67)" and "(68)".
+            "output_response" χ^out (F25 eqs. (51), (53), (55)); "tangent_kernel" Θ^(l) from its
+            definition (SR eq. (9), whose λ_{l,L} should be λ_{l+1,L}); "saturation" and
+            "large_depth", the ρ* of F25 eqs. (67) and (68). Also "eta", "chi", "chi_out", "theta",
+            "(67)" and "(68)".
         layers : {"generic", "explicit"}, optional
             For symbolic layers l, or layer by layer at the depth of the derivation; "generic" if
             left out.
         abbreviate : bool
             Write a_l, c_l for the coefficients of a layer, M'_l = ⟨φ'² + φφ''⟩,
-            Q_kl = ⟨φ²;φ²⟩, A_lm for products of γ and r_l for the growth of the response, and
-            list what they mean below; else write them out.
+            Ṁ_l = ⟨φ'²⟩, Q_kl = ⟨φ²;φ²⟩, A_lm for products of γ and r_l for the growth of the
+            response, and list what they mean below; else write them out.
 
         Returns
         -------

@@ -12,6 +12,7 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.definitions import (
+    PAIR,
     Notation,
     free_covariance,
     k,
@@ -25,12 +26,17 @@ from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layer_quantities import (
     G12,
     G21,
+    Bias,
     C,
     JointAverage,
+    Own,
     PairSum,
     RelativeWidth,
     ResidualResponse,
     Response,
+    SkipScale,
+    SlopeSquare,
+    Tangent,
     Weight,
     layer_indices,
 )
@@ -267,6 +273,72 @@ def _output_response(n: Notation) -> list[Equation]:
     return [out, *_response(n)[1:]]
 
 
+def tangent_kernel(n: Notation, layers: Sequence[Any]) -> list[Equation]:
+    """Θ from its definition on, for some of the layers 1, ..., L and the readout.
+
+    Parameters
+    ----------
+    n : Notation
+    layers : sequence
+        A symbol for all of the layers 1, ..., L, or their numbers.
+    """
+    pair = (PAIR,) if n.matrices else ()
+
+    def row(layer: Any, note: str = "") -> Equation:
+        before = SlopeSquare(layer - 1, *pair)
+        if not (n.abbreviate or n.matrices):
+            before = generic.slope_square(layer - 1, n.layers.family)
+        growth = generic.tangent_growth(layer, n.layers.family, before)
+        if layer == n.last + 1:
+            growth = growth.xreplace({SkipScale(layer): sp.S.Zero})
+        total = n.written(growth) * Tangent(layer - 1, *pair) + Own(layer, *pair)
+        return Equation(latex(Tangent(layer, *pair)), total, note)
+
+    return [
+        *_gradients(n),
+        Equation(latex(Tangent(0, *pair)), Own(sp.S.Zero, *pair)),
+        *[row(i, rf"1 \leq l \leq {latex(n.last)}" if i == l else "") for i in layers],
+        row(n.last + 1),
+        *_saddle_point(n)[:-1],
+    ]
+
+
+def _gradients(n: Notation) -> list[Equation]:
+    """The definition of Θ, and of the weights and biases θ."""
+    pair = (PAIR,) if n.matrices else ()
+    first, second = (r" \alpha", r" \beta") if n.matrices else ("", "")
+
+    def slope(sample: str) -> str:
+        return rf"\frac{{\partial h^{{(l)}}_{{i{sample}}}}}{{\partial \theta}}"
+
+    products = f"{slope(first)} {slope(second)}"
+    square = rf"\left({slope('')}\right)^{{2}}"
+    before = sp.Symbol(f"h^{{(l - 1)}}_{{j{first}}}", real=True)
+    psi = [latex(x) for x in n.layers.features(before)]
+    indices = [""] if len(psi) == 1 else [f"{k} " for k in range(1, len(psi) + 1)]
+    terms = [rf"w^{{(l)}}_{{{k}i j}} {x}" for k, x in zip(indices, psi, strict=True)]
+    inside = terms[0] if len(terms) == 1 else rf"\left({' + '.join(terms)}\right)"
+    weights = ", ".join(rf"w^{{(m)}}_{{{k}i j}}" for k in indices) + r", b^{(m)}_{i}"
+    weight, bias = (latex(n.written(kind(l))) for kind in (Weight, Bias))
+    branch = rf"\sqrt{{{weight} / N}} \, \sum_{{j}} {inside}"
+    if bias != "0":
+        branch += rf" + \sqrt{{{bias}}} \, b^{{(l)}}_{{i}}"
+    skip = SkipScale(l) if n.layers.skip is None else n.layers.skip
+    carried = f"h^{{(l - 1)}}_{{i{first}}} + " if skip != 0 else ""
+    front = f"{latex(skip)} " if skip not in (0, 1) else ""
+    return [
+        Equation(latex(Tangent(l, *pair)), rf"\sum_{{\theta}} {products if pair else square}"),
+        Equation(f"h^{{(l)}}_{{i{first}}}", f"{front}{carried}{branch}"),
+        Equation(
+            f"h^{{({latex(n.last + 1)})}}_{{i{first}}}",
+            rf"y_{{i{first}}}, \quad \text{{without }} h^{{({latex(n.last)})}}_{{i{first}}}"
+            if carried
+            else f"y_{{i{first}}}",
+        ),
+        Equation(r"\theta", rf"{weights} \sim \mathcal{{N}}(0, 1)", r"m \leq l"),
+    ]
+
+
 def _indices(row: sp.Expr, column: sp.Expr) -> str:
     return layer_indices(latex(row), latex(column))
 
@@ -297,6 +369,7 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
     "residual_response": _residual_response,
     "response": _response,
     "output_response": _output_response,
+    "tangent_kernel": lambda n: tangent_kernel(n, [l]),
     "saturation": _saturation(large_depth=False),
     "large_depth": _saturation(large_depth=True),
 }
@@ -313,6 +386,10 @@ _OTHER_NAMES = {
     "chi_out": "output_response",
     "χ_out": "output_response",
     "χ^out": "output_response",
+    "theta": "tangent_kernel",
+    "θ": "tangent_kernel",
+    "ntk": "tangent_kernel",
+    "tangent_kernels": "tangent_kernel",
     "(67)": "saturation",
     "67": "saturation",
     "(68)": "large_depth",

@@ -36,6 +36,7 @@ from fieldtheory.theory.layer_quantities import (
     Weight,
 )
 from fieldtheory.theory.saddle_point import saddle_point
+from fieldtheory.theory.tangent_kernel import layer_tangent
 
 l, k, m, n, j = sp.symbols("l k m n j", integer=True, nonnegative=True)
 
@@ -157,6 +158,48 @@ def growth(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
 def _gain(l: Any, family: type[LayeredNetwork]) -> sp.Expr:
     """a_l M'(K^(l-1)), what C^(l-1) adds to C^(l): S21 below its diagonal."""
     return _at(_window(family)[1].S21[2, 1] / sym.WIDTH, {2: l})
+
+
+def tangent_growth(l: Any, family: type[LayeredNetwork], average: sp.Expr) -> sp.Expr:
+    """γ_l² + a_l ⟨φ'φ'⟩, what layer l makes of the tangent kernel before it (SR eq. (9)).
+
+    Parameters
+    ----------
+    l : int or sympy.Expr
+    family : subclass of LayeredNetwork
+    average : sympy.Expr
+        What is written for ⟨φ'φ'⟩ over the signals of layer l − 1.
+    """
+    carried = sp.expand(_tangent(family))
+    # All that has the weights, a sum over features, is the one average.
+    slopes = carried.coeff(Weight(1))
+    rest = sp.expand(carried - Weight(1) * slopes)
+    return rest.xreplace({SkipScale(1): SkipScale(l)}) + Weight(l) * average
+
+
+def slope_square(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
+    """⟨φ'²⟩ over the signals of layer l."""
+    signal, slopes = sym.signal(l), sp.expand(_tangent(family)).coeff(Weight(1))
+    one = slopes.replace(
+        lambda e: isinstance(e, GaussianAverage),
+        lambda e: e.integrand.xreplace(dict.fromkeys(e.variables, signal)),
+    )
+    return GaussianAverage(one, signal, K(sp.sympify(l)))
+
+
+@lru_cache
+def _tangent(family: type[LayeredNetwork]) -> sp.Expr:
+    """What a layer carries on of the tangent kernel, from its weights √(a/N) w_ij and √c b_i."""
+
+    def features(h: Any) -> tuple[Any, ...]:
+        return family.features(sym.phi, h, sym.parameters(family, 0))
+
+    def branch(psi: tuple[Any, ...], affine: Callable[..., Any]) -> Any:
+        first, *others = psi
+        offsets = affine(first, Weight(1), Bias(1))
+        return offsets + sum(affine(x, Weight(1), None) for x in others)
+
+    return layer_tangent(branch, features, SkipScale(1)).carried
 
 
 def kernel_propagator(l: Any, m: Any) -> sp.Expr:

@@ -10,7 +10,7 @@ import sympy as sp
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
 from fieldtheory.theory.definitions import Notation
-from fieldtheory.theory.formulas import GENERIC, with_definitions
+from fieldtheory.theory.formulas import GENERIC, tangent_kernel, with_definitions
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layer_quantities import ResidualResponse, Response, SkipScale
@@ -214,6 +214,7 @@ EXPLICIT: dict[str, Callable[[Notation, Shorthand], Blocks]] = {
     "residual_response": _residual_responses,
     "response": _responses,
     "output_response": _output_response,
+    "tangent_kernel": lambda n, short: [tangent_kernel(n, range(1, int(n.last) + 1))],
     "saturation": lambda n, short: [GENERIC["saturation"](n)],
     "large_depth": lambda n, short: [GENERIC["large_depth"](n)],
 }

@@ -45,6 +45,12 @@ class Stationary(LayerQuantity):
         return _with_pair("C", self.args, printer, exp, star=True)
 
 
+class Own(Stationary):
+    """What a layer itself adds to the tangent kernel, C*^(l), which stands last in a sum."""
+
+    rank = SUM
+
+
 class Conjugate(LayerQuantity):
     """The conjugate field C̃^(l)."""
 
@@ -130,6 +136,28 @@ class Slope(LayerQuantity):
 
     def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
         return _with_pairs("M'", 1, self.args, printer, exp)
+
+
+class SlopeSquare(LayerQuantity):
+    """Ṁ_l, ⟨φ'²⟩ over the signals of layer l for a residual network.
+
+    For several inputs Ṁ_{l;αβ} = ⟨φ'_α φ'_β⟩, the derivative of ⟨g(h_α, h_β)⟩ by K_αβ.
+    """
+
+    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
+        layer, *pair = (printer._print(a) for a in self.args)
+        text = rf"\dot{{M}}_{{{layer}}}"
+        text = rf"({text})_{{{pair[0]}}}" if pair else text
+        return f"{text}^{{{exp}}}" if exp else text
+
+
+class Tangent(LayerQuantity):
+    """The tangent kernel Θ^(l), of a pair of inputs Θ_αβ^(l)."""
+
+    rank = SUM + 1
+
+    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
+        return _with_pair(r"\Theta", self.args, printer, exp)
 
 
 class Correlator(LayerQuantity):

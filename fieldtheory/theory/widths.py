@@ -68,6 +68,8 @@ _WIDTHS = _LETTERS | {
     r"\pi": 6.1,
     r"\alpha": 6.5,
     r"\beta": 6.2,
+    r"\theta": 4.9,
+    r"\Theta": 7.8,
     r"\psi": 6.9,
 }
 _UPRIGHT = {r"\mathrm": 5.3, r"\text": 5.0, r"\operatorname": 5.3, r"\mathsf": 6.5}
@@ -126,7 +128,7 @@ def _atom(token: str, tokens: Iterator[str], size: float) -> float:
         return max(_group(tokens, inner), _group(tokens, inner)) + 2.4
     if token == r"\sqrt":
         return 8.5 * size + _group(tokens, size)
-    if token in (r"\tilde", r"\bar", r"\hat"):
+    if token in (r"\tilde", r"\bar", r"\hat", r"\dot"):
         return _group(tokens, size)
     if token in _UPRIGHT:
         return _UPRIGHT[token] * size * _length(tokens)

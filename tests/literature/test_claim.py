@@ -9,7 +9,14 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.literature import claim
-from fieldtheory.literature.claim import Claim, in_float64, inside, numerically, symbolically
+from fieldtheory.literature.claim import (
+    Claim,
+    at_least,
+    in_float64,
+    inside,
+    numerically,
+    symbolically,
+)
 
 a, b = sp.symbols("a b", positive=True)
 n = sp.Symbol("n", integer=True, positive=True)
@@ -86,6 +93,31 @@ class TestSymbolically:
         found = made(long, lambda: a).verdict()
         assert len(found.found.printed) == 160
         assert found.found.printed.endswith("…")
+
+
+class TestAtLeast:
+    @pytest.mark.parametrize(
+        ("bound", "found"),
+        [(a, a), (a, a + b), (sp.S.Zero, (a - b) ** 2), (sp.Matrix([a, 1]), sp.Matrix([2 * a, 1]))],
+    )
+    def test_bounds_that_hold(self, bound, found):
+        claimed = made(bound, lambda: found, at_least).verdict()
+        assert (claimed.text, claimed.row["check"]) == ("holds", "in symbols")
+
+    @pytest.mark.parametrize(
+        ("bound", "found", "evidence"),
+        [
+            (a + b, a, "derived − printed = -b"),
+            (sp.Matrix([a, b, 0]), sp.Matrix([a, b - 1, 2]), "derived − printed = -1 at [1,0]"),
+        ],
+    )
+    def test_the_margin_is_the_evidence(self, bound, found, evidence):
+        claimed = made(bound, lambda: found, at_least).verdict()
+        assert (claimed.text, claimed.evidence) == ("does not hold", evidence)
+
+    def test_an_unknown_sign_is_an_error(self):
+        with pytest.raises(claim.UndecidedError, match="the sign is not known: a - b"):
+            made(b, lambda: a, at_least).verdict()
 
 
 class TestNumerically:

@@ -1,11 +1,21 @@
 """The claims of every paper: their verdicts, and that another printed equation changes them."""
 
+import math
 from dataclasses import replace
 
 import pytest
 import sympy as sp
 
-from fieldtheory.literature import f23, f25, f25_entropy, f25_theory, pdlt, pdlt_kernels
+from fieldtheory.literature import (
+    f23,
+    f25,
+    f25_entropy,
+    f25_theory,
+    pdlt,
+    pdlt_kernels,
+    sr,
+    sr_kernels,
+)
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 
@@ -65,6 +75,20 @@ HOLD = {
         ("text before (B.37)", "φ = tanh, r = r*(0)/2"),
         ("footnote 8", "φ = relu, r ≫ r*(0)"),
     ],
+    "SR": [
+        ("(2), text before (3)", "every φ and λ_l"),
+        ("(3), (4), (5)", "φ = relu, C ≠ 0"),
+        ("(5)", "d = 2, σ_w² = 2, σ_b² = 1/2"),
+        ("Lemma 1", "σ_b = 0, every L"),
+        ("Definition 1", "λ_{l,L} = 1/√L"),
+        ("Definition 1", "λ_{l,L} = 1/(√l ln(l+1))"),
+        ("Definition 1", "λ_{l,L} = 1, standard ResNet"),
+        ("Lemma 4", "standard ResNet, σ_b > 0, inputs of different lengths"),
+        ("Lemma 4", "standard ResNet, σ_b = 0, L → ∞"),
+        ("Lemma 4", "standard ResNet, σ_b = 0, σ_w² = 2"),
+        ("(7)", "uniform scaling, L = 7, C ≠ 0"),
+        ("(8)", "uniform scaling, C ≠ 0"),
+    ],
 }
 # With what the evidence says.
 FAIL = {
@@ -110,8 +134,14 @@ FAIL = {
         ("text after (B.36)", "φ = relu, n_L = 1"): "-0.002374 at γ = 0.1",
         ("text before (B.37)", "φ = relu, r = r*(0)/2"): "0 printed, 0.4488 derived",
     },
+    "SR": {
+        ("(3), (4), (5)", "φ = relu, C = 0"): "nan printed, 0.1074 derived",
+        ("Lemma 1", "σ_b > 0, every L"): "derived − printed = -2*σ_b**2/σ_w**2",
+        ("(7)", "uniform scaling, C = 0"): "nan printed, 0.06135 derived",
+        ("(8)", "uniform scaling, C = 0"): "nan printed, 0.4294 derived",
+    },
 }
-CLAIMS = {"F25": f25.CLAIMS, "F23": f23.CLAIMS, "PDLT-B": pdlt.CLAIMS}
+CLAIMS = {"F25": f25.CLAIMS, "F23": f23.CLAIMS, "PDLT-B": pdlt.CLAIMS, "SR": sr.CLAIMS}
 
 
 def places(found):
@@ -161,6 +191,10 @@ def test_claims_that_do_not_hold(place):
         ),
         # From the sum over the layers with ⟨z|z| w|w|⟩ in closed form, see the tests of ν(γ).
         (("PDLT-B", "(B.29)", "φ = relu, γ² = 1/2"), 5.4424780428790292),
+        (
+            ("SR", "Lemma 1", "σ_b > 0, every L"),
+            sr_kernels._bound(sym.BIAS) - 2 * sym.BIAS**2 / sym.WEIGHT**2,
+        ),
     ],
 )
 def test_a_corrected_equation_holds(place, correct):
@@ -193,8 +227,34 @@ def test_a_corrected_equation_holds(place, correct):
         ),
         (("PDLT-B", "(B.29)", "φ = relu, γ = 0"), 5 + 1e-10),
         (("F23", "Fig. 5(b), caption", "σ_b² of Fig. 5(b)"), (0.0, 0.16)),
+        (
+            ("SR", "Lemma 1", "σ_b = 0, every L"),
+            sr_kernels._bound(sp.S.Zero) * (1 + sp.Rational(1, 10**15)),
+        ),
+        (("SR", "Definition 1", "λ_{l,L} = 1, standard ResNet"), sp.S.One),
+        (("SR", "Lemma 4", "standard ResNet, σ_b = 0, L → ∞"), sp.Rational(-3, 2)),
+        (
+            ("SR", "(8)", "uniform scaling, C ≠ 0"),
+            sr_kernels._number(lambda: sr_kernels._rate() / 2),
+        ),
         (("F23", "Fig. 5(c)", "σ_w² from 1 to 2, σ_b²/σ_w² = 0.04"), sp.Rational(1, 10**10)),
     ],
 )
 def test_a_wrong_equation_does_not(place, wrong):
     assert not replace(only(*place), printed=wrong).verdict(20).holds
+
+
+def test_the_collapse_of_a_standard_resnet():
+    """L² (1 − C_L) from its recursion in the angle, C' = (C + s (C + f))/(1 + s), to L = 10⁶."""
+    power, limit = sr_kernels.collapse()
+    weight = 0.7
+    s, angle = weight / 2, 1.0
+    layers = 300_000
+    for _ in range(layers):
+        gain = (math.sin(angle) - angle * math.cos(angle)) / math.pi * s / (1 + s)
+        angle = 2 * math.asin(math.sqrt(math.sin(angle / 2) ** 2 - gain / 2))
+    found = layers**2 * (1 - math.cos(angle))
+    expected = 4.5 * math.pi**2 * (1 + 2 / weight) ** 2
+    assert float(limit.subs(sym.WEIGHT, sp.sqrt(weight))) == pytest.approx(expected, rel=1e-12)
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert power == -2

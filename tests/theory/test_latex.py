@@ -322,7 +322,9 @@ def test_aligned():
     )
 
 
-@pytest.mark.parametrize("name", ["saddle_point", "hessian", "G12", "output_response"])
+@pytest.mark.parametrize(
+    "name", ["saddle_point", "hessian", "G12", "output_response", "tangent_kernel"]
+)
 def test_latex_is_the_committed_one(name):
     th = ft.derive(2)
     both = "\n".join(th.latex(name, layers) for layers in LAYERS) + "\n"

@@ -1,5 +1,6 @@
 """The recursion of the tangent kernel, derived from gradients, is made of the theory's averages."""
 
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -96,6 +97,35 @@ def test_index_of_the_scale_in_SR():
     # The first layer has λ_1 = 1 and the second λ_2 = 0; as printed, λ_0 is not there.
     assert theta[1] - theta[0] == pytest.approx(added)
     assert theta[2] == theta[1]
+
+
+class TestLatex:
+    def test_the_definition_stands_first_and_all_of_it_is_defined(self):
+        text = ft.derive(depth=2, inputs=2, skip_scale="per layer").latex("tangent_kernel")
+        lefts = re.findall(r"^&?(.*?) &=", text, re.MULTILINE)
+        assert lefts[0] == r"\Theta^{(l)}_{\alpha \beta}"
+        assert r"\sum_{\theta} \frac{\partial h^{(l)}_{i \alpha}}{\partial \theta}" in text
+        for left in (r"\theta", "h^{(l)}_{i \\alpha}", "a_{l}", "c_{l}", "A_{l, m}"):
+            assert left in lefts
+        growth = r"\left(\gamma_{l}^{2} + a_{l} (\dot{M}_{l - 1})_{\alpha \beta}\right)"
+        assert growth + r" \Theta^{(l - 1)}_{\alpha \beta} + C^{(l)}_{\alpha \beta, *}" in text
+
+    def test_the_index_of_the_scale(self):
+        """SR (9) with l for l + 1: ρ_l, C^(l) and ⟨φ'²⟩ over the signals of layer l − 1."""
+        th = ft.derive(depth=3, branch_scale="per layer")
+        text = th.latex("theta", layers="explicit", abbreviate=False)
+        slope = r"\left\langle \phi'(h^{(1)})^{2} \right\rangle_{\mathcal{N}(0, K^{(1)})}"
+        growth = rf"\left(1 + \rho_{{2}}^{{2}} \sigma_{{w}}^{{2}} {slope}\right) \Theta^{{(1)}}"
+        assert rf"\Theta^{{(2)}} &= {growth} + C^{{(2)}}_{{*}}" in text
+
+    def test_readout_and_networks_without_skips(self):
+        text = ft.derive(depth=2, skip_scale=0, activation="linear").latex("ntk")
+        assert r"\Theta^{(L + 1)} &= a_{L + 1} \dot{M}_{L} \Theta^{(L)} + C^{(L + 1)}_{*}" in text
+        assert r"h^{(L + 1)}_{i} &= y_{i} \\" in text and r"\dot{M}_{l} &= 1" in text
+
+    def test_several_features(self):
+        text = ft.derive(TwoFeatures(depth=2, activation="tanh")).latex("tangent_kernel")
+        assert r"w^{(l)}_{1 i j} \phi(h^{(l - 1)}_{j}) + w^{(l)}_{2 i j}" in text
 
 
 @pytest.mark.parametrize("wrong", ["NTK parametrization", "mup", None])

@@ -1,0 +1,379 @@
+"""Claims of SR on kernels: equations (2)–(5), (7), (8), Definition 1, Lemmas 1 and 4.
+
+SR writes Q_l for K^(l), f for what ReLU adds to the correlation, and λ_l for ρ_l, with γ = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages import GaussianAverage, precise
+from fieldtheory.literature.claim import (
+    Claim,
+    at_least,
+    in_float64,
+    inside,
+    numerically,
+    symbolically,
+)
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.numerics.solution import solve
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import chain_action
+from fieldtheory.theory.evaluation import with_activation
+from fieldtheory.theory.saddle_point import saddle_point
+
+PAPER = "SR"
+
+SCALE = sp.Symbol("λ_l", positive=True)
+INPUT = sp.Symbol("s_0", nonnegative=True)
+RELU = as_activation("relu")
+LAYERS = sp.Symbol("L", integer=True, nonnegative=True)
+# Q_{l−1} of two inputs x and x': of x, of both, and of x'.
+OWN, PAIR, OTHER = (sym.kernel(0, pair, 2) for pair in sym.pairs(2))
+# A quarter of the variance of a layer is that of its bias.
+BIASED = {"weight_variance": 2.0, "bias_variance": 0.5}
+UNBIASED = {"weight_variance": 2.0, "bias_variance": 0.0}
+_LAYER, _DEPTH = sp.symbols("l L", integer=True, positive=True)
+_ANGLE = sp.Symbol("u", positive=True)
+# Inputs at different angles, and of different lengths.
+_TWO = np.array([[1.0, 0.0], [0.6, 0.8]])
+_POINTS = tuple(
+    {
+        OWN: sp.Rational(3, 2),
+        PAIR: covariance,
+        OTHER: sp.Rational(2, 3),
+        SCALE: sp.Rational(1, 2),
+        sym.WEIGHT: sp.sqrt(2),
+        sym.BIAS: sp.Rational(1, 3),
+    }
+    for covariance in (sp.Rational(1, 3), sp.Rational(-3, 5), sp.Rational(99, 100))
+)
+_UNCORRELATED = ({**_POINTS[0], PAIR: sp.S.Zero},)
+_NOT_DEFINED = "0/0; written as f(C) √(Q(x,x) Q(x',x')) it holds there, too"
+
+
+def stable_network(schedule: Any, depth: int, **parameters: Any) -> ResidualNetwork:
+    """A ReLU network of SR, as (2) has it, with σ_w² = 2 and no bias unless given.
+
+    Examples
+    --------
+    >>> stable_network("uniform", 4).branch_scales
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+    given = UNBIASED | parameters
+    return ResidualNetwork(depth=depth, activation=RELU, branch_scale=schedule, **given)
+
+
+def correlations(network: ResidualNetwork, X: np.ndarray) -> np.ndarray:
+    """C_L of (3), shape (P, P)."""
+    Q = solve(network, input_kernel(X, network)).kernels[network.depth]
+    deviations = np.sqrt(np.diagonal(Q))
+    return np.asarray(Q / deviations / deviations[:, None])
+
+
+@lru_cache
+def next_kernel(inputs: int = 2, scale: sp.Expr = SCALE) -> sp.Expr:
+    """Q_l of the first and the last input from Q_{l−1}, as the action has it, for every φ."""
+    parameters = sym.parameters(ResidualNetwork, "l")
+    known = parameters | {"branch_scale": scale, "skip_scale": sp.S.One}
+    action = chain_action(
+        1, inputs, lambda h: (sym.phi(h),), lambda layer: ResidualNetwork.layer(known)
+    )
+    residual = saddle_point(action).kernels
+    covariance = action.covariance[inputs, 2 * inputs - 1]
+    given = len(sym.pairs(inputs))
+    return covariance.xreplace({C: residual[C] for C in action.kernels[given:]})
+
+
+@lru_cache
+def relu_step(inputs: int = 2, scale: sp.Expr = SCALE) -> sp.Expr:
+    """The same for ReLU, in closed form."""
+    return with_activation(next_kernel(inputs, scale), RELU).doit()
+
+
+@lru_cache
+def variance(unbiased: bool = False) -> sp.Expr:
+    """Q_L(x, x) of a standard ResNet from the recursion, with s_0 = σ_w² |x|²/d.
+
+    Examples
+    --------
+    >>> sp.simplify(variance(unbiased=True) / INPUT)
+    (\\sigma_{w}**2/2 + 1)**L
+    """
+    before = sym.kernel(0)
+    step = sp.expand(relu_step(1, sp.S.One))
+    growth, bias = step.coeff(before, 1), step.coeff(before, 0)
+    Q, l = sp.Function("Q"), sp.Symbol("l", integer=True)
+    rate = sp.Dummy("s", positive=True)
+    found = sp.rsolve(Q(l + 1) - (1 + rate) * Q(l) - bias, Q(l), {Q(0): INPUT + bias})
+    found = found.subs(l, LAYERS).subs(rate, growth - 1)
+    return sp.simplify(found.subs(sym.BIAS, 0) if unbiased else found)
+
+
+@lru_cache
+def distance_step() -> sp.Expr:
+    """1 − C_l of a standard ResNet without bias for 1 − C_{l−1} = u², up to the order u³.
+
+    Examples
+    --------
+    >>> distance_step().coeff(_ANGLE, 2)
+    1
+    """
+    one = relu_step(1, sp.S.One).subs({sym.BIAS: 0, sym.kernel(0): 1})
+    correlation = 1 - _ANGLE**2
+    step = relu_step(2, sp.S.One).subs({sym.BIAS: 0, OWN: 1, OTHER: 1, PAIR: correlation})
+    # The angle of a small y > 0 over x is better kept as that of x over y.
+    step = step.replace(sp.atan2, lambda y, x: sp.pi / 2 - sp.atan(x / y))
+    found = sp.series(sp.simplify(step), _ANGLE, 0, 4).removeO()
+    return sp.collect(sp.expand(1 - found / one), _ANGLE, sp.factor)
+
+
+@lru_cache
+def collapse() -> tuple[sp.Expr, sp.Expr]:
+    """The power p and the limit of L^−p (1 − C_L) for L → ∞, from d(1 − C)/dL = −κ (1 − C)^q.
+
+    Examples
+    --------
+    >>> collapse()[0], sp.simplify(collapse()[1].subs(sym.WEIGHT, sp.sqrt(2)) / sp.pi**2)
+    (-2, 18)
+    """
+    rest = sp.expand(_ANGLE**2 - distance_step())
+    half_power = sp.degree(rest, _ANGLE)
+    kappa, q = rest.coeff(_ANGLE, half_power), sp.Rational(half_power, 2)
+    power = 1 / (1 - q)
+    return power, sp.factor(sp.simplify((kappa * (q - 1)) ** power))
+
+
+def extra(C: sp.Expr) -> sp.Expr:
+    """f of (4)."""
+    return (sp.sqrt(1 - C**2) - C * sp.acos(C)) / sp.pi
+
+
+def _rate() -> sp.Expr:
+    """The bracket in (5)."""
+    C = PAIR / sp.sqrt(OWN * OTHER)
+    return sym.BIAS**2 + sym.WEIGHT**2 / 2 * (1 + extra(C) / C) * PAIR
+
+
+def _printed_step() -> sp.Expr:
+    """(5)."""
+    return PAIR + SCALE**2 * _rate()
+
+
+def _printed_uniform() -> sp.Expr:
+    """(7) for L = 7."""
+    return PAIR + _rate() / 7
+
+
+def _uniform() -> sp.Expr:
+    return relu_step(2, 1 / sp.sqrt(sp.Integer(7)))
+
+
+def _number(expression: Callable[[], sp.Expr]) -> Callable[[Mapping[Any, Any], int], Any]:
+    def derived(point: Mapping[Any, Any], digits: int) -> Any:
+        return precise.mpf(expression().subs(point), digits + 10)
+
+    return derived
+
+
+def _any_activation() -> sp.Expr:
+    """The line before (3), as the paper prints it."""
+    signals = tuple(sym.signal(0, sample, 2) for sample in range(2))
+    product = sym.phi(signals[0]) * sym.phi(signals[1])
+    average = GaussianAverage(product, signals, [[OWN, PAIR], [PAIR, OTHER]])
+    return PAIR + SCALE**2 * (sym.BIAS**2 + sym.WEIGHT**2 * average)
+
+
+def _flow() -> sp.Expr:
+    """The limit of L (Q_l − Q_{l−1}) for λ = 1/√L, L → ∞."""
+    L = sp.Symbol("L", positive=True)
+    change = sp.expand(L * (relu_step(2, 1 / sp.sqrt(L)) - PAIR))
+    return sp.limit(change, L, sp.oo)
+
+
+def _bound(bias: sp.Expr) -> sp.Expr:
+    """Lemma 1."""
+    return (1 + sym.WEIGHT**2 / 2) ** LAYERS * (bias**2 * (1 + 2 / sym.WEIGHT**2) + INPUT)
+
+
+def _stays_bounded(scale: sp.Expr) -> sp.Expr:
+    """1 if Σ_l λ_{l,L}² stays bounded as L → ∞, else 0, as SymPy finds it."""
+    if not scale.has(_DEPTH):
+        return sp.Integer(bool(sp.Sum(scale**2, (_LAYER, 1, sp.oo)).is_convergent()))
+    total = sp.Sum(scale**2, (_LAYER, 1, _DEPTH)).doit()
+    return sp.Integer(bool(sp.limit(total, _DEPTH, sp.oo).is_finite))
+
+
+def _collapsed() -> dict[str, float]:
+    """L² (1 − C_L) of two inputs, and its limit."""
+    found = {
+        f"L = {L}": float(L**2 * (1 - correlations(stable_network("none", L), _TWO)[0, 1]))
+        for L in (100, 400)
+    }
+    return found | {"L → ∞": float(collapse()[1].subs(sym.WEIGHT, sp.sqrt(2)))}
+
+
+def _ratios() -> dict[str, float]:
+    """(1 − C_2L)/(1 − C_L) of inputs of different lengths."""
+    X = _TWO * np.array([[1.0], [3.0]])
+    distances = {
+        L: 1 - correlations(stable_network("none", L, **BIASED), X)[0, 1] for L in (50, 100, 200)
+    }
+    return {f"L = {L}": float(distances[2 * L] / distances[L]) for L in (50, 100)}
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "(2), text before (3)",
+        "Q_l of two inputs from Q_{l−1}",
+        printed=_any_activation,
+        derived=next_kernel,
+        region="every φ and λ_l",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "(3), (4), (5)",
+        "Q_l of two inputs from Q_{l−1}",
+        printed=_number(_printed_step),
+        derived=_number(relu_step),
+        region="φ = relu, C ≠ 0",
+        check=numerically,
+        points=_POINTS,
+    ),
+    Claim(
+        PAPER,
+        "(3), (4), (5)",
+        "Q_l of two inputs from Q_{l−1}",
+        printed=_number(_printed_step),
+        derived=_number(relu_step),
+        region="φ = relu, C = 0",
+        check=numerically,
+        points=_UNCORRELATED,
+        note=_NOT_DEFINED,
+    ),
+    Claim(
+        PAPER,
+        "(5)",
+        "Q_0 of two inputs",
+        printed=lambda point: 0.5 + 2.0 * float(_TWO[0] @ _TWO[1]) / 2,
+        derived=lambda point: float(input_kernel(_TWO, stable_network("none", 1, **BIASED))[0, 1]),
+        region="d = 2, σ_w² = 2, σ_b² = 1/2",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "Lemma 1",
+        "lower bound of Q_L(x, x) of a standard ResNet",
+        printed=_bound(sp.S.Zero),
+        derived=lambda: variance(unbiased=True),
+        region="σ_b = 0, every L",
+        check=at_least,
+        note="with equality",
+    ),
+    Claim(
+        PAPER,
+        "Lemma 1",
+        "lower bound of Q_L(x, x) of a standard ResNet",
+        printed=_bound(sym.BIAS),
+        derived=variance,
+        region="σ_b > 0, every L",
+        check=at_least,
+        note="it lacks −2σ_b²/σ_w², with which it is Q_L(x, x) itself",
+    ),
+    *(
+        Claim(
+            PAPER,
+            "Definition 1",
+            "whether Σ_l λ_{l,L}² stays bounded, 1 or 0",
+            printed=sp.Integer(bounded),
+            derived=lambda scale=scale: _stays_bounded(scale),
+            region=f"λ_{{l,L}} = {formula}",
+            check=symbolically,
+        )
+        for scale, formula, bounded in (
+            (1 / sp.sqrt(_DEPTH), "1/√L", 1),
+            (1 / (sp.sqrt(_LAYER) * sp.log(_LAYER + 1)), "1/(√l ln(l+1))", 1),
+            (sp.S.One, "1, standard ResNet", 0),
+        )
+    ),
+    Claim(
+        PAPER,
+        "Lemma 4",
+        "(1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1",
+        printed=(0.0, 0.5),
+        derived=_ratios,
+        region="standard ResNet, σ_b > 0, inputs of different lengths",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "Lemma 4",
+        "the power of L in 1 − C_L",
+        printed=sp.Integer(-2),
+        derived=lambda: collapse()[0],
+        region="standard ResNet, σ_b = 0, L → ∞",
+        check=symbolically,
+        note="L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² for every pair of inputs at an angle",
+    ),
+    Claim(
+        PAPER,
+        "Lemma 4",
+        "L² (1 − C_L) of two inputs, bounded",
+        printed=(0.0, np.inf),
+        derived=_collapsed,
+        region="standard ResNet, σ_b = 0, σ_w² = 2",
+        check=inside,
+        note="the limit is (9π²/2)(1 + 2/σ_w²)²",
+    ),
+    Claim(
+        PAPER,
+        "(7)",
+        "Q_l of two inputs from Q_{l−1}",
+        printed=_number(_printed_uniform),
+        derived=_number(_uniform),
+        region="uniform scaling, L = 7, C ≠ 0",
+        check=numerically,
+        points=_POINTS,
+    ),
+    Claim(
+        PAPER,
+        "(8)",
+        "dq_t/dt of two inputs",
+        printed=_number(_rate),
+        derived=_number(_flow),
+        region="uniform scaling, C ≠ 0",
+        check=numerically,
+        points=_POINTS,
+    ),
+    *(
+        Claim(
+            PAPER,
+            equation,
+            subject,
+            printed=_number(printed),
+            derived=_number(derived),
+            region="uniform scaling, C = 0",
+            check=numerically,
+            points=_UNCORRELATED,
+            note=_NOT_DEFINED,
+        )
+        for equation, subject, printed, derived in (
+            (
+                "(7)",
+                "Q_l of two inputs from Q_{l−1}",
+                _printed_uniform,
+                _uniform,
+            ),
+            ("(8)", "dq_t/dt of two inputs", _rate, _flow),
+        )
+    ),
+)
