@@ -16,6 +16,7 @@ from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
+from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.limits import DepthLimit, depth_limit
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
@@ -48,6 +49,7 @@ __all__ = [
     "ResidualNetwork",
     "SimulatedResponse",
     "Solution",
+    "Spectrum",
     "TangentKernels",
     "TraceCovariance",
     "ValidityWarning",
@@ -67,11 +69,12 @@ __all__ = [
     "simulate",
     "simulate_response",
     "solve",
+    "spectrum",
     "sweep",
     "tangent_kernels",
 ]
 
-_ROOMS = ("criticality", "data", "figures", "scaling")
+_ROOMS = ("criticality", "data", "figures", "inference", "scaling", "sklearn")
 
 
 def __getattr__(name: str) -> _Any:

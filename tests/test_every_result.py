@@ -26,6 +26,8 @@ CALLS = {
         ft.GaussianAverage(sp.erf(sp.Symbol("h")) ** 2, sp.Symbol("h"), 1)
     ),
     "derive": lambda: ft.derive(depth=1),
+    "kernel": lambda: ft.kernel(NET),
+    "spectrum": lambda: ft.spectrum(NET, count=3),
     "input_kernel": lambda: ft.input_kernel([[1.0, 2.0]], NET),
     "optimal_scaling": lambda: ft.optimal_scaling(NET, 0.05),
     "optimal_output_variance": lambda: ft.optimal_output_variance(NET),
@@ -39,7 +41,7 @@ CALLS = {
 }
 DRAWN = (
     *("solve", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
-    *("covariance_with", "tangent_kernels"),
+    *("covariance_with", "spectrum", "tangent_kernels"),
 )
 
 

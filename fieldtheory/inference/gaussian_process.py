@@ -1,0 +1,213 @@
+"""Inference with infinitely wide networks: posteriors of Gaussian processes, and of training.
+
+The outputs of infinitely wide networks are a Gaussian process over the inputs, whose kernel is the
+output kernel. Conditioned on noisy values it is the Bayesian network (`condition`); moved by
+gradient descent with the tangent kernel it is the ensemble of trained networks (`train`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from fieldtheory import validation
+from fieldtheory.networks.parameters import named_arguments
+
+
+class Kernel(Protocol):
+    """A covariance function, such as `fieldtheory.kernel` returns."""
+
+    def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
+        """The kernel of the rows of X and those of Z, or of X with itself, (P, Q)."""
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """The kernel of every row with itself, (P,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A Gaussian process conditioned on noisy values, as `condition` returns it.
+
+    With Q the kernel of the P training inputs, α = (Q + σ²)⁻¹ y and Q(x) the kernel of an input
+    with them, the posterior is Gaussian with
+
+        mean Q(x) α,   covariance Q(x, x') − Q(x)(Q + σ²)⁻¹ Q(x')ᵀ                    (SR eq. (10))
+
+    Several outputs, the columns of y, are independent given the kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray, shape (P, d)
+    y : ndarray, shape (P,) or (P, n)
+    noise_variance : float
+        σ².
+    jitter : float
+        What was added to the diagonal of Q besides σ².
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> k = ft.kernel(ft.ResidualNetwork(depth=5, activation="relu", branch_scale=0.4))
+    >>> posterior = condition(k, [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], noise_variance=1e-4)
+    >>> posterior.mean([[1.0, 0.0], [1.0, 1.0]]).round(3) + 0.0
+    array([1., 0.])
+    """
+
+    kernel: Kernel
+    X: np.ndarray
+    y: np.ndarray
+    noise_variance: float
+    jitter: float
+    _matrix: np.ndarray
+    _factor: np.ndarray
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """α = (Q + σ²)⁻¹ y, shape (P,) or (P, n)."""
+        return linalg.cho_solve((self._factor, True), self.y)
+
+    def mean(self, Z: Any) -> np.ndarray:
+        """The mean at the rows of Z (R, d), shape (R,) or (R, n)."""
+        return self.kernel(Z, self.X) @ self.weights
+
+    def variance(self, Z: Any) -> np.ndarray:
+        """The variance of the process without noise at the rows of Z, shape (R,)."""
+        explained = self._whitened(self.kernel(self.X, Z))
+        # Rounding may leave -1e-16 where a training input is met without noise.
+        return np.maximum(self.kernel.diagonal(Z) - (explained**2).sum(axis=0), 0.0)
+
+    def covariance(self, Z: Any) -> np.ndarray:
+        """The covariance of the process without noise at the rows of Z, shape (R, R)."""
+        explained = self._whitened(self.kernel(self.X, Z))
+        return self.kernel(Z) - explained.T @ explained
+
+    @cached_property
+    def training_mean(self) -> np.ndarray:
+        """The mean at the training inputs, Q α = y − (σ² + jitter) α, shape (P,) or (P, n)."""
+        return self._matrix @ self.weights
+
+    @cached_property
+    def training_variance(self) -> np.ndarray:
+        """The variance at the training inputs, the diagonal of Q − Q (Q + σ²)⁻¹ Q, shape (P,)."""
+        explained = self._whitened(self._matrix)
+        return np.maximum(np.diagonal(self._matrix) - (explained**2).sum(axis=0), 0.0)
+
+    @property
+    def log_evidence(self) -> float:
+        """ln p(y) = −½ yᵀα − ½ ln det(Q + σ²) − (P/2) ln 2π, summed over the outputs."""
+        size = len(self.y) * np.log(2 * np.pi) + self._log_determinant
+        return float(-0.5 * ((self.y * self.weights).sum() + self._outputs * size))
+
+    @property
+    def divergence(self) -> float:
+        """KL(posterior ‖ prior), the divergence of SR Proposition 10, summed over the outputs.
+
+            KL = ½ [ln det(1 + Q/σ²) − tr Q (Q + σ²)⁻¹ + αᵀ Q α]
+
+        That of the processes is that of their values at the training inputs, by which alone they
+        differ. Infinite without noise, where the posterior is certain of these values.
+        """
+        noise = self.noise_variance + self.jitter
+        if noise == 0:
+            return np.inf
+        trace = noise * (self._whitened(np.eye(len(self.y))) ** 2).sum()
+        spread = self._log_determinant - len(self.y) * np.log(noise) - len(self.y) + trace
+        return float(0.5 * (self._outputs * spread + (self.weights * self.training_mean).sum()))
+
+    def __repr__(self) -> str:
+        return f"Posterior(inputs={len(self.y)}, noise_variance={self.noise_variance:g})"
+
+    @property
+    def _outputs(self) -> int:
+        return 1 if self.y.ndim == 1 else self.y.shape[1]
+
+    @cached_property
+    def _log_determinant(self) -> float:
+        return float(2 * np.log(np.diagonal(self._factor)).sum())
+
+    def _whitened(self, columns: np.ndarray) -> np.ndarray:
+        return linalg.solve_triangular(self._factor, columns, lower=True)
+
+
+@named_arguments
+def condition(
+    kernel: Kernel, X: Any, y: Any, noise_variance: float, jitter: float = 0.0
+) -> Posterior:
+    """Condition a Gaussian process of mean zero on noisy values at training inputs (SR eq. (10)).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Such as ``ft.kernel(network)``, the prior of an infinitely wide network, or that of the
+        tangent kernel, for kernel regression with it.
+    X : array_like, shape (P, d)
+    y : array_like, shape (P,) or (P, n)
+        Values, or n outputs in columns.
+    noise_variance : float
+        σ² >= 0 of independent Gaussian noise in y.
+    jitter : float
+        Added to the diagonal of the kernel; nothing is added that is not asked for.
+
+    Returns
+    -------
+    Posterior
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes do not fit, a value is not finite, or the matrix is singular to rounding.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> k = ft.kernel(ft.ResidualNetwork(depth=5, branch_scale=0.4))
+    >>> found = condition(k, [[1.0], [2.0]], [0.1, 0.2], noise_variance=0.01)
+    >>> found.mean([[1.5]]).shape, found.variance([[1.5]]).shape
+    ((1,), (1,))
+    """
+    X, y = training_data(X, y)
+    noise = validation.nonnegative("noise_variance", noise_variance)
+    extra = validation.nonnegative("jitter", jitter)
+    Q = kernel(X)
+    return Posterior(kernel, X, y, noise, extra, Q, _cholesky(Q, noise, extra))
+
+
+def training_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """X (P, d) and y (P,) or (P, n) as arrays, or raise naming what does not fit."""
+    X, y = validation.finite_array("X", X), validation.finite_array("y", y)
+    if X.ndim != 2:
+        raise ValueError(f"X must have shape (P, d), inputs in rows, got shape {X.shape}")
+    if y.ndim not in (1, 2) or len(y) != len(X):
+        raise ValueError(
+            f"y must have shape ({len(X)},) or ({len(X)}, n), one row for each input in X, "
+            f"got shape {y.shape}"
+        )
+    return X, y
+
+
+def _cholesky(Q: np.ndarray, noise: float, jitter: float) -> np.ndarray:
+    shifted = Q.copy()
+    shifted.flat[:: len(Q) + 1] += noise + jitter
+    try:
+        factor = linalg.cholesky(shifted, lower=True)
+    except linalg.LinAlgError:
+        raise ValueError(_singular(Q, noise, jitter)) from None
+    # A pivot lost in the rounding of its row leaves no digit of what is divided by it.
+    lost = np.diagonal(factor) ** 2 <= len(Q) * np.finfo(float).eps * np.diagonal(shifted)
+    if noise == jitter == 0 and lost.any():
+        raise ValueError(_singular(Q, noise, jitter))
+    return factor
+
+
+def _singular(Q: np.ndarray, noise: float, jitter: float) -> str:
+    need = len(Q) * np.finfo(float).eps * float(np.diagonal(Q).max())
+    return (
+        f"the kernel of the {len(Q)} inputs is singular to rounding with noise_variance={noise:g} "
+        f"and jitter={jitter:g}: inputs coincide, or the network does not tell them apart; "
+        f"use a noise_variance or jitter above {need:.1g}"
+    )

@@ -1,0 +1,260 @@
+"""Eigenvalues of kernels on circles and spheres.
+
+For inputs of one norm a kernel depends on their angle alone, Q(x, x') = p(cos θ), and spherical
+harmonics are its eigenfunctions (SR Proposition 5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import special
+
+from fieldtheory import validation
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.quadrature import composite
+from fieldtheory.inference.kernel_function import kernel
+from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.fields import notes
+from fieldtheory.numerics.result import Stored
+from fieldtheory.numerics.storage import Labelled, attributes, network_from_attributes
+from fieldtheory.plotting.spectrum_curve import draw_spectrum
+from fieldtheory.plotting.tables import table_html
+
+# By how much eigenvalues may change with fewer nodes, relative to p(1).
+_ERROR = 1e-13
+# Nodes of a panel in the angle, and fewer; its largest width times the degree; the panels halve
+# so often towards parallel and opposite inputs, for deep networks tell apart small angles.
+_NODES, _WIDEST, _HALVINGS = (20, 15), 6.0, 26
+_SETTINGS: Mapping[str, type] = {"quantity": str, "dimension": int, "norm": float, "trace": float}
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum(Stored):
+    """Eigenvalues of a kernel on a sphere, as `spectrum` returns them.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    quantity : str
+    dimension : int
+        d of the inputs; the sphere S^(d−1) is the circle for d = 2.
+    norm : float
+        |x| of the inputs.
+    eigenvalues : ndarray, shape (count,)
+        μ_k of the integral operator for the uniform distribution over the sphere, degree k
+        ascending.
+    trace : float
+        p(1) = Σ_k N(d, k) μ_k over all degrees.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> found = spectrum(ft.ResidualNetwork(depth=3, activation="linear"), count=3)
+    >>> found.shares.round(12).tolist()[2], found.multiplicities.tolist()
+    (0.0, [1.0, 2.0, 2.0])
+    """
+
+    network: LayeredNetwork
+    quantity: str
+    dimension: int
+    norm: float
+    eigenvalues: np.ndarray
+    trace: float
+
+    @property
+    def multiplicities(self) -> np.ndarray:
+        """N(d, k), the number of spherical harmonics of degree k, shape (count,)."""
+        return multiplicities(self.dimension, len(self.eigenvalues))
+
+    @property
+    def normalised(self) -> np.ndarray:
+        """The eigenvalues relative to the largest, as SR Fig. 2 shows them, shape (count,)."""
+        return np.asarray(self.eigenvalues / self.eigenvalues.max())
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The part of the variance in every degree, N(d, k) μ_k / p(1), shape (count,).
+
+        Zero where the eigenvalue is below its error.
+        """
+        parts = self.eigenvalues / self.trace
+        return np.where(np.abs(parts) > _ERROR, self.multiplicities * parts, 0.0)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for every degree, for a table."""
+        columns = {
+            "degree": range(len(self.eigenvalues)),
+            "multiplicity": self.multiplicities.tolist(),
+            "eigenvalue": self.eigenvalues.tolist(),
+            "share": self.shares.tolist(),
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def plot(self) -> Any:
+        """The eigenvalues relative to the largest against their degree, those above rounding.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return draw_spectrum(self.normalised, _ERROR, self._title)
+
+    def labelled(self, stored: bool) -> Labelled:
+        """The eigenvalues over their degrees."""
+        words = {
+            "eigenvalues": (self.eigenvalues, r"\mu_k", "eigenvalues of the kernel"),
+            "multiplicities": (self.multiplicities, "N(d, k)", "spherical harmonics of the degree"),
+            "shares": (self.shares, r"N \mu_k / p(1)", "part of the variance in the degree"),
+        }
+        kept = ("eigenvalues",) if stored else tuple(words)
+        variables = {
+            name: (("degree",), words[name][0], notes(words[name][2], words[name][1]))
+            for name in kept
+        }
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        coordinates = {} if stored else {"degree": np.arange(len(self.eigenvalues))}
+        return Labelled(variables, coordinates, attributes(self.network) | settings)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The spectrum of the arrays, numbers and text in a file."""
+        settings = {
+            name: kind(np.asarray(content[name]).item()) for name, kind in _SETTINGS.items()
+        }
+        network = network_from_attributes(content)
+        return cls(network, eigenvalues=np.asarray(content["eigenvalues"], float), **settings)
+
+    def __repr__(self) -> str:
+        return f"Spectrum({self._title}, degrees=0..{len(self.eigenvalues) - 1})"
+
+    def _repr_html_(self) -> str:
+        return table_html(self.rows, self._title)
+
+    @property
+    def _title(self) -> str:
+        where = "circle" if self.dimension == 2 else f"sphere in {self.dimension} dimensions"
+        return f"{self.quantity.replace('_', ' ')} on a {where}"
+
+
+@named_arguments
+def spectrum(
+    network: LayeredNetwork,
+    dimension: int = 2,
+    norm: float = 1.0,
+    quantity: str = "output_kernel",
+    count: int = 30,
+) -> Spectrum:
+    """Eigenvalues of a kernel of infinitely wide networks for inputs uniform on a sphere.
+
+        μ_k = ∫ p(t) P_k(t) (1 − t²)^((d−3)/2) dt / ∫ (1 − t²)^((d−3)/2) dt
+
+    with Q(x, x') = p(cos θ) and P_k the Gegenbauer polynomials, P_k(1) = 1 (SR Proposition 5); on
+    the circle P_k(cos θ) = cos kθ. The integrals are taken over the angle, in which kernels are
+    smooth up to its ends; in t they are not.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Its kernel of the input is σ²_w,in |x|² cos θ/d + σ²_b,in.
+    dimension : int
+        d >= 2.
+    norm : float
+        |x| > 0 of the inputs.
+    quantity : str
+        Which kernel, as for `fieldtheory.kernel`.
+    count : int
+        The number of degrees k = 0, ..., count − 1.
+
+    Returns
+    -------
+    Spectrum
+        Errors of μ_k are below 1e-13 p(1); eigenvalues below that are rounding.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the stated kind.
+    QuadratureError
+        If this error is missed.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=20, activation="relu", branch_scale=20**-0.5)
+    >>> found = spectrum(net, dimension=3, count=4)
+    >>> [int(n) for n in found.multiplicities], bool((found.eigenvalues > 0).all())
+    ([1, 3, 5, 7], True)
+    """
+    checked_network(network)
+    dimension = validation.integer("dimension", dimension, 2)
+    count = validation.integer("count", count, 1)
+    norm = validation.nonnegative("norm", norm)
+    if norm == 0:
+        raise ValueError("norm must be a finite real number > 0, got 0.0")
+    function = kernel(network, quantity)
+    # Two coordinates suffice; the kernel of the input divides by their number instead of d.
+    radius = norm * math.sqrt(2 / dimension)
+
+    def profile(angles: np.ndarray) -> np.ndarray:
+        points = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return np.asarray(function(np.array([[radius, 0.0]]), points))[0]
+
+    eigenvalues, rougher = (_projected(profile, dimension, count, nodes) for nodes in _NODES)
+    trace = float(profile(np.zeros(1))[0])
+    error = np.abs(eigenvalues - rougher).max()
+    if not error <= _ERROR * trace:
+        raise QuadratureError(
+            f"the eigenvalues on the sphere are known to {error / trace:.1g} of their sum only, "
+            f"not to {_ERROR:.0g}"
+        )
+    return Spectrum(
+        network,
+        quantity,
+        dimension,
+        norm,
+        eigenvalues,
+        trace,
+    )
+
+
+def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarray:
+    """∫ p(cos θ) P_k(cos θ) sin^(d−2) θ dθ over that of 1, on panels that halve towards 0 and π."""
+    halves = np.pi / 2 * 0.5 ** np.arange(_HALVINGS + 1)
+    evenly = np.linspace(0, np.pi, 2 + int(count * np.pi / _WIDEST))
+    angles, weights = composite(np.unique([*halves, *(np.pi - halves), *evenly]), nodes)
+    # The logarithm of the weight, as its powers underflow in many dimensions.
+    logs = (dimension - 2) * np.log(np.sin(angles))
+    weights = weights * np.exp(logs)
+    cosines = np.cos(angles)
+    weighted = weights / weights.sum() * profile(angles)
+    # (k + d − 2) P_{k+1} = (2k + d − 2) t P_k − k P_{k-1}, which is stable; on the circle cos kθ.
+    before, polynomial = cosines, np.ones_like(cosines)
+    found = np.empty(count)
+    for k in range(count):
+        found[k] = weighted @ polynomial
+        rest = k + dimension - 2
+        following = (2 * k + dimension - 2) * cosines * polynomial - k * before
+        before, polynomial = polynomial, following / rest if rest else cosines
+    return found
+
+
+def multiplicities(dimension: int, count: int) -> np.ndarray:
+    """N(d, k) = (2k + d − 2)/(k + d − 2) binomial(k + d − 2, k) for k = 0, ..., count − 1.
+
+    Examples
+    --------
+    >>> multiplicities(2, 3).tolist(), multiplicities(3, 3).tolist()
+    ([1.0, 2.0, 2.0], [1.0, 3.0, 5.0])
+    """
+    k = np.arange(count)
+    if dimension == 2:
+        return np.where(k == 0, 1.0, 2.0)
+    ways = special.binom(k + dimension - 2, k)
+    return np.asarray((2 * k + dimension - 2) / (k + dimension - 2) * ways)

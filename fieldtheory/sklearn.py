@@ -1,0 +1,312 @@
+"""Infinitely wide networks as estimators and kernels of scikit-learn.
+
+They need the extra ``data``. Parameters of the network are set and searched through
+``network__depth``, ``network__branch_scale`` and so on, as those of nested estimators are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fieldtheory import inference
+from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.residual import ResidualNetwork
+
+
+class _OfNetwork:
+    """Parameters of the network as nested parameters of what is made from it."""
+
+    network: LayeredNetwork | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; with ``deep`` those of the network as ``network__depth``, ..."""
+        found = super().get_params(deep=False)  # type: ignore[misc]
+        if deep and isinstance(self.network, LayeredNetwork):
+            network = self.network
+            found |= {f"network__{f.name}": getattr(network, f.name) for f in fields(network)}
+        return found
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by the names that `get_params` gives them."""
+        nested = {name: value for name, value in parameters.items() if "__" in name}
+        super().set_params(  # type: ignore[misc]
+            **{name: value for name, value in parameters.items() if name not in nested}
+        )
+        changes = {}
+        for name, value in nested.items():
+            owner, _, parameter = name.partition("__")
+            if owner != "network":
+                raise ValueError(f"unknown parameter {name!r}: nested are network__... alone")
+            changes[parameter] = value
+        if changes:
+            self.network = _given(self.network).replace(**changes)
+        return self
+
+
+class _NetworkEstimator(_OfNetwork, BaseEstimator):
+    network: LayeredNetwork | None
+    quantity: str
+    noise_variance: float
+    jitter: float
+
+    posterior_: inference.Posterior
+
+    def _condition(self, X: np.ndarray, y: np.ndarray) -> None:
+        kernel = inference.kernel(_given(self.network), self.quantity)
+        self.posterior_ = inference.condition(kernel, X, y, self.noise_variance, self.jitter)
+
+    def _inputs(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    @property
+    def log_evidence_(self) -> float:
+        """ln p(y) of the training values, to compare networks by."""
+        check_is_fitted(self)
+        return self.posterior_.log_evidence
+
+
+class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
+    """Bayesian regression with an infinitely wide network, a Gaussian process (SR eq. (10)).
+
+    Parameters
+    ----------
+    network : LayeredNetwork, optional
+        The prior; ``ft.ResidualNetwork(depth=10)`` if left out. Its ``width`` does not count.
+    quantity : {"output_kernel", "tangent_kernel"}
+        The kernel of the Gaussian process.
+    noise_variance : float
+        σ² of the noise in the targets.
+    jitter : float
+        Added to the diagonal of the kernel besides.
+
+    Attributes
+    ----------
+    posterior_ : fieldtheory.inference.Posterior
+        With the log evidence and the divergence from the prior.
+    log_evidence_ : float
+        ln p(y).
+    n_features_in_ : int
+
+    Notes
+    -----
+    The mean of the prior is zero: centre targets that are far from it.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> X = np.linspace(-2, 2, 12)[:, None]
+    >>> regressor = NetworkGPRegressor(ft.ResidualNetwork(depth=3), noise_variance=1e-3)
+    >>> regressor.fit(X, np.sin(X[:, 0])).predict([[0.0]], return_std=True)[1].shape
+    (1,)
+    >>> search = GridSearchCV(regressor, {"network__depth": [1, 10]}, cv=3)
+    >>> search.fit(X, np.sin(X[:, 0])).best_params_["network__depth"] in (1, 10)
+    True
+    """
+
+    def __init__(
+        self,
+        network: LayeredNetwork | None = None,
+        *,
+        quantity: str = "output_kernel",
+        noise_variance: float = 1e-2,
+        jitter: float = 0.0,
+    ) -> None:
+        self.network = network
+        self.quantity = quantity
+        self.noise_variance = noise_variance
+        self.jitter = jitter
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Condition on inputs X (P, d) and targets y (P,) or (P, n)."""
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        self._condition(X, np.asarray(y, dtype=float))
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """The mean at X (R, d); with it the standard deviation (R,) or covariance (R, R).
+
+        Both are of the function, without the noise.
+        """
+        if return_std and return_cov:
+            raise ValueError("at most one of return_std and return_cov may be True")
+        X = self._inputs(X)
+        mean = self.posterior_.mean(X)
+        if return_std:
+            return mean, np.sqrt(self.posterior_.variance(X))
+        return (mean, self.posterior_.covariance(X)) if return_cov else mean
+
+
+class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
+    """Classification by regression of class indicators with an infinitely wide network.
+
+    Every class has a target, 1 for its members and 0 for others, minus their mean 1/n, and the
+    class of the largest posterior mean is predicted (SR section 7). Probabilities are those of
+    being the largest, under the posterior.
+
+    Parameters
+    ----------
+    network, quantity, noise_variance, jitter
+        As for `NetworkGPRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n,)
+    posterior_, log_evidence_, n_features_in_
+        As for `NetworkGPRegressor`.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], ["left", "left", "right", "right"]
+    >>> classifier = NetworkGPClassifier(ft.ResidualNetwork(depth=3)).fit(X, y)
+    >>> [str(name) for name in classifier.predict([[-1.5], [1.5]])]
+    ['left', 'right']
+    """
+
+    def __init__(
+        self,
+        network: LayeredNetwork | None = None,
+        *,
+        quantity: str = "output_kernel",
+        noise_variance: float = 1e-2,
+        jitter: float = 0.0,
+    ) -> None:
+        self.network = network
+        self.quantity = quantity
+        self.noise_variance = noise_variance
+        self.jitter = jitter
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Condition on inputs X (P, d) and labels y (P,) of at least two classes."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, place = np.unique(y, return_inverse=True)
+        count = len(self.classes_)
+        if count < 2:
+            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]}")
+        self._condition(X, np.eye(count)[place] - 1 / count)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The labels of the largest posterior means at X (R, d), shape (R,)."""
+        X = self._inputs(X)
+        mean = self.posterior_.mean(X)
+        return np.asarray(self.classes_[np.argmax(mean, axis=1)])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of every class to have the largest output, shape (R, n)."""
+        X = self._inputs(X)
+        deviation = np.sqrt(self.posterior_.variance(X))
+        return inference.largest_probabilities(self.posterior_.mean(X), deviation)
+
+
+class NetworkKernel(_OfNetwork, Kernel):
+    """The kernel of an infinitely wide network as a kernel object of scikit-learn.
+
+    For its ``GaussianProcessRegressor``, ``GaussianProcessClassifier`` and the algebra of kernels.
+    Their hyperparameters, found by the evidence and its gradient, are logarithms of parameters of
+    the network.
+
+    Parameters
+    ----------
+    network : LayeredNetwork, optional
+        ``ft.ResidualNetwork(depth=10)`` if left out.
+    quantity : {"output_kernel", "tangent_kernel"}
+    free : sequence of str
+        The parameters to optimise, positive numbers of the network.
+    limits : pair of float
+        Lower and upper bound of every one of them.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> kernel = NetworkKernel(ft.ResidualNetwork(depth=3, branch_scale=0.5))
+    >>> X = np.linspace(-2, 2, 12)[:, None]
+    >>> model = GaussianProcessRegressor(kernel, alpha=1e-4).fit(X, np.sin(X[:, 0]))
+    >>> model.kernel_.network.branch_scale != 0.5
+    True
+    """
+
+    def __init__(
+        self,
+        network: LayeredNetwork | None = None,
+        quantity: str = "output_kernel",
+        free: Sequence[str] = ("weight_variance", "bias_variance", "branch_scale"),
+        limits: tuple[float, float] = (1e-3, 1e3),
+    ) -> None:
+        self.network = network
+        self.quantity = quantity
+        self.free = free
+        self.limits = limits
+
+    @property
+    def hyperparameters(self) -> list[Hyperparameter]:
+        """One for every name in ``free``."""
+        return [Hyperparameter(name, "numeric", self.limits) for name in self.free]
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The logarithms of the free parameters."""
+        return np.log([_positive(_given(self.network), name) for name in self.free])
+
+    @theta.setter
+    def theta(self, theta: np.ndarray) -> None:
+        values = dict(zip(self.free, map(float, np.exp(theta)), strict=True))
+        self.network = _given(self.network).replace(**values)
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """Bounds of `theta`."""
+        return np.log(np.tile(self.limits, (len(self.free), 1)))
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """The kernel (P, Q) of the rows of X and Y; with its gradient by `theta`, (P, P, n)."""
+        function = inference.kernel(_given(self.network), self.quantity)
+        if not eval_gradient:
+            return function(X, Y)
+        if Y is not None:
+            raise ValueError("Gradient can only be evaluated when Y is None.")
+        slopes = [
+            _positive(_given(self.network), name) * function.derivative(name, X)
+            for name in self.free
+        ]
+        matrix = function(X)
+        return matrix, np.stack(slopes, axis=-1) if slopes else np.empty((*matrix.shape, 0))
+
+    def diag(self, X: Any) -> np.ndarray:
+        """The kernel of every row of X with itself."""
+        return inference.kernel(_given(self.network), self.quantity).diagonal(X)
+
+    def is_stationary(self) -> bool:
+        """Networks see more than differences of inputs."""
+        return False
+
+    def __repr__(self) -> str:
+        net = _given(self.network)
+        values = ", ".join(f"{name}={_positive(net, name):.3g}" for name in self.free)
+        return f"NetworkKernel({net.activation.name}, depth={net.depth}; {values})"
+
+
+def _given(network: Any) -> LayeredNetwork:
+    return ResidualNetwork(depth=10) if network is None else checked_network(network)
+
+
+def _positive(network: LayeredNetwork, name: str) -> float:
+    value = getattr(network, name, None)
+    if not isinstance(value, float) or value <= 0:
+        raise ValueError(
+            f"free must name parameters of the network that are positive numbers, got {name!r}, "
+            f"which is {value!r}"
+        )
+    return value

@@ -1,0 +1,129 @@
+"""Estimators and kernels of scikit-learn made from networks."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fieldtheory as ft
+from fieldtheory.inference import condition
+from fieldtheory.sklearn import NetworkGPClassifier, NetworkGPRegressor, NetworkKernel
+
+NETWORK = ft.ResidualNetwork(depth=5, activation="relu", branch_scale=0.4, weight_variance=2.0)
+
+
+def digits(count):
+    X, y = load_digits(return_X_y=True)
+    X = X - X.mean(axis=1, keepdims=True)
+    X *= np.sqrt(X.shape[1]) / np.linalg.norm(X, axis=1, keepdims=True)
+    return X[:count], y[:count], X[-300:], y[-300:]
+
+
+@parametrize_with_checks([NetworkGPRegressor(), NetworkGPClassifier()])
+def test_checks_of_scikit_learn(estimator, check):
+    if check.func.__name__ == "check_array_api_input":
+        pytest.skip("SCIPY_ARRAY_API is not set, without which scikit-learn skips it")
+    check(estimator)
+
+
+def test_regressor_is_the_posterior():
+    rng = np.random.default_rng(0)
+    X, y, Z = rng.standard_normal((30, 3)), rng.standard_normal(30), rng.standard_normal((5, 3))
+    found = NetworkGPRegressor(NETWORK, noise_variance=0.1).fit(X, y)
+    posterior = condition(ft.kernel(NETWORK), X, y, 0.1)
+    mean, deviation = found.predict(Z, return_std=True)
+    assert mean == pytest.approx(posterior.mean(Z)) and deviation.shape == (5,)
+    assert found.predict(Z, return_cov=True)[1] == pytest.approx(posterior.covariance(Z))
+    assert found.log_evidence_ == posterior.log_evidence
+    with pytest.raises(ValueError, match="at most one of return_std and return_cov"):
+        found.predict(Z, return_std=True, return_cov=True)
+
+
+def test_parameters_of_the_network_are_searched():
+    X, y, *_ = digits(120)
+    grid = {"network__depth": [2, 20], "network__branch_scale": [0.1, 1.0]}
+    search = GridSearchCV(NetworkGPClassifier(NETWORK), grid, cv=2).fit(X, y)
+    assert len(search.cv_results_["params"]) == 4 and search.best_score_ > 0.8
+    assert search.best_estimator_.network.depth in (2, 20)
+    assert NETWORK.depth == 5
+    estimator = clone(NetworkGPClassifier(NETWORK)).set_params(network__depth=7, noise_variance=0.5)
+    assert estimator.network.depth == 7 and estimator.noise_variance == 0.5
+    assert estimator.get_params()["network__depth"] == 7
+    with pytest.raises(ValueError, match="rho__depth"):
+        estimator.set_params(rho__depth=1)
+    with pytest.raises(TypeError, match="did you mean depth"):
+        estimator.set_params(network__dept=1)
+
+
+def test_digits_are_learned_and_probabilities_are_probabilities():
+    X, y, Z, labels = digits(500)
+    classifier = NetworkGPClassifier(NETWORK, noise_variance=1e-3).fit(X, y)
+    assert classifier.score(Z, labels) > 0.92
+    P = classifier.predict_proba(Z)
+    assert P.min() >= 0 and P.sum(axis=1) == pytest.approx(1)
+    assert np.mean(classifier.classes_[P.argmax(axis=1)] == classifier.predict(Z)) == 1
+    # Sure where it is right: the predicted share of right answers is near the true one.
+    assert abs(P.max(axis=1).mean() - classifier.score(Z, labels)) < 0.2
+
+
+def test_bad_input():
+    X, y = [[1.0], [2.0]], [1.0, 2.0]
+    for change, error, words in (
+        ({"network": "relu"}, TypeError, "network must be a ResidualNetwork"),
+        ({"quantity": "tangent"}, ValueError, "quantity must be one of"),
+        ({"noise_variance": -1.0}, ValueError, "noise_variance must be"),
+    ):
+        with pytest.raises(error, match=words):
+            NetworkGPRegressor(**change).fit(X, y)
+    with pytest.raises(ValueError, match="at least two classes, got one class"):
+        NetworkGPClassifier().fit(X, ["a", "a"])
+    with pytest.raises(ValueError, match="Unknown label type"):
+        NetworkGPClassifier().fit(X, [0.5, 1.7])
+
+
+class TestNetworkKernel:
+    X = np.random.default_rng(0).standard_normal((6, 3))
+
+    def test_is_the_output_kernel(self):
+        kernel = NetworkKernel(NETWORK)
+        assert kernel(self.X) == pytest.approx(ft.kernel(NETWORK)(self.X))
+        assert kernel(self.X, self.X[:2]) == pytest.approx(ft.kernel(NETWORK)(self.X, self.X[:2]))
+        assert kernel.diag(self.X) == pytest.approx(np.diagonal(kernel(self.X)))
+        assert not kernel.is_stationary()
+
+    def test_gradient_by_differences(self):
+        kernel = NetworkKernel(NETWORK)
+        _, gradient = kernel(self.X, eval_gradient=True)
+        for index in range(3):
+            step = 1e-5 * np.eye(3)[index]
+            more, less = (kernel.clone_with_theta(kernel.theta + s)(self.X) for s in (step, -step))
+            assert gradient[..., index] == pytest.approx((more - less) / 2e-5, rel=1e-7, abs=1e-8)
+
+    def test_algebra_and_evidence(self):
+        kernel = ConstantKernel(2.0) * NetworkKernel(NETWORK, free=("branch_scale",))
+        kernel = kernel + WhiteKernel(0.1)
+        assert len(kernel.theta) == 3 and clone(kernel) == kernel
+        moved = kernel.clone_with_theta(kernel.theta + 0.1)
+        assert moved.k1.k2.network.branch_scale == pytest.approx(0.4 * np.exp(0.1))
+        assert NETWORK.branch_scale == 0.4
+        rng = np.random.default_rng(0)
+        y = rng.multivariate_normal(np.zeros(60), kernel(X := rng.standard_normal((60, 3))))
+        model = GaussianProcessRegressor(kernel).fit(X, y)
+        assert model.log_marginal_likelihood_value_ >= model.log_marginal_likelihood(kernel.theta)
+
+    def test_classifier_of_scikit_learn(self):
+        X, y, Z, labels = digits(60)
+        model = GaussianProcessClassifier(NetworkKernel(NETWORK), optimizer=None).fit(X, y)
+        assert model.score(Z, labels) > 0.6
+
+    def test_bad_input(self):
+        with pytest.raises(ValueError, match="free must name.*'bias_variance', which is 0.0"):
+            _ = NetworkKernel(NETWORK.replace(bias_variance=0.0)).theta
+        with pytest.raises(ValueError, match="free must name.*'width'"):
+            _ = NetworkKernel(NETWORK, free=("width",)).theta
+        with pytest.raises(ValueError, match="Gradient can only be evaluated when Y is None"):
+            NetworkKernel(NETWORK)(self.X, self.X, eval_gradient=True)
