@@ -27,6 +27,11 @@ SMALL = {
     "f25.fig9": {"count": 4},
     "pdlt.closure": {"depth": 3, "samples": 20},
     "pdlt.slope": {"points": 3},
+    "sr.fig1": {"depths": (1, 2)},
+    "sr.fig2": {"depths": (2, 3), "count": 3},
+    "sr.fig3": {"depth": 3, "points": 5},
+    "sr.table2": {"depths": (2,), "training": 20, "splits": 2},
+    "sr.width": {"depths": (2, 3), "samples": 20},
     "width.orders": {"widths": (4, 8), "samples": 20},
 }
 

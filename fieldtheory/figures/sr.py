@@ -1,0 +1,42 @@
+"""Figures of SR: Hayou et al., Stable ResNet, AISTATS (2021).
+
+``fig1`` and so on compute what is plotted; ``draw_fig1`` and so on draw it.
+"""
+
+from fieldtheory.figures.sr_depth import (
+    Fig1,
+    Fig2,
+    Width,
+    draw_fig1,
+    draw_fig2,
+    draw_width,
+    fig1,
+    fig2,
+    width,
+)
+from fieldtheory.figures.sr_regression import (
+    Fig3,
+    Table2,
+    draw_fig3,
+    draw_table2,
+    fig3,
+    table2,
+)
+
+__all__ = [
+    "Fig1",
+    "Fig2",
+    "Fig3",
+    "Table2",
+    "Width",
+    "draw_fig1",
+    "draw_fig2",
+    "draw_fig3",
+    "draw_table2",
+    "draw_width",
+    "fig1",
+    "fig2",
+    "fig3",
+    "table2",
+    "width",
+]
