@@ -12,6 +12,8 @@ from fieldtheory.figures.sr_depth import (
     draw_width,
     fig1,
     fig2,
+    of_constant_variance,
+    stable_networks,
     width,
 )
 from fieldtheory.figures.sr_regression import (
@@ -37,6 +39,8 @@ __all__ = [
     "fig1",
     "fig2",
     "fig3",
+    "of_constant_variance",
+    "stable_networks",
     "table2",
     "width",
 ]

@@ -16,6 +16,7 @@ from fieldtheory import validation
 from fieldtheory.figures.parts import in_turn, note
 from fieldtheory.inference import spectrum
 from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
@@ -42,13 +43,31 @@ def stable_networks(depth: int) -> list[ResidualNetwork]:
     return [
         ResidualNetwork(
             depth=depth,
-            activation="relu",
+            activation=as_activation("relu"),
             branch_scale=schedule,
             weight_variance=2.0,
             bias_variance=0.0,
         )
         for schedule in SCHEDULES.values()
     ]
+
+
+def of_constant_variance(network: ResidualNetwork) -> ResidualNetwork:
+    """A ReLU network without biases with the same correlations in all layers, of one variance.
+
+    Both scales of a layer are divided by √(1 + λ_l² σ_w²/2), by which its signals grow: kernels and
+    tangent kernels of all pairs are divided by the product of their squares (SR Appendix A6), and
+    do not overflow.
+
+    Examples
+    --------
+    >>> net = of_constant_variance(stable_networks(2000)[0])
+    >>> bool(np.allclose(solve(net, 2.0).kernels[:-1], 2.0))
+    True
+    """
+    branch = network.branch_scales
+    growth = np.sqrt(1 + branch**2 * network.weight_variance / 2)
+    return network.replace(skip_scale=1 / growth, branch_scale=branch / growth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +118,7 @@ def fig1(depths: Sequence[int] = tuple(range(1, 51)), progress: bool = False) ->
     """
     L = np.array([validation.integer("depths", depth, 1) for depth in depths])
     parts = [partial(_last_layer, depth) for depth in L.tolist()]
-    found = np.moveaxis(in_turn(parts, "sr.fig1", progress), 0, -1)
+    found = np.moveaxis(np.array(in_turn(parts, "sr.fig1", progress)), 0, -1)
     return Fig1(L, found[:, 0], found[:, 1])
 
 
@@ -190,7 +209,10 @@ def fig2(depths: Sequence[int] = (10, 100, 1000), count: int = 25, progress: boo
 
 
 def _normalised(networks: Sequence[ResidualNetwork], quantity: str, count: int) -> list[np.ndarray]:
-    return [spectrum(net, quantity=quantity, count=count).normalised for net in networks]
+    return [
+        spectrum(of_constant_variance(net), quantity=quantity, count=count).normalised
+        for net in networks
+    ]
 
 
 @styled
@@ -305,7 +327,8 @@ def width(
                 keep=True,
                 progress=progress,
             )
-            logs = np.log(ensemble.residual_kernels[:, :-1].sum(axis=1))
+            draws = np.asarray(ensemble.residual_kernels)[:, :-1]
+            logs = np.log(draws.sum(axis=1))
             squares = (logs - logs.mean()) ** 2
             simulated[i, j] = depth * logs.var(ddof=1)
             error[i, j] = depth * squares.std(ddof=1) / np.sqrt(samples)

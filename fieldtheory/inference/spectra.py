@@ -114,7 +114,7 @@ class Spectrum(Stored):
             "shares": (self.shares, r"N \mu_k / p(1)", "part of the variance in the degree"),
         }
         kept = ("eigenvalues",) if stored else tuple(words)
-        variables = {
+        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
             name: (("degree",), words[name][0], notes(words[name][2], words[name][1]))
             for name in kept
         }

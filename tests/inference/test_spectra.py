@@ -33,7 +33,9 @@ def relu(depth):
     )
 
 
-@pytest.mark.parametrize(("dimension", "depth"), [(2, 1), (2, 30), (3, 5), (10, 2)])
+@pytest.mark.parametrize(
+    ("dimension", "depth"), [(2, 1), pytest.param(2, 30, marks=pytest.mark.slow), (3, 5), (10, 2)]
+)
 def test_eigenvalues_of_relu_are_those_of_mpmath(dimension, depth):
     found = ft.spectrum(relu(depth), dimension=dimension, count=8)
 
@@ -94,10 +96,10 @@ def test_deep_unscaled_networks_collapse_and_stable_ones_do_not():
     """SR Fig. 2: without scaling all eigenvalues but the first vanish with depth."""
     unscaled = {
         depth: ft.spectrum(relu(depth).replace(branch_scale=1.0), count=4).normalised[1:]
-        for depth in (10, 100, 1000)
+        for depth in (5, 50, 500)
     }
-    assert np.all(unscaled[100] < 0.05 * unscaled[10])
-    assert np.all(unscaled[1000] < 0.05 * unscaled[100])
+    assert np.all(unscaled[50] < 0.2 * unscaled[5])
+    assert np.all(unscaled[500] < 0.05 * unscaled[50])
     stable = {depth: ft.spectrum(relu(depth), count=4).normalised[1:] for depth in (10, 1000)}
     assert stable[1000] == pytest.approx(stable[10], rel=0.1)
 
