@@ -27,7 +27,7 @@ from fieldtheory.plotting.spectrum_curve import draw_spectrum
 from fieldtheory.plotting.tables import table_html
 
 # By how much eigenvalues may change with fewer nodes, relative to p(1).
-_ERROR = 1e-13
+_ERROR = 1e-12
 # Nodes of a panel in the angle, and fewer; its largest width times the degree; the panels halve
 # so often towards parallel and opposite inputs, for deep networks tell apart small angles.
 _NODES, _WIDEST, _HALVINGS = (20, 15), 6.0, 26
@@ -175,7 +175,7 @@ def spectrum(
     Returns
     -------
     Spectrum
-        Errors of μ_k are below 1e-13 p(1); eigenvalues below that are rounding.
+        Errors of μ_k are below 1e-12 p(1); eigenvalues below that are rounding.
 
     Raises
     ------
