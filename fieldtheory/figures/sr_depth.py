@@ -232,10 +232,10 @@ def draw_fig2(numbers: Fig2) -> Any:
                 label = schedule if deepest else None
                 ax.semilogy(degrees, row, color=colour, alpha=alpha, label=label)
         ax.set_xlabel("degree $k$")
-        ax.set_ylim(1e-9, 2)
+        ax.set_ylim(1e-7, 2)
     axes[0].set_ylabel(r"NNGP, $\mu_k / \max_k \mu_k$")
     axes[1].set_ylabel(r"NTK, $\mu_k / \max_k \mu_k$")
-    axes[1].legend(loc="upper right")
+    axes[1].legend(loc="lower left")
     depths = ", ".join(map(str, numbers.depths))
     note(figure, rf"chosen here: {_CHOSEN}, $L = {depths}$ (darker), the circle itself")
     return figure
