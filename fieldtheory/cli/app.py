@@ -15,6 +15,7 @@ from fieldtheory.cli.run_command import run
 from fieldtheory.cli.simulate_command import simulate
 from fieldtheory.cli.solve_command import solve
 from fieldtheory.cli.sweep_command import sweep
+from fieldtheory.cli.tangent_command import tangent
 from fieldtheory.cli.terminal import Commands
 from fieldtheory.cli.verify_command import verify
 
@@ -51,19 +52,23 @@ def _fieldtheory(
         y = W_out φ(h⁽ᴸ⁾) + b_out
 
     is a field theory in its kernels. **derive** prints its action, saddle point, Hessian and
-    propagator as LaTeX; **solve** gives kernels and responses as numbers, **sweep** does so on a
-    grid of parameters; **optimum** finds the scaling ρ of the residual branch at which the output
-    responds most to the input; **critical** gives the weights and biases that neither amplify nor
-    damp signals; **simulate** draws finite networks and compares them with the theory; **measure**
-    finds the scales of skip and branch that suit a residual block of your own; **verify** compares
-    the theory with high-precision numbers; **figures** draws the figures of the papers; **run**
-    does everything for a set of samples and writes one page to look at.
+    propagator as LaTeX; **solve** gives kernels and responses as numbers, **tangent** the neural
+    tangent kernel; **sweep** solves on a grid of parameters; **optimum** finds the scaling ρ of the
+    residual branch at which the output responds most to the input; **critical** gives the weights
+    and biases that neither amplify nor damp signals; **simulate** draws finite networks and
+    compares them with the theory; **measure** finds the scales of skip and branch that suit a
+    residual block of your own; **verify** compares the theory with high-precision numbers;
+    **figures** draws the figures of the papers; **run** does everything for a set of samples and
+    writes one page to look at.
 
     Each command explains itself: `fieldtheory solve --help`.
     """
 
 
-for command in (derive, solve, sweep, optimum, critical, simulate, measure, verify, figures, run):
+for command in (
+    *(derive, solve, tangent, sweep, optimum, critical),
+    *(simulate, measure, verify, figures, run),
+):
     app.command()(command)
 
 

@@ -19,6 +19,7 @@ from tests.tables import crossed
 COMMANDS = (
     "derive",
     "solve",
+    "tangent",
     "sweep",
     "optimum",
     "critical",
