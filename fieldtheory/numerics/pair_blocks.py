@@ -1,8 +1,8 @@
 """What the two inputs of every pair alone have: correlators, and derivatives by their kernels.
 
-By Hermite coefficients where these resolve the signals; else by series in the correlation of the
-two inputs, and by the averages themselves where these fail and for φ with kinks, whose derivatives
-are distributions. Entries are e = αα, ββ, αβ, and g_e = g(h_α, h_α), g(h_β, h_β), g(h_α, h_β).
+By Hermite coefficients where these resolve the signals; else, for φ with kinks and wide signals, by
+series in the correlation of the two inputs, and by the averages themselves where these fail.
+Entries are e = αα, ββ, αβ, and g_e = g(h_α, h_α), g(h_β, h_β), g(h_α, h_β).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.numerics import four_inputs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fluctuations import connected_squares
-from fieldtheory.numerics.pair_observables import PairObservables, features
+from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
 from fieldtheory.numerics.two_inputs import TwoInputs
 
 # ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
@@ -67,15 +67,14 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     size = len(used)
     found = np.zeros((size, size, 3, 3, len(pairs)))
     left = np.ones(len(pairs), dtype=bool)
-    if not signals.has_kinks:
-        for number in np.flatnonzero(used.any(axis=0)):
-            two = _two_inputs(signals, pairs[number])
-            try:
-                for k, block in enumerate(two.slopes()):
-                    found[k, k + 1 :, ..., number] = np.moveaxis(block, -1, 0)
-                left[number] = False
-            except QuadratureError:
-                found[..., number] = 0.0
+    for number in np.flatnonzero(used.all(axis=0)):
+        two = _two_inputs(signals, pairs[number])
+        try:
+            for k, block in enumerate(two.slopes()):
+                found[k, k + 1 :, ..., number] = np.moveaxis(block, -1, 0)
+            left[number] = False
+        except QuadratureError:
+            found[..., number] = 0.0
     _averaged_slopes(signals, pairs, used & left, found)
     return found
 
@@ -102,7 +101,7 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     """`correlators` of one pair, of layers k <= l, shape (L + 1, L + 1, 3, 3)."""
     size, network = len(signals.K), signals.network
     two = _two_inputs(signals, pair)
-    if not (signals.has_kinks or two.same.any()):
+    if not signals.same(np.array([pair])).any():
         found = np.zeros((size, size, 3, 3))
         try:
             for k, block in enumerate(two.correlators()):
@@ -119,8 +118,9 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
 
 def _two_inputs(signals: PairObservables, pair: int) -> TwoInputs:
     chosen = [members[pair] for members in signals.pairs]
-    psi = [derivatives[0] for derivatives in features(signals.network)]
-    return TwoInputs(psi, signals.K[:, chosen][:, :, chosen], signals.carried)
+    return TwoInputs(
+        kinked_features(signals.network), signals.K[:, chosen][:, :, chosen], signals.carried
+    )
 
 
 def _by_modes(

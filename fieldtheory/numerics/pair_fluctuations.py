@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics import four_inputs, pair_blocks
 from fieldtheory.numerics.entries import network_entries
@@ -108,11 +107,10 @@ def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np.ndarray:
     """S22/N of all layers and pairs, shape (L + 2, p, L + 2, p).
 
-    With kinks, of which the Hermite coefficients fall off slowly, and for wide signals by series in
-    the correlation of two inputs or by the averages themselves.
+    By Hermite coefficients, or where they fall off slowly, with kinks and for wide signals, by
+    series in the correlation of two inputs and by the averages themselves.
     """
-    found = four_inputs.by_averages(signals) if signals.has_kinks else _correlators(signals)
-    return weighted(layers, found)
+    return weighted(layers, (_by_modes if signals.resolved else _pair_by_pair)(signals))
 
 
 def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
@@ -128,16 +126,8 @@ def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
 _MOST_CLOSED, _MOST_INTEGRALS = 100_000, 3000
 
 
-def _correlators(signals: PairObservables) -> np.ndarray:
-    """⟨g ; g⟩ of smooth functions, shape (L + 1, p, L + 1, p)."""
-    try:
-        return _by_modes(signals)
-    except QuadratureError as unresolved:
-        return _of_wide_signals(signals, unresolved)
-
-
-def _of_wide_signals(signals: PairObservables, unresolved: QuadratureError) -> np.ndarray:
-    """⟨g ; g⟩, of two inputs by series in their correlation, of more by averages."""
+def _pair_by_pair(signals: PairObservables) -> np.ndarray:
+    """⟨g ; g⟩, shape (L + 1, p, L + 1, p): of two inputs by `pair_blocks`, of more by averages."""
     first, second = signals.pairs
     size, p = len(signals.K), len(first)
     found = np.full((size, p, size, p), np.nan)
@@ -145,10 +135,11 @@ def _of_wide_signals(signals: PairObservables, unresolved: QuadratureError) -> n
     places[first, second] = np.arange(p)
     others = np.flatnonzero(first != second)
     one_by_one = size**2 * (p**2 - 7 * len(others) - len(places)) / 2
-    g = network_entries(signals.network).averages.observable
-    closed = one_by_one > 0 and four_inputs.has_closed_form(g)
-    if one_by_one > (_MOST_CLOSED if closed else _MOST_INTEGRALS):
-        raise unresolved
+    if one_by_one and not signals.has_kinks:
+        g = network_entries(signals.network).averages.observable
+        if one_by_one > (_MOST_CLOSED if four_inputs.has_closed_form(g) else _MOST_INTEGRALS):
+            # For the error that says how many orders it takes.
+            signals.require_resolved()
     blocks = pair_blocks.correlators(signals, others)
     for number, pair in enumerate(others):
         alpha, beta = first[pair], second[pair]

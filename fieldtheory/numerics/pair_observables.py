@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -16,6 +17,7 @@ from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.hermite_modes import grid_modes
+from fieldtheory.numerics.kinked_features import Feature, feature
 from fieldtheory.numerics.pair_modes import (
     block,
     coefficients,
@@ -74,10 +76,14 @@ class PairObservables:
         """Whether Hermite coefficients resolve the observables."""
         if self.has_kinks:
             return False
-        try:
-            return bool(self.count)
-        except QuadratureError:
-            return False
+        with suppress(QuadratureError):
+            self.require_resolved()
+            return True
+        return False
+
+    def require_resolved(self) -> None:
+        """QuadratureError unless Hermite coefficients resolve the observables."""
+        _ = self._resolved
 
     def same(self, pairs: np.ndarray) -> np.ndarray:
         """Whether the two signals of a pair count as one in a layer, shape (L + 1, pairs)."""
@@ -195,8 +201,16 @@ def apply(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
 
 def features(network: LayeredNetwork) -> tuple[tuple[Function, ...], ...]:
     """The ψ_k of a network as functions of arrays, with four derivatives if they are smooth."""
-    known = dict(feature_parameters(network))
-    return _compiled(tuple(network.features(network.activation, X, known)))
+    return _compiled(_expressions(network))
+
+
+def kinked_features(network: LayeredNetwork) -> tuple[Feature, ...]:
+    """The ψ_k of a network with what is known of their kinks."""
+    return tuple(feature(psi) for psi in _expressions(network))
+
+
+def _expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
+    return tuple(network.features(network.activation, X, dict(feature_parameters(network))))
 
 
 @lru_cache(maxsize=64)

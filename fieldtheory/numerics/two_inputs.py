@@ -7,31 +7,29 @@ input and G of those of the second have the coefficients F_ij = ⟨F h_i(z) h_j(
     ⟨F G⟩ = Σ_ij c^i d^j F_ij G_ij
 
 with the correlations c of z and d of n between the inputs. The series converges as these do, not as
-φ is smooth on the scale of its signals: wide signals take no more orders than others.
+φ is smooth on the scale of its signals: wide signals and kinks take no more orders than others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.hermite import weighted_hermite
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.numerics.hermite_modes import modes_on
+from fieldtheory.numerics.kinked_features import REACH, Feature, nodes_between, smoothed
 
 # Powers of correlations left out, and most and least orders.
 _NEGLIGIBLE, _MOST, _LEAST = 1e-14, 360, 12
 # Frequencies in h that φ has, tried one after the other; what half of them may change.
 _BANDS, _HALVED = (24.0, 48.0, 96.0), 1e-6
-# Distance in deviations beyond which the root of a Gaussian is rounding.
-_REACH = 12.6
 # Nodes in both directions that are held at once, and the relative error asked for.
 _NODES, _TOLERANCE = 1 << 23, 1e-9
-
-Function = Callable[..., np.ndarray]
 
 
 class _Rows(NamedTuple):
@@ -110,22 +108,17 @@ class TwoInputs:
 
     Parameters
     ----------
-    psi : sequence of callables
-        The features ψ_a, smooth functions of arrays; g(x, y) = Σ_a ψ_a(x) ψ_a(y).
+    psi : sequence of Feature
+        ψ_a; g(x, y) = Σ_a ψ_a(x) ψ_a(y).
     K : ndarray, shape (L + 1, 2, 2)
         Kernels of the hidden layers, of positive variances.
     carried : ndarray, shape (L + 1, L + 1)
         A_lk.
     """
 
-    psi: Sequence[Function]
+    psi: Sequence[Feature]
     K: np.ndarray
     carried: np.ndarray
-
-    @property
-    def same(self) -> np.ndarray:
-        """Whether the two signals are the same in a layer, shape (L + 1,)."""
-        return (self.K[:, 0, 0] == self.K[:, 0, 1]) & (self.K[:, 1, 1] == self.K[:, 0, 1])
 
     def correlators(self) -> Iterator[np.ndarray]:
         """⟨g_e^(k) ; g_e'^(l)⟩ for k = 0, ..., L, each (3, 3, L + 1 − k), with l >= k.
@@ -188,8 +181,8 @@ class TwoInputs:
         """Of layer k with later ones, with ``more`` orders of the noise than powers count."""
         own = self.K[k, [0, 1], [0, 1]]
         powers = _powers(float(self.K[k, 0, 1] / np.sqrt(own.prod())))
-        rows = [_rows(self.psi, float(K), len(powers)) for K in own]
-        alone = np.stack([each.alone for each in rows])
+        kinks = any(f.jumps for f in self.psi)
+        rows = [] if kinks else [_rows(self.psi, float(K), len(powers)) for K in own]
         for l in later:
             A = float(self.carried[l, k])
             noise = self.K[l] - A * A * self.K[k] if l > k else np.zeros((2, 2))
@@ -197,10 +190,16 @@ class TwoInputs:
             shared = np.sqrt(q.prod())
             of_noise = _powers(float(noise[0, 1] / shared)) if shared else np.ones(1)
             of_noise = np.concatenate([of_noise, np.zeros(more)])
+            if kinks:
+                rows = [
+                    _kinked_rows(self.psi, float(K), len(powers), A, float(one), len(of_noise))
+                    for K, one in zip(own, q, strict=True)
+                ]
             parts = [
                 _projected(self.psi, each, A, float(one), len(of_noise))
                 for each, one in zip(rows, q, strict=True)
             ]
+            alone = np.stack([each.alone for each in rows])
             features, squares = (np.stack(part) for part in zip(*parts, strict=True))
             yield _Joint(np.outer(powers, of_noise), alone, features, squares, q)
 
@@ -212,29 +211,47 @@ def _powers(correlation: float) -> np.ndarray:
     return correlation ** np.arange(int(np.clip(enough, _LEAST, _MOST)))
 
 
-def _rows(psi: Sequence[Function], K: float, count: int) -> _Rows:
+def _rows(psi: Sequence[Feature], K: float, count: int) -> _Rows:
     """The functions of one input, on nodes that resolve them."""
     dev = np.sqrt(K)
     for band in _BANDS:
         z, step = _nodes(count, band * dev)
-        features = [f(dev * z) for f in psi]
-        g = np.sum(np.square(features), axis=0)
+        rows = _functions(psi, dev * z)
+        g = rows[-1]
         weights = step * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
         fine, coarse = weights @ g**2, 2 * weights[::2] @ g[::2] ** 2
         if abs(fine - coarse) <= _HALVED * fine:
             modes = modes_on(count, False, z, np.full_like(z, step))
-            rows = np.stack([np.ones_like(g), *features, g])
             return _Rows(dev * z, rows[:, None] * (modes.basis * modes.roots), band)
     raise QuadratureError("the activation is too steep for its signals")
 
 
+def _kinked_rows(
+    psi: Sequence[Feature], K: float, count: int, A: float, q: float, noise_count: int
+) -> _Rows:
+    """The functions of one input, and nodes that end at their kinks."""
+    z, weights = nodes_between(psi, K, count, A, q, noise_count)
+    hermite = np.stack(list(weighted_hermite(count, z, weights)))
+    h = np.sqrt(K) * z
+    return _Rows(h, _functions(psi, h)[:, None] * hermite, 0.0)
+
+
+def _functions(psi: Sequence[Feature], h: np.ndarray) -> np.ndarray:
+    """1, ψ_a and g."""
+    features = [f.function(h) for f in psi]
+    return np.stack([np.ones_like(h), *features, np.sum(np.square(features), axis=0)])
+
+
 def _projected(
-    psi: Sequence[Function], rows: _Rows, A: float, q: float, count: int
+    psi: Sequence[Feature], rows: _Rows, A: float, q: float, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """`_Joint.of_features` and `_Joint.of_squares` of one input."""
     means = A * rows.nodes
+    if q and any(f.jumps for f in psi):
+        parts, g = smoothed(psi, means, q, count)
+        return np.stack([rows.weighted @ part for part in parts], axis=1), rows.weighted @ g
     if q == 0:
-        values = [f(means)[:, None] for f in psi]
+        values = [f.function(means)[:, None] for f in psi]
         basis = np.ones((1, count)) * (np.arange(count) == 0)
     else:
         n, step = _nodes(count, rows.band * np.sqrt(q))
@@ -242,7 +259,7 @@ def _projected(
             raise QuadratureError("signals are too wide for their nodes")
         modes = modes_on(count, False, n, np.full_like(n, step))
         basis = (modes.basis * modes.roots).T
-        values = [f(means[:, None] + np.sqrt(q) * n) for f in psi]
+        values = [f.function(means[:, None] + np.sqrt(q) * n) for f in psi]
     projected = np.stack([rows.weighted @ (each @ basis) for each in values], axis=1)
     g = np.sum(np.square(values), axis=0) @ basis[:, 0]
     return projected, rows.weighted @ g
@@ -251,5 +268,5 @@ def _projected(
 def _nodes(count: int, band: float) -> tuple[np.ndarray, float]:
     """Those of the trapezoidal rule for functions of so many frequencies, and their distance."""
     step = 2 * np.pi / (np.sqrt(count) + 8.0 + band)
-    number = int(_REACH / step) + 1
+    number = int(REACH / step) + 1
     return step * (np.arange(-number, number) + 0.25), step

@@ -1,5 +1,7 @@
 """Fluctuations, vertices and mean shifts of several inputs: dense oracle, exact cases, symmetry."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,8 +22,10 @@ PHI = {
     "relu": lambda h: np.maximum(h, 0),
     "leaky_relu": lambda h: np.where(h > 0, h, 0.01 * h),
     "abs": np.abs,
+    "hard_tanh": lambda h: np.clip(h, -1, 1),
+    "elu": lambda h: np.where(h > 0, h, np.expm1(np.minimum(h, 0))),
 }
-KINKED = ("relu", "leaky_relu", "abs")
+KINKED = ("relu", "leaky_relu", "abs", "elu")
 TWO = np.array([[0.3, 0.11], [0.11, 0.2]])
 OPPOSED = TWO * [[1, -1], [-1, 1]]
 THREE = np.array([[0.3, 0.1, -0.05], [0.1, 0.25, 0.12], [-0.05, 0.12, 0.4]])
@@ -38,6 +42,8 @@ def dense(net, K0, count):
     layers, name = layer_coefficients(net), net.activation.name
     gammas = np.broadcast_to(net.skip_scale, net.depth)
     rule = kinked_nodes if name in KINKED else smooth_nodes
+    if name == "hard_tanh":
+        rule = partial(kinked_nodes, kinks=(-1.0, 1.0))
     return Dense(PHI[name], layers.weights, layers.biases, gammas, K0, rule, count)
 
 
@@ -63,6 +69,8 @@ def upper(matrices):
         slow("relu", 0.0, TWO, 1, 24),
         ("relu", 0.7, TWO, 1, 28),
         slow("abs", -0.7, TWO, 1, 32),
+        slow("elu", 0.7, TWO, 1, 30),
+        slow("hard_tanh", 0.7, 2 * TWO, 1, 18),
         slow("leaky_relu", 1.0, TWO, 1, 32),
         slow("relu", 1.0, TWO, 2, 34),
         slow("erf", 0.7, THREE, 1, 32),
@@ -138,8 +146,8 @@ def test_identical_and_opposite_inputs(sign, off):
     assert np.abs(vertex).max() < (1e-9 + 20 * off) * one.four_point.max()
 
 
-@pytest.mark.parametrize("gamma", [0.7, 1.0])
-@pytest.mark.parametrize("off", [0.0, 1e-9, 7e-9, 1e-8, 1e-4])
+@pytest.mark.parametrize("gamma", [slow(0.7), 1.0])
+@pytest.mark.parametrize("off", [0.0, 7e-9, 1e-8, 1e-4])
 def test_nearly_identical_inputs_of_functions_with_kinks(gamma, off):
     """What fluctuates and shifts is that of one input, up to their distance."""
     net = network("relu", gamma, 2)
@@ -230,6 +238,31 @@ def test_signals_that_modes_do_not_resolve(name, gamma, K0, monkeypatch):
     np.testing.assert_allclose(alone, s.mean_shift, rtol=1e-12, atol=1e-18)
 
 
+@pytest.mark.parametrize("name", ["relu", "abs"])
+def test_kinks_at_zero_by_two_routes(name, monkeypatch):
+    """Series in the correlation of two inputs agree with moments of orthants."""
+    net = network(name, -0.7, 2)
+    s = ft.solve(net, TWO)
+    G11, shift = s.G11, s.mean_shift
+    monkeypatch.setattr("fieldtheory.numerics.two_inputs._TOLERANCE", 0.0)
+    other = ft.solve(net, TWO, rtol=1e-14)
+    np.testing.assert_allclose(other.G11, G11, rtol=0, atol=1e-12 * G11.max())
+    np.testing.assert_allclose(other.mean_shift, shift, rtol=0, atol=1e-12 * np.abs(shift).max())
+
+
+@pytest.mark.parametrize("name", [slow("hard_tanh"), slow("relu6"), slow("softsign"), "sign"])
+def test_kinks_elsewhere(name):
+    """Of single inputs what is known; of equal ones, whose correlation is not 1, the same."""
+    net = network(name, 0.7, 2)
+    one = ft.solve(net, 0.3)
+    s = ft.solve(net, [[0.3, 0.11], [0.11, 0.3]])
+    for at in (0, 2):
+        np.testing.assert_allclose(s.G11[:, :, at, at], one.G11, rtol=1e-9, atol=1e-16)
+    assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -1e-12 * s.G11.max()
+    np.testing.assert_allclose(s.G11[..., 0, 1], s.G11[..., 2, 1], rtol=1e-9, atol=1e-18)
+    np.testing.assert_allclose(s.mean_shift[:, 0, 0], one.mean_shift, rtol=1e-9, atol=1e-16)
+
+
 @pytest.mark.parametrize("name", ["tanh", "erf"])
 def test_wide_signals(name):
     """Deep networks whose signals grow: what is known of single inputs, and nothing impossible."""
@@ -273,7 +306,7 @@ def test_too_many_inputs_for_the_memory(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "gamma"),
-    [("erf", 1.0), ("relu", 1.0), slow("tanh", 0.7), slow("gelu", 0.0)],
+    [("erf", 1.0), ("relu", 1.0), slow("tanh", 0.7), slow("gelu", 0.0), slow("hard_tanh", 1.0)],
 )
 def test_against_finite_networks(name, gamma):
     """Coefficients of 1/N from three widths, beyond chance nowhere."""

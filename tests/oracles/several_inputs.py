@@ -7,6 +7,7 @@ fields are averages with scores, ∂⟨F⟩ = ⟨F ∂ ln p⟩, which needs no d
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,15 +23,16 @@ def smooth_nodes(covariance, count):
     return L @ grid, weights
 
 
-def kinked_nodes(covariance, count):
-    """Gauss-Legendre rules on either side of h = 0, one signal given the others before it."""
+def kinked_nodes(covariance, count, kinks=(0.0,)):
+    """Gauss-Legendre rules between the kinks, one signal given the others before it."""
     x, w = np.polynomial.legendre.leggauss(count)
     L = np.linalg.cholesky(covariance)
     size = len(L)
     z, weights = np.zeros((size, 1)), np.ones(1)
     for i in range(size):
-        cut = np.clip(-(L[i, :i] @ z[:i]) / L[i, i], -8.5, 8.5)
-        ends = [(np.full_like(cut, -8.5), cut), (cut, np.full_like(cut, 8.5))]
+        mean = L[i, :i] @ z[:i]
+        cuts = [np.clip((h - mean) / L[i, i], -8.5, 8.5) for h in (-np.inf, *kinks, np.inf)]
+        ends = list(pairwise(cuts))
         parts = []
         for low, high in ends:
             half = (high - low) / 2
