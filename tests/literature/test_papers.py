@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -15,6 +16,7 @@ from fieldtheory.literature import (
     pdlt_kernels,
     sr,
     sr_kernels,
+    sr_tangent,
 )
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
@@ -88,6 +90,13 @@ HOLD = {
         ("Lemma 4", "standard ResNet, σ_b = 0, σ_w² = 2"),
         ("(7)", "uniform scaling, L = 7, C ≠ 0"),
         ("(8)", "uniform scaling, C ≠ 0"),
+        ("Proposition 1", "sum over the weights of a layer, l = 0 to L = 20, N → ∞"),
+        (
+            "Proposition 1",
+            "λ = 1, σ_b = 0, sum over the weights of a layer, every l from 1 to L",
+        ),
+        ("Proposition 1", "λ = 1, σ_b = 0, sum over the weights of layer 1, N → ∞"),
+        ("(9)", "every φ, one λ for all layers"),
     ],
 }
 # With what the evidence says.
@@ -139,6 +148,12 @@ FAIL = {
         ("Lemma 1", "σ_b > 0, every L"): "derived − printed = -2*σ_b**2/σ_w**2",
         ("(7)", "uniform scaling, C = 0"): "nan printed, 0.06135 derived",
         ("(8)", "uniform scaling, C = 0"): "nan printed, 0.4294 derived",
+        ("Proposition 1", "λ = 1, σ_b = 0, W_1^11 alone and y_L^1, N → ∞"): "0 at l = 1",
+        ("(9)", "every φ and λ_l"): "printed − derived = (λ_l - λ_l+1)*(λ_l + λ_l+1)*",
+        (
+            "section 5",
+            "standard ResNet, σ_b = 0, x not parallel to x'",
+        ): "printed/derived = 4",
     },
 }
 CLAIMS = {"F25": f25.CLAIMS, "F23": f23.CLAIMS, "PDLT-B": pdlt.CLAIMS, "SR": sr.CLAIMS}
@@ -195,6 +210,8 @@ def test_claims_that_do_not_hold(place):
             ("SR", "Lemma 1", "σ_b > 0, every L"),
             sr_kernels._bound(sym.BIAS) - 2 * sym.BIAS**2 / sym.WEIGHT**2,
         ),
+        (("SR", "(9)", "every φ and λ_l"), lambda: sr_tangent._printed_step(sr_tangent._NEXT)),
+        (("SR", "section 5", "standard ResNet, σ_b = 0, x not parallel to x'"), sp.Rational(1, 4)),
     ],
 )
 def test_a_corrected_equation_holds(place, correct):
@@ -237,6 +254,14 @@ def test_a_corrected_equation_holds(place, correct):
             ("SR", "(8)", "uniform scaling, C ≠ 0"),
             sr_kernels._number(lambda: sr_kernels._rate() / 2),
         ),
+        (
+            ("SR", "Proposition 1", "sum over the weights of a layer, l = 0 to L = 20, N → ∞"),
+            (0.0, 0.95),
+        ),
+        (
+            ("SR", "(9)", "every φ, one λ for all layers"),
+            lambda: sr_tangent._step(sr_tangent._NEXT),
+        ),
         (("F23", "Fig. 5(c)", "σ_w² from 1 to 2, σ_b²/σ_w² = 0.04"), sp.Rational(1, 10**10)),
     ],
 )
@@ -245,16 +270,50 @@ def test_a_wrong_equation_does_not(place, wrong):
 
 
 def test_the_collapse_of_a_standard_resnet():
-    """L² (1 − C_L) from its recursion in the angle, C' = (C + s (C + f))/(1 + s), to L = 10⁶."""
+    """L² (1 − C_L) and Θ_L(x, x')/Θ_L(x, x) from recursions in the angle, to L = 200,000.
+
+    C' = (C + s (C + f))/(1 + s), and in units of Q_L both Θ grow by s/(1 + s) times what the slopes
+    ⟨φφ⟩ and ⟨φ'φ'⟩ leave of it.
+    """
     power, limit = sr_kernels.collapse()
-    weight = 0.7
-    s, angle = weight / 2, 1.0
-    layers = 300_000
+    weight, layers = 0.7, 200_000
+    r = weight / (weight + 2)
+    angle, own, both = 1.0, 1.0, math.cos(1.0)
     for _ in range(layers):
-        gain = (math.sin(angle) - angle * math.cos(angle)) / math.pi * s / (1 + s)
+        gain = r * (math.sin(angle) - angle * math.cos(angle)) / math.pi
+        both = both * (1 - r * angle / math.pi) + r * math.cos(angle) + gain
         angle = 2 * math.asin(math.sqrt(math.sin(angle / 2) ** 2 - gain / 2))
-    found = layers**2 * (1 - math.cos(angle))
+        own += r
     expected = 4.5 * math.pi**2 * (1 + 2 / weight) ** 2
     assert float(limit.subs(sym.WEIGHT, sp.sqrt(weight))) == pytest.approx(expected, rel=1e-12)
-    assert found == pytest.approx(expected, rel=1e-3)
+    assert layers**2 * (1 - math.cos(angle)) == pytest.approx(expected, rel=2e-3)
+    assert both / own == pytest.approx(float(sr_tangent.remaining_correlation()), rel=2e-3)
     assert power == -2
+
+
+def test_gradients_of_explicit_weights():
+    """One weight and all weights of layer 1, both of y_L^1 in a ReLU network without scaling."""
+    depth, width, draws = 5, 96, 600
+    rng = np.random.default_rng(1)
+    h = rng.standard_normal((draws, width))
+    activity = np.maximum(h, 0)
+    slopes = []
+    for _ in range(depth):
+        W = rng.standard_normal((draws, width, width)) * np.sqrt(2 / width)
+        slopes.append(np.eye(width) + W * (h > 0)[:, None, :])
+        h = h + np.einsum("sij,sj->si", W, np.maximum(h, 0))
+    behind = np.zeros((draws, width))
+    behind[:, 0] = 1
+    for slope in slopes[:0:-1]:
+        behind = np.einsum("si,sij->sj", behind, slope)
+    entry = behind[:, 0] ** 2 * activity[:, 0] ** 2
+    # The parameters w of W = σ_w w/√N with σ_w² = 2.
+    layer = 2 / width * (behind**2).sum(axis=1) * (activity**2).sum(axis=1)
+    values = {"\\sigma_{w}": sp.sqrt(2), "N": width, "l": 1, "L": depth, "s_0": 1}
+    for found, derived in (
+        (entry, sr_tangent.entry_gradient()),
+        (layer, sr_tangent.layer_gradient()),
+    ):
+        expected = derived.subs({symbol: values[symbol.name] for symbol in derived.free_symbols})
+        assert abs(found.mean() - float(expected)) < 4 * found.std() / np.sqrt(draws)
+    assert layer.mean() > 10 * entry.mean()

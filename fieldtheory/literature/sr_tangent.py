@@ -1,0 +1,211 @@
+"""Claims of SR on gradients: Proposition 1, equation (9) and the tangent kernel without scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.literature.claim import Claim, at_least, inside, symbolically
+from fieldtheory.literature.sr_kernels import (
+    BIASED,
+    INPUT,
+    LAYERS,
+    PAPER,
+    RELU,
+    SCALE,
+    collapse,
+    stable_network,
+    variance,
+)
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.tangent_result import tangent_kernels
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y
+from fieldtheory.theory.evaluation import with_activation
+from fieldtheory.theory.tangent_kernel import family_tangent
+
+_NEXT = sp.Symbol("λ_{l+1}", positive=True)
+_TANGENT = sp.Symbol("Θ_l", real=True)
+_ANGLE = sp.Symbol("u", positive=True)
+_LAYER = sp.Symbol("l", integer=True, positive=True)
+_GROWTH = 1 + sym.WEIGHT**2 / 2
+_DEPTH, _VARIANCE = 20, 1.5
+
+
+def _parameters(scale: sp.Expr) -> dict[str, sp.Expr]:
+    known = sym.parameters(ResidualNetwork, "l")
+    return known | {"branch_scale": scale, "skip_scale": sp.S.One}
+
+
+def _printed_step(scale: sp.Expr) -> sp.Expr:
+    """(9)."""
+    K = [[K_XX, K_XY], [K_XY, K_YY]]
+    activity, slope = (
+        sym.WEIGHT**2 * GaussianAverage(F(X) * F(Y), (X, Y), K)
+        for F in (sym.phi, lambda h: sym.phi(h).diff(h))
+    )
+    return _TANGENT + scale**2 * (sym.BIAS**2 + activity + slope * _TANGENT)
+
+
+def _step(scale: sp.Expr) -> sp.Expr:
+    """Θ_{l+1} from Θ_l as gradients by explicit weights have it, the layer l + 1 having a scale."""
+    found = family_tangent(ResidualNetwork, _parameters(scale))
+    K = [[K_XX, K_XY], [K_XY, K_YY]]
+    average = GaussianAverage(sym.phi(X) * sym.phi(Y), (X, Y), K)
+    return found.carried * _TANGENT + found.weights * average + found.biases
+
+
+@lru_cache
+def _carried(correlation: sp.Expr) -> sp.Expr:
+    """The factor of Θ_l in a standard ResNet, for ReLU and inputs of one norm."""
+    found = family_tangent(ResidualNetwork, _parameters(sp.S.One)).carried
+    values = {K_XX: 1, K_YY: 1, K_XY: correlation}
+    closed = with_activation(found, RELU).doit().subs(values)
+    return closed.replace(sp.atan2, lambda y, x: sp.pi / 2 - sp.atan(x / y))
+
+
+@lru_cache
+def remaining_correlation() -> sp.Expr:
+    """The limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')) without scaling, for x ∦ x'.
+
+    In units of Q_L, Θ grows by the same every layer and loses a part proportional to the angle,
+    which falls as 1/l: ϑ' = r − (α/l) ϑ has ϑ = r l/(1 + α), and α = 0 for the same input.
+
+    Examples
+    --------
+    >>> remaining_correlation()
+    1/4
+    """
+    kept = sp.series(_carried(1 - _ANGLE**2), _ANGLE, 0, 2).removeO()
+    loss = -sp.expand(kept).coeff(_ANGLE, 1) / sp.limit(kept, _ANGLE, 0)
+    power, limit = collapse()
+    # u = √(1 − C) falls as its limit over l.
+    alpha = sp.simplify(loss * sp.sqrt(limit) / (-power / 2))
+    return sp.simplify(1 / (1 + alpha))
+
+
+def layer_gradient() -> sp.Expr:
+    """Σ E|∂y_L/∂W_l|² over the weights of layer l in a standard ResNet without bias, N → ∞.
+
+    With weights of variance one, W = σ_w w/√N.
+    """
+    found = family_tangent(ResidualNetwork, _parameters(sp.S.One))
+    one = with_activation(GaussianAverage(sym.phi(X) ** 2, X, K_XX), RELU).doit() / K_XX
+    before = variance(unbiased=True).subs(LAYERS, _LAYER - 1)
+    behind = sp.limit(_carried(1 - _ANGLE**2), _ANGLE, 0) ** (LAYERS - _LAYER)
+    return found.weights * one * before * behind
+
+
+def entry_gradient() -> sp.Expr:
+    """E|∂y_L^1/∂W_l^11|² in a standard ResNet of width N without bias.
+
+    E(∂h_i^(l)/∂h_j^(l−1))² = δ_ij + σ_w² ⟨φ'²⟩/N, whose power L − l has this entry 11.
+    """
+    gain = sp.limit(_carried(1 - _ANGLE**2), _ANGLE, 0)
+    chain = 1 + (gain ** (LAYERS - _LAYER) - 1) / sym.WIDTH
+    before = variance(unbiased=True).subs(LAYERS, _LAYER - 1)
+    return chain * with_activation(GaussianAverage(sym.phi(X) ** 2, X, before), RELU).doit()
+
+
+def _relative(gradient: Callable[[], sp.Expr], layer: int) -> Callable[[], dict[str, float]]:
+    """What is left of a gradient over (1 + σ_w²/2)^L for N → ∞ and then L → ∞."""
+
+    def found() -> dict[str, float]:
+        wide = sp.limit(gradient().subs(_LAYER, layer), sym.WIDTH, sp.oo)
+        at = {sym.WEIGHT: sp.sqrt(2), INPUT: 1}
+        left = sp.limit(sp.simplify((wide / _GROWTH**LAYERS).subs(at)), LAYERS, sp.oo)
+        return {f"l = {layer}": float(left)}
+
+    return found
+
+
+def _largest() -> dict[str, float]:
+    """The largest of Σ E|∂y_L/∂W_l|² over the layers l, over the exponential in the bound."""
+    found = {}
+    for schedule in ("uniform", "decreasing", "none"):
+        network = stable_network(schedule, _DEPTH, **BIASED, input_dim=1)
+        size = np.exp(network.weight_variance / 2 * network.schedule.sum_of_squares)
+        gradients = [
+            tangent_kernels(network, _VARIANCE, weight_rates=rates, bias_rates=0.0)
+            for rates in np.eye(_DEPTH + 2)[:-1]
+        ]
+        largest = max(gradient.tangent_kernels[_DEPTH] for gradient in gradients)
+        found[network.schedule.formula] = float(largest / size)
+    return found
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "Proposition 1",
+        "max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C",
+        printed=(0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),
+        derived=_largest,
+        region="sum over the weights of a layer, l = 0 to L = 20, N → ∞",
+        check=inside,
+        note="C = Q_0 + 2σ_b²/σ_w² serves every L and λ_{l,L}, from Π (1 + λ² σ_w²/2)",
+    ),
+    Claim(
+        PAPER,
+        "Proposition 1",
+        "lower bound κ (1 + σ_w²/2)^L of Σ E|∂y_L/∂W_l|²",
+        printed=sym.WEIGHT**2 / 2 * INPUT * _GROWTH ** (LAYERS - 1),
+        derived=layer_gradient,
+        region="λ = 1, σ_b = 0, sum over the weights of a layer, every l from 1 to L",
+        check=at_least,
+        note="with equality for this κ: the same in every layer",
+    ),
+    Claim(
+        PAPER,
+        "Proposition 1",
+        "limit of E|∂y_L/∂W_l|²/(1 + σ_w²/2)^L for L → ∞, positive",
+        printed=(0.0, np.inf),
+        derived=_relative(layer_gradient, 1),
+        region="λ = 1, σ_b = 0, sum over the weights of layer 1, N → ∞",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "Proposition 1",
+        "limit of E|∂y_L/∂W_l|²/(1 + σ_w²/2)^L for L → ∞, positive",
+        printed=(0.0, np.inf),
+        derived=_relative(entry_gradient, 1),
+        region="λ = 1, σ_b = 0, W_1^11 alone and y_L^1, N → ∞",
+        check=inside,
+        note="y_L^1 depends on W_1^11 by the skip connections but for 1/N: E|∂y/∂W|² → Q_0/2 "
+        "at every L; the bound holds for the sum over the weights of the layer",
+    ),
+    Claim(
+        PAPER,
+        "(9)",
+        "Θ_{l+1} from Θ_l",
+        printed=lambda: _printed_step(SCALE),
+        derived=lambda: _step(_NEXT),
+        region="every φ and λ_l",
+        check=symbolically,
+        note="λ_{l+1} is meant, that of the layer l + 1; there is no λ_0",
+    ),
+    Claim(
+        PAPER,
+        "(9)",
+        "Θ_{l+1} from Θ_l",
+        printed=lambda: _printed_step(SCALE),
+        derived=lambda: _step(SCALE),
+        region="every φ, one λ for all layers",
+        check=symbolically,
+    ),
+    Claim(
+        PAPER,
+        "section 5",
+        "limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')), 1 if it is trivial as in Lemma 4",
+        printed=sp.S.One,
+        derived=remaining_correlation,
+        region="standard ResNet, σ_b = 0, x not parallel to x'",
+        check=symbolically,
+        note="it tells inputs apart: 1 for x = x', 1/4 for others, of full rank on any inputs",
+    ),
+)
