@@ -21,10 +21,11 @@ from typeset import article, equation, rows, section
 import fieldtheory as ft
 from fieldtheory.literature import f25_entropy
 from fieldtheory.scaling import deep_covariance, deep_limit, maximum_entropy
-from fieldtheory.scaling.deep_limit import END, KERNEL, START, STEP
+from fieldtheory.scaling.deep_limit import END, START
 from fieldtheory.scaling.maximum_entropy import VARIANCE
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.depth_flow import KERNEL, STEP, flow_rate, modified_flow
 from fieldtheory.theory.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
@@ -45,7 +46,7 @@ _LAMBDA = (_g * linearised.RANGE**2 / 4 + sym.BIAS**2) / (_g * linearised.INPUT 
 
 def question() -> list[str]:
     """What is maximised: χ^out of F25 eqs. (1), (51)-(55) for γ = 1 and one ρ."""
-    scale, rate = linearised.SCALE, deep_limit.flow_rate()
+    scale, rate = linearised.SCALE, flow_rate()
     (moment,) = rate.atoms(ft.GaussianAverage)
     slope = moment.diff(KERNEL)
     gain = scale**2 * sym.WEIGHT**2
@@ -151,12 +152,12 @@ def flow() -> list[str]:
     }
     growth = solved.subs(end, END).doit().subs(inverse)
     assert growth == F(END) / F(START)
-    (moment,) = deep_limit.flow_rate().atoms(ft.GaussianAverage)
-    start = deep_limit.flow_rate().subs(KERNEL, START)
-    printed = moment.diff(KERNEL) * deep_limit.flow_rate() / start
+    (moment,) = flow_rate().atoms(ft.GaussianAverage)
+    start = flow_rate().subs(KERNEL, START)
+    printed = moment.diff(KERNEL) * flow_rate() / start
     assert sp.simplify(deep_limit.output_response() - printed) == 0
     integral = deep_limit.limit_scaling().rhs ** 2 * linearised.DEPTH
-    assert isinstance(integral, sp.Integral) and integral.function == 1 / deep_limit.flow_rate()
+    assert isinstance(integral, sp.Integral) and integral.function == 1 / flow_rate()
     return [
         section("The deep limit", "deep"),
         r"A layer changes the variance by $\rho^{2} F(K)$. With $\rho^{2} = T/L$ this is one Euler "
@@ -198,7 +199,7 @@ def flow() -> list[str]:
 def linear_flow() -> list[str]:
     """F25 eq. (68) is the time of the linear part of the flow up to (V/2)²."""
     K = sp.Symbol("K", positive=True)
-    rate = deep_limit.flow_rate().replace(sym.phi, lambda h: linearised.SLOPE * h).doit()
+    rate = flow_rate().replace(sym.phi, lambda h: linearised.SLOPE * h).doit()
     end = (linearised.RANGE / 2) ** 2
     inverse = sp.integrate(1 / rate.subs(KERNEL, K), K)
     elapsed = inverse.subs(K, end) - inverse.subs(K, linearised.INPUT)
@@ -217,7 +218,7 @@ def linear_flow() -> list[str]:
 def next_order() -> list[str]:
     """The 1/L correction from the modified flow."""
     F = sp.Function("F")
-    (modified,) = deep_limit.modified_flow([F(KERNEL)], [KERNEL])
+    (modified,) = modified_flow([F(KERNEL)], [KERNEL])
     assert sp.expand(modified - F(KERNEL) + STEP / 2 * F(KERNEL) * F(KERNEL).diff(KERNEL)) == 0
     step = KERNEL + STEP * modified + STEP**2 / 2 * modified * sp.diff(modified, KERNEL)
     missed = sp.expand(step - KERNEL - STEP * F(KERNEL))
@@ -321,7 +322,7 @@ def covariance() -> list[str]:
 def error_function() -> list[str]:
     """The closed forms for φ = erf; the bias up to which there is an optimum."""
     ratio = sp.Symbol("ratio")
-    F = deep_limit.flow_rate().replace(sym.phi, sp.erf).doit()
+    F = flow_rate().replace(sym.phi, sp.erf).doit()
     F = sp.expand(F.subs(sym.BIAS**2, ratio * sym.WEIGHT**2) / sym.WEIGHT**2)
     M = F.subs(ratio, 0)
     gain, curvature = (sp.simplify(sp.diff(M, KERNEL, n)) for n in (1, 2))

@@ -18,10 +18,9 @@ from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
 from fieldtheory.numerics.recursion import residual_kernel
-from fieldtheory.scaling import deep_limit
-from fieldtheory.scaling.deep_limit import STEP, modified_flow
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.depth_flow import KERNEL, STEP, flow_rate, modified_flow, step_rate
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
@@ -80,10 +79,10 @@ def flow_rates(
     [False, False, True, True]
     """
     known = averages or layer_averages()
-    F = deep_limit.flow_rate(known)
+    F = flow_rate(known)
     covariance = known.covariance.subs({K_XX: P, K_YY: Q, K_XY: R}, simultaneous=True)
-    G = deep_limit.step_rate(R, covariance)
-    return F.subs(deep_limit.KERNEL, P), F.subs(deep_limit.KERNEL, Q), G, sp.diff(G, R)
+    G = step_rate(covariance)
+    return F.subs(KERNEL, P), F.subs(KERNEL, Q), G, sp.diff(G, R)
 
 
 class Response(NamedTuple):

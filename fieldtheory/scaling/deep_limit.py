@@ -7,113 +7,19 @@ follow one order better. This goes beyond the papers, whose F25 eq. (68) has the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import sympy as sp
 
-from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.recursion import carried, residual_kernel
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, layer_averages
+from fieldtheory.theory.depth_flow import KERNEL, STEP, flow_rate, modified_flow
+from fieldtheory.theory.elementary_averages import LayerAverages
 from fieldtheory.theory.notation import DEPTH
 
-KERNEL = sp.Symbol("K", positive=True)
 START = sp.Symbol("K^{(0)}", positive=True)
 END = sp.Symbol(r"K^{*}_{\mathrm{out}}", positive=True)
 TIME = sp.Symbol("T", positive=True)
-STEP = sp.Symbol("h", positive=True)
-_h = sp.Symbol("h", real=True)
-
-
-def modified_flow(
-    field: Sequence[sp.Expr], variables: Sequence[sp.Symbol], step: sp.Symbol = STEP
-) -> list[sp.Expr]:
-    """The flow that Euler steps follow one order better than the flow they are made from.
-
-        y → y + h v(y)  is the flow of  v − (h/2) (Dv) v + O(h²)  for the time h
-
-    Parameters
-    ----------
-    field : sequence of sympy.Expr
-        The components of v.
-    variables : sequence of sympy.Symbol
-        The components of y.
-    step : sympy.Symbol
-        h.
-
-    Returns
-    -------
-    list of sympy.Expr
-
-    Notes
-    -----
-    The correction c of a flow v + h c is what makes its Taylor series y + h (v + h c) + (h²/2)
-    (Dv) v end after the first two terms.
-
-    Examples
-    --------
-    >>> K = sp.Symbol("K")
-    >>> modified_flow([K**2], [K])
-    [-K**3*h + K**2]
-    """
-    v = sp.Matrix(field)
-    corrected = v - step / 2 * v.jacobian(sp.Matrix(variables)) * v
-    return [sp.expand(entry) for entry in corrected]
-
-
-@lru_cache
-def flow_rate(averages: LayerAverages | None = None) -> sp.Expr:
-    """F(K) = σ²_w M(K) + σ²_b, the rate at which the variance grows, dK/dt = F(K).
-
-    A step of the recursion, K^(l) − K^(l-1) = ρ² [σ²_w M(K^(l-1)) + σ²_b] (F25 eqs. (29), (30)),
-    over its length ρ².
-
-    Parameters
-    ----------
-    averages : LayerAverages, optional
-        M, that of a residual network whose φ is left open if not given.
-
-    Returns
-    -------
-    sympy.Expr
-        In σ_w, σ_b and ``KERNEL``.
-
-    Examples
-    --------
-    >>> flow_rate().replace(sym.phi, sp.erf).doit().subs({KERNEL: sp.Rational(1, 2), sym.BIAS: 0})
-    \\sigma_{w}**2/3
-    """
-    moment = (averages or layer_averages()).moment
-    return step_rate(KERNEL, moment.xreplace({X: _h, K_XX: KERNEL}))
-
-
-def step_rate(kernel: sp.Expr, average: sp.Expr) -> sp.Expr:
-    """(K^(l) − K^(l-1))/ρ² of a layer with γ = 1, for a variance or a covariance.
-
-    Parameters
-    ----------
-    kernel : sympy.Expr
-        K^(l-1).
-    average : sympy.Expr
-        ⟨g⟩ over the signals of layer l − 1.
-
-    Returns
-    -------
-    sympy.Expr
-
-    Examples
-    --------
-    >>> K, M = sp.symbols("K M")
-    >>> step_rate(K, M)
-    M*\\sigma_{w}**2 + \\sigma_{b}**2
-    """
-    scale, mean = sp.Dummy("rho"), sp.Dummy("M")
-    given = {"branch_scale": scale, "skip_scale": 1}
-    layer = ResidualNetwork.layer(sym.parameters(ResidualNetwork, 1) | given)
-    after = carried(layer.skip**2, kernel, residual_kernel(layer.weight, layer.bias, mean))
-    return sp.expand((after - kernel) / scale**2).xreplace({mean: average})
 
 
 def output_response(averages: LayerAverages | None = None) -> sp.Expr:

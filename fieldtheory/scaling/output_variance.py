@@ -19,6 +19,7 @@ from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.depth_flow import KERNEL, flow_rate
 from fieldtheory.theory.elementary_averages import LayerAverages
 
 _SEARCHED = np.geomspace(1e-12, 1e8, 401)
@@ -231,8 +232,8 @@ def _at_optimum(
 
 @lru_cache(maxsize=64)
 def _end_values(averages: LayerAverages) -> Callable[..., Any]:
-    K = deep_limit.KERNEL
-    F = deep_limit.flow_rate(averages)
+    K = KERNEL
+    F = flow_rate(averages)
     gain = sp.log(sp.diff(F, K) * F)
     wanted = [F, sp.diff(F, K), sp.diff(F, K, 2), sp.diff(gain, K, 2)]
     return lambdify([K, sym.WEIGHT, sym.BIAS], wanted, "mpmath")

@@ -13,12 +13,13 @@ from scipy import integrate, optimize
 import fieldtheory as ft
 from fieldtheory.numerics.entries import entries
 from fieldtheory.scaling import deep_limit, output_variance
-from fieldtheory.scaling.deep_limit import END, KERNEL, START, correction, modified_flow
+from fieldtheory.scaling.deep_limit import END, START, correction
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.depth_flow import KERNEL, STEP, modified_flow
 from tests.tables import crossed
 
-K, h = KERNEL, deep_limit.STEP
+K, h = KERNEL, STEP
 
 
 def M(k):
