@@ -38,10 +38,11 @@ CALLS = {
     ),
     "lambdify": lambda: ft.lambdify([H], H),
     "loop_correction": lambda: ft.loop_correction(NET, 0.3),
+    "depth_limit": lambda: ft.depth_limit(NET.replace(branch_scale="uniform"), 0.3),
 }
 DRAWN = (
     *("solve", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
-    *("covariance_with", "spectrum", "tangent_kernels"),
+    *("covariance_with", "spectrum", "tangent_kernels", "depth_limit"),
 )
 
 
