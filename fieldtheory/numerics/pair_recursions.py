@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -116,14 +116,17 @@ class TangentRecursion:
     ----------
     network : LayeredNetwork
         Without batch axes.
+    trained : Trained, optional
+        Everything if left out.
     """
 
     network: LayeredNetwork
+    trained: Trained | None = field(default=None, compare=False)
     odd: ClassVar[tuple[bool, ...]] = (False,)
 
     @cached_property
     def _trained(self) -> Trained:
-        return Trained.everything(self.network)
+        return Trained.everything(self.network) if self.trained is None else self.trained
 
     def own(self, K0: np.ndarray) -> np.ndarray:
         """K^(0), ..., K^(L+1) and Θ^(L+1), shape (L + 3, P)."""

@@ -30,6 +30,7 @@ from fieldtheory.numerics.interacting_neurons import SecondOrder
 from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, mixture
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
+from fieldtheory.numerics.pair_recursions import TangentRecursion
 from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.substitution import propagate
@@ -97,9 +98,10 @@ class Solution(Result):
     V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, of P inputs ⟨h_iα h_iβ ; h_jγ h_jδ⟩, the excess kurtosis
     of an output ⟨y⁴⟩/⟨y²⟩² − 3.
 
-    ``output_kernel`` and ``output_response`` alone take memory for a few matrices (P, P) and are
-    fast for many inputs, most of all for inputs of one norm: see `pair_map`. They agree with the
-    fields of all layers to a relative 1e-12, or to as many digits as rounding leaves those.
+    ``output_kernel``, ``output_response`` and ``output_tangent_kernel`` alone take memory for a few
+    matrices (P, P) and are fast for many inputs, most of all for inputs of one norm: see
+    `pair_map`. They agree with the fields of all layers to a relative 1e-12, or to as many digits
+    as rounding leaves those.
 
     Examples
     --------
@@ -530,14 +532,21 @@ class Solution(Result):
         own = self._own_tangents(trained)[-1]
         if not self._has_matrix:
             return own
-        whole = tangents.Trained.everything(self.network) if trained is None else trained
-        K0 = self.input_kernel[..., *self._pairs]
-        given = self._variances[1], own, K0, self._pairs
-        found = tangents.output_tangents(self.network, whole, *given)[1]
+        K, batch = self._variances[1], own.shape[:-1]
+        if batch or not (own > 0).all():
+            whole = tangents.Trained.everything(self.network) if trained is None else trained
+            given = K, own, self.input_kernel[..., *self._pairs], self._pairs
+            pairs = tangents.output_tangents(self.network, whole, *given)[1]
+            found = assembled(own, pairs, self._pairs)
+        else:
+            found = np.empty((1, *self.input_kernel.shape))
+            maps = pair_map.PairMaps(TangentRecursion(self.network, trained))
+            maps.fill(found, self.input_kernel, np.concatenate([K, own[None]]))
+            np.fill_diagonal(found := found[0], own)
         if not np.isfinite(found).all():
             # The recursion that keeps the layers says which of them.
             self.trained_tangents(trained)
-        return assembled(own, found, self._pairs)
+        return found
 
     def _own_tangents(self, trained: tangents.Trained | None) -> np.ndarray:
         C, K = self._variances

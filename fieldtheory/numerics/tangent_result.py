@@ -57,7 +57,8 @@ class TangentKernels(Result):
     output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
     =====================  ================================  =====================================
 
-    ``output_tangent_kernel`` alone takes memory for a few matrices (P, P).
+    ``output_tangent_kernel`` alone takes memory for a few matrices (P, P) and is fast for many
+    inputs: see `pair_map`.
 
     Examples
     --------

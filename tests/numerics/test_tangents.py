@@ -6,6 +6,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.numerics import kernels, tangents
 from tests.examples import K0_TRIPLE, network
+from tests.numerics.test_pair_map import inputs
 
 RHO, GAMMA = np.array([0.5, 0.8, 0.3]), np.array([0.7, 1.0, 0.9])
 NET = ft.ResidualNetwork(
@@ -110,6 +111,22 @@ def test_pairs_in_blocks(monkeypatch):
         monkeypatch.setattr(kernels, "_TILE", tile)
         found = tangents.output_tangents(net, trained, *given)
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["one norm", "many norms", "doubtful"])
+@pytest.mark.parametrize("rates", [{}, {"parametrization": "standard", "weight_rates": 0.1}])
+def test_many_inputs(kind, rates):
+    """The output alone, by a map of pairs, is what the recursion over the layers gives."""
+    net = ft.ResidualNetwork(depth=20, activation="relu", branch_scale=0.2)
+    K0 = inputs(kind) + 0.05
+    fast, layers = (ft.tangent_kernels(net, K0, **rates) for _ in range(2))
+    expected = layers.tangent_kernels[-1]
+    # The angle of two inputs that differ by 1e-7 is known to 1e-9, and ⟨φ'φ'⟩ is linear in it.
+    rtol = 1e-9 if kind == "doubtful" else 1e-12
+    np.testing.assert_allclose(fast.output_tangent_kernel, expected, rtol=rtol)
+    assert "tangent_kernels" not in vars(fast)
+    diagonals = np.diagonal(fast.output_tangent_kernel), np.diagonal(expected)
+    np.testing.assert_array_equal(*diagonals)
 
 
 @pytest.mark.parametrize(
