@@ -19,6 +19,11 @@ REFERENCES = {
     r"{arXiv:2106.10165}, appendix~B.",
     "Leonov": r"V.~P.~Leonov, A.~N.~Shiryaev, \emph{On a method of calculation of "
     r"semi-invariants}, Theory of Probability and its Applications \textbf{4}, 319 (1959).",
+    "SR": r"S.~Hayou, E.~Clerico, B.~He, G.~Deligiannidis, A.~Doucet, J.~Rousseau, \emph{Stable "
+    r"ResNet}, AISTATS (2021), \href{https://arxiv.org/abs/2010.12859}{arXiv:2010.12859}.",
+    "Jacot": r"A.~Jacot, F.~Gabriel, C.~Hongler, \emph{Neural tangent kernel: convergence and "
+    r"generalization in neural networks}, "
+    r"\href{https://arxiv.org/abs/1806.07572}{arXiv:1806.07572} (2018).",
     "Price": r"R.~Price, \emph{A useful theorem for nonlinear devices having Gaussian inputs}, "
     r"IRE Transactions on Information Theory \textbf{4}, 69 (1958).",
 }
