@@ -102,15 +102,21 @@ def test_a_family_of_ones_own():
         np.testing.assert_allclose(kernel, K, rtol=1e-13)
 
 
-def test_measured_blocks_print_what_is_shown():
-    page, found = (FOLDER / "measured_blocks.md").read_text(encoding="utf-8"), {}
+def printed(name, count):
+    """Run the examples of a page, which print what the page shows; what they leave behind."""
+    page, found = (FOLDER / name).read_text(encoding="utf-8"), {}
     cells = re.findall(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", page, re.DOTALL)
-    assert len(cells) == page.count("```python") == 2
+    assert len(cells) == page.count("```python") == count
     for code, shown in cells:
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
-            exec(compile(code, "measured_blocks.md", "exec"), found)
+            exec(compile(code, name, "exec"), found)
         assert output.getvalue().strip() == shown.strip()
+    return found
+
+
+def test_measured_blocks_print_what_is_shown():
+    found = printed("measured_blocks.md", 2)
     # What the page says about blocks without overlap and γ = 1.
     with pytest.raises(ValueError, match="skip_scale must be below 1"):
         found["m"].scales(skip_scale=1.0)
@@ -118,14 +124,11 @@ def test_measured_blocks_print_what_is_shown():
 
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
 def test_finite_width_prints_what_is_shown():
-    page, found = (FOLDER / "finite_width.md").read_text(encoding="utf-8"), {}
-    cells = re.findall(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", page, re.DOTALL)
-    assert len(cells) == page.count("```python") == 3
-    for code, shown in cells:
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(code, "finite_width.md", "exec"), found)
-        assert output.getvalue().strip() == shown.strip()
+    printed("finite_width.md", 3)
+
+
+def test_stable_resnet_prints_what_is_shown():
+    printed("stable_resnet.md", 4)
 
 
 def test_links_exist():
