@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, scale_values, styled, tints
 
 # Layers that are marked on an axis of sums.
-_MARKED = (1.0, 8.0, 64.0, 1024.0, np.inf)
+_MARKED = (1.0, 4.0, np.inf)
 
 
 @styled
