@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.kernel_derivatives import DerivativeRecursion, moved
 from fieldtheory.numerics.pair_map import PairMaps
-from fieldtheory.numerics.pair_recursions import OutputRecursion, PairRecursion, TangentRecursion
+from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursion
 
 # Of pairs of inputs: which are of a hidden layer, and which have another value for one input.
 QUANTITIES = ("output_kernel", "output_response", "tangent_kernel", "kernel", "response")
 _HIDDEN = ("kernel", "response")
+_DIFFERENTIABLE = ("output_kernel", "kernel")
 # Rows whose products are taken at once.
 _ROWS = 512
 
@@ -35,6 +37,8 @@ class KernelFunction:
     quantity : str
     layer : int or None
         Of a hidden layer, l of K^(l) and χ^(l).
+    by : str or None
+        The argument of the network by which it is the derivative, see `derivative`.
 
     Examples
     --------
@@ -51,6 +55,7 @@ class KernelFunction:
     network: LayeredNetwork
     quantity: str = "output_kernel"
     layer: int | None = None
+    by: str | None = None
 
     def __call__(self, X: Any, Z: Any = None) -> Any:
         """The kernel of all pairs of inputs.
@@ -100,9 +105,51 @@ class KernelFunction:
         recursion = self._maps.recursion
         return recursion.diagonal(recursion.own(self._variances(_inputs("X", X))))[0]
 
+    def derivative(self, name: str, X: Any, Z: Any = None) -> Any:
+        """The derivative of ``k(X, Z)`` by an argument of the network, exact.
+
+        By Price's theorem from layer to layer, see `fieldtheory.numerics.kernel_derivatives`, for
+        the quantities "output_kernel" and "kernel".
+
+        Parameters
+        ----------
+        name : str
+            "weight_variance" and "bias_variance" (σ_w² and σ_b², not σ_w and σ_b; the variances of
+            read-in and readout move with them where they are left out), "branch_scale" or
+            "skip_scale" (ρ and γ; if layers differ, the sum of the derivatives by those of all
+            layers), or a variance of the read-in or the readout.
+        X, Z : array_like or dask array
+            As for ``k(X, Z)``.
+
+        Returns
+        -------
+        ndarray or dask array, shape (P, P) or (P, Q)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the network has no such argument, or the derivative does not exist.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> net, X = ft.ResidualNetwork(depth=5, weight_variance=1.5), np.eye(2)
+        >>> found = ft.kernel(net).derivative("weight_variance", X)
+        >>> more, less = (ft.kernel(net.replace(weight_variance=1.5 + h)) for h in (1e-4, -1e-4))
+        >>> bool(np.allclose(found, (more(X) - less(X)) / 2e-4, rtol=1e-7))
+        True
+        """
+        if self.quantity not in _DIFFERENTIABLE:
+            raise ValueError(
+                f"quantity must be one of {', '.join(_DIFFERENTIABLE)} for derivatives, "
+                f"got {self.quantity!r}"
+            )
+        moved(self.network, name)
+        return replace(self, by=name)(X, Z)
+
     @property
     def _maps(self) -> PairMaps:
-        return _maps_of(self.network, self.quantity, self.layer)
+        return _maps_of(self.network, self.quantity, self.layer, self.by)
 
     def _symmetric(self, X: np.ndarray) -> np.ndarray:
         K0 = self._variances(X)
@@ -206,14 +253,14 @@ def kernel(
 
 
 @lru_cache(maxsize=16)
-def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None) -> PairMaps:
+def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None, by: str | None) -> PairMaps:
     """Shared by all functions of one kernel, also those that are sent to another process."""
     if quantity == "tangent_kernel":
         return PairMaps(TangentRecursion(network))
-    row = int("response" in quantity)
     last = network.depth + 1 if layer is None else layer
-    recursion: PairRecursion = OutputRecursion(network, (row,), last)
-    return PairMaps(recursion)
+    if by is not None:
+        return PairMaps(DerivativeRecursion(network, by, last))
+    return PairMaps(OutputRecursion(network, (int("response" in quantity),), last))
 
 
 def _readin(network: LayeredNetwork) -> tuple[float, float]:

@@ -122,6 +122,12 @@ class Entries:
         return self._of_pair([product, product.diff(K_XY)])
 
     @cached_property
+    def covariance_gradient(self) -> Callable:
+        """⟨φφ⟩ and its gradient by (K_xx, K_yy, K_xy), a list of four."""
+        product = self.averages.covariance
+        return self._of_pair([product, *map(product.diff, (K_XX, K_YY, K_XY))])
+
+    @cached_property
     def cross_susceptibility(self) -> Callable:
         """∂⟨φ(x)φ(y)⟩/∂K_xx = (1/2)⟨φ''(x)φ(y)⟩."""
         return self._of_pair(self.averages.covariance.diff(K_XX))

@@ -20,7 +20,7 @@ coefficients in v of every pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -29,8 +29,7 @@ from numpy.polynomial import chebyshev
 
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.interpolation import nodes, transform
-from fieldtheory.numerics.kernels import output_covariances
-from fieldtheory.numerics.pair_recursions import OutputRecursion, PairRecursion
+from fieldtheory.numerics.pair_recursions import PairRecursion
 
 # Nodes in v, most nodes in a norm, and the last coefficients that show the decay.
 _ANGLES = 20
@@ -62,33 +61,40 @@ _DENSE = 0.1
 _WIDER = 2.0
 
 
-def output_matrices(network: LayeredNetwork, K: np.ndarray, K0: np.ndarray) -> np.ndarray:
-    """K^(L+1) and χ^out of all pairs of inputs, shape (2, ..., P, P), but for the diagonals.
+def output_matrices(
+    recursion: Callable[[LayeredNetwork], PairRecursion],
+    network: LayeredNetwork,
+    own: np.ndarray,
+    K0: np.ndarray,
+) -> np.ndarray:
+    """The quantities of all pairs of inputs, (quantities, ..., P, P), but for the diagonals.
 
-    They agree with `output_covariances` to 1e-12 of the largest value at similar angles, where
-    that has as many digits itself.
+    They agree with the recursion over the layers to 1e-12 of the largest value at similar angles,
+    where that has as many digits itself.
 
     Parameters
     ----------
+    recursion : callable
+        Of a network without batch axes.
     network : LayeredNetwork
-    K : ndarray, shape (L + 2, ..., P)
-        Variances of the inputs in all layers.
+    own : ndarray, shape (n, ..., P)
+        What single inputs bring along, batch axes in the middle.
     K0 : ndarray, shape (..., P, P)
         Kernel of the inputs.
     """
-    batch, size = K.shape[1:-1], K.shape[-1]
-    values = np.empty((2, *batch, size, size))
+    batch, size = own.shape[1:-1], own.shape[-1]
+    whole = recursion(network)
+    values = np.empty((len(whole.odd), *batch, size, size))
     if batch and size * (size - 1) // 2 < _FEWEST_OF_BATCH:
         pairs = np.triu_indices(size, 1)
-        values[..., *pairs] = output_covariances(network, K, K0[..., *pairs], pairs)
+        values[..., *pairs] = whole.pairs(own, K0[..., *pairs], pairs)
         values[..., *pairs[::-1]] = values[..., *pairs]
         return values
     K0 = np.broadcast_to(K0, (*batch, size, size))
     for index in np.ndindex(batch):
-        member = network.member(batch, index) if batch else network
         every = (slice(None), *index)
-        maps = PairMaps(OutputRecursion(member, (0, 1), network.depth + 1))
-        maps.fill(values[every], K0[index], K[every])
+        member = network.member(batch, index) if batch else network
+        PairMaps(recursion(member)).fill(values[every], K0[index], own[every])
     return values
 
 

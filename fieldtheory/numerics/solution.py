@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ from fieldtheory.numerics.interacting_neurons import SecondOrder
 from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, mixture
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
-from fieldtheory.numerics.pair_recursions import TangentRecursion
+from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursion
 from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.substitution import propagate
@@ -504,7 +504,10 @@ class Solution(Result):
 
     @cached_property
     def _output_matrices(self) -> np.ndarray:
-        found = pair_map.output_matrices(self.network, self._variances[1], self.input_kernel)
+        recursion = partial(OutputRecursion, rows=(0, 1), layer=self.network.depth + 1)
+        found = pair_map.output_matrices(
+            recursion, self.network, self._variances[1], self.input_kernel
+        )
         found[1] /= self._input_width
         return found
 

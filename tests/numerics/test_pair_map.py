@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -47,7 +48,8 @@ class Compared:
         self.scale = np.sqrt(K[-1][pairs[0]] * K[-1][pairs[1]])
         with monkeypatch.context() as patch:
             patch.setattr(pair_recursions, "output_covariances", counting)
-            self.map = pair_map.output_matrices(net, K, K0)[:, *pairs]
+            recursion = partial(pair_recursions.OutputRecursion, rows=(0, 1), layer=net.depth + 1)
+            self.map = pair_map.output_matrices(recursion, net, K, K0)[:, *pairs]
 
     def require_agreement(self):
         # Covariances cross zero, where no more than digits of the variances can be right.
