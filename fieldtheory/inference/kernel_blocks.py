@@ -1,10 +1,20 @@
-"""Kernels of dask arrays, lazily and block by block."""
+"""Kernels block by block: of dask arrays, lazily, and into zarr arrays that can be resumed."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from fieldtheory.numerics import storage
+from fieldtheory.numerics.chunks import with_progress
+
+# What zarr does not look at: the numbers of the blocks that are finished.
+_FINISHED = "finished_blocks.txt"
 
 
 def lazy(kernel: Any, X: Any, Z: Any = None) -> Any:
@@ -54,3 +64,108 @@ def _chunks(da: Any, name: str, given: Any) -> Any:
             f"{name}.compute_chunk_sizes() finds them"
         )
     return array.rechunk({1: -1})
+
+
+def to_zarr(kernel: Any, path: str | Path, X: Any, Z: Any, chunks: int, progress: bool) -> Any:
+    """Write the blocks of a kernel that are not finished yet, see `KernelFunction.to_zarr`.
+
+    Without ``Z`` blocks above the diagonal are written below it as well.
+    """
+    try:
+        import zarr
+    except ImportError:
+        raise ImportError(
+            "to_zarr needs zarr: pip install 'fieldtheory-networks[parallel]'"
+        ) from None
+    folder = Path(path)
+    rows = _sliceable("X", X)
+    columns = rows if Z is None else _sliceable("Z", Z)
+    if rows.shape[1] != columns.shape[1]:
+        raise ValueError(
+            f"Z must have as many columns as X, got {columns.shape[1]} and {rows.shape[1]}"
+        )
+    shape = (rows.shape[0], columns.shape[0])
+    fingerprint = _fingerprint(kernel, (rows,) if Z is None else (rows, columns), chunks)
+    if folder.exists():
+        array = _opened(zarr, folder, fingerprint)
+    else:
+        if not folder.parent.is_dir():
+            raise ValueError(f"path must lie in a folder that exists, got {str(folder)!r}")
+        array = zarr.create_array(
+            folder,
+            shape=shape,
+            chunks=(min(chunks, shape[0]), min(chunks, shape[1])),
+            dtype="float64",
+            compressors=None,
+            fill_value=np.nan,
+            attributes={
+                "fingerprint": fingerprint,
+                "quantity": kernel.quantity,
+                **storage.attributes(kernel.network),
+            },
+        )
+    finished = folder / _FINISHED
+    done = set(finished.read_text().split("\n")) if finished.exists() else set()
+    tasks = [
+        (i, j)
+        for i in range(0, shape[0], chunks)
+        for j in range(0 if Z is not None else i, shape[1], chunks)
+        if f"{i} {j}" not in done
+    ]
+    blocks: Iterable[tuple[int, int]] = _blocks(kernel, tasks, array, rows, columns, Z is None)
+    if progress:
+        blocks = with_progress(blocks, len(tasks), "blocks of the kernel")
+    for i, j in blocks:
+        with open(finished, "a", encoding="ascii") as file:
+            file.write(f"{i} {j}\n")
+    return array
+
+
+def _blocks(
+    kernel: Any, tasks: list[tuple[int, int]], array: Any, X: Any, Z: Any, symmetric: bool
+) -> Iterator[tuple[int, int]]:
+    """Compute and write blocks; yields the place of each that is written."""
+    size = array.chunks[0], array.chunks[1]
+    for i, j in tasks:
+        first, second = slice(i, i + size[0]), slice(j, j + size[1])
+        x = np.asarray(X[first])
+        block = kernel(x) if symmetric and i == j else kernel(x, np.asarray(Z[second]))
+        array[first, second] = block
+        if symmetric and i != j:
+            array[second, first] = block.T
+        yield i, j
+
+
+def _opened(zarr: Any, folder: Path, fingerprint: str) -> Any:
+    try:
+        array = zarr.open_array(folder, mode="r+")
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(
+            f"path must be new or a zarr array of to_zarr, {str(folder)!r} is not ({reason})"
+        ) from None
+    if array.attrs.get("fingerprint") != fingerprint:
+        raise ValueError(
+            f"path must be new or hold the same kernel, {str(folder)!r} is of another network, "
+            "quantity, chunks or inputs"
+        )
+    return array
+
+
+def _fingerprint(kernel: Any, inputs: tuple[Any, ...], chunks: int) -> str:
+    """A hash of all that decides what is in the blocks."""
+    what = [storage.attributes(kernel.network), kernel.quantity, kernel.layer, kernel.by, chunks]
+    found = hashlib.sha256(json.dumps(what).encode())
+    for array in inputs:
+        found.update(repr(array.shape).encode())
+        for start in range(0, array.shape[0], chunks):
+            rows = np.asarray(array[start : start + chunks], dtype=float)
+            found.update(np.ascontiguousarray(rows).tobytes())
+    return found.hexdigest()
+
+
+def _sliceable(name: str, given: Any) -> Any:
+    array = given if hasattr(given, "shape") and hasattr(given, "dtype") else np.asarray(given)
+    if len(array.shape) != 2:
+        raise ValueError(f"{name} must have shape (P, d), got shape {tuple(array.shape)}")
+    return array

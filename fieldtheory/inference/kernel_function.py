@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.inference.kernel_blocks import lazy, to_zarr
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.kernel_derivatives import DerivativeRecursion, moved
@@ -82,8 +83,6 @@ class KernelFunction:
             If a kernel exceeds float64.
         """
         if _is_dask(X) or _is_dask(Z):
-            from fieldtheory.inference.kernel_blocks import lazy
-
             return lazy(self, X, Z)
         inputs = _inputs("X", X)
         if Z is None:
@@ -146,6 +145,50 @@ class KernelFunction:
             )
         moved(self.network, name)
         return replace(self, by=name)(X, Z)
+
+    def to_zarr(
+        self, path: Any, X: Any, Z: Any = None, chunks: int = 2048, progress: bool = False
+    ) -> Any:
+        """``k(X, Z)`` as a zarr array on disk, computed block by block; needs zarr.
+
+        No more than a few blocks are in memory. After an interruption the same call goes on where
+        it ended.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder that zarr makes, in a folder that exists, or one of an earlier call.
+        X, Z : array_like, shape (P, d) and (Q, d)
+            Anything with a shape whose rows are sliced, such as NumPy, memory-mapped, dask, HDF5
+            and zarr arrays; rows are read when a block needs them.
+        chunks : int
+            Rows and columns of a block, which is a chunk of the zarr array.
+        progress : bool
+            Show a progress bar on stderr.
+
+        Returns
+        -------
+        zarr.Array, shape (P, P) or (P, Q)
+
+        Raises
+        ------
+        ValueError
+            If an argument is not allowed, or ``path`` holds something else: another network,
+            quantity, chunks or inputs.
+        ImportError
+            If zarr is missing.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import fieldtheory as ft
+        >>> k, X = ft.kernel(ft.ResidualNetwork(depth=5)), np.eye(3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = k.to_zarr(f"{folder}/kernel.zarr", X, chunks=2)
+        ...     bool(np.allclose(found[:], k(X), rtol=1e-14))
+        True
+        """
+        return to_zarr(self, path, X, Z, validation.integer("chunks", chunks, 1), progress)
 
     @property
     def _maps(self) -> PairMaps:

@@ -6,7 +6,7 @@ With δ the derivative by a parameter, of kernels and of the coefficients a_l, c
     δK_αβ^(l) = γ_l² δK_αβ^(l-1) + δγ_l² K_αβ^(l-1) + δa_l ⟨φ_α φ_β⟩ + δc_l
                 + a_l (⟨φ'_α φ'_β⟩ δK_αβ + ½⟨φ''_α φ_β⟩ δK_αα + ½⟨φ_α φ''_β⟩ δK_ββ)^(l-1)
 
-by Price's theorem, from δK^(0) = δσ²_w,in x_α x_β/d + δσ²_b,in; and likewise for the tangent kernel.
+by Price's theorem, from δK^(0) = δσ²_w,in x_α x_β/d + δσ²_b,in.
 """
 
 from __future__ import annotations
@@ -151,9 +151,7 @@ class DerivativeRecursion:
                     movements = delta[l - 1][first], delta[l - 1][second], moving
                     response = sum(map(_product, slopes, movements))
                     source = _source(change, l, average, kernel)
-                    moving = carried(
-                        layers.skips[l], moving, source + layers.weights[l] * response
-                    )
+                    moving = carried(layers.skips[l], moving, source + layers.weights[l] * response)
                     C = residual_kernel(layers.weights[l], layers.biases[l], average)
                     kernel = carried(layers.skips[l], kernel, C)
                     if same.any():
@@ -179,5 +177,5 @@ def _source(change: LayerCoefficients, l: int, average: Any, kernel: Any) -> Any
 
 
 def _product(slope: np.ndarray, movement: np.ndarray) -> np.ndarray:
-    """Zero where nothing moves, though the slope of φ with kinks diverge there."""
+    """Zero where nothing moves, though slopes of φ with kinks diverge there."""
     return np.where(movement == 0, 0.0, slope * movement)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,8 +45,8 @@ _SMALL = 1e-15
 _EQUAL = 1e-14
 # Pieces beyond plus or minus this are left to the recursion: 1 − |c| < 2e-14.
 _FARTHEST = 15
-# Short pieces of a piece, and the degree there: (1/(4 · 64))⁶ is small enough.
-_SHORT, _DEGREE = 128, 5
+# Short pieces of a piece, and the degree there: (1/(4 · 256))⁵ is small enough.
+_SHORT, _DEGREE = 256, 4
 # Pieces with fewer pairs are left to the recursion; so many pairs of the others are compared.
 _FEWEST = 128
 _COMPARED = 8
@@ -58,7 +59,9 @@ _STRIP, _WIDTH, _LEFT = 8192, 1024, 1 << 20
 # A piece is evaluated for a whole strip if this part of the pairs lies in it, else for those.
 _DENSE = 0.1
 # A map is used for ranges of ln K that it covers unless it is wider by more than this factor.
-_WIDER = 2.0
+_WIDER, _MARGIN = 2.0, 1.1
+# Maps of different ranges that are kept.
+_KEPT = 8
 
 
 def output_matrices(
@@ -144,12 +147,13 @@ class PairMaps:
         half = (high - low) / 2 if high - low > 2 * _EQUAL else 0.0
         for known in self._maps:
             covered = known.center - known.half <= low and high <= known.center + known.half
-            if covered and known.half <= _WIDER * half:
+            if covered and known.half <= _WIDER * _MARGIN * half:
                 return known
             if not half and not known.half and abs(known.center - low) <= _EQUAL:
                 return known
-        new = PairMap(self.recursion, (low + high) / 2, half)
-        self._maps.append(new)
+        # A little wider, for blocks to come.
+        new = PairMap(self.recursion, (low + high) / 2, _MARGIN * half)
+        self._maps[:] = [*self._maps[1 - _KEPT :], new]
         return new
 
 
@@ -195,28 +199,29 @@ class PairMap:
         of : float
             The number of pairs relative to those given.
         """
-        number = _numbers(v)
-        new = [p for p in np.unique(number[~np.isnan(number)]) if int(p) not in self._pieces]
-        counts = {int(p): of * np.count_nonzero(number == p) for p in new}
-        many = [p for p, count in counts.items() if count >= _FEWEST]
+        number = np.append(_numbers(v), np.nan)
+        counts = {int(p): of * int((number == p).sum()) for p in np.unique(number)[:-1]}
+        if not self.half:
+            # Nodes of one norm are so few that it pays to have every piece, and those beside.
+            counts |= {p: 0.0 for q in tuple(counts) for p in (q - 1, q + 1) if p not in counts}
+        new = {p: n for p, n in counts.items() if p not in self._pieces and abs(p) <= _FARTHEST}
+        size = 1
+        if self.half and max(new.values(), default=0) >= _FEWEST:
+            size = self.norm_count(max(new, key=lambda p: new[p]))
+        fewest = _ANGLES * size * (size + 1) if self.half else 0
+        many = [p for p, count in new.items() if count >= fewest and size <= _NORMS]
         if many:
-            size = self.norm_count(np.array(many)) if self.half else 1
-            fewest = _FEWEST if size == 1 else _ANGLES * size * (size + 1)
-            many = [p for p in many if counts[p] >= fewest and size <= _NORMS]
-        if many:
-            samples = []
-            for p in many:
-                (inside,) = np.nonzero(number == p)
-                samples.append(inside[:: -(-len(inside) // _COMPARED)])
+            inside = (np.flatnonzero(number == p) for p in many)
+            samples = [one[:: max(1, -(-len(one) // _COMPARED))] for one in inside]
             self._make(many, size, v, pairs, own, samples)
         if not self.half and (many or not self._tables):
             self._tables[:] = [self._tabulated()]
 
-    def norm_count(self, pieces: np.ndarray) -> int:
-        """Nodes needed in a norm, the other at either end and v within the pieces, not at zero."""
+    def norm_count(self, piece: int) -> int:
+        """Nodes needed in a norm, the other at either end and v in a piece, not at zero."""
         norms = np.concatenate([nodes(_NORMS), [-1.0, 1.0]])
-        ends = _NORMS + np.arange(2)[:, None, None]
-        grid = np.broadcast_arrays(np.arange(_NORMS), ends, pieces[:, None] + 0.3)
+        ends = _NORMS + np.arange(2)[:, None]
+        grid = np.broadcast_arrays(np.arange(_NORMS), ends, piece + 0.3)
         f = self._sampled(self.recursion.own(self._variances(norms)), *grid)
         return _length(f @ transform(_NORMS).T, _DECAY) + 1
 
@@ -224,7 +229,7 @@ class PairMap:
         return np.exp(self.center + self.half * norms)
 
     def _sampled(self, own: np.ndarray, alpha: Any, beta: Any, v: Any) -> np.ndarray:
-        """f of the inputs α and β whose correlation is tanh v; of odd quantities times that."""
+        """f of the inputs α and β whose correlation is tanh v, for odd quantities times that."""
         K, s = variances_of(own), self.recursion.factors(own)
         shape, pairs = alpha.shape, (alpha.ravel(), beta.ravel())
         root = np.sqrt(K[pairs[0]] * K[pairs[1]])
@@ -250,11 +255,15 @@ class PairMap:
         inside = np.array(numbers)[:, None, None] + nodes(_ANGLES) / 2
         grid = np.broadcast_arrays(lower[:, None], upper[:, None], inside)
         joined = np.concatenate(samples)
-        chosen = pairs[0][joined], pairs[1][joined]
+        sampled = pairs[0][joined], pairs[1][joined]
+        # Nodes and samples go through the layers together.
         at_nodes = self.recursion.own(self._variances(nodes(size)))
-        half = self._sampled(at_nodes, *grid)
+        first, second = (np.append(a, size + b) for a, b in zip(grid[:2], sampled, strict=True))
+        both = np.concatenate([at_nodes, own], axis=-1)
+        found = self._sampled(both, first, second, np.append(grid[2], v[joined]))
+        half, exact = np.split(found, [grid[2].size], axis=1)
+        half = half.reshape(-1, *grid[2].shape)
         half[list(self.recursion.odd)] /= np.tanh(inside)
-        exact = self._sampled(own, *chosen, v[joined])
         U = chebyshev.chebvander(self.places(variances_of(own)), size - 1).T
         norm, angle = transform(size), transform(_ANGLES)
         start = 0
@@ -267,10 +276,10 @@ class PairMap:
             decays = all((np.abs(tail).max(axis=(1, 2, 3)) <= limit).all() for tail in tails)
             piece = _Piece.of(number, d)
             part = slice(start, start := start + len(sample))
-            here = piece.of_pairs(v[sample], *(U[:, one[part]] for one in chosen))
+            here = piece.of_pairs(v[sample], *(U[:, one[part]] for one in sampled))
             here[list(self.recursion.odd)] *= np.tanh(v[sample])
-            errors = np.abs(here - exact[:, part]).max(axis=1)
-            agrees = (errors <= _ERROR * np.abs(exact[:, part]).max(axis=1)).all()
+            errors = np.abs(here - exact[:, part]).max(axis=1, initial=0.0)
+            agrees = (errors <= _ERROR * np.abs(exact[:, part]).max(axis=1, initial=0.0)).all()
             self._pieces[number] = piece if decays and agrees else None
 
     def _tabulated(self) -> np.ndarray:
@@ -311,11 +320,7 @@ class _Piece:
     def of(cls, number: int, d: np.ndarray) -> _Piece:
         """From Chebyshev coefficients (quantities, norms, norms, v)."""
         d = d[..., : _length(d, _SMALL)]
-        count = d.shape[-1]
-        to_powers = np.zeros((count, count))
-        for k in range(count):
-            to_powers[: k + 1, k] = chebyshev.cheb2poly(np.eye(count)[k])[: k + 1]
-        powers = np.einsum("kc,fabc->fkab", to_powers, d)
+        powers = np.einsum("kc,fabc->fkab", _to_powers(d.shape[-1]), d)
         limit = _SMALL * np.abs(powers).max(axis=(1, 2, 3), keepdims=True)
         large = (np.abs(powers) > limit).any(axis=(0, 2))
         sizes = tuple(1 + int(np.nonzero(row)[0].max(initial=0)) for row in large)
@@ -372,31 +377,35 @@ class _Block:
         evaluate = _by_products if self.map.half else _by_table
         rows, columns = (_Single.of(self.map, own) for own in (self.rows, self.columns))
         left: list[tuple[np.ndarray, ...]] = []
+        waiting = 0
         for a, b in self._strips():
             K0 = self.K0[a, b]
             part = rows.part(a), columns.part(b)
             if usable:
-                found = evaluate(self.map, _artanh_correlations(K0, *part), *part)
+                v = _artanh_correlations(K0, *part)
+                if self.upper and a.start == b.start:
+                    np.fill_diagonal(v, 0.0)
+                found = evaluate(self.map, v, *part)
                 _scale(found, K0, *part, odd)
             else:
                 found = np.full((len(values), *K0.shape), np.nan)
-            unknown = np.isnan(found[0])
-            if unknown.any():
-                i, j = np.nonzero(unknown)
+            # NaN if one of them is.
+            if np.isnan(found[0].max()):
+                i, j = np.nonzero(np.isnan(found[0]))
                 i, j = i + a.start, j + b.start
                 chosen = (i[i < j], j[i < j]) if self.upper else (i, j)
                 left.append((*chosen, self.K0[chosen]))
+                waiting += len(chosen[0])
             values[:, a, b] = found
-            if sum(len(i) for i, *_ in left) > _LEFT:
+            if waiting > _LEFT:
                 self._through_layers(values, left)
-                left = []
-        if left:
+                left, waiting = [], 0
+        if waiting:
             self._through_layers(values, left)
 
     def _through_layers(self, values: np.ndarray, left: list) -> None:
         i, j, K0 = (np.concatenate(one) for one in zip(*left, strict=True))
-        if len(i):
-            values[:, i, j] = self.map.recursion.pairs(*self._joined(i, j, K0))
+        values[:, i, j] = self.map.recursion.pairs(*self._joined(i, j, K0))
 
     def _joined(self, i: np.ndarray, j: np.ndarray, K0: np.ndarray) -> tuple:
         """What the inputs of pairs bring along, their covariances, and who they are there."""
@@ -512,6 +521,15 @@ def _by_products(map: PairMap, v: np.ndarray, rows: _Single, columns: _Single) -
             U = rows.polynomials[:, i], columns.polynomials[:, j]
             values[:, i, j] = piece.of_pairs(v[i, j], *U)
     return values
+
+
+@lru_cache(maxsize=_ANGLES)
+def _to_powers(count: int) -> np.ndarray:
+    """The matrix from Chebyshev coefficients to those of powers."""
+    matrix = np.zeros((count, count))
+    for k in range(count):
+        matrix[: k + 1, k] = chebyshev.cheb2poly(np.eye(count)[k])[: k + 1]
+    return matrix
 
 
 def _numbers(v: np.ndarray) -> np.ndarray:
