@@ -247,6 +247,8 @@ def at_least(claim: Claim, digits: int) -> Evidence:
         text = f"derived − printed = {_shortened(margin)}{place}"
         if not agrees:
             break
+    if agrees and len(bounds) > 1:
+        text = f"derived − printed >= 0 in all {len(bounds)} entries"
     return Evidence(agrees, text, _shortened(bound), _shortened(found[place]))
 
 
@@ -266,7 +268,7 @@ def in_float64(claim: Claim, digits: int) -> Evidence:
 
 def inside(claim: Claim, digits: int) -> Evidence:
     """Whether numbers lie in the open interval ``printed``; ``derived`` returns them by name."""
-    low, high = claim.printed
+    low, high = claim.printed() if _is_function(claim.printed) else claim.printed
     found = claim.derived()
     outside = {name: value for name, value in found.items() if not low < value < high}
     text, derived = (

@@ -115,6 +115,10 @@ class TestAtLeast:
         claimed = made(bound, lambda: found, at_least).verdict()
         assert (claimed.text, claimed.evidence) == ("does not hold", evidence)
 
+    def test_many_bounds_are_counted(self):
+        claimed = made(sp.zeros(3, 1), lambda: sp.Matrix([a, b, 0]), at_least).verdict()
+        assert claimed.evidence == "derived − printed >= 0 in all 3 entries"
+
     def test_an_unknown_sign_is_an_error(self):
         with pytest.raises(claim.UndecidedError, match="the sign is not known: a - b"):
             made(b, lambda: a, at_least).verdict()
@@ -150,6 +154,9 @@ class TestInside:
         found = made((0.0, 1.0), lambda: {"L = 1": 0.25, "L = 2": 0.5}, inside).verdict()
         assert found.holds
         assert found.evidence == "0.25 at L = 1, 0.5 at L = 2"
+
+    def test_the_interval_may_be_computed(self):
+        assert not made(lambda: (0.0, 0.4), lambda: {"L = 1": 0.5}, inside).verdict().holds
 
     @pytest.mark.parametrize("value", [0.0, 1.0, -3.0, 7.0])
     def test_what_lies_outside_is_the_evidence(self, value):

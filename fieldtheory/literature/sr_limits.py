@@ -1,0 +1,143 @@
+"""Claims of SR on infinite depth: Lemma 5, Propositions 7 and 8."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.limits.infinite_depth import DepthLimit, depth_limit
+from fieldtheory.literature.claim import Claim, inside
+from fieldtheory.literature.sr_kernels import BIASED, PAPER, SCALE, relu_step, stable_network
+from fieldtheory.networks.residual import input_kernel
+from fieldtheory.numerics.solution import solve
+from fieldtheory.theory import notation as sym
+
+# Inputs of different lengths, two of them parallel and two orthogonal.
+INPUTS = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.5], [-0.6, 0.8], [-0.5, -1.0]])
+# Of a schedule that falls fast, λ_l² = 2^(−l²), this many layers are all.
+_ENOUGH = 12
+_DEPTHS = (4, 64, 1024)
+_FAST_DEPTHS = (1, 3, 5)
+
+
+@lru_cache
+def limit_of(schedule: str, bias: float = BIASED["bias_variance"]) -> DepthLimit:
+    """Infinite depth for `INPUTS` with σ_w² = 2."""
+    network = stable_network(schedule, 1, bias_variance=bias)
+    return depth_limit(network, input_kernel(INPUTS, network))
+
+
+def _rate(Q: float) -> float:
+    """Ψ(x, x), from the variance Q(x, x)."""
+    before = sym.kernel(0)
+    values = {before: Q, SCALE: 1, sym.WEIGHT: sp.sqrt(2), sym.BIAS: sp.sqrt(2) / 2}
+    return float((relu_step(1) - before).subs(values))
+
+
+def _distances() -> dict[str, float]:
+    """L sup |Q_{l|L} − q_t|, and its limit."""
+    limit = limit_of("uniform")
+    found = {}
+    steps = len(limit.places) - 1
+    for depth in (steps, 4 * steps):
+        network = stable_network("uniform", depth, **BIASED)
+        Q = solve(network, limit.input_kernel).kernels[: depth + 1 : depth // steps]
+        found[f"L = {depth}"] = float(depth * np.abs(Q - limit.kernels).max())
+    return found | {"L → ∞": _next_order()}
+
+
+def _next_order() -> float:
+    return float(np.abs(limit_of("uniform").first_correction.kernels).max())
+
+
+def tail_ratios(first: int) -> dict[str, float]:
+    """sup |Q_L − Q_∞| over Σ_{k>=L+first} λ_k², for λ of section 4.
+
+    The supremum is on the diagonal, as Q_∞ − Q_L is positive semidefinite.
+    """
+    limit = limit_of("decreasing")
+    found = {}
+    for depth in _DEPTHS:
+        (place,) = np.flatnonzero(limit.places == depth)
+        last = stable_network("decreasing", depth).branch_scales[-1] ** 2
+        tail = limit.remaining[place] + (0.0 if first else last)
+        found[f"L = {depth}"] = float(np.abs(limit.kernels[-1] - limit.kernels[place]).max() / tail)
+    return found
+
+
+def fast_tail_ratios(first: int) -> dict[str, float]:
+    """The same for λ_l² = 2^(−l²), from exact numbers, at the largest variance of `INPUTS`."""
+    step = relu_step(1).subs({sym.WEIGHT: sp.sqrt(2), sym.BIAS: sp.sqrt(2) / 2})
+    scales = [sp.Rational(1, 2 ** (l * l)) for l in range(_ENOUGH + 1)]
+    Q = [sp.Rational(float(limit_of("decreasing").input_kernel.max()))]
+    for square in scales[1:]:
+        Q.append(step.subs({sym.kernel(0): Q[-1], SCALE: sp.sqrt(square)}))
+    return {f"L = {L}": float((Q[-1] - Q[L]) / sum(scales[L + first :])) for L in _FAST_DEPTHS}
+
+
+def _tangent_changes() -> dict[str, float]:
+    """max |Θ_∞ − Θ_L| over Σ_{k>L} λ_k²."""
+    limit = limit_of("decreasing")
+    changes = np.abs(limit.tangent_kernels[-1] - limit.tangent_kernels).max(axis=(1, 2))
+    return {
+        f"L = {L}": float(changes[place] / limit.remaining[place])
+        for L in (*_DEPTHS, 2**20)
+        for place in np.flatnonzero(limit.places == L)
+    }
+
+
+def _between() -> tuple[float, float]:
+    """Constants A and B of Proposition 7: Ψ grows from layer to layer."""
+    limit = limit_of("decreasing")
+    return _rate(float(limit.input_kernel.max())), _rate(float(limit.kernels[-1].max()))
+
+
+def _fastest_tangent() -> float:
+    """Ψ + Ψ' Θ at infinite depth, where it is largest, with Ψ' = σ_w²/2 = 1."""
+    limit = limit_of("decreasing")
+    return _rate(float(limit.kernels[-1].max())) + float(limit.tangent_kernels[-1].max())
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "Lemma 5",
+        "L sup |Q_{l|L} − q_{l/L}|, not above its limit by more than 1 %",
+        printed=lambda: (0.0, 1.01 * _next_order()),
+        derived=_distances,
+        region="uniform scaling, σ_w² = 2, σ_b² = 1/2, 5 inputs and 21 places t",
+        check=inside,
+        note="the limit is the next order of the flow, of the order 1/L",
+    ),
+    Claim(
+        PAPER,
+        "Proposition 7",
+        "sup |Q_L − Q_∞| / Σ_{k>=L} λ_k², between constants A and B",
+        printed=_between,
+        derived=lambda: tail_ratios(0),
+        region="λ_l = 1/(√l ln(l+1)), A and B from Ψ_0 and Ψ_∞",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "Proposition 7",
+        "sup |Q_L − Q_∞| / Σ_{k>=L} λ_k², between constants A and B",
+        printed=_between,
+        derived=lambda: fast_tail_ratios(0),
+        region="λ_l² = 2^(−l²)",
+        check=inside,
+        note="Q_∞ − Q_L starts with λ_{L+1}²: with the sum over k > L it holds for every λ",
+    ),
+    Claim(
+        PAPER,
+        "Proposition 8",
+        "sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded",
+        printed=lambda: (0.0, _fastest_tangent()),
+        derived=_tangent_changes,
+        region="λ_l = 1/(√l ln(l+1)), σ_b > 0, 5 inputs",
+        check=inside,
+        note="Θ_L converges as Q_L does, like 1/ln L here",
+    ),
+)

@@ -1,0 +1,325 @@
+"""Claims of SR on what kernels can express: (6), Propositions 2–6, 8 and 9, Theorem 1, Corollary 1.
+
+On spheres a kernel is universal if all its eigenvalues are positive, for which strictly positive
+coefficients of its power series in x·x' suffice. For ReLU d²⟨φφ⟩/dC² = 1/(2π √(1 − C²)) at variance
+one, so that ⟨φφ⟩ has the powers 0, 1 and all even ones of C, with positive coefficients. Where C
+has a constant and a linear term, as from the second layer on, its even powers have all those of
+x·x'; they are checked up to a degree. On other compact sets positive eigenvalues of the kernel on
+some inputs are checked, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from fieldtheory.inference.kernel_function import kernel
+from fieldtheory.inference.power_series import power_coefficients
+from fieldtheory.literature.claim import Claim, at_least, in_float64, inside, numerically
+from fieldtheory.literature.sr_kernels import BIASED, PAPER, UNBIASED, stable_network
+from fieldtheory.literature.sr_limits import INPUTS, limit_of
+from fieldtheory.networks.residual import input_kernel
+from fieldtheory.numerics.solution import solve
+
+_DEGREES = 24
+_POSITIVE = (0.0, np.inf)
+_SERIES = f"smallest of the first {_DEGREES} coefficients of the power series in x·x'"
+_SPHERE = f"{_SERIES} of Ψ_{{L−1}}, a part of Q_L"
+_EIGENVALUE = "smallest eigenvalue over the trace, 5 inputs of different lengths"
+_ALL_DEGREES = "positive for all degrees by the series of ⟨φφ⟩, which has all even powers"
+_SOME_INPUTS = "it is shown for these inputs alone"
+# Layers of uniform networks, whose difference gives the limit.
+_COARSE = 32
+
+t = sp.Symbol("t", real=True)
+# A positive zonal kernel.
+_PROFILE = (1 + 2 * t + 3 * t**2 + t**3 + t**4) / 8
+_POLAR, _AZIMUTH, _POLAR_2, _AZIMUTH_2 = sp.symbols("a b a' b'", real=True)
+_PLACES = tuple(
+    dict(zip((_POLAR, _AZIMUTH, _POLAR_2, _AZIMUTH_2), angles, strict=True))
+    for angles in ((1, 2, sp.Rational(1, 3), -1), (sp.Rational(5, 2), 0, 1, 3))
+)
+
+
+def least_coefficient(schedule: Any, depth: int, parameters: Mapping[str, Any]) -> float:
+    """The smallest coefficient of the part λ² Ψ_{L−1} of Q_L, without λ², on the unit circle.
+
+    No other part has a negative one.
+    """
+    network = stable_network(schedule, depth, **parameters)
+    scales = network.branch_scales[:-1]
+    before = stable_network(scales, depth - 1, **parameters)
+    return float(power_coefficients(before, count=_DEGREES).min())
+
+
+def least_eigenvalue(Q: np.ndarray) -> float:
+    """The smallest eigenvalue over the trace."""
+    return float(np.linalg.eigvalsh(Q)[0] / np.trace(Q))
+
+
+def _increments() -> dict[str, float]:
+    """The smallest eigenvalue of Q_{l+1} − Q_l over the layers."""
+    found = {}
+    for schedule in ("uniform", "decreasing", "none"):
+        network = stable_network(schedule, 6, **BIASED)
+        changes = np.diff(solve(network, input_kernel(INPUTS, network)).kernels[:7], axis=0)
+        found[network.schedule.formula] = min(map(least_eigenvalue, changes))
+    return found
+
+
+def _coefficients(
+    parameters: Mapping[str, Any], cases: tuple[tuple[Any, int], ...]
+) -> Callable[[], dict[str, float]]:
+    def found() -> dict[str, float]:
+        return {
+            f"L = {depth}, λ_l = {stable_network(schedule, depth).schedule.formula}": (
+                least_coefficient(schedule, depth, parameters)
+            )
+            for schedule, depth in cases
+        }
+
+    return found
+
+
+def _flow_coefficients(parameters: Mapping[str, Any]) -> Callable[[], dict[str, float]]:
+    """Of dq_t/dt, to the order 1/L² from two depths; those of q_t are their integrals."""
+
+    def found() -> dict[str, float]:
+        least = {}
+        for part in (8, 1):
+            coarse, fine = (
+                power_coefficients(
+                    stable_network(depth**-0.5, depth // part, **parameters), count=_DEGREES
+                )
+                for depth in (_COARSE, 2 * _COARSE)
+            )
+            least[f"t = {1 / part:g}"] = float((2 * fine - coarse).min())
+        return least
+
+    return found
+
+
+def _deep_eigenvalues(schedule: str, difference: bool) -> Callable[[], dict[str, float]]:
+    """Of q_t, or of θ_t − q_t, at two places; of Q_∞ or Θ_∞ − Q_∞ at infinite depth."""
+
+    def found() -> dict[str, float]:
+        limit = limit_of(schedule)
+        values = limit.tangent_kernels - limit.kernels if difference else limit.kernels
+        places = {"t = 0.05": 1, "t = 1": -1} if schedule == "uniform" else {"L = ∞": -1}
+        return {name: least_eigenvalue(values[place]) for name, place in places.items()}
+
+    return found
+
+
+def _of_layer_two(X: np.ndarray, parameters: Mapping[str, Any]) -> float:
+    network = stable_network("none", 2, **parameters)
+    return least_eigenvalue(solve(network, input_kernel(X, network)).kernels[2])
+
+
+@lru_cache
+def zonal_eigenvalue(profile: sp.Expr, degree: int) -> sp.Expr:
+    """μ_k = 2π ∫ p(t) P_k(t) dt of a kernel p(x·x') on the sphere in three dimensions.
+
+    Examples
+    --------
+    >>> [zonal_eigenvalue(t**2, k) for k in range(4)]
+    [4*pi/3, 0, 8*pi/15, 0]
+    """
+    return 2 * sp.pi * sp.integrate(sp.expand(profile * sp.legendre(degree, t)), (t, -1, 1))
+
+
+def _decomposed(point: Mapping[Any, Any], digits: int) -> Any:
+    """Σ_k μ_k Σ_j Y_kj(x) Y_kj(x')."""
+    with mpmath.workdps(digits + 10):
+        a, b, c, d = (mpmath.mpmathify(sp.N(point[s], digits + 10)) for s in _PLACES[0])
+        total = mpmath.mpf(0)
+        for k in range(sp.degree(_PROFILE, t) + 1):
+            weight = mpmath.mpmathify(sp.N(zonal_eigenvalue(_PROFILE, k), digits + 10))
+            for m in range(-k, k + 1):
+                one, other = mpmath.spherharm(k, m, a, b), mpmath.spherharm(k, m, c, d)
+                total += weight * mpmath.re(one * mpmath.conj(other))
+        return total
+
+
+def _zonal(point: Mapping[Any, Any], digits: int) -> Any:
+    product = sp.cos(_POLAR) * sp.cos(_POLAR_2)
+    product += sp.sin(_POLAR) * sp.sin(_POLAR_2) * sp.cos(_AZIMUTH - _AZIMUTH_2)
+    return mpmath.mpmathify(sp.N(_PROFILE.subs(t, product).subs(point), digits + 10))
+
+
+def _powers() -> sp.Matrix:
+    """μ_k of tⁿ."""
+    return sp.Matrix(6, 6, lambda n, k: zonal_eigenvalue(t**n, k))
+
+
+def _expanded() -> dict[str, float]:
+    """Σ μ_k ψ_k(x) ψ_k(x') − Q_3(x, x') on the circle, with μ_k from 4096 inputs."""
+    function = kernel(stable_network("uniform", 3), "kernel", 3)
+
+    def profile(angles: np.ndarray) -> np.ndarray:
+        points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return np.asarray(function(np.array([[1.0, 0.0]]), points))[0]
+
+    count = 4096
+    mu = np.fft.rfft(profile(2 * np.pi * np.arange(count) / count)).real / count
+    k = np.arange(len(mu))
+    angles = np.array([0.5, 1.2345, 3.0])
+    series = mu[0] + 2 * np.cos(np.outer(angles, k[1:-1])) @ mu[1:-1]
+    found = np.abs(series - profile(angles))
+    return {f"angle {a:g}": float(d) for a, d in zip(angles, found, strict=True)}
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "Proposition 2",
+        "smallest eigenvalue over the trace of Q_{l+1} − Q_l, not negative",
+        printed=_POSITIVE,
+        derived=_increments,
+        region="l = 0 to 5, 5 inputs of different lengths, σ_b > 0",
+        check=inside,
+        note="λ² Ψ_l is a covariance, so that it is so for all inputs (N. Aronszajn 1950)",
+    ),
+    Claim(
+        PAPER,
+        "(6)",
+        "|Σ_k μ_k ψ_k(x) ψ_k(x') − Q_L(x, x')|, zero up to rounding",
+        printed=(-1e-10, 1e-10),
+        derived=_expanded,
+        region="uniform scaling, L = 3, on the circle",
+        check=inside,
+        note="the covariance of the two sides; Gaussian processes have no other cumulant",
+    ),
+    Claim(
+        PAPER,
+        "Proposition 3",
+        _SPHERE,
+        printed=_POSITIVE,
+        derived=_coefficients(BIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+        region="σ_b > 0, on spheres",
+        check=inside,
+        note=_ALL_DEGREES,
+    ),
+    Claim(
+        PAPER,
+        "Proposition 3",
+        _EIGENVALUE,
+        printed=_POSITIVE,
+        derived=lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)},
+        region="σ_b > 0, two of the inputs parallel",
+        check=inside,
+        note=_SOME_INPUTS,
+    ),
+    Claim(
+        PAPER,
+        "text after Proposition 3",
+        "smallest eigenvalue over the trace of Q_2 for x and 2x, zero without bias",
+        printed=sp.S.Zero,
+        derived=lambda point: _of_layer_two(INPUTS[:2], UNBIASED),
+        region="σ_b = 0",
+        check=in_float64,
+    ),
+    Claim(
+        PAPER,
+        "Proposition 4",
+        _SPHERE,
+        printed=_POSITIVE,
+        derived=_coefficients(UNBIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+        region="σ_b = 0, L >= 2, on spheres",
+        check=inside,
+        note=f"{_ALL_DEGREES}; Q_1 lacks the odd ones from 3 on",
+    ),
+    Claim(
+        PAPER,
+        "Proposition 5",
+        "p(x·x') from spherical harmonics and their eigenvalues",
+        printed=_decomposed,
+        derived=_zonal,
+        region="d = 3, p of degree 4",
+        check=numerically,
+        points=_PLACES,
+    ),
+    Claim(
+        PAPER,
+        "Proposition 5",
+        "eigenvalues μ_k of tⁿ, not negative",
+        printed=sp.zeros(6, 6),
+        derived=_powers,
+        region="d = 3, n and k up to 5",
+        check=at_least,
+    ),
+    *(
+        Claim(
+            PAPER,
+            equation,
+            f"{_SERIES} of dq_t/dt",
+            printed=_POSITIVE,
+            derived=_flow_coefficients(parameters),
+            region=region,
+            check=inside,
+            note=_ALL_DEGREES,
+        )
+        for equation, parameters, region in (
+            ("Theorem 1", BIASED, "σ_b > 0, on spheres"),
+            ("Proposition 6", UNBIASED, "σ_b = 0, on spheres"),
+        )
+    ),
+    Claim(
+        PAPER,
+        "Theorem 1",
+        _EIGENVALUE,
+        printed=_POSITIVE,
+        derived=_deep_eigenvalues("uniform", False),
+        region="σ_b > 0, two of the inputs parallel",
+        check=inside,
+        note=_SOME_INPUTS,
+    ),
+    *(
+        Claim(
+            PAPER,
+            "Corollary 1",
+            _SPHERE,
+            printed=_POSITIVE,
+            derived=_coefficients(parameters, (("decreasing", 2), ("decreasing", 50))),
+            region=region,
+            check=inside,
+            note=f"{_ALL_DEGREES}; Q_∞ has them by Proposition 2",
+        )
+        for parameters, region in (
+            (BIASED, "σ_b > 0, on spheres"),
+            (UNBIASED, "σ_b = 0, on spheres"),
+        )
+    ),
+    Claim(
+        PAPER,
+        "Corollary 1",
+        _EIGENVALUE,
+        printed=_POSITIVE,
+        derived=_deep_eigenvalues("decreasing", False),
+        region="σ_b > 0, two of the inputs parallel",
+        check=inside,
+        note=_SOME_INPUTS,
+    ),
+    *(
+        Claim(
+            PAPER,
+            equation,
+            f"{_EIGENVALUE}, of {what}",
+            printed=_POSITIVE,
+            derived=_deep_eigenvalues(schedule, True),
+            region="σ_b > 0, two of the inputs parallel",
+            check=inside,
+            note="by (9) it is a sum of products of covariances, with or without bias: the tangent "
+            "kernel is universal where the other is",
+        )
+        for equation, what, schedule in (
+            ("Proposition 8", "Θ_∞ − Q_∞", "decreasing"),
+            ("Proposition 9", "θ_t − q_t", "uniform"),
+        )
+    ),
+)
