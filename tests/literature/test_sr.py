@@ -14,13 +14,13 @@ from fieldtheory.theory import notation as sym
 
 
 def test_the_collapse_of_a_standard_resnet():
-    """L² (1 − C_L) and Θ_L(x, x')/Θ_L(x, x) from recursions in the angle, to L = 200,000.
+    """L² (1 − C_L) and Θ_L(x, x')/Θ_L(x, x) from recursions in the angle, to L = 60,000.
 
     C' = (C + s (C + f))/(1 + s), and in units of Q_L both Θ grow by s/(1 + s) times what the slopes
     ⟨φφ⟩ and ⟨φ'φ'⟩ leave of it.
     """
     power, limit = sr_kernels.collapse()
-    weight, layers = 0.7, 200_000
+    weight, layers = 0.7, 60_000
     r = weight / (weight + 2)
     angle, own, both = 1.0, 1.0, math.cos(1.0)
     for _ in range(layers):
@@ -30,14 +30,14 @@ def test_the_collapse_of_a_standard_resnet():
         own += r
     expected = 4.5 * math.pi**2 * (1 + 2 / weight) ** 2
     assert float(limit.subs(sym.WEIGHT, sp.sqrt(weight))) == pytest.approx(expected, rel=1e-12)
-    assert layers**2 * (1 - math.cos(angle)) == pytest.approx(expected, rel=2e-3)
-    assert both / own == pytest.approx(float(sr_tangent.remaining_correlation()), rel=2e-3)
+    assert layers**2 * (1 - math.cos(angle)) == pytest.approx(expected, rel=5e-3)
+    assert both / own == pytest.approx(float(sr_tangent.remaining_correlation()), rel=5e-3)
     assert power == -2
 
 
 def test_gradients_of_explicit_weights():
     """One weight and all weights of layer 1, both of y_L^1 in a ReLU network without scaling."""
-    depth, width, draws = 5, 96, 600
+    depth, width, draws = 5, 64, 500
     rng = np.random.default_rng(1)
     h = rng.standard_normal((draws, width))
     activity = np.maximum(h, 0)
