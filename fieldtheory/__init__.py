@@ -21,8 +21,10 @@ from fieldtheory.limits import DepthLimit, depth_limit
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.extrapolation import compare
+from fieldtheory.montecarlo.gradient_norms import simulate_gradients
 from fieldtheory.montecarlo.many_inputs import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.perturbation import simulate_response
+from fieldtheory.montecarlo.simulated_gradients import SimulatedGradients
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
@@ -47,6 +49,7 @@ __all__ = [
     "GaussianAverage",
     "KernelFunction",
     "ResidualNetwork",
+    "SimulatedGradients",
     "SimulatedResponse",
     "Solution",
     "Spectrum",
@@ -67,6 +70,7 @@ __all__ = [
     "optimal_output_variance",
     "optimal_scaling",
     "simulate",
+    "simulate_gradients",
     "simulate_response",
     "solve",
     "spectrum",

@@ -18,6 +18,7 @@ def single_layer(width, rng):
 CALLS = {
     "solve": lambda: ft.solve(NET, 0.3),
     "simulate": lambda: ft.simulate(NET, 0.3, samples=20),
+    "simulate_gradients": lambda: ft.simulate_gradients(NET, 0.3, samples=20),
     "simulate_response": lambda: ft.simulate_response(NET, 0.3, samples=20),
     "compare": lambda: ft.compare(ft.solve(NET, 0.3), ft.simulate(NET, 0.3, samples=20)),
     "sweep": lambda: ft.sweep(NET, 0.3, over={"depth": [2, 3]}),
@@ -42,7 +43,7 @@ CALLS = {
 }
 DRAWN = (
     *("solve", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
-    *("covariance_with", "spectrum", "tangent_kernels", "depth_limit"),
+    *("covariance_with", "spectrum", "tangent_kernels", "depth_limit", "simulate_gradients"),
 )
 
 

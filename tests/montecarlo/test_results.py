@@ -1,4 +1,4 @@
-"""The four results keep, label, show and draw themselves alike; files of all formats are read."""
+"""All results keep, label, show and draw themselves alike; files of all formats are read."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from tests.examples import K0_PAIR, network
 
 OLD = Path(__file__).parents[1] / "old_files"
 NET = network(3, "tanh", width=20)
+RELU = NET.replace(activation="relu", skip_scale=1.0)
 SUFFIXES = [".npz", ".nc"]
 
 
@@ -38,6 +39,8 @@ MAKE = {
     ),
     "response": lambda: ft.simulate_response(NET, [0.3, 0.4], samples=20, layer=1),
     "response of pairs": lambda: ft.simulate_response(NET, K0_PAIR, samples=20),
+    "gradients": lambda: ft.simulate_gradients(RELU, 0.4, samples=20, loss_slope="x - 1"),
+    "gradients of inputs": lambda: ft.simulate_gradients(RELU, [0.4, 0.5], samples=20),
     "trace": lambda: ft.covariance_with(ft.solve(NET, K0_PAIR), np.eye(2), samples=20),
     "comparison": lambda: compared(0.4, responses=True),
     "comparison of pairs": lambda: compared(K0_PAIR, responses=False),

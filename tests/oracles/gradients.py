@@ -118,3 +118,27 @@ def by_differences(net, phi, weights, X, step=1e-6):
     of_weights = [of("W_in"), *(of("W", l) for l in layers), of("W_out")]
     of_biases = [of("b_in"), *(of("b", l) for l in layers), of("b_out")]
     return np.array(of_weights), np.array(of_biases)
+
+
+def squares_by_differences(net, phi, loss, weights, X, step=1e-6):
+    """Mean squares of the derivatives of loss(y) by the entries of each matrix, times its rows.
+
+    By central differences of the first output and one input, X (1, d): (samples, L + 2).
+    """
+
+    def value():
+        return loss(forward(net, phi, weights, X)[1][:, 0, 0])
+
+    found = []
+    for matrix in (weights.W_in, *weights.W, weights.W_out):
+        _, rows, columns = matrix.shape
+        total = 0.0
+        for i, j in np.ndindex(rows, columns):
+            kept, sides = matrix[:, i, j].copy(), []
+            for sign in (1, -1):
+                matrix[:, i, j] = kept + sign * step
+                sides.append(value())
+            matrix[:, i, j] = kept
+            total = total + ((sides[0] - sides[1]) / (2 * step)) ** 2
+        found.append(total / columns)
+    return np.stack(found, axis=1)
