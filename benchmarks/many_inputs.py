@@ -1,9 +1,10 @@
-"""Kernel and response of many inputs: ratios to neural-tangents and to plain NumPy, in one run.
+"""Kernels of many inputs: ratios to neural-tangents and to plain NumPy, times per pair, in one run.
 
 All sides start from the inputs and are warmed up. Times are those of the processor, so that other
 work on the machine does not count; run with OMP_NUM_THREADS=1, for JAX is kept to one thread too.
 Plain NumPy takes the recursion over the layers on whole matrices. neural-tangents takes part if
-it is installed; its tangent kernel stands for the response, which it does not have:
+it is installed. What is interpolated by ours (the maps of pairs) is made anew in every run that is
+compared; a second call for the same network takes less, which is printed beside it.
 
     pip install jax==0.5.3 jaxlib==0.5.3 numpy scipy frozendict
     pip install --no-deps neural-tangents==0.6.5
@@ -24,9 +25,18 @@ from typing import Any
 import numpy as np
 
 import fieldtheory as ft
+from fieldtheory.inference import kernel_function
 
 P, DEPTH, INPUT_DIM = 1000, 200, 100
 WEIGHT, BIAS = 1.25, 0.05
+COUNTS = (1000, 2000, 5000, 10000, 20000)
+# Kernels, and what neural-tangents computes for them; it has no response, for which the tangent
+# kernel stands.
+QUANTITIES = [
+    (("output_kernel",), ("nngp",)),
+    (("tangent_kernel",), ("ntk",)),
+    (("output_kernel", "output_response"), ("nngp", "ntk")),
+]
 CASES = [
     ("erf", 1 / np.sqrt(DEPTH), "one norm"),
     ("erf", 1.0, "one norm"),
@@ -62,17 +72,27 @@ def network(activation: str, rho: float) -> ft.ResidualNetwork:
     )
 
 
-def inputs(kind: str) -> np.ndarray:
+def inputs(kind: str, count: int = P, seed: int = 0) -> np.ndarray:
     """Gaussian inputs, of one norm or with norms that spread by a factor of about two."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((P, INPUT_DIM))
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((count, INPUT_DIM))
     X *= np.sqrt(0.4 * INPUT_DIM) / np.linalg.norm(X, axis=1)[:, None]
-    return X if kind == "one norm" else X * rng.uniform(0.7, 1.4, P)[:, None]
+    return X if kind == "one norm" else X * rng.uniform(0.7, 1.4, count)[:, None]
 
 
-def ours(net: ft.ResidualNetwork, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    s = ft.solve(net, ft.input_kernel(X, net))
-    return s.output_kernel, s.output_response
+def ours(net: ft.ResidualNetwork, X: np.ndarray, quantities: tuple[str, ...]) -> list[np.ndarray]:
+    """Kernels of inputs, with maps that are made anew each time."""
+    forget()
+    return known(net, X, quantities)
+
+
+def known(net: ft.ResidualNetwork, X: np.ndarray, quantities: tuple[str, ...]) -> list[np.ndarray]:
+    """The same with the maps that there are."""
+    return [ft.kernel(net, quantity)(X) for quantity in quantities]
+
+
+def forget() -> None:
+    kernel_function._maps_of.cache_clear()
 
 
 def plain(net: ft.ResidualNetwork, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +122,9 @@ def relu_averages(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return root / (2 * np.pi) + K * slope, slope
 
 
-def tangents(net: ft.ResidualNetwork, X: np.ndarray) -> tuple[Callable[[], Any], float] | None:
+def tangents(
+    net: ft.ResidualNetwork, X: np.ndarray, get: tuple[str, ...]
+) -> tuple[Callable[[], Any], float] | None:
     """The kernels of neural-tangents compiled for the inputs, and what XLA says of memory, in MB.
 
     None if it is not installed.
@@ -127,41 +149,65 @@ def tangents(net: ft.ResidualNetwork, X: np.ndarray) -> tuple[Callable[[], Any],
         phi,
         stax.Dense(1, W_std=W, b_std=b),
     )
-    compiled = jax.jit(partial(layers[2], x2=None, get=("nngp", "ntk"))).lower(X).compile()
+    compiled = jax.jit(partial(layers[2], x2=None, get=get)).lower(X).compile()
     needed = compiled.memory_analysis()
     size = (needed.temp_size_in_bytes + needed.output_size_in_bytes) / 1e6
     return lambda: jax.block_until_ready(compiled(X)), size
 
 
 def main() -> None:
-    if tangents(network("erf", 1.0), np.ones((2, 2))) is None:
+    if tangents(network("erf", 1.0), np.ones((2, 2)), ("nngp",)) is None:
         print("neural-tangents is not installed: compared with plain NumPy alone")
     threads = os.environ.get("OMP_NUM_THREADS", "not set, use 1")
     print(f"{P} inputs, depth {DEPTH}; OMP_NUM_THREADS: {threads}; JAX: one thread")
-    print(f"an output matrix takes {8e-6 * P**2:.0f} MB; kernels differ relative to the variances")
+    print(f"a matrix takes {8e-6 * P**2:.0f} MB; kernels differ relative to the variances")
     for activation, rho, kind in CASES:
         compare(network(activation, rho), inputs(kind), f"{activation}, rho = {rho:.3g}, {kind}")
+    for kind in ("one norm", "many norms"):
+        per_pair(network("erf", 1 / np.sqrt(DEPTH)), kind)
 
 
 def compare(net: ft.ResidualNetwork, X: np.ndarray, title: str) -> None:
-    kernel, response = ours(net, X)
-    fast, peak = seconds(partial(ours, net, X), 5), memory(partial(ours, net, X))
-    scale = np.sqrt(np.multiply.outer(np.diagonal(kernel), np.diagonal(kernel)))
-    off = ~np.eye(len(X), dtype=bool)
-    print(f"{title}\n  {'fieldtheory':15s} {fast:6.2f} s  {peak:4.0f} MB")
-    sides = [("plain NumPy", partial(plain, net, X), memory(partial(plain, net, X)))]
-    compiled = tangents(net, X)
-    if compiled is not None:
-        sides.append(("neural-tangents", *compiled))
-    for name, task, peak in sides:
-        values = [np.asarray(value) for value in task()]
-        slow = seconds(task, 2)
-        error = (np.abs(values[0] - kernel) / scale).max()
-        text = f"  {name:15s} {slow:6.2f} s  {peak:4.0f} MB  ratio {slow / fast:5.1f}"
-        text += f"  kernels differ by {error:.0e}"
-        if name == "plain NumPy":
-            text += f", responses of pairs by {np.abs(values[1] / response - 1)[off].max():.0e}"
-        print(text, flush=True)
+    print(title)
+    for quantities, get in QUANTITIES:
+        task = partial(ours, net, X, quantities)
+        found, fast, peak = task(), seconds(task, 5), memory(task)
+        warm = seconds(partial(known, net, X, quantities), 5)
+        name = " and ".join(quantities)
+        print(f"  {name}: {fast:.3f} s, with maps made before {warm:.3f} s, {peak:.0f} MB")
+        sides = []
+        if "output_kernel" in quantities and "output_response" in quantities:
+            sides.append(("plain NumPy", partial(plain, net, X), memory(partial(plain, net, X))))
+        compiled = tangents(net, X, get)
+        if compiled is not None:
+            sides.append((f"neural-tangents {get}", *compiled))
+        for side, slow_task, peak in sides:
+            values = [np.asarray(value) for value in slow_task()]
+            text = f"    {side:34s} {(slow := seconds(slow_task, 2)):6.2f} s  {peak:4.0f} MB"
+            text += f"  ratio {slow / fast:5.1f}  differences"
+            for value, ours_, of in zip(values, found, quantities, strict=True):
+                if of != "output_response" or side == "plain NumPy":
+                    text += f" {difference(value, ours_):.0e}"
+            print(text, flush=True)
+
+
+def difference(value: np.ndarray, found: np.ndarray) -> float:
+    """The largest between two inputs, relative to the variances."""
+    scale = np.sqrt(np.multiply.outer(np.diagonal(found), np.diagonal(found)))
+    off = ~np.eye(len(found), dtype=bool)
+    return float((np.abs(value - found) / np.abs(scale))[off].max())
+
+
+def per_pair(net: ft.ResidualNetwork, kind: str) -> None:
+    """Times of a kernel, and of one that is symmetric, for growing numbers of inputs."""
+    print(f"erf, rho = 1/sqrt(L), {kind}: ns for an entry of k(X), and of k(X, Z) with 1000 Z")
+    k, Z = ft.kernel(net), inputs(kind, seed=1)
+    for count in COUNTS:
+        X = inputs(kind, count)
+        forget()
+        whole, block = (seconds(partial(k, X, other), 2) for other in (None, Z))
+        text = f"  {count:6d} inputs: {1e9 * whole / count**2:5.1f}"
+        print(f"{text} {1e9 * block / (count * len(Z)):5.1f}", flush=True)
 
 
 if __name__ == "__main__":

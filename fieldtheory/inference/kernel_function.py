@@ -152,7 +152,8 @@ class KernelFunction:
         """``k(X, Z)`` as a zarr array on disk, computed block by block; needs zarr.
 
         No more than a few blocks are in memory. After an interruption the same call goes on where
-        it ended.
+        it ended. On one core of 2.5 GHz 1e9 pairs of inputs of 784 dimensions take about 90 s for
+        one norm and 200 s for different norms; 60,000 inputs are 1.8e9 pairs and 29 GB.
 
         Parameters
         ----------
