@@ -20,8 +20,9 @@ UNTRACED := $(filter-out %/test_precise_cumulants.py,$(wildcard tests/averages/t
   tests/test_derivations.py tests/test_docs.py tests/test_notebooks.py \
   tests/networks/test_existence.py tests/blocks/test_deep_stacks.py \
   $(addprefix tests/numerics/test_,accuracy.py activation_table.py convention.py \
-    decimal_constants.py finite_width.py fluctuations.py loop_sums.py pair_averages.py \
-    several_inputs.py steep.py) \
+    decimal_constants.py finite_width.py fluctuations.py loop_sums.py narrow_networks.py \
+    pair_averages.py parametrizations.py several_inputs.py steep.py tangent_accuracy.py) \
+  tests/inference/test_spectra.py tests/limits/test_depth_limit.py tests/test_sklearn.py \
   $(addprefix tests/scaling/test_,deep_covariance.py maximum_entropy.py optimum.py) \
   $(addprefix tests/montecarlo/test_,control_variate.py coverage.py estimators.py family.py \
     jax_sampler.py perturbation.py theory.py) \

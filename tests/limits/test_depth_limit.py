@@ -147,9 +147,11 @@ def test_coefficients_from_opposite_inputs_fall_short_by_a_root():
     "activation",
     [
         "relu",
-        "tanh",
-        "gelu",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("softplus", "hardtanh")),
+        "erf",
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("tanh", "gelu", "softplus", "hardtanh")
+        ),
     ],
 )
 def test_deep_networks_of_any_activation(activation):
