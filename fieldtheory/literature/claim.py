@@ -373,10 +373,13 @@ def _numbers(claim: Claim, digits: int, tolerance: Any) -> Evidence:
             found.append((deviation, printed, derived, point))
         worst, printed, derived, point = max(found, key=lambda entry: entry[0])
         place = _plain(", ".join(f"{symbol} = {value}" for symbol, value in point.items()))
-        text = f"largest deviation {mpmath.nstr(worst, 3)}" + (f" at {place}" if place else "")
+        where = f" at {place}" if place else ""
+        text = f"largest deviation {mpmath.nstr(worst, 3)}{where}"
         agrees = bool(worst <= tolerance)
         shown = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (printed, derived)]
         if not agrees:
             short = [mpmath.nstr(side, 4) for side in (printed, derived)]
             text = f"{short[0]} printed, {short[1]} derived: {text}"
+            if mpmath.isnan(printed):
+                text = f"undefined as printed, {short[1]} derived{where}"
     return Evidence(agrees, text, *shown)

@@ -203,7 +203,7 @@ CLAIMS: tuple[Claim, ...] = (
         derived=_coefficients(BIASED, (("none", 2), ("uniform", 2), ("none", 20))),
         region="σ_b > 0, on spheres",
         check=inside,
-        note=_ALL_DEGREES,
+        note=f"{_ALL_DEGREES}; with a bias Q_1 has them, too",
     ),
     Claim(
         PAPER,

@@ -143,6 +143,11 @@ class TestNumerically:
     def test_printed_may_be_a_function_of_the_same_arguments(self):
         assert made(self.quarter, self.quarter, numerically, points=({a: 3},)).verdict(20).holds
 
+    def test_what_is_not_defined_does_not_hold(self):
+        found = made(sp.sin(a - 1) / (a - 1), self.quarter, numerically, points=({a: 1},)).verdict()
+        assert not found.holds
+        assert found.evidence == "undefined as printed, 1.25 derived at a = 1"
+
     def test_float64_is_held_to_its_rounding(self):
         third = made(sp.Rational(1, 3), lambda point: 1 / 3, in_float64)
         assert third.verdict(50).holds

@@ -169,10 +169,10 @@ FAIL = {
         ("text before (B.37)", "φ = relu, r = r*(0)/2"): "0 printed, 0.4488 derived",
     },
     "SR": {
-        ("(3), (4), (5)", "φ = relu, C = 0"): "nan printed, 0.1074 derived",
+        ("(3), (4), (5)", "φ = relu, C = 0"): "undefined as printed, 0.1074 derived",
         ("Lemma 1", "σ_b > 0, every L"): "derived − printed = -2*σ_b**2/σ_w**2",
-        ("(7)", "uniform scaling, C = 0"): "nan printed, 0.06135 derived",
-        ("(8)", "uniform scaling, C = 0"): "nan printed, 0.4294 derived",
+        ("(7)", "uniform scaling, C = 0"): "undefined as printed, 0.06135 derived",
+        ("(8)", "uniform scaling, C = 0"): "undefined as printed, 0.4294 derived",
         ("Proposition 1", "λ = 1, σ_b = 0, W_1^11 alone and y_L^1, N → ∞"): "0 at l = 1",
         ("Proposition 7", "λ_l² = 2^(−l²)"): "0.06201 at L = 3, 0.003897 at L = 5",
         (

@@ -102,5 +102,11 @@ def test_coefficients_of_the_second_layer():
     mu = np.fft.fft((layers[2] - layers[1])[0]).real / 64
     assert mu.min() > 0
     assert sr_universality.least_coefficient("none", 2, sr_kernels.UNBIASED) > 0
-    # One layer lacks odd degrees from 3 on.
+    # Without bias one layer lacks odd degrees from 3 on; Ψ_1 of a layer that adds nothing is Ψ_0.
+    biased, unbiased = (
+        power_coefficients(sr_kernels.stable_network([0.0], 1, **parameters), count=10)
+        for parameters in (sr_kernels.BIASED, sr_kernels.UNBIASED)
+    )
+    assert biased.min() > 0
+    assert [n for n, b in enumerate(unbiased) if b == 0] == [3, 5, 7, 9]
     assert np.abs(np.fft.fft((layers[1] - layers[0])[0]).real[3:32:2]).max() < 1e-12
