@@ -102,7 +102,10 @@ def _ordered(f: Callable, g: Callable, parts: list) -> tuple[np.ndarray, np.ndar
         for key in set(zip(ranges[left], steep[left], strict=True)):
             (index,) = np.nonzero(left & (ranges == key[0]) & (steep == key[1]))
             radius = _CLASS ** key[0]
-            count = fft.next_fast_len(int(2 * radius / (step * 2.0 ** key[1])) + 2, real=True)
+            points = 2 * radius / (step * 2.0 ** key[1])
+            if not points < _LONGEST:
+                continue
+            count = fft.next_fast_len(int(points) + 2, real=True)
             if count > _LONGEST:
                 continue
             rows = max(1, _BLOCK // count)

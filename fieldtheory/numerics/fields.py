@@ -249,6 +249,28 @@ FIELDS: Mapping[str, Field] = table(
         dims=(),
     ),
     Field(
+        name="log_kernels",
+        symbol=r"\ln |K^{(l)}|",
+        long_name="logarithms of the kernels",
+        dims=_LAYER,
+        panel="logarithms",
+    ),
+    Field(
+        name="log_response",
+        symbol=r"\ln |\chi^{(l)}|",
+        long_name="logarithms of the responses of the kernels to the input kernel",
+        dims=_HIDDEN,
+        panel="logarithms",
+    ),
+    Field(
+        name="decorrelation",
+        symbol=r"1 - K_{\alpha\beta}^{(l)} / \sqrt{K_{\alpha\alpha}^{(l)} K_{\beta\beta}^{(l)}}",
+        long_name="differences of the correlations of the inputs from one",
+        dims=_LAYER,
+        inputs="several",
+        panel="decorrelation",
+    ),
+    Field(
         name="full_response",
         symbol=r"\partial K_{\alpha\beta}^{(l)} / \partial K_{\gamma\delta}^{(0)}",
         long_name="responses of the kernels to the variances and the covariance of the inputs",

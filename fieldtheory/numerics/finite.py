@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 
-def require_finite(name: str, values: np.ndarray, layer: int) -> None:
-    """Raise OverflowError if the values of a layer are not finite."""
+def require_finite(name: str, values: np.ndarray, layer: int, logarithm: str = "") -> None:
+    """Raise OverflowError if the values of a layer are not finite.
+
+    ``logarithm`` is the field that has their logarithms, if there is one.
+    """
     if not np.isfinite(values).all():
+        instead = f", or ask for {logarithm}" if logarithm else ""
         raise OverflowError(
             f"{name} exceeds the range of float64 in layer {layer}; reduce depth, branch_scale, "
-            f"skip_scale or weight_variance"
+            f"skip_scale or weight_variance{instead}"
         )
 
 

@@ -62,7 +62,7 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
         for l in range(1, len(eta)):
             eta[l] = gains[l] * chi[l - 1]
             chi[l] = carried(skips[l], chi[l - 1], eta[l])
-            require_finite("the response", chi[l], l)
+            require_finite("the response", chi[l], l, "log_response")
     return eta, chi
 
 

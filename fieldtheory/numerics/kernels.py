@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
+# Variances above have integrals that exceed float64.
+_LARGEST = 1e280
 # Pairs go through all layers in blocks of this many times this many.
 _TILE = 128
 
@@ -33,9 +36,16 @@ def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tup
     C[0] = K[0] = K0
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 2):
-            C[l] = residual_kernel(layers.weights[l], layers.biases[l], moment(K[l - 1]))
+            try:
+                average = moment(K[l - 1])
+            except QuadratureError:
+                # At the end of float64 the squares under an integral are infinite.
+                if K[l - 1].max() < _LARGEST:
+                    raise
+                average = np.inf
+            C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
             K[l] = carried(layers.skips[l], K[l - 1], C[l])
-            require_finite("the kernel", K[l], l)
+            require_finite("the kernel", K[l], l, "log_kernels")
     return C, K
 
 
@@ -74,7 +84,7 @@ def covariances(
             if same.any():
                 C[l] = np.where(same, variance[l][..., first], C[l])
                 kernel[l] = np.where(same, K[l][..., first], kernel[l])
-            require_finite("the kernel", kernel[l], l)
+            require_finite("the kernel", kernel[l], l, "log_kernels")
     return C, kernel
 
 

@@ -375,7 +375,7 @@ class Result(Stored):
     def _curves(self) -> dict[str, list[list[Curve]]]:
         """For every panel the lines of its fields: pairs of inputs or members of a batch."""
         panels: dict[str, list[list[Curve]]] = {}
-        for field in self._chosen(stored=False):
+        for field in self._available(self._chosen(stored=False)):
             if field.panel:
                 panels.setdefault(field.panel, []).append(self._lines(field))
         return panels

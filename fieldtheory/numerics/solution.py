@@ -22,7 +22,16 @@ from fieldtheory.networks.family import (
     input_width,
 )
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import finite_width, fluctuations, gains, kernels, pair_map, tangents
+from fieldtheory.numerics import (
+    decorrelations,
+    finite_width,
+    fluctuations,
+    gains,
+    kernels,
+    logarithms,
+    pair_map,
+    tangents,
+)
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
@@ -68,6 +77,9 @@ class Solution(Result):
     output_response        the same                          χ^out
     tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
     output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
+    log_kernels            (..., L+2) or (..., L+2, P, P)    ln|K^(l)|, whatever its size
+    log_response           (..., L+1) or (..., L+1, P, P)    ln|χ^(l)|, whatever its size
+    decorrelation          (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
     full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
     G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
     G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
@@ -97,6 +109,15 @@ class Solution(Result):
     Var C = diag G11 + variance_2, up to 1/N³. The four-point vertex of two neurons i ≠ j is
     V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, of P inputs ⟨h_iα h_iβ ; h_jγ h_jδ⟩, the excess kurtosis
     of an output ⟨y⁴⟩/⟨y²⟩² − 3.
+
+    ``log_kernels`` and ``log_response`` are there where kernels leave the range of float64, for φ
+    that grows as a power of its argument: ReLU and its relatives, powers, softplus, GELU, ELU, and
+    bounded φ with γ > 1; see `logarithms`. They are −∞ where a kernel or response vanishes. Their
+    absolute error is a few roundings of the logarithm, 1e-13 where it is 500: so many digits of the
+    kernel itself are known. Logarithms of covariances lose digits where they are small against the
+    variances. ``decorrelation`` keeps its digits where it is small, see `decorrelations`: to 1e-12
+    for ReLU, leaky ReLU and |x| and, for inputs of one norm, for smooth φ; 1e-8 for other kinks; to
+    an absolute 1e-15 for other φ and inputs of different norms.
 
     ``output_kernel``, ``output_response`` and ``output_tangent_kernel`` alone take memory for a few
     matrices (P, P) and are fast for many inputs, most of all for inputs of one norm: see
@@ -173,6 +194,36 @@ class Solution(Result):
         if "tangent_kernels" in vars(self):
             return self._at_output(self.tangent_kernels)
         return self.trained_output_tangent()
+
+    @field
+    def log_kernels(self) -> np.ndarray:
+        """ln|K^(l)|, also where K^(l) exceeds float64."""
+        if self._kernels_stay:
+            return logarithms.of_array(self.kernels)
+        pair = self._has_matrix and self._scaled.log_covariances(self._correlations, self._pairs)
+        return self._assembled(self._scaled.log_kernels, pair)
+
+    @field
+    def log_response(self) -> np.ndarray:
+        """ln|χ^(l)|, also where χ^(l) exceeds float64."""
+        if self._stays_in_float64("response"):
+            return logarithms.of_array(self.response)
+        own = logarithms.log_responses(self._scaled.gains)
+        pair = self._has_matrix and logarithms.log_responses(
+            self._scaled.pair_gains(self._correlations, self._pairs)
+        )
+        return self._assembled(own, pair) - np.log(self._input_width)
+
+    @field
+    def decorrelation(self) -> np.ndarray:
+        """1 − K_αβ^(l)/√(K_αα^(l) K_ββ^(l)), 0 on the diagonal."""
+        first, second = (self._single_inputs[..., index] for index in self._pairs)
+        K0 = self.input_kernel[..., *self._pairs]
+        if (self._single_inputs == 0).any():
+            raise ValueError("decorrelation needs positive variances, got 0 in K0")
+        initial = decorrelations.of_input(first, second, K0)
+        found = decorrelations.of_pairs(self._scaled, initial, self._pairs)
+        return self._assembled(np.zeros(self._scaled.kernels.mantissa.shape), found)
 
     @field
     def full_response(self) -> np.ndarray:
@@ -491,11 +542,40 @@ class Solution(Result):
         trailing = int(self._has_matrix)
         return layer_coefficients(self.network, trailing, self._variances[0].ndim - 1 - trailing)
 
+    @property
+    def _single_inputs(self) -> np.ndarray:
+        K0 = self.input_kernel
+        return np.diagonal(K0, axis1=-2, axis2=-1) if self._has_matrix else K0
+
     @cached_property
     def _variances(self) -> tuple[Any, ...]:
-        K0 = self.input_kernel
-        own = np.diagonal(K0, axis1=-2, axis2=-1) if self._has_matrix else K0
-        return kernels.variances(self.network, own, int(self._has_matrix))
+        return kernels.variances(self.network, self._single_inputs, int(self._has_matrix))
+
+    @cached_property
+    def _scaled(self) -> logarithms.ScaledLayers:
+        own = self._single_inputs
+        return logarithms.scaled_layers(self.network, own, int(self._has_matrix))
+
+    @cached_property
+    def _correlations(self) -> np.ndarray:
+        first, second = (self._single_inputs[..., index] for index in self._pairs)
+        K0 = self.input_kernel[..., *self._pairs]
+        same = (first == K0) & (second == K0) & (K0 > 0)
+        initial = np.where(same, 1.0, ratio(K0 + 0 * first, np.sqrt(first) * np.sqrt(second)))
+        return self._scaled.correlations(initial, self._pairs)
+
+    def _stays_in_float64(self, name: str) -> bool:
+        """Whether a field of kernels or responses can be computed and loses no digits."""
+        if name != "kernels" and not self._kernels_stay:
+            return False
+        try:
+            return not logarithms.leaves_float64(getattr(self, name))
+        except ArithmeticError:
+            return False
+
+    @cached_property
+    def _kernels_stay(self) -> bool:
+        return self._stays_in_float64("kernels")
 
     @cached_property
     def _covariances(self) -> tuple[Any, ...]:

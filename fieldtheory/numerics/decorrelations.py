@@ -1,0 +1,171 @@
+"""How far pairs of inputs are from perfectly correlated, 1 − c, with all digits where c → 1.
+
+With δ = 1 − c, c = K_αβ/√(K_αα K_ββ), and w_k the shares of skip connection, branch and bias in
+the variances of a layer,
+
+    δ' = (1/2) Σ_k (√w_kα − √w_kβ)² + √(w_1α w_1β) δ + √(w_2α w_2β) δ_φ,
+    δ_φ = 1 − ⟨φ_α φ_β⟩/√(M_α M_β),
+
+whose terms are all positive. For φ = a_± x on both sides of zero (ReLU, leaky ReLU, |x|), with the
+angle θ = arccos c,
+
+    δ_φ = δ − κ (sin θ − θ cos θ),   κ = (a_+ − a_-)²/(π (a_+² + a_-²)),
+
+the arc-cosine kernel of degree 1 (SR eq. (5)), summed as a series for small θ. For other φ, by
+Price's theorem, 1 − ⟨φφ⟩/√(MM) of parallel signals and an integral over positive terms,
+
+    δ_φ = δ_φ(θ = 0) + √(K_αα K_ββ)/√(M_α M_β) ∫_0^θ ⟨φ'_α φ'_β⟩(ψ) sin ψ dψ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldtheory.averages.exact_differences import determinant
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.large_variances import (
+    FARTHEST,
+    is_scale_free,
+    network_lines,
+    pair_averages,
+)
+from fieldtheory.numerics.logarithms import ScaledLayers, scaled_layers
+
+# Below this angle sin θ − θ cos θ is a series, with so many terms.
+_SMALL, _TERMS = 1.0, 10
+# Gauss-Legendre nodes in the angle, with those that check them, and their largest difference.
+_NODES, _CHECKS, _AGREE = 14, 8, 1e-9
+
+
+def decorrelations(network: LayeredNetwork, K0: np.ndarray, initial: np.ndarray) -> np.ndarray:
+    """1 − c^(l) of two inputs in all layers, shape (L + 2,), the output last.
+
+    For inputs at angles that no K0 in float64 can hold; `Solution.decorrelation` takes 1 − c of
+    the inputs from its K0, which is exact for that K0.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Without batch axes.
+    K0 : array_like, shape (2,)
+        The variances of the two inputs, > 0.
+    initial : float
+        1 − c^(0), from 0 to 2: 2 sin²(θ/2) at the angle θ.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> net = ResidualNetwork(depth=2, activation="relu", weight_variance=2.0, bias_variance=0.0)
+    >>> decorrelations(net, [1.0, 1.0], 2 * np.sin(0.5e-8) ** 2)[:2]
+    array([5.e-17, 5.e-17])
+    """
+    layers = scaled_layers(network, np.asarray(K0, dtype=float), 1)
+    pairs = np.array([0]), np.array([1])
+    return of_pairs(layers, np.asarray([initial], dtype=float), pairs)[..., 0]
+
+
+def of_input(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
+    """1 − K_xy/√(K_xx K_yy) to rounding, for the numbers as they are."""
+    shift_x, shift_y = (np.floor(np.frexp(k)[1] / 2) for k in (K_xx, K_yy))
+    x, y = K_xx * np.exp2(-2 * shift_x), K_yy * np.exp2(-2 * shift_y)
+    xy = K_xy * np.exp2(-shift_x) * np.exp2(-shift_y)
+    root = np.sqrt(x * y)
+    near = determinant(x, y, xy) / (root * (root + np.abs(xy)))
+    return np.where(xy > 0, near, 1 - xy / root)
+
+
+def of_pairs(
+    layers: ScaledLayers, initial: np.ndarray, pairs: tuple[np.ndarray, ...]
+) -> np.ndarray:
+    """1 − c^(l) of pairs of inputs, shape (L + 2, ..., pairs), from those of the input.
+
+    Raises
+    ------
+    ValueError
+        If a variance vanishes.
+    """
+    if (layers.kernels.mantissa == 0).any():
+        layer = int(
+            np.argmax((layers.kernels.mantissa == 0).reshape(len(layers.near) + 1, -1).any(1))
+        )
+        raise ValueError(
+            f"decorrelation needs positive variances, got 0 in layer {layer}: zero signals have no "
+            "angle"
+        )
+    first, second = pairs
+    shape = np.broadcast_shapes(initial.shape, (*layers.near.shape[1:-1], len(first)))
+    found = [np.broadcast_to(initial, shape)]
+    for l in range(1, layers.network.depth + 2):
+        shares = np.sqrt(layers.shares[:, l])
+        apart = ((shares[..., first] - shares[..., second]) ** 2).sum(axis=0) / 2
+        skip, branch, _ = layers.joint_shares(pairs, l)
+        near, moments = layers.near[l - 1], layers.moments[l - 1]
+        own = near[..., first], near[..., second]
+        size = np.sqrt(moments[..., first] * moments[..., second])
+        delta = found[-1]
+        found.append(apart + skip * delta + branch * _of_phi(layers.network, *own, size, delta))
+    return np.stack(found)
+
+
+def _of_phi(
+    network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray, size: np.ndarray, delta: np.ndarray
+) -> np.ndarray:
+    """δ_φ, for √(M_xx M_yy) = ``size``."""
+    angle = 2 * np.arcsin(np.sqrt(np.clip(delta, 0, 2) / 2))
+    lines = network_lines(network)
+    closed = np.zeros(delta.shape, dtype=bool)
+    values = np.empty(delta.shape)
+    if lines is not None and lines.A**2 + lines.B**2 > 0:
+        far = np.minimum(K_xx, K_yy) >= FARTHEST
+        closed = np.broadcast_to(far | (_is_bent_line(network)), delta.shape)
+        # (a_+ − a_-)² = 4B², a_+² + a_-² = 2 (A² + B²).
+        kappa = 2 * lines.B**2 / (np.pi * (lines.A**2 + lines.B**2))
+        values = delta - kappa * _sector(angle)
+    if not closed.all():
+        parts = (np.broadcast_to(k, delta.shape)[~closed] for k in (K_xx, K_yy, size, delta, angle))
+        values = np.array(values)
+        values[~closed] = _by_price(network, *parts)
+    return values
+
+
+def _is_bent_line(network: LayeredNetwork) -> bool:
+    """Whether φ is a_± x on both sides of zero."""
+    lines = network_lines(network)
+    return lines is not None and lines.is_homogeneous and is_scale_free(network)
+
+
+def _sector(angle: np.ndarray) -> np.ndarray:
+    """sin θ − θ cos θ."""
+    small = np.minimum(angle, _SMALL)
+    term, series = small**3 / 3, np.zeros_like(small)
+    for k in range(1, _TERMS):
+        series = series + term
+        # From (−1)^(k+1) 2k θ^(2k+1)/(2k+1)! to the next.
+        term = -term * small**2 * (k + 1) / (k * (2 * k + 2) * (2 * k + 3))
+    return np.where(angle < _SMALL, series, np.sin(angle) - angle * np.cos(angle))
+
+
+def _by_price(
+    network: LayeredNetwork,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    size: np.ndarray,
+    delta: np.ndarray,
+    angle: np.ndarray,
+) -> np.ndarray:
+    """δ_φ of any φ; the plain difference where the integral over the angle does not converge."""
+    plain = 1 - ratio(pair_averages(network, "covariance", K_xx, K_yy, 1 - delta), size)
+    parallel = 1 - ratio(
+        pair_averages(network, "covariance", K_xx, K_yy, np.ones_like(delta)), size
+    )
+    parallel = np.where(K_xx == K_yy, 0.0, np.maximum(parallel, 0.0))
+    rules = []
+    for count in (_NODES, _CHECKS):
+        nodes, weights = np.polynomial.legendre.leggauss(count)
+        psi = angle * ((nodes + 1) / 2)[:, None]
+        slopes = pair_averages(network, "slope", K_xx, K_yy, np.cos(psi))
+        rules.append(angle / 2 * (weights[:, None] * slopes * np.sin(psi)).sum(axis=0))
+    converged = np.abs(rules[0] - rules[1]) <= _AGREE * np.abs(rules[0])
+    integral = parallel + ratio(np.sqrt(K_xx * K_yy), size) * rules[0]
+    return np.where(converged, integral, np.maximum(plain, 0.0))

@@ -1,0 +1,216 @@
+"""Averages where variances are so large, or so small, that φ is a power of its argument."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.vectorising import vectorised
+from fieldtheory.networks import activations
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.theory.elementary_averages import feature_parameters
+
+# Exponents of the variances at which φ may be a power, and how straight ln M must be there.
+PLACES = ((120, 150), (60, 75), (20, 25))
+_STRAIGHT = 1e-12
+# Powers are rounded to halves within this.
+_ROUNDED = 1e-10
+# Arguments at which lines are told from each other, and where slopes are read off.
+_TOLD, _READ = 2.0**20, 2.0**400
+# From this variance on the lines give ⟨φφ⟩ to rounding, but for 1/K.
+_FAR = 2.0**44
+# From this variance on nothing but the slopes of the lines counts.
+FARTHEST = 2.0**110
+# Times its width, the angle from which on a step counts as sharp.
+_SHARP = 2.0**10
+
+
+class Power(NamedTuple):
+    """Variances from which on (or up to which) φ is a power: M ∝ K^moment, M' ∝ K^slope.
+
+    ``start`` is the exponent of the first of them, negative for small variances.
+    """
+
+    start: int
+    moment: float
+    slope: float
+
+
+@lru_cache(maxsize=64)
+def power_of(entries: Entries, sign: int) -> Power | None:
+    """The power as which φ grows (sign 1) or starts (−1); None if it is none to all digits.
+
+    It is measured at three variances from 2^120 to 2^150, or smaller ones where M exceeds float64.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> power_of(network_entries(ResidualNetwork(depth=1, activation="relu")), 1)
+    Power(start=120, moment=1.0, slope=0.0)
+    """
+    for start, stop in PLACES:
+        places = np.array([start, (start + stop) / 2, stop])
+        try:
+            with np.errstate(all="ignore"):
+                K = np.exp2(sign * places)
+                moments, slopes = entries.second_moment(K), np.abs(entries.susceptibility(K))
+                x, y = np.log2(moments), np.log2(slopes)
+        except (QuadratureError, OverflowError):
+            continue
+        if not (np.isfinite(x).all() and np.isfinite(slopes).all()):
+            continue
+        if abs(x[1] - (x[0] + x[2]) / 2) <= _STRAIGHT:
+            width = sign * (stop - start)
+            slope = (y[2] - y[0]) / width if np.isfinite(y).all() else 0.0
+            return Power(sign * start, _half((x[2] - x[0]) / width), _half(slope))
+    return None
+
+
+def _half(power: float) -> float:
+    nearest = round(2 * power) / 2
+    return nearest if abs(power - nearest) < _ROUNDED else float(power)
+
+
+class Lines(NamedTuple):
+    """The lines that φ approaches on both sides, A x + B|x| + C + D sign(x).
+
+    Their averages, with R = √(K_xx K_yy), c = K_xy/R and s = √(2/π) (√K_xx + √K_yy), are
+
+        ⟨φφ⟩ = R [A² c + (2/π) B² (√(1−c²) + c asin c)] + (A D c + B C) s + C² + (2/π) D² asin c
+
+    (the arc-cosine kernels of degrees 0 and 1).
+    """
+
+    A: float
+    B: float
+    C: float
+    D: float
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether both lines go through zero, and are not zero."""
+        return self.C == self.D == 0 and (self.A, self.B) != (0, 0)
+
+    def covariance(self, K_xx: np.ndarray, K_yy: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """⟨φφ⟩."""
+        R, s = np.sqrt(K_xx * K_yy), np.sqrt(2 / np.pi) * (np.sqrt(K_xx) + np.sqrt(K_yy))
+        angle = np.arcsin(c)
+        bent = 2 / np.pi * self.B**2 * (np.sqrt((1 - c) * (1 + c)) + c * angle)
+        steps = self.C**2 + 2 / np.pi * self.D**2 * angle
+        return R * (self.A**2 * c + bent) + (self.A * self.D * c + self.B * self.C) * s + steps
+
+    def slope(self, K_xx: np.ndarray, K_yy: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """⟨φ'φ'⟩, the derivative of ⟨φφ⟩ by K_xy; steps, which are none of φ, are no sharper."""
+        R, s = np.sqrt(K_xx * K_yy), np.sqrt(2 / np.pi) * (np.sqrt(K_xx) + np.sqrt(K_yy))
+        width = np.maximum(np.sqrt((1 - c) * (1 + c)), _SHARP / np.sqrt(R))
+        steps = (2 / np.pi * self.D**2 / width + self.A * self.D * s) / R
+        return self.A**2 + 2 / np.pi * self.B**2 * np.arcsin(c) + steps
+
+
+@lru_cache(maxsize=64)
+def lines_of(phi: sp.Expr) -> Lines | None:
+    """The lines that a function of `activations.h` approaches, None if there are none.
+
+    Examples
+    --------
+    >>> lines_of(sp.Max(0, activations.h)), lines_of(activations.h**2)
+    (Lines(A=0.5, B=0.5, C=0.0, D=0.0), None)
+    """
+    f = vectorised([activations.h], phi)
+    with np.errstate(all="ignore"):
+        try:
+            far = np.array([float(f(np.array(x))) for x in (_READ, -_READ)]) / _READ
+            x = np.array([_TOLD, 2 * _TOLD])
+            near = np.array([[float(f(np.array(sign * place))) for place in x] for sign in (1, -1)])
+        except (ArithmeticError, ValueError, TypeError):
+            return None
+    if not (np.isfinite(far).all() and np.isfinite(near).all()):
+        return None
+    # What is left of an offset is no slope.
+    far = np.where(np.abs(far) * np.sqrt(_READ) < 1, 0.0, far)
+    rest = near - far[:, None] * x
+    size = np.abs(near).max() * np.finfo(float).eps
+    if (np.abs(rest[:, 1] - rest[:, 0]) > 8 * size).any():
+        return None
+    offsets = np.where(np.abs(rest[:, 0]) <= 8 * size, 0.0, rest[:, 0])
+    (up, down), (above, below) = far, offsets
+    return Lines(*(float(v) / 2 for v in (up - down, up + down, above + below, above - below)))
+
+
+@lru_cache(maxsize=64)
+def _is_scale_free(phi: sp.Expr) -> bool:
+    t = sp.Symbol("t", positive=True)
+    slopes = [sp.simplify(phi.subs(activations.h, sign * t) / t) for sign in (1, -1)]
+    return not any(slope.has(t) for slope in slopes)
+
+
+def is_scale_free(network: LayeredNetwork) -> bool:
+    """Whether φ(s x) = s φ(x) for s > 0: two straight lines that meet in zero."""
+    phi = _feature(network)
+    return phi is not None and _is_scale_free(phi)
+
+
+def network_lines(network: LayeredNetwork) -> Lines | None:
+    """The lines that the one feature of a network approaches."""
+    phi = _feature(network)
+    return None if phi is None else lines_of(phi)
+
+
+def _feature(network: LayeredNetwork) -> sp.Expr | None:
+    known = dict(feature_parameters(network))
+    features = type(network).features(network.activation, activations.h, known)
+    return features[0] if len(features) == 1 else None
+
+
+def single_average(network: LayeredNetwork, name: str, K: np.ndarray) -> np.ndarray:
+    """M or M', from the lines where φ has slopes and the variance is so large that they decide.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    name : {"second_moment", "susceptibility"}
+    K : ndarray
+    """
+    lines, function = network_lines(network), getattr(network_entries(network), name)
+    if lines is None or lines.A == lines.B == 0:
+        return function(K)
+    slope = lines.A**2 + lines.B**2
+    far = K >= FARTHEST
+    found = np.array(slope * K if name == "second_moment" else np.full(K.shape, slope))
+    if not far.all():
+        found[~far] = function(K[~far])
+    return found
+
+
+def pair_averages(
+    network: LayeredNetwork, name: str, K_xx: np.ndarray, K_yy: np.ndarray, c: np.ndarray
+) -> np.ndarray:
+    """⟨φφ⟩ or ⟨φ'φ'⟩ at correlations c, from the lines where both variances are large.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    name : {"covariance", "slope"}
+    K_xx, K_yy, c : ndarray
+        Of one shape when broadcast.
+    """
+    K_xx, K_yy, c = np.broadcast_arrays(K_xx, K_yy, c)
+    lines = network_lines(network)
+    far = (np.minimum(K_xx, K_yy) >= _FAR) & (lines is not None)
+    found = np.empty(c.shape)
+    if lines is not None and far.any():
+        found[far] = getattr(lines, name)(K_xx[far], K_yy[far], c[far])
+    if not far.all():
+        averages = network_entries(network)
+        function = {
+            "covariance": averages.covariance,
+            "slope": averages.covariance_susceptibility,
+        }[name]
+        x, y, z = K_xx[~far], K_yy[~far], c[~far]
+        found[~far] = function(x, y, z * np.sqrt(x * y))
+    return found
