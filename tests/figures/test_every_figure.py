@@ -30,6 +30,7 @@ SMALL = {
     "sr.fig1": {"depths": (1, 2)},
     "sr.fig2": {"depths": (2, 3), "count": 3},
     "sr.fig3": {"depth": 3, "points": 5},
+    "sr.gradients": {"depths": (2, 3), "width": 20, "samples": 20},
     "sr.table2": {"depths": (2,), "training": 20, "splits": 2},
     "sr.width": {"depths": (2, 3), "samples": 20},
     "width.orders": {"widths": (4, 8), "samples": 20},
