@@ -137,7 +137,7 @@ def draw_fig1(numbers: Fig1) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    figure, (ax,) = panels((3.6,), 2.7)
+    figure, (ax,) = panels((4.6,), 2.7)
     for rows, line in ((numbers.kernels, "-"), (numbers.tangent_kernels, "--")):
         for schedule, row, colour in zip(SCHEDULES, rows, COLOURS, strict=True):
             ax.semilogy(
@@ -350,11 +350,12 @@ def draw_width(numbers: Width) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    figure, (ax,) = panels((3.6,), 2.7)
+    figure, (ax,) = panels((4.6,), 2.7)
     for i, (schedule, colour) in enumerate(zip(SCHEDULES, COLOURS, strict=True)):
         ax.loglog(numbers.depths, numbers.theory[i], color=colour, label=schedule)
         bars = 2 * numbers.error[i]
         ax.errorbar(numbers.depths, numbers.simulated[i], bars, fmt="o", color=colour, markersize=3)
+    _mark_depths(ax, numbers.depths)
     ax.set(xlabel="depth and width $L = N$", ylabel=r"$N \, \mathrm{Var} \ln K^{(L)}$")
     ax.legend()
     note(
@@ -461,12 +462,13 @@ def draw_gradients(numbers: Gradients) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    figure, (ax,) = panels((3.6,), 2.7)
+    figure, (ax,) = panels((4.6,), 2.7)
     for i, (schedule, colour) in enumerate(zip(SCHEDULES, COLOURS, strict=True)):
         ax.loglog(numbers.depths, numbers.theory[i], color=colour, label=schedule)
         ax.loglog(numbers.depths, numbers.bounds[i], ":", color=colour)
         bars = 2 * numbers.error[i]
         ax.errorbar(numbers.depths, numbers.simulated[i], bars, fmt="o", color=colour, markersize=3)
+    _mark_depths(ax, numbers.depths)
     ax.set(xlabel="depth $L$", ylabel=r"largest $N_l \langle (\partial y / \partial W)^2 \rangle$")
     ax.legend()
     note(
@@ -475,3 +477,9 @@ def draw_gradients(numbers: Gradients) -> Any:
         rf"{numbers.samples} networks; dotted: the bound",
     )
     return figure
+
+
+def _mark_depths(ax: Any, depths: np.ndarray) -> None:
+    """Ticks of a logarithmic axis at these depths alone."""
+    ax.set_xticks(depths, [f"{depth}" for depth in depths])
+    ax.set_xticks([], minor=True)
