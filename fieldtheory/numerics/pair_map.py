@@ -284,7 +284,8 @@ class PairMap:
 
     def _tabulated(self) -> np.ndarray:
         quantities = len(self.recursion.odd)
-        tables = np.full((quantities, _DEGREE + 1, (2 * _FARTHEST + 1) * _SHORT), np.nan)
+        # What lies beyond all pieces is clipped to the first or the last, which stay NaN.
+        tables = np.full((quantities, _DEGREE + 1, (2 * _FARTHEST + 1) * _SHORT + 2), np.nan)
         inside = (np.arange(_SHORT)[:, None] + (nodes(_DEGREE + 1) + 1) / 2) / _SHORT
         # From values to powers of what a short piece measures from 0 to 1.
         powers = np.linalg.inv(np.vander((nodes(_DEGREE + 1) + 1) / 2, increasing=True))
@@ -292,7 +293,8 @@ class PairMap:
             f = piece.along(2 * inside.ravel() - 1).reshape(quantities, _SHORT, -1)
             # Powers of differences lose no digits.
             first = f[:, :, :1]
-            part = slice((number + _FARTHEST) * _SHORT, (number + _FARTHEST + 1) * _SHORT)
+            start = 1 + (number + _FARTHEST) * _SHORT
+            part = slice(start, start + _SHORT)
             tables[:, :, part] = np.einsum("pk,fsk->fps", powers, f - first)
             tables[:, 0, part] += first[:, :, 0]
         return tables
@@ -490,13 +492,13 @@ def _scale(
 def _by_table(map: PairMap, v: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
     """f of pairs of inputs of one norm, shape (number of quantities, rows, columns)."""
     v *= _SHORT
-    v += (_FARTHEST + 0.5) * _SHORT
+    v += 1 + (_FARTHEST + 0.5) * _SHORT
     with np.errstate(invalid="ignore"):
         short = v.astype(np.intp)
     v -= short
     values, term = np.empty((len(map.tables), *v.shape)), np.empty(v.shape)
     for f, table in zip(values, map.tables, strict=True):
-        # Infinity and NaN are the smallest integer, which is clipped to a piece without a map.
+        # Infinity and NaN are the smallest integer.
         np.take(table[-1], short, out=f, mode="clip")
         for coefficients in table[-2::-1]:
             f *= v

@@ -242,3 +242,14 @@ def test_covariances_that_overflow(field):
         warnings.simplefilter("error")
         with pytest.raises(OverflowError, match=r"kernel exceeds the range .* in layer \d\d\d;"):
             getattr(s, field)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_correlations_up_to_one_beside_pieces_at_the_end(sign):
+    """Angles from 1e-12 to 1, so that pieces at either end of v are made, and v is infinite."""
+    net = ft.ResidualNetwork(depth=2, activation="relu", branch_scale=0.5, bias_variance=0.0)
+    angles = np.concatenate([np.geomspace(1e-12, 1, 600), np.geomspace(1e-7, 3e-7, 300)])
+    points = np.stack([sign * np.cos(angles), np.sin(angles)], axis=1)
+    block = ft.kernel(net)(np.array([[1.0, 0.0]]), points)
+    one_by_one = [ft.kernel(net)([[1.0, 0.0]], [point])[0, 0] for point in points[::50]]
+    np.testing.assert_allclose(block[0, ::50], one_by_one, rtol=0, atol=1e-12 * block.max())
