@@ -444,14 +444,15 @@ def gradients(
         for net in stable_networks(depth)
     ]
     found = np.array(in_turn(parts, "sr.gradients", progress)).reshape(len(L), len(SCHEDULES), 4)
-    return Gradients(L, *found.T, samples=samples, width=width)
+    theory, bounds, simulated, error = found.T
+    return Gradients(L, theory, bounds, simulated, error, samples, width)
 
 
 def _largest(network: ResidualNetwork, samples: int, seed: int) -> tuple[float, ...]:
     found = simulate_gradients(network, 2.0, samples=samples, seed=seed)
     layer = int(np.argmax(found.theory))
     values = (found.theory[layer], found.upper_bound, found.gradients[layer])
-    return *map(float, values), float(found.gradients_error[layer])  # type: ignore[arg-type]
+    return *map(float, values), float(found.gradients_error[layer])
 
 
 @styled
