@@ -24,8 +24,9 @@ from fieldtheory.data import load_digits, normalise
 
 DEPTH, IMAGES, MEASURED = 200, 20, 5
 # Own data, as a first call in a fresh process: activations, numbers of inputs, method or grid.
-ACTIVATIONS = ("erf", "tanh", "x/(1+abs(x))", "hard_tanh", "relu6", "sin")
+ACTIVATIONS = ("erf", "cos", "sin", "tanh", "x/(1+abs(x))", "hard_tanh", "relu6")
 INPUTS, FEATURES, OWN_DEPTH, GRID = (2, 5, 16), 12, 50, 200
+METHODS = ("response", "deep_limit", "grid")
 BOUNDS = (1e-3, 1.0)
 
 
@@ -50,22 +51,30 @@ def own_data(activation: str, method: str, inputs: int, unequal: bool = False) -
     return time.process_time() - start
 
 
+def first_call(activation: str, method: str, inputs: int, unequal: bool) -> float:
+    """`own_data` in a fresh process; NaN for an error."""
+    call = f"own_data({activation!r}, {method!r}, {inputs}, {unequal})"
+    code = f"from scaling import own_data; print({call})"
+    run = [sys.executable, "-W", "ignore", "-c", code]
+    folder = Path(__file__).parent
+    text = subprocess.run(run, cwd=folder, capture_output=True, text=True).stdout
+    return float(text) if text else float("nan")
+
+
 def first_calls() -> None:
-    print(f"seconds of a first call, L = {OWN_DEPTH}, P = " + ", ".join(map(str, INPUTS)))
-    tasks = [(a, m, False) for a in ACTIVATIONS for m in ("response", "deep_limit")]
-    tasks += [(a, "grid", False) for a in ("erf", "tanh")]
-    tasks += [("softsign", m, True) for m in ("response", "deep_limit")]
-    for activation, method, unequal in tasks:
-        found = []
-        for inputs in INPUTS:
-            call = f"own_data({activation!r}, {method!r}, {inputs}, {unequal})"
-            code = f"from scaling import own_data; print({call})"
-            run = [sys.executable, "-W", "ignore", "-c", code]
-            folder = Path(__file__).parent
-            text = subprocess.run(run, cwd=folder, capture_output=True, text=True).stdout
-            found.append(f"{float(text):8.2f}" if text else "   error")
-        norms = " (unequal norms)" if unequal else ""
-        print(f"  {activation + norms:26s} {method:10s}" + "".join(found))
+    """Every activation by both methods and by the grid, with the ratios that are promised."""
+    print(f"seconds of a first call, L = {OWN_DEPTH}; the last columns are ratios of `response`")
+    columns = ("response", "deep_limit", "grid", "to erf", "to deep_limit", "to grid")
+    for inputs in INPUTS:
+        print(f"P = {inputs}".ljust(24) + "".join(f"{name:>14s}" for name in columns))
+        tasks = [(a, False) for a in ACTIVATIONS] + [("softsign", True)]
+        erf = float("nan")
+        for activation, unequal in tasks:
+            found = [first_call(activation, m, inputs, unequal) for m in METHODS]
+            erf = found[0] if activation == "erf" else erf
+            ratios = [found[0] / other for other in (erf, *found[1:])]
+            name = activation + (" (norms)" if unequal else "")
+            print(f"  {name:22s}" + "".join(f"{value:14.2f}" for value in (*found, *ratios)))
 
 
 def digits_kernel(network: ft.ResidualNetwork) -> np.ndarray:

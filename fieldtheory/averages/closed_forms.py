@@ -84,19 +84,57 @@ def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Ex
 def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     if _is_transcendental_in(F, variables):
         return None
-    F = step_form(F).replace(sp.sin, lambda u: _sine(u)).replace(sp.cos, lambda u: _cosine(u))
-    F = F.replace(sp.erfc, lambda u: 1 - erf(u))
+    F = step_form(F).replace(sp.erfc, lambda u: 1 - erf(u))
     F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
+    waves, F = _waves(sp.expand(F), variables, K)
+    F = F.replace(sp.sin, lambda u: _sine(u)).replace(sp.cos, lambda u: _cosine(u))
     F = sp.expand(F)
     # Terms with many error functions come first: they fail if any does.
     terms = sorted(sp.Add.make_args(F), key=lambda term: -_count_erf(term))
     if len(terms) > _MAX_TERMS:
         return None
     try:
-        total = sp.Add(*[_term(term, variables, K) for term in terms])
+        total = sp.Add(waves, *[_term(term, variables, K) for term in terms])
     except _NoClosedForm:
         return None
     return _tidy(total)
+
+
+def _waves(F: sp.Expr, variables: tuple, K: sp.Matrix) -> tuple[sp.Expr, sp.Expr]:
+    """The average of the products of sines and cosines among the terms, and the other terms."""
+    value, others = sp.S.Zero, []
+    for term in sp.Add.make_args(F):
+        constant, product = term.as_independent(*variables, as_Add=False)
+        try:
+            value += _times(constant, _wave(product, variables, K))
+        except _NoClosedForm:
+            others.append(term)
+    return value, sp.Add(*others)
+
+
+def _wave(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    """⟨Π of sines and cosines⟩ = Σ Re(c e^{iω}) exp(−kᵀKk/2) for Π = Σ c e^{i(k·h + ω)}."""
+    waves = {(sp.S.Zero,) * (len(variables) + 1): 1 + 0j}
+    for factor in sp.Mul.make_args(F):
+        base, power = factor.as_base_exp()
+        if not isinstance(base, sp.sin | sp.cos) or not (power.is_Integer and power > 0):
+            raise _NoClosedForm
+        _, weights, offset = _linear_form(base, variables)
+        half = complex(0.5) if isinstance(base, sp.cos) else -0.5j
+        for _ in range(int(power)):
+            raised: dict[tuple[sp.Expr, ...], complex] = {}
+            for form, c in waves.items():
+                for sign, part in ((1, half), (-1, half.conjugate())):
+                    key = tuple(a + sign * b for a, b in zip(form, (*weights, offset), strict=True))
+                    raised[key] = raised.get(key, 0) + c * part
+            waves = raised
+    total = sp.S.Zero
+    for (*k, w), c in waves.items():
+        form = _Linear("wave", tuple(k), w)
+        # Powers of two, so that the coefficients are exact.
+        factor = sp.Rational(c.real) * sp.cos(w) - sp.Rational(c.imag) * sp.sin(w)
+        total += factor * sp.exp(sp.expand(-_covariance(form, form, K) / 2))
+    return total
 
 
 def _is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:

@@ -98,6 +98,27 @@ def for_backend(backend: str) -> Callable[[AverageNode, dict[str, Callable]], sp
     return lambda node, functions: resolve(node, backend, functions).value
 
 
+@lru_cache(maxsize=64)
+def is_closed(expression: sp.Expr) -> bool:
+    """Whether NumPy computes an expression without integrals.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> [is_closed(GaussianAverage(phi(x) ** 2, x, 1)) for phi in (sp.erf, sp.tanh)]
+    [True, False]
+    """
+    if not expression.has(AverageNode):
+        return True
+
+    def without_rules(node: AverageNode, _: dict[str, Callable]) -> sp.Expr:
+        if len(node.variables) == 2:
+            node = node.func(*node.args[:-1], _named(node.covariance)[0])
+        return _closed(node)[0] if isinstance(node, AverageNode) else node
+
+    return not translate(expression, without_rules)[0].has(AverageNode)
+
+
 def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> Resolution:
     """Decide how an average is evaluated.
 

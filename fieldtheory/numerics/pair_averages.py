@@ -31,13 +31,20 @@ from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.vectorising import kinks_of, vectorised
-from fieldtheory.compiling.translation import for_backend, translate
+from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics.entries import Entries
 from fieldtheory.numerics.interpolation import nodes, transform
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
-# Coefficients kept, and the nodes in ln K of a piece, tried one after the other.
-_ORDERS = (32, 96, 320, 1024)
+# Coefficients kept, tried one after the other, those that are fitted together, and the nodes in
+# ln K of a piece.
+_ORDERS = (32, 64, 96, 160, 224, 320, 512, 1024)
+_FITTED = (5, 32, 96, 320, 1024)
+# With a closed form no more than these.
+_FEW = 96
+# Kinks have coefficients that fall off as powers, so that of so many powers of the correlation
+# less than the rest is left.
+_SHARE = 0.8
 _SIZES = (16, 24, 36, 54, 80)
 # A piece is a range of K by this power of two.
 _OCTAVES = 2
@@ -96,13 +103,14 @@ class HermiteCoefficients:
         """The coefficients of variances (m,), shape (m, order), and which of them are resolved."""
         place = np.log2(K) / _OCTAVES
         number = np.floor(place).astype(int)
-        pieces = {each: self._piece(each, order) for each in set(number.tolist())}
+        fitted = next((n for n in _FITTED if n >= order), order)
+        pieces = {each: self._piece(each, fitted) for each in set(number.tolist())}
         size = max(len(coefficients) for coefficients, _ in pieces.values())
         T = chebyshev.chebvander(2 * (place - number) - 1, size - 1)
         values, resolved = np.empty((len(K), order)), np.empty(len(K), dtype=bool)
         for each, (coefficients, good) in pieces.items():
             inside = number == each
-            values[inside] = T[inside, : len(coefficients)] @ coefficients
+            values[inside] = T[inside, : len(coefficients)] @ coefficients[:, :order]
             resolved[inside] = good
         return values, resolved
 
@@ -211,7 +219,7 @@ class InterpolatedEntries:
     def moments(self, K: Any, order: int = 2) -> list[Any]:
         """M(K) = ⟨φ²⟩ and its derivatives up to the order, from three coefficients of φ²."""
         K = np.asarray(K, dtype=float)
-        if (order == 0 or K.size >= _MANY) and order < 2 and self._closed_moment:
+        if order < 2 and self._closed_moment:
             names = ("second_moment", "susceptibility")[: order + 1]
             return [getattr(self.entries, name)(K) for name in names]
         flat = K.ravel()
@@ -251,8 +259,9 @@ class InterpolatedEntries:
 
     @cached_property
     def _closed(self) -> bool:
-        """Whether ⟨φφ⟩ has a closed form."""
-        return is_closed(self.averages.covariance)
+        """Whether ⟨φφ⟩ has a closed form; steps away from zero have none for pairs."""
+        kinks = any(kinks_of(self.averages.square, X))
+        return not kinks and is_closed(self.averages.covariance)
 
     @cached_property
     def _products(self) -> list[tuple[float, HermiteCoefficients, HermiteCoefficients]] | None:
@@ -282,8 +291,7 @@ class InterpolatedEntries:
     def covariance_gain(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩; the parameters are those of the flow."""
         if r.size >= _MANY and self._closed:
-            K = own[..., pairs[0]], own[..., pairs[1]], r
-            return [self.entries.covariance(*K), self.entries.covariance_susceptibility(*K)]
+            return self.entries.covariance_gain(own[..., pairs[0]], own[..., pairs[1]], r)
         return list(self._of_pairs(own, pairs, r, whole=False)[[0, 3]])
 
     def _of_pairs(self, own: np.ndarray, pairs: Any, r: np.ndarray, whole: bool) -> np.ndarray:
@@ -298,11 +306,14 @@ class InterpolatedEntries:
         allowed = _usual(own)
         usual = (np.abs(c) <= 1 - _APART) & allowed[at[0]] & allowed[at[1]]
         left = np.flatnonzero(usual & (self._products is not None))
+        first = self._first_orders(c)
         for order in _ORDERS:
-            if not len(left) or (order > _ORDERS[1] and not whole and self._closed):
+            if not len(left) or (order > _FEW and not whole and self._closed):
                 break
-            known[left] = self._summed(values, left, own, at, c, order, whole)
-            left = left[~known[left]]
+            tried = left[first[left] <= order]
+            if len(tried):
+                known[tried] = self._summed(values, tried, own, at, c, order, whole)
+                left = left[~known[left]]
         # What is beyond the range of numbers stays unknown.
         (left,) = np.nonzero(~known & np.isfinite(c) & (np.maximum(p, q) <= _FARTHEST))
         if len(left):
@@ -310,9 +321,15 @@ class InterpolatedEntries:
             if whole:
                 values[:, left] = self.entries.covariance_flow(*chosen)
             else:
-                values[0, left] = self.entries.covariance(*chosen)
-                values[3, left] = self.entries.covariance_susceptibility(*chosen)
+                values[np.ix_([0, 3], left)] = self.entries.covariance_gain(*chosen)
         return values.reshape(7, *shape)
+
+    def _first_orders(self, c: np.ndarray) -> np.ndarray:
+        """About how many coefficients are needed at least, at correlations."""
+        if not any(f.kinks or g.kinks for _, f, g in self._products or []):
+            return np.zeros(c.shape)
+        with np.errstate(all="ignore"):
+            return _SHARE * np.log(self.rest) / np.log(np.abs(c))
 
     def _summed(
         self,
@@ -392,13 +409,6 @@ def _series(
 def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     root = np.sqrt(p * q)
     return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q])
-
-
-@lru_cache(maxsize=64)
-def is_closed(expression: sp.Expr) -> bool:
-    """Whether it is computed without integrals."""
-    _, integrals = translate(expression, for_backend("numpy"))
-    return not integrals
 
 
 def _usual(K: np.ndarray) -> np.ndarray:

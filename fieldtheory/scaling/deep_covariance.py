@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,24 +34,27 @@ R = sp.Symbol("r", real=True)
 _STATE = (P, Q, R)
 _CHANGE = sp.symbols("z_p z_q z_r", real=True)
 _GROWTH, _LOSS = sp.symbols("E b", real=True)
-# σ²_w T is searched up to here, in steps at which the response is looked at.
-_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 71)])
+# σ²_w T is searched up to here, in steps of ln(1 + T/τ) at which the response is looked at.
+_SEARCHED, _STEP = 1e4, 0.2
 _COARSE: dict[str, Any] = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
 _NEWTON = 4
-_NODES = 14
+# Nodes between bounds of the largest response, and along its flow for the slope there, how far
+# around it these reach, of the time.
+_NODES, _SIDES, _REACH = 16, 15, 0.1
 _ALIKE = 1e-12
 _NEAR = 1e-4
 # Pairs whose states are interpolated at once.
 _BLOCK = 64
 _LARGEST = 1e12
-# Chebyshev nodes of a stretch of so many steps; those of a stretch to the largest response, and
-# how many there are; iterations at most.
-_COARSE_NODES, _STRETCH, _FINE_NODES, _CUTS, _PICARD = 12, 4, 24, 6, 40
+# Chebyshev nodes of a stretch of so many steps, and of one to the largest response and its length;
+# iterations at most, and stretches. After so many iterations the last coefficients are about known.
+_COARSE_NODES, _STRETCH, _FINE_NODES, _LENGTH, _PICARD, _PIECES = 8, 5, 18, 1.2, 40, 200
+_EARLY, _HOPELESS = 4, 1e3
 # Errors of heights and series there.
-_FLAT, _ROUGH = 1e-5, 1e-7
+_FLAT, _ROUGH, _RESOLVED = 1e-3, 1e-4, 1e-4
 # What of a state counts as zero.
 _FLOOR = 1e-6
-_FINE: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
+_EXACT: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
 
 
 def flow_rates(
@@ -189,18 +191,24 @@ def covariance_scaling(
     entries = network_entries(network)
     flow: Any = _Flow(interpolated(entries))
     rough: Any = _Flow(interpolated(entries, _ROUGH))
-    if (p + q - 2 * np.abs(r) <= _NEAR * (p + q)).any():
-        # Their distance is amplified, with the rounding of what is interpolated.
+    near = bool((p + q - 2 * np.abs(r) <= _NEAR * (p + q)).any())
+    if near:
+        # Their distance is amplified, with the rounding of what is interpolated and of series.
         flow = rough = _compiled(network_averages(network))
     scales = tuple(np.sqrt(unit_branch(network)))
-    low, high, time = _located(rough, start, scales, network.activation.name)
-    result, moves = np.zeros(len(time)), time > 0
+    clock = _clock(rough, start, scales)
+    path, low, high, moves = _located(rough, start, scales, clock, near, network.activation.name)
+    result = np.zeros(len(moves))
     if not moves.any():
         return result
-    start, low, high, time = start[:, moves], low[moves], high[moves], time[moves]
-    state_at = _trajectories(flow, start, high.max(), scales, order)
-    if order == 1:
+    start, low, high = start[:, moves], low[moves], high[moves]
+    known = path.of(moves) if path else None
+    state_at = _trajectories(flow, start, high.max(), scales, clock, near, known, order)
+    if near:
         time = _roots(lambda t: flow.slope(*state_at(t)[:3], *scales), low, high)
+    else:
+        time = _highest(flow, state_at, low, high, scales, clock)
+    if order == 1:
         result[moves] = np.sqrt(time / network.depth)
         return result
     whole = _compiled(network_averages(network))
@@ -208,7 +216,7 @@ def covariance_scaling(
         y = state_at(time)[:3]
         step = whole.slope(*y, *scales) / whole.curvature(*y, *scales)
         time = np.clip(time - step, low, high)
-    state = state_at(time)
+    state = np.delete(state_at(time), 3, axis=0)
     change, growth = whole.change(*state, *scales), whole.change_slope(*state, *scales)
     change = -(change + time * growth) / whole.curvature(*state[:3], *scales)
     result[moves] = second_order(network, time, change)
@@ -228,6 +236,101 @@ def _roots(
     for _ in range(_NEWTON):
         time = np.clip(time - slope(time) / change, low, high)
     return time
+
+
+def _highest(
+    flow: Any,
+    state_at: Callable[[np.ndarray], np.ndarray],
+    low: np.ndarray,
+    high: np.ndarray,
+    scales: tuple[float, float],
+    clock: _Clock,
+) -> np.ndarray:
+    """The times of the largest responses between bounds, from heights and one step by slopes."""
+    bounds = clock.reading(low), clock.reading(high)
+    center, half = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+    places = center + half * nodes(_NODES)[:, None]
+    states = np.stack([state_at(t) for t in clock.time(places)], axis=1)
+    heights = flow.height(*states[:3], *scales) + states[3]
+    slopes = chebyshev.chebder(transform(_NODES) @ heights)
+    found = roots(slopes)
+    place = center + half * found
+    time = clock.time(place)
+    curvature = chebyshev.chebval(found, chebyshev.chebder(slopes), tensor=False)
+    curvature /= (half * clock.rate(place)) ** 2
+    # The heights know the times to the root of their rounding only.
+    y = state_at(time)[:3]
+    rates = flow.rates(*y, *scales)
+    reach = _REACH * time
+    along = [k + nodes(_SIDES)[:, None] * reach * rate for k, rate in zip(y, rates, strict=False)]
+    moved = transform(_SIDES) @ flow.height(*along, *scales)
+    slope = chebyshev.chebval(0.0, chebyshev.chebder(moved)) / reach + rates[3]
+    return np.clip(time - slope / curvature, low, high)
+
+
+class _Clock(NamedTuple):
+    """The variable u = ln(1 + t/τ) in which the flow changes evenly; τ is the time of the start."""
+
+    tau: float
+
+    def reading(self, time: Any) -> Any:
+        return np.log1p(time / self.tau)
+
+    def time(self, reading: Any) -> Any:
+        return self.tau * np.expm1(reading)
+
+    def rate(self, reading: Any) -> Any:
+        """dt/du."""
+        return self.tau * np.exp(reading)
+
+
+def _clock(flow: Any, start: np.ndarray, scales: tuple[float, float]) -> _Clock:
+    """Of the input whose variance doubles first."""
+    with np.errstate(all="ignore"):
+        times = start[:2] / np.asarray(flow.rates(*start, *scales)[:2])
+    usual = times[(times > 0) & np.isfinite(times)]
+    return _Clock(float(usual.min()) if usual.size else 1 / scales[0] ** 2)
+
+
+class _Path(NamedTuple):
+    """States (4 or 8, pairs) as Chebyshev series between readings of the clock."""
+
+    cuts: np.ndarray
+    series: list[np.ndarray]
+
+    def of(self, pairs: np.ndarray) -> _Path:
+        """The path of some pairs."""
+        count = len(pairs)
+        parts = [c.reshape(len(c), -1, count)[:, :, pairs] for c in self.series]
+        return _Path(self.cuts, [c.reshape(len(c), -1) for c in parts])
+
+    def __call__(self, readings: np.ndarray) -> np.ndarray:
+        """The states of all pairs at common readings, (states times pairs, readings)."""
+        found = np.empty((self.series[0].shape[1], len(readings)))
+        place = self._place(readings)
+        for index in np.unique(place).tolist():
+            own = place == index
+            found[:, own] = chebyshev.chebval(
+                self._inside(index, readings[own]), self.series[index]
+            )
+        return found
+
+    def of_each(self, readings: np.ndarray, size: int) -> np.ndarray:
+        """The states (size, pairs) of pairs, each at a reading of its own."""
+        states, place = np.empty((size, len(readings))), self._place(readings)
+        for index in np.unique(place).tolist():
+            own = place == index
+            of_pairs = self.series[index].reshape(-1, size, len(readings))[:, :, own]
+            at = self._inside(index, readings[own])
+            states[:, own] = chebyshev.chebval(at, of_pairs, tensor=False)
+        return states
+
+    def _place(self, readings: np.ndarray) -> np.ndarray:
+        return np.clip(np.searchsorted(self.cuts, readings) - 1, 0, len(self.series) - 1)
+
+    def _inside(self, index: int, readings: np.ndarray) -> np.ndarray:
+        low, high = self.cuts[index : index + 2]
+        return 2 * (readings - low) / (high - low) - 1
 
 
 class _Flow:
@@ -282,13 +385,16 @@ def _compiled(averages: LayerAverages) -> Response:
 
 
 def _located(
-    flow: Any, start: np.ndarray, scales: tuple[float, float], name: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bounds of the time of the largest response of every pair, and about where it is.
+    flow: Any, start: np.ndarray, scales: tuple[float, float], clock: _Clock, near: bool, name: str
+) -> tuple[_Path | None, np.ndarray, np.ndarray, np.ndarray]:
+    """About the path, bounds of the time of the largest response of every pair, if there is one.
 
-    The last is 0 where the response is largest for the input itself.
+    There is none where the response is largest for the input itself.
     """
-    times, pairs = _SEARCHED / scales[0] ** 2, start.shape[1]
+    pairs = start.shape[1]
+    last = clock.reading(_SEARCHED / scales[0] ** 2)
+    readings = np.linspace(0, last, int(np.ceil(last / _STEP)) + 1)
+    times = clock.time(readings)
 
     def rate(t: Any, y: np.ndarray) -> np.ndarray:
         rates = flow.rates(*y.reshape(4, pairs, *y.shape[1:])[:3], *scales)
@@ -300,14 +406,17 @@ def _located(
     # Variances of unbounded activations grow exponentially.
     overflows.terminal = True  # type: ignore[attr-defined]
     state = np.concatenate([start, np.zeros((1, pairs))]).ravel()
-    found = _marched(rate, state, times)
-    if found is None:
+    cuts = readings[np.unique([*range(0, len(readings), _STRETCH), len(readings) - 1])]
+    path = None if near else _followed(rate, state, cuts, clock, _COARSE_NODES, _RESOLVED)
+    if path is None:
         from scipy.integrate import solve_ivp
 
         solved = _successful(
             solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
         )
         times, found = solved.t, solved.y
+    else:
+        found = path(readings)
     *y, growth = found.reshape(4, pairs, len(times))
     size = y[0][:, 1] + y[1][:, 1]
     if (size - 2 * np.abs(y[2][:, 1]) <= _ALIKE * size).any():
@@ -317,59 +426,67 @@ def _located(
             f"with p + q - 2 |r| below {_ALIKE:g} (p + q)"
         )
     heights = flow.height(*y, *scales) + growth
-    # Slopes are costly: they are looked at around what may be tops of the heights.
-    near = np.zeros(heights.shape, dtype=bool)
-    near[:, :2] = True
-    middle = heights[:, 1:-1] + _FLAT
-    tops = (middle >= heights[:, :-2]) & (middle >= heights[:, 2:])
-    for shift in range(3):
-        near[:, shift : shift + tops.shape[1]] |= tops
-    slopes = np.full(heights.shape, np.nan)
-    slopes[near] = flow.slope(*(k[near] for k in y), *scales)
-    inside = (slopes[:, :-1] > 0) & (slopes[:, 1:] <= 0)
-    tops = np.where(inside, np.maximum(heights[:, :-1], heights[:, 1:]), -np.inf)
+    # Slopes are costly: they are looked at where the response may fall from the start.
+    (level,) = np.nonzero(heights[:, 0] + _FLAT >= heights[:, 1])
+    falls = np.zeros(pairs, dtype=bool)
+    if len(level):
+        falls[level] = flow.slope(*(k[level, 0] for k in y), *scales) <= 0
+    tops = np.full(heights.shape, -np.inf)
+    inside = (heights[:, 1:-1] > heights[:, :-2]) & (heights[:, 1:-1] >= heights[:, 2:])
+    tops[:, 1:-1][inside] = heights[:, 1:-1][inside]
     best = tops.argmax(axis=1)
-    at_zero = (slopes[:, 0] <= 0) & (heights[:, 0] >= tops.max(axis=1))
-    if not (inside.any(axis=1) | at_zero).all():
+    each = np.arange(pairs)
+    highest = tops[each, best]
+    at_zero = falls & (heights[:, 0] + _FLAT >= highest)
+    # Of a maximum before the first step nothing else is seen.
+    early = ~falls & (heights[:, 0] >= np.maximum(heights[:, 1], highest))
+    if not (np.isfinite(highest) | at_zero | early).all():
         raise ValueError(
             f"network must have a response with a maximum in ρ; that of {name} has none up to "
             f"ρ²L = {times[-1]:.3g}"
         )
-    each = np.arange(pairs)
-    before, after = slopes[each, best], slopes[each, best + 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fraction = np.clip(before / (before - after), 0, 1)
-    low, high = times[best], times[best + 1]
-    return low, high, np.where(at_zero, 0.0, low + fraction * (high - low))
+    best = np.where(early | at_zero, 0, best)
+    low, high = times[np.maximum(best - 1, 0)], times[best + 1]
+    return path, low, high, ~at_zero
 
 
 def _trajectories(
-    flow: Any, start: np.ndarray, end: float, scales: tuple[float, float], order: int
+    flow: Any,
+    start: np.ndarray,
+    end: float,
+    scales: tuple[float, float],
+    clock: _Clock,
+    near: bool,
+    path: _Path | None,
+    order: int,
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """The state of every pair at a time of its own: p, q, r, for order 2 also z and b.
+    """The state of every pair at a time of its own: p, q, r, ln ∂r/∂r_0, for order 2 also z and b.
 
     All pairs are followed at common times, at which they share the averages of their variances.
     """
     pairs = start.shape[1]
-    # z and b start from 0.
-    start = np.concatenate([start, np.zeros((4 if order == 2 else 0, pairs))])
+    # All but p, q and r start from 0.
+    start = np.concatenate([start, np.zeros((5 if order == 2 else 1, pairs))])
     size = len(start)
 
     def rate(t: Any, y: np.ndarray) -> np.ndarray:
         state = y.reshape(size, pairs, *y.shape[1:])
-        rates = flow.rates(*state[:3], *scales)[:3]
+        rates = flow.rates(*state[:3], *scales)
         if order == 2:
-            rates = [*rates, *flow.change_rates(*state, *scales)]
+            rates = [*rates, *flow.change_rates(*state[:3], *state[4:], *scales)]
         return np.reshape(rates, y.shape)
 
-    cuts = np.linspace(0, end, _CUTS + 1)
-    series = _stretches(rate, start.ravel(), cuts, _FINE_NODES, _FINE["rtol"])
-    if series is not None:
-        return lambda time: _evaluated(series, cuts, time, size)
+    last = float(clock.reading(end))
+    cuts = np.linspace(0, last, int(np.ceil(last / _LENGTH)) + 1)
+    known = path if order == 1 else None
+    accurate = _FINE_NODES, _EXACT["rtol"], known
+    found = None if near else _followed(rate, start.ravel(), cuts, clock, *accurate)
+    if found is not None:
+        return lambda time: found.of_each(clock.reading(time), size)
 
     from scipy.integrate import solve_ivp
 
-    solver = solve_ivp(rate, (0, end), start.ravel(), dense_output=True, **_FINE)
+    solver = solve_ivp(rate, (0, end), start.ravel(), dense_output=True, **_EXACT)
     follow = _successful(solver).sol
 
     def state_at(time: np.ndarray) -> np.ndarray:
@@ -383,22 +500,56 @@ def _trajectories(
     return state_at
 
 
+def _followed(
+    rate: Callable[..., np.ndarray],
+    start: np.ndarray,
+    cuts: np.ndarray,
+    clock: _Clock,
+    count: int,
+    tolerance: float,
+    known: _Path | None = None,
+) -> _Path | None:
+    """The path between readings of the clock, stretches halved where needed; None if not resolved.
+
+    ``known`` is about the path.
+    """
+    done, left, series = [float(cuts[0])], [float(cut) for cut in cuts[:0:-1]], []
+    while left:
+        low, high = done[-1], left[-1]
+        coefficients = _collocated(rate, start, low, high, clock, count, tolerance, known)
+        if coefficients is None:
+            if len(left) + len(done) > _PIECES or not np.isfinite(start).all():
+                return None
+            left.append((low + high) / 2)
+            continue
+        done.append(left.pop())
+        series.append(coefficients)
+        start = coefficients.sum(axis=0)
+    return _Path(np.array(done), series)
+
+
 def _collocated(
     rate: Callable[..., np.ndarray],
     start: np.ndarray,
     low: float,
     high: float,
+    clock: _Clock,
     count: int,
     tolerance: float,
+    known: _Path | None,
 ) -> np.ndarray | None:
-    """The Chebyshev series (count + 1, n) of a solution between two times; None if not resolved.
+    """The Chebyshev series (count + 1, n) of a solution between two readings; None if not resolved.
 
     Picard's iteration, with the rates at all nodes at once.
     """
-    integral = (high - low) / 2 * _integral(count)
+    readings = low + (high - low) * (nodes(count) + 1) / 2
+    integral = (high - low) / 2 * _integral(count) * clock.rate(readings)
     T = chebyshev.chebvander(nodes(count), count)
     y = np.repeat(start[:, None], count, axis=1)
-    for _ in range(_PICARD):
+    if known is not None:
+        about = known(np.append(low, readings))
+        y += about[:, 1:] - about[:, :1]
+    for iteration in range(_PICARD):
         with np.errstate(all="ignore"):
             coefficients = integral @ rate(None, y).T
         coefficients[0] += start
@@ -407,9 +558,11 @@ def _collocated(
             return None
         change, y = np.abs(new - y).max(axis=1), new
         size = np.abs(y).max(axis=1) + _FLOOR
+        tail = (np.abs(coefficients[-2:]).max(axis=0) / (tolerance * size)).max()
         if (change <= tolerance * size).all():
-            tail = np.abs(coefficients[-2:]).max(axis=0)
-            return coefficients if (tail <= tolerance * size).all() else None
+            return coefficients if tail <= 1 else None
+        if known is not None and iteration == _EARLY and tail > _HOPELESS:
+            return None
     return None
 
 
@@ -417,53 +570,6 @@ def _collocated(
 def _integral(count: int) -> np.ndarray:
     """From values at nodes to the coefficients of the integral from −1."""
     return chebyshev.chebint(transform(count), lbnd=-1)
-
-
-def _stretches(
-    rate: Callable[..., np.ndarray],
-    start: np.ndarray,
-    cuts: np.ndarray,
-    count: int,
-    tolerance: float,
-) -> list[np.ndarray] | None:
-    """The series of `_collocated` between each two of the times; None if one is not resolved."""
-    found = []
-    for low, high in pairwise(cuts):
-        coefficients = _collocated(rate, start, low, high, count, tolerance)
-        if coefficients is None:
-            return None
-        found.append(coefficients)
-        start = coefficients.sum(axis=0)
-    return found
-
-
-def _evaluated(
-    series: list[np.ndarray], cuts: np.ndarray, time: np.ndarray, size: int
-) -> np.ndarray:
-    """The states (size, pairs) of pairs, each at a time of its own."""
-    states = np.empty((size, len(time)))
-    place = np.clip(np.searchsorted(cuts, time) - 1, 0, len(series) - 1)
-    for index in np.unique(place).tolist():
-        own = place == index
-        low, high = cuts[index : index + 2]
-        of_pairs = series[index].reshape(-1, size, len(time))[:, :, own]
-        at = 2 * (time[own] - low) / (high - low) - 1
-        states[:, own] = chebyshev.chebval(at, of_pairs, tensor=False)
-    return states
-
-
-def _marched(rate: Callable[..., np.ndarray], start: np.ndarray, times: np.ndarray) -> Any:
-    """A solution at times that begin with 0, (n, times); None if not resolved."""
-    ends = np.unique([*range(0, len(times), _STRETCH), len(times) - 1])
-    series = _stretches(rate, start, times[ends], _COARSE_NODES, _COARSE["rtol"])
-    if series is None:
-        return None
-    found = [start[:, None]]
-    for coefficients, first, last in zip(series, ends[:-1], ends[1:], strict=True):
-        low, high = times[first], times[last]
-        at = 2 * (times[first + 1 : last + 1] - low) / (high - low) - 1
-        found.append(chebyshev.chebval(at, coefficients))
-    return np.concatenate(found, axis=1)
 
 
 def _successful(found: Any) -> Any:

@@ -27,6 +27,8 @@ _NODES = (40, 80, 160, 320)
 _DIGITS = 30
 # Where interpolated M'' loses digits.
 _SMALL = 1e-3
+# Differences of heights that may be rounding.
+_FLAT = 1e-12
 # Of an interval between two values that are searched, to rounding.
 _HALVINGS = 52
 
@@ -147,14 +149,15 @@ def _maxima(
         return known.curvature(K) / gain + weight * gain / rate
 
     K = _SEARCHED
+    near = _near_tops(_log_response(K, averages, weight, bias))
     with np.errstate(all="ignore"):
         for function in (slope, exact):
-            slopes = function(K)
+            slopes = np.full(len(K), np.nan)
+            slopes[near] = function(K[near])
             inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
             if not (K[inside] < _SMALL).any():
                 break
         candidates = _bisected(function, K[inside], K[inside + 1])
-    # At K = 0 itself kinks have infinite derivatives.
     if slopes[0] <= 0:
         candidates = np.append(0.0, candidates)
     if not len(candidates) or slopes[-1] > 0:
@@ -162,7 +165,16 @@ def _maxima(
             f"network must have a response with a maximum in ρ; that of {name} grows "
             "with the output variance without bound"
         )
-    return candidates, _log_response(candidates, averages, weight, bias)
+    # At K = 0 itself kinks have infinite derivatives.
+    return candidates, _log_response(np.maximum(candidates, K[0]), averages, weight, bias)
+
+
+def _near_tops(heights: np.ndarray) -> np.ndarray:
+    """Which values may be next to a maximum, the ends among them; slopes are costlier."""
+    tops = np.ones(len(heights), dtype=bool)
+    middle = heights[1:-1] + _FLAT
+    tops[1:-1] = (middle >= heights[:-2]) & (middle >= heights[2:])
+    return tops | np.append(tops[1:], True) | np.append(True, tops[:-1])
 
 
 def _bisected(
