@@ -321,7 +321,7 @@ class InterpolatedEntries:
             if whole:
                 values[:, left] = self.entries.covariance_flow(*chosen)
             else:
-                values[np.ix_([0, 3], left)] = self.entries.covariance_gain(*chosen)
+                values[0, left], values[3, left] = self.entries.covariance_gain(*chosen)
         return values.reshape(7, *shape)
 
     def _first_orders(self, c: np.ndarray) -> np.ndarray:
