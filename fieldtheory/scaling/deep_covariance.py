@@ -39,8 +39,8 @@ _SEARCHED, _STEP = 1e4, 0.2
 _COARSE: dict[str, Any] = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
 _NEWTON = 4
 # Nodes between bounds of the largest response, and along its flow for the slope there, how far
-# around it these reach, of the time.
-_NODES, _SIDES, _REACH = 16, 15, 0.1
+# around it these reach, of the time; steps to it, and where they end, of the time.
+_NODES, _SIDES, _REACH, _VERTEX, _SETTLED = 16, 15, 0.1, 8, 1e-6
 _ALIKE = 1e-12
 _NEAR = 1e-4
 # Pairs whose states are interpolated at once.
@@ -50,8 +50,8 @@ _LARGEST = 1e12
 # iterations at most, and stretches. After so many iterations the last coefficients are about known.
 _COARSE_NODES, _STRETCH, _FINE_NODES, _LENGTH, _PICARD, _PIECES = 8, 5, 18, 1.2, 40, 200
 _EARLY, _HOPELESS = 4, 1e3
-# Errors of heights and series there.
-_FLAT, _ROUGH, _RESOLVED = 1e-3, 1e-4, 1e-4
+# Errors of heights and series there, and the least difference of heights that is trusted.
+_FLAT, _ROUGH, _RESOLVED, _MARGIN = 1e-3, 1e-4, 1e-4, 0.05
 # What of a state counts as zero.
 _FLOOR = 1e-6
 _EXACT: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
@@ -197,29 +197,36 @@ def covariance_scaling(
         flow = rough = _compiled(network_averages(network))
     scales = tuple(np.sqrt(unit_branch(network)))
     clock = _clock(rough, start, scales)
-    path, low, high, moves = _located(rough, start, scales, clock, near, network.activation.name)
-    result = np.zeros(len(moves))
-    if not moves.any():
+    path, at_zero, tops = _located(rough, start, scales, clock, near, network.activation.name)
+    result, (pair, low, high) = np.zeros(len(at_zero)), tops
+    if not len(pair):
         return result
-    start, low, high = start[:, moves], low[moves], high[moves]
-    known = path.of(moves) if path else None
-    state_at = _trajectories(flow, start, high.max(), scales, clock, near, known, order)
+    known = path.of(pair, 4) if path else None
+    state_at = _trajectories(flow, start[:, pair], high.max(), scales, clock, near, known, order)
     if near:
         time = _roots(lambda t: flow.slope(*state_at(t)[:3], *scales), low, high)
     else:
         time = _highest(flow, state_at, low, high, scales, clock)
+    if not ((time < high) & ((time > low) | (low == 0))).all():
+        raise ArithmeticError("the maximum of the response was not found")
+    y = state_at(time)
+    heights = flow.height(*y[:3], *scales) + y[3]
+    highest = np.where(at_zero, flow.height(*start, *scales), -np.inf)
+    np.maximum.at(highest, pair, heights)
+    wins = heights >= highest[pair]
+    moved = pair[wins]
     if order == 1:
-        result[moves] = np.sqrt(time / network.depth)
+        result[moved] = np.sqrt(time[wins] / network.depth)
         return result
     whole = _compiled(network_averages(network))
     for _ in range(_NEWTON):
         y = state_at(time)[:3]
         step = whole.slope(*y, *scales) / whole.curvature(*y, *scales)
         time = np.clip(time - step, low, high)
-    state = np.delete(state_at(time), 3, axis=0)
+    state, time = np.delete(state_at(time), 3, axis=0)[:, wins], time[wins]
     change, growth = whole.change(*state, *scales), whole.change_slope(*state, *scales)
     change = -(change + time * growth) / whole.curvature(*state[:3], *scales)
-    result[moves] = second_order(network, time, change)
+    result[moved] = second_order(network, time, change)
     return result
 
 
@@ -253,19 +260,38 @@ def _highest(
     states = np.stack([state_at(t) for t in clock.time(places)], axis=1)
     heights = flow.height(*states[:3], *scales) + states[3]
     slopes = chebyshev.chebder(transform(_NODES) @ heights)
-    found = roots(slopes)
+    found = _vertex(slopes, heights.argmax(axis=0))
     place = center + half * found
     time = clock.time(place)
     curvature = chebyshev.chebval(found, chebyshev.chebder(slopes), tensor=False)
     curvature /= (half * clock.rate(place)) ** 2
     # The heights know the times to the root of their rounding only.
-    y = state_at(time)[:3]
-    rates = flow.rates(*y, *scales)
-    reach = _REACH * time
-    along = [k + nodes(_SIDES)[:, None] * reach * rate for k, rate in zip(y, rates, strict=False)]
-    moved = transform(_SIDES) @ flow.height(*along, *scales)
-    slope = chebyshev.chebval(0.0, chebyshev.chebder(moved)) / reach + rates[3]
-    return np.clip(time - slope / curvature, low, high)
+    for _ in range(_NEWTON):
+        y = state_at(time)[:3]
+        rates = flow.rates(*y, *scales)
+        reach = _REACH * time
+        sides = nodes(_SIDES)[:, None] * reach
+        along = [k + sides * rate for k, rate in zip(y, rates, strict=False)]
+        moved = transform(_SIDES) @ flow.height(*along, *scales)
+        slope = chebyshev.chebval(0.0, chebyshev.chebder(moved)) / reach + rates[3]
+        step = slope / curvature
+        time = np.clip(time - step, low, high)
+        if (np.abs(step) <= _SETTLED * time).all():
+            break
+    return time
+
+
+def _vertex(slopes: np.ndarray, top: np.ndarray) -> np.ndarray:
+    """Where the series of slopes vanish next to the highest of the nodes."""
+    ends = np.concatenate([[-1.0], nodes(_NODES), [1.0]])
+    low, found, high = ends[top], ends[top + 1], ends[top + 2]
+    curvatures = chebyshev.chebder(slopes)
+    for _ in range(_VERTEX):
+        slope, curvature = (
+            chebyshev.chebval(found, series, tensor=False) for series in (slopes, curvatures)
+        )
+        found = np.clip(found - slope / curvature, low, high)
+    return found
 
 
 class _Clock(NamedTuple):
@@ -298,10 +324,9 @@ class _Path(NamedTuple):
     cuts: np.ndarray
     series: list[np.ndarray]
 
-    def of(self, pairs: np.ndarray) -> _Path:
-        """The path of some pairs."""
-        count = len(pairs)
-        parts = [c.reshape(len(c), -1, count)[:, :, pairs] for c in self.series]
+    def of(self, pairs: np.ndarray, size: int) -> _Path:
+        """The path of some pairs, each with so many states."""
+        parts = [c.reshape(len(c), size, -1)[:, :, pairs] for c in self.series]
         return _Path(self.cuts, [c.reshape(len(c), -1) for c in parts])
 
     def __call__(self, readings: np.ndarray) -> np.ndarray:
@@ -386,10 +411,10 @@ def _compiled(averages: LayerAverages) -> Response:
 
 def _located(
     flow: Any, start: np.ndarray, scales: tuple[float, float], clock: _Clock, near: bool, name: str
-) -> tuple[_Path | None, np.ndarray, np.ndarray, np.ndarray]:
-    """About the path, bounds of the time of the largest response of every pair, if there is one.
+) -> tuple[_Path | None, np.ndarray, _Tops]:
+    """About the path, and what may be the largest response of every pair.
 
-    There is none where the response is largest for the input itself.
+    That is the response of the input itself, where it falls from there, and local maxima.
     """
     pairs = start.shape[1]
     last = clock.reading(_SEARCHED / scales[0] ** 2)
@@ -431,23 +456,44 @@ def _located(
     falls = np.zeros(pairs, dtype=bool)
     if len(level):
         falls[level] = flow.slope(*(k[level, 0] for k in y), *scales) <= 0
-    tops = np.full(heights.shape, -np.inf)
-    inside = (heights[:, 1:-1] > heights[:, :-2]) & (heights[:, 1:-1] >= heights[:, 2:])
-    tops[:, 1:-1][inside] = heights[:, 1:-1][inside]
-    best = tops.argmax(axis=1)
-    each = np.arange(pairs)
-    highest = tops[each, best]
-    at_zero = falls & (heights[:, 0] + _FLAT >= highest)
-    # Of a maximum before the first step nothing else is seen.
-    early = ~falls & (heights[:, 0] >= np.maximum(heights[:, 1], highest))
-    if not (np.isfinite(highest) | at_zero | early).all():
+    tops = _tops(heights, falls, times)
+    if not (falls | np.isin(np.arange(pairs), tops.pair)).all():
         raise ValueError(
             f"network must have a response with a maximum in ρ; that of {name} has none up to "
             f"ρ²L = {times[-1]:.3g}"
         )
-    best = np.where(early | at_zero, 0, best)
-    low, high = times[np.maximum(best - 1, 0)], times[best + 1]
-    return path, low, high, ~at_zero
+    return path, falls, tops
+
+
+class _Tops(NamedTuple):
+    """Local maxima: which pair's, and bounds of the time of each."""
+
+    pair: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def _tops(heights: np.ndarray, falls: np.ndarray, times: np.ndarray) -> _Tops:
+    """Maxima of heights (pairs, times) that stand out of their errors and may be the highest.
+
+    ``falls`` (pairs,) says for which pairs the start is a maximum, which is not among them.
+    """
+    inside = np.zeros(heights.shape, dtype=bool)
+    # Of a maximum before the first step nothing else is seen.
+    inside[:, 0] = ~falls & (heights[:, 0] >= heights[:, 1])
+    inside[:, 1:-1] = (heights[:, 1:-1] > heights[:, :-2]) & (heights[:, 1:-1] >= heights[:, 2:])
+    pair, top = np.nonzero(inside)
+    height = heights[pair, top][:, None]
+    place, last = np.arange(len(times)), len(times) - 1
+    lower = heights[pair] < height - _FLAT
+    low = np.where(lower & (place < top[:, None]), place, 0).max(axis=1)
+    high = np.where(lower & (place > top[:, None]), place, last + 1).min(axis=1)
+    between = (place >= low[:, None]) & (place <= high[:, None])
+    kept = (high <= last) & ~(between & (heights[pair] > height)).any(axis=1)
+    highest = np.where(falls, heights[:, 0], -np.inf)
+    np.maximum.at(highest, pair[kept], height[kept, 0])
+    kept &= height[:, 0] + _MARGIN >= highest[pair]
+    return _Tops(pair[kept], times[low[kept]], times[high[kept]])
 
 
 def _trajectories(
