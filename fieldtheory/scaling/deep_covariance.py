@@ -17,6 +17,7 @@ from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
 from fieldtheory.numerics.recursion import residual_kernel
+from fieldtheory.scaling.flow_series import Clock, Path, followed
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.depth_flow import KERNEL, STEP, flow_rate, modified_flow, step_rate
@@ -46,14 +47,10 @@ _NEAR = 1e-4
 # Pairs whose states are interpolated at once.
 _BLOCK = 64
 _LARGEST = 1e12
-# Chebyshev nodes of a stretch of so many steps, and of one to the largest response and its length;
-# iterations at most, and stretches. After so many iterations the last coefficients are about known.
-_COARSE_NODES, _STRETCH, _FINE_NODES, _LENGTH, _PICARD, _PIECES = 8, 5, 18, 1.2, 40, 200
-_EARLY, _HOPELESS = 4, 1e3
+# Chebyshev nodes of a stretch of so many steps, and of one to the largest response and its length.
+_COARSE_NODES, _STRETCH, _FINE_NODES, _LENGTH = 8, 5, 18, 1.2
 # Errors of heights and series there, and the least difference of heights that is trusted.
 _FLAT, _ROUGH, _RESOLVED, _MARGIN = 1e-3, 1e-4, 1e-4, 0.05
-# What of a state counts as zero.
-_FLOOR = 1e-6
 _EXACT: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
 
 
@@ -251,7 +248,7 @@ def _highest(
     low: np.ndarray,
     high: np.ndarray,
     scales: tuple[float, float],
-    clock: _Clock,
+    clock: Clock,
 ) -> np.ndarray:
     """The times of the largest responses between bounds, from heights and one step by slopes."""
     bounds = clock.reading(low), clock.reading(high)
@@ -294,68 +291,12 @@ def _vertex(slopes: np.ndarray, top: np.ndarray) -> np.ndarray:
     return found
 
 
-class _Clock(NamedTuple):
-    """The variable u = ln(1 + t/τ) in which the flow changes evenly; τ is the time of the start."""
-
-    tau: float
-
-    def reading(self, time: Any) -> Any:
-        return np.log1p(time / self.tau)
-
-    def time(self, reading: Any) -> Any:
-        return self.tau * np.expm1(reading)
-
-    def rate(self, reading: Any) -> Any:
-        """dt/du."""
-        return self.tau * np.exp(reading)
-
-
-def _clock(flow: Any, start: np.ndarray, scales: tuple[float, float]) -> _Clock:
+def _clock(flow: Any, start: np.ndarray, scales: tuple[float, float]) -> Clock:
     """Of the input whose variance doubles first."""
     with np.errstate(all="ignore"):
         times = start[:2] / np.asarray(flow.rates(*start, *scales)[:2])
     usual = times[(times > 0) & np.isfinite(times)]
-    return _Clock(float(usual.min()) if usual.size else 1 / scales[0] ** 2)
-
-
-class _Path(NamedTuple):
-    """States (4 or 8, pairs) as Chebyshev series between readings of the clock."""
-
-    cuts: np.ndarray
-    series: list[np.ndarray]
-
-    def of(self, pairs: np.ndarray, size: int) -> _Path:
-        """The path of some pairs, each with so many states."""
-        parts = [c.reshape(len(c), size, -1)[:, :, pairs] for c in self.series]
-        return _Path(self.cuts, [c.reshape(len(c), -1) for c in parts])
-
-    def __call__(self, readings: np.ndarray) -> np.ndarray:
-        """The states of all pairs at common readings, (states times pairs, readings)."""
-        found = np.empty((self.series[0].shape[1], len(readings)))
-        place = self._place(readings)
-        for index in np.unique(place).tolist():
-            own = place == index
-            found[:, own] = chebyshev.chebval(
-                self._inside(index, readings[own]), self.series[index]
-            )
-        return found
-
-    def of_each(self, readings: np.ndarray, size: int) -> np.ndarray:
-        """The states (size, pairs) of pairs, each at a reading of its own."""
-        states, place = np.empty((size, len(readings))), self._place(readings)
-        for index in np.unique(place).tolist():
-            own = place == index
-            of_pairs = self.series[index].reshape(-1, size, len(readings))[:, :, own]
-            at = self._inside(index, readings[own])
-            states[:, own] = chebyshev.chebval(at, of_pairs, tensor=False)
-        return states
-
-    def _place(self, readings: np.ndarray) -> np.ndarray:
-        return np.clip(np.searchsorted(self.cuts, readings) - 1, 0, len(self.series) - 1)
-
-    def _inside(self, index: int, readings: np.ndarray) -> np.ndarray:
-        low, high = self.cuts[index : index + 2]
-        return 2 * (readings - low) / (high - low) - 1
+    return Clock(float(usual.min()) if usual.size else 1 / scales[0] ** 2)
 
 
 class _Flow:
@@ -410,8 +351,8 @@ def _compiled(averages: LayerAverages) -> Response:
 
 
 def _located(
-    flow: Any, start: np.ndarray, scales: tuple[float, float], clock: _Clock, near: bool, name: str
-) -> tuple[_Path | None, np.ndarray, _Tops]:
+    flow: Any, start: np.ndarray, scales: tuple[float, float], clock: Clock, near: bool, name: str
+) -> tuple[Path | None, np.ndarray, _Tops]:
     """About the path, and what may be the largest response of every pair.
 
     That is the response of the input itself, where it falls from there, and local maxima.
@@ -432,7 +373,7 @@ def _located(
     overflows.terminal = True  # type: ignore[attr-defined]
     state = np.concatenate([start, np.zeros((1, pairs))]).ravel()
     cuts = readings[np.unique([*range(0, len(readings), _STRETCH), len(readings) - 1])]
-    path = None if near else _followed(rate, state, cuts, clock, _COARSE_NODES, _RESOLVED)
+    path = None if near else followed(rate, state, cuts, clock, _COARSE_NODES, _RESOLVED)
     if path is None:
         from scipy.integrate import solve_ivp
 
@@ -501,9 +442,9 @@ def _trajectories(
     start: np.ndarray,
     end: float,
     scales: tuple[float, float],
-    clock: _Clock,
+    clock: Clock,
     near: bool,
-    path: _Path | None,
+    path: Path | None,
     order: int,
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The state of every pair at a time of its own: p, q, r, ln ∂r/∂r_0, for order 2 also z and b.
@@ -526,7 +467,7 @@ def _trajectories(
     cuts = np.linspace(0, last, int(np.ceil(last / _LENGTH)) + 1)
     known = path if order == 1 else None
     accurate = _FINE_NODES, _EXACT["rtol"], known
-    found = None if near else _followed(rate, start.ravel(), cuts, clock, *accurate)
+    found = None if near else followed(rate, start.ravel(), cuts, clock, *accurate)
     if found is not None:
         return lambda time: found.of_each(clock.reading(time), size)
 
@@ -544,78 +485,6 @@ def _trajectories(
         return states
 
     return state_at
-
-
-def _followed(
-    rate: Callable[..., np.ndarray],
-    start: np.ndarray,
-    cuts: np.ndarray,
-    clock: _Clock,
-    count: int,
-    tolerance: float,
-    known: _Path | None = None,
-) -> _Path | None:
-    """The path between readings of the clock, stretches halved where needed; None if not resolved.
-
-    ``known`` is about the path.
-    """
-    done, left, series = [float(cuts[0])], [float(cut) for cut in cuts[:0:-1]], []
-    while left:
-        low, high = done[-1], left[-1]
-        coefficients = _collocated(rate, start, low, high, clock, count, tolerance, known)
-        if coefficients is None:
-            if len(left) + len(done) > _PIECES or not np.isfinite(start).all():
-                return None
-            left.append((low + high) / 2)
-            continue
-        done.append(left.pop())
-        series.append(coefficients)
-        start = coefficients.sum(axis=0)
-    return _Path(np.array(done), series)
-
-
-def _collocated(
-    rate: Callable[..., np.ndarray],
-    start: np.ndarray,
-    low: float,
-    high: float,
-    clock: _Clock,
-    count: int,
-    tolerance: float,
-    known: _Path | None,
-) -> np.ndarray | None:
-    """The Chebyshev series (count + 1, n) of a solution between two readings; None if not resolved.
-
-    Picard's iteration, with the rates at all nodes at once.
-    """
-    readings = low + (high - low) * (nodes(count) + 1) / 2
-    integral = (high - low) / 2 * _integral(count) * clock.rate(readings)
-    T = chebyshev.chebvander(nodes(count), count)
-    y = np.repeat(start[:, None], count, axis=1)
-    if known is not None:
-        about = known(np.append(low, readings))
-        y += about[:, 1:] - about[:, :1]
-    for iteration in range(_PICARD):
-        with np.errstate(all="ignore"):
-            coefficients = integral @ rate(None, y).T
-        coefficients[0] += start
-        new = (T @ coefficients).T
-        if not np.isfinite(new).all():
-            return None
-        change, y = np.abs(new - y).max(axis=1), new
-        size = np.abs(y).max(axis=1) + _FLOOR
-        tail = (np.abs(coefficients[-2:]).max(axis=0) / (tolerance * size)).max()
-        if (change <= tolerance * size).all():
-            return coefficients if tail <= 1 else None
-        if known is not None and iteration == _EARLY and tail > _HOPELESS:
-            return None
-    return None
-
-
-@lru_cache
-def _integral(count: int) -> np.ndarray:
-    """From values at nodes to the coefficients of the integral from −1."""
-    return chebyshev.chebint(transform(count), lbnd=-1)
 
 
 def _successful(found: Any) -> Any:

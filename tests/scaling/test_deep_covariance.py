@@ -1,5 +1,6 @@
 """The deep limit of two inputs: exact optima of deep networks, limits, and its edges."""
 
+import itertools
 import math
 
 import numpy as np
@@ -129,6 +130,45 @@ def test_matrices_hold_variances_and_covariances():
             pair = K0[i, i], K0[j, j], K0[i, j]
             one = scaling(network, pair, method="deep_limit", order=2)
             assert found[i, j] == pytest.approx(one, rel=1e-9)
+
+
+def highest_of_sines(b, pair):
+    """ρ*² L of sin h + b sin 8h, from the flow typed in and its responses at many times."""
+    w, bias, waves = 1.25, 0.05, ((1, 1), (b, 8))
+
+    def averages(p, q, r):
+        found = np.zeros((2, *np.shape(r)))
+        for (c, k), (d, l) in itertools.product(waves, waves):
+            rise, fall = (np.exp(s * k * l * r - (k * k * p + l * l * q) / 2) for s in (1, -1))
+            found += c * d * np.array([(rise - fall) / 2, k * l * (rise + fall) / 2])
+        return found
+
+    def rates(t, y):
+        p, q, r, _ = y
+        G, gain = averages(p, q, r)
+        G = np.array([averages(p, p, p)[0], averages(q, q, q)[0], G])
+        return [*(w * G + bias), w * gain]
+
+    times = 0.05 * np.expm1(np.linspace(0, 5, 4000))
+    options = {"method": "DOP853", "rtol": 1e-10, "atol": 1e-12, "t_eval": times}
+    *y, growth = integrate.solve_ivp(rates, (0, 10), [*pair, 0], **options).y
+    return times[np.argmax(np.log(averages(*y)[1]) + growth)]
+
+
+@pytest.mark.parametrize(
+    "b, pair, times",
+    [
+        (0.3557017700, (0.002, 0.003, 0.001), (2.21, 0.205)),
+        (0.3190619170, (0.02, 0.03, 0.005), (2.01, 0)),
+    ],
+)
+def test_of_maxima_of_nearly_equal_heights_the_higher_one_counts(b, pair, times):
+    # The heights differ by 2e-5.
+    for size, time in zip((b * (1 - 1e-5), b * (1 + 1e-5)), times, strict=True):
+        network = ft.ResidualNetwork(depth=1, activation=f"sin(h)+{size!r}*sin(8*h)")
+        found = scaling(network, pair, method="deep_limit")
+        assert found**2 == pytest.approx(highest_of_sines(size, pair), rel=2e-3)
+        assert found**2 == pytest.approx(time, rel=2e-3)
 
 
 def test_saturated_pairs_need_no_branch():
