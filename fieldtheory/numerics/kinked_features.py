@@ -51,8 +51,8 @@ class Feature(NamedTuple):
 
     @property
     def has_orthants(self) -> bool:
-        """Whether it is a polynomial on either side of zero."""
-        return self.degree is not None and all(jump.place == 0 for jump in self.jumps)
+        """Whether it is linear on either side of zero, so that averages are moments of orthants."""
+        return self.degree == 1 and all(jump.place == 0 for jump in self.jumps)
 
 
 @lru_cache(maxsize=64)

@@ -1,7 +1,8 @@
 """What the two inputs of every pair alone have: correlators, and derivatives by their kernels.
 
 By Hermite coefficients where these resolve the signals; else, for φ with kinks and wide signals, by
-series in the correlation of the two inputs, and by the averages themselves where these fail.
+series in the correlation of the two inputs, and by the averages themselves where these fail or are
+moments of orthants.
 Entries are e = αα, ββ, αβ, and g_e = g(h_α, h_α), g(h_β, h_β), g(h_α, h_β).
 """
 
@@ -67,7 +68,8 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     size = len(used)
     found = np.zeros((size, size, 3, 3, len(pairs)))
     left = np.ones(len(pairs), dtype=bool)
-    for number in np.flatnonzero(used.all(axis=0)):
+    by_series = used.all(axis=0) & (not _has_orthants(signals))
+    for number in np.flatnonzero(by_series):
         two = _two_inputs(signals, pairs[number])
         try:
             for k, block in enumerate(two.slopes()):
@@ -101,7 +103,7 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     """`correlators` of one pair, of layers k <= l, shape (L + 1, L + 1, 3, 3)."""
     size, network = len(signals.K), signals.network
     two = _two_inputs(signals, pair)
-    if not signals.same(np.array([pair])).any():
+    if not _has_orthants(signals) and not signals.same(np.array([pair])).any():
         found = np.zeros((size, size, 3, 3))
         try:
             for k, block in enumerate(two.correlators()):
@@ -114,6 +116,11 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     order = [0, 2, 1]
     found = four_inputs.by_averages(PairObservables(network, two.K))
     return np.transpose(found[:, order][..., order], (0, 2, 1, 3))
+
+
+def _has_orthants(signals: PairObservables) -> bool:
+    """Whether averages are moments of orthants, which are quicker than the series."""
+    return all(psi.has_orthants for psi in kinked_features(signals.network))
 
 
 def _two_inputs(signals: PairObservables, pair: int) -> TwoInputs:
