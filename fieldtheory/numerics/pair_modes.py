@@ -18,8 +18,9 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from fieldtheory.numerics.hermite_modes import Modes
+from fieldtheory.numerics.hermite_modes import Modes, grid_modes, modes_on
 
 
 def packed_size(count: int) -> int:
@@ -59,6 +60,15 @@ def triangle(variances: np.ndarray, covariances: np.ndarray) -> np.ndarray:
     return np.array([[first, np.zeros_like(first)], [along, across]])
 
 
+def unit_row(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """c and s of the second signals σ' (c z_1 + s z_2), 1 and 0 of those that vanish."""
+    along, across = R[1]
+    deviation = np.hypot(along, across)
+    vanishes = deviation == 0
+    deviation = np.where(vanishes, 1.0, deviation)
+    return np.where(vanishes, 1.0, along / deviation), across / deviation
+
+
 # Below this share of its deviation the second signal is a multiple of the first.
 _ROUNDING = 3e-8
 
@@ -91,33 +101,87 @@ def _over(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def coefficients(
     first: Callable[..., np.ndarray],
     second: Callable[..., np.ndarray],
-    R: np.ndarray,
-    modes: Modes,
+    deviations: np.ndarray,
+    along: np.ndarray,
+    across: np.ndarray,
     count: int,
 ) -> np.ndarray:
-    """The coefficients of f(x) g(y), packed; of order zero the average.
+    """The coefficients of f(x) g(y) of pairs of signals, packed; of order zero the average.
+
+    With x = σ z_1 and y = σ' (c z_1 + s z_2), those of g alone are those of one signal,
+
+        ⟨g(y) h_i(z_1) h_j(z_2)⟩ = √((i+j)!/(i! j!)) c^i s^j ⟨g(σ' z) h_{i+j}(z)⟩,
+
+    and f multiplies by the matrix ⟨h_k(z_1) f(σ z_1) h_i(z_1)⟩.
 
     Parameters
     ----------
     first, second : callable
         f and g.
-    R : ndarray, shape (2, 2)
-    modes : Modes
-        At least ``count`` orders, without parity, for either of z_1 and z_2.
+    deviations : ndarray, shape (2, m)
+        σ and σ' of every pair.
+    along, across : ndarray, shape (m,)
+        c and s.
     count : int
 
     Returns
     -------
-    ndarray, shape (packed_size(count),)
+    ndarray, shape (m, packed_size(count))
+
+    Examples
+    --------
+    >>> def square(x):
+    ...     return x**2
+    >>> one = np.ones(1)
+    >>> found = coefficients(square, np.ones_like, np.ones((2, 1)), 0.6 * one, 0.8 * one, 3)
+    >>> np.abs(found).round(12).tolist()
+    [[1.0, 0.0, 0.0, 0.0, 0.0, 1.414213562373]]
     """
-    z, basis = modes.nodes, modes.basis[:count]
-    inner = second(R[1, 0] * z[:, None] + R[1, 1] * z) @ (basis * modes.roots).T
-    outer = (basis * modes.roots * first(R[0, 0] * z)) @ inner
-    found = np.empty(packed_size(count))
-    for n in range(count):
-        i = np.arange(n + 1)
-        found[block(n)] = outer[i, n - i]
+    nodes, basis, higher, fine, factors = _tables(count)
+    widths, places = np.unique(deviations[1], return_inverse=True)
+    single = fine.project(second(widths[:, None] * fine.nodes))
+    sizes = np.abs(single)
+    relevant = (sizes > _NEGLIGIBLE_ORDER * sizes.max(axis=1, keepdims=True)).any(axis=0)
+    most = 1 + int(np.flatnonzero(relevant).max(initial=0))
+    # By i and j, of the different widths.
+    padded = np.concatenate([single[:, :most], np.zeros((len(single), count))], axis=1).T
+    shifted = sliding_window_view(padded, count, axis=0)
+    found = np.empty((deviations.shape[1], packed_size(count)))
+    n = np.repeat(np.arange(count), np.arange(1, count + 1))
+    i = np.arange(len(n)) - packed_size(n)
+    for width in np.unique(deviations[0]):
+        (chosen,) = np.nonzero(deviations[0] == width)
+        matrix = (basis * first(width * nodes)) @ higher[:most].T
+        powers = along[chosen] ** np.arange(most)[:, None]
+        others = across[chosen, None] ** np.arange(count)
+        product = np.zeros((count, len(chosen), count))
+        for start in range(0, min(count, most), _COLUMNS):
+            j, rows, orders = slice(start, start + _COLUMNS), count - start, most - start
+            turned = shifted[:orders, places[chosen], j] * factors[:orders, None, j]
+            turned *= powers[:orders, :, None] * others[:, j]
+            met = matrix[:rows, :orders] @ turned.reshape(orders, -1)
+            product[:rows, :, j] = met.reshape(rows, len(chosen), -1)
+        found[chosen] = product[i, :, n - i].T
     return found
+
+
+# Orders of the function of one signal beyond twice those kept, those that count, columns at once.
+_BEYOND, _NEGLIGIBLE_ORDER, _COLUMNS = 64, 1e-17, 16
+
+
+# Nodes are those of as many orders at least: few orders of f(x) meet many of g(y).
+_FEWEST = 114
+
+
+@lru_cache(maxsize=8)
+def _tables(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Modes, np.ndarray]:
+    """Nodes, h_n and more of them there, modes for these, and √((i+j)!/(i! j!))."""
+    modes, most = grid_modes(max(count, _FEWEST), False), 2 * count + _BEYOND
+    z = modes.nodes
+    higher = modes_on(most, False, z, np.full_like(z, z[1] - z[0])).basis
+    i, j = np.arange(most)[:, None], np.arange(1, count)
+    factors = np.cumprod(np.hstack([np.ones((most, 1)), np.sqrt((i + j) / j)]), axis=1)
+    return z, modes.basis[:count], higher, grid_modes(most, False), factors
 
 
 def correlated(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:

@@ -16,7 +16,6 @@ from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.hermite_modes import grid_modes
 from fieldtheory.numerics.kinked_features import Feature, feature
 from fieldtheory.numerics.pair_modes import (
     block,
@@ -25,6 +24,7 @@ from fieldtheory.numerics.pair_modes import (
     correlations,
     packed_size,
     triangle,
+    unit_row,
 )
 from fieldtheory.theory.elementary_averages import X, feature_parameters
 
@@ -166,11 +166,15 @@ class PairObservables:
         layers: Sequence[int] | np.ndarray | None = None,
     ) -> np.ndarray:
         """The coefficients of Σ f(x) g(y), in all layers if none are given."""
-        modes, layers = grid_modes(count, False), range(len(self.K)) if layers is None else layers
+        layers = range(len(self.K)) if layers is None else layers
+        first, second = (members[pairs] for members in self.pairs)
         found = np.zeros((len(layers), len(pairs), packed_size(count)))
-        for row, pair in np.ndindex(found.shape[:2]):
-            R = self.R[:, :, layers[row], pairs[pair]]
-            found[row, pair] = sum(coefficients(f, g, R, modes, count) for f, g in products)
+        for row, l in enumerate(layers):
+            own = np.sqrt(np.maximum(np.diagonal(self.K[l]), 0.0))
+            deviations = np.stack([own[first], own[second]])
+            along, across = unit_row(self.R[:, :, l, pairs])
+            for f, g in products:
+                found[row] += coefficients(f, g, deviations, along, across, count)
         return found
 
     def between(self, k: int, rows: np.ndarray, l: int, columns: np.ndarray) -> np.ndarray:
