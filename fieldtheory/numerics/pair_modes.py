@@ -148,7 +148,7 @@ def coefficients(
     shifted = sliding_window_view(padded, count, axis=0)
     found = np.empty((deviations.shape[1], packed_size(count)))
     n = np.repeat(np.arange(count), np.arange(1, count + 1))
-    i = np.arange(len(n)) - packed_size(n)
+    i = np.concatenate([np.arange(k + 1) for k in range(count)])
     for width in np.unique(deviations[0]):
         (chosen,) = np.nonzero(deviations[0] == width)
         matrix = (basis * first(width * nodes)) @ higher[:most].T
