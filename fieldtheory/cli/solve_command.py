@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -73,7 +74,7 @@ def solve(
         bool,
         typer.Option(
             "--fluctuations",
-            help="Also Var C, Var K, the shift of ⟨C⟩ and the four-point vertex V, for one input.",
+            help="Also Var C, Var K, the shift of ⟨C⟩ and the four-point vertex V.",
         ),
     ] = False,
     order: Annotated[
@@ -81,7 +82,7 @@ def solve(
         typer.Option(
             min=1,
             max=2,
-            help="2: fluctuations with their terms of order 1/N², for one input.",
+            help="1: fluctuations to order 1/N. 2: their terms of order 1/N² too, for one input.",
         ),
     ] = 1,
     save: Annotated[
@@ -141,7 +142,9 @@ def solve(
                 "number of columns"
             )
         title = f"{title}; eta and chi in the convention of F25"
-    solution = ft.solve(net, kernel, convention=convention.value, order=order)
+    solution = ft.solve(
+        net, kernel, convention=convention.value, order=order, progress=sys.stderr.isatty()
+    )
     rows = solution.rows(fluctuations or order > 1)
     if save is not None:
         solution.save(save)

@@ -94,7 +94,7 @@ _ARGUMENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "seed": ("an argument of simulate", ("rng", "random_state", "key")),
     "method": ("an argument of simulate and optimal_scaling", ("sampler",)),
     "jobs": ("an argument of simulate and sweep", ("n_jobs", "workers", "processes")),
-    "progress": ("an argument of simulate and sweep", ("verbose", "show_progress", "tqdm")),
+    "progress": ("an argument of solve, simulate and sweep", ("verbose", "show_progress", "tqdm")),
     "directory": ("an argument of simulate and sweep", ("folder", "path", "cache")),
     "inputs": ("an argument of derive", ("P", "n_inputs", "num_inputs")),
     "over": ("an argument of sweep", ("grid", "parameters", "values")),

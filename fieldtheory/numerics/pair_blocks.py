@@ -21,6 +21,8 @@ from fieldtheory.numerics.two_inputs import TwoInputs
 
 # ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
 _SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
+# What the progress bar of `slopes` says.
+_SLOPES_TITLE = "mean_shift, slopes"
 
 
 def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
@@ -63,13 +65,13 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     """
     if signals.resolved:
         moved = [c * signals.projected(i, j, pairs) for i, j, c in _SLOPES]
-        found = _by_modes(signals, pairs, moved, 1)
+        found = _by_modes(signals, pairs, moved, 1, _SLOPES_TITLE)
         return np.where(used[:, None, None], found, 0.0)
     size = len(used)
     found = np.zeros((size, size, 3, 3, len(pairs)))
     left = np.ones(len(pairs), dtype=bool)
     by_series = used.all(axis=0) & (not _has_orthants(signals))
-    for number in np.flatnonzero(by_series):
+    for number in signals.counted(np.flatnonzero(by_series), _SLOPES_TITLE):
         two = _two_inputs(signals, pairs[number])
         try:
             for k, block in enumerate(two.slopes()):
@@ -81,19 +83,22 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     return found
 
 
-def correlators(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
-    """⟨g_e^(k) ; g_e'^(l)⟩ of pairs α < β in all layers, shape (L + 1, L + 1, 3, 3, pairs)."""
+def correlators(signals: PairObservables, pairs: np.ndarray, title: str) -> np.ndarray:
+    """⟨g_e^(k) ; g_e'^(l)⟩ of pairs α < β in all layers, shape (L + 1, L + 1, 3, 3, pairs).
+
+    The title is that of the progress bar.
+    """
     size = len(signals.K)
     if signals.resolved:
         found = _by_modes(
-            signals, pairs, [*signals.squares(pairs), signals.observables[:, pairs]], 0
+            signals, pairs, [*signals.squares(pairs), signals.observables[:, pairs]], 0, title
         )
         # By layers k <= l and the entry of the later one first.
         found = np.swapaxes(found, 2, 3)
     else:
         found = np.zeros((size, size, 3, 3, len(pairs)))
-        for number, pair in enumerate(pairs):
-            found[..., number] = _unresolved(signals, pair)
+        for number in signals.counted(range(len(pairs)), title):
+            found[..., number] = _unresolved(signals, pairs[number])
     later, earlier = np.tril_indices(size, -1)
     found[later, earlier] = np.swapaxes(found[earlier, later], 1, 2)
     return found
@@ -131,13 +136,13 @@ def _two_inputs(signals: PairObservables, pair: int) -> TwoInputs:
 
 
 def _by_modes(
-    signals: PairObservables, pairs: np.ndarray, moved: list[np.ndarray], gap: int
+    signals: PairObservables, pairs: np.ndarray, moved: list[np.ndarray], gap: int, title: str
 ) -> np.ndarray:
     """⟨f_e^(l) ; g_e'^(k)⟩ of functions f by coefficients, l >= k + gap, by k, l, e, e', pair."""
     observables = np.stack([*signals.squares(pairs), signals.observables[:, pairs]])
     size = len(signals.K)
     found = np.zeros((size, size, 3, 3, len(pairs)))
-    for k in range(size):
+    for k in signals.counted(range(size), title):
         for e, function in enumerate(moved):
             for l in range(k + gap, size):
                 early = signals.brought_back(function[l], l, k, pairs)

@@ -140,7 +140,7 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
         if one_by_one > (_MOST_CLOSED if four_inputs.has_closed_form(g) else _MOST_INTEGRALS):
             # For the error that says how many orders it takes.
             signals.require_resolved()
-    blocks = pair_blocks.correlators(signals, others)
+    blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
     for number, pair in enumerate(others):
         alpha, beta = first[pair], second[pair]
         chosen = np.array([places[alpha, alpha], places[beta, beta], pair])
@@ -159,7 +159,7 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
     found = np.empty((size, p, size, p))
     every = np.arange(p)
     together = max(1, TOGETHER // p)
-    for k in range(size):
+    for k in signals.counted(range(size), "G11"):
         later = np.stack([signals.brought_back(f[l], l, k, every) for l in range(k, size)], axis=-1)
         for start in range(0, p, together):
             rows = every[start : start + together]

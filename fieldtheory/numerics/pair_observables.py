@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,6 +16,7 @@ from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.kinked_features import Feature, feature
 from fieldtheory.numerics.pair_modes import (
     block,
@@ -55,10 +56,17 @@ class PairObservables:
     network : LayeredNetwork
     K : ndarray, shape (L + 1, P, P)
         Kernels of the hidden layers.
+    progress : bool
+        Show progress bars on stderr.
     """
 
     network: LayeredNetwork
     K: np.ndarray
+    progress: bool = False
+
+    def counted(self, steps: Sequence[int] | np.ndarray, title: str) -> Iterable[int]:
+        """The same steps, counted by a progress bar if it is wanted."""
+        return with_progress(steps, len(steps), title) if self.progress else steps
 
     @property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:

@@ -71,7 +71,7 @@ class PairTheory:
         if "G11" in vars(self):
             chosen = np.stack([at[alpha], at[beta], others])
             return self.kernel_covariance[:, chosen[:, None], chosen]
-        found = pair_blocks.correlators(self.signals, others)
+        found = pair_blocks.correlators(self.signals, others, "mean_shift, variances")
         width, order = self.signals.network.width, [0, 2, 1]
         covariance = np.empty((len(found), 3, 3, len(others)))
         for number in range(len(others)):

@@ -209,7 +209,7 @@ class Result(Stored):
         Parameters
         ----------
         fluctuations : bool
-            Also those fields of a `Solution` that are costly, for one input.
+            Also those fields of a `Solution` that are costly.
 
         Returns
         -------

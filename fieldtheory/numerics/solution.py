@@ -140,6 +140,7 @@ class Solution(Result):
     convention: str = "derivative"
     rtol: float = DEFAULT_TOLERANCE
     order: int = 1
+    progress: bool = False
 
     @field
     def residual_kernels(self) -> np.ndarray:
@@ -482,7 +483,9 @@ class Solution(Result):
         )
         moved = PairGains(self._own_gains, self._pair_gains, *cross)
         layers = layer_coefficients(self.network)
-        return PairTheory(layers, moved, PairObservables(self.network, self.kernels[:-1]))
+        return PairTheory(
+            layers, moved, PairObservables(self.network, self.kernels[:-1], self.progress)
+        )
 
     def _shift_of_one(
         self, layers: LayerCoefficients, C: np.ndarray, K: np.ndarray, gains: np.ndarray
@@ -692,6 +695,7 @@ def solve(
     convention: str = "derivative",
     rtol: float = DEFAULT_TOLERANCE,
     order: int = 1,
+    progress: bool = False,
 ) -> Solution:
     """Kernels, responses and fluctuations of a network for given inputs.
 
@@ -717,6 +721,8 @@ def solve(
         one at order 1/N², which the error names.
     order : {1, 2}
         Up to which power of 1/N fields are defined; 2 for those of order 1/N².
+    progress : bool
+        Show progress bars on stderr while G11 and mean_shift of several inputs are computed.
 
     Returns
     -------
@@ -758,4 +764,4 @@ def solve(
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     if isinstance(order, bool) or order not in (1, 2):
         raise ValueError(f"order must be 1 or 2, the highest power of 1/N, got {order!r}")
-    return Solution(checked, kernel, convention, rtol, int(order))
+    return Solution(checked, kernel, convention, rtol, int(order), progress)

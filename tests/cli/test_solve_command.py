@@ -29,6 +29,17 @@ class TestSolve:
             assert row["C"] == s.residual_kernels[l, a, b]
             assert row["chi"] == (s.response[l, a, b] if l < 3 else s.output_response[a, b])
 
+    def test_fluctuations_of_two_inputs(self):
+        table = rows("solve", "-L", 1, "--K0", MATRIX, "--fluctuations")
+        s = ft.solve(ft.ResidualNetwork(depth=1), PAIR)
+        V = s.four_point
+        for row in table:
+            l, a, b = row["layer"], row["alpha"] - 1, row["beta"] - 1
+            pair = a + b
+            assert row["var_C"] == s.G11[l, l, pair, pair]
+            assert row["mean_shift"] == s.mean_shift[l, a, b]
+            assert row["V"] == (V[l, pair, pair] if l < 2 else None)
+
     def test_every_option_reaches_the_network(self):
         options = {
             "--activation": "relu",

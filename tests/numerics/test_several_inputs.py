@@ -338,3 +338,15 @@ def test_against_finite_networks(name, gamma):
     }
     for field, deviations in found.items():
         assert np.abs(deviations).max() < 4, field
+
+
+@pytest.mark.parametrize("name", ["erf", "abs"])
+def test_progress_is_shown_on_stderr_if_wanted(name, capsys):
+    net = network(name, 0.7, 1)
+    silent, shown = (ft.solve(net, TWO, progress=wanted) for wanted in (False, True))
+    expected = silent.mean_shift, silent.G11
+    assert capsys.readouterr().err == ""
+    np.testing.assert_array_equal(shown.mean_shift, expected[0])
+    np.testing.assert_array_equal(shown.G11, expected[1])
+    text = capsys.readouterr().err
+    assert "mean_shift, variances" in text and "G11" in text
