@@ -63,6 +63,7 @@ def test_connected_evalf_is_relative(covariance):
     assert abs(node.evalf(8) / exact - 1) < 1e-7
 
 
+@pytest.mark.slow
 def test_connected_evalf_against_the_oracle():
     node = ConnectedCorrelator(sp.tanh(x) ** 2, sp.erf(y) ** 2, (x, y), K2).subs(POINT)
     with mpmath.workdps(13):

@@ -12,6 +12,7 @@ from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.numerics.entries import entries
 from tests.oracles import correlators
 from tests.oracles.hessian import connected2
+from tests.tables import crossed, slow
 
 VARIANCES = [1e-9, 1e-6, 1e-4, 0.6, 30.0, 1e3]
 CORRELATIONS = [s * r for r in (1e-8, 1e-4, 0.1, 0.9, 1 - 1e-9) for s in (1, -1)]
@@ -31,8 +32,7 @@ def relative_error(value, exact):
     return float(abs(value - exact) / abs(exact))
 
 
-@pytest.mark.parametrize("text", correlators.EXACT)
-@pytest.mark.parametrize("ratio", [1.0, 1.7])
+@pytest.mark.parametrize(("text", "ratio"), crossed(correlators.EXACT, [1.0, 1.7]))
 def test_elementary_functions(text, ratio):
     exact = correlators.EXACT[text]
     a, r = (k.ravel() for k in np.meshgrid(VARIANCES, CORRELATIONS))
@@ -95,7 +95,7 @@ def test_typed_two_point_functions_are_the_series(text):
         assert relative_error(correlators.EXACT[text](a, b, c), expected) < 1e-20
 
 
-@pytest.mark.parametrize("K", [1e-4, 1e-8])
+@pytest.mark.parametrize("K", [slow(1e-4), 1e-8])
 @pytest.mark.parametrize("name", ["selu"])
 def test_squares_of_small_differences_are_not_written_out(name, K):
     # (eˣ − 1)² as e²ˣ − 2eˣ + 1 has no digits left at K = 1e-8.

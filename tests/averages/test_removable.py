@@ -38,7 +38,7 @@ def test_one_variable(text, K):
     assert float(found.susceptibility(K)) == pytest.approx(float(slope), rel=1e-11)
 
 
-@pytest.mark.parametrize("text", some(TABLE, {"tanh(h)/h", "h/(exp(h)-1)"}))
+@pytest.mark.parametrize("text", some(TABLE, {"tanh(h)/h"}))
 def test_two_variables(text):
     found, phi = entries(activation_from_text(text)), TABLE[text]
     K = [[mpf("0.3"), mpf("0.1")], [mpf("0.1"), mpf("0.4")]]

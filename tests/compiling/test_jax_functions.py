@@ -109,7 +109,7 @@ def test_connected_and_gradient(name, covariance):
     np.testing.assert_allclose([function(*point), *gradient(function, point)], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
+@pytest.mark.parametrize("name", ["erf", slow("tanh"), slow("relu")])
 def test_connected_with_one_variable(name):
     phi = ACTIVATIONS[name]
     variance = ConnectedCorrelator(phi(x) ** 2, phi(x) ** 2, x, K)

@@ -7,6 +7,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.inference import power_coefficients
 from fieldtheory.inference.spectra import multiplicities
+from tests.tables import slow
 
 
 def relu_kernel(theta, depth, dimension, digits=30):
@@ -33,9 +34,7 @@ def relu(depth):
     )
 
 
-@pytest.mark.parametrize(
-    ("dimension", "depth"), [(2, 1), pytest.param(2, 30, marks=pytest.mark.slow), (3, 5), (10, 2)]
-)
+@pytest.mark.parametrize(("dimension", "depth"), [(2, 1), slow(2, 30), slow(3, 5), (10, 2)])
 def test_eigenvalues_of_relu_are_those_of_mpmath(dimension, depth):
     found = ft.spectrum(relu(depth), dimension=dimension, count=8)
 

@@ -126,7 +126,7 @@ def test_fields_of_two_inputs(name):
 BOUNDED = ["softsign", "hard tanh", "ReLU6", "arctan", "x/√(1 + x²)"]
 
 
-@pytest.mark.parametrize("name", some(BOUNDED, {"softsign"}))
+@pytest.mark.parametrize("name", some(BOUNDED, {"arctan"}))
 def test_optimal_scaling(name):
     """χ^out of the oracle is smaller on both sides of ρ*."""
     text, phi, kinks, _ = TABLE[name]

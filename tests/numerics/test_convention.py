@@ -59,7 +59,7 @@ def test_it_is_the_inverse_of_the_hessian_of_the_action(input_dim, ratio):
     np.testing.assert_allclose(paper.G11, G[:3, :3], rtol=0, atol=1e-8 / net.width)
 
 
-@pytest.mark.parametrize("convention", [slow("derivative"), "F25"])
+@pytest.mark.parametrize("convention", [slow("derivative"), slow("F25")])
 def test_symbolic_blocks_take_the_same_convention(convention):
     net = network(2, input_dim=50)
     numbers = {

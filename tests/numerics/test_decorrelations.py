@@ -7,6 +7,7 @@ from mpmath import mp, mpf, sin
 import fieldtheory as ft
 from fieldtheory.numerics.decorrelations import decorrelations
 from tests.oracles import deep_kernels
+from tests.tables import slow
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +59,7 @@ def test_kernels_given_in_float64(scale):
         np.testing.assert_allclose(found[:, 0, 1], exact, rtol=1e-8 if near else 1e-13)
 
 
-@pytest.mark.parametrize("weight_variance", [1.0, 2.0])
+@pytest.mark.parametrize("weight_variance", [slow(1.0), 2.0])
 def test_deep_unscaled_relu_forgets_angles_as_one_over_depth_squared(weight_variance):
     """L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² without bias, from δ' = δ − w (2δ)^(3/2)/(3π)."""
     depth = 3000

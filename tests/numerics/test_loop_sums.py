@@ -12,7 +12,7 @@ from fieldtheory.theory.diagrams import diagrams
 from fieldtheory.theory.evaluation import symbol_values
 from tests.examples import network
 from tests.oracles import linear_width, simulated_width
-from tests.tables import crossed
+from tests.tables import crossed, slow
 
 # Coefficients are compared, also at widths where the expansion does not hold.
 pytestmark = pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
@@ -41,7 +41,7 @@ def test_deep_linear_networks(legs, loops):
         assert found[layers] == pytest.approx(value, rel=1e-10, abs=1e-13)
 
 
-@pytest.mark.parametrize("activation, gamma", [("relu", 1.0), ("gelu", 0.7)])
+@pytest.mark.parametrize("activation, gamma", [("relu", 1.0), slow("gelu", 0.7)])
 def test_one_loop_is_what_the_symbols_say(activation, gamma):
     net = network(1, activation, gamma)
     th = ft.derive(net)
@@ -100,7 +100,14 @@ def test_averages_by_parts_where_derivatives_are_no_functions():
 
 
 @pytest.mark.parametrize(
-    "activation, gamma", crossed(["erf", "tanh", "relu", "gelu"], [0.0, [0.7, -1.1, 1.0]])
+    "activation, gamma",
+    [
+        ("relu", 0.0),
+        ("tanh", [0.7, -1.1, 1.0]),
+        slow("erf", 0.0),
+        slow("gelu", [0.7, -1.1, 1.0]),
+        slow("relu", [0.7, -1.1, 1.0]),
+    ],
 )
 def test_the_mean_in_few_steps_is_the_sum_of_its_diagrams(activation, gamma):
     net = network(3, activation, gamma)
