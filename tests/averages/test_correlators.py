@@ -48,8 +48,7 @@ def test_elementary_functions(text, ratio):
     assert max(map(relative_error, values, chosen)) < 1e-12
 
 
-@pytest.mark.parametrize("text", correlators.SERIES)
-@pytest.mark.parametrize("K", [1e-9, 0.6, 1e3])
+@pytest.mark.parametrize(("text", "K"), crossed(correlators.SERIES, [1e-9, 0.6, 1e3]))
 def test_weak_correlation(text, K):
     F = correlators.SERIES[text]
     c = 1e-8 * K

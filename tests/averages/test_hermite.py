@@ -5,6 +5,7 @@ import pytest
 
 from fieldtheory.averages import hermite, two_variables
 from tests.oracles import quadrature as oracle
+from tests.tables import crossed
 
 CORRELATIONS = np.array([-1.0, -0.99, -0.5, -1e-3, 1e-6, 0.3, 0.9, 0.999, 1.0])
 
@@ -17,8 +18,10 @@ def gaussian_bump(h):
     return np.exp(-h * h / 3) * (1 + h)
 
 
-@pytest.mark.parametrize("f", [np.tanh, square_of_tanh, gaussian_bump])
-@pytest.mark.parametrize("K", [1e-6, 0.05, 0.6, 1.5, 4.0, 9.0, 30.0])
+@pytest.mark.parametrize(
+    ("f", "K"),
+    crossed([np.tanh, square_of_tanh, gaussian_bump], [1e-6, 0.05, 0.6, 1.5, 4.0, 9.0, 30.0]),
+)
 def test_converged_values_agree_with_integrals(f, K):
     a, b = np.full(len(CORRELATIONS), K), np.full(len(CORRELATIONS), 0.7 * K)
     c = CORRELATIONS * np.sqrt(a * b)

@@ -7,6 +7,7 @@ from mpmath import mpf
 
 from fieldtheory.averages import quadrature, spectral, two_variables
 from tests.oracles import mixture
+from tests.tables import crossed
 
 
 def slope(h):
@@ -31,8 +32,9 @@ def test_products_agree_with_panels(f, g, a, b):
     np.testing.assert_array_less(np.abs(values - expected), 3e-13 * size)
 
 
-@pytest.mark.parametrize("K", [0.2, 5.0, 300.0, 1e6])
-@pytest.mark.parametrize("correlation", [0.5, 0.9, 1 - 1e-9, 1.0])
+@pytest.mark.parametrize(
+    ("K", "correlation"), crossed([0.2, 5.0, 300.0, 1e6], [1.0, 0.5, 0.9, 1 - 1e-9])
+)
 def test_connected_squares_of_tanh_are_relative(K, correlation):
     a, b, c = np.array([K]), np.array([1.3 * K]), np.array([correlation * K])
     # tanh² = 1 − tanh'.

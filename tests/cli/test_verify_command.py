@@ -8,6 +8,7 @@ import pytest
 
 from fieldtheory.literature import checks, f23, verdicts
 from tests.cli.test_app import call, refusal
+from tests.tables import slow
 
 
 def check(difference):
@@ -85,7 +86,7 @@ def test_options_reach_the_checks(known):
     assert known[2] == [(50, None), (50, None), (30, ["erf", "tanh"]), (30, ["F25"])]
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json"])
+@pytest.mark.parametrize("form", ["table", slow("csv"), slow("json")])
 def test_exit_code_says_that_a_check_fails(known, monkeypatch, form):
     failing = [check(0.0), check(0.5)]
     monkeypatch.setattr(checks, "run_checks", lambda *_: failing)

@@ -63,7 +63,7 @@ def precisely(arguments, entries, point, digits):
 # Derivatives --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh", "relu", "gelu"])
+@pytest.mark.parametrize("name", ["erf", slow("tanh"), "relu", slow("gelu")])
 def test_second_moment_and_two_derivatives(name):
     """Against differences of the mpmath values, which know nothing of Price's theorem."""
     variance = 0.6
@@ -318,8 +318,8 @@ def in_hyperparameters(expression, derivation):
     ("activation", "depth", "block", "entry"),
     [
         ("erf", 2, "saddle_point", None),
-        ("erf", 2, "G12", (3, 0)),
-        ("relu", 2, "G12", (3, 0)),
+        slow("erf", 2, "G12", (3, 0)),
+        slow("relu", 2, "G12", (3, 0)),
         ("tanh", 1, "G12", (2, 0)),
         ("relu", 2, "G11", (2, 2)),
         slow("tanh", 1, "G11", (2, 2)),

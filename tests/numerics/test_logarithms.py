@@ -61,7 +61,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("case", CLOSED)
+@pytest.mark.parametrize("case", some(CLOSED, list(CLOSED)[::2]))
 def test_one_input(case):
     net, phi = CLOSED[case]
     solution = ft.solve(net, 0.3)

@@ -12,6 +12,7 @@ from fieldtheory.numerics.finite_width import resummed
 from fieldtheory.numerics.output_law import OutputMoments, edgeworth, mixture
 from tests.examples import K0_PAIR, network, oracle
 from tests.oracles import finite_width
+from tests.tables import crossed
 
 METHODS = ("mixture", "edgeworth")
 
@@ -87,8 +88,7 @@ LAWS = {
 
 
 class TestKnownMixtures:
-    @pytest.mark.parametrize("spread", [1e-10, 0.1, 1.5])
-    @pytest.mark.parametrize("name", LAWS)
+    @pytest.mark.parametrize(("name", "spread"), crossed(LAWS, [1e-10, 0.1, 1.5]))
     def test_densities_and_tails(self, name, spread):
         ratio, law_of = LAWS[name]
         C, floor = 0.7, 0.2

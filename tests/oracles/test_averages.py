@@ -103,7 +103,7 @@ def test_smooth_rule_in_four_dimensions():
     assert value == pytest.approx(float(product), rel=1e-8)
 
 
-@pytest.mark.parametrize("K", ["0.001", "0.3", "1", "5", "30"])
+@pytest.mark.parametrize("K", ["0.001", slow("0.3"), "1", slow("5"), "30"])
 def test_precise_average1(K):
     with mpmath.workdps(50):
         K = mpf(K)
