@@ -159,7 +159,7 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
     found = np.empty((size, p, size, p))
     every = np.arange(p)
     together = max(1, TOGETHER // p)
-    for k in signals.counted(range(size), "G11"):
+    for k in signals.counted(range(size), "G11, layers"):
         later = np.stack([signals.brought_back(f[l], l, k, every) for l in range(k, size)], axis=-1)
         for start in range(0, p, together):
             rows = every[start : start + together]
