@@ -52,12 +52,20 @@ class _OfNetwork:
 
 
 class _NetworkEstimator(_OfNetwork, BaseEstimator):
-    network: LayeredNetwork | None
-    quantity: str
-    noise_variance: float
-    jitter: float
-
     posterior_: inference.Posterior
+
+    def __init__(
+        self,
+        network: LayeredNetwork | None = None,
+        *,
+        quantity: str = "output_kernel",
+        noise_variance: float = 1e-2,
+        jitter: float = 0.0,
+    ) -> None:
+        self.network = network
+        self.quantity = quantity
+        self.noise_variance = noise_variance
+        self.jitter = jitter
 
     def _condition(self, X: np.ndarray, y: np.ndarray) -> None:
         kernel = inference.kernel(_given(self.network), self.quantity)
@@ -113,19 +121,6 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
     True
     """
 
-    def __init__(
-        self,
-        network: LayeredNetwork | None = None,
-        *,
-        quantity: str = "output_kernel",
-        noise_variance: float = 1e-2,
-        jitter: float = 0.0,
-    ) -> None:
-        self.network = network
-        self.quantity = quantity
-        self.noise_variance = noise_variance
-        self.jitter = jitter
-
     def fit(self, X: Any, y: Any) -> Self:
         """Condition on inputs X (P, d) and targets y (P,) or (P, n)."""
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
@@ -173,19 +168,6 @@ class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
     ['left', 'right']
     """
 
-    def __init__(
-        self,
-        network: LayeredNetwork | None = None,
-        *,
-        quantity: str = "output_kernel",
-        noise_variance: float = 1e-2,
-        jitter: float = 0.0,
-    ) -> None:
-        self.network = network
-        self.quantity = quantity
-        self.noise_variance = noise_variance
-        self.jitter = jitter
-
     def fit(self, X: Any, y: Any) -> Self:
         """Condition on inputs X (P, d) and labels y (P,) of at least two classes."""
         X, y = validate_data(self, X, y, dtype=np.float64)
@@ -200,8 +182,7 @@ class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The labels of the largest posterior means at X (R, d), shape (R,)."""
         X = self._inputs(X)
-        mean = self.posterior_.mean(X)
-        return np.asarray(self.classes_[np.argmax(mean, axis=1)])
+        return np.asarray(self.classes_[np.argmax(self.posterior_.mean(X), axis=1)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of every class to have the largest output, shape (R, n)."""

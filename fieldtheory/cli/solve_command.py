@@ -29,7 +29,6 @@ from fieldtheory.cli.options import (
     Width,
 )
 from fieldtheory.cli.terminal import Format, print_rows
-from fieldtheory.networks.schedules import follows_depth
 
 
 class Convention(StrEnum):
@@ -129,12 +128,8 @@ def solve(
         width=width,
         input_dim=100 if input_dim is None else input_dim,
     )
-    title = f"depth {depth}, φ = {net.activation.name}; layer {depth + 1} is the output"
     words, kernel = samples.given_kernel(K0, data, classes, count, scale, net)
-    if follows_depth(net.branch_scale):
-        title = f"{title}; {net.schedule}"
-    if words:
-        title = f"{title}; {words}"
+    title = values.title(net, words)
     if convention is Convention.F25:
         if data is not None and input_dim is None:
             raise ValueError(

@@ -28,7 +28,6 @@ from fieldtheory.cli.options import (
     Width,
 )
 from fieldtheory.cli.terminal import Format, print_rows
-from fieldtheory.networks.schedules import follows_depth
 
 _NETWORK = "The network"
 _TRAINING = "What is trained"
@@ -148,12 +147,8 @@ def tangent(
             "input_dim must be given with data in the standard parametrization, got none: it is "
             "the number of columns"
         )
-    title = f"depth {depth}, φ = {net.activation.name}; layer {depth + 1} is the output"
     words, kernel = samples.given_kernel(K0, data, classes, count, scale, net)
-    if follows_depth(net.branch_scale):
-        title = f"{title}; {net.schedule}"
-    if words:
-        title = f"{title}; {words}"
+    title = values.title(net, words)
     if standard:
         title = f"{title}; standard parametrization"
     found = ft.tangent_kernels(

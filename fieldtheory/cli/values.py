@@ -10,7 +10,7 @@ import numpy as np
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.networks.schedules import checked_scale
+from fieldtheory.networks.schedules import checked_scale, follows_depth
 
 
 def activation(text: str) -> Activation:
@@ -294,3 +294,18 @@ def network(
         skip_scale=numbers("skip_scale", skip_scale),
         **parameters,
     )
+
+
+def title(network: ResidualNetwork, words: str) -> str:
+    """The line above a table of layers: the network, its schedule, and words on the inputs.
+
+    Examples
+    --------
+    >>> title(ResidualNetwork(depth=2), "")
+    'depth 2, φ = erf; layer 3 is the output'
+    """
+    found = f"depth {network.depth}, φ = {network.activation.name}"
+    parts = [f"{found}; layer {network.depth + 1} is the output"]
+    if follows_depth(network.branch_scale):
+        parts.append(str(network.schedule))
+    return "; ".join([*parts, words] if words else parts)

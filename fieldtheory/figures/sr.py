@@ -6,17 +6,19 @@
 from fieldtheory.figures.sr_depth import (
     Fig1,
     Fig2,
-    Gradients,
-    Width,
     draw_fig1,
     draw_fig2,
-    draw_gradients,
-    draw_width,
     fig1,
     fig2,
-    gradients,
     of_constant_variance,
     stable_networks,
+)
+from fieldtheory.figures.sr_finite import (
+    Gradients,
+    Width,
+    draw_gradients,
+    draw_width,
+    gradients,
     width,
 )
 from fieldtheory.figures.sr_regression import (

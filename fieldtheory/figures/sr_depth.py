@@ -1,7 +1,6 @@
-"""SR Figs. 1 and 2, gradients, and fluctuations at equal depth and width; reached as `sr.fig1`.
+"""SR Figs. 1 and 2, wide networks against depth; reached as `sr.fig1`.
 
-``fig1``, ``fig2``, ``width`` and ``gradients`` compute what is plotted, ``draw_fig1`` and so on
-draw it.
+``fig1`` and ``fig2`` compute what is plotted; ``draw_fig1`` and ``draw_fig2`` draw it.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.figures.parts import in_turn, note
 from fieldtheory.inference import spectrum
-from fieldtheory.montecarlo.gradient_norms import simulate_gradients
-from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -31,7 +28,7 @@ SCHEDULES: Mapping[str, str] = {
     "uniform": "uniform",
 }
 COLOURS = (ORANGE, BLUE, GREEN)
-_CHOSEN = r"ReLU, $\gamma = 1$, $\sigma_w^2 = 2$, $\sigma_b = 0$"
+CHOSEN = r"ReLU, $\gamma = 1$, $\sigma_w^2 = 2$, $\sigma_b = 0$"
 
 
 def stable_networks(depth: int) -> list[ResidualNetwork]:
@@ -57,7 +54,7 @@ def stable_networks(depth: int) -> list[ResidualNetwork]:
 def of_constant_variance(network: ResidualNetwork) -> ResidualNetwork:
     """A ReLU network without biases with the same correlations in all layers, of one variance.
 
-    Both scales of a layer are divided by √(1 + λ_l² σ_w²/2), by which its signals grow: kernels and
+    Both scales of a layer are divided by √(K^(l)/K^(l-1)), by which its signals grow: kernels and
     tangent kernels of all pairs are divided by the product of their squares (SR Appendix A6), and
     do not overflow.
 
@@ -67,9 +64,8 @@ def of_constant_variance(network: ResidualNetwork) -> ResidualNetwork:
     >>> bool(np.allclose(solve(net, 2.0).kernels[:-1], 2.0))
     True
     """
-    branch = network.branch_scales
-    growth = np.sqrt(1 + branch**2 * network.weight_variance / 2)
-    return network.replace(skip_scale=1 / growth, branch_scale=branch / growth)
+    growth = np.exp(np.diff(solve(network, 2.0).log_kernels[:-1]) / 2)
+    return network.replace(skip_scale=1 / growth, branch_scale=network.branch_scales / growth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +143,7 @@ def draw_fig1(numbers: Fig1) -> Any:
     ax.plot([], [], "k--", label=r"NTK $\Theta^{(L)}$")
     ax.set(xlabel="depth $L$", ylabel="kernel of one input")
     ax.legend()
-    note(figure, rf"chosen here: {_CHOSEN}, $|x|^2 = d$")
+    note(figure, rf"chosen here: {CHOSEN}, $|x|^2 = d$")
     return figure
 
 
@@ -229,258 +225,14 @@ def draw_fig2(numbers: Fig2) -> Any:
     degrees = np.arange(numbers.eigenvalues.shape[-1])
     for ax, kind in zip(axes, numbers.eigenvalues, strict=True):
         for schedule, rows, colour in zip(SCHEDULES, kind, COLOURS, strict=True):
-            for row, alpha in zip(rows, np.linspace(0.35, 1, len(rows)), strict=True):
-                deepest = row is rows[-1] or alpha == 1
-                label = schedule if deepest else None
-                ax.semilogy(degrees, row, color=colour, alpha=alpha, label=label)
+            for row, alpha in zip(rows, np.linspace(1, 0.35, len(rows))[::-1], strict=True):
+                ax.semilogy(degrees, row, color=colour, alpha=alpha)
+            ax.lines[-1].set_label(schedule)
         ax.set_xlabel("degree $k$")
         ax.set_ylim(1e-7, 2)
     axes[0].set_ylabel(r"NNGP, $\mu_k / \max_k \mu_k$")
     axes[1].set_ylabel(r"NTK, $\mu_k / \max_k \mu_k$")
     axes[1].legend(loc="lower left")
     depths = ", ".join(map(str, numbers.depths))
-    note(figure, rf"chosen here: {_CHOSEN}, $L = {depths}$ (darker), the circle itself")
+    note(figure, rf"chosen here: {CHOSEN}, $L = {depths}$ (darker), the circle itself")
     return figure
-
-
-@dataclass(frozen=True, eq=False)
-class Width:
-    """Numbers of `width`; the first axis is that of the schedules.
-
-    Attributes
-    ----------
-    depths : ndarray, shape (D,)
-        L, and N = L.
-    theory : ndarray, shape (3, D)
-        N Var K^(L)/K^(L)², the order 1/N of N Var ln K^(L).
-    simulated, error : ndarray, shape (3, D)
-        N Var ln K^(L) of simulated networks, and its standard error.
-    samples : int
-        How many of them.
-    """
-
-    depths: np.ndarray
-    theory: np.ndarray
-    simulated: np.ndarray
-    error: np.ndarray
-    samples: int
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        return [
-            curve
-            for i, schedule in enumerate(SCHEDULES)
-            for curve in (
-                Curve("a", f"{schedule}, order 1/N", self.depths, self.theory[i]),
-                Curve(
-                    "a", f"{schedule}, simulation", self.depths, self.simulated[i], self.error[i]
-                ),
-            )
-        ]
-
-
-def width(
-    depths: Sequence[int] = (5, 10, 20, 40, 80),
-    samples: int = 1000,
-    seed: int = 0,
-    jobs: int | None = None,
-    progress: bool = False,
-) -> Width:
-    """How kernels fluctuate where width and depth are equal, N = L, with the three schedules.
-
-    Parameters
-    ----------
-    depths : sequence of int
-        L, at least 2.
-    samples : int
-        Number of simulated networks for each depth and schedule.
-    seed : int
-        Seed of the random numbers.
-    jobs : int, optional
-        Processes that simulate.
-    progress : bool
-        Show a progress bar on stderr.
-
-    Returns
-    -------
-    Width
-        Stable schedules keep N Var ln K^(L) bounded; without one it grows as the depth, so that
-        at N = L kernels fluctuate by as much as they are large.
-
-    Examples
-    --------
-    >>> found = width(depths=(4, 8), samples=20)
-    >>> bool(found.theory[0, 1] > 1.5 * found.theory[0, 0])
-    True
-    """
-    L = np.array([validation.integer("depths", depth, 2) for depth in depths])
-    parts = [partial(_fluctuations, depth) for depth in L.tolist()]
-    theory = np.transpose(in_turn(parts, "sr.width", progress))
-    simulated = np.empty((len(SCHEDULES), len(L)))
-    error = np.empty_like(simulated)
-    for j, depth in enumerate(L.tolist()):
-        for i, net in enumerate(stable_networks(depth)):
-            ensemble = simulate(
-                net.replace(width=depth),
-                2.0,
-                samples=samples,
-                seed=seed + i,
-                jobs=jobs,
-                keep=True,
-                progress=progress,
-            )
-            draws = np.asarray(ensemble.residual_kernels)[:, :-1]
-            logs = np.log(draws.sum(axis=1))
-            squares = (logs - logs.mean()) ** 2
-            simulated[i, j] = depth * logs.var(ddof=1)
-            error[i, j] = depth * squares.std(ddof=1) / np.sqrt(samples)
-    return Width(L, theory, simulated, error, samples)
-
-
-def _fluctuations(depth: int) -> list[float]:
-    solutions = [solve(net.replace(width=10**6), 2.0) for net in stable_networks(depth)]
-    return [float(1e6 * s.kernel_variance[-1] / s.kernels[-2] ** 2) for s in solutions]
-
-
-@styled
-def draw_width(numbers: Width) -> Any:
-    """N Var ln K^(L) against depth, N = L, from theory and simulation.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, (ax,) = panels((4.6,), 2.7)
-    for i, (schedule, colour) in enumerate(zip(SCHEDULES, COLOURS, strict=True)):
-        ax.loglog(numbers.depths, numbers.theory[i], color=colour, label=schedule)
-        bars = 2 * numbers.error[i]
-        ax.errorbar(numbers.depths, numbers.simulated[i], bars, fmt="o", color=colour, markersize=3)
-    _mark_depths(ax, numbers.depths)
-    ax.set(xlabel="depth and width $L = N$", ylabel=r"$N \, \mathrm{Var} \ln K^{(L)}$")
-    ax.legend()
-    note(
-        figure,
-        rf"chosen here: {_CHOSEN}, $K^{{(0)}} = 2$; lines: order $1/N$, {numbers.samples} networks",
-    )
-    return figure
-
-
-@dataclass(frozen=True, eq=False)
-class Gradients:
-    """Numbers of `gradients`; the first axis is that of the schedules.
-
-    Attributes
-    ----------
-    depths : ndarray, shape (D,)
-    theory, bounds : ndarray, shape (3, D)
-        The largest mean square of a gradient over all layers, and the upper bound.
-    simulated, error : ndarray, shape (3, D)
-        The same of simulated networks, and its standard error.
-    samples, width : int
-        How many networks, and their N.
-    """
-
-    depths: np.ndarray
-    theory: np.ndarray
-    bounds: np.ndarray
-    simulated: np.ndarray
-    error: np.ndarray
-    samples: int
-    width: int
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        return [
-            curve
-            for i, schedule in enumerate(SCHEDULES)
-            for curve in (
-                Curve("a", f"{schedule}, wide networks", self.depths, self.theory[i]),
-                Curve("a", f"{schedule}, bound", self.depths, self.bounds[i]),
-                Curve(
-                    "a", f"{schedule}, simulation", self.depths, self.simulated[i], self.error[i]
-                ),
-            )
-        ]
-
-
-def gradients(
-    depths: Sequence[int] = (5, 10, 20, 40, 80),
-    width: int = 1000,
-    samples: int = 100,
-    seed: int = 0,
-    progress: bool = False,
-) -> Gradients:
-    """How large gradients of the output are, at most, in networks of different depth (SR Prop. 1).
-
-    Parameters
-    ----------
-    depths : sequence of int
-        L.
-    width : int
-        N, best much larger than L.
-    samples : int
-        Number of simulated networks for each depth and schedule.
-    seed : int
-        Seed of the random numbers.
-    progress : bool
-        Show a progress bar on stderr.
-
-    Returns
-    -------
-    Gradients
-        N_l ⟨(∂y/∂W_ij^(l))²⟩ of the layer where it is largest, see
-        `fieldtheory.simulate_gradients`.
-
-    Examples
-    --------
-    >>> found = gradients(depths=(4, 8), width=50, samples=20)
-    >>> bool((found.theory < found.bounds).all())
-    True
-    """
-    L = np.array([validation.integer("depths", depth, 1) for depth in depths])
-    parts = [
-        partial(_largest, net.replace(width=width), samples, seed)
-        for depth in L.tolist()
-        for net in stable_networks(depth)
-    ]
-    found = np.array(in_turn(parts, "sr.gradients", progress)).reshape(len(L), len(SCHEDULES), 4)
-    theory, bounds, simulated, error = found.T
-    return Gradients(L, theory, bounds, simulated, error, samples, width)
-
-
-def _largest(network: ResidualNetwork, samples: int, seed: int) -> tuple[float, ...]:
-    found = simulate_gradients(network, 2.0, samples=samples, seed=seed)
-    layer = int(np.argmax(found.theory))
-    values = (found.theory[layer], found.upper_bound, found.gradients[layer])
-    return *map(float, values), float(found.gradients_error[layer])
-
-
-@styled
-def draw_gradients(numbers: Gradients) -> Any:
-    """The largest gradients against depth, with the bound of SR Proposition 1, dotted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, (ax,) = panels((4.6,), 2.7)
-    for i, (schedule, colour) in enumerate(zip(SCHEDULES, COLOURS, strict=True)):
-        ax.loglog(numbers.depths, numbers.theory[i], color=colour, label=schedule)
-        ax.loglog(numbers.depths, numbers.bounds[i], ":", color=colour)
-        bars = 2 * numbers.error[i]
-        ax.errorbar(numbers.depths, numbers.simulated[i], bars, fmt="o", color=colour, markersize=3)
-    _mark_depths(ax, numbers.depths)
-    ax.set(xlabel="depth $L$", ylabel=r"largest $N_l \langle (\partial y / \partial W)^2 \rangle$")
-    ax.legend()
-    note(
-        figure,
-        rf"chosen here: {_CHOSEN}, $K^{{(0)}} = 2$, $N = {numbers.width}$, "
-        rf"{numbers.samples} networks; dotted: the bound",
-    )
-    return figure
-
-
-def _mark_depths(ax: Any, depths: np.ndarray) -> None:
-    """Ticks of a logarithmic axis at these depths alone."""
-    ax.set_xticks(depths, [f"{depth}" for depth in depths])
-    ax.set_xticks([], minor=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.averages.hermite import weighted_hermite
 from fieldtheory.averages.panels import evenly, graded_cuts
 from fieldtheory.averages.quadrature import composite
-from fieldtheory.averages.steps import has_steps
-from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.kernels import variances
-from fieldtheory.theory.elementary_averages import X, feature_parameters
+from fieldtheory.numerics.kinked_features import Feature
+from fieldtheory.numerics.pair_observables import kinked_features
 
 # Hermite coefficients below this part of √⟨φ²⟩ are rounding.
 _ROUNDING = 1e-13
@@ -91,25 +89,17 @@ def power_coefficients(
 
 def _strengths(network: LayeredNetwork, K: float) -> np.ndarray:
     """Σ_k ⟨ψ_k h_m⟩² over signals of variance K, shape (modes,)."""
-    known = dict(feature_parameters(network))
-    features = network.features(network.activation, X, known)
-    return np.sum([_coefficients(psi, K) ** 2 for psi in features], axis=0)
+    return np.sum([_coefficients(psi, K) ** 2 for psi in kinked_features(network)], axis=0)
 
 
-def _coefficients(psi: Any, K: float) -> np.ndarray:
+def _coefficients(psi: Feature, K: float) -> np.ndarray:
     deviation = np.sqrt(K)
-    kinks = [p / deviation for p in kinks_of(psi, X)] if deviation and has_steps(psi) else []
-    if has_steps(psi) and 0.0 not in kinks:
-        kinks.append(0.0)
+    kinks = np.array([jump.place / deviation for jump in psi.jumps if deviation])
     halvings = _HALVED + int(max(0.0, np.log2(max(deviation, 1.0))))
-    near = graded_cuts(np.array(kinks), halvings, _WIDEST, _REACH).ravel()
+    near = graded_cuts(kinks, halvings, _WIDEST, _REACH).ravel()
     z, weights = composite(np.unique([*near, *evenly(_WIDEST, _REACH)]), _NODES)
-    values = np.broadcast_to(vectorised([X], psi)(deviation * z), z.shape)
-    weighted = weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * values
-    before, now = np.zeros_like(z), np.ones_like(z)
-    found = np.empty(_MODES)
-    for m in range(_MODES):
-        found[m] = weighted @ now
-        before, now = now, (z * now - np.sqrt(m) * before) / np.sqrt(m + 1)
-    found[np.abs(found) < _ROUNDING * np.sqrt(weighted @ values)] = 0.0
+    values = psi.function(deviation * z)
+    found = np.array([row @ values for row in weighted_hermite(_MODES, z, weights)])
+    size = np.sqrt(next(weighted_hermite(1, z, weights)) @ values**2)
+    found[np.abs(found) < _ROUNDING * size] = 0.0
     return found
