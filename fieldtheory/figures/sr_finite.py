@@ -240,7 +240,7 @@ def draw_gradients(numbers: Gradients) -> Any:
     """
     figure, ax = _drawn(numbers)
     for bounds, colour in zip(numbers.bounds, COLOURS, strict=True):
-        ax.loglog(numbers.depths, bounds, ":", color=colour)
+        ax.plot(numbers.depths, bounds, ":", color=colour)
     ax.set(xlabel="depth $L$", ylabel=r"largest $N_l \langle (\partial y / \partial W)^2 \rangle$")
     ax.legend()
     note(
