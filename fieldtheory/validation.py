@@ -43,6 +43,15 @@ def nonnegative(name: str, value: Any) -> float:
     return float(value)
 
 
+def positive(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float > 0, or raise."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a finite real number > 0, got {value!r}")
+    if not np.isfinite(float(value)) or value <= 0:
+        raise ValueError(f"{name} must be a finite real number > 0, got {value!r}")
+    return float(value)
+
+
 def within(name: str, value: Any, lowest: float, highest: float) -> float:
     """Return ``value`` as a float between two bounds, or raise."""
     if isinstance(value, bool) or not isinstance(value, Real):

@@ -19,6 +19,7 @@ from fieldtheory.montecarlo.estimators import reduced_estimates
 from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
+from fieldtheory.networks.doors import door
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -26,6 +27,7 @@ from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 
 
+@door
 @named_arguments
 def simulate(
     network: LayeredNetwork,

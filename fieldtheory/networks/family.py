@@ -18,7 +18,7 @@ from fieldtheory.validation import shown
 
 Parameters = Mapping[str, Any]
 # The families by the name of their class, as files name them.
-FAMILIES: dict[str, type[LayeredNetwork]] = {}
+FAMILIES: dict[str, type[NetworkFamily]] = {}
 # What responses to the input are divided by, see `input_width`.
 CONVENTIONS = ("derivative", "F25")
 
@@ -31,7 +31,25 @@ class Coefficients(NamedTuple):
     skip: Any
 
 
-class LayeredNetwork(ABC):
+class NetworkFamily(ABC):
+    """Frozen dataclasses of the parameters of networks, which files know by their names."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        FAMILIES[cls.__name__] = cls
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some arguments changed, checked as a new network is."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise TypeError(unknown_argument(name, known))
+        return replace(self, **changes)
+
+
+class LayeredNetwork(NetworkFamily):
     """A family of networks whose signals are carried on by skip connections.
 
         h^(l) = γ_l h^(l-1) + f^(l),   l = 1, ..., L
@@ -61,15 +79,10 @@ class LayeredNetwork(ABC):
 
     layer_parameters: ClassVar[tuple[str, ...]] = ()
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     depth: int
     activation: Activation
     width: int
     input_dim: int
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        FAMILIES[cls.__name__] = cls
 
     @property
     @abstractmethod
@@ -125,14 +138,6 @@ class LayeredNetwork(ABC):
         """The shape of the batch axes that the parameters have in front of the layers."""
         found = self.parameters
         return np.broadcast_shapes(*(found[name].shape[:-1] for name in self.layer_parameters))
-
-    def replace(self, **changes: Any) -> Self:
-        """A copy with some arguments changed, checked as a new network is."""
-        known = [f.name for f in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise TypeError(unknown_argument(name, known))
-        return replace(self, **changes)
 
     def member(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
         """The network at an index of the batch axes, which have the shape ``batch``.

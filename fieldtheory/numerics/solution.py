@@ -15,6 +15,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
+from fieldtheory.networks.doors import door
 from fieldtheory.networks.family import (
     CONVENTIONS,
     LayeredNetwork,
@@ -688,6 +689,7 @@ class Solution(Result):
         return np.moveaxis(own, 0, -1)
 
 
+@door
 @named_arguments
 def solve(
     network: LayeredNetwork,

@@ -22,7 +22,8 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.family import FAMILIES, LayeredNetwork
+from fieldtheory.networks.family import FAMILIES, NetworkFamily
+from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.schedules import SCHEDULES, layer_values
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Labelled(NamedTuple):
     attributes: dict[str, Any]
 
 
-def attributes(network: LayeredNetwork) -> dict[str, Any]:
+def attributes(network: NetworkFamily) -> dict[str, Any]:
     """The family of a network and its given parameters as numbers and text, if need be as JSON.
 
     Scales that are functions of (l, L) are written as their values.
@@ -78,17 +79,22 @@ def attributes(network: LayeredNetwork) -> dict[str, Any]:
             found[field.name] = text = activation_text(value)
             if text != value.name:
                 found[f"{field.name}_name"] = value.name
+        elif isinstance(value, ParameterLaw):
+            found[field.name] = json.dumps(
+                {name: array.tolist() for name, array in value.arrays.items()}
+            )
         elif isinstance(value, tuple | bool):
             found[field.name] = json.dumps(value)
         elif callable(value):
-            values = layer_values(field.name, value, network.depth)
+            depth = found["depth"]
+            values = layer_values(field.name, value, depth)
             found[field.name] = json.dumps(values.tolist())
         elif value is not None:
             found[field.name] = value
     return found
 
 
-def network_from_attributes(found: Mapping[str, Any]) -> LayeredNetwork:
+def network_from_attributes(found: Mapping[str, Any]) -> Any:
     """The network of `attributes`.
 
     Raises
@@ -104,6 +110,8 @@ def network_from_attributes(found: Mapping[str, Any]) -> LayeredNetwork:
         value = _plain(found[field.name])
         if isinstance(value, str) and "Activation" in str(field.type):
             value = activation_from_text(value, _plain(found.get(f"{field.name}_name", "")))
+        elif isinstance(value, str) and "ParameterLaw" in str(field.type):
+            value = ParameterLaw(**json.loads(value))
         elif isinstance(value, str) and "str" not in str(field.type) and value not in SCHEDULES:
             value = validation.as_tuples(json.loads(value))
         parameters[field.name] = value

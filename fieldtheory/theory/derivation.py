@@ -11,6 +11,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
+from fieldtheory.networks.doors import door
 from fieldtheory.networks.family import CONVENTIONS, LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
@@ -287,6 +288,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         require_scales(self.scales, network)
 
 
+@door
 @named_arguments
 def derive(
     network: LayeredNetwork | int | None = None,

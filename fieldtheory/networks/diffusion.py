@@ -1,0 +1,245 @@
+"""Identity residual networks with small parameters, whose deep limit is a diffusion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory import validation
+from fieldtheory.averages.steps import branch, has_steps
+from fieldtheory.networks.activations import Activation, as_activation, h
+from fieldtheory.networks.doors import OwnTheory
+from fieldtheory.networks.family import NetworkFamily
+from fieldtheory.networks.parameter_law import ParameterLaw
+from fieldtheory.networks.parameters import named_parameters
+from fieldtheory.networks.residual import ResidualNetwork
+
+# Closer to zero than any other kink.
+_BESIDE_ZERO = sp.Rational(1, 10**20)
+_INFINITE = "infinite"
+
+
+@named_parameters
+@dataclass(frozen=True, kw_only=True)
+class DiffusionNetwork(OwnTheory, NetworkFamily):
+    """An identity residual network whose parameters shrink as its depth grows.
+
+        x_{l+1} = x_l + φ(W_l ψ(x_l) + b_l),   l = 0, ..., L − 1,   Δt = T/L,
+        W_l ~ N(0, σ²_w Δt/D),   b_l ~ N(0, σ²_b Δt),
+
+    all entries independent (PF eqs. (7), (10), (15)). For L → ∞ the layers x_l, t = l Δt, become
+    the diffusion
+
+        dx = φ'(0) (dW ψ(x) + db) + (1/2) φ''(0) (σ²_b + σ²_w |ψ(x)|²/D) dt
+
+    at any width D (PF Theorem 3.1, Corollary 3.3). `solve` gives its means and covariances,
+    `simulate` draws networks and diffusions, `derive` the equations.
+
+    Parameters
+    ----------
+    depth : int, None or "infinite"
+        Number of layers L >= 1; None or "infinite" for the limit L → ∞.
+    width : int
+        D >= 1, the number of neurons in every layer.
+    horizon : float
+        T > 0.
+    activation : str, Activation, sympy.Expr or callable
+        φ in any form that `ResidualNetwork` takes. φ(0) = 0, else increments do not shrink.
+    input_activation : str, Activation, sympy.Expr or callable
+        ψ; "linear" for ψ(x) = x.
+    weight_variance, bias_variance : float
+        σ²_w and σ²_b, >= 0.
+    parameter_law : ParameterLaw, optional
+        Another Gaussian law of the parameters (PF Assumptions 3.1, 3.3), in place of the variances.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the stated kind; the message names it and what is allowed.
+
+    Notes
+    -----
+    The defaults are those of PF section 4.1. All quantities are dimensionless.
+
+    Examples
+    --------
+    >>> net = DiffusionNetwork(depth=100)
+    >>> net.step, net.slopes[:3]  # Δt, and φ', φ'', φ''' of tanh at 0
+    (0.01, (1.0, 0.0, -2.0))
+    >>> DiffusionNetwork(activation="cos")
+    Traceback (most recent call last):
+        ...
+    ValueError: activation must be 0 at 0, so that increments shrink with Δt, got cos: φ(0) = 1
+    """
+
+    depth: int | None = 500
+    width: int = 500
+    horizon: float = 1.0
+    activation: Activation = "tanh"  # type: ignore[assignment]
+    input_activation: Activation = "linear"  # type: ignore[assignment]
+    weight_variance: float = 1.0
+    bias_variance: float = 1.0
+    parameter_law: ParameterLaw | None = None
+
+    def __post_init__(self) -> None:
+        given: Any = self.depth
+        depth = None if given is None or given == _INFINITE else given
+        checked: dict[str, Any] = {
+            "depth": None if depth is None else validation.integer("depth", depth, 1),
+            "width": validation.integer("width", self.width, 1),
+            "horizon": validation.positive("horizon", self.horizon),
+            "activation": as_activation(self.activation),
+            "input_activation": _input_activation(self.input_activation),
+        }
+        for name in ("weight_variance", "bias_variance"):
+            checked[name] = validation.nonnegative(name, getattr(self, name))
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        if (start := self.activation(0)) != 0:
+            raise ValueError(
+                "activation must be 0 at 0, so that increments shrink with Δt, got "
+                f"{self.activation.name}: φ(0) = {start}"
+            )
+        self._check_law()
+
+    def _check_law(self) -> None:
+        law = self.parameter_law
+        if law is None:
+            return
+        if not isinstance(law, ParameterLaw):
+            raise TypeError(f"parameter_law must be a ParameterLaw, got {validation.shown(law)}")
+        if law.width != self.width:
+            raise ValueError(f"parameter_law must be of width {self.width}, got {law.width}")
+        for name in ("weight_variance", "bias_variance"):
+            if getattr(self, name) != 1.0:
+                raise TypeError(f"{name} has no meaning beside parameter_law, which has them")
+
+    @property
+    def step(self) -> float:
+        """Δt = T/L; 0 in the limit."""
+        return self.horizon / self.depth if self.depth else 0.0
+
+    @cached_property
+    def slopes(self) -> tuple[float, ...]:
+        """φ'(0), ..., φ''''(0).
+
+        Raises
+        ------
+        ValueError
+            If φ has a kink at 0, where there is no diffusion limit (PF section 3.4).
+        """
+        return tuple(float(value) for value in self.exact_slopes)
+
+    @cached_property
+    def exact_slopes(self) -> tuple[sp.Expr, ...]:
+        """`slopes` as SymPy numbers."""
+        return slopes_at_zero(self.activation)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the diffusion is linear: ψ(x) = x and φ''(0) = 0."""
+        return self.input_activation.expression == h and self.slopes[1] == 0
+
+    @property
+    def residual_network(self) -> ResidualNetwork:
+        """The residual network of the same deep limit, ρ = φ'(0) √(T/L) and activation ψ.
+
+        Its input kernel is that of x_0, ⟨x_0 x_0⟩ over neurons. The two agree for φ = id at every
+        depth, and for φ''(0) = 0 in the limit: for ψ = id whatever x_0 is, else for Gaussian x_0.
+
+        Raises
+        ------
+        ValueError
+            For φ''(0) ≠ 0 and for a ``parameter_law``, where no residual network has this limit.
+
+        Examples
+        --------
+        >>> DiffusionNetwork(depth=100, activation="erf").residual_network.branch_scale
+        0.11283791670955126
+        """
+        first, second = self.slopes[:2]
+        if second or self.parameter_law:
+            raise ValueError(
+                "residual networks have this deep limit only for φ''(0) = 0 and independent "
+                f"parameters, got {self.activation.name}"
+            )
+        scale = first * self.horizon**0.5
+        # A function of the depth follows it to infinity.
+        rho: Any = scale / self.depth**0.5 if self.depth else _Uniform(scale)
+        return ResidualNetwork(
+            depth=self.depth or 1,
+            activation=self.input_activation,
+            branch_scale=rho,
+            weight_variance=self.weight_variance,
+            bias_variance=self.bias_variance,
+            width=self.width,
+        )
+
+
+@dataclass(frozen=True)
+class _Uniform:
+    """ρ = c/√L of every layer."""
+
+    scale: float
+
+    def __call__(self, layer: Any, depth: Any) -> Any:
+        return self.scale / depth**0.5
+
+
+def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...]:
+    """The derivatives of φ at 0 up to an order, the same from both sides.
+
+    Raises
+    ------
+    ValueError
+        If φ' differs on the two sides of 0: the increments then have means of order √Δt and blow up
+        (PF section 3.4). Or if a derivative is not finite there.
+
+    Notes
+    -----
+    PF Assumption 3.2 wants three continuous derivatives. Where φ'' or higher ones jump, as those of
+    softsign and ELU do, the mean of both sides is taken, which is what a symmetric law sees.
+
+    Examples
+    --------
+    >>> slopes_at_zero(as_activation("swish"), 3)
+    (1/2, 1/2, 0)
+    """
+    sides = (
+        [branch(activation.expression, h, sign * _BESIDE_ZERO) for sign in (1, -1)]
+        if has_steps(activation.expression)
+        else [activation.expression] * 2
+    )
+    found = []
+    for n in range(1, order + 1):
+        plus, minus = (_value_at_zero(side.diff(h, n)) for side in sides)
+        if (n == 1 and plus != minus) or not (plus.is_finite and minus.is_finite):
+            raise ValueError(
+                "activation must have derivatives at 0 for the limit of infinite depth "
+                f"(PF Assumption 3.2), got {activation.name}: the one of order {n} is "
+                f"{_text(plus)} on the right and {_text(minus)} on the left"
+            )
+        found.append((plus + minus) / 2)
+    return tuple(found)
+
+
+def _value_at_zero(expression: sp.Expr) -> sp.Expr:
+    value = expression.subs(h, 0)
+    if value.has(sp.nan, sp.zoo, sp.oo):
+        value = sp.limit(expression, h, 0)
+    return sp.simplify(value)
+
+
+def _text(value: sp.Expr) -> str:
+    return f"{float(value):.6g}" if value.is_finite else str(value)
+
+
+def _input_activation(value: Any) -> Activation:
+    try:
+        return as_activation(value)
+    except (TypeError, ValueError) as error:
+        words = str(error).replace("activation", "input_activation", 1)
+        raise type(error)(words) from None
