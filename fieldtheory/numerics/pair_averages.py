@@ -32,6 +32,7 @@ from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.compiling.translation import is_closed
+from fieldtheory.numerics import mehler_sums
 from fieldtheory.numerics.entries import Entries
 from fieldtheory.numerics.interpolation import nodes, transform
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
@@ -66,8 +67,6 @@ _LOST = 1e3
 _APART = 3e-3
 # Elements from which on compiling a closed form pays.
 _MANY = 600
-# Terms summed at once, which stay in the cache.
-_BLOCK = 1 << 14
 
 
 class _Piece(NamedTuple):
@@ -87,6 +86,8 @@ class HermiteCoefficients:
         Vectorised, of one array.
     kinks : tuple of float
         Where it is not smooth.
+    parity : {0, 1}, optional
+        0 for an even, 1 for an odd function.
 
     Examples
     --------
@@ -97,6 +98,7 @@ class HermiteCoefficients:
 
     f: Callable[..., Any]
     kinks: tuple[float, ...]
+    parity: int | None = None
     _pieces: dict[tuple[int, int], _Piece] = field(default_factory=dict)
 
     def __call__(self, K: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
@@ -348,67 +350,55 @@ class InterpolatedEntries:
         row = np.cumsum(used) - 1
         own, at_p, at_q = own[used], row[at_p], row[at_q]
         known = np.ones(len(index), dtype=bool)
-        tables = []
+        sums, left, size = np.zeros((7 if whole else 4, len(index))), np.zeros(1), np.zeros(1)
+        near = np.abs(c[index])
         for weight, f, g in self._products or []:
             first, good = f(own, order)
             other, fine = (first, good) if f is g else g(own, order)
             good = good & fine
             known &= good[at_p] & good[at_q]
-            sizes = [np.sqrt((table**2) @ np.arange(order)) for table in (first, other)]
-            tables.append((weight, first, other, sizes))
-        step = max(1, _BLOCK // order)
-        for start in range(0, len(index), step):
-            part = slice(start, start + step)
-            chosen, x, y = index[part], at_p[part], at_q[part]
-            near = np.abs(c[chosen])
-            sums, rest, size = np.zeros((7, len(chosen))), np.zeros(1), np.zeros(1)
-            for weight, first, other, (of_f, of_g) in tables:
-                f, g = first[x], other[y]
-                found, left = _series(f, g, c[chosen], whole)
-                sums, rest = sums + weight * found, rest + abs(weight) * left
-                # Without first coefficients all terms fall with the correlation.
-                most = np.abs(f[:, 1]) * of_g[y] + np.abs(g[:, 1]) * of_f[x]
-                size = size + abs(weight) * (most + near * of_f[x] * of_g[y])
-            values[:, chosen] = _scaled(sums, own[x], own[y])
-            known[part] &= np.maximum(rest, size * _REST / _LOST) <= self.rest * np.abs(sums[3])
+            of_f, of_g = (np.sqrt((table**2) @ np.arange(order)) for table in (first, other))
+            # Without first coefficients all terms fall with the correlation.
+            most = np.abs(first[at_p, 1]) * of_g[at_q] + np.abs(other[at_q, 1]) * of_f[at_p]
+            size = size + abs(weight) * (most + near * of_f[at_p] * of_g[at_q])
+            f_n = np.ascontiguousarray(first.T)
+            g_n = f_n if f is g else np.ascontiguousarray(other.T)
+            parity = f.parity if f.parity == g.parity else None
+            sums += weight * _sums(f_n, g_n, (at_p, at_q), c[index], whole, parity)
+            left = left + abs(weight) * mehler_sums.rest(f_n, g_n, (at_p, at_q), c[index])
+        known &= np.maximum(left, size * _REST / _LOST) <= self.rest * np.abs(sums[3])
+        values[: len(sums), index] = _scaled(sums, own[at_p], own[at_q])
         return known
 
 
-def _series(
-    f: np.ndarray, g: np.ndarray, c: np.ndarray, whole: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The sums of ⟨φφ⟩ and its derivatives, without powers of the variances, and what they miss.
+def _sums(
+    f: np.ndarray,
+    g: np.ndarray,
+    at: tuple[np.ndarray, np.ndarray],
+    c: np.ndarray,
+    whole: bool,
+    parity: int | None,
+) -> np.ndarray:
+    """⟨φφ⟩ and its derivatives without powers of the variances, (4, m) or (7, m).
 
-    If not the ``whole``, only ⟨φφ⟩ and ⟨φ'φ'⟩.
+    If not the ``whole``, only ⟨φφ⟩ and ⟨φ'φ'⟩ are there, the others are zero.
     """
-    order = f.shape[1]
-    n = np.arange(float(order))
-    powers = np.empty((len(c), order - 2))
-    powers[:, 0], powers[:, 1:] = 1, c[:, None]
-    np.cumprod(powers, axis=1, out=powers)
-    both = f * g
-    last = np.abs(both[:, -8:]).max(axis=1) * order**2.0
-    rest = last * np.abs(c) ** (order - 2) / (1 - np.abs(c))
-    terms = both[:, 1:-1] * powers
-    sums = terms @ np.stack([np.ones(order - 2), n[1:-1]], axis=1)
-    found = np.full((7, len(c)), np.nan)
-    found[0], found[3] = both[:, 0] + c * sums[:, 0], sums[:, 1]
+    found = np.zeros((7 if whole else 4, len(c)))
+    by_c = mehler_sums.polynomials(f, g, at, c, 2 if whole else 1, parity)
+    found[0], found[3] = by_c[:2]
     if whole:
-        found[6] = np.einsum("ij,ij,j->i", both[:, 2:], powers, n[2:] * (n[2:] - 1))
-        raised = np.sqrt((n[1:-2] + 1) * (n[1:-2] + 2)) / 2
-        weights = np.stack([raised, raised * n[1:-2]], axis=1)
-        for k, one, other in ((1, f, g), (2, g, f)):
-            np.multiply(one[:, 3:], other[:, 1:-2], out=terms[:, :-1])
-            terms[:, :-1] *= powers[:, :-1]
-            sums = terms[:, :-1] @ weights
-            found[k] = one[:, 2] * other[:, 0] / np.sqrt(2) + c * sums[:, 0]
-            found[3 + k] = sums[:, 1]
-    return found, rest
+        n = np.arange(len(f) - 2.0)[:, None]
+        # Coefficients of half the second derivative.
+        raised = np.sqrt((n + 1) * (n + 2)) / 2
+        found[[1, 4]] = mehler_sums.polynomials(raised * f[2:], g[:-2], at, c, 1, parity)
+        found[[2, 5]] = mehler_sums.polynomials(f[:-2], raised * g[2:], at, c, 1, parity)
+        found[6] = by_c[2]
+    return found
 
 
 def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     root = np.sqrt(p * q)
-    return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q])
+    return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q][: len(sums)])
 
 
 def _usual(K: np.ndarray) -> np.ndarray:
@@ -417,7 +407,9 @@ def _usual(K: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _coefficients(f: sp.Expr, x: sp.Symbol) -> HermiteCoefficients:
-    return HermiteCoefficients(vectorised([x], f), tuple(kinks_of(f, x)))
+    mirrored = f.subs(x, -x)
+    parity = 0 if mirrored == f else 1 if mirrored == -f else None
+    return HermiteCoefficients(vectorised([x], f), tuple(kinks_of(f, x)), parity)
 
 
 @lru_cache(maxsize=64)

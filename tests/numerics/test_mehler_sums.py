@@ -1,0 +1,34 @@
+"""Mehler's series of many pairs against polynomials of NumPy."""
+
+import numpy as np
+import pytest
+from numpy.polynomial import polynomial
+
+from fieldtheory.numerics import mehler_sums
+
+
+@pytest.mark.parametrize("parity", [None, 0, 1])
+@pytest.mark.parametrize("order", [2, 3, 8])
+def test_sums_and_their_derivatives_are_those_of_the_polynomial(parity, order):
+    rng = np.random.default_rng(order)
+    f, g = rng.normal(size=(2, order, 5))
+    if parity is not None:
+        f[1 - parity :: 2] = 0
+    # More pairs than are summed at once.
+    at, c = rng.integers(0, 5, size=(2, 5000)), rng.uniform(-1, 1, 5000)
+    c[:2] = 0, 1
+    terms = f[:, at[0]] * g[:, at[1]]
+    for derivatives in range(3):
+        found = mehler_sums.polynomials(f, g, at, c, derivatives, parity)
+        for k, values in enumerate(found):
+            known = polynomial.polyval(c, polynomial.polyder(terms, k), tensor=False)
+            np.testing.assert_allclose(values, known, rtol=1e-12, atol=1e-12)
+
+
+def test_what_the_series_misses_is_about_its_rest():
+    f = np.sqrt(0.9 ** np.arange(400.0))[:, None]
+    at, c = np.zeros((2, 1), dtype=int), np.array([0.8])
+    sums = [mehler_sums.polynomials(f[:n], f[:n], at, c, 1)[1] for n in (40, 400)]
+    missed = sums[1] - sums[0]
+    estimate = mehler_sums.rest(f[:40], f[:40], at, c)
+    assert 0.1 * missed < estimate < 1000 * missed
