@@ -28,6 +28,7 @@ ROOMS = (
     "scaling",
     "criticality",
     "montecarlo",
+    "diffusions",
     "blocks",
     "inference",
     "sklearn",
