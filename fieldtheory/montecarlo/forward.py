@@ -224,7 +224,7 @@ def feature_functions(network: LayeredNetwork, backend: str = "numpy") -> Callab
     >>> feature_functions(ResidualNetwork(depth=1, activation="relu"))(np.array([-1.0, 2.0]))
     (array([0., 2.]),)
     """
-    return _compiled(feature_expressions(network), backend, 0)
+    return compiled(feature_expressions(network), backend, 0)
 
 
 def feature_slopes(network: LayeredNetwork) -> Callable[[np.ndarray], tuple]:
@@ -236,7 +236,7 @@ def feature_slopes(network: LayeredNetwork) -> Callable[[np.ndarray], tuple]:
     >>> feature_slopes(ResidualNetwork(depth=1, activation="relu"))(np.array([-1.0, 2.0]))
     (array([0., 1.]),)
     """
-    return _compiled(feature_expressions(network), "numpy", 1)
+    return compiled(feature_expressions(network), "numpy", 1)
 
 
 def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
@@ -246,7 +246,10 @@ def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
 
 
 @lru_cache(maxsize=64)
-def _compiled(expressions: tuple, backend: str, derivative: int) -> Callable[[Any], tuple]:
+def compiled(
+    expressions: tuple, backend: str = "numpy", derivative: int = 0
+) -> Callable[[Any], tuple]:
+    """Expressions of one signal h, or their derivatives, as one function of an array."""
     h = activations.h
     smooth = [sp.diff(pieces(psi, [h]), h, derivative) for psi in expressions]
     functions = lambdify([h], [_continued(psi) for psi in smooth], backend)

@@ -147,13 +147,23 @@ def blocks_of(run: Run) -> list[Block]:
     >>> blocks[0].parts[-1], blocks[1].parts[0]
     (Part(batch=9, size=1), Part(batch=9, size=1))
     """
-    count = min(BATCHES, run.samples)
-    quotient, rest = divmod(run.samples, count)
+    return equal_blocks(run.samples, _block_size(run))
+
+
+def equal_blocks(samples: int, size: int) -> list[Block]:
+    """Blocks of at most ``size`` networks, their parts in batches of about equal size.
+
+    Examples
+    --------
+    >>> [block.size for block in equal_blocks(50, 19)]
+    [19, 19, 12]
+    """
+    count = min(BATCHES, samples)
+    quotient, rest = divmod(samples, count)
     edges = np.cumsum([quotient + (batch < rest) for batch in range(count)])
-    size = _block_size(run)
     blocks = []
-    for number, start in enumerate(range(0, run.samples, size)):
-        stop = min(start + size, run.samples)
+    for number, start in enumerate(range(0, samples, size)):
+        stop = min(start + size, samples)
         first, last = np.searchsorted(edges, (start, stop - 1), side="right")
         cuts = [start, *edges[first:last].tolist(), stop]
         sizes = [int(n) for n in np.diff(cuts)]
@@ -172,7 +182,11 @@ def chunks_of(run: Run, chunk: int | None) -> list[list[Block]]:
     >>> [len(blocks) for blocks in chunks_of(run, 4096)], len(chunks_of(run, None))
     ([4, 4, 1], 9)
     """
-    blocks = blocks_of(run)
+    return grouped(blocks_of(run), chunk)
+
+
+def grouped(blocks: list[Block], chunk: int | None) -> list[list[Block]]:
+    """Blocks in chunks of at most ``chunk`` networks, or of one block; chosen if None."""
     if chunk is None:
         count = min(CHUNK, -(-len(blocks) // 100))
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.montecarlo import ensemble, plan
+from fieldtheory.montecarlo.block_moments import add_parts, moments_of_parts
 from fieldtheory.montecarlo.draws import Inputs
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.estimators import reduced_estimates
-from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
+from fieldtheory.montecarlo.moments import Moments, jackknife
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
 from fieldtheory.networks.doors import door
@@ -175,7 +175,7 @@ def _collected(
     raw = []
     with np.errstate(over="ignore", invalid="ignore"):
         for blocks, arrays in zip(groups, results, strict=True):
-            _add(batches, blocks, arrays)
+            add_parts(batches, blocks, arrays)
             if run.keep:
                 raw.append(arrays["draws"])
         estimates = reduced_estimates if run.variance_reduction else ensemble.estimates
@@ -197,18 +197,9 @@ def _collected(
 def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """The moments of the parts of all blocks of a chunk, on the first axis; the draws if kept."""
     index, run, blocks = task
-    with _one_thread():
+    with chunks.one_thread():
         found = [_block(run, block) for block in blocks]
     return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    """One thread for BLAS: several round in another way, and joblib's workers have fewer."""
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError:
-        return nullcontext()
-    return threadpool_limits(1)
 
 
 def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
@@ -217,13 +208,7 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     key = (list(SAMPLERS).index(run.method), block.number)
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
     samples, residual = (_reduced if run.variance_reduction else _plain)(run, generator, block.size)
-    edges = np.cumsum([part.size for part in block.parts])[:-1]
-    found = {}
-    with np.errstate(over="ignore", invalid="ignore"):
-        for name, values in samples.items():
-            parts = [moments_of(part) for part in np.split(values, edges)]
-            found[f"{name}_mean"] = np.stack([part.mean for part in parts])
-            found[f"{name}_comoment"] = np.stack([part.comoment for part in parts])
+    found = moments_of_parts(samples, block)
     if run.keep:
         found["draws"] = residual
     return found
@@ -258,18 +243,6 @@ def _reduced(
         "vertex": draws["vertex"][..., None],
     }
     return samples, draws["residual"][..., None]
-
-
-def _add(
-    batches: dict[int, dict[str, Moments]], blocks: list[Block], arrays: dict[str, np.ndarray]
-) -> None:
-    """Merge the parts of a chunk, in order, into the moments of their batches."""
-    names = [name.removesuffix("_mean") for name in arrays if name.endswith("_mean")]
-    for row, part in enumerate(part for block in blocks for part in block.parts):
-        batch = batches.setdefault(part.batch, {})
-        for name in names:
-            new = Moments(part.size, arrays[f"{name}_mean"][row], arrays[f"{name}_comoment"][row])
-            batch[name] = merge(batch[name], new) if name in batch else new
 
 
 def _all_layers(run: Run, residual: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,12 @@ def with_progress(results: Iterable, total: int, title: str) -> Iterator:
     from rich.progress import track
 
     return iter(track(results, title, total=total, console=Console(stderr=True)))
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """One thread for BLAS: several round in another way, and joblib's workers have fewer."""
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1)
