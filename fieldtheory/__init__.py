@@ -15,6 +15,7 @@ from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
+from fieldtheory.diffusions import DiffusionEnsemble
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.limits import DepthLimit, depth_limit
@@ -44,6 +45,7 @@ __all__ = [
     "ConnectedCorrelator",
     "DepthLimit",
     "Derivation",
+    "DiffusionEnsemble",
     "Ensemble",
     "FeedForwardNetwork",
     "GaussianAverage",

@@ -16,7 +16,11 @@ _MARKED = (1.0, 4.0, np.inf)
 
 @styled
 def draw_profiles(
-    profiles: Mapping[str, np.ndarray], places: np.ndarray, remaining: np.ndarray
+    profiles: Mapping[str, np.ndarray],
+    places: np.ndarray,
+    remaining: np.ndarray,
+    errors: Mapping[str, np.ndarray] | None = None,
+    place: str = "$t = l/L$",
 ) -> Any:
     """Profiles over the depth, each in a panel.
 
@@ -28,6 +32,10 @@ def draw_profiles(
         t from 0 to 1, or layers the last of which is infinite.
     remaining : ndarray, shape (n,)
         The sum of ρ² behind them. Layers are drawn at the sum up to them.
+    errors : mapping of str to ndarray, shape (lines, n), optional
+        Standard errors of simulated profiles, drawn as bands.
+    place : str
+        What labels the axis of t.
 
     Returns
     -------
@@ -39,10 +47,13 @@ def draw_profiles(
     for ax, (name, lines), colour in zip(
         axes, profiles.items(), cycle((BLUE, ORANGE, GREEN)), strict=False
     ):
-        for line, shade in zip(lines, tints(colour, len(lines)), strict=True):
+        for i, (line, shade) in enumerate(zip(lines, tints(colour, len(lines)), strict=True)):
             ax.plot(x, line, color=shade)
+            if errors is not None:
+                error = errors[name][i]
+                ax.fill_between(x, line - error, line + error, color=shade, alpha=0.3, linewidth=0)
         scale_values(ax, np.ravel(lines))
-        ax.set(ylabel=name, xlabel=r"$\sum_{k \leq l} \rho_k^2$" if summed else "$t = l/L$")
+        ax.set(ylabel=name, xlabel=r"$\sum_{k \leq l} \rho_k^2$" if summed else place)
         if summed:
             marked = [place for place in _MARKED if place in places]
             at = [x[np.flatnonzero(places == place)[0]] for place in marked]

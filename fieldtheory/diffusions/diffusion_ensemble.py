@@ -1,0 +1,258 @@
+"""The statistics of simulated networks and diffusions, with standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.montecarlo.moments import Moments, Summary
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.numerics import storage
+from fieldtheory.numerics.fields import notes
+from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.result import Stored, summary
+from fieldtheory.numerics.storage import Labelled
+from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.plotting.depth_profiles import draw_profiles
+from fieldtheory.plotting.tables import table_html
+
+# Lines that can still be told apart in a plot.
+_MOST_LINES = 6
+
+
+class _Row(NamedTuple):
+    """What files, tables and plots say of a field."""
+
+    symbol: str
+    long_name: str
+    dims: tuple[str, ...]
+
+
+_OF_INPUT, _OF_PAIR = ("time", "input"), ("time", "input", "input_")
+# The fields with a standard error.
+ESTIMATED: Mapping[str, _Row] = {
+    "mean": _Row(r"\langle x_t \rangle", "mean over neurons and networks", _OF_INPUT),
+    "covariance": _Row(
+        r"\mathrm{Cov}(x_t^i, x_t^j)", "covariance of a neuron about its mean", _OF_PAIR
+    ),
+    "gram": _Row(r"\langle q_t \rangle", "mean of the Gram matrix of the features", _OF_PAIR),
+    "gram_variance": _Row(r"\mathrm{Var}\, q_t", "variance of the Gram matrix", _OF_PAIR),
+    "kurtosis": _Row(r"\kappa_t", "excess kurtosis of a neuron", _OF_INPUT),
+}
+_KEPT: Mapping[str, _Row] = {
+    "outputs": _Row("x_{T,1}", "first neuron of the last layer", ("sample", "input")),
+    "grams": _Row("q_t", "Gram matrices of every network", ("sample", *_OF_PAIR)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionEnsemble(Stored):
+    """Statistics of random networks or diffusions, with standard errors in ``<name>_error``.
+
+    With L layers, P inputs, x_t,d the signal of neuron d at the time t = l Δt and
+    q_ij = Σ_d ψ(x_t,d^i) ψ(x_t,d^j) / D:
+
+    =============  ===================  ==========================================================
+    field          shape                meaning
+    =============  ===================  ==========================================================
+    times          (L+1,)               t
+    mean           (L+1, P)             ⟨x_t,d⟩, the mean over the neurons d
+    covariance     (L+1, P, P)          of x_t,d about its own mean
+    gram           (L+1, P, P)          ⟨q_t⟩
+    gram_variance  (L+1, P, P)          Var q_t over networks
+    kurtosis       (L+1, P)             excess kurtosis of x_t,d about its own mean, 0 at t = 0
+    outputs        (samples, P)         x_T,1 of every network
+    grams          (samples, L+1, P, P) q_t of every network, or None
+    =============  ===================  ==========================================================
+
+    With independent parameters covariance and kurtosis are the same for every neuron; with a
+    ``parameter_law`` they are means over the neurons. Estimates use all neurons of a network, those
+    of method "gram" the first one only, but for ``gram`` and ``gram_variance``.
+
+    Standard errors come from the jackknife over ``batches`` independent batches of networks; see
+    `Ensemble` for confidence intervals.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> from fieldtheory.networks.diffusion import DiffusionNetwork
+    >>> e = ft.simulate(DiffusionNetwork(depth=20, width=30), [0.0, 1.0], samples=200, seed=1)
+    >>> e
+    DiffusionEnsemble(depth=20, width=30, activation=tanh, inputs=2, samples=200, method=kernel...)
+    >>> e.gram.shape, e.outputs.shape, bool(abs(e.gram[-1, 0, 0] - (np.e - 1)) < 0.3)
+    ((21, 2, 2), (200, 2), True)
+    """
+
+    network: DiffusionNetwork
+    inputs: np.ndarray
+    samples: int
+    seed: int
+    method: str
+    batches: int
+    mean: np.ndarray
+    mean_error: np.ndarray
+    covariance: np.ndarray
+    covariance_error: np.ndarray
+    gram: np.ndarray
+    gram_error: np.ndarray
+    gram_variance: np.ndarray
+    gram_variance_error: np.ndarray
+    kurtosis: np.ndarray
+    kurtosis_error: np.ndarray
+    outputs: np.ndarray
+    grams: np.ndarray | None = None
+
+    @property
+    def times(self) -> np.ndarray:
+        """t = l Δt, shape (L+1,)."""
+        return times_of(self.network)
+
+    def labelled(self, stored: bool) -> Labelled:
+        """The arrays that files hold, the same as those of `to_xarray`."""
+        along = ("input",) if self.inputs.ndim == 1 else ("input", "neuron")
+        words = notes("inputs" if self.inputs.ndim == 1 else "layers x_0", "z")
+        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
+            "inputs": (along, self.inputs, words)
+        }
+        for name, row in (ESTIMATED | _KEPT).items():
+            if getattr(self, name) is not None:
+                variables[name] = row.dims, getattr(self, name), notes(row.long_name, row.symbol)
+            if name in ESTIMATED:
+                error = notes(f"standard error of the {row.long_name}", rf"\sigma[{row.symbol}]")
+                variables[f"{name}_error"] = row.dims, getattr(self, f"{name}_error"), error
+        time = ("time",), self.times, notes("time t = l Δt", "t")
+        settings = {name: getattr(self, name) for name in ("samples", "seed", "method", "batches")}
+        coordinates = {} if stored else {"time": time}
+        return Labelled(variables, coordinates, storage.attributes(self.network) | settings)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The ensemble of the arrays, numbers and text in a file."""
+        network = storage.network_from_attributes(content)
+        found: dict[str, Any] = {
+            name: int(np.asarray(content[name]).item()) for name in ("samples", "seed", "batches")
+        }
+        found["method"] = str(np.asarray(content["method"]).item())
+        inputs = validation.finite_array("inputs", content["inputs"])
+        sizes = {
+            "time": len(times_of(network)),
+            "input": len(inputs),
+            "input_": len(inputs),
+            "sample": found["samples"],
+        }
+        for name, row in (ESTIMATED | _KEPT).items():
+            shape = tuple(sizes[dim] for dim in row.dims)
+            for key in (name, f"{name}_error") if name in ESTIMATED else (name,):
+                if name == "grams" and key not in content:
+                    continue
+                values = np.asarray(content[key], float)
+                if values.shape != shape:
+                    raise ValueError(f"{key} must have shape {shape}, got {values.shape}")
+                found[key] = values
+        return cls(network, inputs, **found)
+
+    def plot(self) -> Any:
+        """Means, variances, Gram matrices and kurtosis over t, with bands of one standard error.
+
+        Of more than six inputs or pairs of them the first six are drawn, from dark to light.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        profiles, errors = {}, {}
+        for name in ("mean", "covariance", "gram", "kurtosis"):
+            label = f"{name} ${ESTIMATED[name].symbol}$"
+            profiles[label] = _lines(getattr(self, name))
+            errors[label] = _lines(getattr(self, f"{name}_error"))
+        return draw_profiles(profiles, self.times, self.times, errors, "time $t$")
+
+    def __repr__(self) -> str:
+        net = self.network
+        return (
+            f"DiffusionEnsemble(depth={net.depth}, width={net.width}, "
+            f"activation={net.activation.name}, inputs={len(self.inputs)}, "
+            f"samples={self.samples}, method={self.method}, seed={self.seed})"
+        )
+
+    def _repr_html_(self) -> str:
+        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
+        parameters |= {"Z": self.inputs}
+        parameters |= {n: getattr(self, n) for n in ("samples", "seed", "method", "batches")}
+        rows = [
+            {"parameter": name, "value": summary(value)}
+            for name, value in parameters.items()
+            if value is not None and name != "parameter_law"
+        ]
+        shown = [
+            {
+                "field": name,
+                "symbol": f"${row.symbol}$",
+                "meaning": row.long_name,
+                "values": summary(getattr(self, name)),
+            }
+            for name, row in (ESTIMATED | _KEPT).items()
+            if getattr(self, name) is not None
+        ]
+        return table_html(rows, "DiffusionEnsemble") + table_html(shown, "Fields")
+
+
+def times_of(network: DiffusionNetwork) -> np.ndarray:
+    """t = l Δt of the layers of a network of finite depth."""
+    assert network.depth is not None
+    return np.linspace(0.0, network.horizon, network.depth + 1)
+
+
+def estimates(start: np.ndarray, depth: int, summary: Summary) -> dict[str, np.ndarray]:
+    """The estimates of `DiffusionEnsemble` from the moments of a sample.
+
+    Parameters
+    ----------
+    start : ndarray, shape (P, D)
+    depth : int
+    summary : dict of str to Moments
+        Of m neurons that are told apart, or of m = 1 mean over all of them, with y = x − x_0:
+        ``first`` ((L+1) m groups of the P variables y_i), ``second`` (groups of one variable,
+        y_i y_j of the pairs i <= j), ``third`` and ``fourth`` (y_i³ and y_i⁴); and ``gram``
+        ((L+1) groups for each pair, q_ij).
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
+    inputs, layers = len(start), depth + 1
+
+    def by_layer(values: np.ndarray, *last: int) -> np.ndarray:
+        return values.reshape(layers, -1, *last)
+
+    def matrices(values: np.ndarray) -> np.ndarray:
+        return unpacked(by_layer(values, inputs * (inputs + 1) // 2), True)
+
+    first: Moments = summary["first"]
+    mean = by_layer(first.mean, inputs)
+    # The product of two means is larger by their covariance.
+    product = mean[..., :, None] * mean[..., None, :]
+    product -= by_layer(first.covariance, inputs, inputs) / first.count
+    covariance = matrices(summary["second"].mean) - product
+    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+    third, fourth = (by_layer(summary[name].mean, inputs) for name in ("third", "fourth"))
+    central = fourth - 4 * mean * third + 6 * mean**2 * variance + 3 * mean**4
+    kurtosis = ratio(central, variance**2) - 3 * (variance > 0)
+    return {
+        "mean": start.mean(axis=1) + mean.mean(axis=1),
+        "covariance": covariance.mean(axis=1),
+        "gram": matrices(summary["gram"].mean)[:, 0],
+        "gram_variance": matrices(summary["gram"].covariance)[:, 0],
+        "kurtosis": kurtosis.mean(axis=1),
+    }
+
+
+def _lines(values: np.ndarray) -> np.ndarray:
+    """Lines over the layers, (lines, L+1)."""
+    if values.ndim == 3:
+        values = values[(slice(None), *np.triu_indices(values.shape[-1]))]
+    return values.T[:_MOST_LINES]

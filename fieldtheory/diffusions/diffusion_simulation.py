@@ -1,0 +1,320 @@
+"""`simulate` for diffusion networks: drawn in blocks that no worker or chunk changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.diffusions.diffusion_ensemble import DiffusionEnsemble, estimates
+from fieldtheory.diffusions.gram_sampler import grams_drawn
+from fieldtheory.diffusions.layers_drawn import TILE, Layer, input_layer, layers_drawn
+from fieldtheory.montecarlo import plan
+from fieldtheory.montecarlo.block_moments import add_parts, moments_of_parts
+from fieldtheory.montecarlo.forward import gram, in_tiles, tile_size
+from fieldtheory.montecarlo.moments import Moments, jackknife
+from fieldtheory.montecarlo.plan import Block
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.doors import brings
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics import chunks, storage
+from fieldtheory.numerics.memory import memory_available
+from fieldtheory.numerics.symmetric_matrices import packed, unpacked
+
+METHODS = ("kernel", "weights", "sde", "gram")
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionRun:
+    """A checked call of `simulate_diffusion`: all that decides its numbers."""
+
+    network: DiffusionNetwork
+    inputs: np.ndarray
+    samples: int
+    seed: int
+    method: str
+    keep: bool
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """x_0, (P, D)."""
+        return input_layer(self.network, self.inputs)
+
+    @property
+    def depth(self) -> int:
+        """L."""
+        assert self.network.depth is not None
+        return self.network.depth
+
+    @property
+    def neurons(self) -> int:
+        """Neurons that are told apart: 1 where all have one law."""
+        return self.network.width if self.network.parameter_law else 1
+
+    @property
+    def numbers_kept(self) -> int:
+        """Of every network, for its moments."""
+        inputs = len(self.inputs)
+        return (self.depth + 1) * (self.neurons * (3 * inputs + inputs**2) + inputs**2)
+
+    @property
+    def specification(self) -> dict[str, Any]:
+        """All that decides the numbers, in a form that JSON takes."""
+        return {
+            "network": storage.attributes(self.network),
+            "Z": self.inputs.tolist(),
+            "samples": self.samples,
+            "seed": self.seed,
+            "method": self.method,
+            "keep": self.keep,
+        }
+
+
+@brings("simulate", DiffusionNetwork)
+@named_arguments
+def simulate_diffusion(
+    network: DiffusionNetwork,
+    Z: Any,
+    *,
+    samples: int = 1000,
+    seed: int = 0,
+    method: str = "kernel",
+    keep: bool = False,
+    chunk: int | None = None,
+    directory: str | Path | None = None,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> DiffusionEnsemble:
+    """Draw diffusion networks, or the diffusions that are their limit, at random; needs joblib.
+
+    What ``fieldtheory.simulate`` does for a `DiffusionNetwork`.
+
+    Parameters
+    ----------
+    network : DiffusionNetwork
+        Of finite depth; for the diffusion that is the number of steps.
+    Z : array_like, shape (P,) or (P, D)
+        The inputs: x_0,d = z for all neurons d (PF section 4.1), or the layers x_0 themselves.
+    samples : int
+        Number of networks, at least 20.
+    seed : int
+        Seed of the random numbers, >= 0. Every method uses others.
+    method : {"kernel", "weights", "sde", "gram"}
+        "weights" draws every weight and bias, the definition itself (PF eq. (10)). "kernel" uses
+        that given x_l the sums W_l ψ(x_l) + b_l are Gaussian with covariance
+        Δt (σ_b² + σ_w² q) over the inputs, independent for every neuron: the same law without
+        weights, about D times cheaper for few inputs. "sde" draws the diffusion by the steps of
+        Euler and Maruyama, dx = φ'(0) u + (1/2) φ''(0) S dt (PF eqs. (6), (17)). "gram" does so for
+        ψ(x) = x and φ''(0) = 0 without its width, see `grams_drawn`: a Gram matrix and one neuron;
+        for φ(u) = u this is the network itself. With a ``parameter_law``: "weights" and "sde".
+    keep : bool
+        Keep the Gram matrices of every network; the memory then grows with ``samples``.
+    chunk, directory, jobs, progress
+        As for `simulate` of other networks: networks in one chunk, a folder for finished chunks
+        from which a simulation of the same specification is resumed, joblib's jobs, and a progress
+        bar on stderr.
+
+    Returns
+    -------
+    DiffusionEnsemble
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed, the method does not serve this network, or more memory is
+        needed than there is.
+    OverflowError
+        If a network exceeds the range of float64, as exploding diffusions do.
+    ImportError
+        If joblib is missing.
+
+    Notes
+    -----
+    Every block of networks has a stream of random numbers of its own, and blocks are merged in the
+    order of their numbers: the same seed gives the same numbers whatever the number of jobs or the
+    chunk. Memory does not grow with ``samples``, except for ``outputs`` and ``keep``.
+
+    Examples
+    --------
+    >>> net = DiffusionNetwork(depth=50, width=100)
+    >>> network, diffusion = (
+    ...     simulate_diffusion(net, [0.0, 1.0], samples=400, method=m) for m in ("kernel", "sde"))
+    >>> difference = network.covariance - diffusion.covariance
+    >>> error = np.hypot(network.covariance_error, diffusion.covariance_error)
+    >>> bool((abs(difference) <= 4.5 * error + 0.02).all())
+    True
+    """
+    run = checked_run(network, Z, samples, seed, method, keep)
+    _check_memory(run, jobs or 1)
+    blocks = plan.equal_blocks(run.samples, _block_size(run))
+    groups = plan.grouped(blocks, chunk)
+    files = {}
+    if directory is not None:
+        specification = run.specification | {"blocks": len(groups[0])}
+        files = chunks.chunk_files(directory, specification, len(groups))
+    tasks = ((index, run, group) for index, group in enumerate(groups))
+    results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate")
+    if progress:
+        results = chunks.with_progress(results, len(groups), "simulate")
+    return _collected(run, groups, results)
+
+
+def checked_run(
+    network: Any, Z: Any, samples: Any, seed: Any, method: Any, keep: Any
+) -> DiffusionRun:
+    """The run of the arguments of `simulate_diffusion`, or an error that names the wrong one."""
+    if not isinstance(network, DiffusionNetwork):
+        raise TypeError(f"network must be a DiffusionNetwork, got {validation.shown(network)}")
+    if network.depth is None:
+        raise ValueError(
+            "network must have a finite depth, the number of layers or of steps, got depth=None"
+        )
+    samples = validation.integer("samples", samples, plan.FEWEST_SAMPLES)
+    seed = validation.integer("seed", seed, 0)
+    method = validation.choice("method", method, METHODS)
+    inputs = validation.finite_array("Z", Z)
+    input_layer(network, inputs)
+    if network.parameter_law and method in ("kernel", "gram"):
+        raise ValueError(
+            f"method must be 'weights' or 'sde' for a network with parameter_law, got {method!r}"
+        )
+    if method == "gram" and not network.is_linear:
+        raise ValueError(
+            "method 'gram' is for input_activation 'linear' and φ''(0) = 0, got "
+            f"{network.input_activation.name} and φ''(0) = {network.slopes[1]:g}"
+        )
+    if method == "sde":
+        # Raises where there is no diffusion.
+        _ = network.slopes
+    return DiffusionRun(network, inputs, samples, seed, method, bool(keep))
+
+
+def _collected(
+    run: DiffusionRun, groups: list[list[Block]], results: Iterator[dict[str, np.ndarray]]
+) -> DiffusionEnsemble:
+    """The estimates from the arrays of all chunks."""
+    batches: dict[int, dict[str, Moments]] = {}
+    outputs, kept = [], []
+    for group, arrays in zip(groups, results, strict=True):
+        add_parts(batches, group, arrays)
+        outputs.append(arrays["outputs"])
+        if run.keep:
+            kept.append(arrays["draws"])
+    estimate = partial(estimates, run.start, run.depth)
+    found = jackknife([batches[index] for index in sorted(batches)], estimate)
+    if run.keep:
+        found["grams"] = unpacked(np.concatenate(kept), True)
+    return DiffusionEnsemble(
+        run.network,
+        run.inputs,
+        run.samples,
+        run.seed,
+        run.method,
+        len(batches),
+        outputs=np.concatenate(outputs),
+        **found,
+    )
+
+
+def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
+    """The moments of the parts of all blocks of a chunk, on the first axis, and the outputs."""
+    index, run, blocks = task
+    with chunks.one_thread():
+        found = [_block(run, block) for block in blocks]
+    return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
+
+
+def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
+    key = (METHODS.index(run.method), block.number)
+    bits = np.random.SFC64(np.random.SeedSequence(run.seed, spawn_key=key))
+    draw = partial(_drawn, run, np.random.Generator(bits))
+    parts = in_tiles(draw, block.size, _tile(run))
+    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    found = {"outputs": values.pop("outputs")}
+    if run.keep:
+        found["draws"] = values["gram"]
+    inputs = len(run.inputs)
+    samples = {
+        name: array.reshape(block.size, -1, inputs if name == "first" else 1)
+        for name, array in values.items()
+    }
+    return found | moments_of_parts(samples, block)
+
+
+def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+    """What `estimates` takes the moments of, of so many networks, and their outputs."""
+    layers = _layers(run, generator, size)
+    moments = _of_each_neuron if run.neurons > 1 else _over_neurons
+    names = ("first", "second", "third", "fourth")
+    found: dict[str, np.ndarray] = {}
+    for layer in layers:
+        values = dict(zip(names, moments(layer.moved), strict=True), gram=packed(layer.gram))
+        for name, array in values.items():
+            if name not in found:
+                found[name] = np.empty((size, run.depth + 1, *array.shape[1:]))
+            found[name][:, layer.number] = array
+    return found | {"outputs": run.start[:, 0] + layer.moved[:, :, 0]}
+
+
+def _layers(run: DiffusionRun, generator: np.random.Generator, size: int) -> Iterator[Layer]:
+    if run.method == "gram":
+        return grams_drawn(run.network, run.start, generator, size)
+    return layers_drawn(run.network, run.start, run.method, generator, size)
+
+
+def _over_neurons(moved: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Means over the neurons of y, y_i y_j, y³ and y⁴, (n, P) or (n, p), of y (n, P, D)."""
+    width = moved.shape[-1]
+    squares = moved * moved
+    higher = (np.einsum("npd,npd->np", squares, y) / width for y in (moved, squares))
+    return moved.mean(axis=-1), packed(gram(moved, blas=moved.shape[1] > 4)), *higher
+
+
+def _of_each_neuron(moved: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same of every neuron, (n, D, P) or (n, D, p)."""
+    y = moved.swapaxes(-1, -2)
+    i, j = np.triu_indices(y.shape[-1])
+    return y, y[..., i] * y[..., j], y**3, y**4
+
+
+def _tile(run: DiffusionRun) -> int:
+    """Networks drawn at once."""
+    inputs, width = run.start.shape
+    if run.method == "gram":
+        return tile_size(inputs * inputs, TILE)
+    if run.network.parameter_law or run.method == "weights":
+        return tile_size(width * max(width, inputs), TILE)
+    return tile_size(inputs * width, TILE)
+
+
+def _block_size(run: DiffusionRun) -> int:
+    inputs, width = run.start.shape
+    drawn = inputs * (inputs if run.method == "gram" else width)
+    if run.method == "weights" or run.network.parameter_law:
+        drawn = width * max(width, inputs)
+    # Few enough that a chunk takes seconds.
+    most = max(1, 2**31 // (drawn * (run.depth + 1)))
+    return max(1, min(plan.BLOCK, most, plan.BLOCK_KEPT // run.numbers_kept))
+
+
+def _check_memory(run: DiffusionRun, jobs: int) -> None:
+    """Raise if the run needs more memory than there is."""
+    inputs, width = run.start.shape
+    law = run.network.parameter_law
+    block = min(run.samples, _block_size(run))
+    moments = 2 * run.numbers_kept + (run.depth + 1) * run.neurons * inputs**2
+    drawn = max(TILE, width * (width if run.method == "weights" or law else inputs))
+    kept = run.samples * (inputs + (run.depth + 1) * inputs**2 * run.keep)
+    work = jobs * (3 * block * run.numbers_kept + 8 * drawn)
+    needed = 8.0 * ((plan.BATCHES + 8) * moments + work + kept)
+    available = memory_available()
+    if available is not None and needed > available:
+        raise ValueError(
+            f"the simulation needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB "
+            "are free: use fewer inputs, layers or jobs, or do not keep"
+        )

@@ -1,0 +1,252 @@
+"""Networks and diffusions drawn at random, many at once, one layer after the other.
+
+All methods start from x_0 and add increments; what they draw differs, the law of a method is that
+of the network ("weights", "kernel") or of Euler's steps of its diffusion ("sde").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.montecarlo.forward import affine, compiled, gram, psd_root
+from fieldtheory.networks.activations import Activation, h
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.parameter_law import ParameterLaw
+
+# Most numbers in one array: what is drawn of a few networks stays in the cache.
+TILE = 2**15
+# Most inputs whose products are summed one pair after the other, which is quicker than BLAS.
+_FEW = 4
+
+# The moments of φ(u), or of what stands for it, given the features ψ(x) and their Gram matrix.
+Increment = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class Layer(NamedTuple):
+    """Layer l of n networks: x_l − x_0 (n, P, D), overwritten by the next one, and q_l (n, P, P).
+
+    q_ij = Σ_d ψ(x_d^i) ψ(x_d^j) / D.
+    """
+
+    number: int
+    moved: np.ndarray
+    gram: np.ndarray
+
+
+def input_layer(network: DiffusionNetwork, Z: Any) -> np.ndarray:
+    """The layers x_0, (P, D), of inputs (P,) that are copied to all neurons, or of x_0 themselves.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If Z is not finite or of another shape.
+
+    Examples
+    --------
+    >>> input_layer(DiffusionNetwork(width=3), [0.0, 1.0])
+    array([[0., 0., 0.],
+           [1., 1., 1.]])
+    """
+    inputs = validation.finite_array("Z", Z)
+    width = network.width
+    if inputs.ndim == 1:
+        return np.repeat(inputs[:, None], width, axis=1)
+    if inputs.ndim != 2 or inputs.shape[1] != width:
+        raise ValueError(
+            f"Z must have shape (P,), inputs copied to all neurons, or (P, {width}), the layers "
+            f"x_0 themselves, got shape {inputs.shape}"
+        )
+    return inputs
+
+
+def layers_drawn(
+    network: DiffusionNetwork,
+    start: np.ndarray,
+    method: str,
+    generator: np.random.Generator,
+    networks: int,
+) -> Iterator[Layer]:
+    """The layers 0, ..., L of so many networks.
+
+        x_{l+1} = x_l + φ(u_l),   u_l = W_l ψ(x_l) + b_l        (PF eq. (10))
+
+    Parameters
+    ----------
+    network : DiffusionNetwork
+        Of finite depth.
+    start : ndarray, shape (P, D)
+    method : {"kernel", "weights", "sde"}
+        "weights" draws W_l and b_l. "kernel" draws u_l, which given x_l is Gaussian with covariance
+        Δt (σ_b² + σ_w² q_ij) over the inputs and independent for every neuron. "sde" does so too
+        (for a ``parameter_law`` with explicit weights) and adds
+
+            φ'(0) u_l + (1/2) φ''(0) Var[u_l | x_l],
+
+        the step of Euler and Maruyama of the limit (PF eqs. (6), (11), (12), (17)).
+    generator : numpy.random.Generator
+    networks : int
+
+    Yields
+    ------
+    Layer
+
+    Raises
+    ------
+    ValueError
+        If ψ is not finite at the inputs.
+    OverflowError
+        If a Gram matrix is not finite.
+
+    Examples
+    --------
+    >>> net = DiffusionNetwork(depth=2, width=3)
+    >>> draw = np.random.default_rng(0)
+    >>> [layer.gram.shape for layer in layers_drawn(net, np.zeros((2, 3)), "kernel", draw, 5)]
+    [(5, 2, 2), (5, 2, 2), (5, 2, 2)]
+    """
+    assert network.depth is not None
+    psi = function_of(network.input_activation)
+    moved = np.zeros((networks, *start.shape))
+    increment = _increment(network, method, generator, moved.shape)
+    for number in range(network.depth + 1):
+        with np.errstate(all="ignore"):
+            features = psi(start + moved)
+            products = gram(features, blas=len(start) > _FEW)
+        require_finite(network, products, number)
+        yield Layer(number, moved, products)
+        if number < network.depth:
+            with np.errstate(all="ignore"):
+                moved += increment(features, products)
+
+
+def require_finite(network: DiffusionNetwork, products: np.ndarray, layer: int) -> None:
+    """Raise if a Gram matrix of a layer is not finite."""
+    if np.isfinite(products).all():
+        return
+    if layer == 0:
+        raise ValueError(
+            f"input_activation must be finite at the inputs, {network.input_activation.name} is not"
+        )
+    raise OverflowError(
+        f"x exceeds the range of float64 in layer {layer} of {network.depth} of a network: its "
+        "diffusion explodes (PF section 3.4); reduce horizon, weight_variance or the inputs"
+    )
+
+
+def function_of(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
+    """An activation as a function of arrays; h itself is not copied."""
+    if activation.expression == h:
+        return lambda x: x
+    function = compiled((activation.expression,))
+    return lambda x: function(x)[0]
+
+
+def triangular_root(matrices: np.ndarray) -> np.ndarray:
+    """Lower triangular R with R Rᵀ = matrices (n, P, P), positive semidefinite, all n at once.
+
+    Cholesky's decomposition with columns of zeros for pivots that are not above rounding, so that
+    identical inputs stay identical.
+
+    Examples
+    --------
+    >>> triangular_root(np.array([[[4.0, 2.0, 2.0], [2.0, 1.0, 1.0], [2.0, 1.0, 5.0]]]))[0]
+    array([[2., 0., 0.],
+           [1., 0., 0.],
+           [1., 0., 2.]])
+    """
+    size = matrices.shape[-1]
+    # The matrices on the last axis, for loops over long rows.
+    rest = np.ascontiguousarray(np.moveaxis(matrices, 0, -1))
+    smallest = 4 * size * np.finfo(float).eps * rest[range(size), range(size)]
+    root = np.zeros((len(matrices), size, size))
+    for j in range(size):
+        pivot = rest[j, j]
+        inverse = np.zeros_like(pivot)
+        np.divide(1.0, np.sqrt(np.abs(pivot)), out=inverse, where=pivot > smallest[j])
+        column = rest[j:, j] * inverse
+        root[:, j:, j] = column.T
+        if j + 1 < size:
+            rest[j + 1 :, j + 1 :] -= column[1:, None] * column[1:]
+    return root
+
+
+def _increment(
+    network: DiffusionNetwork, method: str, generator: np.random.Generator, shape: tuple[int, ...]
+) -> Increment:
+    """What is added to x_l, given ψ(x_l) and q_l."""
+    law, step = network.parameter_law, network.step
+    if method == "weights" or law:
+        sums = _sums_of_law(law, step, generator) if law else _weighted_sums(network, generator)
+    else:
+        sums = _sums_by_kernel(network, generator, shape)
+    if method != "sde":
+        phi = function_of(network.activation)
+        return lambda features, products: phi(sums(features, products))
+    slope, curvature = network.slopes[:2]
+    if curvature == 0:
+        return lambda features, products: slope * sums(features, products)
+
+    def euler(features: np.ndarray, products: np.ndarray) -> np.ndarray:
+        if law:
+            spread = law.covariance_of(features, features)
+            variance = np.diagonal(spread, axis1=-2, axis2=-1)
+        else:
+            own = np.diagonal(products, axis1=-2, axis2=-1)[..., None]
+            variance = network.bias_variance + network.weight_variance * own
+        return slope * sums(features, products) + (curvature * step / 2) * variance
+
+    return euler
+
+
+def _sums_by_kernel(
+    network: DiffusionNetwork, generator: np.random.Generator, shape: tuple[int, ...]
+) -> Increment:
+    normals = np.empty(shape)
+
+    def sums(features: np.ndarray, products: np.ndarray) -> np.ndarray:
+        variance = network.bias_variance + network.weight_variance * products
+        root = triangular_root(network.step * variance)
+        generator.standard_normal(out=normals)
+        return root * normals if shape[1] == 1 else root @ normals
+
+    return sums
+
+
+def _weighted_sums(network: DiffusionNetwork, generator: np.random.Generator) -> Increment:
+    variances = np.array([network.weight_variance, network.bias_variance])
+    deviations = np.sqrt(variances * network.step)
+
+    def sums(features: np.ndarray, products: np.ndarray) -> np.ndarray:
+        count, _, width = features.shape
+        weights = generator.standard_normal((count, width, width))
+        return affine(features, weights, generator.standard_normal((count, 1, width)), deviations)
+
+    return sums
+
+
+def _sums_of_law(law: ParameterLaw, step: float, generator: np.random.Generator) -> Increment:
+    """W ψ + b, with the weights as they act on rows: (n, P, D) times (n, D, D)."""
+    roots = {name: psd_root(array) for name, array in law.arrays.items() if "covariance" in name}
+    width = law.width
+
+    def noise(features: np.ndarray) -> np.ndarray:
+        count = len(features)
+        normals = generator.standard_normal((count, width, width))
+        if "weight_covariance" in roots:
+            flat = normals.reshape(count, -1) @ roots["weight_covariance"].T
+            return features @ flat.reshape(normals.shape)
+        # Σ^WO and Σ^WI of the rows and the columns (PF Assumption 3.3).
+        return features @ roots["column_covariance"] @ normals @ roots["row_covariance"].T
+
+    def sums(features: np.ndarray, products: np.ndarray) -> np.ndarray:
+        found = noise(features)
+        if "bias_covariance" in roots:
+            normals = generator.standard_normal((len(features), 1, width))
+            found = found + normals @ roots["bias_covariance"].T
+        return step * law.mean_of(features) + np.sqrt(step) * found
+
+    return sums
