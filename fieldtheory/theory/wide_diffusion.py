@@ -1,0 +1,157 @@
+"""The wide limit of residual diffusions: rates of means and covariances, and their order Δt.
+
+For D → ∞ the Gram matrix of ψ(x) is its mean, so that neurons are independent and each moves by
+increments whose cumulants `increments` gives. Their rates are those of PF Corollary 3.3; the wide
+limit itself, which PF expects in section 4.2, and the error of finite depth are not in PF.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import sympy as sp
+
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.depth_flow import displacement
+from fieldtheory.theory.small_increments import (
+    S_II,
+    S_IJ,
+    S_IK,
+    S_JJ,
+    S_JK,
+    SLOPES,
+    STEP,
+    increments,
+)
+
+# The Gram entry Q_ij = ⟨(1/D) Σ_d ψ(x_d^i) ψ(x_d^j)⟩, how fast it grows, its coefficient of Δt.
+GRAM = sp.Symbol("Q_{ij}", real=True)
+GROWTH = sp.Symbol(r"\dot{Q}_{ij}", real=True)
+CHANGE = sp.Symbol(r"\delta Q_{ij}", real=True)
+# Orders of the derivatives of ψ of two inputs that a change of cumulants of up to three needs.
+ORDERS = tuple((p, n - p) for n in (1, 2, 3) for p in range(n, -1, -1))
+
+
+class WideRates(NamedTuple):
+    """Rates in S_ij = σ²_b + σ²_w Q_ij, for what one neuron has moved from its start.
+
+    ``mean`` dm_i/dt and ``covariance`` dV_ij/dt of the limit L → ∞, in `S_II` and `S_IJ`.
+
+    At finite depth m_i + Δt δm_i, V_ij + Δt δV_ij and a third cumulant Δt κ_iij, up to Δt²:
+    ``mean_change`` dδm_i/dt, in `S_II` and `GROWTH`, `CHANGE` at j = i; ``covariance_change``
+    dδV_ij/dt; ``third_cumulant`` dκ_iij/dt in `S_II` and `S_IJ`. All are for Δt = 1.
+    """
+
+    mean: sp.Expr
+    covariance: sp.Expr
+    mean_change: sp.Expr
+    covariance_change: sp.Expr
+    third_cumulant: sp.Expr
+
+
+def second_moment(gram: sp.Expr) -> sp.Expr:
+    """S_ij = σ²_b + σ²_w Q_ij, the covariance of u = W ψ(x) + b over Δt (PF section 3.4).
+
+    Examples
+    --------
+    >>> second_moment(GRAM)
+    Q_{ij}*\\sigma_{w}**2 + \\sigma_{b}**2
+    """
+    return sym.BIAS**2 + sym.WEIGHT**2 * gram
+
+
+@lru_cache
+def wide_rates() -> WideRates:
+    """The rates of means, covariances and what finite depth adds to them.
+
+    Returns
+    -------
+    WideRates
+
+    Notes
+    -----
+    A layer is an Euler step of length Δt of the rates plus Δt times the next order of the moments;
+    such steps follow the flow whose first change is that of `displacement`.
+
+    Examples
+    --------
+    >>> found = wide_rates()
+    >>> found.mean, found.covariance
+    (S_{ii}*\\phi_2/2, S_{ij}*\\phi_1**2)
+    >>> found.mean_change.subs(SLOPES[1], 0), found.third_cumulant.subs(SLOPES[1], 0)
+    (S_{ii}**2*\\phi_4/8, 0)
+    """
+    known = increments()
+    step = displacement(CHANGE, sp.S.One, GROWTH)
+
+    def change(rate: sp.Expr, entry: sp.Symbol, following: sp.Expr) -> sp.Expr:
+        return sp.expand(rate.diff(entry) * second_moment(GRAM).diff(GRAM) * step + following)
+
+    alike = {S_IK: S_IJ, S_IJ: S_II, S_JK: S_IJ}
+    return WideRates(
+        known.mean[0],
+        known.covariance[0],
+        change(known.mean[0], S_II, known.mean[1]),
+        change(known.covariance[0], S_IJ, known.covariance[1]),
+        sp.expand(known.third_cumulant.subs(alike, simultaneous=True)),
+    )
+
+
+def average(order: tuple[int, int]) -> sp.Symbol:
+    """⟨ψ^(p)(x_i) ψ^(q)(x_j)⟩, the mean over neurons.
+
+    Examples
+    --------
+    >>> average((1, 0))
+    \\langle \\psi^{(1)}_{i} \\psi^{(0)}_{j} \\rangle
+    """
+    p, q = order
+    return sp.Symbol(rf"\langle \psi^{{({p})}}_{{i}} \psi^{{({q})}}_{{j}} \rangle", real=True)
+
+
+def cumulant_change(order: tuple[int, int]) -> sp.Symbol:
+    """The change of the cumulant of x_i taken p times and x_j taken q times."""
+    p, q = order
+    return sp.Symbol(rf"c_{{{'i' * p}{'j' * q}}}", real=True)
+
+
+@lru_cache
+def gram_change() -> sp.Expr:
+    """What a small change of the cumulants of x_i and x_j adds to Q_ij = ⟨ψ(x_i) ψ(x_j)⟩.
+
+        Σ_pq c_pq/(p! q!) ⟨ψ^(p)(x_i) ψ^(q)(x_j)⟩,   p + q = 1, 2, 3
+
+    with `average` and `cumulant_change` of the `ORDERS`: means, covariances and third cumulants.
+    For j = i put x_j = x_i.
+
+    Examples
+    --------
+    >>> gram_change().coeff(cumulant_change((2, 1)))
+    \\langle \\psi^{(2)}_{i} \\psi^{(1)}_{j} \\rangle/2
+    """
+    return sp.Add(
+        *[
+            cumulant_change((p, q)) * average((p, q)) / (sp.factorial(p) * sp.factorial(q))
+            for p, q in ORDERS
+        ]
+    )
+
+
+__all__ = [
+    "CHANGE",
+    "GRAM",
+    "GROWTH",
+    "ORDERS",
+    "SLOPES",
+    "STEP",
+    "S_II",
+    "S_IJ",
+    "S_JJ",
+    "WideRates",
+    "average",
+    "cumulant_change",
+    "gram_change",
+    "second_moment",
+    "wide_rates",
+]
