@@ -4,15 +4,19 @@ import re
 import runpy
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from tests.tables import some
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-SCRIPT = runpy.run_path(str(FOLDER / "execute.py"))
-NOTEBOOKS = SCRIPT["notebooks"]()
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 DECIMAL = re.compile(r"\d+\.(\d+)(?:e([-+]\d+))?")
+
+
+@pytest.fixture(scope="module")
+def script():
+    """What `execute.py` defines; it imports nbformat, which takes seconds."""
+    return runpy.run_path(str(FOLDER / "execute.py"))
 
 
 def texts(cell):
@@ -38,8 +42,8 @@ def agree(shown, new):
 
 # The first shows whether execution and comparison work; each of the others takes half a minute.
 @pytest.mark.parametrize("path", some(NOTEBOOKS, NOTEBOOKS[:1]), ids=lambda path: path.stem)
-def test_outputs_are_those_of_an_execution(path):
-    shown, new = nbformat.read(path, as_version=4), SCRIPT["executed"](path)
+def test_outputs_are_those_of_an_execution(script, path):
+    shown, new = script["nbformat"].read(path, as_version=4), script["executed"](path)
     for old, again in zip(shown.cells, new.cells, strict=True):
         found, expected = texts(old), texts(again)
         assert found.keys() == expected.keys(), old.source
@@ -48,13 +52,14 @@ def test_outputs_are_those_of_an_execution(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_nothing_is_kept_that_differs_from_run_to_run(path):
+def test_nothing_is_kept_that_differs_from_run_to_run(script, path):
     written = path.read_text(encoding="utf-8")
-    again = SCRIPT["normalised"](nbformat.reads(written, as_version=4))
-    assert nbformat.writes(again) + "\n" == written
+    again = script["normalised"](script["nbformat"].reads(written, as_version=4))
+    assert script["nbformat"].writes(again) + "\n" == written
 
 
-def test_they_are_small():
+def test_all_are_executed_and_small(script):
+    assert script["notebooks"]() == NOTEBOOKS
     assert sum(path.stat().st_size for path in NOTEBOOKS) < 1_500_000
 
 

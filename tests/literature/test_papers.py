@@ -236,7 +236,7 @@ def test_claims_that_do_not_hold(place):
         (("F25", "text after (142)", "φ = erf"), sp.Rational(1, 2)),
         (
             ("F23", "(8)", "φ = erf, K^(0) < (V/2)²"),
-            linearised.saturation_formula().rhs.subs(linearised.SLOPE, 2 / sp.sqrt(sp.pi)),
+            lambda: linearised.saturation_formula().rhs.subs(linearised.SLOPE, 2 / sp.sqrt(sp.pi)),
         ),
         # From the sum over the layers with ⟨z|z| w|w|⟩ in closed form, see the tests of ν(γ).
         (("PDLT-B", "(B.29)", "φ = relu, γ² = 1/2"), 5.4424780428790292),
@@ -264,7 +264,7 @@ def test_a_corrected_equation_holds(place, correct):
             ("F25", "(64)", "l >= 1"),
             linearised.linearised_residual_kernel() + linearised.INPUT / 10**15,
         ),
-        (("F25", "(68)", "leading order in 1/L"), linearised.saturation_formula().rhs),
+        (("F25", "(68)", "leading order in 1/L"), lambda: linearised.saturation_formula().rhs),
         (("F25", "(137)", "k = l, f = erf²"), f25_theory._CURVATURE),
         (("F25", "(141)", "φ = erf"), f25_entropy.DIVERGENCE + sp.Rational(1, 10**18)),
         (("F25", "(141)", "every σ²"), f25_entropy.DIVERGENCE * (1 + sp.Rational(1, 10**15))),
