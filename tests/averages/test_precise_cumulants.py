@@ -43,7 +43,7 @@ def in_float64(node):
         (ConnectedCorrelator(sp.erf(x) * sp.erf(y), sp.erf(z) ** 2, (x, y, z), K3), 15),
         slow(ConnectedCorrelator(sp.erf(x) * sp.erf(y), sp.erf(z) * sp.erf(w), VARIABLES, K4), 15),
         (ConnectedCorrelator(sp.tanh(x) * sp.tanh(y), sp.tanh(z) ** 2, (x, y, z), K3), 15),
-        (ConnectedCorrelator(*[sp.tanh(v) ** 2 for v in (x, y, z)], (x, y, z), K3), 12),
+        slow(ConnectedCorrelator(*[sp.tanh(v) ** 2 for v in (x, y, z)], (x, y, z), K3), 12),
         slow(GaussianAverage(sp.tanh(x) * sp.tanh(y) * sp.tanh(z) ** 2, (x, y, z), K3), 15),
         (ConnectedCorrelator(relu(x) * relu(y), relu(z) * relu(w), VARIABLES, K4), 15),
         (ConnectedCorrelator(relu(x), sp.Abs(y), relu(z) ** 2, (x, y, z), K3), 20),

@@ -10,6 +10,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.limits import pair_layout
 from tests.oracles import depth_limit as oracle
+from tests.tables import crossed, slow
 
 PAIR = (1.0, 0.7, 0.3)
 
@@ -88,20 +89,23 @@ def test_linear_networks(r):
     np.testing.assert_allclose(e.tangent_kernels[-1], exact, rtol=1e-11, atol=1e-15)
 
 
-@pytest.mark.parametrize("activation", ["relu", "erf"])
 @pytest.mark.parametrize(
-    "pair, bias",
-    [
-        (PAIR, 0.1),
-        ((1.0, 0.7, 0.0), 0.0),
-        ((1.0, 0.7, 0.0), 0.1),
-        ((1.0, 1.0, 1 - 1e-6), 0.0),
-        ((1.0, 1.0, -1.0), 0.0),
-        ((1.0, 1.0, -1.0), 0.1),
-        ((1e-3, 20.0, -0.1), 0.1),
-    ],
+    "activation, case",
+    crossed(
+        ["relu", "erf"],
+        [
+            (PAIR, 0.1),
+            ((1.0, 0.7, 0.0), 0.0),
+            ((1.0, 1.0, 1 - 1e-6), 0.0),
+            ((1.0, 1.0, -1.0), 0.1),
+            ((1e-3, 20.0, -0.1), 0.1),
+            ((1.0, 0.7, 0.0), 0.1),
+            ((1.0, 1.0, -1.0), 0.0),
+        ],
+    ),
 )
-def test_flow_of_pairs(activation, pair, bias):
+def test_flow_of_pairs(activation, case):
+    pair, bias = case
     moments = getattr(oracle, activation)
     v = oracle.rates(moments, 2.0, bias)
     limit = ft.depth_limit(network(activation, bias=bias), matrix(*pair))
@@ -114,11 +118,12 @@ def test_flow_of_pairs(activation, pair, bias):
     np.testing.assert_allclose(out / size, expected / size, atol=3e-11)
 
 
-@pytest.mark.parametrize("activation", ["relu", "erf"])
 @pytest.mark.parametrize(
-    "pair, bias", [(PAIR, 0.1), ((1.0, 0.7, 0.0), 0.0), ((1.0, 1.0, 0.999), 0.0)]
+    "activation, case",
+    crossed(["relu", "erf"], [((1.0, 1.0, 0.999), 0.0), (PAIR, 0.1), ((1.0, 0.7, 0.0), 0.0)]),
 )
-def test_coefficients_of_one_over_depth(activation, bias, pair):
+def test_coefficients_of_one_over_depth(activation, case):
+    pair, bias = case
     v = oracle.rates(getattr(oracle, activation), 2.0, bias)
     limit = ft.depth_limit(network(activation, bias=bias), matrix(*pair))
     depths = 50 * 2 ** np.arange(5)
@@ -201,8 +206,10 @@ def test_scales_that_vary_over_the_depth():
     assert limit.remaining[0] == pytest.approx(13 / 12, rel=1e-12)
 
 
-@pytest.mark.parametrize("activation", ["relu", "erf"])
-@pytest.mark.parametrize("last", [20000, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "activation, last",
+    [slow("relu", 20000), ("erf", 20000), slow("relu", 10**6), slow("erf", 10**6)],
+)
 def test_decreasing_scales_layer_by_layer(activation, last):
     """As many as can be summed, and the flow of those that are left with its first change."""
     v = oracle.rates(getattr(oracle, activation), 2.0, 0.1)
@@ -221,6 +228,13 @@ def test_decreasing_scales_layer_by_layer(activation, last):
     for layers in (1, 100, 1000):
         some = oracle.layers(v, oracle.start(*PAIR), map(oracle.decreasing, range(1, layers + 1)))
         np.testing.assert_allclose(as_state(*limit.at(layers)), some, rtol=1e-11)
+
+
+SCALES = {
+    "decreasing": "decreasing",
+    "1/l": lambda l, L: 1 / l,
+    "geometric": lambda l, L: 0.5**l,
+}
 
 
 def products(schedule, weight):
@@ -252,15 +266,11 @@ def products(schedule, weight):
         )
 
 
-@pytest.mark.parametrize(
-    "schedule, scale",
-    [("decreasing", "decreasing"), ("1/l", lambda l, L: 1 / l), ("geometric", lambda l, L: 0.5**l)],
-)
-@pytest.mark.parametrize("weight", [0.4, 2.0])
-def test_infinite_products_of_linear_layers(schedule, scale, weight):
+@pytest.mark.parametrize("schedule, weight", crossed(SCALES, [0.4, 2.0]))
+def test_infinite_products_of_linear_layers(schedule, weight):
     """K_∞ = K0 Π (1 + a_l), Θ_∞ = K_∞ (1 + Σ a_l/(1 + a_l)) without biases."""
     product, ratios = products(schedule, weight)
-    limit = ft.depth_limit(network("linear", scale, weight, bias=0.0), 0.3)
+    limit = ft.depth_limit(network("linear", SCALES[schedule], weight, bias=0.0), 0.3)
     assert limit.kernels[-1] == pytest.approx(0.3 * product, rel=2e-11)
     assert limit.tangent_kernels[-1] == pytest.approx(0.3 * product * (1 + ratios), rel=2e-11)
 
@@ -364,9 +374,9 @@ def test_places_that_do_not_exist(schedule, place):
     "schedule, K0, ending",
     [
         ("uniform", 0.5, "npz"),
-        ("decreasing", 0.5, "nc"),
-        ("uniform", np.array([0.5, 1.0]), "nc"),
-        ("uniform", matrix(*PAIR), "npz"),
+        slow("decreasing", 0.5, "nc"),
+        slow("uniform", np.array([0.5, 1.0]), "nc"),
+        slow("uniform", matrix(*PAIR), "npz"),
         ("decreasing", matrix(*PAIR), "nc"),
     ],
 )

@@ -16,6 +16,7 @@ from fieldtheory.networks.family import Coefficients, LayeredNetwork, per_layer
 from tests.examples import K0_PAIR
 from tests.montecarlo.comparison import linear_statistics_of, p_value, z_between, z_scores
 from tests.oracles import recursion
+from tests.tables import slow
 
 WIDTH = 16
 # One million random numbers lie within 5; a field has at most some hundred entries.
@@ -107,7 +108,7 @@ def test_a_theory_that_is_two_percent_wrong_fails(changes):
         assert np.abs(z_scores(found, name, wrong[name])).max() > 1.3 * LARGEST_Z, name
 
 
-@pytest.mark.parametrize("activation", ["erf", "relu"])
+@pytest.mark.parametrize("activation", [slow("erf"), "relu"])
 def test_both_methods_follow_one_law(activation):
     net, options = family(activation), {"samples": 6000, "keep": True, "cross_inputs": True}
     found = [simulate(net, K0_PAIR, method=m, **options) for m in ("kernel", "weights")]

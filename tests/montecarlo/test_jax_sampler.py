@@ -7,6 +7,7 @@ from fieldtheory.montecarlo.draws import Inputs
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import K0_PAIR, network
 from tests.montecarlo.comparison import linear_statistics, p_value, z_between, z_scores
+from tests.tables import slow
 
 jax = pytest.importorskip("jax", reason="JAX is not installed (the extra jax)")
 from fieldtheory.montecarlo import jax_sampler  # noqa: E402
@@ -27,7 +28,7 @@ def ensemble(net, backend, K0=K0_PAIR, **arguments):
     return simulate(net, K0, backend=backend, **options | arguments)
 
 
-@pytest.mark.parametrize(("activation", "gamma"), [("erf", 0.7), ("relu", 0.0)])
+@pytest.mark.parametrize(("activation", "gamma"), [slow("erf", 0.7), ("relu", 0.0)])
 def test_law_is_that_of_numpy(activation, gamma):
     net = network(3, activation, gamma, width=16)
     ours, other = ensemble(net, "jax"), ensemble(net, "numpy")

@@ -72,8 +72,7 @@ def check_fluctuations(net, samples, distortion):
     assert np.abs((value - distortion * theory)[1:] / error[1:]).min() > 4
 
 
-@pytest.mark.parametrize("activation", ["erf", "relu"])
-@pytest.mark.parametrize("gamma", [0.0, 0.7])
+@pytest.mark.parametrize(("activation", "gamma"), crossed(["erf", "relu"], [0.0, 0.7]))
 def test_fluctuations_are_those_of_the_theory(activation, gamma):
     check_fluctuations(network(3, activation, gamma, width=50), samples=20_000, distortion=1.2)
 

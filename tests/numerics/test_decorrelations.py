@@ -7,7 +7,7 @@ from mpmath import mp, mpf, sin
 import fieldtheory as ft
 from fieldtheory.numerics.decorrelations import decorrelations
 from tests.oracles import deep_kernels
-from tests.tables import slow
+from tests.tables import crossed, slow
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +34,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("angle", ["1e-8", "1e-4", "0.3", "2.0"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "angle"), crossed(CASES, ["1e-8", "1e-4", "0.3", "2.0"]))
 def test_inputs_of_one_norm_at_an_angle(name, angle):
     net = ft.ResidualNetwork(depth=60, activation=name, weight_variance=2.0, bias_variance=0.1)
     half = mpf(angle) / 2

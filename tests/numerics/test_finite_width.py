@@ -202,7 +202,7 @@ def largest(z):
     ("name", "skip", "N", "samples"),
     [
         ("erf", 1.0, 32, 1e5),
-        ("relu", 0.7, 64, 1e5),
+        slow("relu", 0.7, 64, 1e5),
         slow("tanh", 1.0, 32, 5e5),
         slow("gelu", 0.7, 64, 5e5),
         slow("erf", 0.0, 64, 5e5),

@@ -43,7 +43,7 @@ def logs(values):
 
 
 CLOSED = {
-    "unscaled ReLU": (network("relu", 5000, weight_variance=2.0), deep_kernels.bent(1, 0)),
+    "unscaled ReLU": (network("relu", 2000, weight_variance=2.0), deep_kernels.bent(1, 0)),
     "ReLU without bias": (network("relu", 1500, bias_variance=0.0), deep_kernels.bent(1, 0)),
     "leaky ReLU": (network("leaky_relu", 1300, weight_variance=2.0), deep_kernels.bent(1, "0.01")),
     "|x|": (network("abs(h)", 1400, weight_variance=0.8), deep_kernels.bent(1, -1)),

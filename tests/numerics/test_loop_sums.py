@@ -131,7 +131,7 @@ def test_the_mean_of_deep_networks_is_that_of_interacting_neurons(activation):
     [
         pytest.param("erf", 0.7, 2, marks=pytest.mark.slow),
         ("tanh", 1.0, 2),
-        ("gelu", 0.0, 2),
+        slow("gelu", 0.0, 2),
         pytest.param("relu", 0.7, 2, marks=pytest.mark.slow),
         pytest.param("tanh", [0.7, 1.0, -0.4, 1.1], 4, marks=pytest.mark.slow),
         pytest.param("gelu", 0.7, 4, marks=pytest.mark.slow),
