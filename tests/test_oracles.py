@@ -157,6 +157,7 @@ def test_action_has_the_hessian_of_the_blocks():
     np.testing.assert_allclose(H, blocks, rtol=0, atol=2e-12)
 
 
+@pytest.mark.slow
 def test_action_is_stationary_at_the_saddle_point():
     net = to_mp(recursion.Net((0.8,), (0.7,), 1.25, 0.05, 1.4, 0.1))
     with mpmath.workdps(20):

@@ -14,6 +14,11 @@ GAMMAS = {"0": 0.0, "0.7": 0.7, "1": 1.0, "by layer": (0.9, 0.4, 1.0, 0.6)}
 
 
 gammas = pytest.mark.parametrize("gamma", GAMMAS)
+of_networks = pytest.mark.parametrize(
+    ("depth", "gamma", "activation"),
+    crossed([2, 1, 3], GAMMAS, ["erf", "relu"])
+    + [slow(4, gamma, activation) for gamma in GAMMAS for activation in ("erf", "relu")],
+)
 activations = pytest.mark.parametrize("activation", ["erf", "relu"])
 
 
@@ -28,9 +33,7 @@ def close(left, right):
     np.testing.assert_allclose(left, right, rtol=0, atol=1e-12 * scale)
 
 
-@pytest.mark.parametrize(
-    ("depth", "gamma", "activation"), crossed([1, 2, 3, 4], GAMMAS, ["erf", "relu"])
-)
+@of_networks
 def test_inverse_of_the_lambdified_hessian_is_solve(depth, gamma, activation):
     """φ undetermined in the derivation; its activation comes from the network."""
     net = chosen(depth, activation, gamma)
@@ -56,9 +59,7 @@ def test_lambdified_propagators_are_solve(depth, gamma, activation):
     assert not block("G22", depth)(net, K0).any()
 
 
-@pytest.mark.parametrize(
-    ("depth", "gamma", "activation"), crossed([1, 2, 3, 4], GAMMAS, ["erf", "relu"])
-)
+@of_networks
 def test_named_activation(depth, gamma, activation):
     net = chosen(depth, activation, gamma)
     S21 = block("S21", depth, 1, activation)(net, K0)

@@ -25,14 +25,14 @@ GOLDEN = Path(__file__).parent / "golden"
 LAYERS = ("generic", "explicit")
 # Depth, inputs, φ, ρ and γ of the paper; what is written out for two inputs grows fast.
 CASES = [
-    (1, 1, "linear", False),
     (2, 1, "tanh", False),
-    (3, 1, "gelu", True),
     (1, 2, None, False),
     (2, 2, "tanh", True),
     *[
         slow(*case)
         for case in [
+            (1, 1, "linear", False),
+            (3, 1, "gelu", True),
             (1, 1, None, True),
             (4, 1, "erf", True),
             (3, 1, "gelu", False),
