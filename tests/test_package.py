@@ -57,7 +57,7 @@ FRONT_DOORS = [
     "fieldtheory",
     *(
         f"fieldtheory.{room}"
-        for room in ("averages", "criticality", "data", "figures", "inference", "scaling")
+        for room in ("averages", "criticality", "data", "figures", "inference", "limits", "scaling")
     ),
 ]
 

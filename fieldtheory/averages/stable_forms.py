@@ -64,7 +64,7 @@ def _with_determinant(total: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.
     """The sum with every product a b written as det + c², where that makes it shorter."""
     minor = determinant(a, b, c)
     terms = []
-    for term in sp.Add.make_args(sp.expand(total)):
+    for term in sp.Add.make_args(sp.expand(total, power_exp=False)):
         powers = term.as_powers_dict()
         shared = min(powers.get(a, 0), powers.get(b, 0))
         if not (shared == int(shared) and shared > 0):

@@ -16,10 +16,16 @@ from fieldtheory.numerics.kernel_derivatives import DerivativeRecursion, moved
 from fieldtheory.numerics.pair_map import PairMaps
 from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursion
 
-# Of pairs of inputs: which are of a hidden layer, and which have another value for one input.
-QUANTITIES = ("output_kernel", "output_response", "tangent_kernel", "kernel", "response")
+# Quantities of pairs of inputs, what they are in every layer, and which are of a hidden one.
+_KINDS = {
+    "output_kernel": "kernel",
+    "output_response": "response",
+    "tangent_kernel": "tangent",
+    "kernel": "kernel",
+    "response": "response",
+}
+QUANTITIES = tuple(_KINDS)
 _HIDDEN = ("kernel", "response")
-_DIFFERENTIABLE = ("output_kernel", "kernel")
 # Rows whose products are taken at once.
 _ROWS = 512
 
@@ -107,8 +113,7 @@ class KernelFunction:
     def derivative(self, name: str, X: Any, Z: Any = None) -> Any:
         """The derivative of ``k(X, Z)`` by an argument of the network, exact.
 
-        By Price's theorem from layer to layer, see `fieldtheory.numerics.kernel_derivatives`, for
-        the quantities "output_kernel" and "kernel".
+        By Price's theorem from layer to layer, see `fieldtheory.numerics.kernel_derivatives`.
 
         Parameters
         ----------
@@ -127,7 +132,9 @@ class KernelFunction:
         Raises
         ------
         TypeError, ValueError
-            If the network has no such argument, or the derivative does not exist.
+            If the network has no such argument, or the derivative does not exist: for φ with kinks
+            that of a response or tangent kernel of parallel inputs that the argument turns against
+            each other, such as x and 2x by a bias variance of zero. Identical inputs have one.
 
         Examples
         --------
@@ -138,11 +145,6 @@ class KernelFunction:
         >>> bool(np.allclose(found, (more(X) - less(X)) / 2e-4, rtol=1e-7))
         True
         """
-        if self.quantity not in _DIFFERENTIABLE:
-            raise ValueError(
-                f"quantity must be one of {', '.join(_DIFFERENTIABLE)} for derivatives, "
-                f"got {self.quantity!r}"
-            )
         moved(self.network, name)
         return replace(self, by=name)(X, Z)
 
@@ -299,11 +301,11 @@ def kernel(
 @lru_cache(maxsize=16)
 def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None, by: str | None) -> PairMaps:
     """Shared by all functions of one kernel, also those that are sent to another process."""
-    if quantity == "tangent_kernel":
-        return PairMaps(TangentRecursion(network))
     last = network.depth + 1 if layer is None else layer
     if by is not None:
-        return PairMaps(DerivativeRecursion(network, by, last))
+        return PairMaps(DerivativeRecursion(network, by, last, _KINDS[quantity]))
+    if quantity == "tangent_kernel":
+        return PairMaps(TangentRecursion(network))
     return PairMaps(OutputRecursion(network, (int("response" in quantity),), last))
 
 

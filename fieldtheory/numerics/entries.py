@@ -12,7 +12,13 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
-from fieldtheory.averages.steps import branch, has_steps
+from fieldtheory.averages.steps import (
+    branch,
+    first_derivative,
+    has_steps,
+    second_derivative,
+    sift,
+)
 from fieldtheory.averages.vectorising import kinks_of
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
@@ -106,6 +112,11 @@ class Entries:
         return with_limit
 
     @cached_property
+    def slope_square_change(self) -> Callable:
+        """∂⟨φ'²⟩/∂K."""
+        return self._of_variance(self.averages.slope_square.diff(K_XX))
+
+    @cached_property
     def covariance(self) -> Callable:
         """⟨φ(x)φ(y)⟩."""
         return self._of_pair(self.averages.covariance)
@@ -142,6 +153,23 @@ class Entries:
         product = self.averages.covariance
         slope = product.diff(K_XY)
         return self._of_pair([product, *map(product.diff, variables), *map(slope.diff, variables)])
+
+    @cached_property
+    def covariance_scaling(self) -> Callable:
+        """What moves ⟨φφ⟩ and ⟨φ'φ'⟩ at a fixed correlation, a list of seven.
+
+        F = φφ and its derivatives by K_xx and K_yy, the same of F = φ'φ', and ∂⟨φ'φ'⟩/∂K_xy. At a
+        fixed correlation K_xx is a scale of x, so that ∂⟨F⟩/∂K_xx = ⟨x ∂_x F⟩/(2 K_xx), which is
+        finite for φ with kinks and parallel inputs too; the last of the list alone is not.
+        """
+        K, product = [[K_XX, K_XY], [K_XY, K_YY]], self.averages.observable
+        found = []
+        for F in (product, second_derivative(product, X, Y)):
+            found.append(GaussianAverage(F, (X, Y), K))
+            for h, variance in ((X, K_XX), (Y, K_YY)):
+                scaled = sift(sp.expand(h * first_derivative(F, h)), (X, Y))
+                found.append(GaussianAverage(scaled, (X, Y), K) / (2 * variance))
+        return self._of_pair([*found, self.averages.covariance.diff(K_XY, 2)])
 
     @cached_property
     def covariance_curvature(self) -> Callable:

@@ -1,16 +1,24 @@
-"""Derivatives of kernels by the parameters of the network, as recursions over the layers.
+"""Derivatives of kernels, responses and tangent kernels by the parameters of the network.
 
-With δ the derivative by a parameter, of kernels and of the coefficients a_l, c_l, γ_l² of F25 eqs.
-(29), (30), (108),
+The recursions over the layers (F25 eqs. (30), (108), (128), SR eq. (9)),
 
-    δK_αβ^(l) = γ_l² δK_αβ^(l-1) + δγ_l² K_αβ^(l-1) + δa_l ⟨φ_α φ_β⟩ + δc_l
-                + a_l (⟨φ'_α φ'_β⟩ δK_αβ + ½⟨φ''_α φ_β⟩ δK_αα + ½⟨φ_α φ''_β⟩ δK_ββ)^(l-1)
+    K^(l) = γ_l² K^(l-1) + C^(l),   χ^(l) = (γ_l² + a_l P) χ^(l-1),
+    Θ^(l) = (γ_l² + a_l P) Θ^(l-1) + C^(l),   C^(l) = a_l ⟨φ_α φ_β⟩ + c_l,   P = ⟨φ'_α φ'_β⟩,
 
-by Price's theorem, from δK^(0) = δσ²_w,in x_α x_β/d + δσ²_b,in.
+are taken of numbers that bring their derivative δ by the parameter along, from
+δK^(0) = δσ²_w,in x_α x_β/d + δσ²_b,in. Averages move as the kernels do, by Price's theorem,
+
+    δ⟨φφ⟩ = ⟨φ'_α φ'_β⟩ δK_αβ + ½⟨φ''_α φ_β⟩ δK_αα + ½⟨φ_α φ''_β⟩ δK_ββ,
+
+and P likewise. Where φ has kinks, the part at a fixed correlation is split off, which is finite for
+all inputs; what is left, ⟨φ''φ''⟩ times δK_αβ − K_αβ/2 (δK_αα/K_αα + δK_ββ/K_ββ), turns the signals
+against each other: for ReLU, P rises as a root where they become parallel, and has no derivative
+there unless they stay so. Of identical inputs P is ⟨φ'²⟩, which has one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -18,17 +26,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import sympy as sp
 
+from fieldtheory.averages.steps import has_steps
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.finite import ratio, require_finite
 from fieldtheory.numerics.kernels import by_tiles, identical, variances
 from fieldtheory.numerics.recursion import carried, residual_kernel
 from fieldtheory.numerics.tangents import Pairs
 
 _READIN = ("readin_weight_variance", "readin_bias_variance")
+_WORDS = {"response": "response", "tangent": "tangent kernel"}
+# Signals are parallel if 1 − |c| is below; what turns them is zero below this part of its terms.
+_PARALLEL, _ROUNDING = 1e-15, 1.5e-14
 
 
 class Moved(NamedTuple):
@@ -96,9 +108,39 @@ def _slopes(network: LayeredNetwork, of: Any, names: set[str]) -> np.ndarray:
     return np.stack(np.broadcast_arrays(*function(*parameters.values()), np.zeros(1))[:3])
 
 
+@dataclass(frozen=True, eq=False)
+class Moving:
+    """Numbers with their derivatives by a parameter.
+
+    Examples
+    --------
+    >>> (Moving(3.0, 1.0) * Moving(3.0, 1.0) + Moving(1.0, 0.0)).slope
+    6.0
+    """
+
+    value: Any
+    slope: Any
+
+    def __add__(self, other: Moving) -> Moving:
+        return Moving(self.value + other.value, self.slope + other.slope)
+
+    def __mul__(self, other: Moving) -> Moving:
+        slope = self.value * other.slope + self.slope * other.value
+        return Moving(self.value * other.value, slope)
+
+    def __getitem__(self, index: Any) -> Moving:
+        return Moving(self.value[index], self.slope[index])
+
+    def where(self, chosen: np.ndarray, other: Moving) -> Moving:
+        """Those of another where it is chosen, else these."""
+        return Moving(
+            np.where(chosen, other.value, self.value), np.where(chosen, other.slope, self.slope)
+        )
+
+
 @dataclass(frozen=True)
 class DerivativeRecursion:
-    """δK_αβ of a hidden layer, or of the output.
+    """δ of a quantity of a hidden layer, or of the output.
 
     Parameters
     ----------
@@ -108,72 +150,160 @@ class DerivativeRecursion:
         An argument of the network, see `moved`.
     layer : int
         From 1 to L + 1.
+    of : {"kernel", "response", "tangent"}
+        K, χ or Θ with everything trained.
     """
 
     network: LayeredNetwork
     name: str
     layer: int
+    of: str = "kernel"
     odd: ClassVar[tuple[bool, ...]] = (False,)
+
+    def own(self, K0: np.ndarray) -> np.ndarray:
+        """K^(l) and δK^(l), the quantity of identical inputs and its δ, and δ on the diagonal.
+
+        Of all layers, shape (5, L + 2, P).
+        """
+        averages = network_entries(self.network)
+        K = variances(self.network, K0, 1)[1]
+        moments, slopes = averages.second_moment(K[:-1]), averages.susceptibility(K[:-1])
+        kernel = [self._input(K[0])]
+        for l in range(1, len(K)):
+            moment = Moving(moments[l - 1], _product(slopes[l - 1], kernel[-1].slope))
+            with np.errstate(over="ignore", invalid="ignore"):
+                kernel.append(self._passed(l, kernel[-1], moment))
+            require_finite(f"the derivative by {self.name}", kernel[-1].slope, l)
+        delta = np.stack([each.slope for each in kernel])
+        if self.of == "kernel":
+            return np.stack([K, delta, K, delta, delta])
+        moment = Moving(moments, _product(slopes, delta[:-1]))
+        square = Moving(
+            averages.slope_square(K[:-1]),
+            _product(averages.slope_square_change(K[:-1]), delta[:-1]),
+        )
+        same = diagonal = self._of_inputs(kernel[0], moment, square)
+        if self.of == "response":
+            gain = Moving(slopes, _product(averages.curvature(K[:-1]), delta[:-1]))
+            diagonal = self._of_inputs(kernel[0], moment, gain)
+        return np.stack([K, delta, same.value, same.slope, diagonal.slope])
+
+    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """The recursion over the layers.
+
+        Raises
+        ------
+        ValueError
+            If φ has kinks and a quantity has no finite derivative.
+        """
+        single, of_same = Moving(*own[:2]), Moving(*own[2:4])
+
+        def through(K0: np.ndarray, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+            first, second = pairs
+            same = identical(single.value[0], K0, pairs)
+            kernel = self._input(K0)
+            found = self._start(kernel)
+            for l in range(1, self.layer + 1):
+                inputs = single[l - 1, first], single[l - 1, second], kernel
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    moment, slope = self._averages(*inputs)
+                    if slope is not None:
+                        self._require_finite(slope.slope[~same & np.isfinite(kernel.slope)], l)
+                        found = self._passed(l, found, moment, slope)
+                    kernel = self._passed(l, kernel, moment)
+                if same.any():
+                    kernel = kernel.where(same, single[l, first])
+            found = kernel if self.of == "kernel" else found
+            found = found.where(same, of_same[self.layer, first])
+            return found.value, found.slope
+
+        return np.asarray(by_tiles(through, own[0], K0, pairs)[1:])
+
+    def diagonal(self, own: np.ndarray) -> np.ndarray:
+        """δ of single inputs."""
+        return own[4:, self.layer]
+
+    def factors(self, own: np.ndarray) -> np.ndarray:
+        """The root of the quantity of identical inputs."""
+        return np.sqrt(own[2:3, self.layer])
 
     @cached_property
     def _moved(self) -> Moved:
         return moved(self.network, self.name)
 
-    def own(self, K0: np.ndarray) -> np.ndarray:
-        """K^(l) and δK^(l) of all layers, shape (2, L + 2, P)."""
-        entries, coefficients = network_entries(self.network), layer_coefficients(self.network, 1)
-        K = variances(self.network, K0, 1)[1]
-        change, weight, bias = self._moved
-        moments, slopes = entries.second_moment(K[:-1]), entries.susceptibility(K[:-1])
-        delta = np.empty_like(K)
-        delta[0] = weight * K[0] + bias
-        with np.errstate(over="ignore", invalid="ignore"):
-            for l in range(1, len(K)):
-                source = _source(change, l, moments[l - 1], K[l - 1])
-                response = _product(coefficients.weights[l] * slopes[l - 1], delta[l - 1])
-                delta[l] = carried(coefficients.skips[l], delta[l - 1], source + response)
-                require_finite(f"the derivative by {self.name}", delta[l], l)
-        return np.stack([K, delta])
+    @cached_property
+    def _layers(self) -> tuple[Moving, Moving, Moving]:
+        """a_l, c_l and γ_l²."""
+        layers, change = layer_coefficients(self.network, 1), self._moved.layers
+        parts = (layers.weights, layers.biases, layers.skips)
+        slopes = (change.weights, change.biases, change.skips)
+        return tuple(Moving(*each) for each in zip(parts, slopes, strict=True))  # type: ignore
 
-    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
-        """The recursion over the layers."""
-        gradient = network_entries(self.network).covariance_gradient
-        layers, (change, weight, bias) = layer_coefficients(self.network, 1), self._moved
-        K, delta = own
+    def _input(self, K0: np.ndarray) -> Moving:
+        return Moving(K0, self._moved.weight * K0 + self._moved.bias)
 
-        def through(K0: np.ndarray, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-            first, second = pairs
-            same = identical(K[0], K0, pairs)
-            kernel, moving = K0, weight * K0 + bias
+    def _start(self, kernel: Moving) -> Moving:
+        unit = Moving(np.ones_like(kernel.value), np.zeros_like(kernel.value))
+        return unit if self.of == "response" else kernel
+
+    def _passed(self, l: int, before: Moving, moment: Moving, slope: Moving | None = None) -> Any:
+        """What layer l makes of a kernel, or with the average of slopes of χ or Θ."""
+        weight, bias, skip = (each[l] for each in self._layers)
+        if slope is not None:
+            skip = skip + weight * slope
+            if self.of == "response":
+                return skip * before
+        return carried(skip, before, residual_kernel(weight, bias, moment))
+
+    def _of_inputs(self, kernel: Moving, moment: Moving, slope: Moving) -> Moving:
+        """The quantity of single inputs in all layers."""
+        found = [self._start(kernel)]
+        for l in range(1, self.network.depth + 2):
+            self._require_finite(slope[l - 1].slope, l)
             with np.errstate(over="ignore", invalid="ignore"):
-                for l in range(1, self.layer + 1):
-                    average, *slopes = gradient(K[l - 1][first], K[l - 1][second], kernel)
-                    movements = delta[l - 1][first], delta[l - 1][second], moving
-                    response = sum(map(_product, slopes, movements))
-                    source = _source(change, l, average, kernel)
-                    moving = carried(layers.skips[l], moving, source + layers.weights[l] * response)
-                    C = residual_kernel(layers.weights[l], layers.biases[l], average)
-                    kernel = carried(layers.skips[l], kernel, C)
-                    if same.any():
-                        kernel = np.where(same, K[l][first], kernel)
-                        moving = np.where(same, delta[l][first], moving)
-            return kernel, moving
+                found.append(self._passed(l, found[-1], moment[l - 1], slope[l - 1]))
+        return Moving(np.stack([x.value for x in found]), np.stack([x.slope for x in found]))
 
-        return np.asarray(by_tiles(through, K, K0, pairs)[1:])
+    def _averages(self, x: Moving, y: Moving, kernel: Moving) -> tuple[Moving, Moving | None]:
+        """⟨φφ⟩ and, if it is needed, ⟨φ'φ'⟩."""
+        averages = network_entries(self.network)
+        at, moves = (
+            (x.value, y.value, kernel.value),
+            (x.slope, y.slope, kernel.slope),
+        )
+        if self.of == "kernel":
+            average, *by = averages.covariance_gradient(*at)
+            return Moving(average, _total(by, moves)), None
+        if has_steps(averages.averages.observable):
+            average, m_x, m_y, slope, p_x, p_y, turning = averages.covariance_scaling(*at)
+            c = at[2] / np.sqrt(at[0] * at[1])
+            turning = np.where(1 - np.abs(c) < _PARALLEL, np.inf, turning)
+            by, of_slope = [m_x, m_y, slope], [p_x, p_y, turning]
+            moves = *moves[:2], _turned(x, y, kernel)
+        else:
+            average, *by = averages.covariance_flow(*at)
+            by, of_slope, slope = by[:3], by[3:], by[2]
+        return Moving(average, _total(by, moves)), Moving(slope, _total(of_slope, moves))
 
-    def diagonal(self, own: np.ndarray) -> np.ndarray:
-        """δK^(layer) of single inputs."""
-        return own[1:, self.layer]
+    def _require_finite(self, slopes: np.ndarray, layer: int) -> None:
+        if not np.isfinite(slopes).all():
+            raise ValueError(
+                f"the {_WORDS[self.of]} of {self.network.activation.name} has no finite derivative "
+                f"by {self.name}: φ has kinks, and in layer {layer - 1} two inputs are parallel or "
+                "one vanishes"
+            )
 
-    def factors(self, own: np.ndarray) -> np.ndarray:
-        """√K^(layer)."""
-        return np.sqrt(own[:1, self.layer])
+
+def _turned(x: Moving, y: Moving, kernel: Moving) -> np.ndarray:
+    """What moves a covariance besides its variances, zero within rounding."""
+    along = [kernel.value / 2 * ratio(each.slope, each.value) for each in (x, y)]
+    left = kernel.slope - along[0] - along[1]
+    size = np.abs(kernel.slope) + np.abs(along[0]) + np.abs(along[1])
+    return np.where(np.abs(left) <= _ROUNDING * size, 0.0, left)
 
 
-def _source(change: LayerCoefficients, l: int, average: Any, kernel: Any) -> Any:
-    """What moves a kernel in a layer while those before it stay."""
-    own = residual_kernel(change.weights[l], change.biases[l], average)
-    return carried(change.skips[l], kernel, own)
+def _total(slopes: Sequence[np.ndarray], movements: Sequence[np.ndarray]) -> Any:
+    return sum(map(_product, slopes, movements))
 
 
 def _product(slope: np.ndarray, movement: np.ndarray) -> np.ndarray:

@@ -88,3 +88,15 @@ def test_variance_of_a_difference():
 
 def test_every_function_has_numpy_code():
     assert set(NUMPY) == set(PLAIN)
+
+
+def test_exponentials_are_not_taken_apart():
+    """Their factors overflow for nearly parallel signals."""
+    bell = sp.exp(-a * (1 - c / a) ** 2 / (2 * (a * b - c**2)) - 1 / (2 * a))
+    value = c * bell / (a * sp.sqrt(a * b - c**2)) + (a * b - c**2) * bell
+    compiled = sp.lambdify(
+        [a, b, c], stable(sp.expand(value, power_exp=False), K), [NUMPY, "numpy"]
+    )
+    near = 1 - 1e-9
+    exact = value.subs({a: 1, b: 1, c: sp.Rational(near)}).evalf(20)
+    assert compiled(1.0, 1.0, near) == pytest.approx(float(exact), rel=1e-7)
