@@ -11,13 +11,14 @@ LOWEST := build/lowest
 # Every public name is used in an example; the tests beside them use the libraries most.
 LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/test_functions.py \
   tests/data tests/plotting tests/report/test_document.py
-RUN_TESTS := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Two processes on two cores: neither needs threads of its own in matrix products.
+RUN_TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 PYTEST := $(RUN_TESTS) fieldtheory tests
 # Tracing takes two to three times as long: what computes most runs without it. The lines that these
 # tests run are reached from the rooms above them and by their neighbours.
 UNTRACED := $(filter-out %/test_precise_cumulants.py,$(wildcard tests/averages/test_*.py)) \
   tests/compiling tests/theory tests/literature tests/oracles tests/test_oracles.py \
-  tests/test_derivations.py tests/test_docs.py tests/test_notebooks.py \
+  tests/test_derivations.py tests/test_docs.py tests/test_notebooks.py tests/rendering \
   tests/networks/test_existence.py tests/blocks/test_deep_stacks.py \
   $(addprefix tests/numerics/test_,accuracy.py activation_table.py convention.py \
     decimal_constants.py finite_width.py fluctuations.py loop_sums.py narrow_networks.py \

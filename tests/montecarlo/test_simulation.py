@@ -109,9 +109,11 @@ class TestSameSeedSameNumbers:
     def test_whatever_the_number_of_workers(self):
         # Workers do not see what a fixture changes: blocks are small by the width. The matrices
         # are large enough for several threads of BLAS, of which the workers have fewer.
+        threadpoolctl = pytest.importorskip("threadpoolctl")
         net, K0 = NET.replace(width=400, depth=2, branch_scale=0.5), np.eye(20) + 0.1
         arguments = {"method": "weights", "samples": 40, "seed": 1}
-        one = simulate(net, K0, **arguments)
+        with threadpoolctl.threadpool_limits(2):
+            one = simulate(net, K0, **arguments)
         for chunk in (None, 30):
             assert_identical(one, simulate(net, K0, jobs=2, chunk=chunk, **arguments))
         blocks = plan.chunks_of(plan.checked_run(net, K0, None, 40, 1, "weights", False, False), 30)
