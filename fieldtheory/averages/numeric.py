@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import hermite, price, quadrature, spectral, two_variables
+from fieldtheory.averages import hermite, price, quadrature, ramps, spectral, two_variables
 from fieldtheory.averages.connected import ConnectedCorrelator
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import factored
@@ -36,6 +36,10 @@ _ONE = "one variable: Gauss-Legendre panels{}"
 _KINKED = (
     "functions of one variable each, with kinks; nested integrals whose panels end there where "
     "the correlation is strong"
+)
+_RAMPS = (
+    "piecewise linear functions of one variable each: one integral over the covariance of the "
+    "densities where both are at kinks; nested integrals where its terms cancel"
 )
 _SMOOTH = (
     "smooth functions of one variable each; Fourier transforms where the correlation is strong, "
@@ -67,6 +71,10 @@ def average(node: GaussianAverage) -> Rule:
         integral = partial(two_variables.average_2d, lambda x, y: first(x) * second(y), kinks=kinks)
     f_part, g_part = _of_equal_parity(*products[0], x, y)
     compute = _pairs(f_part, g_part, (x, y), False, integral)
+    for row, as_ramps in enumerate((ramps.ramps_of, ramps.ramps_of_slopes)):
+        one, other = (as_ramps(part, v) for part, v in zip(products[0], (x, y), strict=True))
+        if one and other:
+            return Rule(PRICE, _RAMPS, partial(_of_ramps, one, other, row, compute))
     return Rule(_SERIES, _KINKED if has_steps(F) else _SMOOTH, compute)
 
 
@@ -235,6 +243,19 @@ def _pairs(
         return values.reshape(a.shape)
 
     return compute
+
+
+def _of_ramps(
+    f: ramps.Ramps, g: ramps.Ramps, row: int, otherwise: Callable, *K: np.ndarray
+) -> np.ndarray:
+    """⟨FG⟩ (row 0) or ⟨F'G'⟩ (row 1) of ramps; where their terms cancel, by another rule."""
+    a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+    flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
+    found, known = ramps.average(f, g, flat[0], flat[1], flat[2])
+    values, left = found[row], ~known[row]
+    if left.any():
+        values[left] = otherwise(*(k[left] for k in flat))
+    return values.reshape(a.shape)
 
 
 def _of_each(function: Callable, K: np.ndarray) -> np.ndarray:

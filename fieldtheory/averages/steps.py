@@ -7,6 +7,7 @@ products of a δ-function with a step at the same point, which have no meaning, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,7 @@ def has_steps(expr: sp.Expr) -> bool:
     return expr.has(*_KINKED)
 
 
+@lru_cache(maxsize=256)
 def step_form(expr: sp.Expr) -> sp.Expr:
     """The expression with every kink and jump written by steps, products of steps reduced."""
     return reduce_steps(_expand(_resolve(expr))) if has_steps(expr) else expr
@@ -76,7 +78,7 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     """The expression as a Piecewise of smooth ones, none of which is used outside its piece."""
     for i, variable in enumerate(variables):
         if has_steps(expr) and (cuts := break_points(expr, variable)):
-            values = [branch(expr, variable, middle) for middle in _between(cuts)]
+            values = [branch(expr, variable, middle) for middle in between(cuts)]
             values = [pieces(value, variables[i + 1 :]) for value in values]
             conditions = [*[variable < cut for cut in cuts], sp.true]
             return Piecewise(*zip(values, conditions, strict=True))
@@ -169,7 +171,7 @@ def _steps_at_roots(x: sp.Expr, variable: sp.Expr) -> sp.Expr:
     if None in points:
         return Heaviside(x)
     cuts = sorted(points, key=float)
-    for middle in _between(cuts):
+    for middle in between(cuts):
         roots = sp.solveset(_on_piece(x, variable, middle), variable, sp.S.Reals)
         if isinstance(roots, sp.FiniteSet):
             points.update(roots)
@@ -177,15 +179,21 @@ def _steps_at_roots(x: sp.Expr, variable: sp.Expr) -> sp.Expr:
             return Heaviside(x)
     cuts = sorted(points, key=float)
     levels = []
-    for middle in _between(cuts):
+    for middle in between(cuts):
         piece = _on_piece(x, variable, middle)
         levels.append(sp.Heaviside(sp.sign(piece.subs(variable, middle).evalf())))
     jumps = zip(cuts, levels[1:], levels, strict=False)
     return levels[0] + sp.Add(*[(b - a) * _step(variable - root) for root, b, a in jumps])
 
 
-def _between(cuts: Sequence[sp.Expr]) -> list[sp.Expr]:
-    """A point of every interval between sorted cuts, the outer two included."""
+def between(cuts: Sequence[sp.Expr]) -> list[sp.Expr]:
+    """A point of every interval between sorted cuts, the outer two included.
+
+    Examples
+    --------
+    >>> between([sp.S.Zero, sp.S.One])
+    [-1, 1/2, 2]
+    """
     if not cuts:
         return [sp.S.Zero]
     middles = [sp.Rational((float(a) + float(b)) / 2) for a, b in pairwise(cuts)]

@@ -26,6 +26,7 @@ import numpy as np
 import sympy as sp
 from numpy.polynomial import chebyshev
 
+from fieldtheory.averages import ramps
 from fieldtheory.averages.hermite import basis, weighted_hermite
 from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.precise_grid import separated
@@ -276,6 +277,16 @@ class InterpolatedEntries:
             for weight, (f, g) in terms
         ]
 
+    @cached_property
+    def _ramps(self) -> tuple[float, ramps.Ramps, ramps.Ramps] | None:
+        """The observable as w f(x) g(y) with piecewise linear functions."""
+        terms = separated(self.entries.averages.observable, (X, Y)) or []
+        if len(terms) != 1:
+            return None
+        weight, (f, g) = terms[0]
+        one, other = ramps.ramps_of(f, X), ramps.ramps_of(g.xreplace({Y: X}), X)
+        return (float(weight), one, other) if one and other else None
+
     def covariance_flow(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩.
 
@@ -307,7 +318,14 @@ class InterpolatedEntries:
         known = np.zeros(r.size, dtype=bool)
         allowed = _usual(own)
         usual = (np.abs(c) <= 1 - _APART) & allowed[at[0]] & allowed[at[1]]
-        left = np.flatnonzero(usual & (self._products is not None))
+        if self._ramps is not None and not whole:
+            inside = np.flatnonzero(allowed[at[0]] & allowed[at[1]] & np.isfinite(c))
+            weight, f, g = self._ramps
+            some = p[inside], q[inside], r[inside]
+            found, good = ramps.average(f, g, *some, rough=self.rest > _REST)
+            values[0, inside], values[3, inside] = weight * found
+            known[inside] = good.all(axis=0)
+        left = np.flatnonzero(usual & ~known & (self._products is not None))
         first = self._first_orders(c)
         for order in _ORDERS:
             if not len(left) or (order > _FEW and not whole and self._closed):
