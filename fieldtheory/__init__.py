@@ -37,6 +37,7 @@ from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.theory.derivation import Derivation, derive
+from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
 
 __all__ = [
     "Activation",
@@ -45,6 +46,7 @@ __all__ = [
     "ConnectedCorrelator",
     "DepthLimit",
     "Derivation",
+    "DiffusionDerivation",
     "DiffusionEnsemble",
     "Ensemble",
     "FeedForwardNetwork",

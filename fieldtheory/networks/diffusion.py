@@ -195,8 +195,8 @@ def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...
     Raises
     ------
     ValueError
-        If φ' differs on the two sides of 0: the increments then have means of order √Δt and blow up
-        (PF section 3.4). Or if a derivative is not finite there.
+        If φ or φ' differs on the two sides of 0: the increments then do not shrink, or have means
+        of order √Δt and blow up (PF section 3.4). Or if a derivative is not finite there.
 
     Notes
     -----
@@ -214,16 +214,16 @@ def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...
         else [activation.expression] * 2
     )
     found = []
-    for n in range(1, order + 1):
+    for n in range(order + 1):
         plus, minus = (_value_at_zero(side.diff(h, n)) for side in sides)
-        if (n == 1 and plus != minus) or not (plus.is_finite and minus.is_finite):
+        if (n <= 1 and plus != minus) or not (plus.is_finite and minus.is_finite):
             raise ValueError(
                 "activation must have derivatives at 0 for the limit of infinite depth "
                 f"(PF Assumption 3.2), got {activation.name}: the one of order {n} is "
                 f"{_text(plus)} on the right and {_text(minus)} on the left"
             )
         found.append((plus + minus) / 2)
-    return tuple(found)
+    return tuple(found[1:])
 
 
 def _value_at_zero(expression: sp.Expr) -> sp.Expr:

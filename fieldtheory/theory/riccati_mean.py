@@ -98,7 +98,7 @@ def means() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     Examples
     --------
     >>> means()[1], means()[2]
-    (-2*\\gamma*tanh(\\omega*t/2)/(\\beta*tanh(\\omega*t/2) - \\omega), -2*\\gamma*t/(\\beta*t - 2))
+    (2*\\gamma*tanh(\\omega*t/2)/(-\\beta*tanh(\\omega*t/2) + \\omega), 2*\\gamma*t/(-\\beta*t + 2))
     """
     v = damped_solution()
     ratio = sp.cancel((-v.diff(TIME) - BETA * v / 2) / (ALPHA * v))
@@ -107,7 +107,11 @@ def means() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     # Hyperbolic sines overflow where tangents do not.
     tangents = sp.cancel(ratio.subs(sp.sin(half), sp.tan(half) * sp.cos(half)))
     hyperbolic = sp.cancel(tangents.subs(ROOT, sp.I * ROOT))
-    return ratio, hyperbolic, sp.factor(sp.limit(ratio, ROOT, 0))
+    linear = sp.factor(sp.limit(ratio, ROOT, 0))
+    # Each is −a/(−b) with a denominator that is positive at t = 0.
+    halves = (sp.fraction(form) for form in (ratio, hyperbolic, linear))
+    oscillating, growing, straight = (-above / sp.expand(-below) for above, below in halves)
+    return oscillating, growing, straight
 
 
 @lru_cache
