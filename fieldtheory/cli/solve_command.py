@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,6 +29,8 @@ from fieldtheory.cli.options import (
     Width,
 )
 from fieldtheory.cli.terminal import Format, print_rows
+
+_LOGARITHMS = {"log_kernels": "ln|K|", "log_response": "ln|chi|"}
 
 
 class Convention(StrEnum):
@@ -76,6 +78,13 @@ def solve(
             help="Also Var C, Var K, the shift of ⟨C⟩ and the four-point vertex V.",
         ),
     ] = False,
+    decorrelation: Annotated[
+        bool,
+        typer.Option(
+            "--decorrelation",
+            help="Also 1 − c, c the correlation of two inputs, with its digits where c is near 1.",
+        ),
+    ] = False,
     order: Annotated[
         int,
         typer.Option(
@@ -95,7 +104,8 @@ def solve(
     Columns: the residual kernel C, the kernel K, and their responses eta = ∂C/∂K0 and
     chi = ∂K/∂K0. Row L + 1 is the output, its chi the response of the output. For several inputs
     there is a row for each pair alpha, beta, and responses are those to the same pair's entry.
-    Samples of --data are rescaled to one variance, see --scale.
+    Kernels and responses beyond float64 are given by their logarithms ln|K| and ln|chi|. Samples of
+    --data are rescaled to one variance, see --scale.
 
     Examples:
 
@@ -106,6 +116,8 @@ def solve(
         fieldtheory solve -L 3 --branch-scale 0.5,0.3,0.1 --fluctuations --format json
 
         fieldtheory solve -L 100 -a relu --schedule uniform
+
+        fieldtheory solve -L 2000 -a relu --K0 "0.5,0.3;0.3,0.5" --decorrelation
 
         fieldtheory solve -L 20 --width 30 --order 2
 
@@ -140,7 +152,26 @@ def solve(
     solution = ft.solve(
         net, kernel, convention=convention.value, order=order, progress=sys.stderr.isatty()
     )
-    rows = solution.rows(fluctuations or order > 1)
+    rows = _rows(solution, fluctuations or order > 1, decorrelation)
     if save is not None:
         solution.save(save)
     print_rows(rows, format, title)
+
+
+def _rows(solution: Any, fluctuations: bool, decorrelation: bool) -> list[dict[str, Any]]:
+    """The layers in numbers, or in logarithms where the numbers exceed float64."""
+    try:
+        rows = solution.rows(fluctuations)
+    except OverflowError:
+        if fluctuations:
+            raise
+        rows = [
+            {_LOGARITHMS.get(name, name): value for name, value in row.items()}
+            for row in solution.rows(of=list(_LOGARITHMS))
+        ]
+    if decorrelation:
+        if solution.inputs < 2:
+            raise ValueError("decorrelation is of two inputs or more, got one")
+        also = solution.rows(of=["decorrelation"])
+        rows = [row | more for row, more in zip(rows, also, strict=True)]
+    return rows

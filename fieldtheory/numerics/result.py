@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -203,13 +203,17 @@ class Result(Stored):
 
         return draw_layers(self._curves(), self.network.depth + 1)
 
-    def rows(self, fluctuations: bool = True) -> list[dict[str, Any]]:
+    def rows(
+        self, fluctuations: bool = True, of: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
         """A dict for every layer, the output last, and for every pair of several inputs.
 
         Parameters
         ----------
         fluctuations : bool
             Also those fields of a `Solution` that are costly.
+        of : sequence of str, optional
+            Names of fields of layers to give instead, such as "log_kernels", under these names.
 
         Returns
         -------
@@ -222,6 +226,8 @@ class Result(Stored):
         ------
         ValueError
             If the result has batch axes, or fluctuations are asked for that it does not have.
+        OverflowError
+            If a kernel exceeds float64; "log_kernels" and "log_response" do not.
 
         Examples
         --------
@@ -233,7 +239,9 @@ class Result(Stored):
         if self._batch:
             raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
         columns: dict[str, list[Any]] = {}
-        for field in self.table.values():
+        for name in of or ():
+            columns[name] = self._column(self.table[name], "")
+        for field in self.table.values() if of is None else ():
             wanted = fluctuations or field.shown == "always"
             if (
                 field.column

@@ -141,3 +141,24 @@ def test_schedules_by_name():
     text = " ".join(output("solve", "-L", 4, "--schedule", "decreasing").split())
     assert "ρ_l = 1/(√l ln(l+1)), L = 4: Σρ_l² = 2.7656, bounded as L grows" in text
     assert "Σρ_l² = 4, not bounded" in output("solve", "-L", 4, "--schedule", "none")
+
+
+def test_logarithms_where_kernels_overflow():
+    options = ("-L", 1100, "-a", "relu", "--weight-variance", 2, "--K0", MATRIX)
+    table = rows("solve", *options, "--decorrelation")
+    s = ft.solve(ft.ResidualNetwork(depth=1100, activation="relu", weight_variance=2.0), PAIR)
+    assert list(table[0]) == ["layer", "alpha", "beta", "ln|K|", "ln|chi|", "decorrelation"]
+    between = [row for row in table if (row["alpha"], row["beta"]) == (1, 2)]
+    np.testing.assert_array_equal(column(between, "ln|K|"), s.log_kernels[:, 0, 1])
+    np.testing.assert_array_equal(column(between, "ln|chi|")[:-1], s.log_response[:, 0, 1])
+    np.testing.assert_array_equal(column(between, "decorrelation"), s.decorrelation[:, 0, 1])
+    assert "exceeds the range of float64" in refusal("solve", *options, "--fluctuations")
+
+
+def test_decorrelation():
+    table = rows("solve", "-L", 2, "--K0", MATRIX, "--decorrelation")
+    expected = ft.solve(ft.ResidualNetwork(depth=2), PAIR).decorrelation
+    for row in table:
+        assert row["decorrelation"] == expected[row["layer"], row["alpha"] - 1, row["beta"] - 1]
+    assert "K" in table[0]
+    assert "two inputs or more, got one" in refusal("solve", "--decorrelation")
