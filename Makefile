@@ -19,15 +19,18 @@ PYTEST := $(RUN_TESTS) fieldtheory tests
 UNTRACED := $(filter-out %/test_precise_cumulants.py,$(wildcard tests/averages/test_*.py)) \
   tests/compiling tests/theory tests/literature tests/oracles tests/test_oracles.py \
   tests/test_derivations.py tests/test_docs.py tests/test_notebooks.py tests/rendering \
-  tests/networks/test_existence.py tests/blocks/test_deep_stacks.py \
+  tests/networks/test_existence.py tests/blocks/test_deep_stacks.py tests/plotting/test_style.py \
+  tests/figures/test_f25_tasks.py tests/figures/test_sr.py \
   $(addprefix tests/numerics/test_,accuracy.py activation_table.py convention.py \
-    decimal_constants.py finite_width.py fluctuations.py loop_sums.py narrow_networks.py \
-    pair_averages.py parametrizations.py several_inputs.py steep.py tangent_accuracy.py) \
+    decimal_constants.py decorrelations.py finite_width.py fluctuations.py \
+    loop_sums.py narrow_networks.py output_law.py pair_averages.py parametrizations.py \
+    several_inputs.py steep.py tangent_accuracy.py) \
   tests/inference/test_spectra.py tests/limits/test_depth_limit.py tests/test_sklearn.py \
   $(addprefix tests/scaling/test_,deep_covariance.py maximum_entropy.py optimum.py) \
-  $(addprefix tests/montecarlo/test_,control_variate.py coverage.py estimators.py family.py \
-    jax_sampler.py perturbation.py theory.py) \
-  $(addprefix tests/cli/test_,critical_command.py optimum_command.py verify_command.py)
+  $(addprefix tests/montecarlo/test_,antithetic.py comparison.py conditional.py \
+    control_variate.py coverage.py estimators.py family.py gradient_norms.py jax_sampler.py \
+    perturbation.py samplers.py simulation.py theory.py) \
+  $(addprefix tests/cli/test_,app.py critical_command.py optimum_command.py verify_command.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all coverage test-lowest check wheel bench notebooks clean
