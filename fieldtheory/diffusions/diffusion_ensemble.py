@@ -82,7 +82,7 @@ class DiffusionEnsemble(Stored):
     >>> net = DiffusionNetwork(depth=20, width=30, activation="linear")
     >>> e = ft.simulate(net, [0.0, 1.0], samples=200, seed=1)
     >>> e
-    DiffusionEnsemble(depth=20, width=30, activation=linear, inputs=2, samples=200, method=kernel...)
+    DiffusionEnsemble(depth=20, width=30, activation=linear, inputs=2, samples=200, ...
     >>> e.gram.shape, e.outputs.shape
     ((21, 2, 2), (200, 2))
     >>> bool(abs(e.gram[-1, 0, 0] - (1.05**20 - 1)) < 3 * e.gram_error[-1, 0, 0])  # Δt = 1/20

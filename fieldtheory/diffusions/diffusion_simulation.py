@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,10 +14,16 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import DiffusionEnsemble, estimates
 from fieldtheory.diffusions.gram_sampler import grams_drawn
-from fieldtheory.diffusions.layers_drawn import TILE, Layer, input_layer, layers_drawn
+from fieldtheory.diffusions.layers_drawn import (
+    TILE,
+    Layer,
+    input_layer,
+    layers_drawn,
+    products_of_pairs,
+)
 from fieldtheory.montecarlo import plan
 from fieldtheory.montecarlo.block_moments import add_parts, moments_of_parts
-from fieldtheory.montecarlo.forward import gram, in_tiles, tile_size
+from fieldtheory.montecarlo.forward import in_tiles, tile_size
 from fieldtheory.montecarlo.moments import Moments, jackknife
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.networks.diffusion import DiffusionNetwork
@@ -31,7 +38,10 @@ METHODS = ("kernel", "weights", "sde", "gram")
 
 @dataclass(frozen=True, eq=False)
 class DiffusionRun:
-    """A checked call of `simulate_diffusion`: all that decides its numbers."""
+    """A checked call of `simulate_diffusion`: all that decides its numbers.
+
+    Functions of many inputs have ``only_outputs``, no moments of their layers.
+    """
 
     network: DiffusionNetwork
     inputs: np.ndarray
@@ -39,6 +49,7 @@ class DiffusionRun:
     seed: int
     method: str
     keep: bool
+    only_outputs: bool = False
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -60,6 +71,8 @@ class DiffusionRun:
     def numbers_kept(self) -> int:
         """Of every network, for its moments."""
         inputs = len(self.inputs)
+        if self.only_outputs:
+            return inputs
         return (self.depth + 1) * (self.neurons * (3 * inputs + inputs**2) + inputs**2)
 
     @property
@@ -72,6 +85,7 @@ class DiffusionRun:
             "seed": self.seed,
             "method": self.method,
             "keep": self.keep,
+            "only_outputs": self.only_outputs,
         }
 
 
@@ -151,9 +165,19 @@ def simulate_diffusion(
     True
     """
     run = checked_run(network, Z, samples, seed, method, keep)
+    return _collected(run, *chunks_drawn(run, chunk, directory, jobs, progress))
+
+
+def chunks_drawn(
+    run: DiffusionRun,
+    chunk: int | None,
+    directory: str | Path | None,
+    jobs: int | None,
+    progress: bool,
+) -> tuple[list[list[Block]], Iterator[dict[str, np.ndarray]]]:
+    """The blocks of all chunks, and what was drawn in each."""
     _check_memory(run, jobs or 1)
-    blocks = plan.equal_blocks(run.samples, _block_size(run))
-    groups = plan.grouped(blocks, chunk)
+    groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
     files = {}
     if directory is not None:
         specification = run.specification | {"blocks": len(groups[0])}
@@ -162,11 +186,17 @@ def simulate_diffusion(
     results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate")
     if progress:
         results = chunks.with_progress(results, len(groups), "simulate")
-    return _collected(run, groups, results)
+    return groups, results
 
 
 def checked_run(
-    network: Any, Z: Any, samples: Any, seed: Any, method: Any, keep: Any
+    network: Any,
+    Z: Any,
+    samples: Any,
+    seed: Any,
+    method: Any,
+    keep: Any = False,
+    only_outputs: bool = False,
 ) -> DiffusionRun:
     """The run of the arguments of `simulate_diffusion`, or an error that names the wrong one."""
     if not isinstance(network, DiffusionNetwork):
@@ -192,7 +222,7 @@ def checked_run(
     if method == "sde":
         # Raises where there is no diffusion.
         _ = network.slopes
-    return DiffusionRun(network, inputs, samples, seed, method, bool(keep))
+    return DiffusionRun(network, inputs, samples, seed, method, bool(keep), only_outputs)
 
 
 def _collected(
@@ -237,6 +267,8 @@ def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
     parts = in_tiles(draw, block.size, _tile(run))
     values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     found = {"outputs": values.pop("outputs")}
+    if run.only_outputs:
+        return found
     if run.keep:
         found["draws"] = values["gram"]
     inputs = len(run.inputs)
@@ -250,6 +282,9 @@ def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
 def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict[str, np.ndarray]:
     """What `estimates` takes the moments of, of so many networks, and their outputs."""
     layers = _layers(run, generator, size)
+    if run.only_outputs:
+        layer = deque(layers, maxlen=1).pop()
+        return {"outputs": run.start[:, 0] + layer.moved[:, :, 0]}
     moments = _of_each_neuron if run.neurons > 1 else _over_neurons
     names = ("first", "second", "third", "fourth")
     found: dict[str, np.ndarray] = {}
@@ -273,7 +308,7 @@ def _over_neurons(moved: np.ndarray) -> tuple[np.ndarray, ...]:
     width = moved.shape[-1]
     squares = moved * moved
     higher = (np.einsum("npd,npd->np", squares, y) / width for y in (moved, squares))
-    return moved.mean(axis=-1), packed(gram(moved, blas=moved.shape[1] > 4)), *higher
+    return moved.mean(axis=-1), products_of_pairs(moved), *higher
 
 
 def _of_each_neuron(moved: np.ndarray) -> tuple[np.ndarray, ...]:

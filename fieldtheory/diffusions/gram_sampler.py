@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fieldtheory.diffusions.layers_drawn import Layer, require_finite, triangular_root
+from fieldtheory.diffusions.layers_drawn import Layer, pivoted_root, require_finite
 from fieldtheory.networks.diffusion import DiffusionNetwork
 
 
@@ -67,16 +67,19 @@ def grams_drawn(
             return
         with np.errstate(over="ignore", invalid="ignore"):
             variance = network.bias_variance + network.weight_variance * products
-            scale = network.slopes[0] * triangular_root(network.step * variance)
+            scale = network.slopes[0] * pivoted_root(network.step * variance)
             if not few:
-                root = triangular_root(rest)
-            normals = generator.standard_normal((networks, inputs, 1 + root.shape[-1]))
+                root = pivoted_root(rest)
+                # Orthonormal rows for what is not of full rank as well.
+                root = np.pad(root, ((0, 0), (0, 0), (0, inputs - root.shape[-1])))
+            normals = generator.standard_normal((networks, scale.shape[-1], 1 + root.shape[-1]))
             steps = scale @ normals
             neuron = neuron + steps[..., :1]
             root = root + steps[..., 1:]
             rest = root @ root.swapaxes(-1, -2)
             if not few:
-                spread = scale @ wishart_root(others - inputs, inputs, generator, networks)
+                free = others - inputs
+                spread = scale @ wishart_root(free, scale.shape[-1], generator, networks)
                 rest += spread @ spread.swapaxes(-1, -2)
 
 

@@ -7,18 +7,21 @@ of the network ("weights", "kernel") or of Euler's steps of its diffusion ("sde"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.forward import affine, compiled, gram, psd_root
+from fieldtheory.montecarlo.forward import affine, compiled, psd_root
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
+from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 # Most numbers in one array: what is drawn of a few networks stays in the cache.
-TILE = 2**15
+TILE = 2**16
 # Most inputs whose products are summed one pair after the other, which is quicker than BLAS.
 _FEW = 4
 
@@ -115,7 +118,7 @@ def layers_drawn(
     for number in range(network.depth + 1):
         with np.errstate(all="ignore"):
             features = psi(start + moved)
-            products = gram(features, blas=len(start) > _FEW)
+            products = unpacked(products_of_pairs(features), True)
         require_finite(network, products, number)
         yield Layer(number, moved, products)
         if number < network.depth:
@@ -137,6 +140,21 @@ def require_finite(network: DiffusionNetwork, products: np.ndarray, layer: int) 
     )
 
 
+def products_of_pairs(x: np.ndarray) -> np.ndarray:
+    """Means over the neurons of x_i x_j for the pairs i <= j, (n, P, D) -> (n, P(P+1)/2).
+
+    Examples
+    --------
+    >>> products_of_pairs(np.array([[[1.0, 3.0], [0.0, 2.0]]]))
+    array([[5., 3., 2.]])
+    """
+    inputs, width = x.shape[1:]
+    if inputs > _FEW:
+        return packed(x @ x.swapaxes(-1, -2)) / width
+    pairs = combinations_with_replacement(range(inputs), 2)
+    return np.stack([np.einsum("nd,nd->n", x[:, i], x[:, j]) for i, j in pairs], axis=1) / width
+
+
 def function_of(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
     """An activation as a function of arrays; h itself is not copied."""
     if activation.expression == h:
@@ -145,32 +163,54 @@ def function_of(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: function(x)[0]
 
 
-def triangular_root(matrices: np.ndarray) -> np.ndarray:
-    """Lower triangular R with R Rᵀ = matrices (n, P, P), positive semidefinite, all n at once.
+def pivoted_root(matrices: np.ndarray) -> np.ndarray:
+    """R (n, P, r) with R Rᵀ = matrices (n, P, P), positive semidefinite, all n at once.
 
-    Cholesky's decomposition with columns of zeros for pivots that are not above rounding, so that
-    identical inputs stay identical.
+    Cholesky's decomposition of the correlations with the largest pivot first, until all are below
+    rounding: r is the largest rank. Identical inputs stay identical, and many inputs on a smooth
+    curve take few columns.
 
     Examples
     --------
-    >>> triangular_root(np.array([[[4.0, 2.0, 2.0], [2.0, 1.0, 1.0], [2.0, 1.0, 5.0]]]))[0]
-    array([[2., 0., 0.],
-           [1., 0., 0.],
-           [1., 0., 2.]])
+    >>> root = pivoted_root(np.array([[[4.0, 2.0, 2.0], [2.0, 1.0, 1.0], [2.0, 1.0, 5.0]]]))
+    >>> root.shape, (root @ root.swapaxes(1, 2))[0].round(12)
+    ((1, 3, 2), array([[4., 2., 2.],
+           [2., 1., 1.],
+           [2., 1., 5.]]))
     """
-    size = matrices.shape[-1]
-    # The matrices on the last axis, for loops over long rows.
-    rest = np.ascontiguousarray(np.moveaxis(matrices, 0, -1))
-    smallest = 4 * size * np.finfo(float).eps * rest[range(size), range(size)]
-    root = np.zeros((len(matrices), size, size))
-    for j in range(size):
-        pivot = rest[j, j]
-        inverse = np.zeros_like(pivot)
-        np.divide(1.0, np.sqrt(np.abs(pivot)), out=inverse, where=pivot > smallest[j])
-        column = rest[j:, j] * inverse
-        root[:, j:, j] = column.T
-        if j + 1 < size:
-            rest[j + 1 :, j + 1 :] -= column[1:, None] * column[1:]
+    count, size = matrices.shape[:2]
+    if size <= 2:
+        return _small_root(matrices)
+    deviations = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
+    inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+    rows, rest = np.arange(count), (deviations > 0).astype(float)
+    root = np.zeros((count, size, size))
+    for k in range(size):
+        chosen = rest.argmax(axis=1)
+        pivot = rest[rows, chosen]
+        kept = pivot > 4 * size * np.finfo(float).eps
+        if not kept.any():
+            return deviations[..., None] * root[..., :k]
+        column = matrices[rows, chosen] * inverse * inverse[rows, chosen, None]
+        if k:
+            column -= np.einsum("npk,nk->np", root[..., :k], root[rows, chosen, :k])
+        column *= np.where(kept, 1 / np.sqrt(np.where(kept, pivot, 1.0)), 0.0)[:, None]
+        root[..., k] = column
+        rest -= column**2
+        rest[rows, chosen] = 0.0
+    return deviations[..., None] * root
+
+
+def _small_root(matrices: np.ndarray) -> np.ndarray:
+    """Cholesky's root for one or two inputs."""
+    root = np.zeros(matrices.shape)
+    first = root[:, 0, 0] = np.sqrt(matrices[:, 0, 0])
+    if matrices.shape[-1] == 2:
+        own = matrices[:, 1, 1]
+        across = ratio(matrices[:, 0, 1], first)
+        rest = own - across**2
+        root[:, 1, 0] = across
+        root[:, 1, 1] = np.sqrt(np.where(rest > 8 * np.finfo(float).eps * own, rest, 0.0))
     return root
 
 
@@ -209,9 +249,12 @@ def _sums_by_kernel(
 
     def sums(features: np.ndarray, products: np.ndarray) -> np.ndarray:
         variance = network.bias_variance + network.weight_variance * products
-        root = triangular_root(network.step * variance)
+        root = pivoted_root(network.step * variance)
+        columns = root.shape[-1]
+        if columns < shape[1]:
+            return root @ generator.standard_normal((shape[0], columns, shape[2]))
         generator.standard_normal(out=normals)
-        return root * normals if shape[1] == 1 else root @ normals
+        return root * normals if columns == 1 else root @ normals
 
     return sums
 

@@ -1,0 +1,219 @@
+"""`simulate` for diffusion networks: reproducibility, resuming, results, limits and bad input."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.diffusions import diffusion_simulation
+from fieldtheory.diffusions.layers_drawn import pivoted_root
+from fieldtheory.montecarlo import plan
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.parameter_law import ParameterLaw
+
+NET = DiffusionNetwork(depth=5, width=4)
+LAW = ParameterLaw(row_covariance=np.eye(4), column_covariance=np.eye(4) / 4)
+METHODS = ("kernel", "weights", "sde", "gram")
+
+
+def assert_identical(first, second):
+    for field in fields(ft.DiffusionEnsemble):
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(a, np.ndarray):
+            np.testing.assert_array_equal(a, b)
+        else:
+            assert a == b or a is b, field.name
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of 16 networks, so that short runs have many of them."""
+    monkeypatch.setattr(plan, "BLOCK", 16)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_same_seed_same_numbers_whatever_the_chunk(small_blocks, method):
+    arguments = {"samples": 150, "seed": 11, "keep": True, "method": method}
+    one = ft.simulate(NET, [0.0, 1.0, 1.0], **arguments)
+    for chunk in (1, 40, 1000):
+        assert_identical(one, ft.simulate(NET, [0.0, 1.0, 1.0], chunk=chunk, **arguments))
+    other = ft.simulate(NET, [0.0, 1.0, 1.0], **arguments | {"seed": 12})
+    assert len(np.unique(np.concatenate([one.outputs[:, 0], other.outputs[:, 0]]))) == 300
+
+
+def test_same_seed_same_numbers_whatever_the_number_of_workers():
+    # Workers do not see what a fixture changes: blocks are small by the number of inputs.
+    net, Z = NET.replace(depth=20), np.linspace(-1.0, 1.0, 30)
+    one = ft.simulate(net, Z, samples=300)
+    assert_identical(one, ft.simulate(net, Z, samples=300, jobs=2, chunk=100))
+    run = diffusion_simulation.checked_run(net, Z, 300, 0, "kernel")
+    assert diffusion_simulation._block_size(run) < 150
+
+
+def test_methods_draw_different_numbers():
+    outputs = [ft.simulate(NET, [1.0], samples=20, method=m).outputs for m in METHODS]
+    assert len(np.unique(np.concatenate(outputs))) == 80
+
+
+KILLED = """
+import fieldtheory as ft, os, signal
+from fieldtheory.diffusions import diffusion_simulation
+from fieldtheory.montecarlo import plan
+from fieldtheory.networks.diffusion import DiffusionNetwork
+plan.BLOCK = 16
+original = diffusion_simulation._block
+def fail(run, block):
+    if block.number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(run, block)
+diffusion_simulation._block = fail
+ft.simulate(DiffusionNetwork(depth=5, width=4), [0.0, 1.0], samples=150, seed=3, chunk=16,
+            directory={folder!r})
+"""
+
+
+def test_resumes_after_a_kill_with_the_same_numbers(small_blocks, tmp_path, monkeypatch):
+    program = KILLED.format(folder=str(tmp_path / "chunks"))
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "chunks").glob("*.npz"))) == 5
+    drawn, original = [], diffusion_simulation._block
+
+    def block(run, block):
+        drawn.append(block.number)
+        return original(run, block)
+
+    monkeypatch.setattr(diffusion_simulation, "_block", block)
+    arguments = {"samples": 150, "seed": 3, "chunk": 16}
+    resumed = ft.simulate(NET, [0.0, 1.0], directory=tmp_path / "chunks", **arguments)
+    assert drawn == [5, 6, 7, 8, 9]
+    assert_identical(resumed, ft.simulate(NET, [0.0, 1.0], **arguments))
+
+
+def test_memory_does_not_grow_with_the_samples():
+    import tracemalloc
+
+    peaks = []
+    ft.simulate(NET, [0.4], samples=4000)
+    for samples in (10_000, 40_000):
+        tracemalloc.start()
+        ft.simulate(NET, [0.4], samples=samples)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # But for the outputs, which are put together once.
+    assert peaks[1] - peaks[0] < 3 * 30_000 * 8
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_parameters_nothing_moves(method):
+    net = NET.replace(weight_variance=0.0, bias_variance=0.0)
+    e = ft.simulate(net, [0.0, 2.0], samples=20, method=method)
+    np.testing.assert_array_equal(e.mean, np.tile([0.0, 2.0], (6, 1)))
+    for name in ("covariance", "kurtosis", "gram_variance", "covariance_error"):
+        assert not getattr(e, name).any(), name
+    np.testing.assert_array_equal(e.outputs, np.tile([0.0, 2.0], (20, 1)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_zero_stays_zero_and_copies_stay_copies(method):
+    e = ft.simulate(NET.replace(bias_variance=0.0), [0.0, 1.0, 1.0], samples=50, method=method)
+    assert not e.outputs[:, 0].any() and not e.kurtosis[:, 0].any()
+    np.testing.assert_allclose(e.outputs[:, 1], e.outputs[:, 2], rtol=0, atol=1e-13)
+    assert e.outputs[:, 1].std() > 0.1
+
+
+def test_estimates_are_those_of_the_networks():
+    e = ft.simulate(NET, [0.0, 1.0], samples=101, keep=True)
+    np.testing.assert_allclose(e.gram, e.grams.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(e.gram_variance, e.grams.var(axis=0, ddof=1), atol=1e-14)
+    np.testing.assert_allclose(e.times, np.linspace(0, 1, 6))
+    one = ft.simulate(NET.replace(width=1), [0.5], samples=101)
+    y = one.outputs[:, 0]
+    np.testing.assert_allclose(one.mean[-1], y.mean(), rtol=1e-12)
+    np.testing.assert_allclose(one.covariance[-1, 0, 0], y.var(ddof=1), rtol=1e-12)
+    kurtosis = ((y - y.mean()) ** 4).mean() / y.var() ** 2 - 3
+    # The bias of variances is not taken out of the fourth moment.
+    np.testing.assert_allclose(one.kurtosis[-1, 0], kurtosis, atol=0.2)
+
+
+@pytest.mark.parametrize("ending", ["npz", "nc"])
+@pytest.mark.parametrize("keep", [False, True])
+def test_files(tmp_path, ending, keep):
+    e = ft.simulate(NET, np.ones((2, 4)), samples=20, keep=keep)
+    e.save(tmp_path / f"e.{ending}")
+    assert_identical(ft.DiffusionEnsemble.load(tmp_path / f"e.{ending}"), e)
+    with pytest.raises(ValueError, match="kind DiffusionEnsemble"):
+        ft.Ensemble.load(tmp_path / f"e.{ending}")
+
+
+def test_files_of_parameter_laws_and_labels(tmp_path):
+    e = ft.simulate(NET.replace(parameter_law=LAW), [0.0, 1.0], samples=20, method="sde")
+    e.save(tmp_path / "e.npz")
+    assert_identical(ft.DiffusionEnsemble.load(tmp_path / "e.npz"), e)
+    labelled = e.to_xarray()
+    assert labelled.covariance.sel(time=1.0).dims == ("input", "input_")
+    assert labelled.attrs["method"] == "sde" and labelled.mean_error.attrs["long_name"]
+
+
+def test_it_shows_itself():
+    e = ft.simulate(NET, [0.0, 1.0], samples=20)
+    assert len(e.plot().axes) == 4
+    assert "Gram matrix" in e._repr_html_()
+    assert repr(e).startswith("DiffusionEnsemble(depth=5, width=4, activation=tanh, inputs=2")
+
+
+BAD = [
+    (NET.replace(depth=None), [0.0], {}, "network must have a finite depth"),
+    (NET, [[0.0, 1.0]], {}, r"Z must have shape \(P,\).*\(P, 4\).* got shape \(1, 2\)"),
+    (NET, 0.5, {}, r"Z must have shape"),
+    (NET, [], {}, "Z must not be empty"),
+    (NET, [np.nan], {}, "Z must be finite"),
+    (NET, ["a"], {}, "Z must be a real number"),
+    (NET, [0.0], {"samples": 5}, "samples must be an integer >= 20"),
+    (NET, [0.0], {"seed": -1}, "seed must be an integer >= 0"),
+    (NET, [0.0], {"method": "kernels"}, "method must be one of .* did you mean kernel"),
+    (NET, [0.0], {"sample": 5}, "samples"),
+    (NET, [0.0], {"chunk": 0}, "chunk must be an integer >= 1"),
+    (NET.replace(activation="swish"), [0.0], {"method": "gram"}, r"φ''\(0\) = 0, got .* 0.5"),
+    (NET.replace(input_activation="tanh"), [0.0], {"method": "gram"}, "got tanh"),
+    (NET.replace(activation="relu"), [0.0], {"method": "sde"}, "activation must have derivatives"),
+    (NET.replace(parameter_law=LAW), [0.0], {}, "'weights' or 'sde' for a network with parameter"),
+    (NET.replace(input_activation="exp(h)"), [1e3], {}, "input_activation must be finite at"),
+    (
+        NET.replace(activation="sinh", weight_variance=1e5),
+        [1.0],
+        {},
+        "layer . of 5 of a network: its diffusion explodes",
+    ),
+    (NET.replace(width=10**7), [0.0] * 5, {"method": "weights"}, "GB of memory"),
+]
+
+
+@pytest.mark.parametrize("net, Z, arguments, message", BAD)
+def test_bad_input(net, Z, arguments, message):
+    with pytest.raises((TypeError, ValueError, OverflowError), match=message):
+        ft.simulate(net, Z, **arguments)
+
+
+@pytest.mark.parametrize("rank, size", [(1, 1), (1, 2), (2, 2), (0, 2), (2, 5), (5, 5), (3, 30)])
+def test_roots_of_singular_matrices(rank, size):
+    factor = (
+        np.random.default_rng(0).normal(size=(7, size, rank)) * 10.0 ** np.arange(-size, 0)[:, None]
+    )
+    matrices = factor @ factor.swapaxes(1, 2)
+    root = pivoted_root(matrices)
+    assert root.shape[:2] == (7, size) and root.shape[2] <= max(size, 2)
+    scale = np.sqrt(np.einsum("nii,njj->nij", matrices, matrices))
+    assert (abs(root @ root.swapaxes(1, 2) - matrices) <= 1e-13 * scale).all()
+
+
+def test_roots_do_not_extrapolate():
+    # Two inputs that are nearly one, and a third far from them.
+    factor = np.array([[1, 0, 0], [1, 1e-7, 0], [0.3, 0.4, 1.0]])
+    root = pivoted_root((factor @ factor.T)[None])[0]
+    np.testing.assert_allclose(root @ root.T, factor @ factor.T, rtol=0, atol=1e-14)

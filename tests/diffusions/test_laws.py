@@ -1,0 +1,254 @@
+"""The methods of simulation follow one law: that of explicit weights, and exact results."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fieldtheory as ft
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.parameter_law import ParameterLaw
+from tests.oracles import diffusion_paths
+from tests.tables import slow
+
+# Of some thousand normal numbers none lies beyond.
+LARGEST_Z = 4.5
+SMALLEST_P = 1e-4
+DRAWS = 4000
+
+FUNCTIONS = {
+    "tanh": np.tanh,
+    "linear": lambda u: u,
+    "relu": lambda u: np.maximum(u, 0.0),
+    "swish": lambda u: u / (1 + np.exp(-u)),
+    "sin": np.sin,
+    "softsign": lambda u: u / (1 + np.abs(u)),
+}
+SLOPES = {"tanh": (1.0, 0.0), "linear": (1.0, 0.0), "swish": (0.5, 0.5), "sin": (1.0, 0.0)}
+GENERAL = [[0.5, -1.0, 2.0], [0.0, 0.3, 1.0]]
+
+# φ, ψ, width, Z, and what differs from the defaults.
+NETWORKS = [
+    ("tanh", "linear", 4, [0.0, 1.0], {}),
+    ("swish", "linear", 3, [0.5], {"weight_variance": 0.7, "bias_variance": 2.0}),
+    ("relu", "tanh", 2, [-1.0, 1.0], {}),
+    ("sin", "relu", 5, [1.0, 1.0, -2.0], {"bias_variance": 0.3}),
+    slow("tanh", "tanh", 1, [0.0, 1.0], {}),
+    ("softsign", "linear", 2, [0.0, -1.0, 1.0, 2.0, 3.0], {"horizon": 0.5}),
+    ("tanh", "sin", 3, GENERAL, {"bias_variance": 0.0}),
+    slow("linear", "linear", 1, [1.0], {"bias_variance": 0.0}),
+    slow("swish", "swish", 6, [0.0, 1.0, 2.0], {"weight_variance": 0.0}),
+]
+
+
+def network(phi, psi, width, changes, depth=6):
+    return DiffusionNetwork(
+        depth=depth, width=width, activation=phi, input_activation=psi, **changes
+    )
+
+
+def start_of(net, Z):
+    Z = np.asarray(Z, float)
+    return np.repeat(Z[:, None], net.width, axis=1) if Z.ndim == 1 else Z
+
+
+def scores(found, samples, name):
+    """(simulated − oracle) over the error of both, at the last layer; 0 where both do not vary."""
+    values = samples[name]
+    scale = len(values) / (len(values) - 1) if "vari" in name else 1.0
+    mean, error = values.mean(axis=0) * scale, values.std(axis=0) / len(values) ** 0.5
+    error = np.hypot(error, getattr(found, f"{name}_error")[-1])
+    difference = getattr(found, name)[-1] - mean
+    tiny = 1e-12 * (1 + np.abs(mean))
+    return np.where(np.abs(difference) < tiny, 0.0, difference / np.maximum(error, 1e-300))
+
+
+def p_values(found, outputs):
+    """Of the two samples of outputs, of every input and of sums of neighbours."""
+    for first, second in [(found.outputs, outputs)]:
+        for f, s in zip(first.T, second.T, strict=True):
+            yield stats.ks_2samp(f, s).pvalue if np.ptp(s) else float(np.ptp(f) == 0)
+        for f, s in zip(
+            (first[:, 1:] - 0.5 * first[:, :-1]).T,
+            (second[:, 1:] - 0.5 * second[:, :-1]).T,
+            strict=True,
+        ):
+            yield stats.ks_2samp(f, s).pvalue if np.ptp(s) else 1.0
+
+
+def assert_one_law(found, path, psi):
+    samples = diffusion_paths.statistics(path, None, psi)
+    for name in samples:
+        assert np.abs(scores(found, samples, name)).max() < LARGEST_Z, name
+    assert min(p_values(found, path[:, -1, :, 0])) > SMALLEST_P
+
+
+@pytest.mark.parametrize("method", ["kernel", "weights"])
+@pytest.mark.parametrize("phi, psi, width, Z, changes", NETWORKS)
+def test_networks(phi, psi, width, Z, changes, method):
+    net = network(phi, psi, width, changes)
+    draw = diffusion_paths.iid(width, net.weight_variance, net.bias_variance)
+    path = diffusion_paths.network(
+        *(FUNCTIONS[phi], FUNCTIONS[psi], start_of(net, Z)),
+        *(net.depth, net.horizon, draw, DRAWS, 3),
+    )
+    found = ft.simulate(net, Z, samples=DRAWS, seed=1, method=method)
+    assert_one_law(found, path, FUNCTIONS[psi])
+
+
+DIFFUSIONS = [
+    ("sde", "tanh", "linear", 4, [0.0, 1.0], {}),
+    ("sde", "swish", "tanh", 3, [0.5, 1.0, -1.0], {"weight_variance": 3.0}),
+    slow("sde", "sin", "sin", 2, GENERAL[:1], {"bias_variance": 0.0}),
+    ("gram", "tanh", "linear", 6, [0.0, 1.0], {}),
+    ("gram", "linear", "linear", 3, GENERAL, {"bias_variance": 0.4}),
+    ("gram", "tanh", "linear", 1, [0.0, 1.0], {}),
+    slow("gram", "tanh", "linear", 2, [1.0, 1.0], {}),
+    ("gram", "sin", "linear", 4, [0.0, -1.0, 2.0], {}),
+    ("gram", "tanh", "linear", 5, [0.5, -1.0, 2.0], {"bias_variance": 0.0}),
+    slow("gram", "tanh", "linear", 30, [0.5], {"weight_variance": 2.0}),
+]
+
+
+@pytest.mark.parametrize("method, phi, psi, width, Z, changes", DIFFUSIONS)
+def test_diffusions(method, phi, psi, width, Z, changes):
+    Z = [row[:width] for row in Z] if np.ndim(Z) == 2 else Z
+    net = network(phi, psi, width, changes)
+    draw = diffusion_paths.iid(width, net.weight_variance, net.bias_variance)
+
+    def variance(features):
+        squares = (features**2).mean(axis=-1, keepdims=True)
+        return net.bias_variance + net.weight_variance * squares
+
+    path = diffusion_paths.diffusion(
+        *(*SLOPES[phi], variance, FUNCTIONS[psi], start_of(net, Z)),
+        *(net.depth, net.horizon, draw, DRAWS, 3),
+    )
+    found = ft.simulate(net, Z, samples=DRAWS, seed=1, method=method)
+    assert_one_law(found, path, FUNCTIONS[psi])
+
+
+ROWS = np.array([[1.0, 0.5], [0.5, 2.0]])
+COLUMNS = np.array([[0.6, -0.2], [-0.2, 0.5]])
+MEAN = {"weight_mean": [[0.3, 0.0], [-0.5, 0.2]], "bias_mean": [0.4, -0.4]}
+BIAS = np.array([[0.5, 0.3], [0.3, 0.5]])
+LAWS = {
+    "matrix normal": ParameterLaw(
+        row_covariance=ROWS, column_covariance=COLUMNS, bias_covariance=BIAS, **MEAN
+    ),
+    "full": ParameterLaw(weight_covariance=np.kron(COLUMNS, ROWS), bias_covariance=BIAS, **MEAN),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("phi", ["tanh", "swish"])
+def test_parameter_laws(law, phi):
+    net = DiffusionNetwork(depth=6, width=2, activation=phi, parameter_law=LAWS[law])
+    start = np.array([[0.5, 0.5], [-1.0, -1.0]])
+    # Columns of the weights one below the other.
+    draw = diffusion_paths.gaussian(np.kron(COLUMNS, ROWS), BIAS)
+    drift = [np.array(MEAN[name]) for name in ("weight_mean", "bias_mean")]
+    path = diffusion_paths.network(
+        FUNCTIONS[phi], FUNCTIONS["linear"], start, 6, 1.0, draw, DRAWS, 3, drift
+    )
+    found = ft.simulate(net, [0.5, -1.0], samples=DRAWS, seed=1, method="weights")
+    assert_one_law(found, path, FUNCTIONS["linear"])
+    # The means of the neurons differ: the covariance is about each of them.
+    pooled = path[:, -1].var(axis=(0, 2)) - np.diagonal(found.covariance[-1])
+    assert (pooled / np.diagonal(found.covariance_error[-1])).max() > 5
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_diffusions_of_parameter_laws(law):
+    net = DiffusionNetwork(depth=6, width=2, activation="swish", parameter_law=LAWS[law])
+    start = np.array([[0.5, 0.5], [-1.0, -1.0]])
+    mean_W, mean_b = (np.array(MEAN[name]) for name in ("weight_mean", "bias_mean"))
+
+    def increments(W, b, x):
+        return np.einsum("...de,npe->npd", W, x) + b
+
+    rng = np.random.default_rng(3)
+    x = np.tile(start, (DRAWS, 1, 1))
+    draw, step = diffusion_paths.gaussian(np.kron(COLUMNS, ROWS), BIAS), 1 / 6
+    for _ in range(6):
+        W, b = draw(rng, DRAWS)
+        noise = np.einsum("nde,npe->npd", W, x) + b[:, None]
+        inner = np.einsum("npi,ij,npj->np", x, COLUMNS, x)[..., None]
+        variance = np.diag(BIAS) + np.diag(ROWS) * inner
+        x = x + 0.5 * (step**0.5 * noise + step * increments(mean_W, mean_b, x))
+        x = x + 0.25 * variance * step
+    found = ft.simulate(net, [0.5, -1.0], samples=DRAWS, seed=1, method="sde")
+    # The variance is that before the step.
+    assert found.method == "sde"
+    samples = diffusion_paths.statistics(x[:, None], None, FUNCTIONS["linear"])
+    for name in samples:
+        assert np.abs(scores(found, samples, name)).max() < LARGEST_Z, name
+
+
+def linear_covariance(net, Z, growth):
+    """(z_i z_j + σ_b²/σ_w²)(growth − 1)."""
+    start = start_of(net, Z)
+    products = start @ start.T / net.width
+    return (products + net.bias_variance / net.weight_variance) * (growth - 1)
+
+
+@pytest.mark.parametrize(
+    "method, phi, Z",
+    [
+        ("kernel", "linear", [0.0, 1.0]),
+        ("weights", "linear", [1.0]),
+        ("sde", "tanh", [[1.0, 0.0, 2.0, 1.0]]),
+        ("gram", "erf", [0.5, -1.0, 1.0]),
+    ],
+)
+def test_the_covariance_of_linear_diffusions_is_exact_at_every_width(method, phi, Z):
+    net = DiffusionNetwork(
+        depth=5, width=4, activation=phi, weight_variance=1.3, bias_variance=0.4, horizon=0.8
+    )
+    rate = net.slopes[0] ** 2 * net.weight_variance
+    exact = linear_covariance(net, Z, (1 + rate * net.step) ** net.depth)
+    found = ft.simulate(net, Z, samples=40_000, seed=2, method=method)
+    z = (found.covariance[-1] - exact) / found.covariance_error[-1]
+    assert np.abs(z).max() < LARGEST_Z
+    mean = (found.mean - start_of(net, Z).mean(axis=1))[-1] / found.mean_error[-1]
+    assert np.abs(mean).max() < LARGEST_Z
+
+
+def test_a_theory_that_is_wrong_by_two_per_cent_is_seen():
+    net = DiffusionNetwork(depth=8, width=60, activation="linear", bias_variance=0.5)
+    exact = linear_covariance(net, [0.5, 1.0], (1 + net.step) ** net.depth)
+    found = ft.simulate(net, [0.5, 1.0], samples=40_000, seed=2)
+    assert np.abs((found.covariance[-1] - exact) / found.covariance_error[-1]).max() < LARGEST_Z
+    for factor in (0.98, 1.02):
+        z = (found.covariance[-1] - factor * exact) / found.covariance_error[-1]
+        assert np.abs(z).min() > 5
+
+
+def test_gram_matrices_are_log_normal_without_biases():
+    width, T, rate = 10, 0.8, 1.5 * 0.9**2
+    net = DiffusionNetwork(
+        depth=400,
+        width=width,
+        activation="tanh(0.9*h)",
+        weight_variance=1.5,
+        bias_variance=0.0,
+        horizon=T,
+    )
+    found = ft.simulate(net, [2.0], samples=2000, seed=1, method="gram", keep=True)
+    logarithms = np.log(found.grams[:, -1, 0, 0] / 4.0)
+    law = stats.norm(rate * (1 - 2 / width) * T, (4 * rate * T / width) ** 0.5)
+    assert stats.kstest(logarithms, law.cdf).pvalue > 1e-3
+    narrow = stats.norm(rate * T, law.std())
+    assert stats.kstest(logarithms, narrow.cdf).pvalue < 1e-6
+    np.testing.assert_array_equal(found.gram[0], [[4.0]])
+    assert found.grams.shape == (2000, 401, 1, 1)
+
+
+def test_steps_of_the_diffusion_and_of_the_network_have_one_limit():
+    net, limit = DiffusionNetwork(depth=150, width=3, horizon=0.5), 2 * (np.exp(0.5) - 1)
+    found = {m: ft.simulate(net, [1.0], samples=2000, method=m) for m in ("kernel", "sde", "gram")}
+    for e in found.values():
+        # The steps alone leave less than 1 %.
+        assert abs(e.covariance[-1, 0, 0] - limit) < 4 * e.covariance_error[-1, 0, 0] + 0.01 * limit
+    for method in ("sde", "gram"):
+        pair = found["kernel"].outputs[:, 0], found[method].outputs[:, 0]
+        assert stats.ks_2samp(*pair).pvalue > 1e-3
