@@ -44,6 +44,8 @@ CASES = [
     ("erf", 1.0, "many norms"),
     ("relu", 1 / np.sqrt(DEPTH), "one norm"),
     ("relu", 1 / np.sqrt(DEPTH), "many norms"),
+    ("relu", 1.0, "one norm"),
+    ("relu", 1.0, "many norms"),
 ]
 
 
@@ -163,8 +165,9 @@ def main() -> None:
     print(f"a matrix takes {8e-6 * P**2:.0f} MB; kernels differ relative to the variances")
     for activation, rho, kind in CASES:
         compare(network(activation, rho), inputs(kind), f"{activation}, rho = {rho:.3g}, {kind}")
-    for kind in ("one norm", "many norms"):
-        per_pair(network("erf", 1 / np.sqrt(DEPTH)), kind)
+    for quantity in ("output_kernel", "tangent_kernel"):
+        for kind in ("one norm", "many norms"):
+            per_pair(network("erf", 1 / np.sqrt(DEPTH)), kind, quantity)
 
 
 def compare(net: ft.ResidualNetwork, X: np.ndarray, title: str) -> None:
@@ -198,10 +201,13 @@ def difference(value: np.ndarray, found: np.ndarray) -> float:
     return float((np.abs(value - found) / np.abs(scale))[off].max())
 
 
-def per_pair(net: ft.ResidualNetwork, kind: str) -> None:
-    """Times of a kernel, and of one that is symmetric, for growing numbers of inputs."""
-    print(f"erf, rho = 1/sqrt(L), {kind}: ns for an entry of k(X), and of k(X, Z) with 1000 Z")
-    k, Z = ft.kernel(net), inputs(kind, seed=1)
+def per_pair(net: ft.ResidualNetwork, kind: str, quantity: str) -> None:
+    """Times of a kernel, and of one that is symmetric, for growing numbers of inputs.
+
+    The largest k(X) takes 3.2 GB.
+    """
+    print(f"{quantity} of erf, rho = 1/sqrt(L), {kind}: ns for an entry of k(X), and of k(X, Z)")
+    k, Z = ft.kernel(net, quantity), inputs(kind, seed=1)
     for count in COUNTS:
         X = inputs(kind, count)
         forget()
