@@ -79,7 +79,10 @@ class Entries:
 
     @cached_property
     def susceptibility(self) -> Callable:
-        """M'(K) = ⟨φ'² + φφ''⟩ = ⟨h φφ'⟩/K."""
+        """M'(K) = ⟨φ'² + φφ''⟩ = ⟨h φφ'⟩/K.
+
+        At K = 0 it is the limit from above, for φ with a kink at zero the mean of both sides.
+        """
         return self._of_moment(1, lambda psi: [X * psi.diff(X) / (2 * K_XX)])
 
     @cached_property
@@ -101,15 +104,7 @@ class Entries:
         if self.backend != "numpy" or not has_steps(self.averages.observable):
             return average
         square = self.averages.observable.diff(X, Y).subs(Y, X)
-        sides = ((1, "+"), (-1, "-"))
-        limits = [sp.limit(branch(square, X, n * _BESIDE_ZERO), X, 0, side) for n, side in sides]
-        limit = float(sum(limits) / 2)
-
-        def with_limit(K: np.ndarray) -> np.ndarray:
-            vanishing = np.equal(K, 0)
-            return np.where(vanishing, limit, average(np.where(vanishing, 1.0, K)))
-
-        return with_limit
+        return _with_limit(average, lambda: float(sum(_at_zero(square)) / 2))
 
     @cached_property
     def slope_square_change(self) -> Callable:
@@ -239,6 +234,13 @@ class Entries:
         return numeric.connected_layers(square, X)
 
     def _of_moment(self, order: int, by_parts: Callable) -> Callable:
+        """A derivative of M; with kinks, at K = 0 its limit from above, which may be infinite."""
+        average = self._by_parts(order, by_parts)
+        if self.backend != "numpy" or not has_steps(self.averages.square):
+            return average
+        return _with_limit(average, lambda: _moment_at_zero(self.averages.square, order))
+
+    def _by_parts(self, order: int, by_parts: Callable) -> Callable:
         """A derivative of M; without a closed form by parts (Stein's lemma) where that is better.
 
         The terms of the derivative itself cancel for large variances, those of the integrals by
@@ -274,6 +276,39 @@ class Entries:
 
     def _of_pair(self, expression: sp.Expr | list) -> Callable:
         return lambdify([K_XX, K_YY, K_XY], expression, self.backend)
+
+
+def _at_zero(F: sp.Expr) -> list[sp.Expr]:
+    """The limits of F(x) from above and from below."""
+    sides = ((1, "+"), (-1, "-"))
+    return [sp.limit(branch(F, X, n * _BESIDE_ZERO), X, 0, side) for n, side in sides]
+
+
+def _moment_at_zero(psi: sp.Expr, order: int) -> float:
+    """A derivative of ⟨ψ⟩_K by K at K = 0, from the derivatives of ψ on either side.
+
+    ⟨|h|^k⟩ grows as K^(k/2), so that odd powers that do not cancel make it infinite; else it is the
+    mean of both sides of ψ^(2 order) over 2^order.
+    """
+    sides = [branch(psi, X, sign * _BESIDE_ZERO) for sign in (1, -1)]
+    for k in range(1, 2 * order, 2):
+        above, below = (side.diff(X, k).subs(X, 0) for side in sides)
+        if (odd := sp.simplify(above - below)) != 0:
+            growth = sp.ff(sp.Rational(k, 2), order)
+            return float(np.copysign(np.inf, float(odd * growth)))
+    return float(sum(side.diff(X, 2 * order).subs(X, 0) for side in sides) / 2 ** (order + 1))
+
+
+def _with_limit(average: Callable, limit: Callable[[], float]) -> Callable:
+    """A function of variances whose value at zero is told."""
+
+    def everywhere(K: np.ndarray) -> np.ndarray:
+        vanishing = np.equal(K, 0)
+        if not vanishing.any():
+            return average(K)
+        return np.where(vanishing, limit(), average(np.where(vanishing, 1.0, K)))[()]
+
+    return everywhere
 
 
 @lru_cache(maxsize=64)

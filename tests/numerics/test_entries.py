@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
+import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.entries import Entries, entries
+from fieldtheory.numerics.pair_averages import interpolated
 from tests.examples import PHI
 from tests.oracles import exact, hessian, quadrature
 from tests.oracles.differences import derivative
@@ -138,3 +140,41 @@ def test_entries_are_shared():
     assert of("erf") is of("erf")
     assert of("erf") is not entries(as_activation("erf"), "mpmath")
     assert isinstance(of("erf"), Entries)
+
+
+AT_ZERO = {
+    "relu": (0.5, 0.0),
+    "leaky_relu": (0.50005, 0.0),
+    "relu6": (0.5, 0.0),
+    "hard_swish": (0.25, 1 / 6),
+    "hard_tanh": (1.0, 0.0),
+    "hard_sigmoid": (1 / 36, 0.0),
+    "softshrink": (0.0, 0.0),
+    "abs": (1.0, 0.0),
+    "squared_relu": (0.0, 3.0),
+    # φ² = h² − |h|³ … has no second derivative of its average.
+    "elu": (1.0, -np.inf),
+    "softsign": (1.0, -np.inf),
+    "selu": (2.0974429285588814, -np.inf),
+}
+
+
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
+    """The mean of both sides, at all doors the same, alone and among others."""
+    slope, curvature = AT_ZERO[name]
+    e = entries(as_activation(name))
+    for K in (0.0, np.zeros(1), np.array([0.0, 1.0])):
+        assert np.ravel(e.susceptibility(K))[0] == pytest.approx(slope, rel=1e-15)
+        assert np.ravel(e.curvature(K))[0] == pytest.approx(curvature, rel=1e-15)
+    # The limit from above.
+    assert float(e.susceptibility(1e-9)) == pytest.approx(slope, rel=1e-3, abs=1e-8)
+    if np.isfinite(curvature):
+        assert float(e.curvature(1e-9)) == pytest.approx(curvature, rel=1e-3, abs=1e-8)
+    network = ft.ResidualNetwork(
+        depth=1, activation=name, bias_variance=0.0, readin_bias_variance=0.0
+    )
+    weight = network.weight_variance
+    chi = (1 + weight * slope) * weight * slope
+    assert ft.solve(network, 0.0).output_response == pytest.approx(chi, rel=1e-5)
+    assert interpolated(e).susceptibility(np.zeros(1))[0] == pytest.approx(slope, rel=1e-15)
