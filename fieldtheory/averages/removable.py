@@ -16,9 +16,10 @@ from fieldtheory.averages.steps import has_steps
 
 # Points on the circle, coefficients, and the part of its radius within which the series is used.
 _POINTS, _TERMS, _WITHIN = 64, 40, 0.5
-_RADII = tuple(0.5**k for k in range(8))
-# Coefficients below this part of the largest value on the circle are rounding.
-_ROUNDING = 2e-15
+_RADII = tuple(0.5**k for k in range(12))
+# Coefficients below this part of the largest value on the circle are rounding; derivatives of steep
+# functions, quotients of high powers, have more of it on small circles.
+_ROUNDING, _STEEP = 2e-15, 2e-14
 # Of what the circle gives, the part that must be rounding: the highest powers, positive ones.
 _LAST = slice(40, 60)
 _ALLOWED = 1e-11
@@ -108,7 +109,7 @@ def _radius(function: Callable, on_circle: Callable, others: int) -> float | Non
             # A function that has no complex arguments.
             return None
         spectrum = np.abs(np.fft.fft(np.broadcast_to(values, _POINTS)))
-        if not spectrum[_LAST].max() <= _ROUNDING * spectrum.max():
+        if not spectrum[_LAST].max() <= _STEEP * spectrum.max():
             continue
         x = _WITHIN * radius * np.array([1.0, -1.0])
         with np.errstate(all="ignore"):

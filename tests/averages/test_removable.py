@@ -9,6 +9,7 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.averages.removable import continued, has_quotient
 from fieldtheory.networks.activation_text import activation_from_text
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.entries import entries
 from tests.oracles import precise
 from tests.tables import crossed, some
@@ -80,3 +81,21 @@ def test_a_pole_stays_a_pole():
         return np.cos(x) / x
 
     assert continued(function, sp.cos(h) / h, [h]) is function
+
+
+@pytest.mark.parametrize("slope", [10, 40])
+def test_the_average_of_the_derivatives_of_a_steep_quotient(slope):
+    """M' of tanh(s h)/h at K = 1e-3, against mpmath with the derivative taken of the density."""
+    h, K = sp.Symbol("h", real=True), 1e-3
+    phi = sp.tanh(slope * h) / h
+    found = float(entries(as_activation(phi)).susceptibility(K))
+    with mpmath.workdps(25):
+        k = mpmath.mpf(K)
+        dev = mpmath.sqrt(k)
+        cuts = [0, *(j / (slope * dev) for j in (0.3, 1, 2, 4)), *range(4, 13, 2)]
+
+        def integrand(z):
+            return (mpmath.tanh(slope * dev * z) / (dev * z)) ** 2 * (z * z - 1) * mpmath.npdf(z)
+
+        known = mpmath.quad(integrand, sorted(c for c in cuts if c <= 12)) / k
+    assert found == pytest.approx(float(known), rel=1e-12)
