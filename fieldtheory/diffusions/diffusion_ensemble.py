@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.diffusions.layers_drawn import input_layer
+from fieldtheory.diffusions.output_distances import GaussianOutputs, OutputDistances, distances
 from fieldtheory.montecarlo.moments import Moments, Summary
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics import storage
@@ -112,6 +114,53 @@ class DiffusionEnsemble(Stored):
     def times(self) -> np.ndarray:
         """t = l Δt, shape (L+1,)."""
         return times_of(self.network)
+
+    def distances(self, other: Any) -> OutputDistances:
+        """How far the law of the outputs is from that of another ensemble, or of the limit D → ∞.
+
+        Parameters
+        ----------
+        other : DiffusionEnsemble or DiffusionSolution
+            Of the same inputs. A solution stands for the limit of deep and wide networks, where
+            the outputs are Gaussian with its mean and covariance at the last time.
+
+        Returns
+        -------
+        OutputDistances
+            For every input the test of Kolmogorov and Smirnov, and deviations of means,
+            covariances and kurtosis in standard errors; it prints as a table.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the other is of another kind, or its inputs or its horizon differ.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> from fieldtheory.networks.diffusion import DiffusionNetwork
+        >>> net = DiffusionNetwork(depth=50, width=10)
+        >>> network, diffusion = (
+        ...     ft.simulate(net, [0.0, 1.0], samples=400, method=m) for m in ("kernel", "sde"))
+        >>> bool(network.distances(diffusion).p_value.min() > 0.01)
+        True
+        """
+        if not all(hasattr(other, name) for name in ("network", "inputs", "mean", "covariance")):
+            raise TypeError(
+                "other must be a DiffusionEnsemble or a DiffusionSolution, got "
+                f"{validation.shown(other)}"
+            )
+        if not np.array_equal(other.inputs, self.inputs):
+            raise ValueError(f"other must have the inputs {self.inputs}, got {other.inputs}")
+        if other.network.horizon != self.network.horizon:
+            horizon = self.network.horizon
+            raise ValueError(f"other must have horizon={horizon}, got {other.network.horizon}")
+        if isinstance(other, DiffusionEnsemble):
+            return distances(self.outputs, other.outputs, repr(other))
+        # The mean of the first neuron, not that of all.
+        start = input_layer(self.network, self.inputs)
+        mean = other.mean[-1] + start[:, 0] - start.mean(axis=1)
+        return distances(self.outputs, GaussianOutputs(mean, other.covariance[-1]), repr(other))
 
     def labelled(self, stored: bool) -> Labelled:
         """The arrays that files hold, the same as those of `to_xarray`."""
