@@ -24,6 +24,8 @@ REFERENCES = {
     "Jacot": r"A.~Jacot, F.~Gabriel, C.~Hongler, \emph{Neural tangent kernel: convergence and "
     r"generalization in neural networks}, "
     r"\href{https://arxiv.org/abs/1806.07572}{arXiv:1806.07572} (2018).",
+    "PF": r"S.~Peluchetti, S.~Favaro, \emph{Infinitely deep neural networks as diffusion "
+    r"processes}, AISTATS (2020), \href{https://arxiv.org/abs/1905.11065}{arXiv:1905.11065}.",
     "Price": r"R.~Price, \emph{A useful theorem for nonlinear devices having Gaussian inputs}, "
     r"IRE Transactions on Information Theory \textbf{4}, 69 (1958).",
 }

@@ -93,6 +93,7 @@ def test_there_are_derivations_of_the_propagators_and_of_the_optimal_scaling():
         "critical_networks",
         "finite_width",
         "interacting_neurons",
+        "infinitely_deep_diffusions",
     }
     for script in SCRIPTS:
         text = script.with_suffix(".tex").read_text(encoding="utf-8")
