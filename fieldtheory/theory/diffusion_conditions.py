@@ -219,7 +219,7 @@ def _linear_growth(psi: Activation, slope: sp.Expr | None) -> Condition:
     asked = (
         f"ψ grows at most as {'x' if straight else '√x'}, as φ''(0) {'=' if straight else '≠'} 0"
     )
-    found = "faster than any power" if power is None else f"ψ grows as x^{power:.3g}"
+    found = "faster than any power" if power is None else f"ψ grows as {_power_text(power)}"
     if power is not None and power < _SLACK:
         found = "ψ does not grow as a power"
     holds = power is not None and power <= float(limit) + _SLACK
@@ -331,6 +331,10 @@ def _log_size(expression: sp.Expr, order: int, distance: float) -> mpmath.mpf:
 
 def _number(value: sp.Expr) -> str:
     return f"{float(value):.6g}" if value.is_finite else str(value)
+
+
+def _power_text(power: float) -> str:
+    return "x" if f"{power:.3g}" == "1" else f"x^{power:.3g}"
 
 
 def _primed(name: str, order: int) -> str:

@@ -1,6 +1,7 @@
 """Drift, diffusion and next order of every law against increments integrated numerically."""
 
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -116,6 +117,68 @@ def test_both_orders_are_those_of_increments(phi, kind, D):
     for far, near in zip(*left, strict=True):
         assert near < 1e-13 or far / near == pytest.approx(8, rel=0.25)
         assert near < 1e-3
+
+
+@pytest.mark.parametrize("phi, second", [("softsign", 0.0), ("elu", 0.5)])
+def test_where_the_curvature_jumps_both_sides_count(phi, second):
+    """φ''(0) is the mean of both sides, and what is left falls as Δt^(3/2)."""
+    function = {
+        "softsign": lambda x: x / (1 + np.abs(x)),
+        "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    }[phi]
+    net = network(phi, "matrix normal", 2)
+    th, (x, _) = ft.derive(net), layers(2)
+    assert float(th.slopes[1]) == second
+    mu, V = arguments(net, x, x)
+    variance, left = V[0, 0], []
+    for step in (1e-4, 2.5e-5):
+        # Panels that end at the kink.
+        nodes, weights = np.polynomial.legendre.leggauss(80)
+        spread, centre = np.sqrt(step * variance), step * mu[0]
+        ends = [-9.0 * spread, 0.0, 9.0 * spread]
+        moments_of = np.zeros(2)
+        for low, high in pairwise(ends):
+            u = low + (high - low) * (nodes + 1) / 2
+            density = np.exp(-((u - centre) ** 2) / (2 * spread**2)) / np.sqrt(2 * np.pi) / spread
+            values = function(u)
+            mass = weights * density * (high - low) / 2
+            moments_of += [mass @ values, mass @ values**2]
+        mean = th.lambdify("instantaneous_mean")(x)[0]
+        covariance = th.lambdify("quadratic_covariation")(x, x)[0, 0]
+        found = [moments_of[0], moments_of[1] - moments_of[0] ** 2]
+        left.append(np.abs(found - step * np.array([mean, covariance])))
+    assert np.allclose(left[0] / left[1], 8, rtol=0.1)
+
+
+@pytest.mark.parametrize("kind", ["matrix normal", "full"])
+@pytest.mark.parametrize("D", [2, 3])
+def test_drawn_weights_have_the_moments(kind, D):
+    """ΔW and Δb drawn by the definitions of PF Assumptions 3.1 and 3.3, one step of Δt = 0.01."""
+    samples, step = 200_000, 1e-2
+    net = network("swish", kind, D)
+    th, (x, y) = ft.derive(net), layers(D)
+    known, rng = net.parameter_law.arrays, np.random.default_rng(D)
+    if kind == "matrix normal":
+        left = np.linalg.cholesky(known["row_covariance"])
+        right = np.linalg.cholesky(known["column_covariance"]).T
+        W = left @ rng.normal(size=(samples, D, D)) @ right
+    else:
+        root = np.linalg.cholesky(known["weight_covariance"])
+        # Columns one below the other.
+        W = (rng.normal(size=(samples, D * D)) @ root.T).reshape(-1, D, D).swapaxes(1, 2)
+    b = rng.normal(size=(samples, D)) @ np.linalg.cholesky(known["bias_covariance"]).T
+    W = known["weight_mean"] * step + W * np.sqrt(step)
+    b = known["bias_mean"] * step + b * np.sqrt(step)
+    moved = [FUNCTIONS["swish"](W @ np.tanh(layer) + b) for layer in (x, y)]
+    mean = step * th.lambdify("instantaneous_mean")(x) + step**2 * th.lambdify("next_mean")(x)
+    error = moved[0].std(axis=0) / np.sqrt(samples)
+    assert np.abs((moved[0].mean(axis=0) - mean) / error).max() < 4
+    orders = (th.lambdify(name)(x, y) for name in ("quadratic_covariation", "next_covariance"))
+    covariance = sum(step**n * c for n, c in enumerate(orders, 1))
+    centred = [m - m.mean(axis=0) for m in moved]
+    products = centred[0][:, :, None] * centred[1][:, None, :]
+    error = products.std(axis=0) / np.sqrt(samples)
+    assert np.abs((products.mean(axis=0) - covariance) / error).max() < 4
 
 
 def test_one_input_is_two_that_are_the_same():
