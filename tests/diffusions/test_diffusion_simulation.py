@@ -49,9 +49,9 @@ def test_same_seed_same_numbers_whatever_the_chunk(small_blocks, method):
 def test_same_seed_same_numbers_whatever_the_number_of_workers():
     # Workers do not see what a fixture changes: blocks are small by the number of inputs.
     net, Z = NET.replace(depth=20), np.linspace(-1.0, 1.0, 30)
-    one = ft.simulate(net, Z, samples=300)
-    assert_identical(one, ft.simulate(net, Z, samples=300, jobs=2, chunk=100))
-    run = diffusion_simulation.checked_run(net, Z, 300, 0, "kernel")
+    one = ft.simulate(net, Z, samples=200)
+    assert_identical(one, ft.simulate(net, Z, samples=200, jobs=2, chunk=100))
+    run = diffusion_simulation.checked_run(net, Z, 200, 0, "kernel")
     assert diffusion_simulation._block_size(run) < 150
 
 
