@@ -11,6 +11,7 @@ import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.hermite_modes import observables, square_of
 from fieldtheory.numerics.interacting_neurons import first_order, second_order
+from fieldtheory.numerics.neurons_in_modes import in_modes, no_pairs_of_modes
 from neurons.cumulants import Cumulant
 from neurons.recursion import Word, kernels, recursion
 
@@ -22,7 +23,7 @@ def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarr
     """δ_1, q_1, δ_2, q_2, t_2, 2 g_2(h_2, h_2) of all layers, from Hermite coefficients."""
     weights = layer_coefficients(network).weights[1:]
     found = list(observables(square_of(network), weights, K, count))
-    orders = found[0].modes.orders
+    orders = found[0].space.orders
 
     def moved(l: int, j: int) -> np.ndarray:
         """P_j from layer l + 1 to layer l: √(n!/(n−2j)!) c^{n−2j}/(j! (2K')^j)."""
@@ -44,7 +45,7 @@ def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarr
     def vector(l: int, word: Word) -> np.ndarray:
         if word.power:
             D = found[l]
-            return D.modes.multiply(D.values**word.power, vector(l, Word(0, word.factor)))
+            return D.space.multiply(D.values**word.power, vector(l, Word(0, word.factor)))
         if word.factor is None:
             return one
         if word == SECOND:
@@ -59,10 +60,9 @@ def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarr
 
 def of_the_code(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarray:
     """The same by `fieldtheory.numerics.interacting_neurons`."""
-    one, two = (
-        order(network, layer_coefficients(network), K, count)
-        for order in (first_order, second_order)
-    )
+    layers = layer_coefficients(network)
+    one = first_order(in_modes(network, layers, K, count))
+    two = second_order(in_modes(network, layers, K, count), no_pairs_of_modes(network, count))
     columns = one.shift, one.variance, two.shift, two.variance, two.third_cumulant, two.pairing
     return np.array(columns).T
 
@@ -80,7 +80,7 @@ def closure_of_one_mode(network: ft.ResidualNetwork, K0: float, count: int = 24)
     weights = layer_coefficients(network).weights[1:]
     r2, V = 0.0, [0.0]
     for l, D in enumerate(observables(square_of(network), weights[:-1], K[:-1], count)):
-        two = 2 // int(D.modes.orders[1])
+        two = 2 // int(D.space.orders[1])
         D2, beta = D.coefficients[two], 1 / (np.sqrt(2) * K[l + 1])
         square = network.skip_scales[l] ** 2 * K[l] / K[l + 1]
         s2, q = D2 + 2 * D2 * r2, D.square + 2 * D2 * D2 * r2

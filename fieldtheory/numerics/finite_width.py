@@ -1,4 +1,4 @@
-"""The coefficients of 1/N and 1/N² of a network, with as many modes as they need."""
+"""The coefficients of 1/N and 1/N² of a network, with as many modes or nodes as they need."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics import interacting_neurons
 from fieldtheory.numerics.finite import ratio, require_finite
 from fieldtheory.numerics.hermite_modes import observables, square_of
-from fieldtheory.numerics.interacting_neurons import FirstOrder, SecondOrder
+from fieldtheory.numerics.interacting_neurons import (
+    FirstOrder,
+    SecondOrder,
+    first_order,
+    second_order,
+)
+from fieldtheory.numerics.neurons_in_modes import in_modes, no_pairs_of_modes
+from fieldtheory.numerics.neurons_on_nodes import PairsOnNodes, nodes_needed, on_nodes
 
 # Relative errors that are asked for unless ``rtol`` is larger.
 _AT_FIRST, SECOND_TOLERANCE = 1e-10, 1e-8
 # Modes to start with, and the most: of smooth functions, and of those with kinks at first order,
-# where the high orders follow from the kinks, and at second.
+# where the high orders follow from the kinks; at second order, where steep functions have nodes.
 _FEWEST, _MOST, _MOST_OF_KINKS, _MOST_OF_PAIRS = 128, 4096, 1 << 13, 1024
+# Widths of panels, in deviations of the noise; nodes of a panel, the differences between which are
+# taken as errors of the fewer ones; the most nodes of a layer.
+_WIDTHS, _COARSE, _FINE, _MOST_NODES = (4.0, 2.0, 1.0), 14, 18, 1 << 15
 # Errors that one may want to take.
 _ACCEPTABLE = 0.05
-# Most products of modes in all layers of a network with kinks at second order: half a minute.
-_PRODUCTS = 1.5e8
 # Of the sums over the orders left out.
 _SAFETY = 4.0
 # Corrections smaller than this times their natural size are compared with that.
@@ -61,7 +68,7 @@ def at_first_order(
         return [np.abs(found.shift) + _NATURAL * ratio(q, C[1:]), q]
 
     def compute(count: int) -> FirstOrder:
-        return interacting_neurons.first_order(network, layers, K[:-1], count)
+        return first_order(in_modes(network, layers, K[:-1], count))
 
     start = min(_start(network, K[:-1], allowed), most)
     found, failures = _resolved(compute, scales, start, most, allowed)
@@ -93,12 +100,7 @@ def at_second_order(
         if it does not.
     """
     C, K = kernels
-    kinks = square_of(network).kinks
-    affordable = int((_PRODUCTS / len(C)) ** 0.5)
-    most = min(_MOST_OF_PAIRS, affordable) if kinks else _MOST // 2
-    # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
     allowed = max(tolerance(), SECOND_TOLERANCE)
-    start = _FEWEST if kinks else min(_start(network, K[:-1], _AT_FIRST), most)
     q2 = variance[1:] ** 2
 
     def scales(found: SecondOrder) -> list[np.ndarray]:
@@ -106,9 +108,16 @@ def at_second_order(
         return [size + _NATURAL * ratio(q2, C[1:] ** (3 - k)) for k, size in enumerate(sizes)]
 
     def compute(count: int) -> SecondOrder:
-        return interacting_neurons.second_order(network, layers, K[:-1], count)
+        pairs = no_pairs_of_modes(network, count)
+        return second_order(in_modes(network, layers, K[:-1], count), pairs)
 
-    return _resolved(compute, scales, start, most, allowed)
+    if not square_of(network).kinks:
+        # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
+        start = min(_start(network, K[:-1], _AT_FIRST), _MOST_OF_PAIRS)
+        found, failures = _resolved(compute, scales, start, _MOST_OF_PAIRS, allowed)
+        if not any(failures):
+            return found, failures
+    return _converged(network, layers, kernels, scales, allowed)
 
 
 def resummed(
@@ -146,8 +155,8 @@ def _start(network: LayeredNetwork, K: np.ndarray, allowed: float) -> int:
     """A number of orders to start with, from the coefficients at the largest kernel alone."""
     (D,) = observables(square_of(network), np.ones(1), np.array([K.max()]), _FEWEST)
     # Order 1/N takes two derivatives, which grow as n.
-    terms = D.modes.orders * D.coefficients**2
-    near, last = interacting_neurons.windows(terms)
+    terms = np.arange(len(D.coefficients)) * D.coefficients**2
+    near, last = D.space.windows(terms)
     if not 0 < last < near or last <= allowed * terms.sum():
         return _FEWEST
     return _enough(_FEWEST, last / near, allowed * float(terms.sum()) / last)
@@ -173,18 +182,50 @@ def _resolved(
         error = np.maximum(error, found.missed[:, None])
         worst = np.unravel_index(np.argmax(error), error.shape)
         if error[worst] <= allowed or count >= most:
-            return found, tuple(_failure(count, of_one, allowed) for of_one in error.T)
+            return found, tuple(
+                _failure(f"{count} Hermite modes", of_one, allowed) for of_one in error.T
+            )
         count = min(_enough(count, float(fall[worst]), allowed / error[worst]), most)
 
 
-def _failure(count: int, errors: np.ndarray, allowed: float) -> str:
+def _converged(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    kernels: tuple[np.ndarray, np.ndarray],
+    scales: Callable[[SecondOrder], list[np.ndarray]],
+    allowed: float,
+) -> tuple[SecondOrder, tuple[str, ...]]:
+    """The second order on nodes, as dense as it takes, and what each quantity still misses."""
+    least = nodes_needed(kernels, _WIDTHS[0], _FINE)
+    if least > _MOST_NODES:
+        raise QuadratureError(
+            f"{least} nodes are needed, allowed are {_MOST_NODES}: layers that add so little are "
+            "too close to one another for an activation that is steep or has kinks"
+        )
+    for width in _WIDTHS:
+        rough, found = (
+            second_order(on_nodes(network, layers, kernels, width, count), PairsOnNodes.none())
+            for count in (_COARSE, _FINE)
+        )
+        scale = np.stack(scales(found))
+        change = np.abs(np.stack(found[:3]) - np.stack(rough[:3]))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            errors = np.where(scale > 0, change / scale, 0.0)
+        count = nodes_needed(kernels, width / 2, _FINE)
+        if errors.max() <= allowed or count > _MOST_NODES:
+            break
+    what = f"{nodes_needed(kernels, width, _FINE)} nodes"
+    return found, tuple(_failure(what, of_one, allowed) for of_one in errors)
+
+
+def _failure(what: str, errors: np.ndarray, allowed: float) -> str:
     """What is wrong with the errors of the layers, empty if nothing is."""
     layer = int(np.argmax(errors))
     error = float(errors[layer])
     if error <= allowed:
         return ""
     said = (
-        f"{count} Hermite modes leave a relative error of {error:.1g} in layer {layer + 1}, "
+        f"{what} leave a relative error of {error:.1g} in layer {layer + 1}, "
         f"allowed is {allowed:.1g}"
     )
     if error < _ACCEPTABLE:

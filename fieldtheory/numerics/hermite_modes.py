@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import ceil, log2, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import sympy as sp
@@ -51,7 +51,8 @@ class Modes(NamedTuple):
     Parameters
     ----------
     orders : ndarray, shape (n,)
-        0, 1, 2, ..., or 0, 2, 4, ... where only even functions occur.
+        0, 1, 2, ..., or 0, 2, 4, ... where only even functions occur; there may be more than in
+        the basis.
     nodes : ndarray, shape (m,)
         z.
     basis : ndarray, shape (n, m)
@@ -78,6 +79,45 @@ class Modes(NamedTuple):
     def mean(self, values: np.ndarray) -> float:
         """⟨F⟩."""
         return float(values @ self.roots**2)
+
+    def unit(self, order: int) -> np.ndarray:
+        """The coefficients of h_n itself."""
+        found = np.zeros(len(self.orders))
+        found[order // int(self.orders[1])] = 1.0
+        return found
+
+    def centred(self, coefficients: np.ndarray) -> np.ndarray:
+        """Those of F − ⟨F⟩, in place."""
+        coefficients[0] = 0.0
+        return coefficients
+
+    def windows(self, terms: np.ndarray) -> list[float]:
+        """Sums of the sizes of the terms in the third and in the last quarter of the orders."""
+        size = len(terms)
+        sums = np.add.reduceat(np.abs(terms), [size // 2, 3 * size // 4])
+        return [float(value) for value in sums]
+
+
+class Space(Protocol):
+    """Functions of z ~ N(0, 1) as vectors whose scalar product is the average of the product."""
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """The vector of the values of a function on the nodes."""
+
+    def multiply(self, values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """The vector of the product of a function on the nodes and that of a vector."""
+
+    def mean(self, values: np.ndarray) -> float:
+        """⟨F⟩ of the values of a function on the nodes."""
+
+    def unit(self, order: int) -> np.ndarray:
+        """The vector of the Hermite polynomial h_n, n <= 8."""
+
+    def centred(self, coefficients: np.ndarray) -> np.ndarray:
+        """The vector of F − ⟨F⟩."""
+
+    def windows(self, terms: np.ndarray) -> list[float]:
+        """What tells, of the terms of a scalar product, the error of their sum."""
 
 
 class Jump(NamedTuple):
@@ -114,18 +154,19 @@ class Observable(NamedTuple):
 
     Parameters
     ----------
-    modes : Modes
+    space : Space
+        How functions of h are represented.
     values : ndarray, shape (m,)
         D on the nodes.
     coefficients : ndarray, shape (n,)
-        ⟨D h_n⟩.
+        D as a vector: of `Modes`, ⟨D h_n⟩.
     square : float
         ⟨D²⟩.
     missed : float
         By how much ⟨g⟩ and ⟨g²⟩ change with coarser nodes, relative to themselves.
     """
 
-    modes: Modes
+    space: Space
     values: np.ndarray
     coefficients: np.ndarray
     square: float
@@ -216,7 +257,8 @@ def _of_kinked(
         values = a * (g - modes.mean(g))
         coefficients = np.concatenate([modes.project(values), a * tail[:: modes.orders[1]]])
         coefficients[0] = 0.0
-        yield Observable(modes, values, coefficients, modes.mean(values**2), float(missed))
+        space = modes._replace(orders=int(modes.orders[1]) * np.arange(len(coefficients)))
+        yield Observable(space, values, coefficients, modes.mean(values**2), float(missed))
 
 
 def _of_kinks(jumps: tuple[Jump, ...], K: np.ndarray, orders: np.ndarray) -> np.ndarray:

@@ -719,8 +719,9 @@ def solve(
         cancel. Closed forms and series are as exact as they are. The terms of order 1/N of the
         means are found to 1e-10, those of order 1/N² to 1e-8, or to ``rtol`` where it is larger,
         of themselves or, where they nearly cancel, of 1e-5 of their natural size, powers of
-        Var C/C*² times C*. Kinks with small branches (ReLU, ``branch_scale=0.1``) need a larger
-        one at order 1/N², which the error names.
+        Var C/C*² times C*. At order 1/N² layers that add less than about 1e-5 of their kernel
+        (ReLU, ``branch_scale=0.003``) are too close to one another if φ has kinks or is steep,
+        which an error says.
     order : {1, 2}
         Up to which power of 1/N fields are defined; 2 for those of order 1/N².
     progress : bool

@@ -1,0 +1,268 @@
+"""Functions of one neuron as values on nodes, for φ with kinks.
+
+A layer that adds little to its signals moves them by noise much narrower than they are, and a kink
+is seen for many layers: as a series of Hermite polynomials it needs about K/C orders, with C the
+kernel added. On panels that end at the kinks, as wide as a few deviations √C of the noise, it
+needs about √(K/C) nodes, and noise leads from a node to a few dozen others.
+
+P_j multiplies the density of the noise f = h' − γh by He_2j(f/√C)/(j! (2C)^j).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, factorial, log2, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import hermite_e
+from scipy import sparse
+
+from fieldtheory.averages.panels import evenly, graded_cuts
+from fieldtheory.averages.quadrature import composite
+from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.hermite_modes import Observable, square_of
+from fieldtheory.numerics.interacting_neurons import Outer, Step, of_the_mean, raising
+
+# Deviations of the signals and of the noise beyond which nothing is seen.
+_REACH, _NOISE = 10.0, 8.5
+# The widest panel, in deviations of the signals; panels at a kink are halved so many times, and
+# more often where the signals are wide.
+_WIDEST, _HALVED = 2.0, 2
+# Hermite polynomials whose part of a function is moved on exactly.
+_LOW = 10
+# Singular values of functions of two neurons, relative to the largest, that are rounding.
+_ROUNDING = 1e-14
+
+
+class Nodes(NamedTuple):
+    """Functions of z = h/√K* by their values times the roots of the weights of the nodes.
+
+    Parameters
+    ----------
+    z : ndarray, shape (n,)
+    roots : ndarray, shape (n,)
+        The squares are the weights of averages over N(0, 1).
+    """
+
+    z: np.ndarray
+    roots: np.ndarray
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """The vector of a function with these values."""
+        return values * self.roots
+
+    def multiply(self, values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """The vector of a product."""
+        return values * coefficients
+
+    def mean(self, values: np.ndarray) -> float:
+        """⟨F⟩."""
+        return float(values @ self.roots**2)
+
+    def unit(self, order: int) -> np.ndarray:
+        """The vector of h_n."""
+        return self.units(order + 1)[:, order]
+
+    def units(self, count: int) -> np.ndarray:
+        """Those of h_0, h_1, ..., shape (n, count)."""
+        norms = np.sqrt([float(factorial(n)) for n in range(count)])
+        return self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
+
+    def centred(self, coefficients: np.ndarray) -> np.ndarray:
+        """The vector of F − ⟨F⟩."""
+        return coefficients - (coefficients @ self.roots) * self.roots
+
+    def windows(self, terms: np.ndarray) -> list[float]:
+        """Nothing: errors show as differences between two sets of nodes."""
+        return [0.0, 0.0]
+
+
+class NodeStep(NamedTuple):
+    """From the nodes of one layer to those of the next.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        Of the next layer.
+    correlation, variance : float
+        See `interacting_neurons.Step`.
+    kernels : list of sparse matrices
+        P_jᵀ, j < 4.
+    low, raised : ndarray, shapes (n, k) and (n', k + 6)
+        Hermite polynomials on the nodes of the two layers. The derivatives of narrow Gaussians
+        leave less rounding without them, and what they become is known.
+    """
+
+    nodes: Nodes
+    correlation: float
+    variance: float
+    kernels: list[Any]
+    low: np.ndarray
+    raised: np.ndarray
+
+    def unit(self, order: int) -> np.ndarray:
+        """The Hermite polynomial of this order."""
+        return self.nodes.unit(order)
+
+    def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
+        """P_jᵀ u, or of all columns of u."""
+        if j == 0:
+            return self.kernels[j] @ u
+        count, parts = self.low.shape[1], self.low.T @ u
+        factors = of_the_mean(self, j) * raising(count + 2 * j, 1, j)
+        factors = factors * self.correlation ** np.arange(count)
+        known = self.raised[:, 2 * j : count + 2 * j] @ (factors * parts.T).T
+        return self.kernels[j] @ (u - self.low @ parts) + known
+
+
+class PairsOnNodes(NamedTuple):
+    """The functions g_2, B and E of two neurons, Σ_ab u_a core_ab u_b with few functions u.
+
+    Parameters
+    ----------
+    basis : ndarray, shape (n, k)
+        Orthonormal.
+    cores : ndarray, shape (3, k, k)
+    """
+
+    basis: np.ndarray
+    cores: np.ndarray
+
+    @staticmethod
+    def none() -> PairsOnNodes:
+        """Independent neurons."""
+        return PairsOnNodes(np.zeros((0, 0)), np.zeros((3, 0, 0)))
+
+    def applied(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The three as matrices times u."""
+        if not self.basis.size:
+            return np.zeros(len(u)), np.zeros(len(u)), np.zeros(len(u))
+        g2, B, E = (self.basis @ (core @ (self.basis.T @ u)) for core in self.cores)
+        return g2, B, E
+
+    def moved(
+        self, step: Step, inner: tuple[float, float], added: tuple[Outer, ...]
+    ) -> PairsOnNodes:
+        """Those of the next layer, see `interacting_neurons.Pairs`; what is rounding is dropped."""
+        c2, beta, k = step.correlation**2, of_the_mean(step, 1), self.basis.shape[1]
+        g2, B, E = self.cores
+        both = inner[0] * B + inner[1] * E
+        columns = [step.to_next(j, self.basis) for j in (0, 1)] if k else []
+        columns += [np.stack(side, axis=1) for pairs in added for side in zip(*pairs, strict=True)]
+        Q, R = np.linalg.qr(np.concatenate(columns, axis=1))
+        size = R.shape[1]
+        cores = np.zeros((3, size, size))
+        cores[:, :k, :k] = g2, c2 * B + beta * both, c2**2 * E
+        cores[0, k : 2 * k, :k] = cores[0, :k, k : 2 * k] = both
+        start = 2 * k
+        for core, pairs in zip(cores, added, strict=True):
+            count = len(pairs)
+            left, right = start + np.arange(count), start + count + np.arange(count)
+            core[left, right] = core[right, left] = 1.0
+            start += 2 * count
+        cores = R @ cores @ R.T
+        norms = np.abs(cores).max(axis=(1, 2))
+        seen = np.concatenate(cores[norms > 0] / norms[norms > 0, None, None], axis=1)
+        left, sizes, _ = np.linalg.svd(seen, full_matrices=False)
+        left = left[:, sizes > _ROUNDING * sizes[0]]
+        return PairsOnNodes(Q @ left, left.T @ cores @ left)
+
+
+def on_nodes(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    kernels: tuple[np.ndarray, np.ndarray],
+    width: float,
+    count: int,
+) -> Iterator[tuple[Observable, NodeStep | None]]:
+    """The observable of every layer l = 0, ..., L and the step to the next one.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    layers : LayerCoefficients
+    kernels : pair of ndarray, shape (L + 2,)
+        C*^(l) and K*^(l).
+    width : float
+        Of the panels, in deviations of the noise.
+    count : int
+        Nodes of a panel.
+    """
+    square, K, noise = square_of(network), kernels[1][:-1], _deviations_of_noise(kernels)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = np.where(K[1:] > 0, network.skip_scales * np.sqrt(K[:-1] / K[1:]), 0.0)
+    nodes = _nodes_of_layers([jump.place for jump in square.jumps], K, noise, width, count)
+    here = next(nodes)
+    for l in range(network.depth + 1):
+        g = square.derivatives[0](np.sqrt(K[l]) * here.z)
+        values = layers.weights[l + 1] * (g - here.mean(g))
+        D = Observable(here, values, here.project(values), here.mean(values**2), 0.0)
+        if l == network.depth:
+            yield D, None
+        else:
+            there, c, variance = next(nodes), float(correlations[l]), float(K[l + 1])
+            matrices = _matrices(here, there, c, float(noise[l + 1]), variance)
+            low, raised = here.units(_LOW), there.units(_LOW + 6)
+            yield D, NodeStep(there, c, variance, matrices, low, raised)
+            here = there
+
+
+def nodes_needed(kernels: tuple[np.ndarray, np.ndarray], width: float, count: int) -> int:
+    """About the most nodes of a layer, for panels as in `on_nodes`."""
+    noise = _deviations_of_noise(kernels)
+    return int(2 * _REACH / min(width * noise[noise > 0].min(), _WIDEST) * count)
+
+
+def _deviations_of_noise(kernels: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """√(C/K) of the layers l = 0, ..., L; 1 where there are no signals, and of the input."""
+    C, K = (values[:-1] for values in kernels)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(K > 0, np.sqrt(C / K), 1.0)
+    found[0] = 1.0
+    return found
+
+
+def _nodes_of_layers(
+    places: list[float], K: np.ndarray, noise: np.ndarray, width: float, count: int
+) -> Iterator[Nodes]:
+    """Those of layers that no noise parts are the same."""
+    scales = np.where(noise > 0, noise, 1.0)
+    scales = np.minimum(scales, np.append(scales[1:], 1.0))
+    runs = np.cumsum(noise > 0)
+    for run in range(1, runs[-1] + 1):
+        (members,) = np.nonzero(runs == run)
+        least = min(width * scales[members].min(), _WIDEST)
+        dev = np.sqrt(K[members])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            centres = np.where(dev > 0, np.array([0.0, *places])[:, None] / dev, 0.0)
+        level = _HALVED + max(0, ceil(log2(max(dev.max() * least, 1.0))))
+        near = graded_cuts(np.concatenate([centres, -centres]), level, least, _REACH)
+        cuts = np.unique(np.concatenate([near.ravel(), evenly(least, _REACH)]))
+        z, weights = composite(cuts, count)
+        nodes = Nodes(z, np.sqrt(weights * np.exp(-z * z / 2) / sqrt(2 * np.pi)))
+        for _ in members:
+            yield nodes
+
+
+def _matrices(here: Nodes, there: Nodes, c: float, noise: float, variance: float) -> list[Any]:
+    """P_jᵀ, j < 4, for the deviation of the noise in units of that of the signals."""
+    if noise == 0:
+        same = sparse.identity(len(here.z), format="csr")
+        return [same if c > 0 else same[::-1], *[0 * same] * 3]
+    # As functions of the node before, the matrices are Gaussians times polynomials.
+    centres, reach = 2 * c / (1 + c * c) * there.z, _NOISE * noise * sqrt(2 / (1 + c * c))
+    first = np.searchsorted(here.z, centres - reach)
+    sizes = np.searchsorted(here.z, centres + reach) - first
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    columns = np.arange(starts[-1]) + np.repeat(first - starts[:-1], sizes)
+    before, after = here.z[columns], np.repeat(there.z, sizes)
+    exponent = before**2 / 2 - ((before - c * after) / noise) ** 2 / 2
+    density = np.exp(exponent) * here.roots[columns] * np.repeat(there.roots, sizes) / noise
+    x, found = (after - c * before) / noise, []
+    for j in range(4):
+        factor = 1 / (factorial(j) * (2 * variance * noise**2) ** j)
+        data = factor * density * hermite_e.hermeval(x, [0.0] * (2 * j) + [1.0])
+        found.append(sparse.csr_matrix((data, columns, starts), (len(there.z), len(here.z))))
+    return found
