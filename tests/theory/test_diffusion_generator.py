@@ -53,7 +53,7 @@ def steps_of_gram(start, s, w, b, T, steps, samples, seed):
 
 @pytest.mark.parametrize("D", [1, 2, 3])
 def test_moments_of_pairs_and_neurons_are_those_of_drawn_diffusions(D):
-    s, w, b, T, steps, samples = 0.7, 1.1, 0.6, 0.5, 60, 20_000
+    s, w, b, T, steps, samples = 0.7, 1.1, 0.6, 0.5, 50, 10_000
     begin = np.array([[1.0, -0.3], [0.2, 0.8], [-0.5, 1.2]])[:D]
     x = steps_of_gram(begin, s, w, b, T, steps, samples, seed=D)
     q = np.einsum("sdi,sdj->sij", x, x) / D

@@ -87,7 +87,7 @@ def test_the_explosion_time_is_the_integral_of_the_equation(values):
 
 
 @of_every_case
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("share", [0.0, 0.6])
 def test_the_mean_is_that_of_mpmath(values, share):
     alpha, beta, gamma = numbers(values)
     end = evaluated(riccati().explosion_time, (alpha, beta, gamma))

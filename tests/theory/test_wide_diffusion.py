@@ -44,7 +44,7 @@ def flow(slopes, gram_terms, start, end):
         moved = change(m, V, *changes)
         return [*v, *(f(*arguments, moved, growth) for f in rates[2:])]
 
-    solved = solve_ivp(rate, (0, end), [*start, 0.0, 0.0, 0.0], "DOP853", rtol=1e-10, atol=1e-13)
+    solved = solve_ivp(rate, (0, end), [*start, 0.0, 0.0, 0.0], "DOP853", rtol=1e-9, atol=1e-12)
     return solved.y[:, -1]
 
 
