@@ -25,7 +25,7 @@ TILE = 2**16
 # Most inputs whose products are summed one pair after the other, which is quicker than BLAS.
 _FEW = 4
 
-# The moments of φ(u), or of what stands for it, given the features ψ(x) and their Gram matrix.
+# What is drawn for a layer x, given its features ψ(x) and their Gram matrix.
 Increment = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
