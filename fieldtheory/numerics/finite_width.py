@@ -15,6 +15,7 @@ from fieldtheory.numerics.finite import ratio, require_finite
 from fieldtheory.numerics.hermite_modes import observables, square_of
 from fieldtheory.numerics.interacting_neurons import (
     FirstOrder,
+    Layers,
     SecondOrder,
     first_order,
     second_order,
@@ -57,7 +58,7 @@ def at_first_order(
     Raises
     ------
     QuadratureError
-        If the modes left out add more than 1e-10 of the result, or than ``rtol``.
+        If neither modes nor nodes find the result to 1e-10, or to ``rtol``.
     """
     C, K = kernels
     most = _MOST_OF_KINKS if square_of(network).kinks else _MOST
@@ -72,6 +73,8 @@ def at_first_order(
 
     start = min(_start(network, K[:-1], allowed), most)
     found, failures = _resolved(compute, scales, start, most, allowed)
+    if any(failures):
+        found, failures = _converged(first_order, network, layers, kernels, scales, allowed)
     if any(failures):
         raise QuadratureError(next(filter(None, failures)))
     return found
@@ -111,13 +114,16 @@ def at_second_order(
         pairs = no_pairs_of_modes(network, count)
         return second_order(in_modes(network, layers, K[:-1], count), pairs)
 
+    def on_these(layers: Layers) -> SecondOrder:
+        return second_order(layers, PairsOnNodes.none())
+
     if not square_of(network).kinks:
         # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
         start = min(_start(network, K[:-1], _AT_FIRST), _MOST_OF_PAIRS)
         found, failures = _resolved(compute, scales, start, _MOST_OF_PAIRS, allowed)
         if not any(failures):
             return found, failures
-    return _converged(network, layers, kernels, scales, allowed)
+    return _converged(on_these, network, layers, kernels, scales, allowed)
 
 
 def resummed(
@@ -189,13 +195,14 @@ def _resolved(
 
 
 def _converged(
+    compute: Callable[[Layers], Any],
     network: LayeredNetwork,
     layers: LayerCoefficients,
     kernels: tuple[np.ndarray, np.ndarray],
-    scales: Callable[[SecondOrder], list[np.ndarray]],
+    scales: Callable[[Any], list[np.ndarray]],
     allowed: float,
-) -> tuple[SecondOrder, tuple[str, ...]]:
-    """The second order on nodes, as dense as it takes, and what each quantity still misses."""
+) -> tuple[Any, tuple[str, ...]]:
+    """A result on nodes, as dense as it takes, and what each quantity still misses."""
     least = nodes_needed(kernels, _WIDTHS[0], _FINE)
     if least > _MOST_NODES:
         raise QuadratureError(
@@ -204,11 +211,10 @@ def _converged(
         )
     for width in _WIDTHS:
         rough, found = (
-            second_order(on_nodes(network, layers, kernels, width, count), PairsOnNodes.none())
-            for count in (_COARSE, _FINE)
+            compute(on_nodes(network, layers, kernels, width, count)) for count in (_COARSE, _FINE)
         )
         scale = np.stack(scales(found))
-        change = np.abs(np.stack(found[:3]) - np.stack(rough[:3]))
+        change = np.abs(np.stack(found[: len(scale)]) - np.stack(rough[: len(scale)]))
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = np.where(scale > 0, change / scale, 0.0)
         count = nodes_needed(kernels, width / 2, _FINE)

@@ -10,7 +10,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics import finite_width
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.interacting_neurons import second_order
+from fieldtheory.numerics.interacting_neurons import first_order, second_order
 from fieldtheory.numerics.neurons_in_modes import in_modes, no_pairs_of_modes
 from fieldtheory.numerics.neurons_on_nodes import PairsOnNodes, on_nodes
 from tests.numerics.test_finite_width import (
@@ -126,6 +126,21 @@ def test_errors_are_those_that_are_asked_for(name, scale, K0, monkeypatch):
     monkeypatch.setattr(finite_width, "_WIDTHS", (4.0,))
     with pytest.raises(QuadratureError, match=r"\d+ nodes .* relative error .* in layer \d"):
         _ = ft.solve(net, K0, order=2).mean_shift_2
+
+
+def test_order_one_on_nodes_is_that_of_closed_forms():
+    """ReLU, whose averages over two layers are known; with kinks elsewhere nodes alone resolve."""
+    net = network("relu", 0.05)
+    s = ft.solve(net, 0.5)
+    chain = layer_coefficients(net), (s.residual_kernels, s.kernels)
+    found = first_order(on_nodes(net, *chain, 4.0, 18))
+    q, C = net.width * np.diagonal(s.G11)[1:], s.residual_kernels[1:]
+    shift = net.width * s.mean_shift[1:]
+    np.testing.assert_array_less(
+        np.abs(found.shift - shift), 1e-10 * (np.abs(shift) + 1e-5 * q / C)
+    )
+    np.testing.assert_allclose(found.variance, q, rtol=1e-12)
+    assert np.isfinite(ft.solve(network("hard_tanh", 0.05), 0.5).mean_shift).all()
 
 
 def test_layers_too_close_to_one_another_are_named():
