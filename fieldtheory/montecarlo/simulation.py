@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fieldtheory import validation
 from fieldtheory.montecarlo import ensemble, plan
 from fieldtheory.montecarlo.block_moments import add_parts, moments_of_parts
 from fieldtheory.montecarlo.draws import Inputs
@@ -153,7 +154,7 @@ def simulate(
         warnings.warn(
             "width 1 has no two neurons: there is no four-point vertex, and 1/N is not small",
             ValidityWarning,
-            stacklevel=3,
+            stacklevel=validation.level_of_user(),
         )
     groups = plan.chunks_of(run, chunk)
     files = {}

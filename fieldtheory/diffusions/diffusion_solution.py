@@ -1,0 +1,410 @@
+"""`solve` for a `DiffusionNetwork`: means and covariances of wide networks, at any depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
+from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
+from fieldtheory.diffusions.flows import advanced, corrections_at, signals_at
+from fieldtheory.diffusions.wide_limit import Signals, Starts, WideNetwork
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.doors import OwnTheory, brings
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics import storage
+from fieldtheory.numerics.fields import notes
+from fieldtheory.numerics.result import MOST_LINES, Stored, summary
+from fieldtheory.numerics.storage import Labelled
+from fieldtheory.plotting.tables import table_html
+
+_CORRECTION = "first_correction_"
+# Places of the limit of infinite depth, from 0 to T.
+_PLACES = 21
+# What a finer rule for averages over ψ may change, relative to √(q_ii q_jj), and its finest parts.
+_SETTLED, _FINEST = 1e-11, 16
+_WORDS = {
+    "mean": ("means of the signals over the neurons", r"\langle x_i \rangle"),
+    "covariance": (
+        "covariances of the signals of a neuron about their means",
+        r"\mathrm{Cov}(x_i, x_j)",
+    ),
+    "gram": ("mean products of the features over the neurons", r"\langle q_{ij} \rangle"),
+    "gram_variance": ("variances of the products over networks", r"\mathrm{Var}\,q_{ij}"),
+    "kurtosis": ("excess kurtoses of the signals of a neuron", r"\kappa_i"),
+}
+
+
+class Moments(NamedTuple):
+    """Means (P,) and covariances (P, P) of the signals at a time, and q (P, P)."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    gram: np.ndarray
+
+
+class FirstOrder(NamedTuple):
+    """Coefficients of 1/L that a finite depth adds: of the mean (n, P), the covariance (n, P, P)."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionSolution(Stored, OwnTheory):
+    """Signals of an infinitely wide `DiffusionNetwork`, layer by layer or for infinite depth.
+
+    For P inputs, at n = L + 1 times l Δt, or for infinite depth at 21 times from 0 to T:
+
+    ================  ==========  =================================================================
+    field             shape       meaning
+    ================  ==========  =================================================================
+    times             (n,)        t = l Δt
+    mean              (n, P)      ⟨x_d⟩, averaged over the neurons d
+    covariance        (n, P, P)   Cov(x_d^i, x_d^j) about the neuron's own mean, the same for all d
+    gram              (n, P, P)   q_ij = ⟨ψ(x_d^i) ψ(x_d^j)⟩, averaged over d
+    gram_variance     (n, P, P)   variance of (1/D) Σ_d ψ(x_d^i) ψ(x_d^j) over networks, exact at
+                                  every width D; None where it is not closed
+    kurtosis          (n, P)      excess kurtosis of x_d, exact at every D; likewise
+    explosion_time    (P,)        T*, from which on the mean is infinite; ∞ where it stays finite,
+                                  None where there is no closed form (ψ(x) ≠ x and φ''(0) ≠ 0)
+    first_correction  FirstOrder  coefficients of 1/L, for infinite depth
+    is_exact          bool        whether the means and covariances hold at every width D
+    ================  ==========  =================================================================
+
+    ``gram_variance`` and ``kurtosis`` close where the diffusion is linear: infinite depth,
+    ψ(x) = x, φ''(0) = 0. For φ''(0) ≠ 0 a network of finite width leaves every bound before any
+    time with a positive probability (PF section 3.4): then the limit D → ∞ comes first.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> limit = ft.solve(ft.DiffusionNetwork(depth=None), [0.0, 1.0])
+    >>> bool(np.allclose(limit.covariance[-1], [[np.e - 1, np.e - 1], [np.e - 1, 2 * np.e - 2]]))
+    True
+    >>> limit.is_exact, limit.kurtosis[-1].round(4)
+    (True, array([0.0097, 0.0077]))
+    """
+
+    network: DiffusionNetwork
+    inputs: np.ndarray
+    times: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    gram: np.ndarray
+    parts: int = 1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether means and covariances hold at every width D, not for D → ∞ alone."""
+        net = self.network
+        if net.depth is None:
+            return net.is_linear
+        linear = net.input_activation.expression.is_symbol
+        return bool(linear and net.activation.expression.is_polynomial() and _is_linear(net))
+
+    @cached_property
+    def explosion_time(self) -> np.ndarray | None:
+        """T* of every input."""
+        return explosion_times(self.network, self._wide.starts)
+
+    @cached_property
+    def gram_variance(self) -> np.ndarray | None:
+        """Var q_ij at width D."""
+        return gram_variances(self.network, self._wide.starts.second, self.times)
+
+    @cached_property
+    def kurtosis(self) -> np.ndarray | None:
+        """Excess kurtosis of x_d at width D, for copied inputs."""
+        if self.inputs.ndim > 1:
+            return None
+        return kurtoses(self.network, self.inputs, self.times)
+
+    @cached_property
+    def first_correction(self) -> FirstOrder:
+        """The coefficients of 1/L: mean(L) = mean(∞) + first_correction.mean/L + O(1/L²).
+
+        Of Euler's steps, of the next order of the moments of φ(u), and of the third cumulants of
+        the signals. PF has no such order.
+
+        Raises
+        ------
+        ValueError
+            At finite depth; if φ'' jumps at 0 or ψ has kinks, where the error falls more slowly.
+        """
+        if self.network.depth is not None:
+            raise ValueError(
+                f"first_correction is of infinite depth, got depth={self.network.depth}"
+            )
+        found = corrections_at(self._wide, self.times)
+        scale = self.network.horizon
+        return FirstOrder(
+            np.stack([change.mean for _, change in found]) * scale,
+            np.stack([change.covariance for _, change in found]) * scale,
+        )
+
+    def at(self, time: float) -> Moments:
+        """The moments at a time between those of the grid, for infinite depth.
+
+        Parameters
+        ----------
+        time : float
+            From 0 to T.
+
+        Returns
+        -------
+        Moments
+
+        Raises
+        ------
+        ValueError
+            If there is no such time, or at finite depth.
+        """
+        if self.network.depth is not None:
+            raise ValueError(f"at() is of infinite depth, got depth={self.network.depth}")
+        time = validation.within("time", time, 0.0, self.network.horizon)
+        wide = self._wide
+        if self.network.is_linear:
+            signals = signals_at(wide, np.array([time]))[0]
+        else:
+            before = int(np.searchsorted(self.times, time, side="right")) - 1
+            start = Signals(
+                self.mean[before] - wide.starts.mean,
+                self.covariance[before],
+                np.zeros_like(self.covariance[before]),
+            )
+            signals = advanced(wide, start, self.times[before], time)
+        return _moments(wide, signals)
+
+    @cached_property
+    def _wide(self) -> WideNetwork:
+        return WideNetwork(self.network, starts_of(self.inputs), self.parts)
+
+    def plot(self) -> Any:
+        """Means, variances and covariances over time.
+
+        Of more than six inputs or pairs the first six are drawn, from dark to light.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from fieldtheory.plotting.depth_profiles import draw_over_time
+
+        first, second = np.triu_indices(self.mean.shape[1], 1)
+        variances = np.diagonal(self.covariance, axis1=1, axis2=2).T
+        profiles = {
+            r"mean $\langle x_i \rangle$": self.mean.T[:MOST_LINES],
+            r"variance $\mathrm{Var}\,x_i$": variances[:MOST_LINES],
+        }
+        if len(first):
+            lines = self.covariance[:, first, second].T[:MOST_LINES]
+            profiles[r"covariance $\mathrm{Cov}(x_i, x_j)$"] = lines
+        return draw_over_time(profiles, self.times)
+
+    def labelled(self, stored: bool) -> Labelled:
+        """The arrays that files hold, the same as those of `to_xarray`."""
+        dims = {"mean": ("time", "input"), "kurtosis": ("time", "input")}
+        names = [
+            name for name in _WORDS if stored is False or name in ("mean", "covariance", "gram")
+        ]
+        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
+            name: (dims.get(name, ("time", "input", "input_")), values, notes(*_WORDS[name]))
+            for name in names
+            if (values := getattr(self, name)) is not None
+        }
+        own = ("input", "neuron")[: self.inputs.ndim]
+        variables["inputs"] = own, self.inputs, notes("inputs, the layer 0", "z")
+        if "first_correction" in vars(self):
+            for name, values in self.first_correction._asdict().items():
+                words, symbol = _WORDS[name]
+                of = notes(f"coefficients of 1/L of the {words}", rf"\delta {symbol}")
+                along = dims.get(name, ("time", "input", "input_"))
+                variables[f"{_CORRECTION}{name}"] = along, values, of
+        time = notes("time l Δt", "t")
+        if stored:
+            variables["times"] = ("time",), self.times, time
+        coordinates = {} if stored else {"time": ("time", self.times, time)}
+        attributes = storage.attributes(self.network) | {"parts": self.parts}
+        return Labelled(variables, coordinates, attributes)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The solution of the arrays, numbers and text in a file."""
+        names = ("inputs", "times", "mean", "covariance", "gram")
+        arrays = {name: np.asarray(content[name], float) for name in names}
+        network = storage.network_from_attributes(content)
+        result = cls(network, **arrays, parts=int(np.asarray(content["parts"])))
+        corrections = [f"{_CORRECTION}{name}" for name in FirstOrder._fields]
+        if all(name in content for name in corrections):
+            parts = (np.asarray(content[name], float) for name in corrections)
+            vars(result)["first_correction"] = FirstOrder(*parts)
+        return result
+
+    def __repr__(self) -> str:
+        net = self.network
+        return (
+            f"DiffusionSolution(depth={net.depth or 'infinite'}, horizon={net.horizon:g}, "
+            f"activation={net.activation.name}, inputs={self.mean.shape[1]})"
+        )
+
+    def _repr_html_(self) -> str:
+        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
+        parameters["depth"] = self.network.depth or "infinite"
+        rows = [
+            {"parameter": name, "value": summary(value)}
+            for name, value in (parameters | {"inputs": self.inputs}).items()
+            if value is not None
+        ]
+        shown = [
+            {"field": name, "symbol": f"${symbol}$", "meaning": words, "values": summary(values)}
+            for name, (words, symbol) in _WORDS.items()
+            if (values := getattr(self, name)) is not None
+        ]
+        return table_html(rows, "DiffusionSolution") + table_html(shown, "Fields")
+
+
+@brings("solve", DiffusionNetwork)
+@named_arguments
+def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
+    """Means and covariances of the signals of an infinitely wide `DiffusionNetwork`.
+
+    For D → ∞ the neurons are independent, and
+
+        x_d(t) = x_d(0) + y,   ⟨y_i⟩ = m_i,   Cov(y_i, y_j) = V_ij,
+        dm_i/dt = φ''(0) S_ii/2,   dV_ij/dt = φ'(0)² S_ij,   S_ij = σ_b² + σ_w² ⟨ψ(x_i)ψ(x_j)⟩
+
+    for infinite depth (from PF Corollary 3.3); a network of finite depth takes its layers one by
+    one with exact averages of φ. For ψ(x) = x and φ''(0) = 0 the solution is
+
+        V_ij = (z_i z_j + σ_b²/σ_w²) (e^{φ'(0)² σ_w² t} − 1),   m = 0
+
+    at every width D, z_i z_j averaged over neurons; for ψ(x) = x and φ''(0) ≠ 0 the mean obeys a
+    Riccati equation and is infinite from a time T* on.
+
+    Parameters
+    ----------
+    network : DiffusionNetwork
+        With independent parameters. Its width counts in exact results and as the size of Z alone.
+    Z : array_like, shape (P,) or (P, D)
+        Inputs: numbers that all neurons of x_0 have (PF section 4.1), or the layers x_0 themselves.
+
+    Returns
+    -------
+    DiffusionSolution
+
+    Raises
+    ------
+    TypeError, ValueError
+        If Z is not of that shape, the network has a ``parameter_law``, or the horizon is not before
+        the explosion.
+    ArithmeticError
+        If the signals grow beyond all bounds, or ψ is too steep for its averages.
+
+    Warns
+    -----
+    ValidityWarning
+        If the horizon is 0.9 T* or more.
+
+    Notes
+    -----
+    At finite depth and ψ(x) ≠ x the signals are no Gaussians: their third cumulant is taken into
+    account, which leaves an error of O(1/L²). Averages over ψ are found to 1e-11.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.DiffusionNetwork(depth=400, activation="swish")
+    >>> finite, limit = ft.solve(net, [0.5, 1.0]), ft.solve(net.replace(depth=None), [0.5, 1.0])
+    >>> next_order = limit.mean[-1] + limit.first_correction.mean[-1] / 400
+    >>> bool(abs(finite.mean[-1] - next_order).max() < 1e-5)
+    True
+    >>> limit.explosion_time.round(3)
+    array([3.628, 2.78 ])
+    """
+    if network.parameter_law is not None:
+        raise ValueError(
+            "network must have independent parameters; ft.simulate draws networks of any "
+            "parameter_law, and ft.derive has their equations"
+        )
+    inputs = _checked_inputs(Z, network.width)
+    starts = starts_of(inputs)
+    if network.depth is None:
+        warn_if_close(network, starts)
+    parts = 1
+    found = _solved(network, inputs, starts, parts)
+    while not network.input_activation.expression.is_symbol:
+        finer = WideNetwork(network, starts, 2 * parts)
+        q = finer.gram(_signals_of(found, -1))
+        own = np.sqrt(np.diagonal(q))
+        if (np.abs(q - found.gram[-1]) <= _SETTLED * np.outer(own, own)).all():
+            break
+        parts *= 2
+        if parts > _FINEST:
+            raise ArithmeticError(
+                "averages over input_activation did not settle: it is too steep for signals of "
+                f"variance {np.diagonal(found.covariance[-1]).max():.3g}"
+            )
+        found = _solved(network, inputs, starts, parts)
+    return found
+
+
+def starts_of(inputs: np.ndarray) -> Starts:
+    """The different neurons of the layer 0."""
+    if inputs.ndim == 1:
+        return Starts(inputs[None], np.ones(1))
+    values, counts = np.unique(inputs.T, axis=0, return_counts=True)
+    return Starts(values, counts / counts.sum())
+
+
+def _checked_inputs(Z: Any, width: int) -> np.ndarray:
+    inputs = np.atleast_1d(validation.finite_array("Z", Z))
+    if inputs.ndim > 2 or (inputs.ndim == 2 and inputs.shape[1] != width):
+        raise ValueError(
+            f"Z must have shape (P,), or (P, {width}) for layers of width {width}, got shape "
+            f"{inputs.shape}"
+        )
+    return inputs
+
+
+def _solved(
+    network: DiffusionNetwork, inputs: np.ndarray, starts: Starts, parts: int
+) -> DiffusionSolution:
+    wide = WideNetwork(network, starts, parts)
+    if network.depth is None:
+        times = np.linspace(0.0, network.horizon, _PLACES)
+        signals = signals_at(wide, times)
+    else:
+        times = network.step * np.arange(network.depth + 1)
+        signals = [wide.origin]
+        for layer in range(network.depth):
+            signals.append(wide.layer(signals[-1]))
+            if not all(np.isfinite(part).all() for part in signals[-1]):
+                raise OverflowError(
+                    f"signals exceed the range of float64 in layer {layer + 1}; reduce horizon or "
+                    "weight_variance"
+                )
+    found = (np.stack(column) for column in zip(*(_moments(wide, s) for s in signals), strict=True))
+    mean, covariance, gram = found
+    return DiffusionSolution(network, inputs, times, mean, covariance, gram, parts)
+
+
+def _moments(wide: WideNetwork, signals: Signals) -> Moments:
+    return Moments(wide.starts.mean + signals.mean, signals.covariance, wide.gram(signals))
+
+
+def _signals_of(solution: DiffusionSolution, place: int) -> Signals:
+    """The signals at one of the times, without third cumulants."""
+    start = starts_of(solution.inputs).mean
+    covariance = solution.covariance[place]
+    return Signals(solution.mean[place] - start, covariance, np.zeros_like(covariance))
+
+
+def _is_linear(network: DiffusionNetwork) -> bool:
+    phi = network.activation.expression
+    (h,) = phi.free_symbols
+    return bool(phi.diff(h, 2) == 0)

@@ -1,0 +1,76 @@
+"""When the mean of a wide diffusion with ψ(x) = x and φ''(0) ≠ 0 becomes infinite, in numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.diffusions.wide_limit import Starts
+from fieldtheory.networks.activations import h
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.theory.riccati_mean import ALPHA, BETA, GAMMA, riccati
+
+# Part of T* from which on the limit is doubtful.
+_CLOSE = 0.9
+
+
+def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | None:
+    """T* of every input, (P,); ∞ where the mean stays finite, None for ψ(x) ≠ x.
+
+    Parameters
+    ----------
+    network : DiffusionNetwork
+    starts : Starts
+    """
+    if network.input_activation.expression != h:
+        return None
+    mean = starts.mean
+    if network.slopes[1] == 0 or network.weight_variance == 0:
+        return np.full(len(mean), np.inf)
+    coefficients, time = _functions()
+    scales = np.sqrt([network.weight_variance, network.bias_variance])
+    found = coefficients(*network.slopes[:2], *scales, mean, np.diagonal(starts.second))
+    alpha, beta, gamma = np.broadcast_arrays(*found)
+    return np.array([float(time(*each)) for each in zip(alpha, beta, gamma, strict=True)])
+
+
+def warn_if_close(network: DiffusionNetwork, starts: Starts) -> None:
+    """Refuse a horizon beyond the explosion of an input, warn if it is close.
+
+    Raises
+    ------
+    ValueError
+        If T >= T*.
+    """
+    times = explosion_times(network, starts)
+    if times is None:
+        return
+    first = int(np.argmin(times))
+    end, explosion = network.horizon, times[first]
+    if end >= explosion:
+        raise ValueError(
+            f"horizon must be below the explosion time {explosion:.6g} of input {first}, got "
+            f"{end:g}: for φ''(0) ≠ 0 the mean of infinitely wide networks is infinite from then on"
+        )
+    if end >= _CLOSE * explosion:
+        warnings.warn(
+            f"the horizon {end:g} is close to the explosion time {explosion:.6g} of input {first}: "
+            "networks of finite width and depth are far from the limit",
+            ValidityWarning,
+            stacklevel=validation.level_of_user(),
+        )
+
+
+@lru_cache
+def _functions() -> tuple[Callable, Callable]:
+    found = riccati()
+    return (
+        lambdify(list(found.parameters), list(found.coefficients)),
+        lambdify([ALPHA, BETA, GAMMA], found.explosion_time),
+    )

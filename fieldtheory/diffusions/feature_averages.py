@@ -1,0 +1,296 @@
+"""Averages ⟨ψ(x)ψ(y)⟩ over Gaussian numbers with means, for any ψ.
+
+By Mehler's series of the Hermite coefficients f_n = ⟨ψ(m + s ξ) h_n(ξ)⟩ of each signal,
+⟨ψ(x)ψ(y)⟩ = Σ_n f_n(x) f_n(y) cⁿ with the correlation c; strongly correlated signals of steep ψ and
+those of ψ with kinks by integrals in two variables, on panels that are split where a kink is
+crossed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from fieldtheory.averages.hermite import basis, weighted_hermite
+from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.networks.activations import Activation, h
+
+# Gaussian tail beyond the reach: 2e-19.
+_REACH = 9.0
+# Points of the trapezoidal rule; panels and their points.
+_POINTS, _PANELS, _ORDER = 73, 6, 16
+# Distances from where a kink of the inner variable is crossed, in its width.
+_GRADED = np.array([-9.0, -3.0, -1.0, 0.0, 1.0, 3.0, 9.0])
+# Of the series: reach of the coefficients, their trapezoidal rule, their number, the last ones that
+# show whether it has ended, and what they may be, relative to √(⟨ψ²⟩⟨ψ²⟩).
+_FAR, _FAR_POINTS, _ORDERS, _LAST, _REST = 13.0, 131, 128, 16, 2e-14
+# Most nodes of one block of pairs.
+_BLOCK = 1 << 21
+
+
+class PairLaw(NamedTuple):
+    """Two signals of many pairs of inputs: means, variances, covariance, third cumulants, (n,) each.
+
+    The third cumulants are ⟨xxx⟩, ⟨xxy⟩, ⟨xyy⟩, ⟨yyy⟩, None for Gaussian signals.
+    """
+
+    means: tuple[np.ndarray, np.ndarray]
+    variances: tuple[np.ndarray, np.ndarray]
+    covariance: np.ndarray
+    cumulants: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureAverages:
+    """⟨ψ(x)ψ(y)⟩ of many pairs at once.
+
+    Parameters
+    ----------
+    activation : Activation
+        ψ.
+    parts : int
+        Into which the panels of the integrals are cut, for steep ψ.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.activations import as_activation
+    >>> one, zero = np.ones(1), np.zeros(1)
+    >>> law = PairLaw((zero, zero), (one, one), zero + 0.5)
+    >>> average = FeatureAverages(as_activation("relu")).of_pairs(law)
+    >>> closed = (np.sqrt(0.75) + 0.5 * (np.pi - np.arccos(0.5))) / (2 * np.pi)
+    >>> bool(abs(average[0] - closed) < 1e-14)
+    True
+    """
+
+    activation: Activation
+    parts: int = 1
+
+    def gram(
+        self,
+        means: np.ndarray,
+        shares: np.ndarray,
+        covariance: np.ndarray,
+        cumulant: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """⟨ψ(x_i)ψ(x_j)⟩ of all pairs of P inputs, averaged over neurons of different means.
+
+        Parameters
+        ----------
+        means : ndarray, shape (u, P)
+            Of the different neurons.
+        shares : ndarray, shape (u,)
+            What part of all neurons they are.
+        covariance : ndarray, shape (P, P)
+        cumulant : ndarray, shape (P, P), optional
+            Third cumulants of x_i, x_i, x_j.
+
+        Returns
+        -------
+        ndarray, shape (P, P)
+        """
+        neurons, inputs = means.shape
+        variances = np.diagonal(covariance)
+        spread = np.sqrt(variances)
+        own = None if cumulant is None else np.tile(np.diagonal(cumulant), neurons)
+        squares = self.of_squares(means.ravel(), np.tile(variances, neurons), own)
+        found = np.diag(shares @ squares.reshape(neurons, inputs))
+        c = np.clip(_standard(covariance, np.multiply.outer(spread, spread), at_zero=0.0), -1, 1)
+        f = self._coefficients(means, spread)
+        series, left = _summed(f, shares, c)
+        i, j = np.triu_indices(inputs, 1)
+        size = np.sqrt(np.diagonal(found))
+        open_ = left[i, j] > _REST * size[i] * size[j]
+        if cumulant is not None:
+            series = series + _skewed_series(f, shares, c, spread, cumulant)
+        found[i, j] = found[j, i] = series[i, j]
+        i, j = i[open_], j[open_]
+        if len(i):
+
+            def for_all(values: np.ndarray) -> np.ndarray:
+                return np.tile(values, neurons)
+
+            third = None
+            if cumulant is not None:
+                third = tuple(
+                    map(for_all, (cumulant[i, i], cumulant[i, j], cumulant[j, i], cumulant[j, j]))
+                )
+            law = PairLaw(
+                (means[:, i].ravel(), means[:, j].ravel()),
+                (for_all(variances[i]), for_all(variances[j])),
+                for_all(covariance[i, j]),
+                third,  # type: ignore[arg-type]
+            )
+            found[i, j] = found[j, i] = shares @ self.of_pairs(law).reshape(neurons, -1)
+        return found
+
+    def _coefficients(self, means: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """f_n, (orders, u, P)."""
+        centre = means[..., None]
+        scale = np.broadcast_to(spread, means.shape)[..., None]
+        if len(self._kinks):
+            cuts = _standard(self._kinks - centre, scale)
+            xi, weights = self._nodes(cuts, _FAR, finer=2)
+            values = weights * self._psi(centre + scale * xi)
+            terms = weighted_hermite(_ORDERS, xi, values)
+            return np.stack([term.sum(axis=-1) for term in terms])
+        xi, rows = _trapezoidal_basis(self.parts)
+        return np.moveaxis(self._psi(centre + scale * xi) @ rows.T, -1, 0)
+
+    @cached_property
+    def _psi(self) -> Callable[[np.ndarray], np.ndarray]:
+        return vectorised([h], self.activation.expression)
+
+    @cached_property
+    def _kinks(self) -> np.ndarray:
+        return np.array(kinks_of(self.activation.expression, h))
+
+    def of_squares(
+        self, mean: np.ndarray, variance: np.ndarray, cumulant: np.ndarray | None = None
+    ) -> np.ndarray:
+        """⟨ψ(x)²⟩ of means, variances and third cumulants, (n,) each."""
+        spread = np.sqrt(variance)
+        cuts = _standard(self._kinks - mean[:, None], spread[:, None])
+        xi, widths = self._nodes(cuts, finer=4)
+        weights = widths * _density(xi)
+        if cumulant is not None:
+            skewness = _standard(cumulant, spread**3, at_zero=0.0)
+            weights = weights * (1 + skewness[:, None] * (xi**3 - 3 * xi) / 6)
+        return (weights * self._psi(mean[:, None] + spread[:, None] * xi) ** 2).sum(axis=-1)
+
+    def of_pairs(self, law: PairLaw) -> np.ndarray:
+        """⟨ψ(x)ψ(y)⟩, (n,)."""
+        count = len(law.covariance)
+        panels = _PANELS * self.parts + len(self._kinks) * np.array([1, 1 + len(_GRADED)])
+        nodes = np.prod(panels * _ORDER) if len(self._kinks) else (_POINTS * self.parts) ** 2
+        size = max(1, int(_BLOCK // nodes))
+        blocks = [slice(start, start + size) for start in range(0, count, size)]
+        return np.concatenate([self._block(_part(law, block)) for block in blocks])
+
+    def _block(self, law: PairLaw) -> np.ndarray:
+        (a, b), (v, w) = law.means, law.variances
+        s, t = np.sqrt(v), np.sqrt(w)
+        c = np.clip(_standard(law.covariance, s * t, at_zero=0.0), -1.0, 1.0)
+        det = np.maximum(v * w - law.covariance**2, 0.0)
+        apart = np.where(v * w > 0, np.sqrt(_standard(det, v * w, at_zero=0.0)), 1.0)
+        c, apart = c[:, None], apart[:, None]
+        kinks = _standard(self._kinks - a[:, None], s[:, None])
+        others = _standard(self._kinks - b[:, None], t[:, None])
+        crossing = _standard(others[..., None] + apart[..., None] * _GRADED, c[..., None])
+        cuts = np.concatenate([kinks, crossing.reshape(len(a), -1)], axis=-1)
+        xi, widths = self._nodes(cuts)
+        outer = widths * _density(xi)
+        inside = _standard(others[:, None] - (c * xi)[..., None], apart[..., None])
+        eta, widths = self._nodes(inside)
+        inner = widths * _density(eta)
+        y = b[:, None, None] + t[:, None, None] * ((c * xi)[..., None] + apart[..., None] * eta)
+        if law.cumulants is not None:
+            inner = inner * (1 + _skewed(law, s, t, c, apart, xi[..., None], eta) / 6)
+        conditional = (inner * self._psi(y)).sum(axis=-1)
+        return (outer * self._psi(a[:, None] + s[:, None] * xi) * conditional).sum(axis=-1)
+
+    def _nodes(
+        self, cuts: np.ndarray, reach: float = _REACH, finer: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and weights (..., m) of panels with more cuts (..., k)."""
+        if not len(self._kinks):
+            nodes = np.linspace(-reach, reach, (_POINTS - 1) * self.parts * finer + 1)
+            return nodes, np.full(len(nodes), nodes[1] - nodes[0])
+        base = np.linspace(-reach, reach, _PANELS * self.parts * finer + 1)
+        inside = np.clip(cuts, -reach, reach)
+        edges = [np.broadcast_to(base, (*cuts.shape[:-1], len(base))), inside]
+        edges = np.sort(np.concatenate(edges, axis=-1), axis=-1)
+        x, w = np.polynomial.legendre.leggauss(_ORDER)
+        half = np.diff(edges)[..., None] / 2
+        nodes = edges[..., :-1, None] + half * (1 + x)
+        flat = (*cuts.shape[:-1], -1)
+        return nodes.reshape(flat), (half * w + np.zeros_like(nodes)).reshape(flat)
+
+
+@lru_cache(maxsize=8)
+def _trapezoidal_basis(parts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes, and h_n(ξ) times the Gaussian and the weights."""
+    xi = np.linspace(-_FAR, _FAR, (_FAR_POINTS - 1) * parts + 1)
+    return xi, basis(_ORDERS, xi, np.full_like(xi, xi[1] - xi[0]))
+
+
+def _summed(f: np.ndarray, shares: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_n f_n f_n cⁿ, (P, P), and a bound of what is left behind the last of them."""
+    products = (f * shares[:, None]).swapaxes(1, 2) @ f
+    powers = c ** np.arange(len(f))[:, None, None]
+    sizes = np.abs(products[-_LAST:] * powers[-_LAST:]).sum(axis=0)
+    with np.errstate(divide="ignore"):
+        left = sizes / np.minimum(_LAST * (1 - np.abs(c)), 1.0)
+    return (products * powers).sum(axis=0), left
+
+
+def _skewed_series(
+    f: np.ndarray, shares: np.ndarray, c: np.ndarray, spread: np.ndarray, cumulant: np.ndarray
+) -> np.ndarray:
+    """(1/6) Σ_pq (p+q over p) κ_pq ⟨ψ^(p)(x) ψ^(q)(y)⟩ of p + q = 3, by parts."""
+    orders = np.arange(len(f) - 3)
+    powers = c ** orders[:, None, None]
+    derived = [f[: len(orders)]]
+    for p in (1, 2, 3):
+        factor = np.sqrt(np.prod([orders + k for k in range(1, p + 1)], axis=0))
+        scaled = f[p : p + len(orders)] * factor[:, None, None]
+        derived.append(_standard(scaled, spread**p, at_zero=0.0))
+    own = np.broadcast_to(np.diagonal(cumulant)[:, None], cumulant.shape)
+    # κ_iii, κ_iij with i's derivatives first.
+    weights = {(3, 0): own, (2, 1): 3 * cumulant, (1, 2): 3 * cumulant.T, (0, 3): own.T}
+    found = np.zeros_like(c)
+    for (p, q), kappa in weights.items():
+        products = (derived[p] * shares[:, None]).swapaxes(1, 2) @ derived[q]
+        found += kappa * (products * powers).sum(axis=0) / 6
+    return found
+
+
+def _density(x: np.ndarray) -> np.ndarray:
+    return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+
+
+def _skewed(
+    law: PairLaw,
+    s: np.ndarray,
+    t: np.ndarray,
+    c: np.ndarray,
+    apart: np.ndarray,
+    xi: np.ndarray,
+    eta: np.ndarray,
+) -> np.ndarray:
+    """Edgeworth's third-order factor Σ κ_abc He_abc of the variables made independent."""
+    assert law.cumulants is not None
+    scales = s**3, s**2 * t, s * t**2, t**3
+    xxx, xxy, xyy, yyy = (
+        _standard(k, scale, at_zero=0.0)[:, None, None]
+        for k, scale in zip(law.cumulants, scales, strict=True)
+    )
+    c, e = c[..., None], apart[..., None]
+    # Of η = (y − c ξ)/e.
+    one = _standard(xxy - c * xxx, e, at_zero=0.0)
+    two = _standard(xyy - 2 * c * xxy + c**2 * xxx, e**2, at_zero=0.0)
+    three = _standard(yyy - 3 * c * xyy + 3 * c**2 * xxy - c**3 * xxx, e**3, at_zero=0.0)
+    return (
+        xxx * (xi**3 - 3 * xi)
+        + 3 * one * (xi**2 - 1) * eta
+        + 3 * two * xi * (eta**2 - 1)
+        + three * (eta**3 - 3 * eta)
+    )
+
+
+def _standard(value: np.ndarray, scale: np.ndarray, at_zero: float | None = None) -> np.ndarray:
+    """value/scale; where the scale is 0, ±infinity by the sign of the value, or ``at_zero``."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = value / scale
+    if at_zero is None:
+        return np.nan_to_num(ratio, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return np.where(np.asarray(scale) == 0, at_zero, ratio)
+
+
+def _part(law: PairLaw, block: slice) -> PairLaw:
+    cumulants = law.cumulants and tuple(k[block] for k in law.cumulants)
+    means, variances = (tuple(x[block] for x in pair) for pair in (law.means, law.variances))
+    return PairLaw(means, variances, law.covariance[block], cumulants)  # type: ignore[arg-type]

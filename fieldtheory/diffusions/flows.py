@@ -1,0 +1,145 @@
+"""The limit of infinite depth of `WideNetwork`: its flow in time, and the coefficient of 1/L."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
+from fieldtheory.limits import depth_limit
+
+RELATIVE = 1e-12
+# Largest change of a signal in a difference quotient of the rates.
+_DISPLACED = 3e-3
+
+
+def signals_at(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
+    """The signals at increasing times from 0 on, for infinite depth.
+
+    Raises
+    ------
+    ArithmeticError
+        If they grow beyond all bounds before the last time.
+    """
+    if wide.network.is_linear:
+        return _linear(wide, times)
+    found = [wide.origin]
+    for start, end in pairwise(times):
+        found.append(advanced(wide, found[-1], start, end))
+    return found
+
+
+def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> Signals:
+    """Gaussian signals at a later time."""
+    from scipy.integrate import solve_ivp
+
+    if start == end:
+        return signals
+    inputs = len(signals.mean)
+    upper = np.triu_indices(inputs)
+    reached = start
+
+    def rate(t: float, flat: np.ndarray) -> np.ndarray:
+        nonlocal reached
+        found = _flat(wide.rates(_signals(flat, inputs)), upper)
+        if not np.isfinite(found).all():
+            raise ArithmeticError(_failed(reached, end))
+        reached = t
+        return found
+
+    with np.errstate(all="ignore"):
+        found = solve_ivp(
+            rate, (start, end), _flat(signals, upper), "DOP853", [end], rtol=RELATIVE, atol=1e-15
+        )
+    if not found.success:
+        raise ArithmeticError(_failed(reached, end))
+    return _signals(found.y[:, -1], inputs)
+
+
+def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, Signals]]:
+    """The signals at increasing times, and the coefficients of Δt that a finite depth adds."""
+    from scipy.integrate import solve_ivp
+
+    inputs = len(wide.starts.mean)
+    upper = np.triu_indices(inputs)
+    size = inputs + len(upper[0])
+
+    def rate(t: float, flat: np.ndarray) -> np.ndarray:
+        signals, change = (_signals(part, inputs) for part in (flat[:size], flat[size : 2 * size]))
+        third = flat[2 * size :].reshape(inputs, inputs)
+        v = wide.rates(signals)
+        growth = _along(wide, signals, _gaussian(v), forward=True)
+        moved = _along(wide, signals, change)
+        if third.any():
+            moved = moved + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
+        e = wide.changes(signals, growth, moved)
+        return np.concatenate([_flat(v, upper), _flat(e, upper), v.cumulant.ravel()])
+
+    state = np.zeros(2 * size + inputs**2)
+    results = []
+    for start, end in pairwise([0.0, *times]):
+        if end > start:
+            solved = solve_ivp(rate, (start, end), state, "DOP853", [end], rtol=1e-11, atol=1e-13)
+            if not solved.success:
+                raise ArithmeticError(_failed(start, end))
+            state = solved.y[:, -1]
+        signals, change = (_signals(state[n * size : (n + 1) * size], inputs) for n in (0, 1))
+        results.append((signals, change))
+    return results
+
+
+def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
+    """Those of the residual network with the same limit."""
+    start = wide.starts.second
+    network = wide.network.residual_network
+    moved = np.diagonal(start) > 0 if wide.network.bias_variance == 0 else np.diagonal(start) >= 0
+    among = np.ix_(moved, moved)
+    found = []
+    limit = depth_limit(network, start[among]) if moved.any() else None
+    horizon = wide.network.horizon
+    for t in times:
+        covariance = np.zeros_like(start)
+        if limit is not None and t > 0:
+            covariance[among] = limit.at(min(t / horizon, 1.0)).kernel - start[among]
+        found.append(wide.origin._replace(covariance=covariance))
+    return found
+
+
+def _along(
+    wide: WideNetwork, signals: Signals, change: Signals, forward: bool = False
+) -> np.ndarray:
+    """What a change adds to q, by differences of fourth order; ``forward`` if V − e may not be."""
+    size = max(float(np.abs(part).max()) for part in change)
+    if size == 0:
+        return np.zeros_like(signals.covariance)
+    unit = _DISPLACED / max(size, 1.0)
+    weights = {0: -25, 1: 48, 2: -36, 3: 16, 4: -3} if forward else {-2: 1, -1: -8, 1: 8, 2: -1}
+    terms = [
+        weight * wide.gram(signals + change * (steps * unit)) for steps, weight in weights.items()
+    ]
+    return sum(terms) / (12 * unit)
+
+
+def _gaussian(signals: Signals) -> Signals:
+    return signals._replace(cumulant=np.zeros_like(signals.cumulant))
+
+
+def _flat(signals: Signals, upper: tuple[np.ndarray, ...]) -> np.ndarray:
+    return np.concatenate([signals.mean, signals.covariance[upper]])
+
+
+def _signals(flat: np.ndarray, inputs: int) -> Signals:
+    """Gaussian signals of their different entries."""
+    covariance = np.zeros((inputs, inputs))
+    upper = np.triu_indices(inputs)
+    covariance[upper] = flat[inputs:]
+    covariance.T[upper] = flat[inputs:]
+    return Signals(flat[:inputs], covariance, np.zeros_like(covariance))
+
+
+def _failed(reached: float, end: float) -> str:
+    return (
+        f"signals were followed up to the time {reached:.6g} of {end:.6g} only: they grow beyond all "
+        "bounds there; a smaller horizon or weight_variance keeps them finite"
+    )

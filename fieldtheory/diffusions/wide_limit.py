@@ -1,0 +1,166 @@
+"""Means and covariances of infinitely wide networks, layer by layer and in the limit of depth.
+
+For D → ∞ the neurons are independent. Each is its start plus a sum of independent increments φ(u),
+whose covariances over the inputs are those of u, Δt S_ij with S_ij = σ_b² + σ_w² q_ij and
+q_ij = ⟨ψ(x_i)ψ(x_j)⟩. For ψ(x) = x that closes at every depth; for other ψ the signals are taken as
+Gaussian with their third cumulant, which leaves an error of O(Δt²), and as Gaussian in the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory.averages import GaussianAverage
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.diffusions.feature_averages import FeatureAverages
+from fieldtheory.networks.activations import Activation, h
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.elementary_averages import K_XX
+from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES
+from fieldtheory.theory.wide_diffusion import CHANGE, GROWTH, WideRates, wide_rates
+
+
+class Signals(NamedTuple):
+    """What is added to the starts of P inputs: its mean (P,), covariance (P, P), and ⟨y_i y_i y_j⟩.
+
+    The third cumulants (P, P) are 0 where signals are Gaussian.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    cumulant: np.ndarray
+
+    def __add__(self, other: Any) -> Signals:
+        return Signals(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def __mul__(self, factor: float) -> Signals:  # type: ignore[override]
+        return Signals(*(factor * a for a in self))
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """The layer x_0 of P inputs: different neurons (u, P), and what part of the neurons is as each."""
+
+    values: np.ndarray
+    shares: np.ndarray
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """(P,)."""
+        return self.shares @ self.values
+
+    @cached_property
+    def second(self) -> np.ndarray:
+        """⟨x_i x_j⟩ over neurons, (P, P)."""
+        return (self.values * self.shares[:, None]).T @ self.values
+
+
+@dataclass(frozen=True, eq=False)
+class WideNetwork:
+    """An infinitely wide network for given inputs.
+
+    Parameters
+    ----------
+    network : DiffusionNetwork
+    starts : Starts
+    parts : int
+        See `FeatureAverages`.
+    """
+
+    network: DiffusionNetwork
+    starts: Starts
+    parts: int = 1
+    averages: FeatureAverages = field(init=False)
+
+    def __post_init__(self) -> None:
+        psi = self.network.input_activation
+        object.__setattr__(self, "averages", FeatureAverages(psi, self.parts))
+
+    @property
+    def origin(self) -> Signals:
+        """The signals of layer 0."""
+        inputs = self.starts.values.shape[1]
+        return Signals(np.zeros(inputs), *np.zeros((2, inputs, inputs)))
+
+    def gram(self, signals: Signals) -> np.ndarray:
+        """q, (P, P)."""
+        start, m = self.starts, signals.mean
+        if self.network.input_activation.expression == h:
+            across = np.outer(start.mean, m)
+            return start.second + across + across.T + np.outer(m, m) + signals.covariance
+        cumulant = signals.cumulant if signals.cumulant.any() else None
+        return self.averages.gram(start.values + m, start.shares, signals.covariance, cumulant)
+
+    def scales(self, signals: Signals) -> np.ndarray:
+        """S, the covariance of u over Δt."""
+        net = self.network
+        return net.bias_variance + net.weight_variance * self.gram(signals)
+
+    def rates(self, signals: Signals) -> Signals:
+        """d/dt of the mean and the covariance for L → ∞, and of the third cumulant over Δt."""
+        S, slopes = self.scales(signals), self.network.slopes
+        own, known = np.diagonal(S), _rates()
+        return _signals(
+            known.mean(own, *slopes),
+            known.covariance(S, *slopes),
+            known.third_cumulant(own[:, None], S, *slopes),
+            like=S,
+        )
+
+    def changes(self, signals: Signals, growth: np.ndarray, change: np.ndarray) -> Signals:
+        """d/dt of the coefficients of Δt, of the growth dq/dt of q and its own coefficient δq."""
+        S, slopes, known = self.scales(signals), self.network.slopes, _rates()
+        own, scales = np.diagonal(S), (*slopes, np.sqrt(self.network.weight_variance))
+        of_means = known.mean_change(own, np.diagonal(growth), np.diagonal(change), *scales)
+        of_pairs = known.covariance_change(own[:, None], own, S, growth, change, *scales)
+        return _signals(of_means, of_pairs, 0.0, like=S)
+
+    def layer(self, signals: Signals) -> Signals:
+        """The signals of the next layer, with exact averages of φ(u)."""
+        step = self.network.step
+        S = self.scales(signals)
+        K = step * S
+        i, j = np.triu_indices(len(K))
+        own = np.diagonal(K)
+        mean = _mean_of(self.network.activation)(own) + np.zeros_like(own)
+        entries = network_entries(ResidualNetwork(depth=1, activation=self.network.activation))
+        product = np.empty_like(K)
+        product[i, j] = product[j, i] = entries.covariance(own[i], own[j], K[i, j])
+        third = np.zeros_like(K)
+        if self.network.input_activation.expression != h:
+            third = step**2 * _rates().third_cumulant(own[:, None] / step, S, *self.network.slopes)
+        return signals + Signals(mean, product - np.outer(mean, mean), third)
+
+
+def _signals(mean: Any, covariance: Any, cumulant: Any, like: np.ndarray) -> Signals:
+    """Numbers where the slopes of φ make them vanish, as arrays."""
+    of_pairs = (np.broadcast_to(part, like.shape) for part in (covariance, cumulant))
+    return Signals(np.broadcast_to(mean, like.shape[:1]), *of_pairs)
+
+
+@lru_cache
+def _rates() -> Any:
+    """`WideRates` as functions."""
+    found, scales = wide_rates(), [*SLOPES, sym.WEIGHT]
+    moved = [GROWTH, CHANGE, *scales]
+    return WideRates(
+        lambdify([S_II, *SLOPES], found.mean),
+        lambdify([S_IJ, *SLOPES], found.covariance),
+        lambdify([S_II, *moved], found.mean_change),
+        lambdify([S_II, S_JJ, S_IJ, *moved], found.covariance_change),
+        lambdify([S_II, S_IJ, *SLOPES], found.third_cumulant),
+    )
+
+
+@lru_cache(maxsize=64)
+def _mean_of(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
+    """⟨φ(u)⟩ of a variance."""
+    return lambdify([K_XX], GaussianAverage(activation.expression, h, K_XX))
