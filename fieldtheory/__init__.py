@@ -15,7 +15,7 @@ from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
-from fieldtheory.diffusions import DiffusionEnsemble
+from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.limits import DepthLimit, depth_limit
@@ -29,6 +29,8 @@ from fieldtheory.montecarlo.simulated_gradients import SimulatedGradients
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.loop_sums import loop_correction
 from fieldtheory.numerics.solution import Solution, solve
@@ -48,10 +50,13 @@ __all__ = [
     "Derivation",
     "DiffusionDerivation",
     "DiffusionEnsemble",
+    "DiffusionNetwork",
+    "DiffusionSolution",
     "Ensemble",
     "FeedForwardNetwork",
     "GaussianAverage",
     "KernelFunction",
+    "ParameterLaw",
     "ResidualNetwork",
     "SimulatedGradients",
     "SimulatedResponse",

@@ -2,5 +2,6 @@
 
 from fieldtheory.diffusions import diffusion_simulation as diffusion_simulation
 from fieldtheory.diffusions.diffusion_ensemble import DiffusionEnsemble
+from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
 
-__all__ = ["DiffusionEnsemble"]
+__all__ = ["DiffusionEnsemble", "DiffusionSolution"]

@@ -48,7 +48,7 @@ class Moments(NamedTuple):
 
 
 class FirstOrder(NamedTuple):
-    """Coefficients of 1/L that a finite depth adds: of the mean (n, P), the covariance (n, P, P)."""
+    """What a finite depth adds, times L: to the mean (n, P) and to the covariance (n, P, P)."""
 
     mean: np.ndarray
     covariance: np.ndarray
@@ -376,7 +376,7 @@ def _solved(
 ) -> DiffusionSolution:
     wide = WideNetwork(network, starts, parts)
     if network.depth is None:
-        times = np.linspace(0.0, network.horizon, _PLACES)
+        times: np.ndarray = np.linspace(0.0, network.horizon, _PLACES)
         signals = signals_at(wide, times)
     else:
         times = network.step * np.arange(network.depth + 1)

@@ -1,4 +1,4 @@
-"""Moments of linear diffusions that are exact at every width, from the equations of their generator."""
+"""Moments of linear diffusions in numbers, exact at every width."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def warn_if_close(network: DiffusionNetwork, starts: Starts) -> None:
 
 
 @lru_cache
-def _functions() -> tuple[Callable, Callable]:
+def _functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
     found = riccati()
     return (
         lambdify(list(found.parameters), list(found.coefficients)),

@@ -33,7 +33,7 @@ _BLOCK = 1 << 21
 
 
 class PairLaw(NamedTuple):
-    """Two signals of many pairs of inputs: means, variances, covariance, third cumulants, (n,) each.
+    """Two signals of many pairs of inputs: means, variances, covariance and more, (n,) each.
 
     The third cumulants are ⟨xxx⟩, ⟨xxy⟩, ⟨xyy⟩, ⟨yyy⟩, None for Gaussian signals.
     """
@@ -201,8 +201,8 @@ class FeatureAverages:
             return nodes, np.full(len(nodes), nodes[1] - nodes[0])
         base = np.linspace(-reach, reach, _PANELS * self.parts * finer + 1)
         inside = np.clip(cuts, -reach, reach)
-        edges = [np.broadcast_to(base, (*cuts.shape[:-1], len(base))), inside]
-        edges = np.sort(np.concatenate(edges, axis=-1), axis=-1)
+        even = np.broadcast_to(base, (*cuts.shape[:-1], len(base)))
+        edges = np.sort(np.concatenate([even, inside], axis=-1), axis=-1)
         x, w = np.polynomial.legendre.leggauss(_ORDER)
         half = np.diff(edges)[..., None] / 2
         nodes = edges[..., :-1, None] + half * (1 + x)

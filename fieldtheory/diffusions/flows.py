@@ -40,17 +40,22 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
     upper = np.triu_indices(inputs)
     reached = start
 
-    def rate(t: float, flat: np.ndarray) -> np.ndarray:
+    # Signals that start at a kink of ψ are smooth in the root of the time.
+    power = 2 if start == 0 else 1
+
+    def rate(s: float, flat: np.ndarray) -> np.ndarray:
         nonlocal reached
-        found = _flat(wide.rates(_signals(flat, inputs)), upper)
+        t = s**power
+        found = power * s ** (power - 1) * _flat(wide.rates(_signals(flat, inputs)), upper)
         if not np.isfinite(found).all():
             raise ArithmeticError(_failed(reached, end))
         reached = t
         return found
 
     with np.errstate(all="ignore"):
+        span = start ** (1 / power), end ** (1 / power)
         found = solve_ivp(
-            rate, (start, end), _flat(signals, upper), "DOP853", [end], rtol=RELATIVE, atol=1e-15
+            rate, span, _flat(signals, upper), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15
         )
     if not found.success:
         raise ArithmeticError(_failed(reached, end))
@@ -92,11 +97,11 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
 def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     """Those of the residual network with the same limit."""
     start = wide.starts.second
-    network = wide.network.residual_network
-    moved = np.diagonal(start) > 0 if wide.network.bias_variance == 0 else np.diagonal(start) >= 0
+    moved = (np.diagonal(start) > 0) | (wide.network.bias_variance > 0)
+    moved &= wide.network.slopes[0] != 0
     among = np.ix_(moved, moved)
     found = []
-    limit = depth_limit(network, start[among]) if moved.any() else None
+    limit = depth_limit(wide.network.residual_network, start[among]) if moved.any() else None
     horizon = wide.network.horizon
     for t in times:
         covariance = np.zeros_like(start)
@@ -118,7 +123,7 @@ def _along(
     terms = [
         weight * wide.gram(signals + change * (steps * unit)) for steps, weight in weights.items()
     ]
-    return sum(terms) / (12 * unit)
+    return np.asarray(sum(terms)) / (12 * unit)
 
 
 def _gaussian(signals: Signals) -> Signals:
@@ -140,6 +145,6 @@ def _signals(flat: np.ndarray, inputs: int) -> Signals:
 
 def _failed(reached: float, end: float) -> str:
     return (
-        f"signals were followed up to the time {reached:.6g} of {end:.6g} only: they grow beyond all "
-        "bounds there; a smaller horizon or weight_variance keeps them finite"
+        f"signals were followed up to the time {reached:.6g} of {end:.6g} only: they grow beyond "
+        "all bounds there; a smaller horizon or weight_variance keeps them finite"
     )

@@ -47,7 +47,7 @@ class Signals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """The layer x_0 of P inputs: different neurons (u, P), and what part of the neurons is as each."""
+    """The layer x_0 of P inputs: different neurons (u, P), and the part of all that is as each."""
 
     values: np.ndarray
     shares: np.ndarray

@@ -19,7 +19,7 @@ from fieldtheory.networks.residual import ResidualNetwork
 
 # Closer to zero than any other kink.
 _BESIDE_ZERO = sp.Rational(1, 10**20)
-_INFINITE = "infinite"
+INFINITE = "infinite"
 
 
 @named_parameters
@@ -86,7 +86,7 @@ class DiffusionNetwork(OwnTheory, NetworkFamily):
 
     def __post_init__(self) -> None:
         given: Any = self.depth
-        depth = None if given is None or given == _INFINITE else given
+        depth = None if given is None or given == INFINITE else given
         checked: dict[str, Any] = {
             "depth": None if depth is None else validation.integer("depth", depth, 1),
             "width": validation.integer("width", self.width, 1),
@@ -145,7 +145,7 @@ class DiffusionNetwork(OwnTheory, NetworkFamily):
 
     @property
     def residual_network(self) -> ResidualNetwork:
-        """The residual network of the same deep limit, ρ = φ'(0) √(T/L) and activation ψ.
+        """The residual network of the same deep limit, ρ = |φ'(0)| √(T/L) and activation ψ.
 
         Its input kernel is that of x_0, ⟨x_0 x_0⟩ over neurons. The two agree for φ = id at every
         depth, and for φ''(0) = 0 in the limit: for ψ = id whatever x_0 is, else for Gaussian x_0.
@@ -166,7 +166,7 @@ class DiffusionNetwork(OwnTheory, NetworkFamily):
                 "residual networks have this deep limit only for φ''(0) = 0 and independent "
                 f"parameters, got {self.activation.name}"
             )
-        scale = first * self.horizon**0.5
+        scale = abs(first) * self.horizon**0.5
         # A function of the depth follows it to infinity.
         rho: Any = scale / self.depth**0.5 if self.depth else _Uniform(scale)
         return ResidualNetwork(

@@ -22,6 +22,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.diffusion import INFINITE
 from fieldtheory.networks.family import FAMILIES, NetworkFamily
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.schedules import SCHEDULES, layer_values
@@ -91,6 +92,8 @@ def attributes(network: NetworkFamily) -> dict[str, Any]:
             found[field.name] = json.dumps(values.tolist())
         elif value is not None:
             found[field.name] = value
+        elif field.name == "depth":
+            found[field.name] = INFINITE
     return found
 
 
@@ -112,7 +115,11 @@ def network_from_attributes(found: Mapping[str, Any]) -> Any:
             value = activation_from_text(value, _plain(found.get(f"{field.name}_name", "")))
         elif isinstance(value, str) and "ParameterLaw" in str(field.type):
             value = ParameterLaw(**json.loads(value))
-        elif isinstance(value, str) and "str" not in str(field.type) and value not in SCHEDULES:
+        elif (
+            isinstance(value, str)
+            and "str" not in str(field.type)
+            and value not in (*SCHEDULES, INFINITE)
+        ):
             value = validation.as_tuples(json.loads(value))
         parameters[field.name] = value
     return family(**parameters)

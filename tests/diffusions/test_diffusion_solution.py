@@ -1,0 +1,311 @@
+"""Means and covariances of wide diffusion networks against dense quadrature and exact cases."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.special import erf, expit
+
+import fieldtheory as ft
+from fieldtheory.diffusions.feature_averages import FeatureAverages, PairLaw
+from fieldtheory.networks.activations import as_activation
+from tests.oracles import wide_diffusions as oracle
+
+Z = np.array([0.0, 1.0, -1.5])
+# φ, φ'(0), φ''(0).
+PHI = {
+    "tanh": (np.tanh, 1.0, 0.0),
+    "erf": (erf, 2 / np.sqrt(np.pi), 0.0),
+    "swish": (lambda x: x * expit(x), 0.5, 0.5),
+    "gelu": (lambda x: x * (1 + erf(x / np.sqrt(2))) / 2, 0.5, np.sqrt(2 / np.pi)),
+    "sin": (np.sin, 1.0, 0.0),
+    "x**3": (lambda x: x**3, 0.0, 0.0),
+    "x + x**2": (lambda x: x + x**2, 1.0, 2.0),
+}
+
+
+def network(**changes):
+    return ft.DiffusionNetwork(**{"depth": None, "width": 500, **changes})
+
+
+@pytest.mark.parametrize("name", PHI)
+@pytest.mark.parametrize("depth", [1, 5])
+def test_layers_are_those_of_dense_quadrature(name, depth):
+    net = network(depth=depth, activation=name, weight_variance=0.7, bias_variance=0.4)
+    mean, covariance = oracle.layers(PHI[name][0], Z[None], depth, 1.0, 0.7, 0.4)
+    found = ft.solve(net, Z)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("sigma_b", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("name", ["tanh", "erf", "softsign", "x**3"])
+def test_the_linear_limit_has_its_closed_form(name, sigma_b):
+    net = network(activation=name, weight_variance=0.8, bias_variance=sigma_b, horizon=1.7)
+    found = ft.solve(net, Z)
+    growth = np.expm1(net.slopes[0] ** 2 * 0.8 * found.times)[:, None, None]
+    np.testing.assert_allclose(
+        found.covariance, (np.outer(Z, Z) + sigma_b / 0.8) * growth, rtol=1e-11, atol=1e-14
+    )
+    assert found.is_exact
+    np.testing.assert_array_equal(found.mean, np.broadcast_to(Z, found.mean.shape))
+
+
+@pytest.mark.parametrize("name", ["tanh", "swish"])
+@pytest.mark.parametrize(
+    "psi, function",
+    [("tanh", np.tanh), ("sin", np.sin), ("x**2/(1+x**2)", lambda x: x**2 / (1 + x**2))],
+)
+def test_the_flow_is_that_of_runge_kutta_steps(name, psi, function):
+    _, slope, curvature = PHI[name]
+    net = network(activation=name, input_activation=psi, horizon=0.5)
+    found = ft.solve(net, Z[:2])
+    mean, covariance = oracle.flow(function, slope, curvature, Z[None, :2], 0.5, 1.0, 1.0, 12)
+    # Runge-Kutta's error at 12 steps.
+    np.testing.assert_allclose(found.mean[-1], mean, rtol=1e-6)
+    np.testing.assert_allclose(found.covariance[-1], covariance, rtol=1e-6)
+
+
+def test_layers_of_different_neurons_are_averaged():
+    rng = np.random.default_rng(1)
+    layers = rng.normal(size=(2, 6))
+    for psi, function in (("linear", lambda x: x), ("tanh", np.tanh)):
+        net = network(width=6, activation="swish", input_activation=psi, horizon=0.4)
+        found = ft.solve(net, layers)
+        mean, covariance = oracle.flow(function, 0.5, 0.5, layers.T, 0.4, 1.0, 1.0, steps=10)
+        np.testing.assert_allclose(found.mean[-1], mean, rtol=1e-7)
+        np.testing.assert_allclose(found.covariance[-1], covariance, rtol=1e-7)
+
+
+def test_a_layer_of_equal_neurons_is_one_number():
+    net = network(width=4, activation="gelu", input_activation="tanh", horizon=0.5)
+    copies = ft.solve(net, np.repeat(Z[:, None], 4, axis=1))
+    np.testing.assert_allclose(copies.covariance, ft.solve(net, Z).covariance, rtol=1e-14)
+
+
+@pytest.mark.parametrize("case", [
+    {"activation": "tanh"},
+    {"activation": "swish"},
+    {"activation": "x + x**2", "weight_variance": 0.3},
+    {"activation": "swish", "input_activation": "tanh"},
+    pytest.param({"activation": "x - x**3/3", "input_activation": "sin"}, marks=pytest.mark.slow),
+    {"activation": "x + x**2/4", "input_activation": "x**2/(1+x**2)"},
+])  # fmt: skip
+def test_depth_corrects_as_first_order_says(case):
+    limit = ft.solve(network(**case), Z[:2])
+    left = []
+    for depth in (100, 200):
+        found = ft.solve(network(**(case | {"depth": depth})), Z[:2])
+        changes = zip(("mean", "covariance"), limit.first_correction, strict=True)
+        left.append([
+            np.abs(getattr(found, name)[-1] - getattr(limit, name)[-1] - first[-1] / depth).max()
+            for name, first in changes
+        ])  # fmt: skip
+    # What is left falls as 1/L².
+    for before, after in np.transpose(left):
+        assert after < 1e-12 or before / after == pytest.approx(4, rel=0.1)
+
+
+def test_half_of_the_residual_family_has_the_same_limit():
+    net = network(activation="erf", weight_variance=0.9, bias_variance=0.2)
+    K0 = np.outer(Z, Z)
+    kernels = ft.depth_limit(net.residual_network, K0).kernels
+    np.testing.assert_allclose(ft.solve(net, Z).gram, kernels, rtol=1e-12, atol=1e-14)
+    # φ = id at a finite depth.
+    linear = network(depth=7, activation="linear", weight_variance=0.9, bias_variance=0.2)
+    kernels = ft.solve(linear.residual_network, K0).kernels[:-1]
+    found = ft.solve(linear, Z)
+    np.testing.assert_allclose(found.gram, kernels, rtol=1e-12)
+    assert found.is_exact
+
+
+def test_gaussian_layers_follow_the_residual_flow_for_any_feature():
+    # A histogram of N(0, 1) as neurons.
+    x, w = oracle.gaussian_rule(51)
+    counts = np.round(w * 20000).astype(int)
+    layer = np.repeat(x, counts)
+    net = network(width=len(layer), input_activation="tanh", horizon=0.5)
+    kernel = ft.depth_limit(net.residual_network, float(np.mean(layer**2))).kernels[-1]
+    found = ft.solve(net, layer[None])
+    total = found.covariance[-1, 0, 0] + np.mean(layer**2)
+    assert total == pytest.approx(kernel, rel=3e-4)
+
+
+def test_the_gram_is_log_normal_without_biases():
+    net = network(bias_variance=0.0, width=7, weight_variance=0.6, activation="erf")
+    found = ft.solve(net, [0.8])
+    a = net.slopes[0] ** 2 * 0.6 * found.times
+    mean, variance = np.log(0.64) + a * (1 - 2 / 7), 4 * a / 7
+    expected = np.exp(2 * mean + variance) * np.expm1(variance)
+    np.testing.assert_allclose(found.gram_variance[:, 0, 0], expected, rtol=1e-11, atol=1e-15)
+
+
+def test_kurtosis_of_a_single_neuron_alone():
+    # D = 1 and z = 0: dx² = (σ_b² + σ_w² x²) dt + 2 x √(σ_b² + σ_w² x²) dB, solved by moments.
+    net = network(width=1, weight_variance=0.5, bias_variance=1.0)
+    t, a, b = 1.0, mpmath.mpf(1) / 2, 1
+    second = b / a * mpmath.expm1(a * t)
+    # m4' = 6 (b m2 + a m4).
+    source = lambda s: 6 * b * b / a * mpmath.expm1(a * s)  # noqa: E731
+    fourth = mpmath.quad(lambda s: mpmath.exp(6 * a * (t - s)) * source(s), [0, t])
+    found = ft.solve(net, [0.0])
+    assert found.covariance[-1, 0, 0] == pytest.approx(float(second), rel=1e-12)
+    assert found.kurtosis[-1, 0] == pytest.approx(float(fourth / second**2 - 3), rel=1e-11)
+    wide = ft.solve(net.replace(width=10**4), [0.0])
+    assert wide.kurtosis[-1, 0] == pytest.approx(found.kurtosis[-1, 0] / 10**4, rel=1.5)
+
+
+@pytest.mark.parametrize("z, swish", [(0.0, 4.836798), (2.0, 1.721636), (-3.0, None)])
+def test_explosion(z, swish):
+    net = network(activation="swish")
+    T = float(ft.solve(net.replace(horizon=0.1), [z]).explosion_time[0])
+    if swish:
+        assert pytest.approx(swish, rel=1e-6) == T
+    # The Riccati equation itself, until the mean is huge.
+    with mpmath.workdps(20):
+        a, b, c = 0.25, 2 * z + 1, z * z + 1
+        time = mpmath.quad(lambda m: 1 / (a * (m * m + b * m + c)), [0, 1, 10, mpmath.inf])
+    assert pytest.approx(float(time), rel=1e-12) == T
+    with pytest.raises(ValueError, match=r"horizon must be below the explosion time"):
+        ft.solve(net.replace(horizon=1.01 * T), [z])
+    with pytest.warns(ft.ValidityWarning, match="close to the explosion time"):
+        ft.solve(net.replace(horizon=0.95 * T), [z])
+    assert np.isfinite(ft.solve(net.replace(horizon=1.01 * T, depth=50), [z]).mean).all()
+
+
+def test_nothing_explodes_without_curvature():
+    assert np.isinf(ft.solve(network(), Z).explosion_time).all()
+    other = network(activation="swish", input_activation="tanh", horizon=0.1)
+    assert ft.solve(other, Z[:1]).explosion_time is None
+
+
+def test_batch_equals_loop():
+    net = network(activation="swish", input_activation="tanh", horizon=0.6)
+    together = ft.solve(net, Z)
+    for i, z in enumerate(Z):
+        alone = ft.solve(net, [z])
+        own = together.covariance[:, i, i]
+        np.testing.assert_allclose(own, alone.covariance[:, 0, 0], rtol=1e-11)
+
+
+def test_covariances_are_positive_semidefinite():
+    found = ft.solve(network(activation="gelu", horizon=0.5), np.linspace(-2, 2, 9))
+    for covariance in found.covariance:
+        assert np.linalg.eigvalsh(covariance).min() > -1e-12 * np.trace(covariance)
+
+
+FEATURES = {
+    "tanh": (np.tanh, ()),
+    "relu": (lambda x: np.maximum(x, 0), (0.0,)),
+    "hard_tanh": (lambda x: np.clip(x, -1, 1), (-1.0, 1.0)),
+    "x**3": (lambda x: x**3, ()),
+}
+
+
+def integral(f, cuts):
+    """∫ f N(x; 0, 1) dx by Gauss-Legendre panels split at the cuts."""
+    edges = np.unique([*np.linspace(-10, 10, 11), *np.clip(cuts, -10, 10)])
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    half = np.diff(edges)[:, None] / 2
+    x = (edges[:-1, None] + half * (1 + nodes)).ravel()
+    return (half * weights).ravel() @ (f(x) * np.exp(-(x**2) / 2)) / np.sqrt(2 * np.pi)
+
+
+def feature_average(psi, kinks, means, variances, c):
+    """⟨ψ(x)ψ(y)⟩ by two integrals, one inside the other."""
+    (a, b), (s, t) = means, np.sqrt(variances)
+    apart = np.sqrt(1 - c**2)
+
+    def conditional(x):
+        cuts = [((k - b) / t - c * x) / apart for k in kinks]
+        return integral(lambda y: psi(b + t * (c * x + apart * y)), cuts)
+
+    crossed = [(k - b) / t / c for k in kinks] if c else []
+    steps = (-8, -3, -1, 0, 1, 3, 8)
+    cuts = [(k - a) / s for k in kinks] + [x + d * apart for x in crossed for d in steps]
+    return integral(lambda x: psi(a + s * x) * np.vectorize(conditional)(x), cuts)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.parametrize("c", [-0.99999, -0.6, 0.0, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("variances", [(0.3, 1.2), (1e-6, 2.0)])
+def test_feature_averages(name, c, variances):
+    psi, kinks = FEATURES[name]
+    means, (v, w) = (0.4, -0.7), variances
+    expected = feature_average(psi, kinks, means, variances, c)
+    covariance = np.array([[v, c * np.sqrt(v * w)], [c * np.sqrt(v * w), w]])
+    averages = FeatureAverages(as_activation(name), parts=2)
+    found = averages.gram(np.array([means]), np.ones(1), covariance)[0, 1]
+    assert found == pytest.approx(expected, rel=1e-11, abs=1e-13)
+    law = PairLaw(*[(np.array([x]), np.array([y])) for x, y in (means, (v, w))], covariance[:1, 1])
+    assert averages.of_pairs(law)[0] == pytest.approx(found, rel=1e-11, abs=1e-13)
+
+
+def test_files_and_views(tmp_path):
+    limit = ft.solve(network(activation="swish"), Z)
+    corrected = limit.first_correction
+    for name in ("limit.npz", "limit.nc"):
+        limit.save(tmp_path / name)
+        loaded = ft.DiffusionSolution.load(tmp_path / name)
+        assert loaded.network == limit.network
+        np.testing.assert_array_equal(loaded.covariance, limit.covariance)
+        np.testing.assert_array_equal(loaded.first_correction.mean, corrected.mean)
+    law = ft.ParameterLaw(row_covariance=np.eye(2), column_covariance=np.eye(2))
+    net = ft.DiffusionNetwork(width=2, parameter_law=law)
+    assert net == net.replace()
+    labelled = ft.solve(network(), Z).to_xarray()
+    assert {"mean", "covariance", "gram", "gram_variance", "kurtosis"} <= set(labelled)
+    assert "infinite" in limit._repr_html_()
+    assert len(limit.plot().axes) == 3
+
+
+def test_at_a_time_between():
+    for case in ({}, {"activation": "swish"}, {"input_activation": "tanh"}):
+        limit = ft.solve(network(**case), Z)
+        half = ft.solve(network(horizon=0.535, **case), Z)
+        found = limit.at(0.535)
+        np.testing.assert_allclose(found.covariance, half.covariance[-1], rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(found.mean, half.mean[-1], rtol=1e-10)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ({"horizon": 0.0}, "horizon must be a finite real number > 0, got 0.0"),
+    ({"horizon": -1}, "horizon must be a finite real number > 0, got -1"),
+    ({"depth": 0}, "depth must be an integer >= 1"),
+    ({"activation": "cos"}, "activation must be 0 at 0"),
+    ({"activation": "softplus"}, "activation must be 0 at 0"),
+    ({"input_activation": "1/x"}, "input_activation must be finite"),
+    ({"input_activation": "log(x)"}, "input_activation must be real"),
+    ({"weight_variance": -1}, "weight_variance must be"),
+    ({"width": 0}, "width must be"),
+    ({"parameter_law": 3}, "parameter_law must be a ParameterLaw"),
+])  # fmt: skip
+def test_bad_networks(arguments, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        network(**arguments)
+
+
+@pytest.mark.parametrize("changes, inputs, words", [
+    ({}, [[1.0, 2.0]], r"Z must have shape \(P,\), or \(P, 500\)"),
+    ({}, np.zeros((1, 1, 1)), "Z must have shape"),
+    ({}, [np.inf], "Z must be finite"),
+    ({}, "x", "Z must be a real number"),
+    ({"activation": "relu"}, [1.0], "activation must have derivatives at 0"),
+    ({"input_activation": "square", "horizon": 40.0}, [1.0], "grow beyond all bounds"),
+])  # fmt: skip
+def test_bad_inputs(changes, inputs, words):
+    with pytest.raises((TypeError, ValueError, ArithmeticError), match=words):
+        ft.solve(network(**changes), inputs)
+
+
+def test_limits_have_what_layers_lack():
+    finite = ft.solve(network(depth=3), Z)
+    assert finite.gram_variance is None and finite.kurtosis is None and not finite.is_exact
+    with pytest.raises(ValueError, match="first_correction is of infinite depth"):
+        _ = finite.first_correction
+    with pytest.raises(ValueError, match="infinite depth"):
+        finite.at(0.5)
+    with pytest.raises(TypeError, match="unknown argument 'order'"):
+        ft.solve(network(), Z, order=2)
+    law = ft.ParameterLaw(row_covariance=np.eye(2), column_covariance=np.eye(2))
+    with pytest.raises(ValueError, match="independent parameters"):
+        ft.solve(ft.DiffusionNetwork(width=2, parameter_law=law), [1.0])
