@@ -338,10 +338,10 @@ def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
     parts = 1
     found = _solved(network, inputs, starts, parts)
     while not network.input_activation.expression.is_symbol:
-        finer = WideNetwork(network, starts, 2 * parts)
-        q = finer.gram(_signals_of(found, -1))
+        last = _signals_of(found, -1)
+        q, finer = (WideNetwork(network, starts, n * parts).gram(last) for n in (1, 2))
         own = np.sqrt(np.diagonal(q))
-        if (np.abs(q - found.gram[-1]) <= _SETTLED * np.outer(own, own)).all():
+        if (np.abs(finer - q) <= _SETTLED * np.outer(own, own)).all():
             break
         parts *= 2
         if parts > _FINEST:
