@@ -1,5 +1,6 @@
 """Deep networks with small parameters and their limit, a diffusion: solved and simulated (PF)."""
 
+from fieldtheory.diffusions import diffusion_comparison as diffusion_comparison
 from fieldtheory.diffusions import diffusion_simulation as diffusion_simulation
 from fieldtheory.diffusions.diffusion_ensemble import DiffusionEnsemble
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution

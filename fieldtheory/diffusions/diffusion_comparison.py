@@ -1,0 +1,314 @@
+"""`compare` for diffusion networks: the limit of wide networks against simulated ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from fieldtheory import validation
+from fieldtheory.diffusions.diffusion_ensemble import ESTIMATED, DiffusionEnsemble
+from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
+from fieldtheory.montecarlo.compared_field import OFF, UNRESOLVED, WITHIN
+from fieldtheory.montecarlo.comparison import DESCRIBES, DOES_NOT
+from fieldtheory.networks.activations import h
+from fieldtheory.networks.doors import brings
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.plotting.depth_profiles import draw_profiles
+from fieldtheory.plotting.tables import table_html, table_text
+
+AGREES, DIFFERS = "agrees", "differs"
+# Those that decide whether a width is described.
+_DECIDING = ("mean", "covariance", "gram")
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedProfile:
+    """One quantity at the times t > 0 that theory and simulation share.
+
+    Parameters
+    ----------
+    name : str
+        Field of `DiffusionSolution` and `DiffusionEnsemble`.
+    theory, simulation, error, size : ndarray, shape (m, P) or (m, P, P)
+        ``size`` is what deviations are relative to: standard deviations for means, √(V_ii V_jj)
+        for covariances and Gram matrices, 1 for the excess kurtosis.
+    """
+
+    name: str
+    theory: np.ndarray
+    simulation: np.ndarray
+    error: np.ndarray
+    size: np.ndarray
+
+    @cached_property
+    def z(self) -> np.ndarray:
+        """(simulation − theory) / error; 0 where the two are equal up to rounding."""
+        difference = self.simulation - self.theory
+        rounding = 1e-11 * (self.size + np.abs(self.theory))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.abs(difference) <= rounding, 0.0, difference / self.error)
+
+    @cached_property
+    def deviation(self) -> np.ndarray:
+        """(simulation − theory) / size."""
+        difference = self.simulation - self.theory
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.z == 0, 0.0, difference / self.size)
+
+    def verdicts(self, threshold: float, tolerance: float) -> np.ndarray:
+        """On every entry: "within" the tolerance, "off", or "not resolved" for its error."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            chance = np.where(self.error == 0, 0.0, threshold * self.error / self.size)
+        deviation = np.abs(self.deviation)
+        found = [deviation + chance <= tolerance, deviation - chance > tolerance]
+        return np.select(found, [WITHIN, OFF], UNRESOLVED)
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionComparison:
+    """The limit of wide networks beside simulated ones; prints as a table with an answer below.
+
+    Parameters
+    ----------
+    profiles : tuple of ComparedProfile
+    times : ndarray, shape (m,)
+        Where they are compared.
+    width, depth : int
+        Of the simulated networks.
+    left_out : str
+        What the theory leaves out: finite width, finite depth, both or nothing.
+    threshold : float
+        Largest |z| that chance explains.
+    tolerance : float
+        Largest relative deviation with which the theory still describes the networks.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> from fieldtheory.networks.diffusion import DiffusionNetwork
+    >>> net = DiffusionNetwork(depth=20, width=200)
+    >>> found = ft.compare(ft.solve(net, [0.0, 1.0]), ft.simulate(net, [0.0, 1.0], samples=1000))
+    >>> found.verdict, found.left_out
+    ('agrees', 'finite width')
+    """
+
+    profiles: tuple[ComparedProfile, ...]
+    times: np.ndarray
+    width: int
+    depth: int
+    left_out: str
+    threshold: float
+    tolerance: float
+
+    @cached_property
+    def verdict(self) -> str:
+        """'agrees' where chance explains all deviations, else 'differs'."""
+        largest = max(np.abs(profile.z).max() for profile in self.profiles)
+        return AGREES if largest <= self.threshold else DIFFERS
+
+    @cached_property
+    def description(self) -> str:
+        """Whether means, covariances and Gram matrices stay within the tolerance, in a word."""
+        found = {
+            str(verdict)
+            for profile in self.profiles
+            if profile.name in _DECIDING
+            for verdict in profile.verdicts(self.threshold, self.tolerance).flat
+        }
+        if OFF in found:
+            return DOES_NOT
+        return UNRESOLVED if UNRESOLVED in found else DESCRIBES
+
+    @property
+    def statement(self) -> str:
+        """Both answers in two lines."""
+        exact = self.left_out == "nothing"
+        why = "" if exact else f"; the theory leaves out {self.left_out}"
+        chance = "chance explains" if self.verdict == AGREES else "chance does not explain"
+        size = max(np.abs(p.deviation).max() for p in self.profiles if p.name in _DECIDING)
+        return (
+            f"The theory {self.verdict}: {chance} the deviations (|z| up to "
+            f"{self.threshold:.2f} may){why}.\n"
+            f"Width {self.width}, depth {self.depth}: {self.description}, deviations up to "
+            f"{100 * size:.2g} %, tolerance {100 * self.tolerance:.2g} %."
+        )
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Of every quantity the entry with the largest |z|."""
+        found = []
+        for profile in self.profiles:
+            worst = np.unravel_index(np.abs(profile.z).argmax(), profile.z.shape)
+            found.append(
+                {
+                    "quantity": profile.name,
+                    "t": float(self.times[worst[0]]),
+                    "inputs": ", ".join(str(i + 1) for i in worst[1:]),
+                    "theory": float(profile.theory[worst]),
+                    "simulation": float(profile.simulation[worst]),
+                    "error": float(profile.error[worst]),
+                    "z": float(profile.z[worst]),
+                    "largest deviation %": float(100 * np.abs(profile.deviation).max()),
+                }
+            )
+        return found
+
+    def plot(self) -> Any:
+        """Deviations from the theory over t, with bands of one standard error.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        profiles, errors = {}, {}
+        for profile in self.profiles:
+            label = rf"deviation of ${ESTIMATED[profile.name].symbol}$"
+            profiles[label] = _lines(profile.simulation - profile.theory)
+            errors[label] = _lines(profile.error)
+        return draw_profiles(profiles, self.times, self.times, errors, "time $t$")
+
+    def __str__(self) -> str:
+        return f"{table_text(self.rows, 'theory and simulation')}\n{self.statement}"
+
+    def _repr_html_(self) -> str:
+        return table_html(self.rows, self.statement)
+
+    def __repr__(self) -> str:
+        described = self.description if self.description != UNRESOLVED else "may describe"
+        return (
+            f"DiffusionComparison({self.verdict}, {described} width {self.width} and depth "
+            f"{self.depth})"
+        )
+
+
+@brings("compare", DiffusionSolution)
+@named_arguments
+def compare_diffusion(
+    solution: DiffusionSolution,
+    ensemble: DiffusionEnsemble,
+    *,
+    false_alarm: float = 1e-3,
+    tolerance: float = 0.05,
+) -> DiffusionComparison:
+    """Hold the limit of wide networks against simulated ones: does it agree, does it describe them.
+
+    What ``fieldtheory.compare`` does for a `DiffusionSolution`. Means, covariances and Gram
+    matrices are compared, and the variance of the Gram matrix and the kurtosis where the solution
+    has them, at all times that both have: the grid of infinite depth has t = 0, T/20, ..., T.
+
+    Parameters
+    ----------
+    solution : DiffusionSolution
+    ensemble : DiffusionEnsemble
+        Of the same inputs and horizon; for a solution of finite depth, of the same depth.
+    false_alarm : float
+        Probability of a wrong "differs" where the theory is exact.
+    tolerance : float
+        Largest relative deviation with which the theory still describes the networks.
+
+    Returns
+    -------
+    DiffusionComparison
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed, or inputs, horizon or depth differ.
+
+    Notes
+    -----
+    Statistical errors decide by |z|, with a threshold from Student's distribution and Bonferroni's
+    correction for the number of comparisons. The networks deviate by O(1/D) from a theory that is
+    not exact at their width, and by O(1/L) from infinite depth: with many samples it differs.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> from fieldtheory.networks.diffusion import DiffusionNetwork
+    >>> net = DiffusionNetwork(depth=100, width=100)
+    >>> limit = ft.solve(net.replace(depth=None), [0.5, 1.0])
+    >>> e = ft.simulate(net, [0.5, 1.0], samples=400, method="gram")
+    >>> compare_diffusion(limit, e)
+    DiffusionComparison(agrees, may describe width 100 and depth 100)
+    """
+    if not isinstance(ensemble, DiffusionEnsemble):
+        raise TypeError(f"ensemble must be a DiffusionEnsemble, got {validation.shown(ensemble)}")
+    for name, value in (("false_alarm", false_alarm), ("tolerance", tolerance)):
+        validation.within(name, value, 1e-12, 1.0)
+    if not np.array_equal(solution.inputs, ensemble.inputs):
+        raise ValueError(
+            f"ensemble must have the inputs {solution.inputs} of the solution, "
+            f"got {ensemble.inputs}"
+        )
+    asked, simulated = solution.network, ensemble.network
+    if asked.horizon != simulated.horizon or asked.depth not in (None, simulated.depth):
+        raise ValueError(
+            f"ensemble must have depth={asked.depth} and horizon={asked.horizon} of the solution, "
+            f"got depth={simulated.depth} and horizon={simulated.horizon}"
+        )
+    ours, theirs = _common(solution.times, ensemble.times)
+    profiles = tuple(
+        _profile(name, solution, ensemble, ours, theirs)
+        for name in ESTIMATED
+        if getattr(solution, name) is not None
+    )
+    count = sum(profile.theory.size for profile in profiles)
+    threshold = float(stats.t.isf(false_alarm / (2 * count), ensemble.batches - 1))
+    assert simulated.depth is not None
+    return DiffusionComparison(
+        profiles,
+        ensemble.times[theirs],
+        simulated.width,
+        simulated.depth,
+        _left_out(solution, ensemble),
+        threshold,
+        float(tolerance),
+    )
+
+
+def _common(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places in both of the times t > 0 that they share."""
+    same = np.abs(first[:, None] - second) <= 1e-9 * first[-1]
+    same[0] = False
+    ours, theirs = np.nonzero(same)
+    return ours, theirs
+
+
+def _profile(
+    name: str,
+    solution: DiffusionSolution,
+    ensemble: DiffusionEnsemble,
+    ours: np.ndarray,
+    theirs: np.ndarray,
+) -> ComparedProfile:
+    theory = getattr(solution, name)[ours]
+    if name == "kurtosis":
+        size = np.ones_like(theory)
+    elif name == "mean":
+        size = np.sqrt(np.diagonal(solution.covariance[ours], axis1=1, axis2=2))
+    else:
+        own = np.diagonal(theory, axis1=1, axis2=2)
+        size = np.sqrt(own[:, :, None] * own[:, None, :])
+    simulation, error = (getattr(ensemble, key)[theirs] for key in (name, f"{name}_error"))
+    return ComparedProfile(name, theory, simulation, error, size)
+
+
+def _left_out(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> str:
+    parts = [] if solution.is_exact else ["finite width"]
+    if solution.network.depth is None:
+        parts.append("finite depth")
+    elif ensemble.method in ("sde", "gram") and ensemble.network.activation.expression.diff(h).has(
+        h
+    ):
+        parts.append("the steps of Euler in place of φ")
+    return " and ".join(parts) or "nothing"
+
+
+def _lines(values: np.ndarray) -> np.ndarray:
+    if values.ndim == 3:
+        values = values[(slice(None), *np.triu_indices(values.shape[-1]))]
+    return values.T[:6]

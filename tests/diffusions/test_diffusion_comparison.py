@@ -1,0 +1,75 @@
+"""`compare` of a solution for wide networks and simulated ones."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.networks.diffusion import DiffusionNetwork
+
+Z = [0.0, 1.0]
+LINEAR = DiffusionNetwork(depth=10, width=4, activation="linear", bias_variance=0.5)
+
+
+def test_an_exact_theory_agrees_at_every_width():
+    for method in ("kernel", "weights", "sde", "gram"):
+        e = ft.simulate(LINEAR, Z, samples=4000, method=method)
+        found = ft.compare(ft.solve(LINEAR, Z), e)
+        assert found.verdict == "agrees" and found.left_out == "nothing"
+        assert found.times.shape == (10,)
+
+
+def test_a_theory_that_is_wrong_by_two_per_cent_differs():
+    net = LINEAR.replace(width=60)
+    e = ft.simulate(net, Z, samples=20_000)
+    assert ft.compare(ft.solve(net, Z), e).verdict == "agrees"
+    for factor in (0.98, 1.02):
+        wrong = net.replace(weight_variance=factor, bias_variance=0.5 * factor)
+        found = ft.compare(ft.solve(wrong, Z), e)
+        assert found.verdict == "differs" and found.description == "describes"
+        assert "chance does not explain" in found.statement
+
+
+def test_infinite_depth_is_compared_on_its_grid():
+    net = DiffusionNetwork(depth=200, width=5, horizon=0.5)
+    limit = ft.solve(net.replace(depth=None), Z)
+    e = ft.simulate(net, Z, samples=2000, method="gram")
+    found = ft.compare(limit, e)
+    assert found.verdict == "agrees" and found.left_out == "finite depth"
+    assert {profile.name for profile in found.profiles} >= {"gram_variance", "kurtosis"}
+    assert len(found.times) == len(limit.times) - 1
+    law = e.distances(limit)
+    # A narrow network is no Gaussian.
+    assert law.p_value.min() < 1e-3 and np.abs(law.covariance_z).max() < 4
+
+
+def test_narrow_networks_are_not_described():
+    net = DiffusionNetwork(depth=20, width=2, activation="swish", weight_variance=8.0)
+    found = ft.compare(ft.solve(net, [2.0]), ft.simulate(net, [2.0], samples=4000))
+    assert found.verdict == "differs" and found.description == "does not describe"
+    assert found.left_out == "finite width"
+
+
+def test_it_shows_itself():
+    found = ft.compare(ft.solve(LINEAR, Z), ft.simulate(LINEAR, Z, samples=20))
+    assert len(found.plot().axes) == 3
+    assert "The theory agrees" in str(found) and "<td>" in found._repr_html_()
+    assert repr(found).startswith("DiffusionComparison(agrees, ")
+
+
+@pytest.mark.parametrize(
+    "changes, inputs, arguments, message",
+    [
+        ({}, [0.5, 1.0], {}, "ensemble must have the inputs"),
+        ({"horizon": 2.0}, Z, {}, "ensemble must have depth=10 and horizon=1.0"),
+        ({"depth": 20}, Z, {}, "got depth=20"),
+        ({}, Z, {"tolerance": 2}, "tolerance must be a number"),
+        ({}, Z, {"false_alarm": 0}, "false_alarm must be a number"),
+        ({}, Z, {"tolerence": 0.1}, "tolerance"),
+    ],
+)
+def test_bad_input(changes, inputs, arguments, message):
+    e = ft.simulate(LINEAR.replace(**changes), inputs, samples=20)
+    with pytest.raises((TypeError, ValueError), match=message):
+        ft.compare(ft.solve(LINEAR, Z), e, **arguments)
+    with pytest.raises(TypeError, match="ensemble must be a DiffusionEnsemble"):
+        ft.compare(ft.solve(LINEAR, Z), 3.0)
