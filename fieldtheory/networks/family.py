@@ -36,9 +36,10 @@ class NetworkFamily(ABC):
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
-        FAMILIES[cls.__name__] = cls
+        if not abstract:
+            FAMILIES[cls.__name__] = cls
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some arguments changed, checked as a new network is."""
@@ -49,7 +50,7 @@ class NetworkFamily(ABC):
         return replace(self, **changes)
 
 
-class LayeredNetwork(NetworkFamily):
+class LayeredNetwork(NetworkFamily, abstract=True):
     """A family of networks whose signals are carried on by skip connections.
 
         h^(l) = γ_l h^(l-1) + f^(l),   l = 1, ..., L

@@ -88,7 +88,9 @@ def test_a_layer_of_equal_neurons_is_one_number():
     {"activation": "x + x**2", "weight_variance": 0.3},
     {"activation": "swish", "input_activation": "tanh"},
     pytest.param({"activation": "x - x**3/3", "input_activation": "sin"}, marks=pytest.mark.slow),
-    {"activation": "x + x**2/4", "input_activation": "x**2/(1+x**2)"},
+    pytest.param(
+        {"activation": "x + x**2/4", "input_activation": "x**2/(1+x**2)"}, marks=pytest.mark.slow
+    ),
 ])  # fmt: skip
 def test_depth_corrects_as_first_order_says(case):
     limit = ft.solve(network(**case), Z[:2])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.networks.family import FAMILIES, LayeredNetwork
+from fieldtheory.networks.family import FAMILIES, NetworkFamily
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import storage
 from tests.examples import K0_PAIR, network
@@ -271,5 +271,5 @@ def test_paths_that_are_refused(results, tmp_path):
 
 
 def test_families_are_known_by_their_names():
-    assert set(FAMILIES) >= {"ResidualNetwork", "FeedForwardNetwork"}
-    assert all(issubclass(family, LayeredNetwork) for family in FAMILIES.values())
+    assert set(FAMILIES) >= {"ResidualNetwork", "FeedForwardNetwork", "DiffusionNetwork"}
+    assert all(issubclass(family, NetworkFamily) for family in FAMILIES.values())
