@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import orthants, tensor, tilting
+from fieldtheory.averages import orthants, signed_products, tensor, tilting
 from fieldtheory.averages.base import AverageNode
 from fieldtheory.averages.partitions import partitions
 from fieldtheory.averages.rules import CLOSED_FORM, PRICE, Rule, entry_indices
@@ -45,7 +45,7 @@ def rule(node: AverageNode) -> Rule:
     ("Price's theorem", array([0.18893366, 0.25513397]))
     """
     size = len(node.variables)
-    for decide in (_tilted, _price, _orthants):
+    for decide in (_tilted, _signs, _price, _orthants):
         found = decide(node)
         if found is not None:
             name, reason, of_matrices = found
@@ -63,6 +63,20 @@ def rule(node: AverageNode) -> Rule:
         name = "trapezoidal rule"
         reason = "smooth in every variable: converges exponentially along the principal axes"
     return Rule(name, reason, _of_entries(compute, size))
+
+
+def signed(node: AverageNode) -> Rule | None:
+    """The rule for products of polynomials between kinks and of error functions, None for others.
+
+    Examples
+    --------
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> from fieldtheory.averages import GaussianAverage
+    >>> signed(GaussianAverage(sp.Max(0, x - 1) * sp.erf(y), (x, y), sp.eye(2))).name
+    'orthants'
+    """
+    found = _signs(node)
+    return None if found is None else Rule(*found[:2], _of_entries(found[2], len(node.variables)))
 
 
 def _of_entries(compute: OfMatrices, size: int) -> Callable:
@@ -111,6 +125,41 @@ def _price(node: AverageNode) -> tuple[str, str, OfMatrices] | None:
     first, second = (tilting.averaged(terms) for terms in parts if terms is not None)
     reason = f"⟨FG⟩ = ⟨F⟩⟨G⟩ + ⟨F;G⟩ with F = {halves[0]}, and {reason}"
     return PRICE, reason, lambda K: np.array([joint(k) for k in K]) + first(K) * second(K)
+
+
+def _signs(node: AverageNode) -> tuple[str, str, OfMatrices] | None:
+    if not isinstance(node, AverageNode):
+        return None
+    kinks = any(has_steps(F) for F in node.functions)
+    if not kinks and not node.has(sp.erf):
+        return None
+    if kinks:
+        name, reason = "orthants", "polynomials between kinks: moments with signs"
+    else:
+        name, reason = PRICE, "error functions are signs of variables with noise"
+    if len(node.variables) > 2:
+        reason += ", those of more than two by one integral"
+    slots: dict[sp.Expr, signed_products.Slots] = {}
+    terms: list[tuple[int, list[sp.Expr]]] = []
+    for weight, blocks in partitions(node.functions):
+        products = [sp.Mul(*block) for block in blocks]
+        terms.append((int(weight), products))
+        for F in products:
+            found = signed_products.slots_of(F, tuple(node.variables))
+            if found is None:
+                return None
+            slots[F] = found
+    if len(node.functions) == 2:
+        joint = signed_products.connected(*(slots[F] for F in node.functions))
+        if joint is not None:
+            return name, reason, joint
+    averages = {F: signed_products.averaged(found) for F, found in slots.items()}
+
+    def compute(K: np.ndarray) -> np.ndarray:
+        values = {F: average(K) for F, average in averages.items()}
+        return np.sum([w * np.prod([values[F] for F in Fs], axis=0) for w, Fs in terms], axis=0)
+
+    return name, reason, compute
 
 
 def _orthants(node: AverageNode) -> tuple[str, str, OfMatrices] | None:

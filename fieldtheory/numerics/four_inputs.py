@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, many
-from fieldtheory.averages.rules import CLOSED_FORM, PRICE
+from fieldtheory.averages.rules import CLOSED_FORM, PRICE, entry_indices
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.pair_observables import PairObservables
@@ -18,6 +17,8 @@ from fieldtheory.theory.elementary_averages import X, Y
 
 # Which of the distinct signals stand in the first and in the second observable.
 Pattern = tuple[int, int, int, int]
+# Correlators found at once.
+_TOGETHER = 1 << 18
 
 
 def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np.ndarray:
@@ -27,28 +28,40 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
     are not NaN.
     """
     size, inputs = signals.K.shape[:2]
-    layers, p = np.arange(size), len(signals.pairs[0])
+    first, second = signals.pairs
+    p = len(first)
     # Inputs of every layer, those that are the same by the first of them.
     one = np.tile(np.arange(inputs), (size, 1))
-    same = signals.same(np.arange(p))
-    for first, second, equal in zip(*signals.pairs, same.T, strict=True):
-        one[equal, second] = np.minimum(one[equal, second], first)
+    for a, b, equal in zip(first, second, signals.same(np.arange(p)).T, strict=True):
+        one[equal, b] = np.minimum(one[equal, b], a)
+    layers = np.arange(size)
     earlier = np.minimum.outer(layers, layers)
     carried = np.tril(signals.carried) + np.tril(signals.carried, -1).T
     # Signals are counted layer by layer.
     blocks = carried[:, :, None, None] * signals.K[earlier]
     K = np.swapaxes(blocks, 1, 2).reshape(size * inputs, size * inputs)
-    pairs = [(inputs * layers[:, None] + one[:, members]).ravel() for members in signals.pairs]
+    members = [inputs * layers[:, None] + one[:, side] for side in signals.pairs]
     g = network_entries(signals.network).averages.observable
-    if known is not None:
-        known = known.reshape(size * p, size * p)
-    return connected(g, K, pairs, known).reshape(size, p, size, p)
+    found = np.full((size, p, size, p), np.nan) if known is None else known
+    together = max(1, _TOGETHER // p**2)
+    for k in signals.counted(range(size), "G11, layers"):
+        for start in range(k, size, together):
+            later = slice(start, start + together)
+            block = found[k, :, later]
+            rows, l, columns = np.nonzero(np.isnan(block))
+            # Layers are independent without skip connections.
+            joined = carried[k, start + l] != 0
+            block[rows[~joined], l[~joined], columns[~joined]] = 0.0
+            rows, l, columns = rows[joined], l[joined], columns[joined]
+            four = [side[k, rows] for side in members]
+            four += [side[start + l, columns] for side in members]
+            block[rows, l, columns] = connected(g, K, np.array(four))
+            found[later, :, k] = np.moveaxis(block, 0, -1)
+    return found
 
 
-def connected(
-    g: sp.Expr, K: np.ndarray, pairs: Sequence[np.ndarray], known: np.ndarray | None = None
-) -> np.ndarray:
-    """⟨g(h_a, h_b) ; g(h_c, h_d)⟩ of all pairs of signals, shape (p, p).
+def connected(g: sp.Expr, K: np.ndarray, four: np.ndarray) -> np.ndarray:
+    """⟨g(h_a, h_b) ; g(h_c, h_d)⟩, shape (m,).
 
     Parameters
     ----------
@@ -56,35 +69,37 @@ def connected(
         In the symbols ``X`` and ``Y``.
     K : ndarray, shape (n, n)
         The covariance of the signals.
-    pairs : two ndarrays of int, shape (p,)
-        a and b of every pair.
-    known : ndarray, shape (p, p), optional
-        Those that need not be found, and NaN.
+    four : ndarray of int, shape (4, m)
+        a, b, c and d of every correlator.
+
+    Examples
+    --------
+    >>> connected(X * Y, np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[0], [1], [0], [1]]))
+    array([7.])
     """
-    first, second = pairs
-    found = np.full((len(first), len(first)), np.nan) if known is None else known.copy()
-    groups: dict[Pattern, list[tuple[int, int, list[int]]]] = defaultdict(list)
-    for i in range(len(first)):
-        for j in (i + np.flatnonzero(np.isnan(found[i, i:]))).tolist():
-            four = [int(n) for n in (first[i], second[i], first[j], second[j])]
-            distinct = list(dict.fromkeys(four))
-            a, b, c, d = (distinct.index(n) for n in four)
-            groups[a, b, c, d].append((i, j, distinct))
-    # Entries with as many distinct signals in the same places at once.
-    for pattern, places in groups.items():
-        rows, columns, signals = zip(*places, strict=True)
-        upper = np.triu_indices(len(signals[0]))
-        entries = np.array([K[np.ix_(chosen, chosen)][upper] for chosen in signals])
-        values = _compiled(g, pattern)(*entries.T)
-        found[rows, columns] = found[columns, rows] = values
+    # Which of the four is the first to be the same signal.
+    places = np.stack([np.argmax(four[: i + 1] == four[i], axis=0) for i in range(4)])
+    found = np.empty(four.shape[1])
+    # Correlators with as many distinct signals in the same places at once.
+    code = np.array([64, 16, 4, 1]) @ places
+    for kind in np.unique(code):
+        (index,) = np.nonzero(code == kind)
+        at = places[:, index[0]]
+        distinct = np.unique(at)
+        a, b, c, d = np.searchsorted(distinct, at).tolist()
+        signals = four[distinct][:, index]
+        upper = np.triu_indices(len(distinct))
+        entries = K[signals[upper[0]], signals[upper[1]]]
+        found[index] = _compiled(g, (a, b, c, d))(*entries)
     return found
 
 
+@lru_cache(maxsize=64)
 def has_closed_form(g: sp.Expr) -> bool:
-    """Whether correlators of four different signals are one integral at most."""
-    a, b, c, d = h = sp.symbols("h0:4", real=True)
-    observables = (g.subs({X: u, Y: v}, simultaneous=True) for u, v in ((a, b), (c, d)))
-    correlator = ConnectedCorrelator(*observables, h, sp.eye(4) + sp.ones(4, 4))
+    """Whether correlators of four different signals are one integral over closed forms at most."""
+    correlator, _ = _correlator(g, (0, 1, 2, 3))
+    if many.signed(correlator) is not None:
+        return True
     nodes = correlator.atoms(ConnectedCorrelator)
     return all(many.rule(node).name in (PRICE, CLOSED_FORM) for node in nodes)
 
@@ -128,14 +143,26 @@ def _of_matrices(g: sp.Expr, pattern: Pattern, e: int, K: np.ndarray) -> np.ndar
 
 @lru_cache(maxsize=64)
 def _compiled(g: sp.Expr, pattern: Pattern, e: int | None = None) -> Callable[..., np.ndarray]:
-    """The correlator of a pattern, or its derivative by an entry e of the first observable."""
+    """The correlator of a pattern, or its derivative by an entry e of the first observable.
+
+    Of the entries of the covariance in the order of `np.triu_indices`.
+    """
+    correlator, K = _correlator(g, pattern)
+    count = K.shape[0]
+    upper = [(i, j) for i in range(count) for j in range(i, count)]
+    if e is not None:
+        correlator = correlator.diff((K[0, 0], K[1, 1], K[0, 1])[e])
+    elif (rule := many.signed(correlator)) is not None:
+        function, order = rule.function, [upper.index(place) for place in entry_indices(count)]
+        return lambda *entries: function(*(entries[i] for i in order))
+    return lambdify([K[place] for place in upper], correlator, "numpy")
+
+
+def _correlator(g: sp.Expr, pattern: Pattern) -> tuple[sp.Expr, sp.Matrix]:
+    """⟨g(h_a, h_b) ; g(h_c, h_d)⟩ and the covariance of the distinct signals."""
     count = max(pattern) + 1
     h = sp.symbols(f"h0:{count}", real=True)
     K = sp.Matrix(count, count, lambda i, j: sp.Symbol(f"K{min(i, j)}{max(i, j)}", real=True))
     a, b, c, d = (h[place] for place in pattern)
     observables = [g.subs({X: u, Y: v}, simultaneous=True) for u, v in ((a, b), (c, d))]
-    entries = [K[i, j] for i in range(count) for j in range(i, count)]
-    correlator = ConnectedCorrelator(*observables, h, K)
-    if e is not None:
-        correlator = correlator.diff((K[0, 0], K[1, 1], K[0, 1])[e])
-    return lambdify(entries, correlator, "numpy")
+    return ConnectedCorrelator(*observables, h, K), K

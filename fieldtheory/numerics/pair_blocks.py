@@ -108,7 +108,8 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     """`correlators` of one pair, of layers k <= l, shape (L + 1, L + 1, 3, 3)."""
     size, network = len(signals.K), signals.network
     two = _two_inputs(signals, pair)
-    if not _has_orthants(signals) and not signals.same(np.array([pair])).any():
+    closed = four_inputs.has_closed_form(network_entries(network).averages.observable)
+    if not closed and not signals.same(np.array([pair])).any():
         found = np.zeros((size, size, 3, 3))
         try:
             for k, block in enumerate(two.correlators()):

@@ -127,19 +127,22 @@ _MOST_CLOSED, _MOST_INTEGRALS = 100_000, 3000
 
 
 def _pair_by_pair(signals: PairObservables) -> np.ndarray:
-    """⟨g ; g⟩, shape (L + 1, p, L + 1, p): of two inputs by `pair_blocks`, of more by averages."""
+    """⟨g ; g⟩, shape (L + 1, p, L + 1, p), without Hermite coefficients of two signals.
+
+    By closed forms of averages where there are any; else of two inputs by `pair_blocks`, and of
+    more by integrals.
+    """
+    g = network_entries(signals.network).averages.observable
+    if four_inputs.has_closed_form(g):
+        return four_inputs.by_averages(signals)
     first, second = signals.pairs
     size, p = len(signals.K), len(first)
     found = np.full((size, p, size, p), np.nan)
     places = np.zeros((first.max() + 1,) * 2, dtype=int)
     places[first, second] = np.arange(p)
     others = np.flatnonzero(first != second)
-    one_by_one = size**2 * (p**2 - 7 * len(others) - len(places)) / 2
-    if one_by_one and not signals.has_kinks:
-        g = network_entries(signals.network).averages.observable
-        if one_by_one > (_MOST_CLOSED if four_inputs.has_closed_form(g) else _MOST_INTEGRALS):
-            # For the error that says how many orders it takes.
-            signals.require_resolved()
+    if size**2 * (p**2 - 7 * len(others) - len(places)) / 2 > _MOST_INTEGRALS:
+        signals.require_resolved()
     blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
     for number, pair in enumerate(others):
         alpha, beta = first[pair], second[pair]

@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from fieldtheory.averages.signs import rotations
 from fieldtheory.numerics.hermite_modes import Modes, grid_modes, modes_on
 
 
@@ -204,7 +205,7 @@ def correlated(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
     ndarray, shape (packed_size(count), m)
         Zero for the order zero.
     """
-    u, v, large, small = _rotations(X)
+    u, v, large, small = rotations(X)
     # Those of which few orders matter come last.
     order = np.argsort(-large)
     first, second = (np.exp(1j * np.outer(np.arange(count), angle[order])) for angle in (-u, v))
@@ -226,16 +227,6 @@ def correlated(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
 
 # Powers of correlations that are left out.
 _NEGLIGIBLE = 1e-15
-
-
-def _rotations(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """u, v, s_1 >= |s_2| with X = R(u) diag(s_1, s_2) R(v)ᵀ."""
-    (a, b), (c, d) = X
-    turned, mirrored = np.hypot(a + d, c - b), np.hypot(a - d, c + b)
-    total, difference = np.arctan2(c - b, a + d), np.arctan2(c + b, a - d)
-    large = (turned + mirrored) / 2
-    small = np.divide(a * d - b * c, large, out=np.zeros_like(large), where=large > 0)
-    return (total + difference) / 2, (difference - total) / 2, large, small
 
 
 def _rotated(n: int, phases: np.ndarray, f: np.ndarray) -> np.ndarray:
