@@ -72,7 +72,8 @@ def signed(node: AverageNode) -> Rule | None:
     --------
     >>> x, y = sp.symbols("x y", real=True)
     >>> from fieldtheory.averages import GaussianAverage
-    >>> signed(GaussianAverage(sp.Max(0, x - 1) * sp.erf(y), (x, y), sp.eye(2))).name
+    >>> K = sp.Matrix([[2, 1], [1, 2]])
+    >>> signed(GaussianAverage(sp.Max(0, x - 1) * sp.erf(y), (x, y), K)).name
     'orthants'
     """
     found = _signs(node)

@@ -21,6 +21,8 @@ from fieldtheory.averages.exact_differences import determinant
 from fieldtheory.averages.steps import branch, break_points, has_steps
 
 MOST_VARIABLES = 4
+# Sums of signs below which nothing is left of them.
+_ROUNDING = 1e-15
 _TINY = float(np.finfo(float).tiny)
 
 # The polynomial on each orthant: its signs, and the coefficient of each tuple of powers.
@@ -118,7 +120,7 @@ def probability(K: np.ndarray) -> np.ndarray:
     for count in range(2, size + 1, 2):
         for chosen in combinations(range(size), count):
             total += signs.product(covariances[np.ix_(chosen, chosen)])
-    return np.maximum(total, 0.0) / 2**size
+    return np.where(total < _ROUNDING, 0.0, total) / 2**size
 
 
 def _over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

@@ -65,7 +65,20 @@ def product(K: np.ndarray, means: np.ndarray | None = None) -> np.ndarray:
         return _of_two(K, means)
     half = slice(0, size - 2), slice(size - 2, size)
     starts = [product(K[part, part], None if means is None else means[part]) for part in half]
-    return starts[0] * starts[1] + connected(K, means)
+    value = starts[0] * starts[1] + connected(K, means)
+    return value if means is not None else _of_equal(K, value)
+
+
+def _of_equal(K: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The product of four signs, those of equal or opposite variables as one number."""
+    for i, j in ((0, 2), (0, 3), (1, 2), (1, 3)):
+        rest = determinant(K[i, i], K[j, j], K[i, j])
+        equal = rest <= _EQUAL * K[i, i] * K[j, j]
+        if equal.any():
+            left = [k for k in range(4) if k not in (i, j)]
+            of_others = np.sign(K[i, j]) * _of_two(K[left][:, left], None)
+            value = np.where(equal, of_others, value)
+    return value
 
 
 def connected(K: np.ndarray, means: np.ndarray | None = None) -> np.ndarray:
