@@ -15,7 +15,7 @@ from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.universality import critical_network
-from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
+from fieldtheory.diffusions import DiffusionComparison, DiffusionEnsemble, DiffusionSolution
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.limits import DepthLimit, depth_limit
@@ -48,6 +48,7 @@ __all__ = [
     "ConnectedCorrelator",
     "DepthLimit",
     "Derivation",
+    "DiffusionComparison",
     "DiffusionDerivation",
     "DiffusionEnsemble",
     "DiffusionNetwork",

@@ -41,6 +41,13 @@ CALLS = {
     "loop_correction": lambda: ft.loop_correction(NET, 0.3),
     "depth_limit": lambda: ft.depth_limit(NET.replace(branch_scale="uniform"), 0.3),
 }
+LIMIT = ft.DiffusionNetwork(depth=4, width=5)
+# What the same functions give for diffusion networks.
+DIFFUSIONS = {
+    "solve": lambda: ft.solve(LIMIT, [0.0, 1.0]),
+    "simulate": lambda: ft.simulate(LIMIT, [0.0, 1.0], samples=20),
+    "compare": lambda: ft.compare(ft.solve(LIMIT, [1.0]), ft.simulate(LIMIT, [1.0], samples=20)),
+}
 DRAWN = (
     *("solve", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
     *("covariance_with", "spectrum", "tangent_kernels", "depth_limit", "simulate_gradients"),
@@ -71,3 +78,10 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name):
 
 def test_version():
     assert ft.__version__.count(".") >= 1
+
+
+@pytest.mark.parametrize("name", DIFFUSIONS)
+def test_diffusions_show_themselves(name):
+    found = DIFFUSIONS[name]()
+    assert len(found.plot().axes) >= 1
+    assert "<" in found._repr_html_()

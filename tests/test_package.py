@@ -57,7 +57,16 @@ FRONT_DOORS = [
     "fieldtheory",
     *(
         f"fieldtheory.{room}"
-        for room in ("averages", "criticality", "data", "figures", "inference", "limits", "scaling")
+        for room in (
+            "averages",
+            "criticality",
+            "data",
+            "diffusions",
+            "figures",
+            "inference",
+            "limits",
+            "scaling",
+        )
     ),
 ]
 

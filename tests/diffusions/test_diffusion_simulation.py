@@ -46,6 +46,7 @@ def test_same_seed_same_numbers_whatever_the_chunk(small_blocks, method):
     assert len(np.unique(np.concatenate([one.outputs[:, 0], other.outputs[:, 0]]))) == 300
 
 
+@pytest.mark.slow
 def test_same_seed_same_numbers_whatever_the_number_of_workers():
     # Workers do not see what a fixture changes: blocks are small by the number of inputs.
     net, Z = NET.replace(depth=20), np.linspace(-1.0, 1.0, 30)
