@@ -8,6 +8,7 @@ import typer
 
 from fieldtheory.cli.critical_command import critical
 from fieldtheory.cli.derive_command import derive
+from fieldtheory.cli.diffusion_command import diffusion
 from fieldtheory.cli.figures_command import figures
 from fieldtheory.cli.measure_command import measure
 from fieldtheory.cli.optimum_command import optimum
@@ -55,9 +56,10 @@ def _fieldtheory(
     propagator as LaTeX; **solve** gives kernels and responses as numbers, **tangent** the neural
     tangent kernel; **sweep** solves on a grid of parameters; **optimum** finds the scaling ρ of the
     residual branch at which the output responds most to the input; **critical** gives the weights
-    and biases that neither amplify nor damp signals; **simulate** draws finite networks and
-    compares them with the theory; **measure** finds the scales of skip and branch that suit a
-    residual block of your own; **verify** compares the theory with high-precision numbers;
+    and biases that neither amplify nor damp signals; **diffusion** is for networks of small
+    parameters, x + φ(W ψ(x) + b), and what they are at infinite depth; **simulate** draws finite
+    networks and compares them with the theory; **measure** finds the scales of skip and branch that
+    suit a residual block of your own; **verify** compares the theory with high-precision numbers;
     **figures** draws the figures of the papers; **run** does everything for a set of samples and
     writes one page to look at.
 
@@ -66,7 +68,7 @@ def _fieldtheory(
 
 
 for command in (
-    *(derive, solve, tangent, sweep, optimum, critical),
+    *(derive, solve, tangent, diffusion, sweep, optimum, critical),
     *(simulate, measure, verify, figures, run),
 ):
     app.command()(command)

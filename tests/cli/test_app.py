@@ -20,6 +20,7 @@ COMMANDS = (
     "derive",
     "solve",
     "tangent",
+    "diffusion",
     "sweep",
     "optimum",
     "critical",

@@ -1,0 +1,180 @@
+"""The command diffusion: its numbers are those of solve, simulate and compare for such networks."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.theory.diffusion_conditions import diffusion_conditions
+from tests.cli.test_app import call, column, output, refusal, rows
+
+LIMIT = ft.DiffusionNetwork(depth=None)
+SMALL = ("diffusion", "-L", 10, "--width", 20, "-n", 40)
+NET = ft.DiffusionNetwork(depth=10, width=20)
+
+
+class TestSolved:
+    def test_pairs_of_inputs_at_a_few_times(self):
+        table = rows("diffusion", "-z", "0,1,-1.5")
+        s = ft.solve(LIMIT, [0, 1, -1.5])
+        assert len(table) == 6 * 6
+        for row in table:
+            n, i, j = round(20 * row["t"]), row["alpha"] - 1, row["beta"] - 1
+            assert row["covariance"] == s.covariance[n, i, j]
+            assert row["gram"] == s.gram[n, i, j]
+            assert row["var_gram"] == s.gram_variance[n, i, j]
+            assert row["mean"] == (s.mean[n, i] if i == j else None)
+            assert row["kurtosis"] == (s.kurtosis[n, i] if i == j else None)
+            assert "explosion_time" not in row
+        last = [row["correlation"] for row in table[-6:]]
+        expected = [1, 0.5**0.5, 1 / 3.25**0.5, 1, -0.5 / 6.5**0.5, 1]
+        np.testing.assert_allclose(last, expected, rtol=1e-12)
+        assert table[0]["correlation"] is None
+
+    def test_one_input_explosion_and_the_coefficient_of_depth(self):
+        options = ("-T", 0.2, "-z", -1.5, "-a", "swish", "--correction", "--times", 3)
+        table = json.loads(output("diffusion", *options, "-f", "json"))
+        s = ft.solve(LIMIT.replace(activation="swish", horizon=0.2), [-1.5])
+        assert column(table, "t").tolist() == [0, 0.1, 0.2]
+        assert {"alpha", "correlation", "kurtosis"}.isdisjoint(table[0])
+        np.testing.assert_array_equal(column(table, "mean"), s.mean[::10, 0])
+        first = s.first_correction
+        np.testing.assert_array_equal(column(table, "mean_1/L"), first.mean[::10, 0])
+        np.testing.assert_array_equal(column(table, "covariance_1/L"), first.covariance[::10, 0, 0])
+        np.testing.assert_array_equal(column(table, "explosion_time"), s.explosion_time[0])
+
+    def test_every_option_reaches_the_network(self):
+        options = {
+            "depth": 4,
+            "width": 30,
+            "horizon": 0.5,
+            "activation": "swish",
+            "input_activation": "tanh",
+            "weight_variance": 1.5,
+            "bias_variance": 0.2,
+        }
+        flat = [x for n, v in options.items() for x in (f"--{n.replace('_', '-')}", v)]
+        table = rows("diffusion", "-z", 0.7, *flat, "--times", 99)
+        s = ft.solve(ft.DiffusionNetwork(**options), [0.7])
+        np.testing.assert_array_equal(column(table, "t"), s.times)
+        np.testing.assert_array_equal(column(table, "mean"), s.mean[:, 0])
+        np.testing.assert_array_equal(column(table, "gram"), s.gram[:, 0, 0])
+
+    def test_the_title_says_what_holds(self):
+        def title(*arguments):
+            return " ".join(output("diffusion", "-z", 0, *arguments).split())
+
+        network = "width 500, T = 1, φ = tanh, ψ = linear"
+        assert f"depth infinite, {network}; exact at every width" in title()
+        assert f"depth 3, {network}; in the limit of infinite width" in title("-L", 3)
+
+    @pytest.mark.parametrize("suffix", [".npz", ".nc"])
+    def test_a_file_holds_the_solution(self, suffix, tmp_path):
+        path = tmp_path / f"s{suffix}"
+        output("diffusion", "-L", 3, "--save", path)
+        net = LIMIT.replace(depth=3)
+        loaded, expected = ft.DiffusionSolution.load(path), ft.solve(net, [0, 1])
+        assert loaded.network == net
+        np.testing.assert_array_equal(loaded.covariance, expected.covariance)
+
+
+class TestDerived:
+    @pytest.mark.parametrize("quantity", ["network", "diffusion", "next_order", "wide_limit"])
+    def test_latex(self, quantity):
+        expected = ft.derive(LIMIT.replace(activation="swish")).latex(quantity)
+        assert output("diffusion", "-a", "swish", "--latex", quantity) == f"{expected}\n"
+
+    @pytest.mark.parametrize("phi", ["tanh", "cos"])
+    def test_conditions_also_of_what_has_no_limit(self, phi):
+        found = diffusion_conditions(*map(as_activation, (phi, "linear")))
+        assert output("diffusion", "-a", phi, "--conditions") == f"{found}\n"
+        table = rows("diffusion", "-a", phi, "--conditions")
+        assert [str(row["holds"]) for row in table] == [str(c.holds) for c in found]
+
+
+class TestSimulated:
+    def test_estimates_with_errors(self):
+        table = rows(*SMALL, "-z", "0,1", "--seed", 3, "--times", 2)
+        e = ft.simulate(NET, [0, 1], samples=40, seed=3)
+        assert [row["t"] for row in table] == [0, 0, 0, 1, 1, 1]
+        row = table[4]
+        assert (row["alpha"], row["beta"]) == (1, 2)
+        for name, field in (("covariance", "covariance"), ("var_gram", "gram_variance")):
+            assert row[name] == getattr(e, field)[-1, 0, 1]
+            assert row[f"{name}_error"] == getattr(e, f"{field}_error")[-1, 0, 1]
+        assert table[5]["mean_error"] == e.mean_error[-1, 1]
+        assert table[5]["kurtosis"] == e.kurtosis[-1, 1]
+
+    @pytest.mark.parametrize("method", ["weights", "sde", "gram"])
+    def test_methods(self, method):
+        options = ("-z", 1, "-m", method, "--times", 99, "-f", "json")
+        table = json.loads(output(*SMALL, *options))
+        e = ft.simulate(NET, [1.0], samples=40, method=method)
+        np.testing.assert_array_equal(column(table, "gram"), e.gram[:, 0, 0])
+
+    def test_infinite_depth_is_drawn_in_steps_and_compared(self):
+        options = ("--width", 20, "-n", 40, "-m", "gram", "--steps", 40, "--compare")
+        result = call("diffusion", *options, "-f", "json")
+        table = json.loads(result.stdout)
+        e = ft.simulate(NET.replace(depth=40), [0, 1], samples=40, method="gram")
+        s = ft.solve(NET.replace(depth=None), [0, 1])
+        expected, distances = ft.compare(s, e), e.distances(s)
+        assert [row["quantity"] for row in table[:5]] == [r["quantity"] for r in expected.rows]
+        assert [row["z"] for row in table[:5]] == [r["z"] for r in expected.rows]
+        assert [row["simulation"] for row in table[5:]] == distances.statistic.tolist()
+        assert [row["p-value"] for row in table[5:]] == distances.p_value.tolist()
+        # 40 networks cannot tell whether deviations are below 5 %.
+        assert result.exit_code == 1
+        assert expected.statement in call("diffusion", *options).stdout
+
+    def test_the_exit_code_is_zero_where_the_theory_describes_the_networks(self):
+        options = ("-L", 10, "--width", 500, "-n", 300, "-z", 1, "-a", "linear")
+        result = call("diffusion", *options, "--compare")
+        assert "the theory leaves out" not in result.stdout
+        assert result.exit_code == 0
+
+    def test_a_file_holds_the_estimates(self, tmp_path):
+        path = tmp_path / "e.npz"
+        output(*SMALL, "--save", path)
+        loaded, e = ft.DiffusionEnsemble.load(path), ft.simulate(NET, [0, 1], samples=40)
+        np.testing.assert_array_equal(loaded.covariance, e.covariance)
+        assert os.listdir(tmp_path) == ["e.npz"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-L", 0], "depth must be an integer >= 1, got 0"),
+        (["-L", "deep"], "depth must be an integer >= 1 or infinite, got 'deep'"),
+        (["--width", 0], "width must be an integer >= 1, got 0"),
+        (["-T", 0], "horizon must be"),
+        (["-T", 6, "-a", "swish"], "horizon must be below the explosion time"),
+        (["-a", "cos"], "activation must be 0 at 0"),
+        (["-a", "relu"], "activation must have derivatives at 0"),
+        (["-a", "nonsense"], "activation must be"),
+        (["--input-activation", "1/h"], "input_activation must be finite"),
+        (["--input-activation", "tahn"], "input_activation"),
+        (["--weight-variance", -1], "weight_variance must be"),
+        (["-z", "a,b"], "inputs must be a number or numbers separated by commas, got 'a,b'"),
+        (["-z", "nan"], "Z must be"),
+        (["-L", 5, "--correction"], "first_correction is of infinite depth, got depth=5"),
+        (["--times", 1], "--times"),
+        (["--latex", "nothing"], "quantity must be one of network"),
+        (["--latex", "exact_moments", "-a", "swish"], "needs an activation with φ''(0) = 0"),
+        (["--latex", "network", "--conditions"], "conditions and latex must not both be given"),
+        (["--compare"], "compare is for simulations: say --simulate SAMPLES as well"),
+        (["--seed", 0], "seed is for simulations"),
+        (["-n", 5], "samples must be an integer >= 20"),
+        (["-n", 20, "-L", 5, "--steps", 5], "steps is for infinite depth, got depth=5"),
+        (["-n", 20, "-m", "gram", "-a", "swish"], "method 'gram' is for"),
+        (["-n", 20, "--correction"], "correction is not for simulations"),
+        (["-n", 20, "--save", "e.nc"], "save must be a file that ends in .npz"),
+        (["--save", "s.txt"], "path must end in .npz or .nc"),
+    ],
+    ids=str,
+)
+def test_bad_input(arguments, words):
+    assert words in refusal("diffusion", *arguments)
