@@ -231,13 +231,20 @@ def _collected(
     """The estimates from the arrays of all chunks."""
     batches: dict[int, dict[str, Moments]] = {}
     outputs, kept = [], []
-    for group, arrays in zip(groups, results, strict=True):
-        add_parts(batches, group, arrays)
-        outputs.append(arrays["outputs"])
-        if run.keep:
-            kept.append(arrays["draws"])
-    estimate = partial(estimates, run.start, run.depth)
-    found = jackknife([batches[index] for index in sorted(batches)], estimate)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for group, arrays in zip(groups, results, strict=True):
+            add_parts(batches, group, arrays)
+            outputs.append(arrays["outputs"])
+            if run.keep:
+                kept.append(arrays["draws"])
+        estimate = partial(estimates, run.start, run.depth)
+        found = jackknife([batches[index] for index in sorted(batches)], estimate)
+    for name, values in found.items():
+        if not np.isfinite(values).all():
+            raise OverflowError(
+                f"{name} exceeds the range of float64, as moments of exploding diffusions do (PF "
+                "section 3.4); reduce horizon, weight_variance or the inputs"
+            )
     if run.keep:
         found["grams"] = unpacked(np.concatenate(kept), True)
     return DiffusionEnsemble(
@@ -255,7 +262,7 @@ def _collected(
 def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """The moments of the parts of all blocks of a chunk, on the first axis, and the outputs."""
     index, run, blocks = task
-    with chunks.one_thread():
+    with chunks.one_thread(), np.errstate(over="ignore", invalid="ignore"):
         found = [_block(run, block) for block in blocks]
     return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
 

@@ -158,7 +158,8 @@ def checked_network(network: Any) -> LayeredNetwork:
     """The argument ``network`` if it is of a family, or raise TypeError."""
     if not isinstance(network, LayeredNetwork):
         raise TypeError(
-            f"network must be a ResidualNetwork or of another family, got {shown(network)}"
+            "network must be a ResidualNetwork or of another family with residual kernels, got "
+            f"{shown(network)}"
         )
     return network
 

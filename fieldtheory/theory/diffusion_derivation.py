@@ -15,6 +15,7 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.doors import brings
+from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.theory import diffusion_formulas as formulas
 from fieldtheory.theory import diffusion_limit as limit
 from fieldtheory.theory.diffusion_conditions import DiffusionConditions, diffusion_conditions
@@ -319,6 +320,7 @@ class DiffusionDerivation:
 
 
 @brings("derive", DiffusionNetwork)
+@named_arguments
 def derive_diffusion(network: DiffusionNetwork) -> DiffusionDerivation:
     """What `derive` gives for a `DiffusionNetwork`.
 

@@ -192,6 +192,7 @@ BAD = [
         "layer . of 5 of a network: its diffusion explodes",
     ),
     (NET.replace(width=10**7), [0.0] * 5, {"method": "weights"}, "GB of memory"),
+    (NET, [1e100], {}, "exceeds the range of float64, as moments of exploding diffusions do"),
 ]
 
 
