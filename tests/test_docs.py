@@ -131,6 +131,10 @@ def test_stable_resnet_prints_what_is_shown():
     printed("stable_resnet.md", 4)
 
 
+def test_diffusions_print_what_is_shown():
+    printed("diffusions.md", 4)
+
+
 def test_links_exist():
     targets = re.findall(r"\]\(([^)#:]+)\)", PAGE)
     assert len(targets) == 2
