@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
+from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses, log_gram_moments
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
 from fieldtheory.diffusions.flows import advanced, corrections_at, signals_at
 from fieldtheory.diffusions.wide_limit import Signals, Starts, WideNetwork
@@ -146,6 +146,50 @@ class DiffusionSolution(Stored, OwnTheory):
             np.stack([change.mean for _, change in found]) * scale,
             np.stack([change.covariance for _, change in found]) * scale,
         )
+
+    def gram_law(self, which: int = 0) -> Any:
+        """The law of q = (1/D) Σ_d x_d² of an input at the time T over networks of width D.
+
+        Without biases a linear diffusion makes q log-normal, exactly and at every width,
+
+            ln q_T ~ N(ln q_0 + φ'(0)² σ_w² (1 − 2/D) T, 4 φ'(0)² σ_w² T/D)
+
+        (Itô's rule for the norm in PF Corollary 3.3).
+
+        Parameters
+        ----------
+        which : int
+            The input.
+
+        Returns
+        -------
+        scipy.stats distribution
+            With ``pdf``, ``cdf``, ``ppf``, ``mean`` and ``rvs``.
+
+        Raises
+        ------
+        ValueError
+            With biases, for q = 0, at finite depth, for ψ(x) ≠ x or φ''(0) ≠ 0.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> net = ft.DiffusionNetwork(depth=None, bias_variance=0.0, width=100)
+        >>> law = ft.solve(net, [1.0]).gram_law()
+        >>> law.mean().round(6), law.median().round(6)
+        (np.float64(2.718282), np.float64(2.664456))
+        """
+        from scipy.stats import lognorm
+
+        net = self.network
+        start = self.gram[0, which, which]
+        if net.depth is not None or not net.is_linear or net.bias_variance or start == 0:
+            raise ValueError(
+                "gram_law is of infinite depth, ψ(x) = x, φ''(0) = 0, no biases and an input that "
+                f"is not 0, got {net!r}"
+            )
+        mean, variance = log_gram_moments(net, net.horizon)
+        return lognorm(np.sqrt(variance), scale=start * np.exp(mean))
 
     def at(self, time: float) -> Moments:
         """The moments at a time between those of the grid, for infinite depth.
