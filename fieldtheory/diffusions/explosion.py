@@ -38,7 +38,9 @@ def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | N
     scales = np.sqrt([network.weight_variance, network.bias_variance])
     found = coefficients(*network.slopes[:2], *scales, mean, np.diagonal(starts.second))
     alpha, beta, gamma = np.broadcast_arrays(*found)
-    return np.array([float(time(*each)) for each in zip(alpha, beta, gamma, strict=True)])
+    # Branches that are not taken may divide by zero.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.array([float(time(*each)) for each in zip(alpha, beta, gamma, strict=True)])
 
 
 def warn_if_close(network: DiffusionNetwork, starts: Starts) -> None:

@@ -165,7 +165,7 @@ def test_kurtosis_of_a_single_neuron_alone():
     assert wide.kurtosis[-1, 0] == pytest.approx(found.kurtosis[-1, 0] / 10**4, rel=1.5)
 
 
-@pytest.mark.parametrize("z, swish", [(0.0, 4.836798), (2.0, 1.721636), (-3.0, None)])
+@pytest.mark.parametrize("z, swish", [(0.0, 4.836798), (2.0, 1.721636), (-3.0, None), (-0.5, None)])
 def test_explosion(z, swish):
     net = network(activation="swish")
     T = float(ft.solve(net.replace(horizon=0.1), [z]).explosion_time[0])
