@@ -29,7 +29,7 @@ def verify(
     ] = None,
     papers: Annotated[
         str | None,
-        typer.Option(help="Papers whose claims are checked.", show_default="F25,F23,PDLT-B,SR"),
+        typer.Option(help="Papers whose claims are checked.", show_default="F25,F23,PDLT-B,SR,PF"),
     ] = None,
     format: OutputFormat = Format.table,
 ) -> None:
@@ -37,9 +37,9 @@ def verify(
 
     Numbers: Price's theorem for some activations, averages, connected correlators, a whole network
     and maximum entropy, each computed in two ways. Claims: equations of Fischer, Dahmen, Helias
-    (2025), F25, its earlier version, F23, Roberts, Yaida, Hanin (2022), appendix B, PDLT-B, and
-    Hayou et al. (2021), SR, held against the derivation. The exit code is 1 if a number does not
-    pass. It takes about two minutes at 50 digits.
+    (2025), F25, its earlier version, F23, Roberts, Yaida, Hanin (2022), appendix B, PDLT-B, Hayou
+    et al. (2021), SR, and Peluchetti, Favaro (2020), PF, held against the derivation. The exit code
+    is 1 if a number does not pass. It takes about two minutes at 50 digits.
 
     In csv and json there is a row for every check and every claim, told apart by the column kind.
 

@@ -74,7 +74,7 @@ class Claim:
     Parameters
     ----------
     paper : str
-        "F25", "F23", "PDLT-B", "SR".
+        "F25", "F23", "PDLT-B", "SR", "PF".
     equation : str
         Its number, or where it stands.
     subject : str

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from fieldtheory import validation
-from fieldtheory.literature import f23, f25, pdlt, sr
+from fieldtheory.literature import f23, f25, pdlt, pf, sr
 from fieldtheory.literature.claim import Claim, Evidence, Verdict
 
-PAPERS: dict[str, tuple[Claim, ...]] = {paper.PAPER: paper.CLAIMS for paper in (f25, f23, pdlt, sr)}
+PAPERS: dict[str, tuple[Claim, ...]] = {
+    paper.PAPER: paper.CLAIMS for paper in (f25, f23, pdlt, sr, pf)
+}
 
 
 def claims(papers: Sequence[str] | None = None) -> tuple[Claim, ...]:
@@ -18,7 +20,7 @@ def claims(papers: Sequence[str] | None = None) -> tuple[Claim, ...]:
     Parameters
     ----------
     papers : sequence of str, optional
-        Of "F25", "F23", "PDLT-B" and "SR".
+        Of "F25", "F23", "PDLT-B", "SR" and "PF".
 
     Returns
     -------

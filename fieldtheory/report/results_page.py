@@ -137,7 +137,8 @@ def write(path: Path, found: Results) -> Path:
         "in ResNets (2025). F23: its earlier version, Optimal signal propagation in ResNets "
         "through residual scaling (2023). PDLT-B: D. A. Roberts, S. Yaida, B. Hanin, The "
         "Principles of Deep Learning Theory (2022), appendix B. SR: S. Hayou et al., Stable "
-        "ResNet (2021).",
+        "ResNet (2021). PF: S. Peluchetti, S. Favaro, Infinitely deep neural networks as diffusion "
+        "processes (2020).",
     )
 
 

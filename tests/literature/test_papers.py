@@ -12,6 +12,8 @@ from fieldtheory.literature import (
     f25_theory,
     pdlt,
     pdlt_kernels,
+    pf,
+    pf_limits,
     sr,
     sr_inference,
     sr_kernels,
@@ -123,6 +125,68 @@ HOLD = {
         ("Proposition 10", "uniform scaling, N = 5, σ_w² = 2, σ² = 0.1"),
         ("Proposition 10", "decreasing scaling, N = 5, σ_w² = 2, σ² = 0.1"),
     ],
+    "PF": [
+        ("(3)", "δ = 2, every φ with φ(0) = 0"),
+        ("(6)", "D → ∞, φ(u) = u, whose network is the discretized diffusion"),
+        ("section 3, text before 3.1", "φ = tanh, x = −0.5, 0.8 and 0.4"),
+        ("(7), (8), (9), (10)", "D = 2, full covariance"),
+        ("Assumption 3.2", "φ = tanh, swish, gelu, erf, sin"),
+        ("(11), Theorem 3.1", "every φ and Gaussian law"),
+        ("(11), Theorem 3.1", "every φ and Gaussian law, two inputs"),
+        ("Theorem 2.1, Theorem 3.1", "D → ∞, T = 1, inputs 0 and 1"),
+        ("(12), Corollary 3.1", "D = 2, every φ, full covariance"),
+        ("(13), Corollary 3.1", "D = 2, every φ, full covariance"),
+        ("text after Assumption 3.3", "D = 2"),
+        ("(14), Corollary 3.2", "D = 2, every φ, matrix normal weights"),
+        ("(14), Corollary 3.2", "D = 2, every φ, matrix normal weights, two inputs"),
+        ("(15), (16)", "D = 2"),
+        ("(17), Corollary 3.3", "D = 2, every φ, a vector of ones for I_D"),
+        ("(17), Corollary 3.3", "D = 2, every φ, one input"),
+        ("(17), last line, Corollary 3.3", "D = 2, every φ, two inputs"),
+        ("text after Assumption 2.3", "D = 1, σ_w = σ_b = 1, x_0 = 0"),
+        ("section 3.4, input dependency", "φ = tanh, ψ = x, L → ∞, T = 1 and 4"),
+        ("section 3.4, flexible output distributions", "φ = tanh, ψ = x, σ_b = 1, copied inputs"),
+        ("section 3.4, flexible output distributions", "φ = tanh, ψ = x, L → ∞, z = 0 and 1"),
+        ("section 3.4, role of integration time", "every φ, ψ and Gaussian law"),
+        ("section 3.4, role of integration time", "φ = swish, D → ∞, L = 1, 10, 100"),
+        ("section 3.4, fully i.i.d. parameters", "D = 2, ψ = x"),
+        ("section 3.4, fully i.i.d. parameters", "D = 2, every φ and ψ, two inputs"),
+        ("section 3.4, explosive solutions, i)", "D = 3, ψ of at most square-root growth"),
+        ("section 3.4, explosive solutions, ii)", "D = 3, ψ of at most linear growth, φ''(0) = 0"),
+        ("section 3.4, non-smooth activations", "positively homogeneous φ, Gaussian h"),
+        (
+            "section 3.4, non-smooth activations",
+            "φ = relu, γ = 1/2, z = 0, σ_b = 1, L = 4, 100, 1000",
+        ),
+        ("section 3.4, non-smooth activations", "positively homogeneous φ, Gaussian h, γ = 1"),
+        ("section 4.1, Fig. 2", "φ = tanh, L = 500, D → ∞, z = 0 and 1"),
+        ("section 4.1, Fig. 2", "φ = tanh, drawn 1000 times, L = 100, D = 20, z = 0 and 1"),
+        ("section 4.1", "φ = swish, drawn 1000 times, L = 100, D = 20, z = 0 and 1"),
+        ("section 4.1", "φ = swish"),
+        ("section 4.1", "φ = swish, ψ = x, D = 3"),
+        (
+            "section 4.2, Figs. 3, 4",
+            "φ = tanh, every D, σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2",
+        ),
+        (
+            "section 4.2, Figs. 3, 4",
+            "φ = swish, D → ∞, σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2",
+        ),
+        ("section 4.2, doubly infinite setting", "φ = tanh, ψ = x, L → ∞, z = 1"),
+        ("section 4.2, doubly infinite setting", "φ = swish, ψ = x, L → ∞, z from −2 to 2"),
+        (
+            "section 4.2, Fig. 4",
+            "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
+        ),
+        (
+            "section 4.2, Fig. 4",
+            "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500, z from −2 to 2",
+        ),
+        (
+            "section 1, Fig. 1",
+            "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
+        ),
+    ],
 }
 # With what the evidence says.
 FAIL = {
@@ -189,8 +253,39 @@ FAIL = {
             "standard ResNet, σ_b = 0, x not parallel to x'",
         ): "printed/derived = 4",
     },
+    "PF": {
+        (
+            "section 3, text before 3.1",
+            "φ = tanh, x = −0.5 and 0.8",
+        ): "A (x − x') = φ⁻¹(x) − φ⁻¹(x')",
+        ("(17), Corollary 3.3", "D = 2, I_D as printed"): "printed/derived = 2",
+        (
+            "(17), Corollary 3.3",
+            "D = 2, dB^W a D × D matrix as in Assumption 3.4",
+        ): "printed/derived = 2",
+        (
+            "(17), Corollary 3.3",
+            "D = 2, every φ, two inputs",
+        ): "(-ψ^i_1*ψ^j_1 - ψ^i_2*ψ^j_2 + sqrt(",
+        (
+            "section 3.4, flexible output distributions",
+            "φ = tanh, ψ = x, σ_b = 0, copied inputs",
+        ): "1 at z = 1, 2",
+        ("section 3.4, fully i.i.d. parameters", "D = 2, ψ = tanh"): "printed/derived = 0",
+        ("section 4.2, Figs. 3, 4", "φ = tanh, z = 1.9 and 2"): "0.9998 at z = 1.9, 2",
+        (
+            "section 4.2, Fig. 4",
+            "φ = tanh, edge of chaos, σ_w = 1, σ_b = 0, L = 500, z from −2 to 2",
+        ): "-0.9799 at z = -2, 1",
+    },
 }
-CLAIMS = {"F25": f25.CLAIMS, "F23": f23.CLAIMS, "PDLT-B": pdlt.CLAIMS, "SR": sr.CLAIMS}
+CLAIMS = {
+    "F25": f25.CLAIMS,
+    "F23": f23.CLAIMS,
+    "PDLT-B": pdlt.CLAIMS,
+    "SR": sr.CLAIMS,
+    "PF": pf.CLAIMS,
+}
 
 
 def places(found):
@@ -250,6 +345,19 @@ def test_claims_that_do_not_hold(place):
             ("SR", "Proposition 10", "standard ResNet, N = 1, σ_w² = 2, σ_b = 0"),
             sp.log(2) / 2,
         ),
+        (
+            ("PF", "(17), Corollary 3.3", "D = 2, every φ, two inputs"),
+            lambda: (
+                pf_limits.FIRST**2
+                * pf_limits.covariance(
+                    *(
+                        pf_limits.noise(pf_limits.independent(), features)
+                        for features in (pf_limits.ONE, pf_limits.OTHER)
+                    )
+                )
+            ),
+        ),
+        (("PF", "(17), Corollary 3.3", "D = 2, I_D as printed"), sp.S.One),
     ],
 )
 def test_a_corrected_equation_holds(place, correct):
@@ -310,6 +418,22 @@ def test_a_corrected_equation_holds(place, correct):
             sp.Rational(1, 100) * sp.ones(40, 1),
         ),
         (("F23", "Fig. 5(c)", "σ_w² from 1 to 2, σ_b²/σ_w² = 0.04"), sp.Rational(1, 10**10)),
+        (
+            ("PF", "(11), Theorem 3.1", "every φ and Gaussian law"),
+            pf_limits.FIRST * pf_limits.limit.MU_O + pf_limits.SECOND * pf_limits.limit.V_OO,
+        ),
+        (
+            ("PF", "(14), Corollary 3.2", "D = 2, every φ, matrix normal weights, two inputs"),
+            lambda: pf_limits._printed_covariation(
+                pf_limits._normal_variance(pf_limits.OTHER, pf_limits.OTHER)
+            ),
+        ),
+        (
+            ("PF", "(13), Corollary 3.1", "D = 2, every φ, full covariance"),
+            lambda: pf_limits._printed_covariation(
+                pf_limits._general_variance(pf_limits.OTHER, pf_limits.ONE)
+            ),
+        ),
     ],
 )
 def test_a_wrong_equation_does_not(place, wrong):

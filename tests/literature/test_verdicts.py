@@ -2,11 +2,17 @@
 
 import pytest
 
-from fieldtheory.literature import f23, f25, pdlt, sr, verdicts
+from fieldtheory.literature import f23, f25, pdlt, pf, sr, verdicts
 
 
 def test_all_papers_or_some():
-    assert verdicts.claims() == (*f25.CLAIMS, *f23.CLAIMS, *pdlt.CLAIMS, *sr.CLAIMS)
+    assert verdicts.claims() == (
+        *f25.CLAIMS,
+        *f23.CLAIMS,
+        *pdlt.CLAIMS,
+        *sr.CLAIMS,
+        *pf.CLAIMS,
+    )
     assert verdicts.claims(["F23"]) == f23.CLAIMS
     assert verdicts.claims(()) == ()
 

@@ -1,0 +1,306 @@
+"""Claims of PF on its experiments: Fig. 1, sections 4.1 and 4.2, without the trained networks.
+
+PF does not say which point of the edge of chaos it takes for tanh; several are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.diffusions.diffusion_solution import solve_diffusion
+from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
+from fieldtheory.literature.claim import Claim, inside, symbolically
+from fieldtheory.literature.pf_limits import PAPER
+from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
+from fieldtheory.networks.activations import as_activation, h
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.solution import solve
+
+_DEPTH, _DRAWS = 500, 10_000
+_GRID = (-2.0, -1.0, 0.0, 1.0, 2.0)
+# ReLU networks without bias are 0 at z = 0.
+_WITHOUT_ZERO = (-2.0, -1.0, 1.0, 2.0)
+# Variances at which tanh networks on the edge of chaos rest.
+_RESTING = (0.5, 1.0)
+_CLOSE = 0.95
+# Draws, neurons and layers.
+_FEW, _NARROW, _LAYERS = 1000, 20, 100
+
+
+def edge_of_chaos(variance: float) -> tuple[float, float]:
+    """σ_w² and σ_b² of tanh networks with K* = ``variance`` and χ_⊥ = 1, see PDLT-B (B.16).
+
+    Examples
+    --------
+    >>> [round(float(number), 4) for number in edge_of_chaos(0.5)]
+    [1.688, 0.038]
+    """
+    averages = entries(as_activation("tanh"))
+    weight = 1 / averages.covariance_susceptibility(variance, variance, variance)
+    return float(weight), float(variance - weight * averages.second_moment(variance))
+
+
+@lru_cache
+def feed_forward(
+    activation: Any, weight_variance: float, bias_variance: float, inputs: tuple[float, ...]
+) -> np.ndarray:
+    """Covariances of the last of 500 layers of wide networks without skip connections."""
+    network = ResidualNetwork(
+        depth=_DEPTH,
+        activation=activation,
+        skip_scale=0.0,
+        branch_scale=1.0,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        input_dim=1,
+    )
+    K0 = input_kernel(np.array(inputs)[:, None], network)
+    return solve(network, K0).kernels[_DEPTH]
+
+
+def _correlated(K: np.ndarray) -> np.ndarray:
+    deviations = np.sqrt(np.diagonal(K))
+    return np.asarray(K / deviations / deviations[:, None])
+
+
+def _on_the_edge() -> dict[str, float]:
+    """The smallest correlation of all pairs of inputs."""
+    found = {}
+    for resting in _RESTING:
+        weight, bias = edge_of_chaos(resting)
+        K = feed_forward("tanh", weight, bias, _GRID)
+        found[f"σ_w² = {weight:.3g}, σ_b² = {bias:.3g}"] = float(_correlated(K).min())
+    return found
+
+
+def _without_bias(activation: str, weight_variance: float) -> Callable[[], dict[str, float]]:
+    return lambda: of_pairs(
+        _WITHOUT_ZERO, _correlated(feed_forward(activation, weight_variance, 0.0, _WITHOUT_ZERO))
+    )
+
+
+def _variances_on_the_edge() -> dict[str, float]:
+    """ln of the ratio of the largest to the smallest variance of x_last over the inputs."""
+    found = {}
+    for resting in _RESTING:
+        K = feed_forward("tanh", *edge_of_chaos(resting), _GRID)
+        found[f"K* = {resting:g}"] = float(np.ptp(np.log(np.diagonal(K))))
+    return found
+
+
+def _deviations() -> dict[str, float]:
+    """Differences of variances of network and diffusion, over the errors of 10,000 draws each."""
+    network, diffusion = (
+        solve_diffusion(DiffusionNetwork(depth=_DEPTH, activation=phi), [0.0, 1.0]).covariance[-1]
+        for phi in map(as_activation, ("tanh", "linear"))
+    )
+    one, other = np.diagonal(network), np.diagonal(diffusion)
+    scores = (one - other) / np.sqrt(2 / _DRAWS * (one**2 + other**2))
+    return {f"z = {z}": float(score) for z, score in zip((0, 1), scores, strict=True)}
+
+
+@lru_cache
+def _drawn(activation: Any, method: str) -> np.ndarray:
+    """x_T,1 of 1000 networks, or diffusions, for z = 0 and 1."""
+    network = DiffusionNetwork(depth=_LAYERS, width=_NARROW, activation=activation)
+    generator = np.random.default_rng([1, method == "sde"])
+    start = input_layer(network, [0.0, 1.0])
+    *_, last = layers_drawn(network, start, method, generator, _FEW)
+    return np.asarray(start[:, 0] + last.moved[:, :, 0])
+
+
+def _scores(activation: str) -> dict[str, float]:
+    """Differences of means and second moments of network and diffusion in standard errors."""
+    one, other = (_drawn(activation, method) for method in ("weights", "sde"))
+    products = [
+        {
+            "x(0)": x[:, 0],
+            "x(1)": x[:, 1],
+            "x(0)²": x[:, 0] ** 2,
+            "x(1)²": x[:, 1] ** 2,
+            "x(0) x(1)": x[:, 0] * x[:, 1],
+        }
+        for x in (one, other)
+    ]
+    found = {}
+    for name, first in products[0].items():
+        second = products[1][name]
+        error = np.sqrt((first.var() + second.var()) / _FEW)
+        found[f"⟨{name}⟩"] = float((first.mean() - second.mean()) / error)
+    return found
+
+
+def _slopes() -> sp.Matrix:
+    swish = as_activation("swish").expression
+    return sp.Matrix([swish.diff(h, n).subs(h, 0) for n in (1, 2)])
+
+
+def _between_outputs(activation: str) -> Callable[[], dict[str, float]]:
+    return lambda: of_pairs(_GRID, correlations(deep(activation, _GRID)))
+
+
+def _neighbours() -> dict[str, float]:
+    inputs = (1.9, 2.0)
+    return of_pairs(inputs, correlations(deep("tanh", inputs)))
+
+
+def _fluctuations() -> dict[str, float]:
+    """D Var q/⟨q⟩² for z = 1."""
+    found = {}
+    for width in (10, 500, 100_000):
+        limit = deep("tanh", (0.0, 1.0), width=width)
+        variance, mean = at_end(limit.gram_variance)[1, 1], limit.gram[-1, 1, 1]
+        found[f"D = {width}"] = float(width * variance / mean**2)
+    return found
+
+
+def _explosions() -> dict[str, float]:
+    times: Any = deep("swish", _GRID).explosion_time
+    return {f"z = {z:g}": float(time) for z, time in zip(_GRID, times, strict=True)}
+
+
+_SAME_AS = "σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "section 4.1, Fig. 2",
+        "difference of variances of ResNet and SDE over its error for 10,000 draws, |z| < 2",
+        printed=(-2.0, 2.0),
+        derived=_deviations,
+        region="φ = tanh, L = 500, D → ∞, z = 0 and 1",
+        check=inside,
+        note="L = 500 lowers variances by about 1 or 2 %, which ten times as many draws would show",
+    ),
+    Claim(
+        PAPER,
+        "section 4.1, Fig. 2",
+        "differences of moments of x_T,1 of ResNet and SDE in standard errors, |z| < 4",
+        printed=(-4.0, 4.0),
+        derived=lambda: _scores("tanh"),
+        region="φ = tanh, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "section 4.1",
+        "differences of moments of x_T,1 of ResNet and SDE in standard errors, |z| < 4",
+        printed=(-4.0, 4.0),
+        derived=lambda: _scores("swish"),
+        region="φ = swish, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "section 4.1",
+        "φ'(0) and φ''(0)",
+        sp.Matrix([1, 1]) / 2,
+        _slopes,
+        "φ = swish",
+        symbolically,
+    ),
+    Claim(
+        PAPER,
+        "section 4.1",
+        "(|μ_x| + |σ_x|)/(1 + |x|) at large |x|, not bounded",
+        printed=lambda: (1e4, np.inf),
+        derived=lambda: dict([list(growth("swish", "linear").items())[-1]]),
+        region="φ = swish, ψ = x, D = 3",
+        check=inside,
+        note="it grows as |x|: Assumption 2.3 is not satisfied",
+    ),
+    Claim(
+        PAPER,
+        "section 4.2, Figs. 3, 4",
+        f"output correlations, below {_CLOSE}",
+        printed=(-1.0, _CLOSE),
+        derived=_between_outputs("tanh"),
+        region=f"φ = tanh, every D, {_SAME_AS}",
+        check=inside,
+        note="(1 + z z')/√((1 + z²)(1 + z'²)) for σ_w = σ_b",
+    ),
+    Claim(
+        PAPER,
+        "section 4.2, Figs. 3, 4",
+        f"output correlations, below {_CLOSE}",
+        printed=(-1.0, _CLOSE),
+        derived=_between_outputs("swish"),
+        region=f"φ = swish, D → ∞, {_SAME_AS}",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "section 4.2, Figs. 3, 4",
+        f"output correlations for different inputs, below {_CLOSE}",
+        printed=(-1.0, _CLOSE),
+        derived=_neighbours,
+        region="φ = tanh, z = 1.9 and 2",
+        check=inside,
+        note="functions are continuous: 1 − ρ falls as (z − z')², and is small for equal signs",
+    ),
+    Claim(
+        PAPER,
+        "section 4.2, doubly infinite setting",
+        "D Var q/⟨q⟩², bounded: q is not random for D → ∞",
+        printed=(0.0, 10.0),
+        derived=_fluctuations,
+        region="φ = tanh, ψ = x, L → ∞, z = 1",
+        check=inside,
+        note="the limit is Gaussian, neurons independent; its covariance is that of every D",
+    ),
+    Claim(
+        PAPER,
+        "section 4.2, doubly infinite setting",
+        "time T* at which the limit D → ∞ explodes, above T = 1",
+        printed=(1.0, np.inf),
+        derived=_explosions,
+        region="φ = swish, ψ = x, L → ∞, z from −2 to 2",
+        check=inside,
+        note="so there is a limit for T < T*, and none beyond",
+    ),
+    Claim(
+        PAPER,
+        "section 4.2, Fig. 4",
+        f"smallest correlation of feed-forward networks, above {_CLOSE}",
+        printed=(_CLOSE, 1.0),
+        derived=_on_the_edge,
+        region="φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
+        check=inside,
+        note="the smaller σ_b, the more layers it takes: 0.943 for σ_b² = 0.005",
+    ),
+    Claim(
+        PAPER,
+        "section 4.2, Fig. 4",
+        f"correlations of feed-forward networks, above {_CLOSE}",
+        printed=(_CLOSE, 1 + 1e-9),
+        derived=_without_bias("relu", 2.0),
+        region="φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500, z from −2 to 2",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "section 4.2, Fig. 4",
+        f"correlations of feed-forward networks, above {_CLOSE}",
+        printed=(_CLOSE, 1 + 1e-9),
+        derived=_without_bias("tanh", 1.0),
+        region="φ = tanh, edge of chaos, σ_w = 1, σ_b = 0, L = 500, z from −2 to 2",
+        check=inside,
+        note="without a bias outputs are odd: it takes σ_b > 0",
+    ),
+    Claim(
+        PAPER,
+        "section 1, Fig. 1",
+        "ln of the ratio of variances of x_last over inputs, below 0.01: no discernible impact",
+        printed=(-0.01, 0.01),
+        derived=_variances_on_the_edge,
+        region="φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
+        check=inside,
+    ),
+)

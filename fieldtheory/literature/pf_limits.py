@@ -1,0 +1,396 @@
+"""Claims of PF on the diffusion limit: (3), (6) to (17), Assumption 3.2, Theorem 3.1, corollaries.
+
+Drift and quadratic covariation are derived for two neurons and two inputs: arguments of φ are
+linear in independent Gaussian variables, from the definition of the parameters, and their means and
+covariances go into the expansion of φ. The printed side has the formulas of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
+from fieldtheory.literature.claim import Claim, inside, symbolically
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.theory import diffusion_limit as limit
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.diffusion_conditions import diffusion_conditions
+from fieldtheory.theory.small_increments import SLOPES, by_degree
+
+PAPER = "PF"
+
+NEURONS = 2
+FIRST, SECOND = SLOPES[:2]
+_CORRECTED_DRIFT = "I_D makes a matrix of the drift; it is a vector of ones"
+_ONE_NOISE = (
+    "‖ψ(x)‖ dB with a vector B has the law of one input; several inputs share dB^W ψ(x^(i))"
+)
+
+
+def _matrix(name: str, rows: int, columns: int) -> sp.Matrix:
+    return sp.Matrix(rows, columns, lambda k, l: sp.Symbol(f"{name}_{k + 1}{l + 1}", real=True))
+
+
+def _vector(name: str) -> sp.Matrix:
+    return sp.Matrix([sp.Symbol(f"{name}_{k + 1}", real=True) for k in range(NEURONS)])
+
+
+# ψ(x) of two inputs.
+ONE, OTHER = _vector("ψ^i"), _vector("ψ^j")
+_WEIGHT_MEANS, _BIAS_MEANS = _matrix("μ^W", NEURONS, NEURONS), _vector("μ^b")
+_ROWS, _COLUMNS = _matrix("σ^WO", NEURONS, NEURONS), _matrix("σ^WI", NEURONS, NEURONS)
+_ALL_WEIGHTS = _matrix("σ^W", NEURONS**2, NEURONS**2)
+_BIASES = _matrix("σ^b", NEURONS, NEURONS)
+# dB^W and dB^b over √dt.
+_NOISE_W, _NOISE_B = _matrix("B", NEURONS, NEURONS), _vector("B^b")
+_NOISES = [*_NOISE_W, *_NOISE_B]
+
+
+class Law(NamedTuple):
+    """Weights and biases in the increments of Brownian motion, and their drift."""
+
+    weights: sp.Matrix
+    biases: sp.Matrix
+    weight_drift: sp.Matrix
+    bias_drift: sp.Matrix
+
+
+def full() -> Law:
+    """Assumption 3.1: (8), (9), with columns of a matrix one below the other."""
+    weights = (_ALL_WEIGHTS * _NOISE_W.vec()).reshape(NEURONS, NEURONS).T
+    return Law(weights, _BIASES * _NOISE_B, _WEIGHT_MEANS, _BIAS_MEANS)
+
+
+def matrix_normal() -> Law:
+    """Assumption 3.3."""
+    return full()._replace(weights=_ROWS * _NOISE_W * _COLUMNS)
+
+
+def independent() -> Law:
+    """Assumption 3.4."""
+    none = sp.zeros(NEURONS, NEURONS), sp.zeros(NEURONS, 1)
+    weights = sym.WEIGHT / sp.sqrt(NEURONS) * _NOISE_W
+    return Law(weights, sym.BIAS * _NOISE_B, *none)
+
+
+def noise(law: Law, features: sp.Matrix) -> sp.Matrix:
+    """dW ψ(x) + db without drift."""
+    return law.weights * features + law.biases
+
+
+def covariance(one: sp.Matrix, other: sp.Matrix) -> sp.Matrix:
+    """Of vectors that are linear in the Brownian increments, over dt."""
+    return (one.jacobian(_NOISES) * other.jacobian(_NOISES).T).applyfunc(sp.expand)
+
+
+def drift(law: Law, features: sp.Matrix = ONE) -> sp.Matrix:
+    """The instantaneous mean of the layer, from the moments of φ(u)."""
+    rate = limit.law_increments().mean[0]
+    mean = law.weight_drift * features + law.bias_drift
+    sums = noise(law, features)
+    spread = covariance(sums, sums)
+    values = [{limit.MU_O: mean[o], limit.V_OO: spread[o, o]} for o in range(NEURONS)]
+    return sp.Matrix([sp.expand(rate.subs(value)) for value in values])
+
+
+def covariation(law: Law, one: sp.Matrix = ONE, other: sp.Matrix = OTHER) -> sp.Matrix:
+    """The instantaneous covariance of the layers of two inputs, from the moments of φ(u)."""
+    rate = limit.law_increments().covariance[0]
+    sums = covariance(noise(law, one), noise(law, other))
+    return sums.applyfunc(lambda entry: sp.expand(rate.subs(limit.V_OP, entry)))
+
+
+def _general_variance(one: sp.Matrix, other: sp.Matrix) -> sp.Matrix:
+    """(ψᵀ ⊗ I) Σ^W (ψ' ⊗ I) + Σ^b."""
+    left, right = (sp.kronecker_product(psi.T, sp.eye(NEURONS)) for psi in (one, other))
+    return left * _ALL_WEIGHTS * _ALL_WEIGHTS.T * right.T + _BIASES * _BIASES.T
+
+
+def _normal_variance(one: sp.Matrix, other: sp.Matrix) -> sp.Matrix:
+    """Σ^b + Σ^WO ψᵀ Σ^WI ψ'."""
+    inner = (one.T * _COLUMNS.T * _COLUMNS * other)[0]
+    return _BIASES * _BIASES.T + _ROWS * _ROWS.T * inner
+
+
+def _second(one: sp.Matrix, other: sp.Matrix) -> sp.Expr:
+    """σ_b² + σ_w² ⟨ψ, ψ'⟩/D."""
+    return sym.BIAS**2 + sym.WEIGHT**2 / NEURONS * one.dot(other)
+
+
+def _printed_drift(variance: sp.Matrix) -> sp.Matrix:
+    """φ'(0) (μ^b + μ^W ψ) + (1/2) φ''(0) diag(V)."""
+    means = _BIAS_MEANS + _WEIGHT_MEANS * ONE
+    diagonal = sp.Matrix(variance.diagonal()).reshape(NEURONS, 1)
+    return (FIRST * means + SECOND / 2 * diagonal).applyfunc(sp.expand)
+
+
+def _printed_covariation(variance: sp.Matrix) -> sp.Matrix:
+    return (FIRST**2 * variance).applyfunc(sp.expand)
+
+
+def _factorised() -> sp.Matrix:
+    """cov(ε_oi, ε_pj) = (A Aᵀ)_op (Bᵀ B)_ij of A ζ B, columns one below the other."""
+    return sp.kronecker_product(_COLUMNS.T * _COLUMNS, _ROWS * _ROWS.T).applyfunc(sp.expand)
+
+
+def _columns(matrix: sp.Matrix) -> Callable[[], sp.Expr]:
+    return lambda: sp.Integer(matrix.cols)
+
+
+def _shared_norms() -> sp.Matrix:
+    """d[x^(i), x^(j)] of (17) with one vector of noise for both, ‖ψ(x^(i))‖ and ‖ψ(x^(j))‖."""
+    lengths = sp.sqrt(ONE.dot(ONE)) * sp.sqrt(OTHER.dot(OTHER))
+    return FIRST**2 * (sym.BIAS**2 + sym.WEIGHT**2 / NEURONS * lengths) * sp.eye(NEURONS)
+
+
+def _fourth_moment() -> sp.Expr:
+    """lim E[φ(u)⁴]/Δt, the part of φ⁴ that is of second degree in u."""
+    u = sp.Symbol("u")
+    phi = sum(d * u**n / sp.factorial(n) for n, d in enumerate(SLOPES, 1))
+    return by_degree(phi**4, (u,), (2,))[0]
+
+
+@lru_cache
+def _solved(activation: Any, input_activation: Any, depth: int | None) -> DiffusionSolution:
+    network = DiffusionNetwork(
+        depth=depth, activation=activation, input_activation=input_activation
+    )
+    return solve_diffusion(network, [0.0, 1.0])
+
+
+def _error(activation: str, input_activation: str, depth: int) -> float:
+    """The largest difference of mean and covariance at T = 1 from those of infinite depth."""
+    deep, finite = (_solved(activation, input_activation, layers) for layers in (None, depth))
+    mean, spread = deep.mean[-1] - finite.mean[-1], deep.covariance[-1] - finite.covariance[-1]
+    return float(max(np.abs(mean).max(), np.abs(spread).max()))
+
+
+def _decreases(cases: tuple[tuple[str, str], ...]) -> Callable[[], dict[str, float]]:
+    """The error of 256 layers over that of 16."""
+    return lambda: {
+        f"φ = {phi}, ψ = {psi}": _error(phi, psi, 256) / _error(phi, psi, 16) for phi, psi in cases
+    }
+
+
+def irregularities(names: tuple[str, ...]) -> dict[str, float]:
+    """How many conditions of Assumption 3.2 fail for φ; ψ(x) = x."""
+    found = {}
+    for name in names:
+        conditions = diffusion_conditions(as_activation(name), as_activation("linear"))
+        found[name] = float(sum(c.source == "PF Assumption 3.2" for c in conditions.failing))
+    return found
+
+
+def _kept(places: tuple[float, ...]) -> np.ndarray:
+    """|tanh(A x + a) − x| at some x, for A and a that keep the first two."""
+    x = np.array(places)
+    before = np.arctanh(x)
+    A = (before[1] - before[0]) / (x[1] - x[0])
+    return np.asarray(np.abs(np.tanh(A * (x - x[0]) + before[0]) - x))
+
+
+def _statements(*statements: tuple[Any, ...]) -> tuple[Claim, ...]:
+    """Claims in symbols: equation, subject, printed, derived, region, note."""
+    return tuple(
+        Claim(PAPER, equation, subject, printed, derived, region, symbolically, note=note)
+        for equation, subject, printed, derived, region, note in statements
+    )
+
+
+_SMOOTH = ("tanh", "swish", "gelu", "erf", "sin")
+_TWO = "D = 2, every φ, two inputs"
+_ONE_INPUT = "D = 2, every φ, one input"
+
+CLAIMS: tuple[Claim, ...] = (
+    *_statements(
+        (
+            "(3)",
+            "lim E[φ(u)⁴]/Δt for Δt → 0",
+            sp.S.Zero,
+            _fourth_moment,
+            "δ = 2, every φ with φ(0) = 0",
+            "for other δ the modulus of Δx is meant",
+        ),
+    ),
+    Claim(
+        PAPER,
+        "(6)",
+        "error of 256 steps of Euler over that of 16, below 1/8",
+        printed=(0.0, 0.125),
+        derived=_decreases((("linear", "linear"), ("linear", "tanh"))),
+        region="D → ∞, φ(u) = u, whose network is the discretized diffusion",
+        check=inside,
+        note="the error falls as 1/L",
+    ),
+    Claim(
+        PAPER,
+        "section 3, text before 3.1",
+        "the larger |φ(A x + a) − x| of a scalar layer at two x, not zero for any A and a",
+        printed=lambda: (1e-6, np.inf),
+        derived=lambda: {"A (x − x') = φ⁻¹(x) − φ⁻¹(x')": float(_kept((-0.5, 0.8)).max())},
+        region="φ = tanh, x = −0.5 and 0.8",
+        check=inside,
+        note="one x leaves a line of (A, a), a second one a point of it: two can be kept",
+    ),
+    Claim(
+        PAPER,
+        "section 3, text before 3.1",
+        "|φ(A x + a) − x| of a scalar layer for A and a that keep two other x, not zero",
+        printed=lambda: (1e-2, np.inf),
+        derived=lambda: {"x = 0.4": float(_kept((-0.5, 0.8, 0.4))[2])},
+        region="φ = tanh, x = −0.5, 0.8 and 0.4",
+        check=inside,
+        note="a third x cannot be kept unless φ⁻¹ is linear: increments do not vanish for all x",
+    ),
+    *_statements(
+        (
+            "(7), (8), (9), (10)",
+            "covariance of ΔW ψ(x) + Δb over Δt, ΔW and Δb as in (8), (9)",
+            lambda: _general_variance(ONE, OTHER).applyfunc(sp.expand),
+            lambda: covariance(noise(full(), ONE), noise(full(), OTHER)),
+            "D = 2, full covariance",
+            "",
+        ),
+    ),
+    Claim(
+        PAPER,
+        "Assumption 3.2",
+        "number of conditions on φ that fail",
+        printed=(-0.5, 0.5),
+        derived=lambda: irregularities(_SMOOTH),
+        region=f"φ = {', '.join(_SMOOTH)}",
+        check=inside,
+    ),
+    *_statements(
+        (
+            "(11), Theorem 3.1",
+            "drift of a neuron",
+            FIRST * limit.MU_O + SECOND * limit.V_OO / 2,
+            lambda: limit.law_increments().mean[0],
+            "every φ and Gaussian law",
+            "",
+        ),
+        (
+            "(11), Theorem 3.1",
+            "instantaneous covariance of two neurons",
+            FIRST**2 * limit.V_OP,
+            lambda: limit.law_increments().covariance[0],
+            "every φ and Gaussian law, two inputs",
+            "",
+        ),
+    ),
+    Claim(
+        PAPER,
+        "Theorem 2.1, Theorem 3.1",
+        "error of mean and covariance at L = 256 over that at L = 16, below 1/8",
+        printed=(0.0, 0.125),
+        derived=_decreases((("tanh", "linear"), ("swish", "linear"), ("swish", "tanh"))),
+        region="D → ∞, T = 1, inputs 0 and 1",
+        check=inside,
+        note="the error falls as 1/L",
+    ),
+    *_statements(
+        (
+            "(12), Corollary 3.1",
+            "drift, with d[Wψ(x)] + d[b] for diag(V)",
+            lambda: _printed_drift(_general_variance(ONE, ONE)),
+            lambda: drift(full()),
+            "D = 2, every φ, full covariance",
+            "",
+        ),
+        (
+            "(13), Corollary 3.1",
+            "quadratic covariation of two inputs",
+            lambda: _printed_covariation(_general_variance(ONE, OTHER)),
+            lambda: covariation(full()),
+            "D = 2, every φ, full covariance",
+            "",
+        ),
+        (
+            "text after Assumption 3.3",
+            "covariance of the entries of A ζ B",
+            _factorised,
+            lambda: covariance(*(2 * [(_ROWS * _NOISE_W * _COLUMNS).vec()])),
+            "D = 2",
+            "",
+        ),
+        (
+            "(14), Corollary 3.2",
+            "drift",
+            lambda: _printed_drift(_normal_variance(ONE, ONE)),
+            lambda: drift(matrix_normal()),
+            "D = 2, every φ, matrix normal weights",
+            "",
+        ),
+        (
+            "(14), Corollary 3.2",
+            "quadratic covariation of two inputs",
+            lambda: _printed_covariation(_normal_variance(ONE, OTHER)),
+            lambda: covariation(matrix_normal()),
+            "D = 2, every φ, matrix normal weights, two inputs",
+            "",
+        ),
+        (
+            "(15), (16)",
+            "covariance of ΔW ψ(x) + Δb over Δt",
+            lambda: (_second(ONE, OTHER) * sp.eye(NEURONS)).applyfunc(sp.expand),
+            lambda: covariance(noise(independent(), ONE), noise(independent(), OTHER)),
+            "D = 2",
+            "",
+        ),
+        (
+            "(17), Corollary 3.3",
+            "columns of the drift",
+            _columns(_second(ONE, ONE) * sp.eye(NEURONS)),
+            lambda: sp.Integer(drift(independent()).cols),
+            "D = 2, I_D as printed",
+            _CORRECTED_DRIFT,
+        ),
+        (
+            "(17), Corollary 3.3",
+            "drift",
+            lambda: (SECOND / 2 * _second(ONE, ONE) * sp.ones(NEURONS, 1)).applyfunc(sp.expand),
+            lambda: drift(independent()),
+            "D = 2, every φ, a vector of ones for I_D",
+            "",
+        ),
+        (
+            "(17), Corollary 3.3",
+            "columns of the noise of the weights",
+            _columns(sp.sqrt(ONE.dot(ONE)) * _NOISE_W),
+            lambda: sp.Integer(noise(independent(), ONE).cols),
+            "D = 2, dB^W a D × D matrix as in Assumption 3.4",
+            _ONE_NOISE,
+        ),
+        (
+            "(17), Corollary 3.3",
+            "quadratic variation, with a vector B of independent Brownian motions",
+            lambda: _printed_covariation(_second(ONE, ONE) * sp.eye(NEURONS)),
+            lambda: covariation(independent(), ONE, ONE),
+            _ONE_INPUT,
+            "",
+        ),
+        (
+            "(17), Corollary 3.3",
+            "quadratic covariation, from ‖ψ(x^(i))‖ dB and ‖ψ(x^(j))‖ dB of the first line",
+            _shared_norms,
+            lambda: covariation(independent()),
+            _TWO,
+            _ONE_NOISE,
+        ),
+        (
+            "(17), last line, Corollary 3.3",
+            "quadratic covariation of two inputs",
+            lambda: _printed_covariation(_second(ONE, OTHER) * sp.eye(NEURONS)),
+            lambda: covariation(independent()),
+            _TWO,
+            "",
+        ),
+    ),
+)

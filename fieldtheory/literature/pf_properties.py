@@ -1,0 +1,379 @@
+"""Claims of PF on what diffusions are like: section 3.4 and the text on explosion in section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
+from fieldtheory.literature.claim import Claim, in_float64, inside, symbolically
+from fieldtheory.literature.pf_limits import (
+    NEURONS,
+    ONE,
+    OTHER,
+    PAPER,
+    covariation,
+    drift,
+    independent,
+)
+from fieldtheory.networks.activations import as_activation, h
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.theory import diffusion_limit as limit
+from fieldtheory.theory.diffusion_derivation import derive_diffusion
+from fieldtheory.theory.small_increments import S_II, SLOPES, STEP
+
+# x²/√(1 + x²) <= |x|.
+_ROOT = as_activation(h / (1 + h**2) ** sp.Rational(1, 4))
+_WIDTH = 3
+_LENGTHS = (1.0, 1e3, 1e6)
+_HORIZON = sp.Symbol("T", positive=True)
+_POWER = sp.Symbol("γ", positive=True)
+_RIGHT, _LEFT = sp.symbols("a_+ a_-", real=True)
+_DEPTH = sp.Symbol("L", positive=True)
+# ⟨φ(h)⟩ and ⟨φ(h)²⟩ of a φ with these slopes and h of variance S_ii.
+_MEAN = (_RIGHT - _LEFT) * sp.sqrt(S_II / (2 * sp.pi))
+_SQUARE = (_RIGHT**2 + _LEFT**2) * S_II / 2
+_NOT_ONE = 1 - 1e-6
+
+
+@lru_cache
+def deep(activation: Any, inputs: tuple[float, ...], **parameters: Any) -> DiffusionSolution:
+    """Infinite depth, T = 1, ψ(x) = x and σ_w = σ_b = 1 unless given."""
+    network = DiffusionNetwork(depth=None, activation=activation, **parameters)
+    return solve_diffusion(network, inputs)
+
+
+def correlations(solution: DiffusionSolution) -> np.ndarray:
+    """Of x_T,1 for all pairs of inputs."""
+    spread = solution.covariance[-1]
+    deviations = np.sqrt(np.diagonal(spread))
+    return np.asarray(spread / deviations / deviations[:, None])
+
+
+def of_pairs(inputs: tuple[float, ...], values: np.ndarray) -> dict[str, float]:
+    """Entries of a matrix above its diagonal, by their inputs."""
+    return {
+        f"z = {inputs[i]:g}, {inputs[j]:g}": float(values[i, j])
+        for i, j in zip(*np.triu_indices(len(inputs), 1), strict=True)
+    }
+
+
+def _correlated(bias: float) -> Callable[[], dict[str, float]]:
+    inputs = (-2.0, -1.0, 1.0, 2.0)
+    return lambda: of_pairs(inputs, correlations(deep("tanh", inputs, bias_variance=bias)))
+
+
+def at_end(values: Any) -> np.ndarray:
+    """At T, of a result that not every network has."""
+    return np.asarray(values[-1])
+
+
+def _kurtoses() -> dict[str, float]:
+    return {
+        f"D = {width}": float(np.min(at_end(deep("tanh", (0.0, 1.0), width=width).kurtosis)))
+        for width in (1, 10, 500)
+    }
+
+
+def _dependency() -> dict[str, float]:
+    """How mean and variance of x_T differ between z = 0 and z = 1, and how T controls it."""
+    found = {}
+    for horizon in (1.0, 4.0):
+        limit_ = deep("tanh", (0.0, 1.0), horizon=horizon)
+        deviation = float(np.sqrt(limit_.covariance[-1, 0, 0]))
+        found[f"mean, T = {horizon:g}"] = float(np.ptp(limit_.mean[-1])) / deviation
+        variances = np.diagonal(limit_.covariance[-1])
+        found[f"ln of the variance, T = {horizon:g}"] = float(np.ptp(np.log(variances)))
+    return found
+
+
+def _rescaled_rates() -> sp.Matrix:
+    """Drift and covariation with μ^b, μ^W, Σ^b, Σ^W times T."""
+    known = limit.law_increments()
+    scaled = {s: _HORIZON * s for s in (limit.MU_O, limit.V_OO, limit.V_OP)}
+    return sp.Matrix([rate.subs(scaled) for rate in (known.mean[0], known.covariance[0])])
+
+
+def _rates_in_time() -> sp.Matrix:
+    """Drift and covariation over T dt."""
+    known = limit.law_increments()
+    return _HORIZON * sp.Matrix([known.mean[0], known.covariance[0]])
+
+
+def _at_horizon(horizon: float, **variances: Any) -> Callable[[Mapping[Any, Any]], float]:
+    """Covariance of x_T of two inputs in a swish network of the depth of a point."""
+
+    def found(point: Mapping[Any, Any]) -> float:
+        network = DiffusionNetwork(
+            depth=int(point[_DEPTH]),
+            activation=as_activation("swish"),
+            horizon=horizon,
+            **variances,
+        )
+        return float(solve_diffusion(network, [0.5, 1.0]).covariance[-1, 0, 1])
+
+    return found
+
+
+def _swapped() -> sp.Matrix:
+    """Drift and covariation for the neurons the other way round."""
+    exchange = dict(zip((*ONE, *OTHER), (*ONE[::-1], *OTHER[::-1]), strict=True))
+    rates = drift(independent()).row_join(covariation(independent()))
+    return rates.xreplace(exchange)
+
+
+def _exchanged() -> sp.Matrix:
+    order = sp.Matrix(NEURONS, NEURONS, lambda k, l: int(k + l == NEURONS - 1))
+    rates = drift(independent())
+    return (order * rates).row_join(order * covariation(independent()) * order)
+
+
+def _of_norm(activation: str) -> Callable[[], sp.Expr]:
+    """Drift of a neuron at x = (3, 4) minus that at (5, 0), of the same norm."""
+    psi = as_activation(activation)
+    rate = drift(independent())[0]
+
+    def at(*x: int) -> sp.Expr:
+        return rate.xreplace(dict(zip(ONE, map(psi, x), strict=True)))
+
+    return lambda: sp.expand(at(3, 4) - at(5, 0))
+
+
+def growth(activation: Any, input_activation: Any) -> dict[str, float]:
+    """(|μ_x(x)| + |σ_x(x)|)/(1 + |x|) of D = 3 neurons along a direction, by |x|."""
+    network = DiffusionNetwork(
+        depth=None, width=_WIDTH, activation=activation, input_activation=input_activation
+    )
+    derivation = derive_diffusion(network)
+    mean, spread = map(derivation.lambdify, ("instantaneous_mean", "quadratic_covariation"))
+    direction = np.array([2.0, -1.0, 2.0]) / 3.0
+    found = {}
+    for length in _LENGTHS:
+        x = length * direction
+        size = np.linalg.norm(mean(x)) + np.sqrt(np.trace(spread(x, x)))
+        found[f"|x| = {length:g}"] = float(size / (1 + length))
+    return found
+
+
+def _bounded(cases: tuple[tuple[str, Any], ...]) -> Callable[[], dict[str, float]]:
+    def found() -> dict[str, float]:
+        return {
+            f"{place}, φ = {phi}, ψ = {as_activation(psi).name}": value
+            for phi, psi in cases
+            for place, value in growth(phi, psi).items()
+        }
+
+    return found
+
+
+def growth_bound(activation: Any) -> float:
+    """C for σ_w = σ_b = 1 and ψ² <= 1 + |x|, or ψ² <= x² where φ''(0) = 0.
+
+    S = 1 + |ψ|²/D <= 2 (1 + |x|) in the one case, <= (1 + |x|)² in the other.
+    """
+    first, second = DiffusionNetwork(activation=activation).slopes[:2]
+    return float(np.sqrt(_WIDTH) * (np.sqrt(2) * abs(first) + abs(second)))
+
+
+@lru_cache
+def time_to_infinity(activation: str) -> sp.Expr:
+    """Feller's v(∞) of one neuron from x = 0, for ψ(x) = x and σ_w = σ_b = 1.
+
+    v = ∫_0^∞ (∫_y^∞ s) m(y) dy with s = exp(−∫ 2μ_x/σ_x²) and m = 2/(s σ_x²): finite where the
+    diffusion reaches infinity in finite time.
+
+    Examples
+    --------
+    >>> time_to_infinity("swish"), time_to_infinity("tanh")
+    (2*pi, oo)
+    """
+    x, y = sp.symbols("x y", positive=True)
+    variance = 1 + x**2
+    phi = as_activation(activation).expression
+    values = {limit.MU_O: 0, limit.V_OO: variance, limit.V_OP: variance}
+    values |= {s: phi.diff(h, n).subs(h, 0) for n, s in enumerate(SLOPES, 1)}
+    known = limit.law_increments()
+    mu, square = (sp.cancel(rate[0].subs(values)) for rate in known)
+    scale = sp.exp(-sp.integrate(sp.cancel(2 * mu / square), (x, 0, x)))
+    beyond = sp.integrate(scale, (x, y, sp.oo))
+    if not beyond.is_finite:
+        return sp.oo
+    speed = (2 / (scale * square)).subs(x, y)
+    return sp.integrate(sp.simplify(beyond * speed), (y, 0, sp.oo))
+
+
+def _homogeneous() -> sp.Matrix:
+    """E[φ(h Δt^γ)]/Δt and E[φ(h Δt^γ)²]/Δt, from the integrals over both sides."""
+    v = sp.Symbol("v", positive=True)
+    half = sp.exp(-(v**2) / (2 * S_II)) / sp.sqrt(2 * sp.pi * S_II)
+    sides = (_RIGHT * v * STEP**_POWER, -_LEFT * v * STEP**_POWER)
+    return sp.Matrix(
+        [sp.integrate(sum(side**n for side in sides) * half, (v, 0, sp.oo)) / STEP for n in (1, 2)]
+    )
+
+
+def _mean_of_layer(point: Mapping[Any, Any]) -> float:
+    """√Δt times the drift of the first ReLU layer, (x_1 − x_0)/Δt, for an input 0."""
+    depth = int(point[_DEPTH])
+    solution = solve_diffusion(
+        DiffusionNetwork(depth=depth, activation=as_activation("relu")), [0.0]
+    )
+    return float(solution.mean[1, 0] * np.sqrt(depth))
+
+
+_POSITIVE = (1e-3, np.inf)
+_SCALE_FREE = "positively homogeneous φ, Gaussian h"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        PAPER,
+        "text after Assumption 2.3",
+        "Feller's v(∞), finite where a diffusion that violates 2.3 reaches infinity",
+        printed=(0.0, np.inf),
+        derived=lambda: {"φ = swish, ψ = x": float(time_to_infinity("swish"))},
+        region="D = 1, σ_w = σ_b = 1, x_0 = 0",
+        check=inside,
+        note="at D = 1 it does so with probability 1, as −∞ cannot be reached",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, input dependency",
+        "differences of mean (in deviations) and ln of the variance of x_T, z = 0 and 1, not zero",
+        printed=_POSITIVE,
+        derived=_dependency,
+        region="φ = tanh, ψ = x, L → ∞, T = 1 and 4",
+        check=inside,
+        note="exact at every D; the mean is what fades as T grows",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, flexible output distributions",
+        "output correlations, below 1",
+        printed=(-1.0, _NOT_ONE),
+        derived=_correlated(1.0),
+        region="φ = tanh, ψ = x, σ_b = 1, copied inputs",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, flexible output distributions",
+        "output correlations, below 1 unless there are no weights",
+        printed=(-1.0, _NOT_ONE),
+        derived=_correlated(0.0),
+        region="φ = tanh, ψ = x, σ_b = 0, copied inputs",
+        check=inside,
+        note="without biases it takes ψ(x^(i)), ψ(x^(j)) that are not parallel; here x^(j) ∝ x^(i)",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, flexible output distributions",
+        "excess kurtosis of x_T, not zero",
+        printed=_POSITIVE,
+        derived=_kurtoses,
+        region="φ = tanh, ψ = x, L → ∞, z = 0 and 1",
+        check=inside,
+        note="it falls as 1/D: the joint law is Gaussian for D → ∞",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, role of integration time",
+        "drift and covariation over T dt, from parameters that are scaled by T",
+        _rates_in_time,
+        _rescaled_rates,
+        "every φ, ψ and Gaussian law",
+        symbolically,
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, role of integration time",
+        "covariance of x_T for T = 1 and σ_w² = σ_b² = 2, from T = 2 and σ_w² = σ_b² = 1",
+        _at_horizon(1.0, weight_variance=2.0, bias_variance=2.0),
+        _at_horizon(2.0),
+        "φ = swish, D → ∞, L = 1, 10, 100",
+        in_float64,
+        points=tuple({_DEPTH: depth} for depth in (1, 10, 100)),
+        note="it holds at every depth, not in the limit alone",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, fully i.i.d. parameters",
+        "drift at x = (3, 4) minus that at (5, 0), zero if it depends on |x| alone",
+        sp.S.Zero,
+        _of_norm("linear"),
+        "D = 2, ψ = x",
+        symbolically,
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, fully i.i.d. parameters",
+        "drift at x = (3, 4) minus that at (5, 0), zero if it depends on |x| alone",
+        sp.S.Zero,
+        _of_norm("tanh"),
+        "D = 2, ψ = tanh",
+        symbolically,
+        note="it depends on the norm of ψ(x), not of x",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, fully i.i.d. parameters",
+        "drift and covariation for exchanged neurons",
+        _exchanged,
+        _swapped,
+        "D = 2, every φ and ψ, two inputs",
+        symbolically,
+        note="so that the law of the neurons is exchangeable if that of x_0 is",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, explosive solutions, i)",
+        "(|μ_x| + |σ_x|)/(1 + |x|), bounded",
+        printed=lambda: (0.0, max(growth_bound(phi) for phi in ("tanh", "swish"))),
+        derived=_bounded((("swish", "tanh"), ("swish", _ROOT), ("tanh", _ROOT))),
+        region="D = 3, ψ of at most square-root growth",
+        check=inside,
+        note="the bound is √D (√2 |φ'(0)| + |φ''(0)|) for ψ² <= 1 + |x|",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, explosive solutions, ii)",
+        "(|μ_x| + |σ_x|)/(1 + |x|), bounded",
+        printed=lambda: (0.0, growth_bound("tanh")),
+        derived=_bounded((("tanh", "linear"), ("sin", "relu"))),
+        region="D = 3, ψ of at most linear growth, φ''(0) = 0",
+        check=inside,
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, non-smooth activations",
+        "E[φ(h Δt^γ)]/Δt and E[φ(h Δt^γ)²]/Δt",
+        sp.Matrix([_MEAN * STEP ** (_POWER - 1), _SQUARE * STEP ** (2 * _POWER - 1)]),
+        _homogeneous,
+        _SCALE_FREE,
+        symbolically,
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, non-smooth activations",
+        "√Δt times the drift of a layer, constant: the drift blows up",
+        sp.sqrt(1 / (2 * sp.pi)),
+        _mean_of_layer,
+        "φ = relu, γ = 1/2, z = 0, σ_b = 1, L = 4, 100, 1000",
+        in_float64,
+        points=tuple({_DEPTH: depth} for depth in (4, 100, 1000)),
+        note="E[φ(h)] Δt^(−1/2)",
+    ),
+    Claim(
+        PAPER,
+        "section 3.4, non-smooth activations",
+        "drift, and E[φ²]/Δt for Δt → 0",
+        sp.Matrix([_MEAN, 0]),
+        lambda: _homogeneous().subs(_POWER, 1).applyfunc(lambda m: sp.limit(m, STEP, 0)),
+        "positively homogeneous φ, Gaussian h, γ = 1",
+        symbolically,
+        note="no noise: a differential equation with the drift E[φ(h)]",
+    ),
+)
