@@ -75,7 +75,7 @@ def test_second_moment_and_two_derivatives(name):
     np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", [slow("erf"), "tanh", "relu"])
+@pytest.mark.parametrize("name", [slow("erf"), slow("tanh"), "relu"])
 def test_pair_and_two_derivatives(name):
     expression = pair(name)
     function = lambdify([a, b, c], expression, "jax")
@@ -92,7 +92,7 @@ def test_pair_and_two_derivatives(name):
 @pytest.mark.parametrize(
     ("name", "covariance"),
     [
-        ("tanh", 1e-5),
+        slow("tanh", 1e-5),
         ("relu", -0.4),
         ("relu", 1e-5),
         slow("tanh", -0.4),
@@ -321,7 +321,7 @@ def in_hyperparameters(expression, derivation):
         slow("erf", 2, "G12", (3, 0)),
         slow("relu", 2, "G12", (3, 0)),
         ("tanh", 1, "G12", (2, 0)),
-        ("relu", 2, "G11", (2, 2)),
+        slow("relu", 2, "G11", (2, 2)),
         slow("tanh", 1, "G11", (2, 2)),
         slow("erf", 3, "G12", (4, 0)),
         slow("erf", 1, "G11", (2, 2)),
