@@ -302,7 +302,12 @@ def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
     if format is Format.table:
         typer.echo(str(found))
     else:
-        print_rows([asdict(condition) for condition in found], format, "")
+        print_rows([_of_condition(condition) for condition in found], format, "")
+
+
+def _of_condition(condition: Any) -> dict[str, Any]:
+    row = asdict(condition)
+    return row | {"consequence": None if condition.holds else row["consequence"]}
 
 
 def _print_solution(
@@ -315,7 +320,8 @@ def _print_solution(
     if correction:
         first = solution.first_correction
         also = {"mean_1/L": first.mean, "covariance_1/L": first.covariance}
-    explosion = solution.explosion_time
+    # Means of finitely many layers stay finite.
+    explosion = solution.explosion_time if network.depth is None else None
     if explosion is not None and np.isfinite(explosion).any():
         ends = np.where(np.isfinite(explosion), explosion, np.nan)
         also["explosion_time"] = np.broadcast_to(ends, solution.mean.shape)

@@ -21,6 +21,7 @@ from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.result import MOST_LINES, Stored, summary
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
+from fieldtheory.theory.diffusion_conditions import break_at_zero
 
 _CORRECTION = "first_correction_"
 # Places of the limit of infinite depth, from 0 to T.
@@ -134,11 +135,18 @@ class DiffusionSolution(Stored, OwnTheory):
         Raises
         ------
         ValueError
-            At finite depth; if φ'' jumps at 0 or ψ has kinks, where the error falls more slowly.
+            At finite depth; if φ'' or φ''' jumps at 0, where the error is O(1/√L).
         """
         if self.network.depth is not None:
             raise ValueError(
                 f"first_correction is of infinite depth, got depth={self.network.depth}"
+            )
+        activation = self.network.activation
+        if (jump := break_at_zero(activation, 3)) is not None:
+            raise ValueError(
+                "activation must have three continuous derivatives at 0 for the coefficient of "
+                f"1/L, got {activation.name}: {jump.words('φ')}, and the error of depth L is "
+                "O(1/√L)"
             )
         found = corrections_at(self._wide, self.times)
         scale = self.network.horizon

@@ -253,6 +253,22 @@ def first_break(activation: Activation, order: int) -> Break | None:
     """
     expression = activation.expression
     points = sorted(_suspects(expression), key=lambda p: (p != 0, float(p)))
+    return _first_break(expression, points, order)
+
+
+def break_at_zero(activation: Activation, order: int) -> Break | None:
+    """The lowest derivative up to an order that is not continuous at 0; None if there is none.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.activations import as_activation
+    >>> break_at_zero(as_activation("elu"), 3), break_at_zero(as_activation("hard tanh"), 3)
+    (Break(order=2, point=0, finite=True), None)
+    """
+    return _first_break(activation.expression, [sp.S.Zero], order)
+
+
+def _first_break(expression: sp.Expr, points: list[sp.Expr], order: int) -> Break | None:
     for n in range(order + 1):
         for point in points:
             plus, minus = (_side(expression, n, point, sign) for sign in (1, -1))

@@ -63,6 +63,11 @@ class TestSolved:
         np.testing.assert_array_equal(column(table, "mean"), s.mean[:, 0])
         np.testing.assert_array_equal(column(table, "gram"), s.gram[:, 0, 0])
 
+    def test_finite_depth_of_what_has_no_limit(self):
+        table = rows("diffusion", "-z", 1, "-L", 3, "-a", "relu", "--times", 99)
+        s = ft.solve(ft.DiffusionNetwork(depth=3, activation="relu"), [1.0])
+        np.testing.assert_array_equal(column(table, "mean"), s.mean[:, 0])
+
     def test_the_title_says_what_holds(self):
         def title(*arguments):
             return " ".join(output("diffusion", "-z", 0, *arguments).split())
@@ -161,6 +166,7 @@ class TestSimulated:
         (["-z", "a,b"], "inputs must be a number or numbers separated by commas, got 'a,b'"),
         (["-z", "nan"], "Z must be"),
         (["-L", 5, "--correction"], "first_correction is of infinite depth, got depth=5"),
+        (["-a", "softsign", "--correction"], "φ'' jumps at 0, and the error of depth L is O(1/√L)"),
         (["--times", 1], "--times"),
         (["--latex", "nothing"], "quantity must be one of network"),
         (["--latex", "exact_moments", "-a", "swish"], "needs an activation with φ''(0) = 0"),

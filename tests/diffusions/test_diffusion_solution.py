@@ -311,6 +311,10 @@ def test_bad_inputs(changes, inputs, words):
 def test_limits_have_what_layers_lack():
     finite = ft.solve(network(depth=3), Z)
     assert finite.gram_variance is None and finite.kurtosis is None and not finite.is_exact
+    for phi in ("softsign", "elu", "h + h**2*abs(h)"):
+        rough = ft.solve(network(activation=phi, horizon=0.1), [0.0])
+        with pytest.raises(ValueError, match=r"three continuous derivatives at 0.*O\(1/√L\)"):
+            _ = rough.first_correction
     with pytest.raises(ValueError, match="first_correction is of infinite depth"):
         _ = finite.first_correction
     with pytest.raises(ValueError, match="infinite depth"):
