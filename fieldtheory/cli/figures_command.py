@@ -43,6 +43,15 @@ def _narrow_networks(options: Options) -> dict[str, Any]:
     return _networks(options) | {"samples": 20 * options.samples}
 
 
+def _draws(options: Options) -> dict[str, Any]:
+    # As many as in the paper.
+    return _networks(options) | {"samples": 10 * options.samples}
+
+
+def _fewer_networks(options: Options) -> dict[str, Any]:
+    return _networks(options) | {"samples": max(20, options.samples // 2)}
+
+
 def _simulation(options: Options) -> dict[str, Any]:
     return {
         "samples": options.samples,
@@ -94,6 +103,10 @@ FIGURES: dict[str, Callable[[Options], dict[str, Any]]] = {
     "f25.fig9": _data_sets,
     "pdlt.closure": _networks,
     "pdlt.slope": _alone,
+    "pf.fig1": _networks,
+    "pf.fig2": _draws,
+    "pf.fig3": _networks,
+    "pf.fig4": _fewer_networks,
     "sr.fig1": _alone,
     "sr.fig2": _alone,
     "sr.fig3": _alone,
@@ -138,6 +151,8 @@ def figures(
     (2022), appendix B, which prints no such figures, misses of fluctuations in residual networks.
     sr is Hayou et al. (2021); sr.table2 classifies MNIST, sr.gradients and sr.width are not printed
     there: gradients with their bound, fluctuations at N = L.
+    pf is Peluchetti, Favaro (2020), whose simulations take two or three minutes each; pf.fig2 draws
+    10 times, pf.fig4 half of --samples.
     width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:

@@ -10,6 +10,7 @@ from fieldtheory.criticality.closure import (
     closure_G11,
     closure_kernel_variance,
 )
+from fieldtheory.criticality.edge_of_chaos import EdgeOfChaos, edge_of_chaos
 from fieldtheory.criticality.susceptibility import (
     Susceptibilities,
     component_kernels,
@@ -25,6 +26,7 @@ from fieldtheory.criticality.vertex_growth import closure_deficit, vertex_slope
 
 __all__ = [
     "CriticalPoint",
+    "EdgeOfChaos",
     "Susceptibilities",
     "closure_G11",
     "closure_deficit",
@@ -33,6 +35,7 @@ __all__ = [
     "component_kernels",
     "critical_network",
     "critical_point",
+    "edge_of_chaos",
     "kernel_components",
     "optimal_aspect_ratio",
     "optimal_skip_scale",

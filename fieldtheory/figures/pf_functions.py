@@ -1,0 +1,282 @@
+"""Random functions of one variable, Figs. 1 and 3 of PF; reached as `pf.fig1` and `pf.fig3`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from fieldtheory import validation
+from fieldtheory.diffusions.functions_drawn import function_samples
+from fieldtheory.figures.parts import note
+from fieldtheory.figures.pf_edge import edge_covariance, edge_functions, edge_networks
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.numerics.solution import solve
+from fieldtheory.plotting.curves import Curve
+from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled
+
+LEVELS = (0.05, 0.5, 0.95)
+# Functions shown of each kind, and how exactly they are interpolated; the line width hides less.
+_SHOWN, _TOLERANCE = 5, 3e-3
+_Z = np.linspace(-2.0, 2.0, 81)
+
+
+class RandomFunctions(NamedTuple):
+    """Functions of one kind of network.
+
+    Parameters
+    ----------
+    title : str
+    z : ndarray, shape (m,)
+    draws : ndarray, shape (5, m)
+        Some functions.
+    at : ndarray, shape (k,)
+        Inputs of the quantiles.
+    quantiles, wide : ndarray, shape (3, k)
+        The quantiles 5 %, 50 %, 95 % of simulated networks, and of infinitely wide ones.
+    """
+
+    title: str
+    z: np.ndarray
+    draws: np.ndarray
+    at: np.ndarray
+    quantiles: np.ndarray
+    wide: np.ndarray
+
+    def curves(self, panel: str) -> list[Curve]:
+        """The plotted curves."""
+        draws = [Curve(panel, f"draw {i}", self.z, y) for i, y in enumerate(self.draws, 1)]
+        return draws + [
+            Curve(panel, f"quantile {100 * level:g} %, {kind}", self.at, y)
+            for kind, rows in (("simulation", self.quantiles), ("wide networks", self.wide))
+            for level, y in zip(LEVELS, rows, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Fig1:
+    """Numbers of `fig1`: the functions of tanh and of ReLU networks, and what they are.
+
+    Attributes
+    ----------
+    functions : tuple of RandomFunctions
+    depth, width, samples : int
+    variances : tuple of tuple of float
+        σ²_w and σ²_b of both.
+    """
+
+    functions: tuple[RandomFunctions, ...]
+    depth: int
+    width: int
+    samples: int
+    variances: tuple[tuple[float, float], ...]
+
+    def curves(self) -> list[Curve]:
+        """The plotted curves."""
+        return _curves(self.functions)
+
+
+def fig1(
+    depth: int = 500,
+    width: int = 500,
+    samples: int = 1000,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Fig1:
+    """Functions that deep feed-forward networks on the edge of chaos are: PF Fig. 1.
+
+    Parameters
+    ----------
+    depth, width : int
+        L and N.
+    samples : int
+        Number of networks of the quantiles, at least 20.
+    seed : int
+        Seed of the random numbers.
+    jobs : int, optional
+        Processes that simulate.
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Fig1
+        tanh networks have forgotten the input; the functions of ReLU networks are two straight
+        lines, far more often small than in infinitely wide networks of that depth.
+
+    Examples
+    --------
+    >>> found = fig1(depth=20, width=50, samples=100)
+    >>> tanh, relu = found.functions
+    >>> bool(np.ptp(tanh.quantiles[2]) < 0.5), relu.draws.shape
+    (True, (5, 81))
+    """
+    samples = validation.integer("samples", samples, 20)
+    at = np.linspace(-2.0, 2.0, 5)
+    networks = edge_networks(depth, width)
+    found = []
+    for network in networks:
+        # Others than those of the quantiles, which need few inputs.
+        shown = edge_functions(network, _Z, _SHOWN, seed + 1, jobs, False)
+        drawn = edge_functions(network, at, samples, seed, jobs, progress)
+        deviations = np.sqrt(np.diag(edge_covariance(network, at)))
+        wide = np.multiply.outer(ndtri(LEVELS), deviations)
+        quantiles = np.quantile(drawn, LEVELS, axis=0)
+        title = "tanh" if network.activation.name == "tanh" else "ReLU"
+        found.append(RandomFunctions(title, _Z, shown, at, quantiles, wide))
+    variances = tuple((net.weight_variance, net.bias_variance) for net in networks)
+    return Fig1(tuple(found), depth, width, samples, variances)
+
+
+@styled
+def draw_fig1(numbers: Fig1) -> Any:
+    """Both panels of PF Fig. 1.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = _grid(1, 2, (6.2, 2.9))
+    for ax, functions in zip(axes[0], numbers.functions, strict=True):
+        _draw(ax, functions)
+        ax.set(xlabel="input $z$", title=functions.title)
+    axes[0, 0].set_ylabel("last layer, $x_{last,1}$")
+    axes[0, 0].legend(loc="upper left", fontsize=7, bbox_to_anchor=(0, 1.02))
+    low, high = axes[0, 0].get_ylim()
+    axes[0, 0].set_ylim(low, high + 0.45 * (high - low))
+    (tanh, bias), (relu, _) = numbers.variances
+    note(
+        figure,
+        rf"chosen here: tanh with $\sigma_b^2 = {bias:g}$, where $\sigma_w^2 = {tanh:.4f}$ is "
+        rf"critical; ReLU with $\sigma_w^2 = {relu:g}$, $\sigma_b = 0$; "
+        rf"$L = {numbers.depth}$, $N = {numbers.width}$, {numbers.samples} networks",
+    )
+    return figure
+
+
+@dataclass(frozen=True, eq=False)
+class Fig3:
+    """Numbers of `fig3`: the functions of tanh networks of all sizes, then those of swish.
+
+    Attributes
+    ----------
+    functions : tuple of RandomFunctions
+    samples : int
+    """
+
+    functions: tuple[RandomFunctions, ...]
+    samples: int
+
+    def curves(self) -> list[Curve]:
+        """The plotted curves."""
+        return _curves(self.functions)
+
+
+def fig3(
+    sizes: Sequence[tuple[int, int]] = ((10, 500), (500, 10), (500, 100), (500, 500)),
+    samples: int = 1000,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Fig3:
+    """Functions that deep networks with small parameters are, at several L and D: PF Fig. 3.
+
+    Parameters
+    ----------
+    sizes : sequence of (int, int)
+        L and D.
+    samples : int
+        Number of networks of each kind, at least 20.
+    seed : int
+        Seed of the random numbers.
+    jobs : int, optional
+        Processes that simulate.
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Fig3
+        See `fieldtheory.diffusions.functions_drawn.function_samples`.
+
+    Examples
+    --------
+    >>> found = fig3(sizes=((20, 10),), samples=50)
+    >>> [functions.title for functions in found.functions]
+    ['tanh, L = 20, D = 10', 'swish, L = 20, D = 10']
+    """
+    found = []
+    at = _Z[::4]
+    for name in ("tanh", "swish"):
+        for depth, width in sizes:
+            network = DiffusionNetwork(depth=depth, width=width, activation=as_activation(name))
+            drawn = function_samples(
+                network,
+                _Z,
+                samples=samples,
+                seed=seed,
+                tolerance=_TOLERANCE,
+                jobs=jobs,
+                progress=progress,
+            ).values
+            limit = solve(network, at)
+            deviations = np.sqrt(np.diag(limit.covariance[-1]))
+            wide = limit.mean[-1] + np.multiply.outer(ndtri(LEVELS), deviations)
+            quantiles = np.quantile(drawn[:, ::4], LEVELS, axis=0)
+            title = f"{name}, L = {depth}, D = {width}"
+            found.append(RandomFunctions(title, _Z, drawn[:_SHOWN], at, quantiles, wide))
+    return Fig3(tuple(found), samples)
+
+
+@styled
+def draw_fig3(numbers: Fig3) -> Any:
+    """All panels of PF Fig. 3: tanh in the upper row, swish in the lower one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    columns = len(numbers.functions) // 2
+    figure, axes = _grid(2, columns, (1.1 + 1.75 * columns, 4.2), sharey="row")
+    for ax, functions in zip(axes.flat, numbers.functions, strict=True):
+        _draw(ax, functions)
+        name, rest = functions.title.split(", ", 1)
+        ax.set_title(f"{name}, ${rest}$", fontsize=8.5)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("last layer, $x_{T,1}$")
+    for ax in axes[-1]:
+        ax.set_xlabel("input $z$")
+    lines, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside upper center", ncols=3)
+    note(
+        figure,
+        rf"chosen here: $L$ and $D$; {numbers.samples} networks each; "
+        r"$\sigma_w^2 = \sigma_b^2 = T = 1$, $\psi(x) = x$",
+    )
+    return figure
+
+
+def _curves(functions: Sequence[RandomFunctions]) -> list[Curve]:
+    return [curve for each in functions for curve in each.curves(each.title)]
+
+
+def _grid(rows: int, columns: int, size: tuple[float, float], **shared: Any) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex=True, **shared)
+
+
+def _draw(ax: Any, functions: RandomFunctions) -> None:
+    for i, y in enumerate(functions.draws):
+        ax.plot(functions.z, y, color=BLUE, linewidth=0.9, label=None if i else "5 draws")
+    for i, (own, wide) in enumerate(zip(functions.quantiles, functions.wide, strict=True)):
+        label, other = (None, None) if i else ("5, 50, 95 % of networks", "of infinite width")
+        ax.plot(functions.at, own, color=ORANGE, linewidth=1.8, label=label)
+        ax.plot(functions.at, wide, "--", color=GRAY, linewidth=1.0, label=other)
+    ax.set(xlim=(functions.z[0], functions.z[-1]), xticks=range(-2, 3))

@@ -1,0 +1,96 @@
+"""Figures of PF: the numbers, and that the pictures show them."""
+
+import joblib
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.figures import pf, pf_edge
+
+
+def test_functions_on_the_edge_of_chaos():
+    found = pf.fig1(depth=40, width=40, samples=50)
+    tanh, relu = found.functions
+    # Functions of tanh networks vary little beside how they differ from each other.
+    assert np.ptp(tanh.draws, axis=1).mean() < 0.4 * (tanh.wide[2] - tanh.wide[0]).min()
+    assert np.ptp(tanh.wide, axis=1).max() < 0.05
+    # Those of ReLU are two straight lines.
+    left, right = relu.draws[:, relu.z <= 0], relu.draws[:, relu.z >= 0]
+    for lines in (left, right):
+        assert np.abs(np.diff(lines, 2, axis=1)).max() < 1e-12
+    assert relu.wide[2] == pytest.approx(1.6448536 * np.sqrt(2) * np.abs(relu.at), rel=1e-6)
+    figure = pf.draw_fig1(found)
+    assert [ax.get_title() for ax in figure.axes] == ["tanh", "ReLU"]
+    assert len(figure.axes[0].lines) == 5 + 3 + 3
+    assert {curve.panel for curve in found.curves()} == {"tanh", "ReLU"}
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_edge_functions_have_the_law_of_simulated_networks(index):
+    network = pf_edge.edge_networks(4, 30)[index]
+    z = np.array([-1.5, 0.5])
+    drawn = pf_edge.edge_functions(network, z, 2000, 1, None, False)
+    expected = ft.simulate(network, X=z[:, None], samples=2000, method="weights", seed=2)
+    products = drawn[:, :, None] * drawn[:, None, :]
+    difference = products.mean(axis=0) - expected.mean[-2]
+    error = np.hypot(products.std(axis=0) / np.sqrt(2000), expected.mean_error[-2])
+    assert np.abs(difference / error).max() < 4
+
+
+def test_numbers_do_not_depend_on_the_jobs():
+    network = pf_edge.edge_networks(3, 10)[0]
+    arguments = (network, np.array([-1.0, 0.0, 2.0]), 60, 5)
+    with joblib.parallel_config("threading"):
+        one, two = (pf_edge.edge_functions(*arguments, jobs, False) for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_network_and_diffusion_have_one_law():
+    found = pf.fig2(depth=40, width=20, samples=500)
+    growth = np.e - 1
+    np.testing.assert_allclose(found.limit.covariance, growth * np.array([[1, 1], [1, 2]]))
+    for distance in (found.beside, found.beside_limit):
+        assert distance.p_value.min() > 1e-3 and np.abs(distance.mean_z).max() < 4
+    figure = pf.draw_fig2(found)
+    shown = figure.axes[1].texts[0].get_text()
+    assert f"KS to SDE: {found.beside.statistic[0]:.4f}" in shown
+    panels = [curve.panel for curve in found.curves()]
+    assert panels == ["a"] * 2 + ["b"] * 3 + ["c"] * 3
+    x, density = found.axis(1), found.density(1)
+    assert density.sum() * (x[1] - x[0]) == pytest.approx(1, abs=1e-4)
+
+
+def test_functions_of_the_diffusions_keep_their_input():
+    found = pf.fig3(sizes=((10, 30),), samples=300)
+    assert [each.title.split(",")[0] for each in found.functions] == ["tanh", "swish"]
+    for functions in found.functions[:1]:
+        # Standard errors of quantiles of 300 draws are about a tenth of the standard deviation.
+        spread = (functions.wide[2] - functions.wide[0]) / 3.29
+        assert (np.abs(functions.quantiles - functions.wide) < 0.5 * spread).all()
+        assert np.ptp(functions.quantiles[1]) > 2
+    figure = pf.draw_fig3(found)
+    assert len(figure.axes) == 2 and figure.axes[1].get_title().startswith("swish")
+
+
+def test_correlations_of_simulated_networks_are_those_of_the_theory():
+    found = pf.fig4(depth=10, width=40, samples=200, points=8)
+    np.testing.assert_array_equal(found.z, found.at)
+    error = (1 - found.theory**2) / np.sqrt(200)
+    # What differs at finite width and depth is of the order 1/D; for ReLU of the order L/D.
+    assert (np.abs(found.simulated - found.theory) < 5 * error + 0.05)[:3].all()
+    assert found.simulated[3].min() > 0.7
+    products = np.multiply.outer(found.z, found.z) + 1
+    sizes = np.sqrt(found.z**2 + 1)
+    np.testing.assert_allclose(
+        found.theory[0], products / np.multiply.outer(sizes, sizes), atol=1e-12
+    )
+    assert (found.theory[:2].min(axis=(1, 2)) < -0.1).all()
+    assert found.theory[3].min() > 0.8
+    figure = pf.draw_fig4(found)
+    assert figure.axes[2].texts[0].get_text() == f"lowest: {found.theory[2].min():.4g}"
+    assert len(found.curves()) == 4 * 16
+
+
+def test_correlations_have_no_input_zero():
+    with pytest.raises(ValueError, match="points must be even, got 5"):
+        pf.fig4(points=5)
