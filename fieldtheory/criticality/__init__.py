@@ -10,7 +10,7 @@ from fieldtheory.criticality.closure import (
     closure_G11,
     closure_kernel_variance,
 )
-from fieldtheory.criticality.edge_of_chaos import EdgeOfChaos, edge_of_chaos
+from fieldtheory.criticality.critical_line import EdgeOfChaos, edge_of_chaos
 from fieldtheory.criticality.susceptibility import (
     Susceptibilities,
     component_kernels,

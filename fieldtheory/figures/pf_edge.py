@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.criticality.edge_of_chaos import edge_of_chaos
+from fieldtheory.criticality.critical_line import edge_of_chaos
 from fieldtheory.diffusions.layers_drawn import TILE, pivoted_root
 from fieldtheory.montecarlo.forward import forward, in_tiles, tile_size
 from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel
