@@ -18,7 +18,18 @@ _SEARCHED = np.geomspace(1e-3, 1e4, 141)
 
 
 class EdgeOfChaos(NamedTuple):
-    """A point of the line: σ²_w, σ²_b, and K*, None where every variance is a fixed point."""
+    """A point of the line: σ²_w, σ²_b, and K*, None where every variance is a fixed point.
+
+    Parameters
+    ----------
+    weight_variance, bias_variance : float
+    kernel : float or None
+
+    Examples
+    --------
+    >>> EdgeOfChaos(2.0, 0.0, None).weight_variance
+    2.0
+    """
 
     weight_variance: float
     bias_variance: float
