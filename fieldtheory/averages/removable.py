@@ -105,10 +105,10 @@ def _radius(function: Callable, on_circle: Callable, others: int) -> float | Non
         try:
             with np.errstate(all="ignore"):
                 values = on_circle(_circle(radius)[0], *(1.0 for _ in ones))
+                spectrum = np.abs(np.fft.fft(np.broadcast_to(values, _POINTS)))
         except TypeError:
             # A function that has no complex arguments.
             return None
-        spectrum = np.abs(np.fft.fft(np.broadcast_to(values, _POINTS)))
         if not spectrum[_LAST].max() <= _STEEP * spectrum.max():
             continue
         x = _WITHIN * radius * np.array([1.0, -1.0])
