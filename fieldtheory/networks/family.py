@@ -158,8 +158,7 @@ def checked_network(network: Any) -> LayeredNetwork:
     """The argument ``network`` if it is of a family, or raise TypeError."""
     if not isinstance(network, LayeredNetwork):
         raise TypeError(
-            "network must be a ResidualNetwork or of another family with residual kernels, got "
-            f"{shown(network)}"
+            f"network must be a ResidualNetwork or of another family of layers, got {shown(network)}"
         )
     return network
 
