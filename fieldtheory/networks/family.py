@@ -158,7 +158,7 @@ def checked_network(network: Any) -> LayeredNetwork:
     """The argument ``network`` if it is of a family, or raise TypeError."""
     if not isinstance(network, LayeredNetwork):
         raise TypeError(
-            f"network must be a ResidualNetwork or of another family of layers, got {shown(network)}"
+            f"network must be a ResidualNetwork or of another layered family, got {shown(network)}"
         )
     return network
 
