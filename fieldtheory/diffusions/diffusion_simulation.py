@@ -22,9 +22,9 @@ from fieldtheory.diffusions.layers_drawn import (
     products_of_pairs,
 )
 from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.block_moments import add_parts, moments_of_parts
+from fieldtheory.montecarlo.block_moments import add_parts, estimated, moments_of_parts
 from fieldtheory.montecarlo.forward import in_tiles, tile_size
-from fieldtheory.montecarlo.moments import Moments, jackknife
+from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.doors import brings
@@ -237,14 +237,12 @@ def _collected(
             outputs.append(arrays["outputs"])
             if run.keep:
                 kept.append(arrays["draws"])
-        estimate = partial(estimates, run.start, run.depth)
-        found = jackknife([batches[index] for index in sorted(batches)], estimate)
-    for name, values in found.items():
-        if not np.isfinite(values).all():
-            raise OverflowError(
-                f"{name} exceeds the range of float64, as moments of exploding diffusions do (PF "
-                "section 3.4); reduce horizon, weight_variance or the inputs"
-            )
+    found = estimated(
+        batches,
+        partial(estimates, run.start, run.depth),
+        ", as moments of exploding diffusions do (PF section 3.4); reduce horizon, "
+        "weight_variance or the inputs",
+    )
     if run.keep:
         found["grams"] = unpacked(np.concatenate(kept), True)
     return DiffusionEnsemble(

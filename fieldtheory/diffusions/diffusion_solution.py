@@ -12,7 +12,9 @@ from fieldtheory import validation
 from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses, log_gram_moments
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
 from fieldtheory.diffusions.flows import advanced, corrections_at, signals_at
+from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.diffusions.wide_limit import Signals, Starts, WideNetwork
+from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.doors import OwnTheory, brings
 from fieldtheory.networks.parameters import named_arguments
@@ -105,8 +107,7 @@ class DiffusionSolution(Stored, OwnTheory):
         net = self.network
         if net.depth is None:
             return net.is_linear
-        linear = net.input_activation.expression.is_symbol
-        return bool(linear and net.activation.expression.is_polynomial() and _is_linear(net))
+        return net.features_are_inputs and net.activation.expression.diff(h, 2) == 0
 
     @cached_property
     def explosion_time(self) -> np.ndarray | None:
@@ -245,7 +246,7 @@ class DiffusionSolution(Stored, OwnTheory):
         -------
         matplotlib.figure.Figure
         """
-        from fieldtheory.plotting.depth_profiles import draw_over_time
+        from fieldtheory.plotting.depth_profiles import draw_profiles
 
         first, second = np.triu_indices(self.mean.shape[1], 1)
         variances = np.diagonal(self.covariance, axis1=1, axis2=2).T
@@ -256,7 +257,7 @@ class DiffusionSolution(Stored, OwnTheory):
         if len(first):
             lines = self.covariance[:, first, second].T[:MOST_LINES]
             profiles[r"covariance $\mathrm{Cov}(x_i, x_j)$"] = lines
-        return draw_over_time(profiles, self.times)
+        return draw_profiles(profiles, self.times, self.times, place="time $t$")
 
     def labelled(self, stored: bool) -> Labelled:
         """The arrays that files hold, the same as those of `to_xarray`."""
@@ -383,13 +384,14 @@ def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
             "network must have independent parameters; ft.simulate draws networks of any "
             "parameter_law, and ft.derive has their equations"
         )
-    inputs = _checked_inputs(Z, network.width)
+    inputs = np.atleast_1d(validation.finite_array("Z", Z))
+    input_layer(network, inputs)
     starts = starts_of(inputs)
     if network.depth is None:
         warn_if_close(network, starts)
     parts = 1
     found = _solved(network, inputs, starts, parts)
-    while not network.input_activation.expression.is_symbol:
+    while not network.features_are_inputs:
         last = _signals_of(found, -1)
         q, finer = (WideNetwork(network, starts, n * parts).gram(last) for n in (1, 2))
         own = np.sqrt(np.diagonal(q))
@@ -411,16 +413,6 @@ def starts_of(inputs: np.ndarray) -> Starts:
         return Starts(inputs[None], np.ones(1))
     values, counts = np.unique(inputs.T, axis=0, return_counts=True)
     return Starts(values, counts / counts.sum())
-
-
-def _checked_inputs(Z: Any, width: int) -> np.ndarray:
-    inputs = np.atleast_1d(validation.finite_array("Z", Z))
-    if inputs.ndim > 2 or (inputs.ndim == 2 and inputs.shape[1] != width):
-        raise ValueError(
-            f"Z must have shape (P,), or (P, {width}) for layers of width {width}, got shape "
-            f"{inputs.shape}"
-        )
-    return inputs
 
 
 def _solved(
@@ -454,9 +446,3 @@ def _signals_of(solution: DiffusionSolution, place: int) -> Signals:
     start = starts_of(solution.inputs).mean
     covariance = solution.covariance[place]
     return Signals(solution.mean[place] - start, covariance, np.zeros_like(covariance))
-
-
-def _is_linear(network: DiffusionNetwork) -> bool:
-    phi = network.activation.expression
-    (h,) = phi.free_symbols
-    return bool(phi.diff(h, 2) == 0)

@@ -45,7 +45,7 @@ def gram_variances(
     own, pair = gram(0, 0), gram(0, 1)
     for i in range(inputs):
         first = {own: second[i, i]}
-        mean, square = _course(_square_of_one(), (own, own**2), network, first, times)
+        mean, square = _course(exact_moment_system((own**2,)), (own, own**2), network, first, times)
         found[:, i, i] = square - mean**2
         for j in range(i):
             both = {own: second[i, i], gram(1, 1): second[j, j], pair: second[i, j]}
@@ -79,11 +79,6 @@ def log_gram_moments(network: DiffusionNetwork, time: float) -> tuple[float, flo
     values = network.slopes[0], np.sqrt(network.weight_variance), float(network.width)
     mean, variance = lambdify(symbols, list(log_gram_rates()))(*values)
     return float(mean * time), float(variance * time)
-
-
-@lru_cache
-def _square_of_one() -> MomentSystem:
-    return exact_moment_system((gram(0, 0) ** 2,))
 
 
 @lru_cache

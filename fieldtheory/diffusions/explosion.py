@@ -12,7 +12,6 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.diffusions.wide_limit import Starts
-from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.theory.riccati_mean import ALPHA, BETA, GAMMA, riccati
@@ -29,7 +28,7 @@ def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | N
     network : DiffusionNetwork
     starts : Starts
     """
-    if network.input_activation.expression != h:
+    if not network.features_are_inputs:
         return None
     mean = starts.mean
     if network.slopes[1] == 0 or network.weight_variance == 0:

@@ -9,7 +9,7 @@ Gaussian with their third cumulant, which leaves an error of O(Δt²), and as Ga
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -78,11 +78,11 @@ class WideNetwork:
     network: DiffusionNetwork
     starts: Starts
     parts: int = 1
-    averages: FeatureAverages = field(init=False)
 
-    def __post_init__(self) -> None:
-        psi = self.network.input_activation
-        object.__setattr__(self, "averages", FeatureAverages(psi, self.parts))
+    @cached_property
+    def averages(self) -> FeatureAverages:
+        """⟨ψψ⟩ for any ψ."""
+        return FeatureAverages(self.network.input_activation, self.parts)
 
     @property
     def origin(self) -> Signals:
@@ -93,7 +93,7 @@ class WideNetwork:
     def gram(self, signals: Signals) -> np.ndarray:
         """q, (P, P)."""
         start, m = self.starts, signals.mean
-        if self.network.input_activation.expression == h:
+        if self.network.features_are_inputs:
             across = np.outer(start.mean, m)
             return start.second + across + across.T + np.outer(m, m) + signals.covariance
         cumulant = signals.cumulant if signals.cumulant.any() else None
@@ -135,7 +135,7 @@ class WideNetwork:
         product = np.empty_like(K)
         product[i, j] = product[j, i] = entries.covariance(own[i], own[j], K[i, j])
         third = np.zeros_like(K)
-        if self.network.input_activation.expression != h:
+        if not self.network.features_are_inputs:
             third = step**2 * _rates().third_cumulant(own[:, None] / step, S, *self.network.slopes)
         return signals + Signals(mean, product - np.outer(mean, mean), third)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from fieldtheory.montecarlo.moments import Moments, merge, moments_of
+from fieldtheory.montecarlo.moments import Moments, Summary, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block
 
 
@@ -38,3 +41,23 @@ def add_parts(
         for name in names:
             new = Moments(part.size, arrays[f"{name}_mean"][row], arrays[f"{name}_comoment"][row])
             batch[name] = merge(batch[name], new) if name in batch else new
+
+
+def estimated(
+    batches: dict[int, dict[str, Moments]],
+    estimate: Callable[[Summary], dict[Any, Any]],
+    advice: str,
+) -> dict[Any, Any]:
+    """The estimates of the jackknife over batches, in the order of their numbers.
+
+    Raises
+    ------
+    OverflowError
+        If one is not finite; ``advice`` ends its message.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = jackknife([batches[index] for index in sorted(batches)], estimate)
+    for name, values in found.items():
+        if not np.isfinite(values).all():
+            raise OverflowError(f"{name} exceeds the range of float64{advice}")
+    return found

@@ -12,12 +12,12 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo import ensemble, plan
-from fieldtheory.montecarlo.block_moments import add_parts, moments_of_parts
+from fieldtheory.montecarlo.block_moments import add_parts, estimated, moments_of_parts
 from fieldtheory.montecarlo.draws import Inputs
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.estimators import reduced_estimates
-from fieldtheory.montecarlo.moments import Moments, jackknife
+from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
 from fieldtheory.networks.doors import door
@@ -179,15 +179,11 @@ def _collected(
             add_parts(batches, blocks, arrays)
             if run.keep:
                 raw.append(arrays["draws"])
-        estimates = reduced_estimates if run.variance_reduction else ensemble.estimates
-        estimate = partial(estimates, run.network, run.kernel)
-        found = jackknife([batches[index] for index in sorted(batches)], estimate)
-    for name, values in found.items():
-        if not np.isfinite(values).all():
-            raise OverflowError(
-                f"{name} exceeds the range of float64; reduce depth, branch_scale, skip_scale or "
-                "weight_variance"
-            )
+    estimates = reduced_estimates if run.variance_reduction else ensemble.estimates
+    estimate = partial(estimates, run.network, run.kernel)
+    found = estimated(
+        batches, estimate, "; reduce depth, branch_scale, skip_scale or weight_variance"
+    )
     if run.keep:
         found["residual_kernels"] = _all_layers(run, np.concatenate(raw))
     return Ensemble(

@@ -141,7 +141,12 @@ class DiffusionNetwork(OwnTheory, NetworkFamily):
     @property
     def is_linear(self) -> bool:
         """Whether the diffusion is linear: ψ(x) = x and φ''(0) = 0."""
-        return self.input_activation.expression == h and self.slopes[1] == 0
+        return self.features_are_inputs and self.slopes[1] == 0
+
+    @property
+    def features_are_inputs(self) -> bool:
+        """Whether ψ(x) = x."""
+        return bool(self.input_activation.expression == h)
 
     @property
     def residual_network(self) -> ResidualNetwork:

@@ -61,16 +61,3 @@ def draw_profiles(
             top.set_xticks(at, ["∞" if np.isinf(place) else f"{place:g}" for place in marked])
             top.set_xlabel("layer $l$")
     return figure
-
-
-@styled
-def draw_over_time(profiles: Mapping[str, np.ndarray], times: np.ndarray) -> Any:
-    """Profiles (lines, n) over times (n,), each in a panel by what labels its axis."""
-    figure, axes = panels([2.9] * len(profiles), 2.5)
-    for ax, (name, lines), colour in zip(
-        axes, profiles.items(), cycle((BLUE, ORANGE, GREEN)), strict=False
-    ):
-        for line, shade in zip(lines, tints(colour, len(lines)), strict=True):
-            ax.plot(times, line, color=shade)
-        ax.set(ylabel=name, xlabel="time $t$")
-    return figure
