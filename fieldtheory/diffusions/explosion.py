@@ -14,6 +14,7 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.diffusions.wide_limit import Starts
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.riccati_mean import ALPHA, BETA, GAMMA, riccati
 
 # Part of T* from which on the limit is doubtful.
@@ -21,21 +22,27 @@ _CLOSE = 0.9
 
 
 def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | None:
-    """T* of every input, (P,); ∞ where the mean stays finite, None for ψ(x) ≠ x.
+    """T* of every input, (P,); ∞ where moments stay finite (PF Assumption 2.3), None if not known.
 
     Parameters
     ----------
     network : DiffusionNetwork
     starts : Starts
     """
+    mean = starts.mean
+    try:
+        slopes = network.slopes
+    except ValueError:
+        # No limit of infinite depth, so nothing that explodes in it.
+        return None
+    conditions = diffusion_conditions(network.activation, network.input_activation)
+    if network.weight_variance == 0 or conditions.cannot_explode:
+        return np.full(len(mean), np.inf)
     if not network.features_are_inputs:
         return None
-    mean = starts.mean
-    if network.slopes[1] == 0 or network.weight_variance == 0:
-        return np.full(len(mean), np.inf)
     coefficients, time = _functions()
     scales = np.sqrt([network.weight_variance, network.bias_variance])
-    found = coefficients(*network.slopes[:2], *scales, mean, np.diagonal(starts.second))
+    found = coefficients(*slopes[:2], *scales, mean, np.diagonal(starts.second))
     alpha, beta, gamma = np.broadcast_arrays(*found)
     # Branches that are not taken may divide by zero.
     with np.errstate(divide="ignore", invalid="ignore"):

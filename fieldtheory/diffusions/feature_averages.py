@@ -98,6 +98,8 @@ class FeatureAverages:
         own = None if cumulant is None else np.tile(np.diagonal(cumulant), neurons)
         squares = self.of_squares(means.ravel(), np.tile(variances, neurons), own)
         found = np.diag(shares @ squares.reshape(neurons, inputs))
+        if inputs == 1:
+            return found
         c = np.clip(_standard(covariance, np.multiply.outer(spread, spread), at_zero=0.0), -1, 1)
         f = self._coefficients(means, spread)
         series, left = _summed(f, shares, c)
@@ -142,7 +144,9 @@ class FeatureAverages:
 
     @cached_property
     def _psi(self) -> Callable[[np.ndarray], np.ndarray]:
-        return vectorised([h], self.activation.expression)
+        psi = vectorised([h], self.activation.expression)
+        # Branches that are not taken may divide by zero.
+        return np.errstate(divide="ignore", invalid="ignore")(psi)
 
     @cached_property
     def _kinks(self) -> np.ndarray:

@@ -25,12 +25,15 @@ _DIGITS = 40
 _POWERS, _EXPONENTIALS = (8, 16), (3, 6)
 _STRETCHES = (1.0, 1.0371, 1.213, 1.377, 1.7391)
 _SLACK = 0.01
+# The power that a logarithm seems to have between those distances.
+_LOGARITHM = 0.04
 _BREAKS_OF_PHI = (
     "increments do not shrink with Δt: there is no limit",
     "increments have means of order √Δt, which add up to infinity: there is no limit",
     "the mean of both sides drives the drift; the error of depth L is O(1/√L)",
     "the limit stands; the error of depth L is O(1/√L)",
 )
+_NOT_FINITE = "increments have means that Δt does not bound; no limit is given here"
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,8 @@ class DiffusionConditions:
     @property
     def has_limit(self) -> bool:
         """Whether the increments have drift and diffusion, also where PF's proof does not hold."""
-        found = first_break(self.activation, 1)
-        smooth = found is None or found.point != 0
+        found = break_at_zero(self.activation, 3)
+        smooth = found is None or (found.order > 1 and found.finite)
         return smooth and self.activation(0) == 0
 
     @property
@@ -170,10 +173,11 @@ def _starts_at_zero(phi: Activation) -> Condition:
 
 def _smooth(phi: Activation) -> Condition:
     asked = "φ three times continuously differentiable"
-    found = first_break(phi, 3)
+    # One at 0 says more.
+    found = break_at_zero(phi, 3) or first_break(phi, 3)
     if found is None:
         return Condition(asked, _REGULARITY, True, "smooth")
-    consequence = _BREAKS_OF_PHI[found.order]
+    consequence = _BREAKS_OF_PHI[found.order] if found.finite or not found.order else _NOT_FINITE
     if found.point != 0:
         consequence = "the limit is made of φ near 0 alone and stands"
     return Condition(asked, _REGULARITY, False, found.words("φ"), consequence)
@@ -220,7 +224,7 @@ def _linear_growth(psi: Activation, slope: sp.Expr | None) -> Condition:
         f"ψ grows at most as {'x' if straight else '√x'}, as φ''(0) {'=' if straight else '≠'} 0"
     )
     found = "faster than any power" if power is None else f"ψ grows as {_power_text(power)}"
-    if power is not None and power < _SLACK:
+    if power is not None and power < _LOGARITHM:
         found = "ψ does not grow as a power"
     holds = power is not None and power <= float(limit) + _SLACK
     consequence = "the diffusion may explode at a finite time"

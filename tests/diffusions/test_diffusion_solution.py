@@ -1,5 +1,7 @@
 """Means and covariances of wide diffusion networks against dense quadrature and exact cases."""
 
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -184,10 +186,18 @@ def test_explosion(z, swish):
     assert np.isfinite(ft.solve(net.replace(horizon=1.01 * T, depth=50), [z]).mean).all()
 
 
-def test_nothing_explodes_without_curvature():
-    assert np.isinf(ft.solve(network(), Z).explosion_time).all()
-    other = network(activation="swish", input_activation="tanh", horizon=0.1)
-    assert ft.solve(other, Z[:1]).explosion_time is None
+@pytest.mark.parametrize("changes, time", [
+    ({}, np.inf),
+    ({"depth": 1}, np.inf),
+    ({"depth": 1, "activation": "swish", "weight_variance": 0.0}, np.inf),
+    ({"depth": 1, "activation": "swish", "input_activation": "tanh"}, np.inf),
+    ({"depth": 1, "activation": "swish", "input_activation": "relu"}, None),
+    ({"depth": 1, "input_activation": "x**2"}, None),
+    ({"depth": 1, "activation": "relu"}, None),
+])  # fmt: skip
+def test_what_does_not_explode_and_what_is_not_known(changes, time):
+    found = ft.solve(network(**changes), Z[:1]).explosion_time
+    assert found is None if time is None else (found == [time]).all()
 
 
 def test_batch_equals_loop():
@@ -250,6 +260,13 @@ def test_feature_averages(name, c, variances):
     assert found == pytest.approx(expected, rel=1e-11, abs=1e-13)
     law = PairLaw(*[(np.array([x]), np.array([y])) for x, y in (means, (v, w))], covariance[:1, 1])
     assert averages.of_pairs(law)[0] == pytest.approx(found, rel=1e-11, abs=1e-13)
+
+
+def test_branches_that_are_not_taken_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ft.solve(network(input_activation="softsign", depth=2), [0.0, 1.0])
+    assert np.isfinite(found.covariance).all()
 
 
 def test_files_and_views(tmp_path):
@@ -322,6 +339,3 @@ def test_limits_have_what_layers_lack():
         finite.at(0.5)
     with pytest.raises(TypeError, match="unknown argument 'order'"):
         ft.solve(network(), Z, order=2)
-    law = ft.ParameterLaw(row_covariance=np.eye(2), column_covariance=np.eye(2))
-    with pytest.raises(ValueError, match="independent parameters"):
-        ft.solve(ft.DiffusionNetwork(width=2, parameter_law=law), [1.0])

@@ -45,6 +45,8 @@ CASES = [
     ("leaky_relu", "linear", {SMOOTH}, False),
     ("sign(x)*sqrt(abs(x))", "linear", {SMOOTH}, False),
     ("sign", "linear", {SMOOTH, NOISE}, False),
+    ("max(x, 0) + 1 + sign(x - 2)", "linear", {SMOOTH}, False),
+    ("x + abs(x)**1.5", "linear", {SMOOTH}, False),
     ("softsign", "linear", {SMOOTH}, True),
     ("elu", "linear", {SMOOTH, GROWTH}, True),
     ("squared_relu", "tanh", {SMOOTH, NOISE}, True),
