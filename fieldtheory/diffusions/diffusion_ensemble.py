@@ -157,6 +157,11 @@ class DiffusionEnsemble(Stored):
             raise ValueError(f"other must have horizon={horizon}, got {other.network.horizon}")
         if isinstance(other, DiffusionEnsemble):
             return distances(self.outputs, other.outputs, repr(other))
+        if self.network.parameter_law is not None:
+            raise ValueError(
+                "other must be a DiffusionEnsemble for networks with a parameter_law, whose "
+                "neurons differ and are no Gaussians, got a DiffusionSolution"
+            )
         # The mean of the first neuron, not that of all.
         start = input_layer(self.network, self.inputs)
         mean = other.mean[-1] + start[:, 0] - start.mean(axis=1)

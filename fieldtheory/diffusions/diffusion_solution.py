@@ -12,6 +12,7 @@ from fieldtheory import validation
 from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses, log_gram_moments
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
 from fieldtheory.diffusions.flows import advanced, corrections_at, signals_at
+from fieldtheory.diffusions.law_moments import law_moments, law_moments_close
 from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.diffusions.wide_limit import Signals, Starts, WideNetwork
 from fieldtheory.networks.activations import h
@@ -73,14 +74,16 @@ class DiffusionSolution(Stored, OwnTheory):
     gram_variance     (n, P, P)   variance of (1/D) Σ_d ψ(x_d^i) ψ(x_d^j) over networks, exact at
                                   every width D; None where it is not closed
     kurtosis          (n, P)      excess kurtosis of x_d, exact at every D; likewise
-    explosion_time    (P,)        T*, from which on the mean is infinite; ∞ where it stays finite,
-                                  None where there is no closed form (ψ(x) ≠ x and φ''(0) ≠ 0)
+    explosion_time    (P,)        T*, from which on the mean is infinite; ∞ where moments stay
+                                  finite (PF Assumption 2.3); None where there is no closed form
+                                  (ψ(x) ≠ x that may explode) or no limit of infinite depth (ReLU)
     first_correction  FirstOrder  coefficients of 1/L, for infinite depth
     is_exact          bool        whether the means and covariances hold at every width D
     ================  ==========  =================================================================
 
     ``gram_variance`` and ``kurtosis`` close where the diffusion is linear: infinite depth,
-    ψ(x) = x, φ''(0) = 0. For φ''(0) ≠ 0 a network of finite width leaves every bound before any
+    ψ(x) = x, φ''(0) = 0. With a ``parameter_law``, covariances differ among the neurons: here they
+    are averaged over them. For φ''(0) ≠ 0 a network of finite width leaves every bound before any
     time with a positive probability (PF section 3.4): then the limit D → ∞ comes first.
 
     Examples
@@ -117,12 +120,14 @@ class DiffusionSolution(Stored, OwnTheory):
     @cached_property
     def gram_variance(self) -> np.ndarray | None:
         """Var q_ij at width D."""
+        if self.network.parameter_law is not None:
+            return None
         return gram_variances(self.network, self._wide.starts.second, self.times)
 
     @cached_property
     def kurtosis(self) -> np.ndarray | None:
         """Excess kurtosis of x_d at width D, for copied inputs."""
-        if self.inputs.ndim > 1:
+        if self.inputs.ndim > 1 or self.network.parameter_law is not None:
             return None
         return kurtoses(self.network, self.inputs, self.times)
 
@@ -136,8 +141,10 @@ class DiffusionSolution(Stored, OwnTheory):
         Raises
         ------
         ValueError
-            At finite depth; if φ'' or φ''' jumps at 0, where the error is O(1/√L).
+            At finite depth; with a ``parameter_law``; if φ'' or φ''' jumps at 0, where the error
+            is O(1/√L).
         """
+        _require_independent(self.network, "first_correction")
         if self.network.depth is not None:
             raise ValueError(
                 f"first_correction is of infinite depth, got depth={self.network.depth}"
@@ -178,7 +185,8 @@ class DiffusionSolution(Stored, OwnTheory):
         Raises
         ------
         ValueError
-            With biases, for q = 0, at finite depth, for ψ(x) ≠ x or φ''(0) ≠ 0.
+            With a ``parameter_law`` or biases, for q = 0, at finite depth, for ψ(x) ≠ x or
+            φ''(0) ≠ 0.
 
         Examples
         --------
@@ -191,6 +199,7 @@ class DiffusionSolution(Stored, OwnTheory):
         from scipy.stats import lognorm
 
         net = self.network
+        _require_independent(net, "gram_law")
         start = self.gram[0, which, which]
         if net.depth is not None or not net.is_linear or net.bias_variance or start == 0:
             raise ValueError(
@@ -220,6 +229,8 @@ class DiffusionSolution(Stored, OwnTheory):
         if self.network.depth is not None:
             raise ValueError(f"at() is of infinite depth, got depth={self.network.depth}")
         time = validation.within("time", time, 0.0, self.network.horizon)
+        if self.network.parameter_law is not None:
+            return _of_law(self.network, self.inputs, np.array([0.0, time]))[-1]
         wide = self._wide
         if self.network.is_linear:
             signals = signals_at(wide, np.array([time]))[0]
@@ -311,7 +322,7 @@ class DiffusionSolution(Stored, OwnTheory):
         rows = [
             {"parameter": name, "value": summary(value)}
             for name, value in (parameters | {"inputs": self.inputs}).items()
-            if value is not None
+            if value is not None and name != "parameter_law"
         ]
         shown = [
             {"field": name, "symbol": f"${symbol}$", "meaning": words, "values": summary(values)}
@@ -342,7 +353,9 @@ def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
     Parameters
     ----------
     network : DiffusionNetwork
-        With independent parameters. Its width counts in exact results and as the size of Z alone.
+        Its width counts in exact results and as the size of Z alone. With a ``parameter_law``, of
+        ψ(x) = x and φ''(0) = 0, at finite depth of φ(u) = s u: then the moments are exact at its
+        width, see `law_moments`, and averaged over the neurons.
     Z : array_like, shape (P,) or (P, D)
         Inputs: numbers that all neurons of x_0 have (PF section 4.1), or the layers x_0 themselves.
 
@@ -353,8 +366,8 @@ def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
     Raises
     ------
     TypeError, ValueError
-        If Z is not of that shape, the network has a ``parameter_law``, or the horizon is not before
-        the explosion.
+        If Z is not of that shape, the moments of a network with a ``parameter_law`` do not close,
+        or the horizon is not before the explosion.
     ArithmeticError
         If the signals grow beyond all bounds, or ψ is too steep for its averages.
 
@@ -379,13 +392,10 @@ def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
     >>> limit.explosion_time.round(3)
     array([3.709, 2.773])
     """
-    if network.parameter_law is not None:
-        raise ValueError(
-            "network must have independent parameters; ft.simulate draws networks of any "
-            "parameter_law, and ft.derive has their equations"
-        )
     inputs = np.atleast_1d(validation.finite_array("Z", Z))
     input_layer(network, inputs)
+    if network.parameter_law is not None:
+        return _solved_for_law(network, inputs)
     starts = starts_of(inputs)
     if network.depth is None:
         warn_if_close(network, starts)
@@ -407,6 +417,40 @@ def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
     return found
 
 
+def _solved_for_law(network: DiffusionNetwork, inputs: np.ndarray) -> DiffusionSolution:
+    if not law_moments_close(network):
+        condition = "φ''(0) = 0" if network.depth is None else "φ(u) = s u, or infinite depth"
+        raise ValueError(
+            f"network must have ψ(x) = x and {condition}, for moments to close with a "
+            f"parameter_law, got φ = {network.activation.name}, "
+            f"ψ = {network.input_activation.name}; ft.simulate draws such networks by the "
+            "methods 'weights' and 'sde', and ft.derive has their equations"
+        )
+    times = _times(network)
+    columns = zip(*_of_law(network, inputs, times), strict=True)
+    mean, covariance, gram = (np.stack(column) for column in columns)
+    return DiffusionSolution(network, inputs, times, mean, covariance, gram)
+
+
+def _of_law(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -> list[Moments]:
+    start = input_layer(network, inputs)
+    return [
+        Moments(found.mean.mean(axis=1), found.averaged_covariance, found.gram)
+        for found in law_moments(network, start, times)
+    ]
+
+
+def _require_independent(network: DiffusionNetwork, what: str) -> None:
+    if network.parameter_law is not None:
+        raise ValueError(f"{what} is of independent parameters, got a network with parameter_law")
+
+
+def _times(network: DiffusionNetwork) -> np.ndarray:
+    if network.depth is None:
+        return np.linspace(0.0, network.horizon, _PLACES)
+    return network.step * np.arange(network.depth + 1)
+
+
 def starts_of(inputs: np.ndarray) -> Starts:
     """The different neurons of the layer 0."""
     if inputs.ndim == 1:
@@ -418,12 +462,10 @@ def starts_of(inputs: np.ndarray) -> Starts:
 def _solved(
     network: DiffusionNetwork, inputs: np.ndarray, starts: Starts, parts: int
 ) -> DiffusionSolution:
-    wide = WideNetwork(network, starts, parts)
+    wide, times = WideNetwork(network, starts, parts), _times(network)
     if network.depth is None:
-        times: np.ndarray = np.linspace(0.0, network.horizon, _PLACES)
         signals = signals_at(wide, times)
     else:
-        times = network.step * np.arange(network.depth + 1)
         signals = [wide.origin]
         for layer in range(network.depth):
             signals.append(wide.layer(signals[-1]))

@@ -108,12 +108,16 @@ class ParameterLaw:
 
         Σ^b + Σ^WO ψᵀ Σ^WI ψ' for a matrix normal (PF section 3.4).
         """
+        return self.averaged_covariance(first[..., :, None] * second[..., None, :])
+
+    def averaged_covariance(self, products: np.ndarray) -> np.ndarray:
+        """The same, averaged over features of second moments ⟨ψ_k ψ'_m⟩ (..., D, D)."""
         known = self.arrays
         biases = known.get("bias_covariance", 0.0)
         if "weight_covariance" not in known:
-            products = np.einsum("...i,ij,...j", first, known["column_covariance"], second)
-            return known["row_covariance"] * products[..., None, None] + biases
+            sums = np.einsum("...ij,ij", products, known["column_covariance"])
+            return known["row_covariance"] * sums[..., None, None] + biases
         D = self.width
         # Columns one below the other: entry (o, i) of the weights is number i D + o.
         tensor = known["weight_covariance"].reshape(D, D, D, D)
-        return np.einsum("...i,iojp,...j->...op", first, tensor, second) + biases
+        return np.einsum("...ij,iojp->...op", products, tensor) + biases
