@@ -364,7 +364,7 @@ def _of_pair(columns: dict[str, Any], n: int, i: Any, j: Any, inputs: int) -> di
 
 def _compared_rows(comparison: Any, distances: Any) -> list[dict[str, Any]]:
     """The worst entry of every quantity, and below them the laws of the outputs."""
-    rows = [row | {"p-value": None} for row in comparison.rows]
+    rows = [row | {"p-value": None} for row in comparison.summary]
     laws = zip(distances.statistic, distances.p_value, strict=True)
     blank = dict.fromkeys(rows[0])
     for number, (statistic, p_value) in enumerate(laws, 1):

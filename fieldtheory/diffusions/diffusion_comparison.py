@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import stats
@@ -17,12 +17,23 @@ from fieldtheory.montecarlo.comparison import DESCRIBES, DOES_NOT
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.doors import brings
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.fields import notes
+from fieldtheory.numerics.result import Stored
+from fieldtheory.numerics.storage import Labelled, import_pandas
 from fieldtheory.plotting.depth_profiles import draw_profiles
 from fieldtheory.plotting.tables import table_html, table_text
 
 AGREES, DIFFERS = "agrees", "differs"
 # Those that decide whether a width is described.
 _DECIDING = ("mean", "covariance", "gram")
+# Parts of a profile, and what follows from them.
+_STORED = {
+    "theory": "value of the theory",
+    "simulation": "simulated value",
+    "error": "standard error of the simulated value",
+    "size": "to what deviations are relative",
+}
+_DERIVED = {"deviation": "relative deviation", "z": "deviation in standard errors"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +80,10 @@ class ComparedProfile:
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusionComparison:
+class DiffusionComparison(Stored):
     """The limit of wide networks beside simulated ones; prints as a table with an answer below.
+
+    Like the other results it has ``save``, ``load``, ``to_xarray`` and ``plot``.
 
     Parameters
     ----------
@@ -95,6 +108,14 @@ class DiffusionComparison:
     >>> found.verdict, found.left_out
     ('agrees', 'finite width')
     """
+
+    _settings: ClassVar[dict[str, type]] = {
+        "width": int,
+        "depth": int,
+        "left_out": str,
+        "threshold": float,
+        "tolerance": float,
+    }
 
     profiles: tuple[ComparedProfile, ...]
     times: np.ndarray
@@ -139,6 +160,38 @@ class DiffusionComparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
+        """A dict for every entry, all with the same keys; ``beta`` is None for one input."""
+        return [
+            {
+                "quantity": profile.name,
+                "t": float(self.times[place[0]]),
+                "alpha": place[1] + 1,
+                "beta": place[2] + 1 if len(place) > 2 else None,
+                **{name: float(getattr(profile, name)[place]) for name in (*_STORED, *_DERIVED)},
+                "verdict": str(verdict),
+            }
+            for profile in self.profiles
+            for place, verdict in np.ndenumerate(profile.verdicts(self.threshold, self.tolerance))
+            # Of both orders of two inputs one.
+            if len(place) < 3 or place[1] <= place[2]
+        ]
+
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`; needs pandas, which comes with xarray.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> net = ft.DiffusionNetwork(depth=5, width=200)
+        >>> found = ft.compare(ft.solve(net, [1.0]), ft.simulate(net, [1.0], samples=100))
+        >>> frame = found.to_pandas().query("quantity == 'covariance'")
+        >>> len(frame), bool(abs(frame.z).max() < found.threshold)
+        (5, True)
+        """
+        return import_pandas().DataFrame(self.rows).astype({"beta": "Int64"})
+
+    @property
+    def summary(self) -> list[dict[str, Any]]:
         """Of every quantity the entry with the largest |z|."""
         found = []
         for profile in self.profiles:
@@ -171,11 +224,40 @@ class DiffusionComparison:
             errors[label] = _lines(profile.error)
         return draw_profiles(profiles, self.times, self.times, errors, "time $t$")
 
+    def labelled(self, stored: bool) -> Labelled:
+        """``<quantity>_theory``, ``_simulation``, ``_error`` and ``_size``, with their z-scores."""
+        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {}
+        for profile in self.profiles:
+            row = ESTIMATED[profile.name]
+            for name, words in (_STORED | ({} if stored else _DERIVED)).items():
+                note = notes(f"{words}: {row.long_name}", row.symbol)
+                variables[f"{profile.name}_{name}"] = row.dims, getattr(profile, name), note
+        time = ("time",), self.times, notes("time t = l Δt", "t")
+        if stored:
+            variables["times"] = time
+        attributes = {name: getattr(self, name) for name in self._settings}
+        return Labelled(variables, {} if stored else {"time": time}, attributes)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The comparison of the arrays, numbers and text in a file."""
+        profiles = tuple(
+            ComparedProfile(
+                name, *[np.asarray(content[f"{name}_{part}"], float) for part in _STORED]
+            )
+            for name in ESTIMATED
+            if f"{name}_theory" in content
+        )
+        settings = {
+            name: kind(np.asarray(content[name]).item()) for name, kind in cls._settings.items()
+        }
+        return cls(profiles, np.asarray(content["times"], float), **settings)
+
     def __str__(self) -> str:
-        return f"{table_text(self.rows, 'theory and simulation')}\n{self.statement}"
+        return f"{table_text(self.summary, 'theory and simulation')}\n{self.statement}"
 
     def _repr_html_(self) -> str:
-        return table_html(self.rows, self.statement)
+        return table_html(self.summary, self.statement)
 
     def __repr__(self) -> str:
         described = self.description if self.description != UNRESOLVED else "may describe"

@@ -56,6 +56,28 @@ def test_it_shows_itself():
     assert repr(found).startswith("DiffusionComparison(agrees, ")
 
 
+@pytest.mark.parametrize("name", ["found.npz", "found.nc"])
+def test_files_tables_and_labels(tmp_path, name):
+    net = LINEAR.replace(depth=20)
+    found = ft.compare(
+        ft.solve(net.replace(depth=None), Z), ft.simulate(net, Z, samples=20, method="gram")
+    )
+    found.save(tmp_path / name)
+    loaded = ft.DiffusionComparison.load(tmp_path / name)
+    assert str(loaded) == str(found) and loaded.rows == found.rows
+    assert len(found.rows) == 20 * (2 * 2 + 3 * 3)
+    frame = found.to_pandas().query("quantity == 'covariance' and alpha == 1 and beta == 2")
+    profile = found.profiles[1]
+    np.testing.assert_array_equal(frame.z, profile.z[:, 0, 1])
+    labelled = found.to_xarray()
+    np.testing.assert_array_equal(
+        labelled.kurtosis_theory.sel(time=1.0), found.profiles[-1].theory[-1]
+    )
+    assert labelled.attrs["left_out"] == "finite depth" and "covariance_deviation" in labelled
+    with pytest.raises(ValueError, match="kind DiffusionComparison"):
+        ft.Comparison.load(tmp_path / name)
+
+
 @pytest.mark.parametrize(
     "changes, inputs, arguments, message",
     [
