@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fieldtheory.cli.options import Jobs, Seed
+from fieldtheory.cli.resuming import INTERRUPTED
 from fieldtheory.numerics import chunks
 
 
@@ -24,6 +26,8 @@ class Options:
     jobs: int | None
     data_folder: Path | None
     progress: bool
+    # Folder of the finished parts of the figure that is being drawn.
+    parts: Path | None = None
 
 
 def _alone(options: Options) -> dict[str, Any]:
@@ -45,11 +49,7 @@ def _narrow_networks(options: Options) -> dict[str, Any]:
 
 def _draws(options: Options) -> dict[str, Any]:
     # As many as in the paper.
-    return _networks(options) | {"samples": 10 * options.samples}
-
-
-def _fewer_networks(options: Options) -> dict[str, Any]:
-    return _networks(options) | {"samples": max(20, options.samples // 2)}
+    return _networks(options) | {"samples": 10 * options.samples, "directory": options.parts}
 
 
 def _simulation(options: Options) -> dict[str, Any]:
@@ -103,10 +103,10 @@ FIGURES: dict[str, Callable[[Options], dict[str, Any]]] = {
     "f25.fig9": _data_sets,
     "pdlt.closure": _networks,
     "pdlt.slope": _alone,
-    "pf.fig1": _networks,
+    "pf.fig1": _draws,
     "pf.fig2": _draws,
-    "pf.fig3": _networks,
-    "pf.fig4": _fewer_networks,
+    "pf.fig3": _draws,
+    "pf.fig4": _draws,
     "sr.fig1": _alone,
     "sr.fig2": _alone,
     "sr.fig3": _alone,
@@ -151,8 +151,8 @@ def figures(
     (2022), appendix B, which prints no such figures, misses of fluctuations in residual networks.
     sr is Hayou et al. (2021); sr.table2 classifies MNIST, sr.gradients and sr.width are not printed
     there: gradients with their bound, fluctuations at N = L.
-    pf is Peluchetti, Favaro (2020), whose simulations take two or three minutes each; pf.fig2 draws
-    10 times, pf.fig4 half of --samples.
+    pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
+    the paper; that takes a minute or two each, and the same command goes on where it was stopped.
     width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:
@@ -182,12 +182,20 @@ def _draw(name: str, folder: Path, options: Options) -> Path:
 
     paper, figure = name.split(".")
     module = import_module(f"fieldtheory.figures.{paper}")
-    numbers = getattr(module, figure)(**FIGURES[name](options))
+    parts = folder / f".{name}.parts"
+    try:
+        numbers = getattr(module, figure)(**FIGURES[name](replace(options, parts=parts)))
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        if parts.exists():
+            typer.echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     draw = getattr(module, f"draw_{figure}")
     steps: Iterator[Any] = _files(draw, numbers, folder, name)
     if options.progress:
         steps = chunks.with_progress(steps, 2, f"{name}, files")
     *_, path = steps
+    shutil.rmtree(parts, ignore_errors=True)
     return path
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 @contextlib.contextmanager
@@ -43,6 +43,6 @@ def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
         typer.echo("interrupted", err=True)
         if parts is not None and parts.exists():
             typer.echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     if parts is not None:
         shutil.rmtree(parts, ignore_errors=True)

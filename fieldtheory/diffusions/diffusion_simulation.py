@@ -17,6 +17,7 @@ from fieldtheory.diffusions.gram_sampler import grams_drawn
 from fieldtheory.diffusions.layers_drawn import (
     TILE,
     Layer,
+    first_of_each,
     input_layer,
     layers_drawn,
     products_of_pairs,
@@ -40,7 +41,8 @@ METHODS = ("kernel", "weights", "sde", "gram")
 class DiffusionRun:
     """A checked call of `simulate_diffusion`: all that decides its numbers.
 
-    Functions of many inputs have ``only_outputs``, no moments of their layers.
+    Functions of many inputs have no moments of their layers, but the outputs of so many
+    ``only_outputs``, the first neurons of every network.
     """
 
     network: DiffusionNetwork
@@ -49,7 +51,7 @@ class DiffusionRun:
     seed: int
     method: str
     keep: bool
-    only_outputs: bool = False
+    only_outputs: int = 0
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -72,7 +74,7 @@ class DiffusionRun:
         """Of every network, for its moments."""
         inputs = len(self.inputs)
         if self.only_outputs:
-            return inputs
+            return inputs * self.only_outputs
         return (self.depth + 1) * (self.neurons * (3 * inputs + inputs**2) + inputs**2)
 
     @property
@@ -196,7 +198,7 @@ def checked_run(
     seed: Any,
     method: Any,
     keep: Any = False,
-    only_outputs: bool = False,
+    only_outputs: int = 0,
 ) -> DiffusionRun:
     """The run of the arguments of `simulate_diffusion`, or an error that names the wrong one."""
     if not isinstance(network, DiffusionNetwork):
@@ -289,7 +291,7 @@ def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict
     layers = _layers(run, generator, size)
     if run.only_outputs:
         layer = deque(layers, maxlen=1).pop()
-        return {"outputs": run.start[:, 0] + layer.moved[:, :, 0]}
+        return {"outputs": first_of_each(run.start + layer.moved, run.only_outputs)}
     moments = _of_each_neuron if run.neurons > 1 else _over_neurons
     names = ("first", "second", "third", "fourth")
     found: dict[str, np.ndarray] = {}
@@ -338,8 +340,9 @@ def _block_size(run: DiffusionRun) -> int:
     drawn = inputs * (inputs if run.method == "gram" else width)
     if run.method == "weights" or run.network.parameter_law:
         drawn = width * max(width, inputs)
-    # Few enough that a chunk takes seconds.
-    most = max(1, 2**31 // (drawn * (run.depth + 1)))
+    # Few enough that a chunk takes seconds; functions are few, and are shared among the jobs.
+    numbers = 2**26 if run.only_outputs else 2**31
+    most = max(1, numbers // (drawn * (run.depth + 1)))
     return max(1, min(plan.BLOCK, most, plan.BLOCK_KEPT // run.numbers_kept))
 
 

@@ -140,6 +140,21 @@ def require_finite(network: DiffusionNetwork, products: np.ndarray, layer: int) 
     )
 
 
+def first_of_each(x: np.ndarray, neurons: int) -> np.ndarray:
+    """The first neurons of every network, one after the other: (n, P, D) -> (n neurons, P).
+
+    Examples
+    --------
+    >>> first_of_each(np.arange(12).reshape(2, 2, 3), 2)
+    array([[ 0,  3],
+           [ 1,  4],
+           [ 6,  9],
+           [ 7, 10]])
+    """
+    # A copy, so that the whole layer is not kept.
+    return np.ascontiguousarray(x[:, :, :neurons].swapaxes(1, 2)).reshape(-1, x.shape[1])
+
+
 def products_of_pairs(x: np.ndarray) -> np.ndarray:
     """Means over the neurons of x_i x_j for the pairs i <= j, (n, P, D) -> (n, P(P+1)/2).
 

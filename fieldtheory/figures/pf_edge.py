@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fieldtheory.criticality.critical_line import edge_of_chaos
-from fieldtheory.diffusions.layers_drawn import TILE, pivoted_root
+from fieldtheory.diffusions.layers_drawn import TILE, first_of_each, pivoted_root
 from fieldtheory.montecarlo.forward import forward, in_tiles, tile_size
 from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel
-from fieldtheory.numerics import chunks
+from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.solution import solve
 
 # Of tanh; PF names no point of the line.
 BIAS_VARIANCE = 0.05
 # Networks of one task.
-_CHUNK = 50
+_CHUNK = 25
 
 
 def edge_networks(depth: int, width: int) -> tuple[FeedForwardNetwork, FeedForwardNetwork]:
@@ -40,14 +41,18 @@ def edge_functions(
     network: FeedForwardNetwork,
     z: np.ndarray,
     samples: int,
-    seed: int,
-    jobs: int | None,
-    progress: bool,
+    *,
+    neurons: int = 1,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+    directory: Path | None = None,
 ) -> np.ndarray:
     """The first neuron of h^(L) of random networks over inputs z (m,) of one variable.
 
     ReLU networks without biases are linear on either side of z = 0, so that two inputs are enough.
-    Those of tanh are not smooth enough to be interpolated.
+    Those of tanh are not smooth enough to be interpolated. Of every network the first ``neurons``
+    are taken, which have one law.
 
     Returns
     -------
@@ -55,17 +60,39 @@ def edge_functions(
     """
     relu = network.activation.name == "relu"
     K0 = input_kernel(np.array([[-1.0], [1.0]]) if relu else z[:, None], network)
-    sizes = [min(_CHUNK, samples - start) for start in range(0, samples, _CHUNK)]
-    tasks = ((index, network, K0, seed, size) for index, size in enumerate(sizes))
-    found: Any = chunks.ordered_chunks(_drawn, tasks, len(sizes), {}, jobs, "simulate")
+    networks = -(-samples // neurons)
+    sizes = [min(_CHUNK, networks - start) for start in range(0, networks, _CHUNK)]
+    files = {}
+    if directory is not None:
+        decided = {"network": storage.attributes(network), "K0": K0.tolist(), "seed": seed}
+        decided |= {"networks": networks, "neurons": neurons}
+        files = chunks.chunk_files(directory, decided, len(sizes))
+    tasks = ((index, network, K0, seed, size, neurons) for index, size in enumerate(sizes))
+    found: Any = chunks.ordered_chunks(_drawn, tasks, len(sizes), files, jobs, "simulate")
     if progress:
         found = chunks.with_progress(found, len(sizes), "simulate")
-    drawn = np.concatenate([arrays["values"] for arrays in found])
+    drawn = np.concatenate([arrays["values"] for arrays in found])[:samples]
     return drawn @ np.maximum([-z, z], 0.0) if relu else drawn
 
 
+def relu_outputs(network: FeedForwardNetwork, samples: int, seed: int) -> np.ndarray:
+    """h_1^(L) of ReLU networks without biases for z = 1, (samples,), at a cost free of the width.
+
+    Of N neurons of variance K, n ~ B(N, 1/2) are positive, and the sum of their squares is K χ²_n:
+
+        K' = σ_w² K χ²_n/N.
+    """
+    draw = np.random.default_rng([seed, 1])
+    K = np.full(samples, float(input_kernel(np.ones((1, 1)), network)[0, 0]))
+    for _ in range(network.depth):
+        positive = draw.binomial(network.width, 0.5, samples)
+        # A gamma variable of shape 0 is 0: no neuron is positive.
+        K *= network.weight_variance * 2 * draw.standard_gamma(positive / 2) / network.width
+    return np.sqrt(K) * draw.standard_normal(samples)
+
+
 def _drawn(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
-    index, network, K0, seed, samples = task
+    index, network, K0, seed, samples, neurons = task
     bits = np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(index,)))
     draw = np.random.Generator(bits).standard_normal
 
@@ -77,7 +104,7 @@ def _drawn(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
             return root @ draw((size, root.shape[-1], network.width))
 
         *_, last = forward(network, np.repeat(K0[None], size, axis=0), residual)
-        return np.asarray(last.h[:, :, 0])
+        return first_of_each(last.h, neurons)
 
     with chunks.one_thread():
         parts = in_tiles(first_neurons, samples, tile_size(len(K0) * network.width, TILE))

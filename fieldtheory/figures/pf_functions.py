@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,12 @@ from scipy.special import ndtri
 from fieldtheory import validation
 from fieldtheory.diffusions.functions_drawn import function_samples
 from fieldtheory.figures.parts import note
-from fieldtheory.figures.pf_edge import edge_covariance, edge_functions, edge_networks
+from fieldtheory.figures.pf_edge import (
+    edge_covariance,
+    edge_functions,
+    edge_networks,
+    relu_outputs,
+)
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.solution import solve
@@ -22,6 +28,8 @@ from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled
 LEVELS = (0.05, 0.5, 0.95)
 # Functions shown of each kind, and how exactly they are interpolated; the line width hides less.
 _SHOWN, _TOLERANCE = 5, 3e-3
+# One of so many neurons is drawn from a network: its functions are nearly independent.
+_APART = 10
 _Z = np.linspace(-2.0, 2.0, 81)
 
 
@@ -57,6 +65,20 @@ class RandomFunctions(NamedTuple):
         ]
 
 
+def drawn_apart(width: int, samples: int) -> int:
+    """How many neurons of one network serve as draws of its functions, of at least 20 networks.
+
+    They share the Gram matrix q of the last layer, whose relative variance is about 6/D: of D/10
+    neurons, it adds 5 % to the statistical errors of quantiles.
+
+    Examples
+    --------
+    >>> drawn_apart(500, 10_000), drawn_apart(10, 10_000), drawn_apart(500, 100)
+    (50, 1, 5)
+    """
+    return max(1, min(width // _APART, samples // 20))
+
+
 @dataclass(frozen=True, eq=False)
 class Fig1:
     """Numbers of `fig1`: the functions of tanh and of ReLU networks, and what they are.
@@ -83,10 +105,11 @@ class Fig1:
 def fig1(
     depth: int = 500,
     width: int = 500,
-    samples: int = 1000,
+    samples: int = 10_000,
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
+    directory: Path | None = None,
 ) -> Fig1:
     """Functions that deep feed-forward networks on the edge of chaos are: PF Fig. 1.
 
@@ -95,13 +118,16 @@ def fig1(
     depth, width : int
         L and N.
     samples : int
-        Number of networks of the quantiles, at least 20.
+        Number of functions of the quantiles, at least 20. Of a network of tanh neurons, whose
+        functions are nearly independent, up to a tenth are taken, see `drawn_apart`.
     seed : int
         Seed of the random numbers.
     jobs : int, optional
         Processes that simulate.
     progress : bool
         Show a progress bar on stderr.
+    directory : Path, optional
+        Folder for finished parts, from which the figure goes on where it was interrupted.
 
     Returns
     -------
@@ -122,8 +148,14 @@ def fig1(
     found = []
     for network in networks:
         # Others than those of the quantiles, which need few inputs.
-        shown = edge_functions(network, _Z, _SHOWN, seed + 1, jobs, False)
-        drawn = edge_functions(network, at, samples, seed, jobs, progress)
+        shown = edge_functions(network, _Z, _SHOWN, seed=seed + 1)
+        if network.bias_variance:
+            neurons = drawn_apart(width, samples)
+            options: dict[str, Any] = {"jobs": jobs, "progress": progress, "directory": directory}
+            drawn = edge_functions(network, at, samples, neurons=neurons, seed=seed, **options)
+        else:
+            # All laws are that at z = 1, in units of |z|.
+            drawn = np.multiply.outer(relu_outputs(network, samples, seed), np.abs(at))
         deviations = np.sqrt(np.diag(edge_covariance(network, at)))
         wide = np.multiply.outer(ndtri(LEVELS), deviations)
         quantiles = np.quantile(drawn, LEVELS, axis=0)
@@ -154,7 +186,7 @@ def draw_fig1(numbers: Fig1) -> Any:
         figure,
         rf"chosen here: tanh with $\sigma_b^2 = {bias:g}$, where $\sigma_w^2 = {tanh:.4f}$ is "
         rf"critical; ReLU with $\sigma_w^2 = {relu:g}$, $\sigma_b = 0$; "
-        rf"$L = {numbers.depth}$, $N = {numbers.width}$, {numbers.samples} networks",
+        rf"$L = {numbers.depth}$, $N = {numbers.width}$, {numbers.samples} functions",
     )
     return figure
 
@@ -179,10 +211,11 @@ class Fig3:
 
 def fig3(
     sizes: Sequence[tuple[int, int]] = ((10, 500), (500, 10), (500, 100), (500, 500)),
-    samples: int = 1000,
+    samples: int = 10_000,
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
+    directory: Path | None = None,
 ) -> Fig3:
     """Functions that deep networks with small parameters are, at several L and D: PF Fig. 3.
 
@@ -191,13 +224,16 @@ def fig3(
     sizes : sequence of (int, int)
         L and D.
     samples : int
-        Number of networks of each kind, at least 20.
+        Number of functions of each kind, at least 20, of a network up to a tenth of its neurons,
+        see `drawn_apart`.
     seed : int
         Seed of the random numbers.
     jobs : int, optional
         Processes that simulate.
     progress : bool
         Show a progress bar on stderr.
+    directory : Path, optional
+        Folder for finished parts, from which the figure goes on where it was interrupted.
 
     Returns
     -------
@@ -215,12 +251,15 @@ def fig3(
     for name in ("tanh", "swish"):
         for depth, width in sizes:
             network = DiffusionNetwork(depth=depth, width=width, activation=as_activation(name))
+            neurons = drawn_apart(width, samples)
             drawn = function_samples(
                 network,
                 _Z,
                 samples=samples,
+                neurons=neurons,
                 seed=seed,
                 tolerance=_TOLERANCE,
+                directory=directory,
                 jobs=jobs,
                 progress=progress,
             ).values
@@ -229,7 +268,7 @@ def fig3(
             wide = limit.mean[-1] + np.multiply.outer(ndtri(LEVELS), deviations)
             quantiles = np.quantile(drawn[:, ::4], LEVELS, axis=0)
             title = f"{name}, L = {depth}, D = {width}"
-            found.append(RandomFunctions(title, _Z, drawn[:_SHOWN], at, quantiles, wide))
+            found.append(RandomFunctions(title, _Z, drawn[::neurons][:_SHOWN], at, quantiles, wide))
     return Fig3(tuple(found), samples)
 
 
@@ -255,7 +294,7 @@ def draw_fig3(numbers: Fig3) -> Any:
     figure.legend(lines, labels, loc="outside upper center", ncols=3)
     note(
         figure,
-        rf"chosen here: $L$ and $D$; {numbers.samples} networks each; "
+        rf"chosen here: $L$ and $D$; {numbers.samples} functions each; "
         r"$\sigma_w^2 = \sigma_b^2 = T = 1$, $\psi(x) = x$",
     )
     return figure

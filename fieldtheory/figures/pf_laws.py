@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from fieldtheory.diffusions.functions_drawn import function_samples
 from fieldtheory.diffusions.output_distances import GaussianOutputs, OutputDistances, distances
 from fieldtheory.figures.parts import note
 from fieldtheory.figures.pf_edge import edge_covariance, edge_functions, edge_networks
+from fieldtheory.figures.pf_functions import drawn_apart
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.solution import solve
@@ -79,6 +81,7 @@ def fig2(
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
+    directory: Path | None = None,
 ) -> Fig2:
     """The law of the output of tanh networks and of the diffusion that is their limit: PF Fig. 2.
 
@@ -94,6 +97,8 @@ def fig2(
         Processes that simulate.
     progress : bool
         Show a progress bar on stderr.
+    directory : Path, optional
+        Folder for finished parts, from which the figure goes on where it was interrupted.
 
     Returns
     -------
@@ -109,11 +114,10 @@ def fig2(
     True
     """
     network = DiffusionNetwork(depth=depth, width=width)
+    options: dict[str, Any] = {"jobs": jobs, "progress": progress, "directory": directory}
     # "gram" draws the law of "sde" without its width.
     outputs, diffusion = (
-        function_samples(
-            network, _Z, samples=samples, seed=seed, method=method, jobs=jobs, progress=progress
-        ).values
+        function_samples(network, _Z, samples=samples, seed=seed, method=method, **options).values
         for method in ("kernel", "gram")
     )
     solution = solve(network.replace(depth=None), _Z)
@@ -202,7 +206,7 @@ class Fig4:
         Inputs of the simulation.
     simulated : ndarray, shape (4, k, k)
     depth, width, samples : int
-        Of the simulated networks, L and D, and how many of each model.
+        Of the simulated networks, L and D, and how many functions of each model.
     variances : tuple of float
         σ²_w and σ²_b of tanh on the edge of chaos.
     """
@@ -233,11 +237,12 @@ class Fig4:
 def fig4(
     depth: int = 500,
     width: int = 500,
-    samples: int = 500,
+    samples: int = 10_000,
     points: int = 40,
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
+    directory: Path | None = None,
 ) -> Fig4:
     """Correlations of the outputs of two inputs, diffusions and edge of chaos: PF Fig. 4.
 
@@ -246,7 +251,8 @@ def fig4(
     depth, width : int
         L and D; in the theory D → ∞, and for diffusions L → ∞ too.
     samples : int
-        Number of simulated networks of each model, at least 20.
+        Number of functions drawn of each model, at least 20, of a network up to a tenth of its
+        neurons, see `fieldtheory.figures.pf_functions.drawn_apart`.
     points : int
         Of the axes; even, since the output of ReLU networks is 0 for z = 0.
     seed : int
@@ -255,6 +261,8 @@ def fig4(
         Processes that simulate.
     progress : bool
         Show a progress bar on stderr.
+    directory : Path, optional
+        Folder for finished parts, from which the figure goes on where it was interrupted.
 
     Returns
     -------
@@ -273,20 +281,20 @@ def fig4(
         raise ValueError(f"points must be even, got {points}")
     z = np.linspace(-2.0, 2.0, points)
     at = np.linspace(-2.0, 2.0, 8)
+    options: dict[str, Any] = {"samples": samples, "neurons": drawn_apart(width, samples)}
+    options |= {"seed": seed, "jobs": jobs, "progress": progress, "directory": directory}
     models, theory, simulated = [], [], []
     for name in ("tanh", "swish"):
         models.append(f"diffusion, {name}")
         network = DiffusionNetwork(depth=depth, width=width, activation=as_activation(name))
         theory.append(solve(network.replace(depth=None), z).covariance[-1])
-        drawn = function_samples(
-            network, at, samples=samples, seed=seed, tolerance=3e-3, jobs=jobs, progress=progress
-        ).values
+        drawn = function_samples(network, at, tolerance=3e-3, **options).values
         simulated.append(np.cov(drawn.T))
     networks = edge_networks(depth, width)
     for name, edge in zip(("tanh", "ReLU"), networks, strict=True):
         models.append(f"edge of chaos, {name}")
         theory.append(edge_covariance(edge, z))
-        drawn = edge_functions(edge, at, samples, seed, jobs, progress)
+        drawn = edge_functions(edge, at, **options)
         simulated.append(np.cov(drawn.T))
     return Fig4(
         tuple(models),
@@ -339,6 +347,6 @@ def draw_fig4(numbers: Fig4) -> Any:
         figure,
         rf"chosen here: on the edge of chaos tanh with $\sigma_b^2 = {bias:g}$, "
         rf"$\sigma_w^2 = {weight:.4f}$; simulations with $L = {numbers.depth}$, "
-        rf"$D = {numbers.width}$, {numbers.samples} networks, 8 inputs",
+        rf"$D = {numbers.width}$, {numbers.samples} functions, 8 inputs",
     )
     return figure

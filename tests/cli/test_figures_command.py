@@ -11,7 +11,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory import data
 from fieldtheory.cli import figures_command
-from fieldtheory.figures import f25
+from fieldtheory.figures import f25, pf
 from tests.cli.test_app import call, output, refusal
 from tests.data.batches import write_batches
 
@@ -83,6 +83,27 @@ class TestFiles:
         shown = capsys.readouterr().err
         assert "f25.fig3 " in shown and "f25.fig3, files " in shown
         assert shown.count("100%") >= 2
+
+
+class TestInterrupted:
+    def test_finished_parts_stay_until_the_figure_is_there(self, tmp_path, monkeypatch):
+        small = partial(pf.fig4, depth=3, width=20, points=4)
+        stopped = []
+
+        def stop(*arguments, **options):
+            stopped.append(small(*arguments, **options))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(pf, "fig4", stop)
+        arguments = ("figures", "pf.fig4", "-o", tmp_path, "-n", 20)
+        found = call(*arguments)
+        parts = tmp_path / ".pf.fig4.parts"
+        assert found.exit_code == 130 and stopped[0].samples == 200
+        assert f"Finished parts are in {parts}" in found.stderr.replace("\n", "")
+        assert len(list(parts.glob("*.npz"))) >= 4
+        monkeypatch.setattr(pf, "fig4", small)
+        output(*arguments)
+        assert sorted(os.listdir(tmp_path)) == [f"pf.fig4.{kind}" for kind in ("csv", "pdf", "png")]
 
 
 class TestImages:

@@ -3,6 +3,7 @@
 import joblib
 import numpy as np
 import pytest
+from scipy import stats
 
 import fieldtheory as ft
 from fieldtheory.figures import pf, pf_edge
@@ -29,7 +30,7 @@ def test_functions_on_the_edge_of_chaos():
 def test_edge_functions_have_the_law_of_simulated_networks(index):
     network = pf_edge.edge_networks(4, 30)[index]
     z = np.array([-1.5, 0.5])
-    drawn = pf_edge.edge_functions(network, z, 2000, 1, None, False)
+    drawn = pf_edge.edge_functions(network, z, 2000, seed=1)
     expected = ft.simulate(network, X=z[:, None], samples=2000, method="weights", seed=2)
     products = drawn[:, :, None] * drawn[:, None, :]
     difference = products.mean(axis=0) - expected.mean[-2]
@@ -39,10 +40,43 @@ def test_edge_functions_have_the_law_of_simulated_networks(index):
 
 def test_numbers_do_not_depend_on_the_jobs():
     network = pf_edge.edge_networks(3, 10)[0]
-    arguments = (network, np.array([-1.0, 0.0, 2.0]), 60, 5)
+    arguments = (network, np.array([-1.0, 0.0, 2.0]), 60)
     with joblib.parallel_config("threading"):
-        one, two = (pf_edge.edge_functions(*arguments, jobs, False) for jobs in (1, 2))
+        one, two = (pf_edge.edge_functions(*arguments, seed=5, jobs=jobs) for jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_one_relu_output_is_drawn_without_its_width():
+    network = pf_edge.edge_networks(5, 7)[1]
+    fast = pf_edge.relu_outputs(network, 4000, 1)
+    slow = pf_edge.edge_functions(network, np.array([1.0]), 4000, seed=1)[:, 0]
+    assert stats.ks_2samp(fast, slow).pvalue > 1e-3
+    # Fluctuations of K: without them the law is another one.
+    wide = pf_edge.relu_outputs(pf_edge.edge_networks(5, 1000)[1], 4000, 1)
+    assert stats.ks_2samp(wide, slow).pvalue < 1e-3
+
+
+def test_neurons_of_a_network_are_draws():
+    network = pf_edge.edge_networks(5, 40)[0]
+    z = np.array([-1.0, 1.0])
+    many = pf_edge.edge_functions(network, z, 4000, neurons=4, seed=1)
+    one = pf_edge.edge_functions(network, z, 1000, seed=1)
+    # One after the other, the first one as before.
+    np.testing.assert_array_equal(many[::4], one)
+    assert stats.ks_2samp(many[:, 0], one[:, 0]).pvalue > 1e-3
+
+
+def test_an_interrupted_figure_goes_on(tmp_path, monkeypatch):
+    arguments = {"depth": 3, "width": 20, "samples": 60, "directory": tmp_path}
+    found = pf.fig4(points=4, **arguments)
+    assert len(list(tmp_path.glob("*.npz"))) >= 4
+
+    def never(*_):
+        raise AssertionError("finished parts are not drawn again")
+
+    monkeypatch.setattr(pf_edge, "_drawn", never)
+    again = pf.fig4(points=4, **arguments)
+    np.testing.assert_allclose(again.simulated, found.simulated, rtol=1e-12, atol=1e-14)
 
 
 def test_network_and_diffusion_have_one_law():
