@@ -9,16 +9,22 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, many
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.rules import CLOSED_FORM, PRICE, entry_indices
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.numerics import pair_grids
 from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.pair_observables import PairObservables
+from fieldtheory.numerics.pair_observables import PairObservables, features
 from fieldtheory.theory.elementary_averages import X, Y
 
 # Which of the distinct signals stand in the first and in the second observable.
 Pattern = tuple[int, int, int, int]
-# Correlators found at once.
-_TOGETHER = 1 << 18
+# Correlators found at once, and what the progress bar says.
+_TOGETHER, TITLE = 1 << 18, "G11"
+# Seconds of a correlator without a closed form, per node and beside, and those allowed in all.
+_PER_NODE, _OVERHEAD, LONGEST = 2e-7, 3e-3, 7200.0
+# Correlators that tell how long all of them take.
+_ASKED = 200
 
 
 def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np.ndarray:
@@ -27,24 +33,15 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
     Closed forms, some milliseconds for each entry at most, and integrals; those that are ``known``
     are not NaN.
     """
-    size, inputs = signals.K.shape[:2]
-    first, second = signals.pairs
-    p = len(first)
-    # Inputs of every layer, those that are the same by the first of them.
-    one = np.tile(np.arange(inputs), (size, 1))
-    for a, b, equal in zip(first, second, signals.same(np.arange(p)).T, strict=True):
-        one[equal, b] = np.minimum(one[equal, b], a)
-    layers = np.arange(size)
-    earlier = np.minimum.outer(layers, layers)
-    carried = np.tril(signals.carried) + np.tril(signals.carried, -1).T
-    # Signals are counted layer by layer.
-    blocks = carried[:, :, None, None] * signals.K[earlier]
-    K = np.swapaxes(blocks, 1, 2).reshape(size * inputs, size * inputs)
-    members = [inputs * layers[:, None] + one[:, side] for side in signals.pairs]
+    K, members, carried = _layers_at_once(signals)
+    size, p = members.shape[1:]
     g = network_entries(signals.network).averages.observable
     found = np.full((size, p, size, p), np.nan) if known is None else known
+    if not (signals.has_kinks or has_closed_form(g)):
+        _by_grids(signals, K, members, found)
+        return found
     together = max(1, _TOGETHER // p**2)
-    for k in signals.counted(range(size), "G11, layers"):
+    for k in signals.counted(range(size), TITLE):
         for start in range(k, size, together):
             later = slice(start, start + together)
             block = found[k, :, later]
@@ -53,11 +50,74 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
             joined = carried[k, start + l] != 0
             block[rows[~joined], l[~joined], columns[~joined]] = 0.0
             rows, l, columns = rows[joined], l[joined], columns[joined]
-            four = [side[k, rows] for side in members]
-            four += [side[start + l, columns] for side in members]
-            block[rows, l, columns] = connected(g, K, np.array(four))
+            four = np.concatenate([members[:, k, rows], members[:, start + l, columns]])
+            block[rows, l, columns] = connected(g, K, four)
             found[later, :, k] = np.moveaxis(block, 0, -1)
     return found
+
+
+def _layers_at_once(signals: PairObservables) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The covariance of all signals, those of every pair (2, L + 1, p), and A both ways."""
+    size, inputs = signals.K.shape[:2]
+    first, second = signals.pairs
+    # Inputs of every layer, those that are the same by the first of them.
+    one = np.tile(np.arange(inputs), (size, 1))
+    for a, b, equal in zip(first, second, signals.same(np.arange(len(first))).T, strict=True):
+        one[equal, b] = np.minimum(one[equal, b], a)
+    layers = np.arange(size)
+    earlier = np.minimum.outer(layers, layers)
+    carried = np.tril(signals.carried) + np.tril(signals.carried, -1).T
+    # Signals are counted layer by layer.
+    blocks = carried[:, :, None, None] * signals.K[earlier]
+    K = np.swapaxes(blocks, 1, 2).reshape(size * inputs, size * inputs)
+    members = np.array([inputs * layers[:, None] + one[:, side] for side in signals.pairs])
+    return K, members, carried
+
+
+def _by_grids(
+    signals: PairObservables, K: np.ndarray, members: np.ndarray, found: np.ndarray
+) -> None:
+    """What is not known, one correlator after the other, at any width of the signals."""
+    p = members.shape[2]
+    k, rows, l, columns = np.nonzero(np.isnan(found))
+    once = (k * p + rows) <= (l * p + columns)
+    k, rows, l, columns = k[once], rows[once], l[once], columns[once]
+    four = np.concatenate([members[:, k, rows], members[:, l, columns]])
+    _require_time(signals, K, four)
+    # Equal inputs make of different pairs one.
+    distinct, places = np.unique(four, axis=1, return_inverse=True)
+
+    def observable(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.sum([psi[0](x) * psi[0](y) for psi in features(signals.network)], axis=0)
+
+    values = np.zeros(distinct.shape[1])
+    for number in signals.counted(range(len(values)), TITLE):
+        first, second, across = _blocks(K, distinct[:, number])
+        if across.any():
+            values[number] = pair_grids.connected(observable, first, second, across)
+    found[k, rows, l, columns] = found[l, columns, k, rows] = values[places.ravel()]
+
+
+def _blocks(K: np.ndarray, four: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Covariances of the first two of four signals, of the others, and of those with these."""
+    own, others = four[:2], four[2:]
+    return K[np.ix_(own, own)], K[np.ix_(others, others)], K[np.ix_(own, others)]
+
+
+def _require_time(signals: PairObservables, K: np.ndarray, four: np.ndarray) -> None:
+    """QuadratureError if so many correlators of such signals take too long."""
+    count = four.shape[1]
+    asked = four[:, :: max(1, count // _ASKED)].T
+    nodes = [pair_grids.nodes(*_blocks(K, few)) for few in asked]
+    seconds = count * (_OVERHEAD + _PER_NODE * np.mean(nodes)) if count else 0.0
+    if seconds > LONGEST:
+        inputs = signals.K.shape[-1]
+        raise QuadratureError(
+            f"G11 of {inputs} inputs in {len(signals.K)} layers takes {count} integrals "
+            f"over the signals of four, about {seconds / 3600:.2g} hours, as signals of variances "
+            f"up to {signals.K.max():.3g} are not resolved by Hermite polynomials: "
+            f"{ways_out()}"
+        )
 
 
 def connected(g: sp.Expr, K: np.ndarray, four: np.ndarray) -> np.ndarray:
@@ -92,6 +152,14 @@ def connected(g: sp.Expr, K: np.ndarray, four: np.ndarray) -> np.ndarray:
         entries = K[signals[upper[0]], signals[upper[1]]]
         found[index] = _compiled(g, (a, b, c, d))(*entries)
     return found
+
+
+def ways_out() -> str:
+    """What there is instead of a G11 that takes too long."""
+    return (
+        "use fewer inputs or layers, a larger rtol=, or "
+        "ft.covariance_with(..., samples=10000), which contracts G11 with a matrix in seconds"
+    )
 
 
 @lru_cache(maxsize=64)

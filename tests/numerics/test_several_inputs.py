@@ -319,9 +319,56 @@ def test_steep_functions(monkeypatch):
     s, one = ft.solve(net, K0), ft.solve(net, 20.0)
     np.testing.assert_allclose(s.G11[:, :, 0, 0], one.G11, rtol=1e-8, atol=1e-16)
     assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -1e-9 * s.G11.max()
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "off"),
+    [
+        ("tanh", 3.0, 1e-6),
+        slow("tanh", 100.0, 1e-6),
+        slow("tanh", 300.0, 0.0),
+        slow("sin", 10.0, 1e-6),
+        slow("arctan", 100.0, 0.0),
+        slow("tanhshrink", 100.0, 1e-6),
+    ],
+)
+def test_wide_inputs_and_the_opposite_of_one(name, scale, off, monkeypatch):
+    """Odd φ: what four signals of which two are opposite do is known from those of two inputs."""
+    monkeypatch.setattr(FEW, (12,))
+    c = 1 - off
+    K0 = scale * np.array([[1.0, c, -1.0], [c, 1.0, -c], [-1.0, -c, 1.0]])
+    net = network(name, 0.7, 1, bias_variance=0.0, readout_bias_variance=0.0)
+    s, two = ft.solve(net, K0), ft.solve(net, K0[:2, :2])
+    # αα, αβ, ββ of every pair of the three, and the sign of its product.
+    same = np.array([0, 1, 0, 2, 1, 0])
+    signs = np.array([1, 1, -1, 1, -1, 1])
+    expected = two.G11[:, :, same][..., same] * np.outer(signs, signs)
+    np.testing.assert_allclose(s.G11, expected, rtol=0, atol=1e-9 * np.abs(two.G11).max())
+    shift = two.mean_shift[:, [0, 0, 1], [1, 0, 1]]
+    found = np.stack([s.mean_shift[:, 0, 1], -s.mean_shift[:, 0, 2], s.mean_shift[:, 1, 1]], axis=1)
+    np.testing.assert_allclose(found, shift, rtol=0, atol=1e-8 * np.abs(shift).max())
+
+
+@pytest.mark.parametrize("name", ["tanh", slow("softplus"), slow("mish"), slow("gaussian")])
+def test_four_signals_on_grids_and_by_modes(name, monkeypatch):
+    K0 = THREE + 0.2
+    net = network(name, 0.7, 1)
+    known = ft.solve(net, K0).G11
+    monkeypatch.setattr(FEW, (12,))
+    found = ft.solve(net, K0).G11
+    np.testing.assert_allclose(found, known, rtol=0, atol=1e-9 * np.abs(known).max())
+
+
+@pytest.mark.parametrize(("name", "longest"), [("tanh", 0.01), ("elu", None)])
+def test_what_takes_too_long_says_so(name, longest, monkeypatch):
+    """How long, and the way out."""
+    monkeypatch.setattr(FEW, (12,))
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", longest)
     monkeypatch.setattr("fieldtheory.numerics.pair_fluctuations._MOST_INTEGRALS", 10)
-    with pytest.raises(QuadratureError, match=r"Hermite orders .* solve\(\.\.\., rtol="):
-        _ = ft.solve(net, 20 * np.eye(3)).G11
+    s = ft.solve(network(name, 0.7, 1), THREE)
+    with pytest.raises(QuadratureError, match=r"about .* hours.*ft\.covariance_with"):
+        _ = s.G11
+    assert name == "elu" or np.isfinite(s.mean_shift).all()
 
 
 @pytest.mark.parametrize("name", ["erf", slow("gelu")])

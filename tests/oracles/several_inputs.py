@@ -231,3 +231,30 @@ class Dense:
             seen = sums @ self.G12 @ beta
             found.append(V + seen + seen.T)
         return np.array(found)
+
+
+def of_factors(phi, X):
+    """⟨φ(h_0) φ(h_1) ; φ(h_2) φ(h_3)⟩ of h = X z by a dense sum over z, and its size.
+
+    X has the shape (4, rank), with a rank of one to four.
+    """
+    rank = X.shape[1]
+    width = max(1.0, np.abs(X).max())
+    step = min(0.7, 0.26 / width)
+    z = step * (np.arange(-int(8.5 / step), int(8.5 / step) + 1) + 0.37)
+    w = step * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    grids = np.meshgrid(*[z] * (rank - 1), indexing="ij")
+    inner = np.array(grids).reshape(rank - 1, len(z) ** (rank - 1))
+    of_inner = np.ones(1)
+    for _ in range(rank - 1):
+        of_inner = np.multiply.outer(of_inner, w)
+    of_inner = of_inner.ravel()
+    kept = of_inner > 1e-17
+    inner, of_inner = inner[:, kept], of_inner[kept]
+    sums = np.zeros(5)
+    for x, one in zip(z, w, strict=True):
+        h = phi(X[:, :1] * x + X[:, 1:] @ inner)
+        f, g = h[0] * h[1], h[2] * h[3]
+        sums += one * np.array([of_inner @ part for part in (f, g, f * g, f * f, g * g)])
+    f, g, both, ff, gg = sums
+    return both - f * g, np.sqrt((ff - f * f) * (gg - g * g))
