@@ -11,26 +11,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fieldtheory.cli import values
-from fieldtheory.cli.options import ACTIVATION, OutputFormat
+from fieldtheory.cli import diffusion_inputs, values
+from fieldtheory.cli.diffusion_rows import SIMULATED, SOLVED, compared_rows, rows_of
+from fieldtheory.cli.options import ACTIVATION, Classes, Count, OutputFormat
 from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import Format, print_rows
 
 _NETWORK, _SIMULATION = "The network", "Simulation"
 # Layers of the networks that stand for infinite depth, as many as in PF section 4.
 _STEPS = 500
-_SOLVED = {
-    "mean": "mean",
-    "covariance": "covariance",
-    "gram": "gram",
-    "var_gram": "gram_variance",
-    "kurtosis": "kurtosis",
-}
-_SIMULATED = {
-    column: field
-    for name, estimate in _SOLVED.items()
-    for column, field in ((name, estimate), (f"{name}_error", f"{estimate}_error"))
-}
+_WIDTH = 500
 
 
 class Method(StrEnum):
@@ -46,9 +36,29 @@ def diffusion(
     inputs: Annotated[
         str,
         typer.Option(
-            "--inputs", "-z", help="Numbers z separated by commas; all neurons of x_0 are z."
+            "--inputs",
+            "-z",
+            help="Numbers z separated by commas, all neurons of x_0 are z; or the layers x_0 "
+            'themselves, "0.5,1;-1,2".',
         ),
     ] = "0,1",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Samples as layers x_0 in place of z: digits, mnist, or a .npz or .csv file, one "
+            "sample per row.",
+            show_default=False,
+        ),
+    ] = None,
+    classes: Classes = None,
+    count: Count = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="With --data: the mean square over neurons to which every x_0 is scaled, or none.",
+            show_default="1",
+        ),
+    ] = None,
     depth: Annotated[
         str,
         typer.Option(
@@ -59,8 +69,13 @@ def diffusion(
         ),
     ] = "infinite",
     width: Annotated[
-        int, typer.Option(help="Number D of neurons in a layer.", rich_help_panel=_NETWORK)
-    ] = 500,
+        int | None,
+        typer.Option(
+            help="Number D of neurons in a layer.",
+            show_default="500, or that of the layers x_0 or of the law",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
     horizon: Annotated[
         float,
         typer.Option("--horizon", "-T", help="T; Δt = T/L.", rich_help_panel=_NETWORK),
@@ -77,6 +92,16 @@ def diffusion(
     bias_variance: Annotated[
         float, typer.Option(help="σ_b²: biases are N(0, σ_b² Δt).", rich_help_panel=_NETWORK)
     ] = 1.0,
+    law: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another Gaussian law of the parameters, of the arguments of ft.ParameterLaw: an "
+            ".npz file with arrays row_covariance and column_covariance, or weight_covariance, "
+            "and if wanted bias_covariance, weight_mean, bias_mean.",
+            show_default=False,
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
     times: Annotated[
         int,
         typer.Option(min=2, help="Times in the table, evenly spaced from 0 to T; at most all."),
@@ -119,7 +144,7 @@ def diffusion(
             help="kernel: networks, without weight matrices. weights: with them, the definition. "
             "sde: the diffusion in steps of Euler and Maruyama. gram: the same for ψ(x) = x and "
             "φ''(0) = 0 at a cost that does not grow with the width.",
-            show_default="kernel",
+            show_default="kernel; weights with --law",
             rich_help_panel=_SIMULATION,
         ),
     ] = None,
@@ -190,6 +215,10 @@ def diffusion(
         fieldtheory diffusion -L 100 --width 100 --simulate 1000 --compare
 
         fieldtheory diffusion --simulate 10000 --method gram --steps 100 --compare
+
+        fieldtheory diffusion --data digits --count 4 --input-activation tanh
+
+        fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
     phi, psi = values.activation(activation), _input_activation(input_activation)
     if correction and samples is not None:
@@ -204,6 +233,10 @@ def diffusion(
         return
     import fieldtheory as ft
 
+    parameters = None if law is None else diffusion_inputs.law(law)
+    words, Z = _layers(inputs, data, classes, count, scale)
+    if width is None:
+        width = parameters.width if parameters else Z.shape[1] if Z.ndim > 1 else _WIDTH
     net = ft.DiffusionNetwork(
         depth=_depth(depth),
         width=width,
@@ -212,16 +245,16 @@ def diffusion(
         input_activation=psi,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
+        parameter_law=parameters,
     )
     if latex is not None:
         typer.echo(ft.derive(net).latex(latex))
         return
-    Z = np.atleast_1d(values.numbers("inputs", inputs))
     if samples is None:
-        _print_solution(net, Z, times, correction, save, format)
+        _print_solution(net, Z, words, times, correction, save, format)
         return
     finite = _finite(net, steps)
-    way = (method or Method.kernel).value
+    way = (method or (Method.weights if law else Method.kernel)).value
     with parts_of(save, ".npz") as parts:
         ensemble = ft.simulate(
             finite,
@@ -235,18 +268,33 @@ def diffusion(
         )
         if save is not None:
             ensemble.save(save)
-    title = f"{samples} {_drawn(way)} of {_words(finite)}"
+    title = f"{samples} {_drawn(way)} of {_words(finite)}{words}"
     if not compare:
-        print_rows(_rows(ensemble, times, _SIMULATED), format, title)
+        print_rows(rows_of(ensemble, times, SIMULATED), format, title)
         return
     solution = ft.solve(net, Z)
     comparison = ft.compare(solution, ensemble)
-    print_rows(_compared_rows(comparison, ensemble.distances(solution)), format, title)
+    # With another law outputs are no Gaussians.
+    distances = None if law else ensemble.distances(solution)
+    print_rows(compared_rows(comparison, distances), format, title)
     if format is Format.table:
         typer.echo(comparison.statement)
     exact = comparison.left_out == "nothing"
     if comparison.description != "describes" or (exact and comparison.verdict != "agrees"):
         raise typer.Exit(1)
+
+
+def _layers(
+    inputs: str, data: str | None, classes: str | None, count: int | None, scale: str | None
+) -> tuple[str, np.ndarray]:
+    """What is said of the inputs, if they are samples, and the inputs."""
+    if data is None:
+        for name, value in {"classes": classes, "count": count, "scale": scale}.items():
+            if value is not None:
+                raise ValueError(f"{name} must be left out without data, got {value!r}")
+        return "", diffusion_inputs.layers(inputs)
+    words, Z = diffusion_inputs.sampled_layers(data, classes, count, scale)
+    return f"; {words}", Z
 
 
 def _depth(text: str) -> int | None:
@@ -285,9 +333,10 @@ def _finite(network: Any, steps: int | None) -> Any:
 
 
 def _words(network: Any) -> str:
+    law = ", another law of the parameters" if network.parameter_law else ""
     return (
         f"depth {network.depth or 'infinite'}, width {network.width}, T = {network.horizon:g}, "
-        f"φ = {network.activation.name}, ψ = {network.input_activation.name}"
+        f"φ = {network.activation.name}, ψ = {network.input_activation.name}{law}"
     )
 
 
@@ -311,7 +360,13 @@ def _of_condition(condition: Any) -> dict[str, Any]:
 
 
 def _print_solution(
-    network: Any, Z: np.ndarray, times: int, correction: bool, save: Path | None, format: Format
+    network: Any,
+    Z: np.ndarray,
+    words: str,
+    times: int,
+    correction: bool,
+    save: Path | None,
+    format: Format,
 ) -> None:
     import fieldtheory as ft
 
@@ -328,54 +383,5 @@ def _print_solution(
     if save is not None:
         solution.save(save)
     holds = "exact at every width" if solution.is_exact else "in the limit of infinite width"
-    rows = _rows(solution, times, _SOLVED, also)
-    print_rows(rows, format, f"{_words(network)}; {holds}")
-
-
-def _rows(
-    found: Any, times: int, fields: dict[str, str], also: dict[str, Any] | None = None
-) -> list[dict[str, Any]]:
-    """A row for every time and pair of inputs, of the fields that are known."""
-    known = {name: getattr(found, field) for name, field in fields.items()} | (also or {})
-    columns = {name: value for name, value in known.items() if value is not None}
-    if len(found.inputs) > 1:
-        variance = np.diagonal(found.covariance, axis1=1, axis2=2)
-        scale = np.sqrt(variance[:, :, None] * variance[:, None, :])
-        empty = np.full_like(scale, np.nan)
-        columns["correlation"] = np.divide(found.covariance, scale, out=empty, where=scale > 0)
-    last = len(found.times) - 1
-    shown = np.unique(np.round(np.linspace(0, last, min(times, last + 1))).astype(int))
-    return [
-        {"t": found.times[n]} | _of_pair(columns, n, i, j, len(found.inputs))
-        for n in shown
-        for i, j in zip(*np.triu_indices(len(found.inputs)), strict=True)
-    ]
-
-
-def _of_pair(columns: dict[str, Any], n: int, i: Any, j: Any, inputs: int) -> dict[str, Any]:
-    """The entries of a pair of inputs; those of one input where both are the same."""
-    row: dict[str, Any] = {"alpha": int(i) + 1, "beta": int(j) + 1} if inputs > 1 else {}
-    for name, value in columns.items():
-        of_pair = value.ndim == 3
-        entry = value[n, i, j] if of_pair else value[n, i]
-        row[name] = entry if (of_pair or i == j) and np.isfinite(entry) else None
-    return row
-
-
-def _compared_rows(comparison: Any, distances: Any) -> list[dict[str, Any]]:
-    """The worst entry of every quantity, and below them the laws of the outputs."""
-    rows = [row | {"p-value": None} for row in comparison.summary]
-    laws = zip(distances.statistic, distances.p_value, strict=True)
-    blank = dict.fromkeys(rows[0])
-    for number, (statistic, p_value) in enumerate(laws, 1):
-        rows.append(
-            blank
-            | {
-                "quantity": "law of x_T (KS)",
-                "t": float(comparison.times[-1]),
-                "inputs": str(number),
-                "simulation": statistic,
-                "p-value": p_value,
-            }
-        )
-    return rows
+    rows = rows_of(solution, times, SOLVED, also)
+    print_rows(rows, format, f"{_words(network)}; {holds}{words}")

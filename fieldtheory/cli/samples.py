@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fieldtheory.cli import values
@@ -47,19 +49,24 @@ def kernel(
     array([0.1, 0.1, 0.1, 0.1])
     """
     from fieldtheory import data as sets
-    from fieldtheory.report import inputs
 
-    size = variance(scale)
-    chosen = values.classes(classes, data in _DIGITS)
-    if data == "mnist":
-        chosen = chosen or [0, 3]
-        found = sets.load_mnist(chosen, inputs.equal_share(chosen) if count is None else count)
-    else:
-        found = inputs.dataset(None if data == "digits" else data, chosen, count)
+    size, found = variance(scale), chosen(data, classes, count)
     words = f"{found.name}: {len(found.samples)} samples"
     if size is None:
         return f"{words} as they are", input_kernel(found.samples, network)
     return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(found.samples, size)
+
+
+def chosen(data: str, classes: str | None, count: int | None) -> Any:
+    """The samples as they are, see `kernel`: a `fieldtheory.data.Dataset`."""
+    from fieldtheory import data as sets
+    from fieldtheory.report import inputs
+
+    wanted = values.classes(classes, data in _DIGITS)
+    if data == "mnist":
+        wanted = wanted or [0, 3]
+        return sets.load_mnist(wanted, inputs.equal_share(wanted) if count is None else count)
+    return inputs.dataset(None if data == "digits" else data, wanted, count)
 
 
 def given_kernel(

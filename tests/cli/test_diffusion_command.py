@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -86,6 +87,61 @@ class TestSolved:
         np.testing.assert_array_equal(loaded.covariance, expected.covariance)
 
 
+class TestLayersAndLaws:
+    LAYERS = np.array([[0.5, 1.0], [-1.0, 2.0]])
+    LAW: ClassVar = {"row_covariance": [[1.0, 0.5], [0.5, 1.0]], "column_covariance": np.eye(2) / 2}
+
+    @pytest.fixture
+    def law(self, tmp_path):
+        np.savez(tmp_path / "law.npz", **self.LAW)
+        return tmp_path / "law.npz"
+
+    def test_layers_that_are_typed(self):
+        table = rows("diffusion", "-z", "0.5,1;-1,2", "-L", 3, "--times", 99)
+        s = ft.solve(ft.DiffusionNetwork(depth=3, width=2), self.LAYERS)
+        assert table[-1]["gram"] == s.gram[-1, 1, 1]
+
+    @pytest.mark.parametrize(("scale", "size"), [([], 1.0), (["--scale", 0.3], 0.3)])
+    def test_samples_of_a_file(self, tmp_path, scale, size):
+        path = tmp_path / "samples.csv"
+        np.savetxt(path, self.LAYERS, delimiter=",")
+        table = rows("diffusion", "--data", path, *scale, "--times", 2)
+        squares = (self.LAYERS**2).mean(axis=1)
+        s = ft.solve(LIMIT.replace(width=2), self.LAYERS * np.sqrt(size / squares)[:, None])
+        np.testing.assert_allclose(table[-1]["gram"], s.gram[-1, 1, 1], rtol=1e-13)
+        shown = " ".join(output("diffusion", "--data", path, "--scale", "none").split())
+        assert "2 samples as they are" in shown
+
+    def test_a_law_of_a_file_is_solved_drawn_and_compared(self, law):
+        net = LIMIT.replace(width=2, parameter_law=ft.ParameterLaw(**self.LAW))
+        table = rows("diffusion", "--law", law, "-z", 1)
+        assert table[-1]["covariance"] == ft.solve(net, [1.0]).covariance[-1, 0, 0]
+        assert table[-1]["mean"] == 1.0 and "kurtosis" not in table[-1]
+        drawn = rows("diffusion", "--law", law, "-z", 1, "-L", 4, "-n", 20, "--times", 99)
+        e = ft.simulate(net.replace(depth=4), [1.0], samples=20, method="weights")
+        np.testing.assert_array_equal(column(drawn, "gram"), e.gram[:, 0, 0])
+        compared = call(
+            "diffusion", "--law", law, "-n", 40, "--steps", 20, "-m", "sde", "--compare"
+        )
+        assert "covariance" in compared.stdout and "KS" not in compared.stdout
+        assert "matrix" not in compared.stdout and "another law" in compared.stdout
+
+    def test_latex_of_a_law(self, law):
+        net = LIMIT.replace(width=2, parameter_law=ft.ParameterLaw(**self.LAW))
+        expected = ft.derive(net).latex("quadratic_covariation")
+        assert (
+            output("diffusion", "--law", law, "--latex", "quadratic_covariation") == f"{expected}\n"
+        )
+
+    def test_other_files(self, tmp_path):
+        np.savez(tmp_path / "other.npz", rows=np.eye(2))
+        for name, words in (
+            ("other.npz", "law must be a file of arrays row_covariance"),
+            ("missing.npz", "law must be an .npz file that exists"),
+        ):
+            assert words in refusal("diffusion", "--law", tmp_path / name)
+
+
 class TestDerived:
     @pytest.mark.parametrize("quantity", ["network", "diffusion", "next_order", "wide_limit"])
     def test_latex(self, quantity):
@@ -165,6 +221,10 @@ class TestSimulated:
         (["--weight-variance", -1], "weight_variance must be"),
         (["-z", "a,b"], "inputs must be a number or numbers separated by commas, got 'a,b'"),
         (["-z", "nan"], "Z must be"),
+        (["-z", "1,2;3"], "inputs must have rows of one length"),
+        (["-z", "1,2;3,4", "--width", 3], "Z must have shape"),
+        (["--data", "nowhere.csv"], "nowhere.csv"),
+        (["--scale", 1], "scale must be left out without data, got '1'"),
         (["-L", 5, "--correction"], "first_correction is of infinite depth, got depth=5"),
         (["-a", "softsign", "--correction"], "φ'' jumps at 0, and the error of depth L is O(1/√L)"),
         (["--times", 1], "--times"),

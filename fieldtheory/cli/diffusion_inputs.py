@@ -1,0 +1,99 @@
+"""What `diffusion` is given beside numbers: layers x_0, samples, and a law of the parameters."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.cli import samples, values
+from fieldtheory.networks.parameter_law import ParameterLaw
+
+_SCALE = 1.0
+
+
+def layers(text: str) -> np.ndarray:
+    """Inputs as they are typed: numbers z "0,1", or the layers x_0 themselves "0.5,1;-1,2".
+
+    Returns
+    -------
+    ndarray, shape (P,) or (P, D)
+
+    Raises
+    ------
+    ValueError
+        If the text is neither.
+
+    Examples
+    --------
+    >>> layers("0,1").shape, layers("0.5,1,2;-1,2,0").shape
+    ((2,), (2, 3))
+    """
+    rows = [np.atleast_1d(values.numbers("inputs", row)) for row in text.split(";")]
+    if len(rows) == 1:
+        return rows[0]
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError(f"inputs must have rows of one length, a,b;c,d, got {text!r}")
+    return np.stack(rows)
+
+
+def sampled_layers(
+    data: str, classes: str | None, count: int | None, scale: str | None
+) -> tuple[str, np.ndarray]:
+    """Samples as layers x_0, in words, and as (P, D), each of them of one mean square.
+
+    Parameters
+    ----------
+    data, classes, count
+        As for `samples.kernel`.
+    scale : str, optional
+        The mean square over the neurons, 1 if left out, or ``none`` for samples as they are.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the samples cannot be read, an option is not allowed, or a sample to scale is zero.
+
+    Examples
+    --------
+    >>> words, Z = sampled_layers("digits", "0,3", 4, None)
+    >>> words, Z.shape
+    ('digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples of mean square 1', (4, 64))
+    >>> (Z**2).mean(axis=1).round(12)
+    array([1., 1., 1., 1.])
+    """
+    found = samples.chosen(data, classes, count)
+    words, Z = f"{found.name}: {len(found.samples)} samples", found.samples
+    size = _SCALE if scale is None else samples.variance(scale)
+    if size is None:
+        return f"{words} as they are", Z
+    squares = (Z**2).mean(axis=1, keepdims=True)
+    if (zero := np.flatnonzero(squares == 0)).size:
+        raise ValueError(f"sample {zero[0] + 1} is zero: it cannot be scaled, see --scale none")
+    return f"{words} of mean square {size:g}", Z * np.sqrt(size / squares)
+
+
+def law(path: Path) -> ParameterLaw:
+    """The law of the parameters whose arguments are the arrays of an .npz file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it has other arrays.
+    """
+    if path.suffix != ".npz" or not path.is_file():
+        raise ValueError(f"law must be an .npz file that exists, got {str(path)!r}")
+    names = [field.name for field in fields(ParameterLaw)]
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, Any] = dict(file)
+    except (OSError, ValueError, EOFError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"law cannot be read from {str(path)!r} ({reason})") from None
+    if unknown := sorted(set(arrays) - set(names)):
+        raise ValueError(
+            f"law must be a file of arrays {', '.join(names)}, got {unknown[0]!r} in {str(path)!r}"
+        )
+    return ParameterLaw(**arrays)
