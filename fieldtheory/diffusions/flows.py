@@ -10,6 +10,8 @@ from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
 from fieldtheory.limits import depth_limit
 
 RELATIVE = 1e-12
+# Of the coefficient of 1/L, which rests on difference quotients.
+_TOLERANCE = {"rtol": 1e-11, "atol": 1e-13}
 # Largest change of a signal in a difference quotient of the rates.
 _DISPLACED = 3e-3
 
@@ -85,7 +87,11 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
     results = []
     for start, end in pairwise([0.0, *times]):
         if end > start:
-            solved = solve_ivp(rate, (start, end), state, "DOP853", [end], rtol=1e-11, atol=1e-13)
+            with np.errstate(all="ignore"):
+                # The times are so close that one step is tried first.
+                solved = solve_ivp(
+                    rate, (start, end), state, "DOP853", [end], first_step=end - start, **_TOLERANCE
+                )
             if not solved.success:
                 raise ArithmeticError(_failed(start, end))
             state = solved.y[:, -1]

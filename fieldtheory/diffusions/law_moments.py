@@ -81,12 +81,15 @@ def law_moments(
     law = network.parameter_law
     assert law is not None
     found = [NeuronMoments(start, np.zeros((*2 * start.shape[:1], *2 * start.shape[1:])))]
-    if network.depth is None:
+    advance, s = _advanced if network.depth is None else _layer, network.slopes[0]
+    with np.errstate(all="ignore"):
         for before, after in pairwise(times):
-            found.append(_advanced(law, network.slopes[0], found[-1], after - before))
-    else:
-        for _ in range(network.depth):
-            found.append(_layer(law, network.slopes[0], found[-1], network.step))
+            found.append(advance(law, s, found[-1], after - before))
+            if not all(np.isfinite(part).all() for part in found[-1]):
+                raise OverflowError(
+                    f"signals exceed the range of float64 at the time {after:.6g}; reduce horizon "
+                    "or the covariances of parameter_law"
+                )
     return found
 
 
@@ -102,6 +105,8 @@ def _layer(law: ParameterLaw, s: float, moments: NeuronMoments, step: float) -> 
 def _advanced(law: ParameterLaw, s: float, moments: NeuronMoments, time: float) -> NeuronMoments:
     from scipy.integrate import solve_ivp
 
+    if time == 0:
+        return moments
     size, shape = moments.mean.size, moments.covariance.shape
     weights = law.arrays.get("weight_mean", np.zeros((law.width, law.width)))
 
@@ -115,14 +120,9 @@ def _advanced(law: ParameterLaw, s: float, moments: NeuronMoments, time: float) 
         return np.concatenate([(s * law.mean_of(now.mean)).ravel(), change.ravel()])
 
     flat = np.concatenate([part.ravel() for part in moments])
-    with np.errstate(all="ignore"):
-        found = solve_ivp(rate, (0.0, time), flat, "DOP853", [time], rtol=_RELATIVE, atol=_ABSOLUTE)
-    if not found.success or not np.isfinite(found.y).all():
-        raise OverflowError(
-            "signals exceed the range of float64; reduce horizon or the covariances of "
-            "parameter_law"
-        )
-    return of(found.y[:, -1])
+    tolerances = {"rtol": _RELATIVE, "atol": _ABSOLUTE}
+    found = solve_ivp(rate, (0.0, time), flat, "DOP853", [time], **tolerances)
+    return of(found.y[:, -1]) if found.success else of(np.full_like(flat, np.inf))
 
 
 def _noise(law: ParameterLaw, moments: NeuronMoments) -> np.ndarray:
