@@ -19,9 +19,14 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
     >>> float(determinant(1e6, 1e6, 1e6 - 2**-20)), 1e12 - (1e6 - 2**-20) ** 2
     (1.9073486328115905, 1.9073486328125)
     """
-    p, p_rest = _product(K_xx, K_yy)
-    q, q_rest = _product(K_xy, K_xy)
-    return np.maximum((p - q) + (p_rest - q_rest), 0.0)
+    x, y, z = (np.asarray(each, dtype=float) for each in (K_xx, K_yy, K_xy))
+    product, square = x * y, z * z
+    with np.errstate(over="ignore", invalid="ignore"):
+        (x_high, x_low), (y_high, y_low), (z_high, z_low) = map(_halves, (x, y, z))
+        # What rounding left of the product and of the square, exactly (Dekker).
+        rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+        rest -= ((z_high * z_high - square) + 2 * z_high * z_low) + z_low * z_low
+    return np.maximum((product - square) + np.where(np.isfinite(rest), rest, 0.0), 0.0)
 
 
 def exponential_difference(u: np.ndarray, v: np.ndarray, gap: np.ndarray) -> np.ndarray:
@@ -34,17 +39,7 @@ def difference_variance(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) ->
     return (K_xx - K_xy) + (K_yy - K_xy)
 
 
-def _product(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x y as a rounded product and the rest, exactly."""
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    product = x * y
-    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
-    rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
-    return product, np.where(np.isfinite(rest), rest, 0.0)
-
-
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = _SPLITTER * x
-        high = scaled - (scaled - x)
+    scaled = _SPLITTER * x
+    high = scaled - (scaled - x)
     return high, x - high

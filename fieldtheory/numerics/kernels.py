@@ -148,20 +148,21 @@ def pair_layers(
 ) -> Iterator[PairLayer]:
     """The layers 1, ..., L + 1 of pairs of inputs, one after the other, none of them kept.
 
-    What exceeds float64 is left as it is. Parameters as in `output_covariances`.
+    What exceeds float64 is left as it is, with NumPy's warnings. Parameters as in
+    `output_covariances`.
     """
     gain = network_entries(network).covariance_gain
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
     same = identical(K[0], K0, pairs)
     kernel = np.broadcast_to(K0, same.shape)
+    some_same = same.any()
     for l in range(1, len(K)):
-        with np.errstate(over="ignore", invalid="ignore"):
-            average, slope = gain(K[l - 1][..., first], K[l - 1][..., second], kernel)
-            C = residual_kernel(layers.weights[l], layers.biases[l], average)
-            kernel = carried(layers.skips[l], kernel, C)
-            if same.any():
-                kernel = np.where(same, K[l][..., first], kernel)
+        average, slope = gain(K[l - 1][..., first], K[l - 1][..., second], kernel)
+        C = residual_kernel(layers.weights[l], layers.biases[l], average)
+        kernel = carried(layers.skips[l], kernel, C)
+        if some_same:
+            kernel = np.where(same, K[l][..., first], kernel)
         yield PairLayer(l, average, slope, kernel)
 
 
@@ -170,9 +171,9 @@ def _through_layers(
 ) -> tuple[np.ndarray, np.ndarray]:
     coefficients = layer_coefficients(network, 1, K.ndim - 2)
     chi: Any = 1.0
-    for layer in pair_layers(network, K, K0, pairs):
-        l = layer.number
-        with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        for layer in pair_layers(network, K, K0, pairs):
+            l = layer.number
             eta = coefficients.weights[l] * layer.slope * chi
             chi = carried(coefficients.skips[l], chi, eta)
     return layer.kernel, chi

@@ -20,6 +20,7 @@ coefficients in v of every pair.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -36,11 +37,13 @@ from fieldtheory.numerics.pair_recursions import PairRecursion
 _ANGLES = 20
 _NORMS = 40
 _TAIL = 3
+# Minus the logarithm of what the coefficients in a norm are to fall by.
+_NEEDED = 26.0
 # Allowed last coefficients, and differences from the recursion, relative to the largest value.
 _DECAY = 1e-13
 _ERROR = 5e-13
-# Coefficients below are left out.
-_SMALL = 1e-15
+# Coefficients below, relative to the largest, are rounding, and left out.
+_SMALL = 1e-16
 # Norms are equal if ln K spreads less.
 _EQUAL = 1e-14
 # Pieces beyond plus or minus this are left to the recursion: 1 − |c| < 2e-14.
@@ -55,7 +58,7 @@ _FEWEST_OF_BATCH = 2000
 # Of so many pairs it is counted in which pieces they lie.
 _COUNTED = 1 << 15
 # Pairs evaluated at a time, which stay in the cache, in so many columns; and by the recursion.
-_STRIP, _WIDTH, _LEFT = 8192, 1024, 1 << 20
+_STRIP, _WIDTH, _LEFT = 32768, 1024, 1 << 20
 # A piece is evaluated for a whole strip if this part of the pairs lies in it, else for those.
 _DENSE = 0.1
 # A map is used for ranges of ln K that it covers unless it is wider by more than this factor.
@@ -169,6 +172,7 @@ class PairMap:
     half: float
     _pieces: dict[int, _Piece | None] = field(default_factory=dict)
     _tables: list[np.ndarray] = field(default_factory=list)
+    _norms: list[int] = field(default_factory=list)
 
     def places(self, K: np.ndarray) -> np.ndarray:
         """ln K from -1 to 1; 0 for inputs that vanish, which are in no piece."""
@@ -204,29 +208,41 @@ class PairMap:
         if not self.half:
             # Nodes of one norm are so few that it pays to have every piece, and those beside.
             counts |= {p: 0.0 for q in tuple(counts) for p in (q - 1, q + 1) if p not in counts}
-        new = {p: n for p, n in counts.items() if p not in self._pieces and abs(p) <= _FARTHEST}
-        size = 1
-        if self.half and max(new.values(), default=0) >= _FEWEST:
-            size = self.norm_count(max(new, key=lambda p: new[p]))
-        fewest = _ANGLES * size * (size + 1) if self.half else 0
-        many = [p for p, count in new.items() if count >= fewest and size <= _NORMS]
-        if many:
-            inside = (np.flatnonzero(number == p) for p in many)
-            samples = [one[:: max(1, -(-len(one) // _COMPARED))] for one in inside]
-            self._make(many, size, v, pairs, own, samples)
-        if not self.half and (many or not self._tables):
+        new = [p for p in counts if p not in self._pieces and abs(p) <= _FARTHEST]
+        new.sort(key=lambda p: -counts[p])
+
+        def fit(left: list[int]) -> None:
+            for size in self._norm_counts():
+                fewest = _ANGLES * size * (size + 1) if self.half else 0
+                left = [p for p in left if counts[p] >= fewest]
+                if not left:
+                    break
+                inside = (np.flatnonzero(number == p) for p in left)
+                samples = [one[:: max(1, -(-len(one) // _COMPARED))] for one in inside]
+                left = self._make(left, size, v, pairs, own, samples)
+            self._pieces.update(dict.fromkeys(left))
+
+        # The piece of most pairs tells how many norms the others need, and itself if far fewer.
+        if self.half and not self._norms:
+            fit(new[:1])
+        fit([p for p in new if p not in self._pieces])
+        if not self.half and (new or not self._tables):
             self._tables[:] = [self._tabulated()]
 
-    def norm_count(self, piece: int) -> int:
-        """Nodes needed in a norm, the other at either end and v in a piece, not at zero."""
-        norms = np.concatenate([nodes(_NORMS), [-1.0, 1.0]])
-        ends = _NORMS + np.arange(2)[:, None]
-        grid = np.broadcast_arrays(np.arange(_NORMS), ends, piece + 0.3)
-        f = self._sampled(self.recursion.own(self._variances(norms)), *grid)
-        return _length(f @ transform(_NORMS).T, _DECAY) + 1
+    def _norm_counts(self) -> Iterator[int]:
+        """Nodes in a norm, tried one after the other; f is analytic for |Im ln K| < π or about."""
+        if not self.half:
+            yield 1
+            return
+        guess = 1 + math.ceil(_NEEDED / np.arcsinh(np.pi / self.half))
+        size = self._norms[0] if self._norms else guess
+        while size < _NORMS:
+            yield size
+            size = math.ceil(1.5 * size)
+        yield _NORMS
 
-    def _variances(self, norms: np.ndarray) -> np.ndarray:
-        return np.exp(self.center + self.half * norms)
+    def _own_at(self, norms: np.ndarray) -> np.ndarray:
+        return self.recursion.own(np.exp(self.center + self.half * norms))
 
     def _sampled(self, own: np.ndarray, alpha: Any, beta: Any, v: Any) -> np.ndarray:
         """f of the inputs α and β whose correlation is tanh v, for odd quantities times that."""
@@ -246,18 +262,20 @@ class PairMap:
         pairs: tuple,
         own: np.ndarray,
         samples: list[np.ndarray],
-    ) -> None:
+    ) -> list[int]:
         """Fit the pieces, and compare them with the recursion at samples of pairs.
 
-        Left out are pieces whose coefficients do not decay, or that differ.
+        None are pieces whose coefficients in v do not decay, or that differ. Pieces with too few
+        nodes in the norms are left out, and returned; the first with far too many is left out too.
         """
         lower, upper = np.triu_indices(size)
         inside = np.array(numbers)[:, None, None] + nodes(_ANGLES) / 2
         grid = np.broadcast_arrays(lower[:, None], upper[:, None], inside)
         joined = np.concatenate(samples)
         sampled = pairs[0][joined], pairs[1][joined]
-        # Nodes and samples go through the layers together.
-        at_nodes = self.recursion.own(self._variances(nodes(size)))
+        # Nodes and samples go through the layers together; one norm has been there already.
+        nonzero = np.flatnonzero(variances_of(own))[:1]
+        at_nodes = own[..., nonzero] if not self.half else self._own_at(nodes(size))
         first, second = (np.append(a, size + b) for a, b in zip(grid[:2], sampled, strict=True))
         both = np.concatenate([at_nodes, own], axis=-1)
         found = self._sampled(both, first, second, np.append(grid[2], v[joined]))
@@ -266,21 +284,32 @@ class PairMap:
         half[list(self.recursion.odd)] /= np.tanh(inside)
         U = chebyshev.chebvander(self.places(variances_of(own)), size - 1).T
         norm, angle = transform(size), transform(_ANGLES)
-        start = 0
+        start, unresolved = 0, []
         for index, (number, sample) in enumerate(zip(numbers, samples, strict=True)):
             f = np.empty((len(half), size, size, _ANGLES))
             f[:, lower, upper] = f[:, upper, lower] = half[:, index]
             d = np.einsum("ai,bj,fijk,ck->fabc", norm, norm, f, angle, optimize=True)
-            tails = [d[..., -_TAIL:], d[:, -1:]] if size > 1 else [d[..., -_TAIL:]]
-            limit = _DECAY * np.abs(f).max(axis=(1, 2, 3))
-            decays = all((np.abs(tail).max(axis=(1, 2, 3)) <= limit).all() for tail in tails)
-            piece = _Piece.of(number, d)
             part = slice(start, start := start + len(sample))
+            limit = _DECAY * np.abs(f).max(axis=(1, 2, 3))
+            decays, in_norms = (
+                (np.abs(tail).max(axis=(1, 2, 3)) <= limit).all()
+                for tail in (d[..., -_TAIL:], d[:, -1:])
+            )
+            if size > 1 and not in_norms:
+                unresolved.append(number)
+                continue
+            if not self._norms:
+                large = (np.abs(d) > limit[:, None, None, None]).any(axis=(0, 2, 3))
+                self._norms.append(min(size, 2 + int(np.flatnonzero(large).max(initial=0))))
+                if self._norms[0] < size / 2:
+                    continue
+            piece = _Piece.of(number, d)
             here = piece.of_pairs(v[sample], *(U[:, one[part]] for one in sampled))
             here[list(self.recursion.odd)] *= np.tanh(v[sample])
             errors = np.abs(here - exact[:, part]).max(axis=1, initial=0.0)
             agrees = (errors <= _ERROR * np.abs(exact[:, part]).max(axis=1, initial=0.0)).all()
             self._pieces[number] = piece if decays and agrees else None
+        return unresolved
 
     def _tabulated(self) -> np.ndarray:
         quantities = len(self.recursion.odd)
@@ -321,10 +350,12 @@ class _Piece:
     @classmethod
     def of(cls, number: int, d: np.ndarray) -> _Piece:
         """From Chebyshev coefficients (quantities, norms, norms, v)."""
-        d = d[..., : _length(d, _SMALL)]
+        # What rounding leaves would grow in powers, and count as norms of all of them.
+        d = np.where(np.abs(d) > _SMALL * np.abs(d).max(axis=(1, 2, 3), keepdims=True), d, 0.0)
+        _, row, column, angle = (1 + int(axis.max(initial=0)) for axis in np.nonzero(d))
+        d = d[:, : max(row, column), : max(row, column), :angle]
         powers = np.einsum("kc,fabc->fkab", _to_powers(d.shape[-1]), d)
-        limit = _SMALL * np.abs(powers).max(axis=(1, 2, 3), keepdims=True)
-        large = (np.abs(powers) > limit).any(axis=(0, 2))
+        large = powers.any(axis=(0, 2))
         sizes = tuple(1 + int(np.nonzero(row)[0].max(initial=0)) for row in large)
         return cls(number, powers, sizes)
 
@@ -333,14 +364,14 @@ class _Piece:
         return self.powers[:, :, 0, 0] @ np.vander(x, self.powers.shape[1], increasing=True).T
 
     def of_pairs(self, v: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """f of pairs (n,), with the polynomials in their norms (norms, n)."""
+        """f of pairs (n,), with the polynomials in their norms (at least as many, n)."""
         x, (quantities, count, size, _) = 2 * (v - self.number), self.powers.shape
         if size == 1:
             return self.along(x)
         X = np.vander(x, count, increasing=True)
-        joint = (X[:, :, None] * first.T[:, None]).reshape(len(x), -1)
+        joint = (X[:, :, None] * first[:size].T[:, None]).reshape(len(x), -1)
         sums = joint @ self.powers.reshape(quantities, -1, size)
-        return np.einsum("fmb,bm->fm", sums, second)
+        return np.einsum("fmb,bm->fm", sums, second[:size])
 
     def of_all(self, v: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
         """f of all pairs of inputs (P, Q), whether they are in the piece or not."""
@@ -551,10 +582,3 @@ def _mirror(matrix: np.ndarray, tile: int = 256) -> None:
         for left in range(rows.stop, size, tile):
             columns = slice(left, min(left + tile, size))
             matrix[columns, rows] = matrix[rows, columns].T
-
-
-def _length(coefficients: np.ndarray, limit: float) -> int:
-    """How many coefficients on the last axis exceed ``limit`` times the largest."""
-    size = np.abs(coefficients)
-    large = size > limit * size.max(axis=-1, keepdims=True)
-    return 1 + int(np.nonzero(large.any(axis=tuple(range(size.ndim - 1))))[0].max(initial=0))

@@ -166,9 +166,9 @@ def output_tangents(
 
     def through(K0: np.ndarray, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
         found = residual_kernel(weights[0], biases[0], K0)
-        for layer in pair_layers(network, K, K0, pairs):
-            l = layer.number
-            with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            for layer in pair_layers(network, K, K0, pairs):
+                l = layer.number
                 own = residual_kernel(weights[l], biases[l], layer.average)
                 found = carried(layers.skips[l] + layers.weights[l] * layer.slope, found, own)
         return layer.kernel, np.where(identical(K[0], K0, pairs), theta[..., pairs[0]], found)

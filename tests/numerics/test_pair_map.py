@@ -129,6 +129,14 @@ def test_pairs_the_map_does_not_serve(member, monkeypatch):
     np.testing.assert_allclose(found.map, found.recursion, rtol=1e-14)
 
 
+def test_too_few_nodes_are_noticed(monkeypatch):
+    monkeypatch.setattr(pair_map, "_NEEDED", 8.0)
+    net = ft.ResidualNetwork(depth=20, branch_scale=0.3)
+    found = Compared(net, inputs("many norms"), monkeypatch)
+    found.require_agreement()
+    assert found.sent < found.count / 2
+
+
 def test_a_wrong_map_is_noticed(monkeypatch):
     right = pair_map._Piece.of
 
