@@ -14,6 +14,7 @@ Gauss-Legendre rule for an error follows from r, however close r is to 1.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -65,20 +66,31 @@ def product(K: np.ndarray, means: np.ndarray | None = None) -> np.ndarray:
         return _of_two(K, means)
     half = slice(0, size - 2), slice(size - 2, size)
     starts = [product(K[part, part], None if means is None else means[part]) for part in half]
-    value = starts[0] * starts[1] + connected(K, means)
-    return value if means is not None else _of_equal(K, value)
+    return _of_equal(K, means, starts[0] * starts[1] + connected(K, means))
 
 
-def _of_equal(K: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The product of four signs, those of equal or opposite variables as one number."""
-    for i, j in ((0, 2), (0, 3), (1, 2), (1, 3)):
-        rest = determinant(K[i, i], K[j, j], K[i, j])
-        equal = rest <= _EQUAL * K[i, i] * K[j, j]
+def _of_equal(K: np.ndarray, means: np.ndarray | None, value: np.ndarray) -> np.ndarray:
+    """The product of three or four signs, those of equal or opposite variables as one number."""
+    size = len(K)
+    for i, j in combinations(range(size), 2):
+        equal = _change_together(K, means, i, j)
         if equal.any():
-            left = [k for k in range(4) if k not in (i, j)]
-            of_others = np.sign(K[i, j]) * _of_two(K[left][:, left], None)
-            value = np.where(equal, of_others, value)
+            left = [k for k in range(size) if k not in (i, j)]
+            of_others = product(K[left][:, left], None if means is None else means[left])
+            value = np.where(equal, np.sign(K[i, j]) * of_others, value)
     return value
+
+
+def _change_together(K: np.ndarray, means: np.ndarray | None, i: int, j: int) -> np.ndarray:
+    """Whether two variables are equal or opposite up to a factor."""
+    rest = determinant(K[i, i], K[j, j], K[i, j])
+    same = rest <= _EQUAL * K[i, i] * K[j, j]
+    if means is not None:
+        with np.errstate(all="ignore"):
+            own, other = (means[k] / np.sqrt(K[k, k]) for k in (i, j))
+            same &= K[i, j] != 0
+            same &= np.abs(own - np.sign(K[i, j]) * other) <= _NO_MEAN * (1 + np.abs(own))
+    return same
 
 
 def connected(K: np.ndarray, means: np.ndarray | None = None) -> np.ndarray:
@@ -99,11 +111,9 @@ def connected(K: np.ndarray, means: np.ndarray | None = None) -> np.ndarray:
     with np.errstate(all="ignore"):
         groups = _groups(K, means)
         count = _count(groups.first, means is not None)
-        if means is None:
-            # The product of equal or of opposite signs does not vary.
-            for i, j in ((0, 1), (2, 3)):
-                rest = determinant(K[i, i], K[j, j], K[i, j])
-                count = np.where(rest <= _EQUAL * K[i, i] * K[j, j], 0, count)
+        # The product of equal or of opposite signs does not vary.
+        for i, j in ((0, 1), (2, 3)) if len(K) == 4 else ((1, 2),):
+            count = np.where(_change_together(K, means, i, j), 0, count)
         for n in np.unique(count[count > 0]).tolist():
             (index,) = np.nonzero(count == n)
             step = max(1, _TOGETHER // n)

@@ -221,6 +221,20 @@ def test_signs_with_means_of_equal_variables():
     assert signs.product(K[..., None], means[:, None])[0] == pytest.approx(known, abs=1e-9)
 
 
+@pytest.mark.parametrize("size", [3, 4])
+def test_signs_of_a_line_with_kinks_that_meet(size):
+    """Multiples of one variable, of which some change sign together: intervals of it."""
+    slopes = np.array([1.0, -3.0, 2.0, -0.5])[:size]
+    for meeting in ((0, 1), (0, 2), (1, 2), (0, 1, 2), tuple(range(size))):
+        kinks = np.array([0.4, -1.1, 1.7, 0.9])[:size]
+        kinks[list(meeting)] = 0.7
+        ends = np.concatenate([[-np.inf], np.sort(kinks), [np.inf]])
+        inside = np.concatenate([[-9.0], (ends[1:-2] + ends[2:-1]) / 2, [9.0]])
+        exact = np.diff(ndtr(ends)) @ np.sign(slopes * (inside[:, None] - kinks)).prod(axis=1)
+        K, means = np.outer(slopes, slopes)[..., None], (-slopes * kinks)[:, None]
+        np.testing.assert_allclose(signs.product(K, means), exact, rtol=0, atol=1e-11)
+
+
 def test_moments_add_up():
     """h² s² = h²: without signs they are those of Wick."""
     rng = np.random.default_rng(5)
