@@ -144,7 +144,7 @@ def _simulated(
     if compare and one_input and method is Sampler.kernel:
         drawing["variance_reduction"] = "control_variate"
     if compare and not one_input:
-        drawing["cross_inputs"] = finds_fluctuations(net.depth, len(kernel))
+        drawing["cross_inputs"] = finds_fluctuations(net, len(kernel))
     ensemble = simulation.simulate(net, kernel, seed=seed, **drawing)
     if not compare:
         return ensemble, None

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.four_inputs import four_signals_are_quick
 from fieldtheory.numerics.solution import Solution
 
-# Most averages of four signals that are found unasked.
-_MOST_AVERAGES = 400
+# Most averages of four signals that are found unasked, and of those that are integrals over kinks.
+_MOST_AVERAGES, _MOST_WITH_KINKS = 20_000, 400
 
 
 class Measured(NamedTuple):
@@ -23,19 +25,27 @@ class Measured(NamedTuple):
     across: bool
 
 
-def finds_fluctuations(depth: int, inputs: int) -> bool:
+def finds_fluctuations(network: LayeredNetwork, inputs: int) -> bool:
     """Whether `compare` computes the fluctuations of several inputs if the solution has not.
 
     Examples
     --------
-    >>> finds_fluctuations(depth=5, inputs=2), finds_fluctuations(depth=5, inputs=3)
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=20)
+    >>> finds_fluctuations(net, inputs=3), finds_fluctuations(net, inputs=4)
     (True, False)
+    >>> finds_fluctuations(net.replace(activation="elu"), inputs=3)
+    False
     """
-    return _averages(depth, inputs) <= _MOST_AVERAGES
+    return _averages(network, inputs) <= _most(network, inputs)
 
 
-def _averages(depth: int, inputs: int) -> int:
-    return ((depth + 1) * inputs * (inputs + 1) // 2) ** 2
+def _averages(network: LayeredNetwork, inputs: int) -> int:
+    return ((network.depth + 1) * inputs * (inputs + 1) // 2) ** 2
+
+
+def _most(network: LayeredNetwork, inputs: int) -> int:
+    return _MOST_AVERAGES if inputs < 3 or four_signals_are_quick(network) else _MOST_WITH_KINKS
 
 
 def measured_fields(
@@ -66,16 +76,17 @@ def measured_fields(
 def reasons_against(solution: Solution) -> dict[str, str]:
     """Why fluctuations that simulations show are not there; those that can be are computed."""
     matrix, found = solution.input_kernel.ndim > 0, {}
-    count = _averages(solution.network.depth, solution.inputs)
+    count = _averages(solution.network, solution.inputs)
+    most = _most(solution.network, solution.inputs)
     for field in FIELDS.values():
         fluctuates = field.order > 0 or "pair" in field.of_inputs
         measured = field.simulated.startswith("Ensemble") or field.corrects
         defined = field.defined(matrix) and field.loops <= solution.order
         if not (fluctuates and measured and defined) or field.name in vars(solution):
             continue
-        if matrix and count > _MOST_AVERAGES:
+        if matrix and count > most:
             found[field.name] = (
-                f"{count} averages of four signals, more than {_MOST_AVERAGES}; to include them, "
+                f"{count} averages of four signals, more than {most}; to include them, "
                 "ask the solution for them before"
             )
             continue

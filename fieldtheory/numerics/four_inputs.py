@@ -12,9 +12,10 @@ from fieldtheory.averages import ConnectedCorrelator, many
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.rules import CLOSED_FORM, PRICE, entry_indices
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import pair_grids
 from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.pair_observables import PairObservables, features
+from fieldtheory.numerics.pair_observables import PairObservables, features, kinked_features
 from fieldtheory.theory.elementary_averages import X, Y
 
 # Which of the distinct signals stand in the first and in the second observable.
@@ -160,6 +161,19 @@ def ways_out() -> str:
         "use fewer inputs or layers, a larger rtol=, or "
         "ft.covariance_with(..., samples=10000), which contracts G11 with a matrix in seconds"
     )
+
+
+def four_signals_are_quick(network: LayeredNetwork) -> bool:
+    """Whether correlators of four signals take milliseconds, not seconds: no integrals over kinks.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks import ResidualNetwork
+    >>> [four_signals_are_quick(ResidualNetwork(depth=1, activation=n)) for n in ("relu", "elu")]
+    [True, False]
+    """
+    smooth = not any(psi.jumps for psi in kinked_features(network))
+    return smooth or has_closed_form(network_entries(network).averages.observable)
 
 
 @lru_cache(maxsize=64)

@@ -276,7 +276,10 @@ def test_three_inputs_hold_what_two_do(name, gamma):
     assert eigenvalues.min() > -1e-10 * eigenvalues.max()
 
 
-@pytest.mark.parametrize(("name", "inputs"), [("relu", 5), ("hard_tanh", 3), slow("relu6", 4), slow("hard_tanh", 5)])
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [("relu", 5), ("hard_tanh", 3), slow("relu6", 4), slow("hard_tanh", 5)],
+)
 def test_inputs_on_a_line(name, inputs):
     """Fewer dimensions than inputs: covariances of four signals are singular."""
     points = np.linspace(-1.0, 1.2, inputs)
