@@ -210,7 +210,7 @@ def checked_run(
     samples = validation.integer("samples", samples, plan.FEWEST_SAMPLES)
     seed = validation.integer("seed", seed, 0)
     method = validation.choice("method", method, METHODS)
-    inputs = validation.finite_array("Z", Z)
+    inputs = np.atleast_1d(validation.finite_array("Z", Z))
     input_layer(network, inputs)
     if network.parameter_law and method in ("kernel", "gram"):
         raise ValueError(

@@ -10,6 +10,8 @@ from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
 from fieldtheory.limits import depth_limit
 
 RELATIVE = 1e-12
+# Growth of a linear diffusion below which it is followed for itself.
+_SMALL = 1e-3
 # Of the coefficient of 1/L, which rests on difference quotients.
 _TOLERANCE = {"rtol": 1e-11, "atol": 1e-13}
 # Largest change of a signal in a difference quotient of the rates.
@@ -24,7 +26,10 @@ def signals_at(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     ArithmeticError
         If they grow beyond all bounds before the last time.
     """
-    if wide.network.is_linear:
+    network = wide.network
+    growth = network.slopes[0] ** 2 * network.weight_variance * times[-1]
+    # What is added to K0 keeps no digits where it is small.
+    if network.is_linear and growth > _SMALL:
         return _linear(wide, times)
     found = [wide.origin]
     for start, end in pairwise(times):
@@ -50,7 +55,7 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
         t = s**power
         found = power * s ** (power - 1) * _flat(wide.rates(_signals(flat, inputs)), upper)
         if not np.isfinite(found).all():
-            raise ArithmeticError(_failed(reached, end))
+            raise ArithmeticError(_failed(wide, reached))
         reached = t
         return found
 
@@ -60,7 +65,7 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
             rate, span, _flat(signals, upper), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15
         )
     if not found.success:
-        raise ArithmeticError(_failed(reached, end))
+        raise ArithmeticError(_failed(wide, reached))
     return _signals(found.y[:, -1], inputs)
 
 
@@ -93,7 +98,7 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
                     rate, (start, end), state, "DOP853", [end], first_step=end - start, **_TOLERANCE
                 )
             if not solved.success:
-                raise ArithmeticError(_failed(start, end))
+                raise ArithmeticError(_failed(wide, start))
             state = solved.y[:, -1]
         signals, change = (_signals(state[n * size : (n + 1) * size], inputs) for n in (0, 1))
         results.append((signals, change))
@@ -107,8 +112,14 @@ def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     moved &= wide.network.slopes[0] != 0
     among = np.ix_(moved, moved)
     found = []
-    limit = depth_limit(wide.network.residual_network, start[among]) if moved.any() else None
     horizon = wide.network.horizon
+    try:
+        limit = depth_limit(wide.network.residual_network, start[among]) if moved.any() else None
+    except ArithmeticError:
+        raise ArithmeticError(
+            f"signals exceed the range of float64 before horizon={horizon:g}; a smaller horizon or "
+            "weight_variance keeps them finite"
+        ) from None
     for t in times:
         covariance = np.zeros_like(start)
         if limit is not None and t > 0:
@@ -149,8 +160,9 @@ def _signals(flat: np.ndarray, inputs: int) -> Signals:
     return Signals(flat[:inputs], covariance, np.zeros_like(covariance))
 
 
-def _failed(reached: float, end: float) -> str:
+def _failed(wide: WideNetwork, reached: float) -> str:
     return (
-        f"signals were followed up to the time {reached:.6g} of {end:.6g} only: they grow beyond "
-        "all bounds there; a smaller horizon or weight_variance keeps them finite"
+        f"signals were followed up to the time {reached:.6g} of horizon={wide.network.horizon:g} "
+        "only: they grow beyond all bounds there; a smaller horizon or weight_variance keeps them "
+        "finite"
     )

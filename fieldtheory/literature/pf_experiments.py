@@ -95,6 +95,12 @@ def _variances_on_the_edge() -> dict[str, float]:
     return found
 
 
+def _variances_of_relu() -> dict[str, float]:
+    """ln of the ratio of variances of x_last for z = 2 and 1, and for z = −2 and 1."""
+    K = np.diagonal(feed_forward("relu", 2.0, 0.0, _WITHOUT_ZERO))
+    return {f"z = {z:g}": float(np.log(K[i] / K[2])) for i, z in ((0, -2), (3, 2))}
+
+
 def _deviations() -> dict[str, float]:
     """Differences of variances of network and diffusion, over the errors of 10,000 draws each."""
     network, diffusion = (
@@ -302,5 +308,15 @@ CLAIMS: tuple[Claim, ...] = (
         derived=_variances_on_the_edge,
         region="φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
         check=inside,
+    ),
+    Claim(
+        PAPER,
+        "section 1, Fig. 1",
+        "ln of the ratio of variances of x_last for |z| = 2 and 1, above 0: the input affects it",
+        printed=(1e-2, np.inf),
+        derived=_variances_of_relu,
+        region="φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500",
+        check=inside,
+        note="it is ln 4: functions are a multiple of |z| on either side of 0",
     ),
 )

@@ -171,7 +171,7 @@ def test_it_shows_itself():
 BAD = [
     (NET.replace(depth=None), [0.0], {}, "network must have a finite depth"),
     (NET, [[0.0, 1.0]], {}, r"Z must have shape \(P,\).*\(P, 4\).* got shape \(1, 2\)"),
-    (NET, 0.5, {}, r"Z must have shape"),
+    (NET, np.zeros((1, 1, 1)), {}, r"Z must have shape"),
     (NET, [], {}, "Z must not be empty"),
     (NET, [np.nan], {}, "Z must be finite"),
     (NET, ["a"], {}, "Z must be a real number"),

@@ -116,6 +116,18 @@ def test_depth_corrects_as_first_order_says(case):
         assert after < 1e-12 or before / after == pytest.approx(4, rel=0.1)
 
 
+@pytest.mark.parametrize("horizon", [1e-300, 1e-9, 9e-4, 1.1e-3])
+def test_small_horizons_keep_their_digits(horizon):
+    for changes, rate in (({}, 1.0), ({"activation": "swish"}, 0.25)):
+        found = ft.solve(network(horizon=horizon, bias_variance=0.0, **changes), [2.0])
+        expected = 4 * np.expm1(rate * found.times)
+        # For swish the mean adds a term of the next order.
+        rtol = 1e-11 if not changes else 4 * horizon + 1e-11
+        np.testing.assert_allclose(found.covariance[:, 0, 0], expected, rtol=rtol)
+        place = found.at(found.times[7]).covariance
+        np.testing.assert_allclose(place, found.covariance[7], rtol=1e-9)
+
+
 def test_half_of_the_residual_family_has_the_same_limit():
     net = network(activation="erf", weight_variance=0.9, bias_variance=0.2)
     K0 = np.outer(Z, Z)
@@ -328,6 +340,8 @@ def test_bad_networks(arguments, words):
     ({}, [[1.0, 2.0]], r"Z must have shape \(P,\), inputs copied to all neurons, or \(P, 500\)"),
     ({}, np.zeros((1, 1, 1)), "Z must have shape"),
     ({}, [np.inf], "Z must be finite"),
+    ({}, [1.0, -1e200], r"Z must have squares within float64, got 1e\+200"),
+    ({"horizon": 1e3}, [1.0], "signals exceed the range of float64 before horizon=1000"),
     ({}, "x", "Z must be a real number"),
     ({"activation": "relu"}, [1.0], "activation must have derivatives at 0"),
     ({"input_activation": "square", "horizon": 40.0}, [1.0], "grow beyond all bounds"),

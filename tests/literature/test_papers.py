@@ -172,6 +172,7 @@ HOLD = {
             "section 4.2, Figs. 3, 4",
             "φ = swish, D → ∞, σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2",
         ),
+        ("section 1, Fig. 1", "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500"),
         ("section 4.2, doubly infinite setting", "φ = tanh, ψ = x, L → ∞, z = 1"),
         ("section 4.2, doubly infinite setting", "φ = swish, ψ = x, L → ∞, z from −2 to 2"),
         (
