@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.inference import power_coefficients
+from fieldtheory.inference import power_coefficients, spectra
 from fieldtheory.inference.spectra import multiplicities
 from tests.tables import slow
 
@@ -66,6 +66,34 @@ def test_eigenvalues_are_those_of_a_matrix_of_points_on_the_circle():
     found = ft.spectrum(net, count=12)
     expected = np.repeat(found.eigenvalues, found.multiplicities.astype(int))
     assert values[: len(expected)] == pytest.approx(np.sort(expected)[::-1], abs=1e-14)
+
+
+@pytest.mark.parametrize("count", [5, 200])
+@pytest.mark.parametrize("quantity", ["output_kernel", "tangent_kernel"])
+def test_transform_on_the_circle_is_the_integral(quantity, count, monkeypatch):
+    net = ft.ResidualNetwork(depth=20, activation="erf", branch_scale="uniform")
+    found = ft.spectrum(net, quantity=quantity, count=count)
+    monkeypatch.setattr(spectra, "_transformed", lambda *_: (np.empty(0), np.inf))
+    integrated = ft.spectrum(net, quantity=quantity, count=count)
+    assert not np.array_equal(found.eigenvalues, integrated.eigenvalues)
+    errors = np.abs(found.eigenvalues - integrated.eigenvalues)
+    assert errors.max() < 3e-15 * found.trace
+
+
+@pytest.mark.parametrize("net", [relu(3), relu(50).replace(branch_scale=1.0, activation="erf")])
+def test_slow_transforms_are_left_to_panels(net, monkeypatch):
+    found = ft.spectrum(net)
+    monkeypatch.setattr(spectra, "_FEWEST", 1 << 14)
+    fine, _ = spectra._transformed(lambda angles: circle(net, angles), 30)
+    monkeypatch.setattr(spectra, "_FEWEST", 128)
+    coarse, _ = spectra._transformed(lambda angles: circle(net, angles), 30)
+    assert np.abs(coarse - found.eigenvalues).max() > 1e-10 * found.trace
+    assert np.abs(fine - found.eigenvalues).max() < 1e-11 * found.trace
+
+
+def circle(net, angles):
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return ft.kernel(net)(points[:1], points)[0]
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 50])
