@@ -12,6 +12,8 @@ from fieldtheory.limits import depth_limit
 RELATIVE = 1e-12
 # Growth of a linear diffusion below which it is followed for itself.
 _SMALL = 1e-3
+# And beyond which it is out of range, whatever it starts from.
+_LARGEST = float(np.log(np.finfo(float).max))
 # Of the coefficient of 1/L, which rests on difference quotients.
 _TOLERANCE = {"rtol": 1e-11, "atol": 1e-13}
 # Largest change of a signal in a difference quotient of the rates.
@@ -30,7 +32,7 @@ def signals_at(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     growth = network.slopes[0] ** 2 * network.weight_variance * times[-1]
     # What is added to K0 keeps no digits where it is small.
     if network.is_linear and growth > _SMALL:
-        return _linear(wide, times)
+        return _linear(wide, times, growth)
     found = [wide.origin]
     for start, end in pairwise(times):
         found.append(advanced(wide, found[-1], start, end))
@@ -105,7 +107,7 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
     return results
 
 
-def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
+def _linear(wide: WideNetwork, times: np.ndarray, growth: float) -> list[Signals]:
     """Those of the residual network with the same limit."""
     start = wide.starts.second
     moved = (np.diagonal(start) > 0) | (wide.network.bias_variance > 0)
@@ -114,6 +116,8 @@ def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     found = []
     horizon = wide.network.horizon
     try:
+        if growth > _LARGEST and moved.any():
+            raise OverflowError
         limit = depth_limit(wide.network.residual_network, start[among]) if moved.any() else None
     except ArithmeticError:
         raise ArithmeticError(

@@ -74,9 +74,9 @@ def test_the_flow_is_that_of_runge_kutta_steps(name, psi, function):
 
 def test_layers_of_different_neurons_are_averaged():
     rng = np.random.default_rng(1)
-    layers = rng.normal(size=(2, 6))
+    layers = rng.normal(size=(2, 4))
     for psi, function in (("linear", lambda x: x), ("tanh", np.tanh)):
-        net = network(width=6, activation="swish", input_activation=psi, horizon=0.4)
+        net = network(width=4, activation="swish", input_activation=psi, horizon=0.4)
         found = ft.solve(net, layers)
         mean, covariance = oracle.flow(function, 0.5, 0.5, layers.T, 0.4, 1.0, 1.0, steps=10)
         np.testing.assert_allclose(found.mean[-1], mean, rtol=1e-7)
