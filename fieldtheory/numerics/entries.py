@@ -24,6 +24,7 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.parallel_signals import with_gradient_by_scaling, with_parallel_limit
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
@@ -131,7 +132,18 @@ class Entries:
     def covariance_gradient(self) -> Callable:
         """⟨φφ⟩ and its gradient by (K_xx, K_yy, K_xy), a list of four."""
         product = self.averages.covariance
-        return self._of_pair([product, *map(product.diff, (K_XX, K_YY, K_XY))])
+        entries = [product, *map(product.diff, (K_XX, K_YY, K_XY))]
+        gradient = lambdify([K_XX, K_YY, K_XY], entries, self.backend)
+        if self.backend != "numpy" or not has_steps(self.averages.observable):
+            return gradient
+        return with_gradient_by_scaling(gradient, lambda: self._scaled_product)
+
+    @cached_property
+    def _scaled_product(self) -> Callable:
+        """⟨φφ⟩, its derivatives by K_xx and K_yy at a fixed correlation, and ⟨φ'φ'⟩."""
+        product = self.averages.observable
+        slope = self.averages.covariance.diff(K_XY)
+        return self._of_pair([*_with_scaling(product), slope])
 
     @cached_property
     def cross_susceptibility(self) -> Callable:
@@ -157,13 +169,9 @@ class Entries:
         fixed correlation K_xx is a scale of x, so that ∂⟨F⟩/∂K_xx = ⟨x ∂_x F⟩/(2 K_xx), which is
         finite for φ with kinks and parallel inputs too; the last of the list alone is not.
         """
-        K, product = [[K_XX, K_XY], [K_XY, K_YY]], self.averages.observable
-        found = []
-        for F in (product, second_derivative(product, X, Y)):
-            found.append(GaussianAverage(F, (X, Y), K))
-            for h, variance in ((X, K_XX), (Y, K_YY)):
-                scaled = sift(sp.expand(h * first_derivative(F, h)), (X, Y))
-                found.append(GaussianAverage(scaled, (X, Y), K) / (2 * variance))
+        product = self.averages.observable
+        slope = second_derivative(product, X, Y)
+        found = [*_with_scaling(product), *_with_scaling(slope)]
         return self._of_pair([*found, self.averages.covariance.diff(K_XY, 2)])
 
     @cached_property
@@ -275,7 +283,20 @@ class Entries:
         return lambdify([K_XX], expression, self.backend)
 
     def _of_pair(self, expression: sp.Expr | list) -> Callable:
-        return lambdify([K_XX, K_YY, K_XY], expression, self.backend)
+        average = lambdify([K_XX, K_YY, K_XY], expression, self.backend)
+        if self.backend != "numpy" or not has_steps(self.averages.observable):
+            return average
+        return with_parallel_limit(average)
+
+
+def _with_scaling(F: sp.Expr) -> list[sp.Expr]:
+    """⟨F⟩ and its derivatives by K_xx and K_yy at a fixed correlation."""
+    K = [[K_XX, K_XY], [K_XY, K_YY]]
+    found = [GaussianAverage(F, (X, Y), K)]
+    for h, variance in ((X, K_XX), (Y, K_YY)):
+        scaled = sift(sp.expand(h * first_derivative(F, h)), (X, Y))
+        found.append(GaussianAverage(scaled, (X, Y), K) / (2 * variance))
+    return found
 
 
 def _at_zero(F: sp.Expr) -> list[sp.Expr]:
