@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -107,7 +107,8 @@ def tangent(
     Column Theta: the sum over all weights and biases, of a wide network, of the products of the
     gradients of a signal for two inputs, Θ = Σ ∂h/∂θ ∂h'/∂θ. Row L + 1 is the output, whose Theta
     moves it when the network is trained. For several inputs there is a row for each pair alpha,
-    beta. Samples of --data are rescaled to one variance, see --scale.
+    beta. Beyond float64 the columns are ln|Theta| and, for several inputs, the sign of Theta.
+    Samples of --data are rescaled to one variance, see --scale.
 
     Examples:
 
@@ -118,6 +119,8 @@ def tangent(
         fieldtheory tangent -L 2 --weight-rates 0,1,1,1 --bias-rates 0 --format csv
 
         fieldtheory tangent -L 20 --parametrization standard --width 1000 -k 0.8 --input-dim 784
+
+        fieldtheory tangent -L 2000 -a relu --weight-variance 2
 
         fieldtheory tangent -L 20 --data samples.csv --scale none --save theta.npz
     """
@@ -158,7 +161,19 @@ def tangent(
         weight_rates=values.numbers("weight_rates", weight_rates),
         bias_rates=values.numbers("bias_rates", bias_rates),
     )
-    rows = found.rows()
+    rows = _rows(found)
     if save is not None:
         found.save(save)
     print_rows(rows, format, title)
+
+
+def _rows(found: Any) -> list[dict[str, Any]]:
+    """The layers in numbers, or in logarithms where the numbers exceed float64."""
+    try:
+        return found.rows()
+    except OverflowError:
+        wanted = {"log_tangent_kernels": "ln|Theta|"}
+        if found.inputs > 1:
+            wanted["tangent_signs"] = "sign"
+        rows = found.rows(of=list(wanted))
+        return [{wanted.get(name, name): value for name, value in row.items()} for row in rows]

@@ -24,16 +24,9 @@ import numpy as np
 from fieldtheory.averages.exact_differences import determinant
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.large_variances import (
-    FARTHEST,
-    is_scale_free,
-    network_lines,
-    pair_averages,
-)
+from fieldtheory.numerics.large_variances import angle_of, lines_at_angles, pair_averages
 from fieldtheory.numerics.logarithms import ScaledLayers, scaled_layers
 
-# Below this angle sin θ − θ cos θ is a series, with so many terms.
-_SMALL, _TERMS = 1.0, 10
 # Gauss-Legendre nodes in the angle, with those that check them, and their largest difference.
 _NODES, _CHECKS, _AGREE = 14, 8, 1e-9
 
@@ -99,51 +92,26 @@ def of_pairs(
     for l in range(1, layers.network.depth + 2):
         shares = np.sqrt(layers.shares[:, l])
         apart = ((shares[..., first] - shares[..., second]) ** 2).sum(axis=0) / 2
-        skip, branch, _ = layers.joint_shares(pairs, l)
+        skip, branch, _ = shares[..., first] * shares[..., second]
         near, moments = layers.near[l - 1], layers.moments[l - 1]
         own = near[..., first], near[..., second]
         size = np.sqrt(moments[..., first] * moments[..., second])
         delta = found[-1]
-        found.append(apart + skip * delta + branch * _of_phi(layers.network, *own, size, delta))
+        found.append(apart + skip * delta + branch * of_features(layers.network, *own, size, delta))
     return np.stack(found)
 
 
-def _of_phi(
+def of_features(
     network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray, size: np.ndarray, delta: np.ndarray
 ) -> np.ndarray:
     """δ_φ, for √(M_xx M_yy) = ``size``."""
-    angle = 2 * np.arcsin(np.sqrt(np.clip(delta, 0, 2) / 2))
-    lines = network_lines(network)
-    closed = np.zeros(delta.shape, dtype=bool)
-    values = np.empty(delta.shape)
-    if lines is not None and lines.A**2 + lines.B**2 > 0:
-        far = np.minimum(K_xx, K_yy) >= FARTHEST
-        closed = np.broadcast_to(far | (_is_bent_line(network)), delta.shape)
-        # (a_+ − a_-)² = 4B², a_+² + a_-² = 2 (A² + B²).
-        kappa = 2 * lines.B**2 / (np.pi * (lines.A**2 + lines.B**2))
-        values = delta - kappa * _sector(angle)
+    lines, closed = lines_at_angles(network, K_xx, K_yy)
+    closed = np.broadcast_to(closed, delta.shape)
+    values = np.empty(delta.shape) if lines is None else lines.decorrelation(delta)
     if not closed.all():
-        parts = (np.broadcast_to(k, delta.shape)[~closed] for k in (K_xx, K_yy, size, delta, angle))
-        values = np.array(values)
+        parts = (np.broadcast_to(k, delta.shape)[~closed] for k in (K_xx, K_yy, size, delta))
         values[~closed] = _by_price(network, *parts)
     return values
-
-
-def _is_bent_line(network: LayeredNetwork) -> bool:
-    """Whether φ is a_± x on both sides of zero."""
-    lines = network_lines(network)
-    return lines is not None and lines.is_homogeneous and is_scale_free(network)
-
-
-def _sector(angle: np.ndarray) -> np.ndarray:
-    """sin θ − θ cos θ."""
-    small = np.minimum(angle, _SMALL)
-    term, series = small**3 / 3, np.zeros_like(small)
-    for k in range(1, _TERMS):
-        series = series + term
-        # From (−1)^(k+1) 2k θ^(2k+1)/(2k+1)! to the next.
-        term = -term * small**2 * (k + 1) / (k * (2 * k + 2) * (2 * k + 3))
-    return np.where(angle < _SMALL, series, np.sin(angle) - angle * np.cos(angle))
 
 
 def _by_price(
@@ -152,9 +120,9 @@ def _by_price(
     K_yy: np.ndarray,
     size: np.ndarray,
     delta: np.ndarray,
-    angle: np.ndarray,
 ) -> np.ndarray:
     """δ_φ of any φ; the plain difference where the integral over the angle does not converge."""
+    angle = angle_of(delta)
     plain = 1 - ratio(pair_averages(network, "covariance", K_xx, K_yy, 1 - delta), size)
     parallel = 1 - ratio(
         pair_averages(network, "covariance", K_xx, K_yy, np.ones_like(delta)), size

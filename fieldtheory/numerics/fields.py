@@ -263,6 +263,19 @@ FIELDS: Mapping[str, Field] = table(
         panel="logarithms",
     ),
     Field(
+        name="log_tangent_kernels",
+        symbol=r"\ln |\Theta^{(l)}|",
+        long_name="logarithms of the tangent kernels",
+        dims=_LAYER,
+        panel="logarithms",
+    ),
+    Field(
+        name="tangent_signs",
+        symbol=r"\mathrm{sign}\,\Theta^{(l)}",
+        long_name="signs of the tangent kernels",
+        dims=_LAYER,
+    ),
+    Field(
         name="decorrelation",
         symbol=r"1 - K_{\alpha\beta}^{(l)} / \sqrt{K_{\alpha\alpha}^{(l)} K_{\beta\beta}^{(l)}}",
         long_name="differences of the correlations of the inputs from one",

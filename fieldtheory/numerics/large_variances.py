@@ -20,6 +20,8 @@ PLACES = ((120, 150), (60, 75), (20, 25))
 _STRAIGHT = 1e-12
 # Powers are rounded to halves within this.
 _ROUNDED = 1e-10
+# Octaves of the variance over which powers of slopes are measured, and at which correlation.
+_OCTAVES, _BETWEEN = 30, 0.5
 # Arguments at which lines are told from each other, and where slopes are read off.
 _TOLD, _READ = 2.0**20, 2.0**400
 # From this variance on the lines give ⟨φφ⟩ to rounding, but for 1/K.
@@ -28,6 +30,8 @@ _FAR = 2.0**44
 FARTHEST = 2.0**110
 # Times its width, the angle from which on a step counts as sharp.
 _SHARP = 2.0**10
+# Below this angle sin θ − θ cos θ is a series, with so many terms.
+_SMALL, _TERMS = 1.0, 10
 
 
 class Power(NamedTuple):
@@ -71,6 +75,33 @@ def power_of(entries: Entries, sign: int) -> Power | None:
     return None
 
 
+@lru_cache(maxsize=64)
+def slope_powers(entries: Entries, sign: int) -> tuple[float, float]:
+    """The powers of the variance as which ⟨φ'²⟩ and ⟨φ'_α φ'_β⟩ go, where φ is a power.
+
+    They differ where φ' vanishes far away: a peak of fixed width gives K^(-1/2) and K^(-1).
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> averages = network_entries(ResidualNetwork(depth=1, activation="erf"))
+    >>> slope_powers(averages, 1), slope_powers(averages, -1)
+    ((-0.5, -1.0), (0.0, 0.0))
+    """
+    power = power_of(entries, sign)
+    if power is None:
+        return 0.0, 0.0
+    K = np.exp2(power.start + sign * np.array([0.0, _OCTAVES]))
+    with np.errstate(all="ignore"):
+        own = np.log2(entries.slope_square(K))
+        pair = np.log2(np.abs(entries.covariance_susceptibility(K, K, _BETWEEN * K)))
+    of_each = (found[1] - found[0] for found in (own, pair))
+    own_power, pair_power = (
+        _half(change / (sign * _OCTAVES)) if np.isfinite(change) else 0.0 for change in of_each
+    )
+    return own_power, pair_power
+
+
 def _half(power: float) -> float:
     nearest = round(2 * power) / 2
     return nearest if abs(power - nearest) < _ROUNDED else float(power)
@@ -83,7 +114,12 @@ class Lines(NamedTuple):
 
         ⟨φφ⟩ = R [A² c + (2/π) B² (√(1−c²) + c asin c)] + (A D c + B C) s + C² + (2/π) D² asin c
 
-    (the arc-cosine kernels of degrees 0 and 1).
+    (the arc-cosine kernels of degrees 0 and 1). Where K_xx and K_yy are so large that A and B alone
+    count, 1 − ⟨φφ⟩/√(MM) and ⟨φ'φ'⟩ follow from δ = 1 − c with all digits: θ = 2 asin √(δ/2),
+
+        δ_φ = δ − κ (sin θ − θ cos θ),   ⟨φ'φ'⟩ = A² + B² − (2/π) B² θ,
+
+    κ = (2/π) B²/(A² + B²) (SR eq. (5)).
     """
 
     A: float
@@ -104,12 +140,37 @@ class Lines(NamedTuple):
         steps = self.C**2 + 2 / np.pi * self.D**2 * angle
         return R * (self.A**2 * c + bent) + (self.A * self.D * c + self.B * self.C) * s + steps
 
-    def slope(self, K_xx: np.ndarray, K_yy: np.ndarray, c: np.ndarray) -> np.ndarray:
+    def decorrelation(self, delta: np.ndarray) -> np.ndarray:
+        """δ_φ."""
+        kappa = 2 * self.B**2 / (np.pi * (self.A**2 + self.B**2))
+        return delta - kappa * _sector(angle_of(delta))
+
+    def slope_at(self, delta: np.ndarray) -> np.ndarray:
+        """⟨φ'φ'⟩ of δ."""
+        return self.A**2 + self.B**2 - 2 / np.pi * self.B**2 * angle_of(delta)
+
+    def slope(self, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray) -> np.ndarray:
         """⟨φ'φ'⟩, the derivative of ⟨φφ⟩ by K_xy; steps, which are none of φ, are no sharper."""
         R, s = np.sqrt(K_xx * K_yy), np.sqrt(2 / np.pi) * (np.sqrt(K_xx) + np.sqrt(K_yy))
-        width = np.maximum(np.sqrt((1 - c) * (1 + c)), _SHARP / np.sqrt(R))
+        width = np.maximum(np.sqrt(delta * (2 - delta)), _SHARP / np.sqrt(R))
         steps = (2 / np.pi * self.D**2 / width + self.A * self.D * s) / R
-        return self.A**2 + 2 / np.pi * self.B**2 * np.arcsin(c) + steps
+        return self.slope_at(delta) + steps
+
+
+def angle_of(delta: np.ndarray) -> np.ndarray:
+    """θ of 1 − cos θ = δ."""
+    return 2 * np.arcsin(np.sqrt(np.clip(delta, 0, 2) / 2))
+
+
+def _sector(angle: np.ndarray) -> np.ndarray:
+    """sin θ − θ cos θ."""
+    small = np.minimum(angle, _SMALL)
+    term, series = small**3 / 3, np.zeros_like(small)
+    for k in range(1, _TERMS):
+        series = series + term
+        # From (−1)^(k+1) 2k θ^(2k+1)/(2k+1)! to the next.
+        term = -term * small**2 * (k + 1) / (k * (2 * k + 2) * (2 * k + 3))
+    return np.where(angle < _SMALL, series, np.sin(angle) - angle * np.cos(angle))
 
 
 @lru_cache(maxsize=64)
@@ -161,6 +222,17 @@ def network_lines(network: LayeredNetwork) -> Lines | None:
     return None if phi is None else lines_of(phi)
 
 
+def lines_at_angles(
+    network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray
+) -> tuple[Lines | None, np.ndarray]:
+    """The lines of a network, and for which variances nothing counts but their slopes."""
+    lines = network_lines(network)
+    if lines is None or lines.A == lines.B == 0:
+        return None, np.zeros(np.broadcast_shapes(K_xx.shape, K_yy.shape), dtype=bool)
+    bent = lines.is_homogeneous and is_scale_free(network)
+    return lines, (np.minimum(K_xx, K_yy) >= FARTHEST) | bent
+
+
 def _feature(network: LayeredNetwork) -> sp.Expr | None:
     known = dict(feature_parameters(network))
     features = type(network).features(network.activation, activations.h, known)
@@ -168,12 +240,12 @@ def _feature(network: LayeredNetwork) -> sp.Expr | None:
 
 
 def single_average(network: LayeredNetwork, name: str, K: np.ndarray) -> np.ndarray:
-    """M or M', from the lines where φ has slopes and the variance is so large that they decide.
+    """M, M' or ⟨φ'²⟩, from the lines where φ has slopes and so large a variance that they decide.
 
     Parameters
     ----------
     network : LayeredNetwork
-    name : {"second_moment", "susceptibility"}
+    name : {"second_moment", "susceptibility", "slope_square"}
     K : ndarray
     """
     lines, function = network_lines(network), getattr(network_entries(network), name)
@@ -188,7 +260,12 @@ def single_average(network: LayeredNetwork, name: str, K: np.ndarray) -> np.ndar
 
 
 def pair_averages(
-    network: LayeredNetwork, name: str, K_xx: np.ndarray, K_yy: np.ndarray, c: np.ndarray
+    network: LayeredNetwork,
+    name: str,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    c: np.ndarray,
+    delta: np.ndarray | None = None,
 ) -> np.ndarray:
     """⟨φφ⟩ or ⟨φ'φ'⟩ at correlations c, from the lines where both variances are large.
 
@@ -198,13 +275,17 @@ def pair_averages(
     name : {"covariance", "slope"}
     K_xx, K_yy, c : ndarray
         Of one shape when broadcast.
+    delta : ndarray, optional
+        1 − c with its digits, for slopes.
     """
-    K_xx, K_yy, c = np.broadcast_arrays(K_xx, K_yy, c)
+    K_xx, K_yy, c, delta = np.broadcast_arrays(K_xx, K_yy, c, 1 - c if delta is None else delta)
     lines = network_lines(network)
     far = (np.minimum(K_xx, K_yy) >= _FAR) & (lines is not None)
     found = np.empty(c.shape)
     if lines is not None and far.any():
-        found[far] = getattr(lines, name)(K_xx[far], K_yy[far], c[far])
+        x, y = K_xx[far], K_yy[far]
+        slopes = name == "slope"
+        found[far] = lines.slope(x, y, delta[far]) if slopes else lines.covariance(x, y, c[far])
     if not far.all():
         averages = network_entries(network)
         function = {

@@ -1,73 +1,37 @@
-"""Logarithms of kernels and responses that leave the range of float64.
+"""Logarithms of kernels, responses and tangent kernels that leave the range of float64.
 
-Numbers are mantissas with an exponent of their own, m 2^e. Where a variance is so large that φ is
+Numbers have exponents of their own, see `scaled_numbers`. Where a variance is so large that φ is
 a power of its argument to all digits, the signals are halved j times before averages are taken:
 
     M(K) = M(K 4^-j) 2^(2jp),   ⟨φ_α φ_β⟩ is 2^((j_α + j_β) p) times that of the halved signals
 
-with the power p measured, see `power_of`. Likewise where a variance is so small. A covariance is
-kept as the correlation c, from the shares w_k of skip connection, branch and bias in the variances,
-
-    c' = √(w_1 w_1) c + √(w_2 w_2) c_φ + √(w_3 w_3),   c_φ = ⟨φ_α φ_β⟩/√(M_α M_β).
+with the power p measured, see `power_of`. Likewise where a variance is so small. For pairs
+of inputs see `scaled_pairs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.large_variances import PLACES, pair_averages, power_of, single_average
+from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.large_variances import (
+    PLACES,
+    power_of,
+    single_average,
+    slope_powers,
+)
+from fieldtheory.numerics.scaled_numbers import Scaled, joined, product, recursion, scaled, total
+from fieldtheory.numerics.tangents import Trained
 
-# Exponents above are not known to an integer; the exponent of zero; differences that count.
-_EXACT, _ZERO, _COUNTS = 2.0**50, -(2.0**62), 1100.0
+# Exponents above are not known to an integer; variances are no farther from their power.
+_EXACT, _COUNTS = 2.0**50, 1100.0
 # Kernels below lose digits in float64.
 _SMALLEST = 1e-290
-
-
-class Scaled(NamedTuple):
-    """m 2^e: mantissas of magnitude 1/2 to 1, or 0, and exponents, of one shape."""
-
-    mantissa: np.ndarray
-    exponent: np.ndarray
-
-    @property
-    def log(self) -> np.ndarray:
-        """ln|m 2^e|, −∞ of zero."""
-        m, e = np.abs(self.mantissa), self.exponent
-        usual = np.abs(e) < 1000
-        with np.errstate(divide="ignore"):
-            inside = np.log(m * np.exp2(np.where(usual, e, 0)))
-            return np.where(usual, inside, np.log(m) + e * np.log(2))
-
-
-def scaled(values: np.ndarray, exponents: np.ndarray | float = 0.0) -> Scaled:
-    """The numbers values 2^exponents."""
-    mantissa, shift = np.frexp(values)
-    return Scaled(mantissa, np.where(mantissa == 0, _ZERO, exponents + shift))
-
-
-def product(x: Scaled, y: Scaled) -> Scaled:
-    """The products of two arrays."""
-    return scaled(x.mantissa * y.mantissa, x.exponent + y.exponent)
-
-
-def total(parts: Sequence[Scaled]) -> tuple[Scaled, np.ndarray]:
-    """The sum of several arrays, and the share of each in it, 0 where the sum vanishes."""
-    parts = [Scaled(*np.broadcast_arrays(*part)) for part in parts]
-    largest = np.maximum.reduce(np.broadcast_arrays(*(part.exponent for part in parts)))
-    terms = [
-        part.mantissa * np.exp2(np.clip(part.exponent - largest, -_COUNTS, 0.0)) for part in parts
-    ]
-    found = np.add.reduce(terms)
-    return scaled(found, largest), np.stack([ratio(term + 0 * found, found) for term in terms])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +52,8 @@ class ScaledLayers:
         M of ``near``.
     shares : ndarray, shape (3, L + 2, ...)
         w_k: γ² K^(l-1), a_l M and c_l over K^(l); nothing for the input.
+    trailing : int
+        1 if the last axis counts inputs, else 0.
     """
 
     network: LayeredNetwork
@@ -97,6 +63,7 @@ class ScaledLayers:
     halvings: np.ndarray
     moments: np.ndarray
     shares: np.ndarray
+    trailing: int
 
     @cached_property
     def log_kernels(self) -> np.ndarray:
@@ -107,53 +74,33 @@ class ScaledLayers:
     def gains(self) -> Scaled:
         """γ_l² + a_l M'(K^(l-1)) of the layers 1, ..., L + 1."""
         slopes = single_average(self.network, "susceptibility", self.near)
-        powers = _powers(self.network, self.halvings, "slope")
-        return self._gains(slopes, 2 * self.halvings * powers)
+        return self.gains_of(slopes, 2 * self.halvings * self.powers("response"))
 
-    def _gains(self, slopes: np.ndarray, exponents: np.ndarray) -> Scaled:
+    def tangents(self, trained: Trained) -> Scaled:
+        """Θ^(l), shape (L + 2, ...)."""
+        slopes = single_average(self.network, "slope_square", self.near)
+        gains = self.gains_of(slopes, 2 * self.halvings * self.powers("slope"))
+        averages = scaled(self.moments, 2 * self.halvings * self.powers("moment"))
+        return self.tangents_of(trained, gains, Scaled(*(k[:1] for k in self.kernels)), averages)
+
+    def gains_of(self, slopes: np.ndarray, exponents: np.ndarray) -> Scaled:
+        """γ_l² + a_l s 2^e of the layers 1, ..., L + 1."""
         branch = product(scaled(self.layers.weights[1:]), scaled(slopes, exponents))
         return total([scaled(self.layers.skips[1:]), branch])[0]
 
-    def correlations(self, initial: np.ndarray, pairs: tuple[np.ndarray, ...]) -> np.ndarray:
-        """c^(l) of pairs of inputs, shape (L + 2, ..., pairs), from those of the input."""
-        first, second = pairs
-        shape = np.broadcast_shapes(initial.shape, (*self.near.shape[1:-1], len(first)))
-        found = [np.broadcast_to(initial, shape)]
-        for l in range(1, self.network.depth + 2):
-            c = found[-1]
-            near, moments = self.near[l - 1], self.moments[l - 1]
-            size = np.sqrt(moments[..., first] * moments[..., second])
-            average = pair_averages(
-                self.network, "covariance", near[..., first], near[..., second], c
-            )
-            of_phi = ratio(average, size)
-            skip, branch, bias = self.joint_shares(pairs, l)
-            new = np.clip(skip * c + branch * of_phi + bias, -1, 1)
-            # Identical inputs stay identical.
-            found.append(np.where(initial == 1, ratio(new, new), new))
-        return np.stack(found)
+    def tangents_of(self, trained: Trained, gains: Scaled, K0: Scaled, averages: Scaled) -> Scaled:
+        """Θ^(l) with D^(l) = w_l ⟨φφ⟩ + u_l, D^(0) = w_0 K^(0) + u_0; see `tangents`."""
+        batch = self.near.ndim - 1 - self.trailing
+        weights, biases = (scaled(values) for values in trained.shaped(self.trailing, batch))
+        sources = total([product(weights, joined(K0, averages)), biases])[0]
+        return recursion(gains, sources)
 
-    def joint_shares(self, pairs: tuple[np.ndarray, ...], l: int) -> np.ndarray:
-        """√(w_kα w_kβ) in layer l, shape (3, ..., pairs)."""
-        shares = self.shares[:, l]
-        return np.sqrt(shares[..., pairs[0]] * shares[..., pairs[1]])
+    def powers(self, kind: str) -> np.ndarray:
+        """The power of the variance as which an average goes where signals are halved or doubled.
 
-    def log_covariances(
-        self, correlations: np.ndarray, pairs: tuple[np.ndarray, ...]
-    ) -> np.ndarray:
-        """ln|K_αβ^(l)|, shape (L + 2, ..., pairs)."""
-        logs = self.log_kernels
-        with np.errstate(divide="ignore"):
-            own = np.log(np.abs(correlations))
-        return np.where(own > -np.inf, (logs[..., pairs[0]] + logs[..., pairs[1]]) / 2 + own, own)
-
-    def pair_gains(self, correlations: np.ndarray, pairs: tuple[np.ndarray, ...]) -> Scaled:
-        """γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
-        powers = _powers(self.network, self.halvings, "moment") - 1
-        exponents = self.halvings * powers
-        near = self.near[..., pairs[0]], self.near[..., pairs[1]]
-        slopes = pair_averages(self.network, "slope", *near, correlations[:-1])
-        return self._gains(slopes, exponents[..., pairs[0]] + exponents[..., pairs[1]])
+        ``kind`` is "moment" of M, "response" of M', "slope" of ⟨φ'²⟩, "pair" of ⟨φ'_α φ'_β⟩.
+        """
+        return _powers(self.network, self.halvings, kind)
 
 
 def log_responses(gains: Scaled) -> np.ndarray:
@@ -228,6 +175,7 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
         np.stack(halvings),
         np.stack(moments),
         np.stack(shares, axis=1),
+        trailing,
     )
 
 
@@ -245,13 +193,21 @@ def _halvings(network: LayeredNetwork, K: Scaled) -> np.ndarray:
 
 
 def _powers(network: LayeredNetwork, halvings: np.ndarray, kind: str) -> np.ndarray:
-    """The power as which M or M' goes with the variance, of signals that are halved or doubled."""
+    """See `ScaledLayers.powers`."""
     averages, found = network_entries(network), np.zeros_like(halvings)
     for sign in (1, -1):
         chosen = halvings * sign > 0
         if chosen.any():
-            found = np.where(chosen, getattr(power_of(averages, sign), kind), found)
+            found = np.where(chosen, _power(averages, sign, kind), found)
     return found
+
+
+def _power(averages: Entries, sign: int, kind: str) -> float:
+    if kind in ("slope", "pair"):
+        return slope_powers(averages, sign)[kind == "pair"]
+    power = power_of(averages, sign)
+    assert power is not None
+    return power.moment if kind == "moment" else power.slope
 
 
 def _require_finite(network: LayeredNetwork, values: np.ndarray, layer: int) -> None:
@@ -259,7 +215,7 @@ def _require_finite(network: LayeredNetwork, values: np.ndarray, layer: int) -> 
         return
     if power_of(network_entries(network), 1) is None:
         raise OverflowError(
-            f"log_kernels and log_response need φ that grows as a power of its argument, "
+            f"logarithms of kernels need φ that grows as a power of its argument, "
             f"{network.activation.name} does not, and its kernel exceeds the range of float64 in "
             f"layer {layer}"
         )

@@ -43,6 +43,8 @@ from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursion
 from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.scaled_numbers import Scaled, scaled
+from fieldtheory.numerics.scaled_pairs import ScaledPairs, scaled_pairs
 from fieldtheory.numerics.substitution import propagate
 from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
 from fieldtheory.numerics.validity import warn_if_not_small, warn_if_orders_are_close
@@ -80,6 +82,8 @@ class Solution(Result):
     output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
     log_kernels            (..., L+2) or (..., L+2, P, P)    ln|K^(l)|, whatever its size
     log_response           (..., L+1) or (..., L+1, P, P)    ln|χ^(l)|, whatever its size
+    log_tangent_kernels    (..., L+2) or (..., L+2, P, P)    ln|Θ^(l)|, whatever its size
+    tangent_signs          (..., L+2) or (..., L+2, P, P)    the signs of Θ^(l): 1, 0 or −1
     decorrelation          (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
     full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
     G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
@@ -111,14 +115,14 @@ class Solution(Result):
     V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, of P inputs ⟨h_iα h_iβ ; h_jγ h_jδ⟩, the excess kurtosis
     of an output ⟨y⁴⟩/⟨y²⟩² − 3.
 
-    ``log_kernels`` and ``log_response`` are there where kernels leave the range of float64, for φ
-    that grows as a power of its argument: ReLU and its relatives, powers, softplus, GELU, ELU, and
-    bounded φ with γ > 1; see `logarithms`. They are −∞ where a kernel or response vanishes. Their
-    absolute error is a few roundings of the logarithm, 1e-13 where it is 500: so many digits of the
-    kernel itself are known. Logarithms of covariances lose digits where they are small against the
-    variances. ``decorrelation`` keeps its digits where it is small, see `decorrelations`: to 1e-12
-    for ReLU, leaky ReLU and |x| and, for inputs of one norm, for smooth φ; 1e-8 for other kinks; to
-    an absolute 1e-15 for other φ and inputs of different norms.
+    ``log_kernels``, ``log_response`` and ``log_tangent_kernels`` are there where kernels leave the
+    range of float64, for φ that grows as a power of its argument: ReLU and its relatives, powers,
+    softplus, GELU, ELU, and bounded φ with γ > 1; see `logarithms`. They are −∞ where a kernel or
+    response vanishes. Their absolute error is a few roundings of the logarithm, 1e-13 where it is
+    500: so many digits of the kernel itself are known. Logarithms of covariances lose digits where
+    they are small against the variances. ``decorrelation`` keeps its digits where it is small, see
+    `decorrelations`: to 1e-12 for ReLU, leaky ReLU and |x| and, for inputs of one norm, for smooth
+    φ; 1e-8 for other kinks; to an absolute 1e-15 for other φ and inputs of different norms.
 
     ``output_kernel``, ``output_response`` and ``output_tangent_kernel`` alone take memory for a few
     matrices (P, P) and are fast for many inputs, most of all for inputs of one norm: see
@@ -202,7 +206,7 @@ class Solution(Result):
         """ln|K^(l)|, also where K^(l) exceeds float64."""
         if self._kernels_stay:
             return logarithms.of_array(self.kernels)
-        pair = self._has_matrix and self._scaled.log_covariances(self._correlations, self._pairs)
+        pair = self._has_matrix and self._scaled_pairs.log_covariances
         return self._assembled(self._scaled.log_kernels, pair)
 
     @field
@@ -211,10 +215,18 @@ class Solution(Result):
         if self._stays_in_float64("response"):
             return logarithms.of_array(self.response)
         own = logarithms.log_responses(self._scaled.gains)
-        pair = self._has_matrix and logarithms.log_responses(
-            self._scaled.pair_gains(self._correlations, self._pairs)
-        )
+        pair = self._has_matrix and logarithms.log_responses(self._scaled_pairs.gains)
         return self._assembled(own, pair) - np.log(self._input_width)
+
+    @field
+    def log_tangent_kernels(self) -> np.ndarray:
+        """ln|Θ^(l)|, also where Θ^(l) exceeds float64."""
+        return self._scaled_tangents.log
+
+    @field
+    def tangent_signs(self) -> np.ndarray:
+        """1, 0 or −1, the sign of Θ^(l), also where Θ^(l) exceeds float64."""
+        return np.sign(self._scaled_tangents.mantissa)
 
     @field
     def decorrelation(self) -> np.ndarray:
@@ -561,12 +573,9 @@ class Solution(Result):
         return logarithms.scaled_layers(self.network, own, int(self._has_matrix))
 
     @cached_property
-    def _correlations(self) -> np.ndarray:
-        first, second = (self._single_inputs[..., index] for index in self._pairs)
-        K0 = self.input_kernel[..., *self._pairs]
-        same = (first == K0) & (second == K0) & (K0 > 0)
-        initial = np.where(same, 1.0, ratio(K0 + 0 * first, np.sqrt(first) * np.sqrt(second)))
-        return self._scaled.correlations(initial, self._pairs)
+    def _scaled_pairs(self) -> ScaledPairs:
+        covariance = self.input_kernel[..., *self._pairs]
+        return scaled_pairs(self._scaled, self._single_inputs, covariance, self._pairs)
 
     def _stays_in_float64(self, name: str) -> bool:
         """Whether a field of kernels or responses can be computed and loses no digits."""
@@ -634,6 +643,26 @@ class Solution(Result):
             # The recursion that keeps the layers says which of them.
             self.trained_tangents(trained)
         return found
+
+    def scaled_tangents(self, trained: tangents.Trained | None = None) -> Scaled:
+        """Θ^(l) as `trained_tangents` gives it, whatever its size."""
+        if self._kernels_stay:
+            with suppress(OverflowError):
+                return scaled(self.trained_tangents(trained))
+        whole = tangents.Trained.everything(self.network) if trained is None else trained
+        own = self._scaled.tangents(whole)
+        if not self._has_matrix:
+            return Scaled(*(self._assembled(part, None) for part in own))
+        K0, first = self._single_inputs, self._pairs[0]
+        same = kernels.identical(K0, self.input_kernel[..., *self._pairs], self._pairs)
+        parts = zip(own, self._scaled_pairs.tangents(whole), strict=True)
+        return Scaled(
+            *(self._assembled(one, np.where(same, one[..., first], pair)) for one, pair in parts)
+        )
+
+    @cached_property
+    def _scaled_tangents(self) -> Scaled:
+        return self.scaled_tangents()
 
     def _own_tangents(self, trained: tangents.Trained | None) -> np.ndarray:
         C, K = self._variances

@@ -17,6 +17,7 @@ from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
 from fieldtheory.numerics.fields import Field, table
 from fieldtheory.numerics.parametrizations import rates, require_split, trained
 from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.scaled_numbers import Scaled
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.tangents import Trained
 
@@ -37,7 +38,10 @@ FIELDS = table(
     _of_rates("weight_rates", "weights"),
     _of_rates("bias_rates", "biases"),
     replace(OF_SOLUTION["tangent_kernels"], shown="always", column="Theta"),
-    OF_SOLUTION["output_tangent_kernel"],
+    *(
+        OF_SOLUTION[name]
+        for name in ("output_tangent_kernel", "log_tangent_kernels", "tangent_signs")
+    ),
 )
 
 
@@ -55,6 +59,8 @@ class TangentKernels(Result):
     bias_rates             (L+2,)                            the same
     tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
     output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
+    log_tangent_kernels    (..., L+2) or (..., L+2, P, P)    ln|Θ^(l)|, whatever its size
+    tangent_signs          (..., L+2) or (..., L+2, P, P)    the signs of Θ^(l): 1, 0 or −1
     =====================  ================================  =====================================
 
     ``output_tangent_kernel`` alone takes memory for a few matrices (P, P) and is fast for many
@@ -94,6 +100,16 @@ class TangentKernels(Result):
         with relative_tolerance(self.rtol):
             return self._solution.trained_output_tangent(self._trained)
 
+    @cached_property
+    def log_tangent_kernels(self) -> np.ndarray:
+        """ln|Θ^(l)|, also where Θ^(l) exceeds float64."""
+        return self._scaled.log
+
+    @cached_property
+    def tangent_signs(self) -> np.ndarray:
+        """1, 0 or −1, the sign of Θ^(l), also where Θ^(l) exceeds float64."""
+        return np.sign(self._scaled.mantissa)
+
     def __repr__(self) -> str:
         return (
             f"TangentKernels(depth={self.network.depth}, "
@@ -104,6 +120,11 @@ class TangentKernels(Result):
     @cached_property
     def _solution(self) -> Solution:
         return Solution(self.network, self.input_kernel, rtol=self.rtol)
+
+    @cached_property
+    def _scaled(self) -> Scaled:
+        with relative_tolerance(self.rtol):
+            return self._solution.scaled_tangents(self._trained)
 
     @cached_property
     def _trained(self) -> Trained | None:

@@ -88,7 +88,7 @@ def tangents(
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(theta)):
             theta[l] = carried(skips[l] + gains[l], theta[l - 1], theta[l])
-            require_finite("the tangent kernel", theta[l], l)
+            require_finite("the tangent kernel", theta[l], l, "log_tangent_kernels")
     return np.where(same, of_same, theta) if np.any(same) else theta
 
 

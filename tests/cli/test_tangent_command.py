@@ -43,6 +43,17 @@ def test_the_readin_of_its_own():
     assert table[0]["Theta"] == pytest.approx(100 * 0.3 / 2.0 + 1)
 
 
+def test_beyond_float64():
+    table = rows("tangent", "-L", 60, "-a", "relu", "--weight-variance", 1e12, "-k", 0.4)
+    net = ft.ResidualNetwork(depth=60, activation="relu", weight_variance=1e12)
+    expected = ft.solve(net, 0.4).log_tangent_kernels
+    assert list(table[0]) == ["layer", "ln|Theta|"]
+    np.testing.assert_array_equal(column(table, "ln|Theta|"), expected)
+    options = ("-L", 7, "-a", "h**3", "--bias-variance", 0, "--K0", "0.5,-0.3;-0.3,0.5")
+    table = rows("tangent", *options, "--weight-variance", 9)
+    assert [row["sign"] for row in table[-3:]] == [1.0, -1.0, 1.0]
+
+
 class TestData:
     @pytest.fixture
     def samples(self, tmp_path):

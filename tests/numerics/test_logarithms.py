@@ -133,7 +133,7 @@ def test_the_lines_join_the_integrals(name):
     averages = network_entries(net)
     assert lines.covariance(K, K, c) == pytest.approx(averages.covariance(K, K, c * K), rel=1e-12)
     expected = averages.covariance_susceptibility(K, K, c * K)
-    assert lines.slope(K, K, c) == pytest.approx(expected, rel=1e-12)
+    assert lines.slope(K, K, 1 - c) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

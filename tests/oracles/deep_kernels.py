@@ -50,7 +50,7 @@ def error_function():
     """phi = erf."""
 
     def pair(p, q, r):
-        D = (1 + 2 * p) * (1 + 2 * q) - 4 * r * r
+        D = 1 + 2 * p + 2 * q + 4 * (p * q - r * r)
         return 2 / pi * mp.atan2(2 * r, sqrt(D)), 4 / pi / sqrt(D)
 
     return Phi(
@@ -86,3 +86,31 @@ def two_inputs(phi, layers, p, q, r):
 def decorrelation(p, q, r):
     """1 - r/sqrt(p q)."""
     return 1 - r / sqrt(p * q)
+
+
+def squared_ramp():
+    """phi(x) = x^2 for x > 0, else 0: arc-cosine kernels of degree 2 and 1."""
+
+    def pair(p, q, r):
+        size = sqrt(p * q)
+        c = min(mpf(1), max(mpf(-1), r / size))
+        theta = acos(c)
+        moment = size**2 * (3 * sin(theta) * c + (pi - theta) * (1 + 2 * c * c)) / (2 * pi)
+        return moment, 2 * size * (sin(theta) + (pi - theta) * c) / pi
+
+    return Phi(lambda K: 3 * K**2 / 2, lambda K: 3 * K, pair)
+
+
+def tangents(phi, layers, p, q, r, trained=None):
+    """Theta^(l) of a pair of inputs in all layers; of one input K if p = q = r = K.
+
+    trained are (w, u) of the input and all layers: D = w <phi phi> + u, D^(0) = w K_xy + u.
+    """
+    trained = trained or [(1, 0), *((a, c) for _, a, c in layers)]
+    kernels, _ = two_inputs(phi, layers, p, q, r)
+    w, u = trained[0]
+    found = [w * r + u]
+    for (skip, a, _), (w, u), K in zip(layers, trained[1:], kernels, strict=False):
+        product, slope = phi.pair(*K)
+        found.append((skip + a * slope) * found[-1] + w * product + u)
+    return found
