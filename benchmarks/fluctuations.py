@@ -1,9 +1,10 @@
 """Fluctuations of several inputs: processor time and memory by the number of inputs and the depth.
 
-G11, the vertex and the mean shift of P inputs at a relative error of 1e-5, one entry of S22 by a
-rule of Gauss-Hermite in four dimensions, and covariance_with from 10 000 sampled paths. Numbers of
-inputs and depths are arguments, as in ``python benchmarks/fluctuations.py 2:20 8:10 20:20``; set
-OMP_NUM_THREADS=1 to keep BLAS to one thread.
+G11, the vertex and the mean shift of P inputs, one entry of S22 by a rule of Gauss-Hermite in four
+dimensions, and covariance_with from 10 000 sampled paths. Activations, numbers of inputs, depths
+and relative errors are arguments, as in ``python benchmarks/fluctuations.py relu:3:20:1e-9
+erf:20:20``, where the error is 1e-5 if it is left out; set OMP_NUM_THREADS=1 to keep BLAS to one
+thread.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from scipy.special import erf
 
 import fieldtheory as ft
 
-CASES = ("2:5", "2:20", "4:10", "8:10", "8:20")
+CASES = ("erf:2:5", "erf:2:20", "erf:4:10", "erf:8:10", "relu:3:20", "tanh:3:20", "relu:8:10")
 
 
-def solution(inputs: int, depth: int) -> ft.Solution:
+def solution(activation: str, inputs: int, depth: int, rtol: float) -> ft.Solution:
     """Of random inputs, with kernels that are known."""
     X = np.random.default_rng(0).standard_normal((inputs, 30))
-    network = ft.ResidualNetwork(depth=depth, branch_scale=0.3)
-    found = ft.solve(network, 0.4 * X @ X.T / 30, rtol=1e-5)
+    network = ft.ResidualNetwork(depth=depth, activation=activation, branch_scale=0.3)
+    found = ft.solve(network, 0.4 * X @ X.T / 30, rtol=rtol)
     _ = found.kernels
     return found
 
@@ -49,11 +50,12 @@ def naive_entry(count: int = 32) -> float:
 def main() -> None:
     naive = naive_entry()
     print(f"one entry by quadrature in four dimensions: {naive:.2g} s")
-    columns = ("P", "L", "orders", "G11", "V", "shift", "naive G11", "paths", "GB")
+    columns = ("φ", "P", "L", "orders", "G11", "V", "shift", "naive G11", "paths", "GB")
     print("".join(f"{name:>10}" for name in columns))
     for case in sys.argv[1:] or CASES:
-        inputs, depth = map(int, case.split(":"))
-        s, times = solution(inputs, depth), []
+        activation, *sizes, rtol = (*case.split(":"), "1e-5")[:4]
+        inputs, depth = map(int, sizes)
+        s, times = solution(activation, inputs, depth, float(rtol)), []
         for name in ("G11", "four_point", "mean_shift"):
             start = time.process_time()
             _ = getattr(s, name)
@@ -63,7 +65,9 @@ def main() -> None:
         ft.covariance_with(s, np.eye(inputs), samples=10_000)
         paths = seconds(start)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        line = [f"{inputs:10d}{depth:10d}{s.pair_theory.signals.count:10d}", *times]
+        signals = s.pair_theory.signals
+        orders = signals.count if signals.resolved else 0
+        line = [f"{activation:>10}{inputs:10d}{depth:10d}{orders:10d}", *times]
         print(" ".join([*line, f"{naive * entries * (entries + 1) / 2:9.2g}", paths]), end="")
         print(f"{memory:10.2f}", flush=True)
 
