@@ -20,6 +20,7 @@ those of mirrored variables.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -45,7 +46,7 @@ _CANCELLING, _NEGLIGIBLE = 100.0, 1e-13
 # The smallest τ between two variables; beyond, they are one.
 _NEAREST = 1e-9
 # Pairs times nodes at once, which stay in the cache.
-_BLOCK = 1 << 14
+_BLOCK = 1 << 13
 
 
 class Ramps(NamedTuple):
@@ -203,6 +204,7 @@ def average(
     K_xx: np.ndarray,
     K_yy: np.ndarray,
     K_xy: np.ndarray,
+    of_each: Sequence[np.ndarray] | None = None,
     rough: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """⟨FG⟩ and ⟨F'G'⟩, and which of them have all digits.
@@ -214,6 +216,8 @@ def average(
         Variances.
     K_xy : ndarray, shape (m,)
         Covariances, K_xy² <= K_xx K_yy.
+    of_each : pair of ndarray, shape (2, m), optional
+        The `means` of F at K_xx and of G at K_yy where they are known.
     rough : bool
         Whether three digits are enough.
 
@@ -253,13 +257,9 @@ def average(
             some = index[start : start + _BLOCK // _NODES[-1][1]]
             part = pairs.of(some)
             integrals[..., some] = _integrals(kinks, part, kind // 4, bool(kind % 4 // 2), rough)
-    if f == g:
-        own = np.concatenate([np.where(known, K, 1.0) for K in (K_xx, K_yy)])
-        means_f, means_g = np.split(_means_of_each(f, own), 2, axis=1)
-    else:
-        means_f, means_g = (
-            _means_of_each(one, np.where(known, K, 1.0)) for one, K in ((f, K_xx), (g, K_yy))
-        )
+    means_f, means_g = of_each or (
+        _means_of_each(one, np.where(known, K, 1.0)) for one, K in ((f, K_xx), (g, K_yy))
+    )
     product = means_f[1] * means_g[1]
     terms = np.array([[means_f[0] * means_g[0], K_xy * product], [product, np.zeros(len(K_xx))]])
     integrals[:, 0] *= root
@@ -299,10 +299,14 @@ def _integrals(
             # Of nearly equal variances.
             distance = t * pairs.gap / (pairs.dev_x * pairs.dev_y * (pairs.dev_x + pairs.dev_y))
         far = np.maximum(a, b)
+        beyond = far.min() > _REMOTE[-1][0]
         for distant, error in _REMOTE:
             if far.max() > distant:
                 bell = error * abs(weight) * np.exp(-(far**2) / 2)
                 missed += np.where(far > distant, bell, 0.0)
+        if beyond:
+            # All of it counts as missed.
+            continue
         exponents.append((-(distance**2) / 2, -a * b, t * u >= 0, weight))
     found[2] = missed / 4
     ratio = pairs.end ** (-1 / count)

@@ -67,11 +67,16 @@ def sift(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
 
 def break_points(expr: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
     """Where an expression has kinks or jumps in one variable, sorted and real."""
+    return list(_break_points(expr, variable))
+
+
+@lru_cache(maxsize=256)
+def _break_points(expr: sp.Expr, variable: sp.Expr) -> tuple[sp.Expr, ...]:
     steps = [step for step in step_form(expr).atoms(Heaviside) if step.has(variable)]
     points: set[Any] = {_location(step, variable) for step in steps}
     if None in points:
         raise ValueError(f"cannot locate the kinks of {expr} in {variable}")
-    return sorted(points, key=float)
+    return tuple(sorted(points, key=float))
 
 
 def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:

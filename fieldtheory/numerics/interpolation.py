@@ -6,6 +6,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 _STEPS = 60
+# Change of a root that is rounding.
+_SETTLED = 4e-16
 
 
 def nodes(count: int) -> np.ndarray:
@@ -57,5 +59,8 @@ def roots(coefficients: np.ndarray) -> np.ndarray:
             low, high = np.where(left, x, low), np.where(left, high, x)
             step = x - value / chebyshev.chebval(x, slopes, tensor=False)
             inside = (low <= step) & (step <= high)
-            x = np.where(inside, step, (low + high) / 2)
+            last, x = x, np.where(inside, step, (low + high) / 2)
+            # A series of values of one sign has no root to be settled on.
+            if ((np.abs(x - last) <= _SETTLED) | (at_low * at_high >= 0)).all():
+                break
     return np.where(np.sign(at_low) * np.sign(at_high) < 0, x, np.nan)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-# Pairs summed at once, which stay in the cache, and the last coefficients that tell the rest.
-_AT_ONCE = 4096
+# Terms of a block, which stay in the cache, and the last coefficients that tell the rest.
+_AT_ONCE = 1 << 13
 _LAST = 8
 
 
@@ -24,12 +24,12 @@ def polynomials(
     c: np.ndarray,
     derivatives: int,
     parity: int | None = None,
-) -> np.ndarray:
-    """Σ_n f_n g_n cⁿ of many pairs and its derivatives by c.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_n f_n g_n cⁿ of many pairs and its derivatives by c, and about what the first misses.
 
     Parameters
     ----------
-    f, g : ndarray, shape (order, inputs)
+    f, g : ndarray, shape (inputs, order)
     at : pair of integer ndarrays, shape (m,)
         The input of f and that of g in each pair.
     c : ndarray, shape (m,)
@@ -40,53 +40,35 @@ def polynomials(
 
     Returns
     -------
-    ndarray, shape (derivatives + 1, m)
+    sums : ndarray, shape (derivatives + 1, m)
+    rest : ndarray, shape (m,)
+        From the last coefficients.
 
     Examples
     --------
-    >>> f, at, c = np.ones((3, 1)), (np.zeros(1, int), np.zeros(1, int)), np.array([2.0])
-    >>> polynomials(f, f, at, c, 2).ravel()
+    >>> f, at, c = np.ones((1, 3)), (np.zeros(1, int), np.zeros(1, int)), np.array([2.0])
+    >>> polynomials(f, f, at, c, 2)[0].ravel()
     array([7., 5., 2.])
     """
-    found = np.empty((derivatives + 1, len(c)))
-    for start in range(0, len(c), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        found[:, part] = _by_horner(f, g, (at[0][part], at[1][part]), c[part], derivatives, parity)
-    return found
-
-
-def rest(
-    f: np.ndarray, g: np.ndarray, at: tuple[np.ndarray, np.ndarray], c: np.ndarray
-) -> np.ndarray:
-    """About what the first derivative of `polynomials` misses, from its last coefficients."""
-    last = np.zeros(len(c))
-    for one, other in zip(f[-_LAST:], g[-_LAST:], strict=True):
-        np.maximum(last, np.abs(one[at[0]] * other[at[1]]), out=last)
-    near = np.abs(c)
-    return last * len(f) ** 2.0 * near ** (len(f) - 2) / (1 - near)
-
-
-def _by_horner(
-    f: np.ndarray,
-    g: np.ndarray,
-    at: tuple[np.ndarray, np.ndarray],
-    c: np.ndarray,
-    derivatives: int,
-    parity: int | None,
-) -> np.ndarray:
-    x, y = at
+    order, own = f.shape[1], f is g
     first, step = (0, 1) if parity is None else (parity, 2)
+    f = np.ascontiguousarray(f[:, first::step])
+    g = f if own else np.ascontiguousarray(g[:, first::step])
     z = c if parity is None else c * c
-    # Derivatives by z, divided by factorials.
-    sums = np.zeros((derivatives + 1, len(c)))
-    for n in range(len(f) - 1 - (len(f) - 1 - first) % step, -1, -step):
-        for k in range(derivatives, 0, -1):
-            sums[k] *= z
-            sums[k] += sums[k - 1]
-        sums[0] *= z
-        sums[0] += f[n][x] * g[n][y]
-    if derivatives == 2:
-        sums[2] *= 2
+    # Derivatives by z.
+    sums, last = np.empty((derivatives + 1, len(c))), np.empty(len(c))
+    count, size = f.shape[1], max(1, _AT_ONCE // f.shape[1])
+    for start in range(0, len(c), size):
+        part = slice(start, start + size)
+        terms = f[at[0][part]]
+        terms *= g[at[1][part]]
+        powers = _powers(z[part], count)
+        np.abs(terms[:, -_LAST // step :]).max(axis=1, out=last[part])
+        last[part] *= np.abs(powers[:, -1])
+        for k in range(derivatives + 1):
+            sums[k, part] = np.einsum("ij,ij->i", terms[:, k:], powers[:, : count - k])
+            if k < derivatives:
+                terms[:, k:] *= np.arange(count - k)
     if parity is not None:
         # Of c^parity P(c²).
         value, *slopes = sums
@@ -96,4 +78,18 @@ def _by_horner(
         if derivatives:
             sums[1] = value + 2 * z * slopes[0] if parity else 2 * c * slopes[0]
         sums[0] = c**parity * value
-    return sums
+    with np.errstate(divide="ignore"):
+        return sums, last * order**2.0 / (1 - np.abs(c))
+
+
+def _powers(z: np.ndarray, count: int) -> np.ndarray:
+    """1, z, z², ..., shape (len(z), count)."""
+    powers = np.empty((len(z), count))
+    powers[:, 0] = 1
+    done = 1
+    while done < count:
+        more = min(done, count - done)
+        factor = powers[:, done - 1] * z
+        np.multiply(powers[:, :more], factor[:, None], out=powers[:, done : done + more])
+        done += more
+    return powers

@@ -42,6 +42,8 @@ from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 # ln K of a piece.
 _ORDERS = (32, 64, 96, 160, 224, 320, 512, 1024)
 _FITTED = (5, 32, 96, 320, 1024)
+# To find where a maximum is, so many are tried before.
+_ROUGH_ORDER = 16
 # With a closed form no more than these.
 _FEW = 96
 # Kinks have coefficients that fall off as powers, so that of so many powers of the correlation
@@ -257,8 +259,9 @@ class InterpolatedEntries:
 
     @cached_property
     def _closed_moment(self) -> bool:
-        """Whether M has a closed form."""
-        return is_closed(self.averages.moment)
+        """Whether M has a closed form, but for φ with kinks, where it costs more than it saves."""
+        kinks = any(kinks_of(self.averages.square, X))
+        return not kinks and is_closed(self.averages.moment)
 
     @cached_property
     def _closed(self) -> bool:
@@ -303,7 +306,8 @@ class InterpolatedEntries:
 
     def covariance_gain(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩; the parameters are those of the flow."""
-        if r.size >= _MANY and self._closed:
+        compiled = "covariance_gain" in vars(self.entries)
+        if (compiled or r.size >= _MANY) and self._closed:
             return self.entries.covariance_gain(own[..., pairs[0]], own[..., pairs[1]], r)
         return list(self._of_pairs(own, pairs, r, whole=False)[[0, 3]])
 
@@ -321,13 +325,18 @@ class InterpolatedEntries:
         if self._ramps is not None and not whole:
             inside = np.flatnonzero(allowed[at[0]] & allowed[at[1]] & np.isfinite(c))
             weight, f, g = self._ramps
+            # Pairs share the means of their inputs.
+            variances = np.where(allowed, own, 1.0)
+            of_f = np.array(ramps.means(f, variances))
+            of_g = of_f if f == g else np.array(ramps.means(g, variances))
+            of_each = of_f[:, at[0][inside]], of_g[:, at[1][inside]]
             some = p[inside], q[inside], r[inside]
-            found, good = ramps.average(f, g, *some, rough=self.rest > _REST)
+            found, good = ramps.average(f, g, *some, of_each, self.rest > _REST)
             values[0, inside], values[3, inside] = weight * found
             known[inside] = good.all(axis=0)
         left = np.flatnonzero(usual & ~known & (self._products is not None))
         first = self._first_orders(c)
-        for order in _ORDERS:
+        for order in _ORDERS if self.rest <= _REST else (_ROUGH_ORDER, *_ORDERS):
             if not len(left) or (order > _FEW and not whole and self._closed):
                 break
             tried = left[first[left] <= order]
@@ -379,11 +388,10 @@ class InterpolatedEntries:
             # Without first coefficients all terms fall with the correlation.
             most = np.abs(first[at_p, 1]) * of_g[at_q] + np.abs(other[at_q, 1]) * of_f[at_p]
             size = size + abs(weight) * (most + near * of_f[at_p] * of_g[at_q])
-            f_n = np.ascontiguousarray(first.T)
-            g_n = f_n if f is g else np.ascontiguousarray(other.T)
             parity = f.parity if f.parity == g.parity else None
-            sums += weight * _sums(f_n, g_n, (at_p, at_q), c[index], whole, parity)
-            left = left + abs(weight) * mehler_sums.rest(f_n, g_n, (at_p, at_q), c[index])
+            found, rest = _sums(first, other, (at_p, at_q), c[index], whole, parity)
+            sums += weight * found
+            left = left + abs(weight) * rest
         known &= np.maximum(left, size * _REST / _LOST) <= self.rest * np.abs(sums[3])
         values[: len(sums), index] = _scaled(sums, own[at_p], own[at_q])
         return known
@@ -396,22 +404,23 @@ def _sums(
     c: np.ndarray,
     whole: bool,
     parity: int | None,
-) -> np.ndarray:
-    """⟨φφ⟩ and its derivatives without powers of the variances, (4, m) or (7, m).
+) -> tuple[np.ndarray, np.ndarray]:
+    """⟨φφ⟩ and its derivatives without powers of the variances, (4, m) or (7, m), and their rest.
 
     If not the ``whole``, only ⟨φφ⟩ and ⟨φ'φ'⟩ are there, the others are zero.
     """
     found = np.zeros((7 if whole else 4, len(c)))
-    by_c = mehler_sums.polynomials(f, g, at, c, 2 if whole else 1, parity)
+    by_c, rest = mehler_sums.polynomials(f, g, at, c, 2 if whole else 1, parity)
     found[0], found[3] = by_c[:2]
     if whole:
-        n = np.arange(len(f) - 2.0)[:, None]
+        n = np.arange(f.shape[1] - 2.0)
         # Coefficients of half the second derivative.
         raised = np.sqrt((n + 1) * (n + 2)) / 2
-        found[[1, 4]] = mehler_sums.polynomials(raised * f[2:], g[:-2], at, c, 1, parity)
-        found[[2, 5]] = mehler_sums.polynomials(f[:-2], raised * g[2:], at, c, 1, parity)
+        sides = (raised * f[:, 2:], g[:, :-2]), (f[:, :-2], raised * g[:, 2:])
+        for rows, side in zip(([1, 4], [2, 5]), sides, strict=True):
+            found[rows], _ = mehler_sums.polynomials(*side, at, c, 1, parity)
         found[6] = by_c[2]
-    return found
+    return found, rest
 
 
 def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:

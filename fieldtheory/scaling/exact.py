@@ -19,13 +19,16 @@ from fieldtheory.numerics.recursion import carried, residual_kernel
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
 # It is searched with rough averages of pairs: what their series leave out, the least difference of
-# heights that is trusted, and how far around the vertex the maximum is sought, of a step.
-_ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.5, 4
+# heights that is trusted, and how far around the vertex the maximum is sought, of a step, which is
+# divided into so many parts.
+_ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.35, 8
+# From values at five equal steps to the polynomial through them.
+_QUARTIC = np.linalg.inv(np.vander(np.arange(5.0), increasing=True))
 # Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
-_NODES = 20
+_NODES = 15
 _RESOLVED = 3e-10
-# How often the bounds are drawn closer around the highest node where that is not met.
-_NARROWER = 3
+# How often the bounds are moved, or drawn closer around the highest node by so many nodes.
+_TRIES, _CLOSER = 5, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,12 +161,11 @@ def _maxima(
     (rising,) = np.nonzero(np.isnan(result) & sure & np.isfinite(tops[best, columns]))
     if not len(rising):
         return result
-    around = [grid[best[rising] + d, rising] for d in (-1, 0, 1)]
-    low, middle, high = around
+    low, middle, high = (grid[best[rising] + d, rising] for d in (-1, 0, 1))
     bounds = low, high
     if margin:
-        bounds = _around_vertex(around, [values[best[rising] + d, rising] for d in (-1, 0, 1)])
-    squares = _interpolated_maxima(height, each, rising, bounds, *fields)
+        bounds = _around_vertex(grid[:, rising], values[:, rising], best[rising])
+    squares = _interpolated_maxima(height, each, rising, bounds, (low, high), *fields)
     missing = np.isnan(squares)
     if missing.any() and not margin:
         bounds = low[missing], high[missing]
@@ -176,15 +178,18 @@ def _maxima(
 
 
 def _around_vertex(
-    places: Sequence[np.ndarray], values: Sequence[np.ndarray]
+    grid: np.ndarray, values: np.ndarray, top: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds around the top of the parabola in ln s through the last of three equal steps."""
-    (_, middle, high), (before, top, after) = places, values
-    step = np.log(high / middle)
-    vertex = step / 2 * (before - after) / (before - 2 * top + after)
+    """Bounds around the highest point of the quartics in ln s through the values next to a top."""
+    columns = np.arange(len(top))
+    first = np.clip(top - 2, 1, len(grid) - 5)
+    quartic = _QUARTIC @ values[first + np.arange(5)[:, None], columns]
     # Networks and inputs with common places share the averages of their variances.
-    vertex = np.round(vertex / step * _PARTS) / _PARTS * step
-    return middle * np.exp(vertex - _NEAR * step), middle * np.exp(vertex + _NEAR * step)
+    parts = np.arange(-_PARTS, _PARTS + 1) / _PARTS
+    heights = np.polynomial.polynomial.polyval(top - first + parts[:, None], quartic, tensor=False)
+    step = np.log(grid[-1] / grid[-2])
+    vertex = parts[heights.argmax(axis=0)] * step
+    return tuple(grid[top, columns] * np.exp(vertex + d * step) for d in (-_NEAR, _NEAR))
 
 
 def _bracketed(
@@ -215,35 +220,43 @@ def _interpolated_maxima(
     height: Callable[..., Any],
     each: _Stack,
     chosen: np.ndarray,
-    bounds: tuple[Any, ...],
+    bounds: tuple[np.ndarray, ...],
+    limits: tuple[np.ndarray, ...],
     *fields: np.ndarray,
 ) -> np.ndarray:
-    """The highest points of the chosen elements between the bounds; NaN where not resolved.
+    """The highest points of the chosen elements around the bounds; NaN where not resolved.
 
     The height is interpolated in ln s at Chebyshev nodes, which are computed at once and are common
-    to all inputs of a network.
+    to all inputs of a network. Where an end is highest the bounds move there, up to the limits.
     """
     result = np.full(len(chosen), np.nan)
-    inner = np.flatnonzero(bounds[0] > 0)
-    if not len(inner):
-        return result
-    low, high = (np.log(bound[inner]) for bound in bounds)
-    for _ in range(_NARROWER):
+    left = np.flatnonzero(limits[0] > 0)
+    with np.errstate(divide="ignore"):
+        low, high, lowest, highest = (np.log(bound[left]) for bound in (*bounds, *limits))
+    for _ in range(_TRIES):
+        if not len(left):
+            break
         places = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
-        part = chosen[inner]
+        part = chosen[left]
         values = height(each.of(part), np.exp(places), *(f[None, part] for f in fields))
         coefficients = transform(_NODES) @ values
         size = np.abs(coefficients[1:]).max(axis=0)
-        known = np.abs(coefficients[-3:]).max(axis=0) <= _RESOLVED * size
-        slopes = chebyshev.chebder(coefficients[:, known])
-        found = low[known] + (high - low)[known] * (roots(slopes) + 1) / 2
-        falls = chebyshev.chebval(1.0, slopes) < 0
-        result[inner[known]] = np.where(falls, np.exp(found), np.nan)
-        if known.all():
-            break
-        top, columns = values.argmax(axis=0), np.arange(len(inner))
-        narrow = [places[np.clip(top + d, 0, _NODES - 1), columns] for d in (-3, 3)]
-        low, high, inner = (k[~known] for k in (*narrow, inner))
+        known = np.abs(coefficients[-2:]).max(axis=0) <= _RESOLVED * size
+        slopes = chebyshev.chebder(coefficients)
+        found = low + (high - low) * (roots(slopes) + 1) / 2
+        inside = known & (chebyshev.chebval(1.0, slopes) < 0) & np.isfinite(found)
+        result[left[inside]] = np.exp(found[inside])
+        top, columns = values.argmax(axis=0), np.arange(len(left))
+        at_end = (top == 0) | (top == _NODES - 1)
+        narrow = [places[np.clip(top + d, 0, _NODES - 1), columns] for d in (-_CLOSER, _CLOSER)]
+        half, middle = (high - low) / 2, np.where(top == 0, low, high)
+        new = [
+            np.clip(np.where(at_end, moved, closer), lowest, highest)
+            for moved, closer in zip((middle - half, middle + half), narrow, strict=True)
+        ]
+        # What is resolved without a maximum, up to the limits, has none.
+        goes_on = ~inside & (~known | (at_end & (middle > lowest) & (middle < highest)))
+        left, low, high, lowest, highest = (k[goes_on] for k in (left, *new, lowest, highest))
     return result
 
 

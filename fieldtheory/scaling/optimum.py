@@ -179,10 +179,8 @@ def _say_why_none(
 
 def _limit(network: LayeredNetwork) -> float:
     """K*_out, or −1 where there is none."""
-    try:
-        return output_variance.optimal_output_variance(network) if _plain(network) else -1.0
-    except ValueError:
-        return -1.0
+    limit = output_variance.shown_output_variance(network) if _plain(network) else -1.0
+    return limit if np.isfinite(limit) else -1.0
 
 
 def _plain(network: LayeredNetwork) -> bool:
