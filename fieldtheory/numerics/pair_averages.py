@@ -228,22 +228,37 @@ class InterpolatedEntries:
             names = ("second_moment", "susceptibility")[: order + 1]
             return [getattr(self.entries, name)(K) for name in names]
         flat = K.ravel()
-        values = np.full((3, flat.size), np.nan)
-        (usual,) = np.nonzero(_usual(flat))
-        if len(usual):
-            chosen = flat[usual]
-            f, resolved = self._square(chosen, _OF_SQUARE)
-            terms = f[:, ::2].T * np.array([[1], [2**0.5 / 2], [24**0.5 / 4]])
-            # M' and M'' are small differences where φ² hardly depends on the variance.
-            resolved &= np.abs(terms[1]) >= _LEAST * np.sqrt((f**2).sum(axis=1))
-            terms[1:] /= np.stack([chosen, chosen**2])
-            values[:, usual[resolved]] = terms[:, resolved]
+        values = self._of_square(flat)
         (left,) = np.nonzero(np.isnan(values[0]) & (flat <= _FARTHEST))
         if len(left):
             for row, name in enumerate(("second_moment", "susceptibility", "curvature")):
                 if row <= order:
                     values[row, left] = getattr(self.entries, name)(flat[left])
         return list(values[: order + 1].reshape(order + 1, *K.shape))
+
+    def _of_square(self, K: np.ndarray) -> np.ndarray:
+        """M, M' and M'' of variances (m,) from coefficients of φ², NaN where not resolved."""
+        values = np.full((3, K.size), np.nan)
+        (usual,) = np.nonzero(_usual(K))
+        if len(usual):
+            chosen = K[usual]
+            f, resolved = self._square(chosen, _OF_SQUARE)
+            terms = f[:, ::2].T * np.array([[1], [2**0.5 / 2], [24**0.5 / 4]])
+            # M' and M'' are small differences where φ² hardly depends on the variance.
+            resolved &= np.abs(terms[1]) >= _LEAST * np.sqrt((f**2).sum(axis=1))
+            terms[1:] /= np.stack([chosen, chosen**2])
+            values[:, usual[resolved]] = terms[:, resolved]
+        return values
+
+    def moment_and_about_slope(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """M(K) and about M'(K), 0 where it would take an integral, for iterations."""
+        if self._closed_moment:
+            return self.entries.second_moment(K), self.entries.susceptibility(K)
+        M, slope, _ = self._of_square(K)
+        (left,) = np.nonzero(np.isnan(M) & (K <= _FARTHEST))
+        if len(left):
+            M[left] = self.entries.second_moment(K[left])
+        return M, np.nan_to_num(slope, nan=0.0)
 
     def second_moment(self, K: Any) -> Any:
         """M(K) = ⟨φ²⟩."""

@@ -307,11 +307,16 @@ class _Flow:
 
     def rates(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
         """Those of p, q, r and of ln ∂r/∂r_0."""
+        return self.rates_and_slopes(p, q, r, weight, bias)[0]
+
+    def rates_and_slopes(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
+        """The rates, and about the derivative of each by its own state."""
         own, pairs = _shared(p, q)
         G, gain = self._averages.covariance_gain(own, pairs, r)
-        M = self._averages.second_moment(own)[pairs]
+        M, slope = (average[pairs] for average in self._averages.moment_and_about_slope(own))
         rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
-        return [*rates, weight**2 * gain]
+        slopes = [weight**2 * average for average in (*slope, gain)]
+        return [*rates, slopes[2]], [*slopes, np.zeros(np.shape(r))]
 
     def height(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
         """ln ⟨φ'φ'⟩."""
@@ -366,6 +371,10 @@ def _located(
         rates = flow.rates(*y.reshape(4, pairs, *y.shape[1:])[:3], *scales)
         return np.reshape(rates, y.shape)
 
+    def linearised(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rates, slopes = flow.rates_and_slopes(*y.reshape(4, pairs, -1)[:3], *scales)
+        return np.reshape(rates, y.shape), np.reshape(slopes, y.shape)
+
     def overflows(t: float, y: np.ndarray) -> float:
         return _LARGEST - np.abs(y[: 2 * pairs]).max()
 
@@ -373,7 +382,7 @@ def _located(
     overflows.terminal = True  # type: ignore[attr-defined]
     state = np.concatenate([start, np.zeros((1, pairs))]).ravel()
     cuts = readings[np.unique([*range(0, len(readings), _STRETCH), len(readings) - 1])]
-    path = None if near else followed(rate, state, cuts, clock, _COARSE_NODES, _RESOLVED)
+    path = None if near else followed(linearised, state, cuts, clock, _COARSE_NODES, _RESOLVED)
     if path is None:
         from scipy.integrate import solve_ivp
 
@@ -463,11 +472,20 @@ def _trajectories(
             rates = [*rates, *flow.change_rates(*state[:3], *state[4:], *scales)]
         return np.reshape(rates, y.shape)
 
+    def linearised(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        state = y.reshape(size, pairs, -1)
+        rates, slopes = flow.rates_and_slopes(*state[:3], *scales)
+        if order == 2:
+            # Changes grow as the states do.
+            rates = [*rates, *flow.change_rates(*state[:3], *state[4:], *scales)]
+            slopes = slopes * 2
+        return np.reshape(rates, y.shape), np.reshape(slopes, y.shape)
+
     last = float(clock.reading(end))
     cuts = np.linspace(0, last, int(np.ceil(last / _LENGTH)) + 1)
     known = path if order == 1 else None
     accurate = _FINE_NODES, _EXACT["rtol"], known
-    found = None if near else followed(rate, start.ravel(), cuts, clock, *accurate)
+    found = None if near else followed(linearised, start.ravel(), cuts, clock, *accurate)
     if found is not None:
         return lambda time: found.of_each(clock.reading(time), size)
 
