@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +24,7 @@ def measure(
             "--block",
             "-b",
             help="module:name of a function block(width, rng) that draws a block and returns it "
-            "as a function of z, or of a torch module; the module may be a file of this folder.",
+            "as a function of z, or of a torch module; the module may be a file, such as blocks.py.",
         ),
     ],
     width: Annotated[int, typer.Option(help="Width N of the signal.")] = 64,
@@ -44,7 +46,7 @@ def measure(
 
     Examples:
 
-        fieldtheory measure --block blocks:two_layers --width 64 --samples 500
+        fieldtheory measure --block blocks.py:two_layers --width 64 --samples 500
 
         fieldtheory measure -b mypackage.layers:attention --width 128 --K0 tokens.npy
 
@@ -70,14 +72,18 @@ def measure(
 
 
 def _imported(text: str) -> Any:
-    """What module:name names; modules of the current folder come first, as for python -m."""
+    """What module:name or file.py:name names; modules of the current folder come first."""
     name, colon, path = text.partition(":")
     if not colon or not name or not path:
         raise ValueError(f"block must be module:name, such as blocks:two_layers, got {text!r}")
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(name)
+        found: Any = (
+            SimpleNamespace(**runpy.run_path(name))
+            if name.endswith(".py")
+            else importlib.import_module(name)
+        )
     except Exception as error:
         raise ValueError(
             f"block must name a module that can be imported, got {name!r}: "

@@ -42,7 +42,9 @@ SMALL = ("measure", "--width", 20, "-n", 40, "--block")
 BLOCK = "my_blocks_of_test:single"
 
 
-@pytest.mark.parametrize("block", [BLOCK, "my_blocks_of_test:deep.inner"])
+@pytest.mark.parametrize(
+    "block", [BLOCK, "my_blocks_of_test:deep.inner", "./my_blocks_of_test.py:single"]
+)
 def test_numbers(block):
     m = ft.measure_block(single, 20, 40, K0=[[1.0, 0.5], [0.5, 1.0]], skip_scale=0.9, seed=3)
     options = ("--K0", "1,0.5;0.5,1", "--skip-scale", 0.9, "--seed", 3)
@@ -64,6 +66,7 @@ def test_table_says_what_to_do(tmp_path):
         (["--block", "single"], "block must be module:name, such as blocks:two_layers"),
         (["--block", ":single"], "block must be module:name"),
         (["--block", "no_such_module:f"], "got 'no_such_module': ModuleNotFoundError"),
+        (["--block", "no_such_file.py:f"], "got 'no_such_file.py': FileNotFoundError"),
         (["--block", "broken_blocks_of_test:f"], "ZeroDivisionError: division by zero"),
         (["--block", "my_blocks_of_test:double"], "my_blocks_of_test, which has no 'double'"),
         (["--block", "my_blocks_of_test:narrow", "-n", 20], "got shape (1, 63)"),
