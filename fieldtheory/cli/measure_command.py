@@ -24,7 +24,7 @@ def measure(
             "--block",
             "-b",
             help="module:name of a function block(width, rng) that draws a block and returns it "
-            "as a function of z, or of a torch module; the module may be a file, such as blocks.py.",
+            "as a function of z, or of a torch module; module may be a file such as blocks.py.",
         ),
     ],
     width: Annotated[int, typer.Option(help="Width N of the signal.")] = 64,

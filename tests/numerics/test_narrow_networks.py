@@ -105,7 +105,7 @@ def most_seen(rows, *names):
 @pytest.mark.parametrize("case", some(CASES, QUICK))
 def test_the_second_order_of_narrow_networks(case):
     quick = case in QUICK
-    samples = 5e4 if quick else 4e5
+    samples = 2e4 if quick else 4e5
     seed = 1000 * CASES.index(case) if quick else 0
     name, skip, depth = case
     net = uniform(depth, skip)
@@ -135,7 +135,7 @@ def of_five_layers(case, samples):
 
 @pytest.mark.parametrize("case", some(OF_FIVE, QUICK_OF_FIVE))
 def test_both_orders_of_five_layers(case):
-    first, second, closure_off = of_five_layers(case, 2e4 if case in QUICK_OF_FIVE else 1e5)
+    first, second, closure_off = of_five_layers(case, 1e4 if case in QUICK_OF_FIVE else 1e5)
     for row in first + second:
         assert abs(row.z) < 4, row
         assert row.p_value > 1e-4, row
