@@ -51,6 +51,7 @@ HEAVY = {
     "jax",
     "IPython",
     "distributed",
+    "scipy.stats",
 }
 # Modules with public names of their own.
 FRONT_DOORS = [

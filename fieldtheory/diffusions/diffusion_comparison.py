@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import stats
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import ESTIMATED, DiffusionEnsemble
@@ -317,6 +316,8 @@ def compare_diffusion(
     >>> compare_diffusion(limit, e)
     DiffusionComparison(agrees, may describe width 100 and depth 100)
     """
+    from scipy import stats
+
     if not isinstance(ensemble, DiffusionEnsemble):
         raise TypeError(f"ensemble must be a DiffusionEnsemble, got {validation.shown(ensemble)}")
     for name, value in (("false_alarm", false_alarm), ("tolerance", tolerance)):

@@ -135,9 +135,9 @@ def _exchanged() -> sp.Matrix:
 def _of_norm(activation: str) -> Callable[[], sp.Expr]:
     """Drift of a neuron at x = (3, 4) minus that at (5, 0), of the same norm."""
     psi = as_activation(activation)
-    rate = drift(independent())[0]
 
     def at(*x: int) -> sp.Expr:
+        rate = drift(independent())[0]
         return rate.xreplace(dict(zip(ONE, map(psi, x), strict=True)))
 
     return lambda: sp.expand(at(3, 4) - at(5, 0))
