@@ -12,25 +12,10 @@ LOWEST := build/lowest
 LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/test_functions.py \
   tests/data tests/plotting tests/report/test_document.py
 # Two processes on two cores: neither needs threads of its own in matrix products.
-RUN_TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
-PYTEST := $(RUN_TESTS) fieldtheory tests
-# Tracing takes two to three times as long: what computes most runs without it. The lines that these
-# tests run are reached from the rooms above them and by their neighbours.
-UNTRACED := $(filter-out %/test_precise_cumulants.py,$(wildcard tests/averages/test_*.py)) \
-  tests/compiling tests/theory tests/literature tests/oracles tests/test_oracles.py \
-  tests/test_derivations.py tests/test_docs.py tests/test_notebooks.py tests/rendering \
-  tests/networks/test_existence.py tests/blocks/test_deep_stacks.py tests/plotting/test_style.py \
-  tests/figures/test_f25_tasks.py tests/figures/test_sr.py \
-  $(addprefix tests/numerics/test_,accuracy.py activation_table.py convention.py \
-    decimal_constants.py decorrelations.py finite_width.py fluctuations.py \
-    loop_sums.py narrow_networks.py output_law.py pair_averages.py parametrizations.py \
-    several_inputs.py steep.py tangent_accuracy.py) \
-  tests/inference/test_spectra.py tests/limits/test_depth_limit.py tests/test_sklearn.py \
-  $(addprefix tests/scaling/test_,deep_covariance.py maximum_entropy.py optimum.py) \
-  $(addprefix tests/montecarlo/test_,antithetic.py comparison.py conditional.py \
-    control_variate.py coverage.py estimators.py family.py gradient_norms.py jax_sampler.py \
-    perturbation.py samplers.py simulation.py theory.py) \
-  $(addprefix tests/cli/test_,app.py critical_command.py optimum_command.py verify_command.py)
+ONE_THREAD := OMP_NUM_THREADS=1
+PYTEST := pytest -n 2 --dist worksteal fieldtheory tests
+COVERAGE := build/coverage.json
+LEAST_COVERAGE := 94
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all coverage test-lowest check wheel bench notebooks clean
@@ -63,15 +48,17 @@ run: $(INSTALLED) ## the main job: formulas, numbers, figures and a page in resu
 	$(BIN)/fieldtheory run
 
 test: $(INSTALLED) ## doctests, tests and notebooks, without the slow ones
-	$(PYTEST) $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m $(PYTEST) $(PYTEST_ARGS)
 
 test-all: $(INSTALLED) ## the same, with the slow ones
-	$(PYTEST) -m "" $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m $(PYTEST) -m "" $(PYTEST_ARGS)
 
+# SlipCover puts its probes into the bytecode and takes them out again: the tests keep their speed.
 coverage: $(INSTALLED) ## the tests of make test, and which lines they run
-	$(RUN_TESTS) $(UNTRACED) $(PYTEST_ARGS)
-	$(RUN_TESTS) fieldtheory tests $(addprefix --ignore=,$(UNTRACED)) \
-	  --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+	mkdir -p $(dir $(COVERAGE))
+	$(ONE_THREAD) $(BIN)/python -m slipcover --json --out $(COVERAGE) -m $(PYTEST) $(PYTEST_ARGS)
+	$(BIN)/python -m slipcover --skip-covered --fail-under $(LEAST_COVERAGE) \
+	  --merge $(COVERAGE) --out $(COVERAGE)
 
 test-lowest: ## some of the tests with the lowest versions that setup.cfg admits
 	$(call fresh_venv,$(LOWEST))
