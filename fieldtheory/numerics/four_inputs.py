@@ -21,7 +21,7 @@ from fieldtheory.theory.elementary_averages import X, Y
 # Which of the distinct signals stand in the first and in the second observable.
 Pattern = tuple[int, int, int, int]
 # Correlators found at once, and what the progress bar says.
-_TOGETHER, TITLE = 1 << 18, "G11"
+_TOGETHER, _TITLE = 1 << 18, "G11, pairs of pairs"
 # Seconds of a correlator without a closed form, per node and beside, and those allowed in all.
 _PER_NODE, _OVERHEAD, LONGEST = 2e-7, 3e-3, 7200.0
 # Correlators that tell how long all of them take.
@@ -42,7 +42,7 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
         _by_grids(signals, K, members, found)
         return found
     together = max(1, _TOGETHER // p**2)
-    for k in signals.counted(range(size), TITLE):
+    for k in signals.counted(range(size), _TITLE):
         for start in range(k, size, together):
             later = slice(start, start + together)
             block = found[k, :, later]
@@ -92,7 +92,7 @@ def _by_grids(
         return np.sum([psi[0](x) * psi[0](y) for psi in features(signals.network)], axis=0)
 
     values = np.zeros(distinct.shape[1])
-    for number in signals.counted(range(len(values)), TITLE):
+    for number in signals.counted(range(len(values)), _TITLE):
         first, second, across = _blocks(K, distinct[:, number])
         if across.any():
             values[number] = pair_grids.connected(observable, first, second, across)
