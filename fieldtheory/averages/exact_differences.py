@@ -25,7 +25,7 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
         (x_high, x_low), (y_high, y_low), (z_high, z_low) = map(_halves, (x, y, z))
         # What rounding left of the product and of the square, exactly (Dekker).
         rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
-        rest -= ((z_high * z_high - square) + 2 * z_high * z_low) + z_low * z_low
+        rest = rest - (((z_high * z_high - square) + 2 * z_high * z_low) + z_low * z_low)
     return np.maximum((product - square) + np.where(np.isfinite(rest), rest, 0.0), 0.0)
 
 

@@ -37,15 +37,15 @@ def finds_fluctuations(network: LayeredNetwork, inputs: int) -> bool:
     >>> finds_fluctuations(net.replace(activation="elu"), inputs=3)
     False
     """
-    return _averages(network, inputs) <= _most(network, inputs)
+    return _averages(network, inputs) <= _most(network)
 
 
 def _averages(network: LayeredNetwork, inputs: int) -> int:
     return ((network.depth + 1) * inputs * (inputs + 1) // 2) ** 2
 
 
-def _most(network: LayeredNetwork, inputs: int) -> int:
-    return _MOST_AVERAGES if inputs < 3 or four_signals_are_quick(network) else _MOST_WITH_KINKS
+def _most(network: LayeredNetwork) -> int:
+    return _MOST_AVERAGES if four_signals_are_quick(network) else _MOST_WITH_KINKS
 
 
 def measured_fields(
@@ -77,7 +77,7 @@ def reasons_against(solution: Solution) -> dict[str, str]:
     """Why fluctuations that simulations show are not there; those that can be are computed."""
     matrix, found = solution.input_kernel.ndim > 0, {}
     count = _averages(solution.network, solution.inputs)
-    most = _most(solution.network, solution.inputs)
+    most = _most(solution.network)
     for field in FIELDS.values():
         fluctuates = field.order > 0 or "pair" in field.of_inputs
         measured = field.simulated.startswith("Ensemble") or field.corrects
