@@ -64,7 +64,7 @@ def loop_correction(network: LayeredNetwork, K0: Any, legs: int = 1, loops: int 
     Examples
     --------
     >>> import fieldtheory as ft
-    >>> net = ft.ResidualNetwork(depth=1, activation="erf", width=100)
+    >>> net = ft.ResidualNetwork(depth=1, activation="relu", width=100)
     >>> np.allclose(loop_correction(net, 0.5, legs=2, loops=0), ft.solve(net, 0.5).G11, rtol=1e-9)
     True
     >>> loop_correction(net, 0.5, legs=1, loops=1).shape

@@ -98,6 +98,7 @@ def coverage(samples, repetitions):
     return {name: np.mean(hits) for name, hits in inside.items()}
 
 
+@pytest.mark.slow
 def test_intervals_cover_about_as_often_as_they_say():
     # Entries of one field are correlated; the binomial error of each is 1.8 %.
     for name, rate in coverage(200, 150).items():

@@ -145,7 +145,7 @@ def test_page_of_a_notebook(results, name):
 @pytest.mark.parametrize("name", MAKE)
 def test_plots_show_the_fields(results, name, tmp_path):
     figure = results[name].plot()
-    figure.savefig(tmp_path / "figure.png")
+    figure.savefig(tmp_path / "figure.png", dpi=50)
     image = matplotlib.image.imread(tmp_path / "figure.png")
     assert 0.5 < (image[..., :3].min(axis=2) == 1).mean() < 0.99
     if name == "solution":

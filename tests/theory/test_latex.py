@@ -27,7 +27,7 @@ LAYERS = ("generic", "explicit")
 CASES = [
     (2, 1, "tanh", False),
     (1, 2, None, False),
-    (2, 2, "tanh", True),
+    slow(2, 2, "tanh", True),
     *[
         slow(*case)
         for case in [
