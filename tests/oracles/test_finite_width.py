@@ -169,11 +169,11 @@ def test_simulation_of_a_linear_network_at_small_width():
     assert np.min(np.abs(found.variance.scores(one_loop)[2:])) > 10
 
 
-@pytest.mark.parametrize("phi", [slow(erf), relu])
-def test_simulation_against_neurons(phi):
+@pytest.mark.parametrize(("phi", "samples"), [slow(erf, 1e5), (relu, 4e4)])
+def test_simulation_against_neurons(phi, samples):
     net, N = uniform(3, 1.0), 32
     theory = neurons.orders(net, 0.4, phi, PANELS)
-    found = sampling.estimate(net, 0.4, phi, PANELS, N, samples=4e4, seed=5)
+    found = sampling.estimate(net, 0.4, phi, PANELS, N, samples=samples, seed=5)
     mean = theory.C + theory.mean_1 / N + theory.mean_2 / N**2
     variance = theory.variance_1 / N + theory.variance_2 / N**2
     assert np.max(np.abs(found.mean.scores(mean))) < 4
