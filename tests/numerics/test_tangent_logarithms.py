@@ -3,18 +3,14 @@
 import mpmath
 import numpy as np
 import pytest
-import sympy as sp
 from mpmath import mp, mpf
 
 import fieldtheory as ft
 from tests.numerics import test_tangent_accuracy as table
-from tests.numerics.test_logarithms import layers
+from tests.numerics.test_logarithms import OPPOSITE, P, h, layers, network
 from tests.oracles import deep_kernels
 from tests.tables import slow, some
 
-h = sp.Symbol("h", real=True)
-P = np.array([[0.3, 0.1], [0.1, 0.5]])
-OPPOSITE = np.array([[1.5, -0.7], [-0.7, 0.5]])
 # Two inputs at an angle of 1e-5, and two that differ in the last digits of their covariance.
 NEAR = np.array([[1.0, 1 - 5e-11], [1 - 5e-11, 1.0]])
 NEAREST = np.array([[1.0, 1 - 2**-50], [1 - 2**-50, 1.0]])
@@ -25,10 +21,6 @@ RAMP = deep_kernels.bent(1, 0)
 def fifty_digits():
     with mp.workdps(50):
         yield
-
-
-def network(activation, depth, **parameters):
-    return ft.ResidualNetwork(depth=depth, activation=activation, **parameters)
 
 
 def check(found, expected, digits=1e-12):
