@@ -291,8 +291,12 @@ def _integrals(
     """
     size = len(pairs.end)
     found, missed = np.zeros((3, 2, size)), np.zeros(size)
-    exponents = []
+    exponents, constant = [], 0.0
     for t, u, weight in kinks:
+        if t == u == 0 or close:
+            constant += weight
+        if t == u == 0:
+            continue
         a, b = np.abs(t) / pairs.dev_x, np.abs(u) / pairs.dev_y
         distance = a - b
         if abs(t) == abs(u):
@@ -314,7 +318,6 @@ def _integrals(
     order = next((n for longest, n in table if ratio.max() <= longest), table[-1][1])
     x, w = legendre(order)
     x, w = (1 + x[:, None]) / 2, w / (4 * np.pi)
-    constant = sum(weight for *_, weight in kinks) if close else 0.0
     exponential = np.expm1 if close else np.exp
     # 1 + c, and the start of a panel.
     highest, start = 2 / (1 + pairs.end**2), pairs.end
