@@ -24,7 +24,7 @@ ActivationText = Annotated[
 BranchScale = Annotated[
     str,
     typer.Option(
-        help="ρ: one number, L numbers 0.3,0.2,..., or a name as of --schedule.",
+        help="ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.",
         rich_help_panel=_NETWORK,
     ),
 ]

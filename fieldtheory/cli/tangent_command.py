@@ -83,6 +83,7 @@ def tangent(
     parametrization: Annotated[
         Parametrization,
         typer.Option(
+            case_sensitive=False,
             help="ntk: w and b of variance one are trained, W = σ_w w/√N, as in the papers. "
             "standard: the entries W of the matrices themselves, as in PyTorch.",
             rich_help_panel=_TRAINING,

@@ -57,12 +57,13 @@ class ResidualNetwork(LayeredNetwork):
         symbol, or a function such as ``np.tanh``, ``torch.nn.GELU()``, ``lambda x: x/(1 + x**2)``.
         `fieldtheory.networks.activations.as_activation` lists the names.
     branch_scale : float, array_like, str or callable
-        ρ_l: one number for all layers or L numbers, where leading axes are a batch, (..., L) or
-        (..., 1); the name of a schedule, "uniform" 1/√L, "decreasing" 1/(√l ln(l+1)) or "none" 1
-        (λ_{l,L} of SR eq. (2) and sections 3, 4); or a function of (l, L), l = 1, ..., L, that
-        returns positive numbers. Names and functions follow ``replace(depth=...)``.
+        ρ_l >= 0, zero for a layer without a branch: one number for all layers or L numbers, where
+        leading axes are a batch, (..., L) or (..., 1); the name of a schedule, "uniform" 1/√L,
+        "decreasing" 1/(√l ln(l+1)) or "none" 1 (λ_{l,L} of SR eq. (2) and sections 3, 4); or a
+        function of (l, L), l = 1, ..., L, that returns positive numbers. Names and functions
+        follow ``replace(depth=...)``.
     skip_scale : float, array_like or callable
-        γ_l, in the same form but for names; a function may return any finite number.
+        γ_l, in the same form but for names, of any sign, as functions may return.
     weight_variance, bias_variance : float
         σ²_w and σ²_b of the residual layers, >= 0.
     readin_weight_variance, readin_bias_variance : float, optional

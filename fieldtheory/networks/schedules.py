@@ -143,14 +143,23 @@ def _value(name: str, function: Callable[[int, int], Any], layer: int, depth: in
 
 
 def require_positive(name: str, scale: Any, values: np.ndarray) -> None:
-    """Raise ValueError if a function is not positive in all layers, as λ_{l,L} of SR (2) is."""
-    bad = np.flatnonzero(values <= 0)
-    if callable(scale) and len(bad):
-        layer, depth = bad[0] + 1, len(values)
+    """Raise ValueError if a scale is negative, or a function zero: λ_{l,L} of SR (2) is positive.
+
+    Numbers may be zero, which makes a layer without a branch: the limit ρ → 0.
+    """
+    bad = np.argwhere(values <= 0 if callable(scale) else values < 0)
+    if not len(bad):
+        return
+    *batch, last = map(int, bad[0])
+    value, depth = f"{values[tuple(bad[0])]:.6g}", values.shape[-1]
+    if callable(scale):
         raise ValueError(
-            f"{name} must be a function of (l, L) that is positive, got {values[bad[0]]:.6g} "
-            f"at l={layer}, L={depth}; an array may have zeros"
+            f"{name} must be a function of (l, L) that is positive, got {value} at l={last + 1}, "
+            f"L={depth}; an array may have zeros"
         )
+    where = f" at l={last + 1}" if np.ndim(scale) else ""
+    of = f" of batch index {tuple(batch)}" if batch else ""
+    raise ValueError(f"{name} must be >= 0 in every layer, got {value}{where}{of}")
 
 
 def scale_text(scale: Any) -> str:

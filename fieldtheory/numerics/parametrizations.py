@@ -14,7 +14,11 @@ from fieldtheory.networks.coefficients import layer_coefficients, of_layers
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.tangents import Trained
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.tangent_kernel import PARAMETRIZATIONS, family_tangent, readin_tangent
+from fieldtheory.theory.tangent_kernel import (
+    checked_parametrization,
+    family_tangent,
+    readin_tangent,
+)
 
 
 def trained(
@@ -50,7 +54,7 @@ def trained(
     >>> found.weights, found.biases
     (array([ 50., 500., 500.]), array([1., 1., 1.]))
     """
-    validation.choice("parametrization", parametrization, PARAMETRIZATIONS)
+    parametrization = checked_parametrization(parametrization)
     of_weights = rates("weight_rates", weight_rates, network.depth)
     of_biases = rates("bias_rates", bias_rates, network.depth)
     hidden = layer_coefficients(network)

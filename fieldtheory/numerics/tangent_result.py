@@ -20,6 +20,7 @@ from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.scaled_numbers import Scaled
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.tangents import Trained
+from fieldtheory.theory.tangent_kernel import checked_parametrization
 
 
 def _of_rates(name: str, kind: str) -> Field:
@@ -162,7 +163,7 @@ def tangent_kernels(
     K0 : float or array_like
         Kernel of the input, as for `solve`.
     parametrization : {"ntk", "standard"}
-        What the parameters θ are. "ntk": w_ij and b_i of variance one, in W_ij = σ_w w_ij/√N and
+        What the parameters θ are, in upper or lower case. "ntk": w_ij and b_i of variance one, in W_ij = σ_w w_ij/√N and
         σ_b b_i, as in Jacot et al. and SR; then D^(l) = η_w a_l ⟨φφ⟩ + η_b c_l with a_l = ρ_l² σ_w²
         and c_l = ρ_l² σ_b², the residual kernel C^(l) at rates 1. "standard": the entries W_ij and
         b_i of the network themselves, as PyTorch trains them; D^(l) = ρ_l² (η_w N ⟨φφ⟩ + η_b), for
@@ -212,6 +213,7 @@ def tangent_kernels(
     checked = checked_network(network)
     kernel = validation.input_kernel_array("K0", K0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
+    parametrization = checked_parametrization(parametrization)
     given = trained(checked, parametrization, weight_rates, bias_rates)
     own = np.diagonal(kernel, axis1=-2, axis2=-1) if kernel.ndim > 1 else kernel
     require_split(checked, given, own)

@@ -47,6 +47,19 @@ class _Parameter(NamedTuple):
     count: sp.Expr
 
 
+def checked_parametrization(value: Any) -> str:
+    """The parametrisation of a name in any case, as the papers write NTK, or a ValueError.
+
+    Examples
+    --------
+    >>> checked_parametrization("NTK")
+    'ntk'
+    """
+    plain = value.lower() if isinstance(value, str) else value
+    known = plain if plain in PARAMETRIZATIONS else value
+    return validation.choice("parametrization", known, PARAMETRIZATIONS)
+
+
 def layer_tangent(
     branch: Branch, features: Features, skip: Any, parametrization: str = "ntk"
 ) -> LayerTangent:
@@ -80,7 +93,7 @@ def layer_tangent(
     >>> layer_tangent(dense, lambda h: (sym.phi(h),), gamma, "standard")[:2]
     (N, 1)
     """
-    validation.choice("parametrization", parametrization, PARAMETRIZATIONS)
+    parametrization = checked_parametrization(parametrization)
     weights: list[_Parameter] = []
     biases: list[_Parameter] = []
 

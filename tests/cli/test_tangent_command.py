@@ -26,7 +26,7 @@ def test_two_inputs_and_a_schedule():
 def test_what_is_trained():
     arguments = ("-L", 2, "-k", 0.4, "--weight-rates", "0,1,1,2", "--bias-rates", 0)
     net = ft.ResidualNetwork(depth=2, input_dim=30, width=200)
-    for kind in ("ntk", "standard"):
+    for kind in ("NTK", "standard"):
         options = ("--parametrization", kind, "--input-dim", 30, "--width", 200)
         table = rows("tangent", *arguments, *options)
         expected = ft.tangent_kernels(net, 0.4, kind, weight_rates=[0, 1, 1, 2], bias_rates=0)

@@ -191,6 +191,10 @@ BAD = [
     (lambda l, L: l - 2, "positive, got -1 at l=1, L=5"),
     (lambda l, L: (l - 1) / L, "positive, got 0 at l=1, L=5"),
     (lambda l, L: 1 - l / L, "positive, got 0 at l=5, L=5"),
+    (-0.3, ">= 0 in every layer, got -0.3$"),
+    ([0.1, 0.0, -0.2, 0.3, -0.4], ">= 0 in every layer, got -0.2 at l=3$"),
+    ([-0.2], ">= 0 in every layer, got -0.2 at l=1$"),
+    ([[0.1], [-0.2]], r">= 0 in every layer, got -0.2 at l=1 of batch index \(1,\)$"),
 ]
 
 

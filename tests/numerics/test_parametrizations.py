@@ -128,7 +128,8 @@ def test_everything_is_rate_one():
         found, expected = trained(net), Trained.everything(net)
         np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-15)
         np.testing.assert_allclose(found.biases, expected.biases, rtol=1e-15)
-    same = ft.tangent_kernels(NET, K0)
+    same = ft.tangent_kernels(NET, K0, "NTK")
+    assert same.parametrization == "ntk"
     np.testing.assert_array_equal(same.tangent_kernels, ft.solve(NET, K0).tangent_kernels)
 
 

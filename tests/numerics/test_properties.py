@@ -98,10 +98,10 @@ def test_homogeneous_activations_without_bias_scale(net, K0, factor):
 
 @given(networks(("erf",)), st.floats(0.1, 3.0), st.floats(0.1, 3.0))
 @settings(max_examples=25)
-def test_sign_of_scales_does_not_matter_without_correlations(net, K0, factor):
+def test_scales_matter_by_their_products_with_variances_without_correlations(net, K0, factor):
     """C, K and χ depend on ρ² σ²_w, ρ² σ²_b and γ² alone."""
     moved = net.replace(
-        branch_scale=-net.branch_scales * factor,
+        branch_scale=net.branch_scales * factor,
         skip_scale=-net.skip_scales,
         weight_variance=net.weight_variance / factor**2,
         bias_variance=net.bias_variance / factor**2,
