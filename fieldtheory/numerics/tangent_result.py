@@ -163,11 +163,12 @@ def tangent_kernels(
     K0 : float or array_like
         Kernel of the input, as for `solve`.
     parametrization : {"ntk", "standard"}
-        What the parameters θ are, in upper or lower case. "ntk": w_ij and b_i of variance one, in W_ij = σ_w w_ij/√N and
-        σ_b b_i, as in Jacot et al. and SR; then D^(l) = η_w a_l ⟨φφ⟩ + η_b c_l with a_l = ρ_l² σ_w²
-        and c_l = ρ_l² σ_b², the residual kernel C^(l) at rates 1. "standard": the entries W_ij and
-        b_i of the network themselves, as PyTorch trains them; D^(l) = ρ_l² (η_w N ⟨φφ⟩ + η_b), for
-        the readout the same with ρ = 1, and for the read-in η_w x·x' + η_b.
+        What the parameters θ are, in lower or upper case. "ntk": w_ij and b_i of variance one, in
+        W_ij = σ_w w_ij/√N and σ_b b_i, as in Jacot et al. and SR; then D^(l) = η_w a_l ⟨φφ⟩ +
+        η_b c_l with a_l = ρ_l² σ_w² and c_l = ρ_l² σ_b², the residual kernel C^(l) at rates 1.
+        "standard": the entries W_ij and b_i of the network themselves, as PyTorch trains them;
+        D^(l) = ρ_l² (η_w N ⟨φφ⟩ + η_b), for the readout the same with ρ = 1, and for the read-in
+        η_w x·x' + η_b.
     weight_rates, bias_rates : float or array_like, shape (L + 2,)
         η of the weights and of the biases of the read-in, the L layers and the readout, >= 0; 0 is
         what is not trained.
