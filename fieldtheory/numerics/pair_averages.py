@@ -36,6 +36,7 @@ from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics import mehler_sums
 from fieldtheory.numerics.entries import Entries
 from fieldtheory.numerics.interpolation import nodes, transform
+from fieldtheory.numerics.known_range import as_far_as_known
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
 # Coefficients kept, tried one after the other, those that are fitted together, and the nodes in
@@ -54,6 +55,9 @@ _SIZES = (16, 24, 36, 54, 80)
 _OCTAVES = 2
 # K beyond is left to the averages themselves, and NaN where it is larger still.
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e8, 1e13
+# A rough search does without variances beyond this one where they are not resolved: integrals of
+# functions that oscillate take seconds there, and are far beyond a largest response.
+_ROUGH_FARTHEST = 64.0
 # Radius of the integrals, nodes of a panel, of its check, and the phase of h_n on a panel.
 _REACH, _NODES, _CHECK_NODES, _PHASE = 13.0, 20, 26, 8.0
 # Where in a piece it is compared with a finer integral.
@@ -207,10 +211,14 @@ class InterpolatedEntries:
         Of NumPy.
     rest : float
         Of the series of ⟨φ'φ'⟩ what may be left out, relative to it.
+    searching : bool
+        Whether an average whose integral does not converge is NaN, with all at larger variances,
+        instead of an error.
     """
 
     entries: Entries
     rest: float = _REST
+    searching: bool = False
 
     @property
     def averages(self) -> LayerAverages:
@@ -229,12 +237,23 @@ class InterpolatedEntries:
             return [getattr(self.entries, name)(K) for name in names]
         flat = K.ravel()
         values = self._of_square(flat)
-        (left,) = np.nonzero(np.isnan(values[0]) & (flat <= _FARTHEST))
+        (left,) = np.nonzero(np.isnan(values[0]) & (flat <= self._farthest))
         if len(left):
-            for row, name in enumerate(("second_moment", "susceptibility", "curvature")):
-                if row <= order:
-                    values[row, left] = getattr(self.entries, name)(flat[left])
+            names = ("second_moment", "susceptibility", "curvature")[: order + 1]
+            functions = [getattr(self.entries, name) for name in names]
+            values[: order + 1, left] = self._exact(
+                lambda K: [f(K) for f in functions], order + 1, flat[left]
+            )
         return list(values[: order + 1].reshape(order + 1, *K.shape))
+
+    @property
+    def _farthest(self) -> float:
+        return _ROUGH_FARTHEST if self.rest > _REST and self.searching else _FARTHEST
+
+    def _exact(self, function: Callable, count: int, *K: np.ndarray) -> np.ndarray:
+        if self.searching:
+            return as_far_as_known(function, count, *K)
+        return np.array(function(*K))
 
     def _of_square(self, K: np.ndarray) -> np.ndarray:
         """M, M' and M'' of variances (m,) from coefficients of φ², NaN where not resolved."""
@@ -255,9 +274,9 @@ class InterpolatedEntries:
         if self._closed_moment:
             return self.entries.second_moment(K), self.entries.susceptibility(K)
         M, slope, _ = self._of_square(K)
-        (left,) = np.nonzero(np.isnan(M) & (K <= _FARTHEST))
+        (left,) = np.nonzero(np.isnan(M) & (K <= self._farthest))
         if len(left):
-            M[left] = self.entries.second_moment(K[left])
+            (M[left],) = self._exact(lambda K: [self.entries.second_moment(K)], 1, K[left])
         return M, np.nan_to_num(slope, nan=0.0)
 
     def second_moment(self, K: Any) -> Any:
@@ -363,9 +382,10 @@ class InterpolatedEntries:
         if len(left):
             chosen = p[left], q[left], r[left]
             if whole:
-                values[:, left] = self.entries.covariance_flow(*chosen)
+                values[:, left] = self._exact(self.entries.covariance_flow, 7, *chosen)
             else:
-                values[0, left], values[3, left] = self.entries.covariance_gain(*chosen)
+                found = self._exact(self.entries.covariance_gain, 2, *chosen)
+                values[0, left], values[3, left] = found
         return values.reshape(7, *shape)
 
     def _first_orders(self, c: np.ndarray) -> np.ndarray:
@@ -455,6 +475,8 @@ def _coefficients(f: sp.Expr, x: sp.Symbol) -> HermiteCoefficients:
 
 
 @lru_cache(maxsize=64)
-def interpolated(entries: Entries, rest: float = _REST) -> InterpolatedEntries:
+def interpolated(
+    entries: Entries, rest: float = _REST, searching: bool = False
+) -> InterpolatedEntries:
     """The interpolated averages of a layer, shared by all networks that use them."""
-    return InterpolatedEntries(entries, rest)
+    return InterpolatedEntries(entries, rest, searching)

@@ -51,6 +51,8 @@ _LARGEST = 1e12
 _COARSE_NODES, _STRETCH, _FINE_NODES, _LENGTH = 8, 5, 18, 1.2
 # Errors of heights and series there, and the least difference of heights that is trusted.
 _FLAT, _ROUGH, _RESOLVED, _MARGIN = 1e-3, 1e-4, 1e-4, 0.05
+# The fewest times among which a maximum is looked for where the flow could not be followed further.
+_FEWEST = 8
 _EXACT: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
 
 
@@ -187,7 +189,7 @@ def covariance_scaling(
     start = np.stack([p, q, r])
     entries = network_entries(network)
     flow: Any = _Flow(interpolated(entries))
-    rough: Any = _Flow(interpolated(entries, _ROUGH))
+    rough: Any = _Flow(interpolated(entries, _ROUGH, searching=True))
     near = bool((p + q - 2 * np.abs(r) <= _NEAR * (p + q)).any())
     if near:
         # Their distance is amplified, with the rounding of what is interpolated and of series.
@@ -386,9 +388,10 @@ def _located(
     if path is None:
         from scipy.integrate import solve_ivp
 
-        solved = _successful(
-            solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
-        )
+        solved = solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
+        if len(solved.t) < _FEWEST:
+            _successful(solved)
+        # Where averages stop to be known the flow ends.
         times, found = solved.t, solved.y
     else:
         found = path(readings)

@@ -112,23 +112,36 @@ def _maximise(
     index = np.repeat(np.arange(shape[0]), shape[1])
     fields = tuple(np.tile(f, shape[0]) for f in fields)
     each = stack.of(index)
-    rough = replace(each, averages=interpolated(stack.averages.entries, _ROUGH))
+    entries = stack.averages.entries
+    rough = replace(each, averages=interpolated(entries, _ROUGH, searching=True))
     grid = _SEARCHED[:, None] / (each.depths * each.weights)
     with np.errstate(all="ignore"):
         values = height(rough, grid, *(f[None] for f in fields))
         squares = _maxima(height, slope, each, grid, values, _MARGIN, *fields)
         (left,) = np.nonzero(np.isnan(squares))
         if len(left):
-            part, grid, own = each.of(left), grid[:, left], [f[left] for f in fields]
-            values = height(part, grid, *(f[None] for f in own))
+            part, own = each.of(left), [f[left] for f in fields]
+            grid = grid[: _searched_rows(values[:, left]), left]
+            exact = replace(part, averages=interpolated(entries, searching=True))
+            values = height(exact, grid, *(f[None] for f in own))
             squares[left] = _maxima(height, slope, part, grid, values, 0.0, *own)
     if np.isnan(squares).any():
-        name = networks[0].activation.name
-        raise ValueError(
-            f"network must have a response with a maximum in ρ; that of {name} "
-            f"has none up to ρ = {np.sqrt(grid[-1].max()):.3g}"
-        )
+        raise _without_maximum(networks[0].activation.name, grid, values)
     return np.sqrt(squares).reshape(shape)
+
+
+def _searched_rows(values: np.ndarray) -> int:
+    """How many rows of a grid to search again: those that are known, all if an element rises."""
+    last = int(np.flatnonzero(~np.isnan(values).all(axis=1)).max(initial=0))
+    rises = (np.where(np.isnan(values), -np.inf, values).argmax(axis=0) >= last - 1).any()
+    return len(values) if rises else last + 1
+
+
+def _without_maximum(name: str, grid: np.ndarray, values: np.ndarray) -> ValueError:
+    said = f"has none up to ρ = {np.sqrt(grid[~np.isnan(values)].max(initial=0.0)):.3g}"
+    if (values == -np.inf).all(axis=0).any():
+        said = "vanishes for every ρ"
+    return ValueError(f"network must have a response with a maximum in ρ; that of {name} {said}")
 
 
 def _maxima(

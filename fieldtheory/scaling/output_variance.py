@@ -94,7 +94,7 @@ def shown_output_variance(network: LayeredNetwork) -> float:
     0.3054
     """
     parameters = _parameters(network)
-    heights = _log_response(_SEARCHED, *parameters)
+    heights = _searched(*parameters)
     top = int(np.flatnonzero(heights >= np.nanmax(heights) - _FLAT)[0])
     if top in (0, len(heights) - 1):
         return np.inf if top else 0.0
@@ -177,7 +177,8 @@ def _maxima(
         return known.curvature(K) / gain + weight * gain / rate
 
     K = _SEARCHED
-    near = _near_tops(_log_response(K, averages, weight, bias))
+    heights = _searched(averages, weight, bias)
+    near = _near_tops(heights) & ~np.isnan(heights)
     with np.errstate(all="ignore"):
         for function in (slope, exact):
             slopes = np.full(len(K), np.nan)
@@ -188,13 +189,18 @@ def _maxima(
         candidates = _bisected(function, K[inside], K[inside + 1])
     if slopes[0] <= 0:
         candidates = np.append(0.0, candidates)
-    if not len(candidates) or slopes[-1] > 0:
-        raise ValueError(
-            f"network must have a response with a maximum in ρ; that of {name} grows "
-            "with the output variance without bound"
-        )
+    if not len(candidates):
+        vanishes = (heights == -np.inf).all()
+        said = "vanishes" if vanishes else "grows with the output variance without bound"
+        raise ValueError(f"network must have a response with a maximum in ρ; that of {name} {said}")
     # At K = 0 itself kinks have infinite derivatives.
     return candidates, _log_response(np.maximum(candidates, K[0]), averages, weight, bias)
+
+
+def _searched(averages: InterpolatedEntries, weight: float, bias: float) -> np.ndarray:
+    """ln[M'(K) F(K)] where it is searched, NaN from where averages do not converge."""
+    averages = interpolated(averages.entries, searching=True)
+    return _log_response(_SEARCHED, averages, weight, bias)
 
 
 def _near_tops(heights: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The optimal residual scaling against a scalar optimiser, the deep limit and exact cases."""
 
 import math
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -192,6 +193,63 @@ def test_reasons_of_a_scaling_of_zero_name_what_there_is():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ft.optimal_scaling(small, 0.2)
+
+
+@pytest.mark.parametrize("method", ["response", "deep_limit"])
+@pytest.mark.parametrize("activation", ["sign", "Heaviside(h)"])
+def test_jumps_between_constants_do_not_respond(activation, method):
+    network = ft.ResidualNetwork(depth=10, activation=activation)
+    with pytest.raises(ValueError, match=f"that of {re.escape(activation)} vanishes"):
+        ft.optimal_scaling(network, 0.05, method=method)
+
+
+@pytest.mark.parametrize("method", ["response", slow("deep_limit")])
+def test_maximum_before_the_response_grows_without_bound(method):
+    network = ft.ResidualNetwork(depth=100, activation="tanh(h) + h/10")
+    options = {"order": 2} if method == "deep_limit" else {}
+    found = ft.optimal_scaling(network, 0.05, method=method, **options)
+    heights = [response(network, 0.05, found * factor) for factor in (0.98, 1, 1.02)]
+    assert heights[1] > max(heights[0], heights[2])
+    assert response(network, 0.05, 30 * found) > heights[1]
+
+
+@pytest.mark.parametrize("pair", [False, slow(True)])
+def test_functions_whose_averages_are_lost_at_large_variances(pair):
+    # The trapezoidal rule has all digits for what is analytic.
+    z = np.linspace(-8.5, 8.5, 171)
+    weights = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
+    both = weights[:, None] * weights
+
+    def height(rho):
+        K, r, log = 0.05, 0.02, 0.0
+        for layer in range(11):
+            c = r / K if pair else 1.0
+            x = math.sqrt(K) * z[:, None] + 0 * z
+            y = math.sqrt(K) * (c * z[:, None] + math.sqrt(1 - c**2) * z)
+            f, g = np.tanh(x) + np.sin(3 * x) / 5, np.tanh(y) + np.sin(3 * y) / 5
+            df, dg = (1 / np.cosh(k) ** 2 + 0.6 * np.cos(3 * k) for k in (x, y))
+            ddf = -2 * np.tanh(x) / np.cosh(x) ** 2 - 1.8 * np.sin(3 * x)
+            gain = (both * (df * dg if pair else df * df + f * ddf)).sum()
+            log += math.log(abs(gain if layer == 10 else 1 + rho**2 * 1.25 * gain))
+            r += rho**2 * (1.25 * (both * f * g).sum() + 0.05)
+            K += rho**2 * (1.25 * (both * f * f).sum() + 0.05)
+        return log
+
+    network = ft.ResidualNetwork(depth=10, activation="tanh(h) + sin(3*h)/5")
+    best = ft.optimal_scaling(network, [[0.05, 0.02], [0.02, 0.05]] if pair else 0.05)
+    best = best[0, 1] if pair else best
+    grid = np.linspace(0, 1.4, 29) if pair else np.linspace(0, 0.5, 11)
+    top = grid[np.argmax([height(rho) for rho in grid])]
+    found = optimize.minimize_scalar(
+        lambda rho: -height(rho), bounds=(max(top - 0.05, 0), top + 0.05), options={"xatol": 1e-9}
+    )
+    assert best == pytest.approx(found.x, rel=1e-6)
+    if pair:
+        deep = network.replace(depth=400)
+        options = {"method": "deep_limit", "order": 2}
+        limit = ft.optimal_scaling(deep, [[0.05, 0.02], [0.02, 0.05]], **options)
+        exact = ft.optimal_scaling(deep, [[0.05, 0.02], [0.02, 0.05]])
+        np.testing.assert_allclose(limit, exact, rtol=1e-3)
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear", "leaky_relu"])
@@ -402,7 +460,7 @@ def test_averages_themselves_have_the_optimum_where_the_interpolated_do(activati
 class _Averages:
     """The averages of a layer without interpolation, in the form of those with it."""
 
-    def __init__(self, entries, rest=0.0):
+    def __init__(self, entries, rest=0.0, searching=False):
         self.entries = self._entries = entries
 
     def moments(self, K, order=2):
