@@ -78,8 +78,8 @@ def load_file(
     if not np.isfinite(samples).all():
         row, column = np.argwhere(~np.isfinite(samples))[0]
         raise ValueError(
-            f"path = {str(path)!r}: sample {row}, entry {column} is {samples[row, column]}, "
-            "every entry must be a finite number"
+            f"path = {str(path)!r}: sample {row + 1}, entry {column + 1} is "
+            f"{samples[row, column]}, every entry must be a finite number"
         )
     if labels is not None and labels.shape != (len(samples),):
         raise ValueError(

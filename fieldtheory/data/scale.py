@@ -52,8 +52,8 @@ def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArr
     constant = np.flatnonzero((x == x[:, :1]).all(axis=1))
     if constant.size:
         raise ValueError(
-            f"samples must not be constant, got sample {constant[0]} with all entries equal to "
-            f"{x[constant[0], 0]:g}"
+            f"samples must not be constant, got sample {constant[0] + 1} of {len(x)} with all "
+            f"entries equal to {x[constant[0], 0]:g}"
         )
     # Dividing by the largest entry first keeps the squared norm from over- or underflowing.
     x = x / np.abs(x).max(axis=1, keepdims=True)

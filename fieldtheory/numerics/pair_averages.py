@@ -250,7 +250,7 @@ class InterpolatedEntries:
     def _farthest(self) -> float:
         return _ROUGH_FARTHEST if self.rest > _REST and self.searching else _FARTHEST
 
-    def _exact(self, function: Callable, count: int, *K: np.ndarray) -> np.ndarray:
+    def _exact(self, function: Callable[..., Any], count: int, *K: np.ndarray) -> np.ndarray:
         if self.searching:
             return as_far_as_known(function, count, *K)
         return np.array(function(*K))

@@ -52,7 +52,9 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     """
     from rich.console import Console
 
-    console = Console(markup=False, highlight=False, width=_NO_LIMIT, color_system=None)
+    console = Console(
+        markup=False, highlight=False, width=_NO_LIMIT, color_system=None, force_jupyter=False
+    )
     with console.capture() as capture:
         console.print(_table(rows, title))
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
@@ -87,7 +89,7 @@ def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
     from rich.console import Console
 
     table = _table(rows, title)
-    console = Console(markup=False, highlight=False)
+    console = Console(markup=False, highlight=False, force_jupyter=False)
     shown = console.width if console.is_terminal else _PIPE_WIDTH
     console.width = max(shown, _width(console, table))
     console.print(table)

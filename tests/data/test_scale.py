@@ -35,7 +35,7 @@ class TestNormalise:
         samples = X.copy()
         samples[2] = value
         message = refusal(normalise, samples, 0.05, 1.25)
-        assert "sample 2" in message
+        assert "sample 3 of" in message
         assert "constant" in message
 
     @pytest.mark.parametrize("name", ["scale", "weight_variance"])

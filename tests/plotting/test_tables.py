@@ -71,3 +71,11 @@ def test_a_table_does_not_load_the_shell():
         "sys.exit('typer' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_tables_are_plain_text_in_a_notebook(monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    shown = []
+    monkeypatch.setattr("rich.jupyter.display", lambda *args: shown.append(args))
+    assert tables.table_text([{"K": 0.5}], "kernels").startswith("kernels")
+    assert not shown

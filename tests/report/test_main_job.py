@@ -347,7 +347,7 @@ class TestBadInput:
 
     def test_constant_images(self, tmp_path):
         np.savez(tmp_path / "images.npz", X=np.array([[1.0, 2, 3], [5, 5, 5]]))
-        with pytest.raises(ValueError, match="^samples must not be constant, got sample 1[^\n]*$"):
+        with pytest.raises(ValueError, match="^samples must not be constant, got sample 2[^\n]*$"):
             small(tmp_path / "results", data=tmp_path / "images.npz", count=None)
         assert os.listdir(tmp_path) == ["images.npz"]
 
