@@ -1,0 +1,288 @@
+"""Averages of functions with kinks over a plane of signals, given factors common to others.
+
+Signals h = A z of a plane z share the factor ξ_i with other signals along either direction,
+
+    z_i = √t_i ξ_i + √(1 − t_i) ζ_i,        ⟨z_i w_i⟩ = t_i,
+
+and F(ξ) = ⟨f(A z)⟩_ζ is smooth on the scale √(1 − t), whatever f is, so that few nodes ξ of the
+trapezoidal rule do, with an error of exp(−(2π/step)² / (2 + 4t/(1 − t))) for products of two F.
+
+The averages over ζ take Gauss-Legendre panels. Those of z_1 end where kinks meet; those of z_2 are
+the same for all z_1, so that all Gaussians of ξ are one matrix: what a panel with a moving kink has
+is integrated on either side of it against Legendre polynomials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.quadrature import composite, legendre
+
+# Nodes of a panel, radius of the planes and of the factors.
+ORDER, _REACH, _FACTOR_REACH = 16, 8.6, 8.2
+# First panels beside a kink in units of the signals, and how they grow.
+_BESIDE, _GROWTH = 1.5, 3.0
+# Width of what is averaged at once over noise, in deviations of it.
+_TOGETHER_SEEN = 5.0
+# Of a panel, what is no part of it but rounding.
+_WHOLE = 1e-12
+# Nodes of a plane, and those that are held at once.
+_MOST_NODES, _TOGETHER = 1 << 26, 1 << 19
+
+# Functions of the signals: arrays of one shape to values (functions, *shape).
+Functions = Callable[..., np.ndarray]
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How fine the rules are.
+
+    Parameters
+    ----------
+    step : float
+        Of the factors, in units of what products of two averages need for an error of 1e-12.
+    panel : float
+        The widest panel in deviations of what it has to resolve.
+    """
+
+    step: float
+    panel: float
+
+
+# Tried one after the other.
+RESOLUTIONS = (Resolution(1.2, 4.5), Resolution(1.05, 3.4), Resolution(0.85, 2.4))
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Nodes of a common factor of the share t, none if nothing is shared.
+
+    Parameters
+    ----------
+    t : float
+    xi, weights : ndarray, shape (n,)
+    """
+
+    t: float
+    xi: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def noise(self) -> float:
+        """√(1 − t)."""
+        return float(np.sqrt(1 - self.t))
+
+    def averaged(
+        self, values: np.ndarray, z: np.ndarray, orders: Sequence[int] = (0,)
+    ) -> np.ndarray:
+        """Σ_z p(z | ξ) values, shape (..., orders, n), of values times weights (..., z).
+
+        Of an order i > 0 the i-th derivative by the mean of z times √(1 − t)^i is in place of p.
+        """
+        found = np.zeros((*values.shape[:-1], len(orders), len(self.xi)))
+        for some, near in self._near(z):
+            u = (z[some, None] - np.sqrt(self.t) * self.xi[near]) / self.noise
+            density = np.exp(-u * u / 2) / (np.sqrt(2 * np.pi) * self.noise)
+            for place, order in enumerate(orders):
+                seen = density * (1.0, u, u * u - 1)[order]
+                found[..., place, near] += values[..., some] @ seen
+        return found
+
+    def _near(self, z: np.ndarray) -> list[tuple[slice, slice]]:
+        """Blocks of z, which ascend, with the ξ that see them."""
+        width = _TOGETHER_SEEN * self.noise
+        count = max(1, int((z[-1] - z[0]) / width))
+        ends = np.searchsorted(z, np.linspace(z[0], z[-1], count + 1))
+        ends[0], ends[-1] = 0, len(z)
+        found = []
+        for start, stop in pairwise(ends.tolist()):
+            if start == stop:
+                continue
+            reach = _REACH * self.noise
+            between = [z[start] - reach, z[stop - 1] + reach]
+            near = np.searchsorted(np.sqrt(self.t) * self.xi, between) if self.t else [0, 1]
+            found.append((slice(start, stop), slice(int(near[0]), int(near[1]))))
+        return found
+
+
+# Steps between nodes for 1e-12 where nothing is shared.
+_STEP = 0.845
+
+
+def factor(t: float, resolution: Resolution) -> Factor:
+    """The common factor of two variables of the correlation t, 0 <= t < 1."""
+    if t == 0:
+        return Factor(0.0, np.zeros(1), np.ones(1))
+    step = resolution.step * _STEP / np.sqrt(1 + 2 * t / (1 - t))
+    number = int(_FACTOR_REACH / step) + 1
+    xi = step * (np.arange(-number, number) + 0.25)
+    return Factor(t, xi, step * np.exp(-xi * xi / 2) / np.sqrt(2 * np.pi))
+
+
+def factor_size(t: float) -> float:
+    """About how many nodes a factor has."""
+    return float(2 * _FACTOR_REACH / _STEP * np.sqrt(1 + 2 * t / max(1 - t, 1e-300)))
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Signals h = A z with kinks.
+
+    Parameters
+    ----------
+    A : ndarray, shape (m, 2)
+    kinks : tuple of float
+        Where functions of any of the signals are not smooth, or change fastest.
+    """
+
+    A: np.ndarray
+    kinks: Sequence[float]
+
+    def cuts(self, noise: tuple[float, float], panel: float) -> np.ndarray:
+        """Ends of the panels of z_1, where the average over z_2 is seen with the noise."""
+        widest = panel * noise[0]
+        cuts = [_even(-_REACH, _REACH, widest)]
+        for along, across in self.A:
+            if not along:
+                continue
+            ratio = abs(across / along)
+            half, width = _REACH * ratio, panel * noise[1] * ratio
+            beside = half + _graded(_BESIDE / abs(along), widest)
+            for kink in self.kinks:
+                centre = kink / along
+                low, high = max(-_REACH, centre - half), min(_REACH, centre + half)
+                if width < widest and low < high:
+                    cuts.append(_even(low, high, width))
+                if width < widest:
+                    cuts += [np.array([centre]), centre + beside, centre - beside]
+        cuts.append(self._meetings())
+        return distinct(np.concatenate(cuts))
+
+    def _meetings(self) -> np.ndarray:
+        """z_1 where two signals are at kinks."""
+        found = []
+        for (a, b), (c, d) in combinations(self.A, 2):
+            determinant = a * d - b * c
+            if determinant:
+                found += [(k * d - l * b) / determinant for k in self.kinks for l in self.kinks]
+        return np.array(found)
+
+    @property
+    def is_line(self) -> bool:
+        """Whether z_2 is in no signal."""
+        return not self.A[:, 1].any()
+
+    def size(self, noise: tuple[float, float], panel: float) -> float:
+        """About how many nodes it takes."""
+        columns = 1.0 if self.is_line else 2 * _REACH / (panel * noise[1]) * ORDER
+        return len(self.cuts(noise, panel)) * ORDER * columns
+
+    def given(
+        self,
+        functions: Functions,
+        z: np.ndarray,
+        second: Factor,
+        panel: float,
+        orders: Sequence[int] = (0,),
+    ) -> np.ndarray:
+        """⟨f⟩ over z_2 at z_1 = z given its factor, shape (functions, orders, len(z), n).
+
+        The orders are those of `Factor.seen`.
+        """
+        if self.is_line:
+            values = functions(*(along * z for along in self.A[:, 0]))
+            return np.repeat(values[:, None, :, None], len(second.xi), axis=-1)
+        edges = _even(-_REACH, _REACH, panel * second.noise)
+        nodes, weights = composite(edges, ORDER)
+        if len(nodes) * len(z) > _MOST_NODES:
+            raise QuadratureError(
+                f"signals with kinks that are nearly parallel take {len(nodes) * len(z)} nodes"
+            )
+        rows = max(1, _TOGETHER // len(nodes))
+        parts = []
+        for start in range(0, len(z), rows):
+            part = z[start : start + rows]
+            values = self._on_nodes(functions, part, edges, nodes, weights)
+            parts.append(second.averaged(values, nodes, orders))
+        return np.swapaxes(np.concatenate(parts, axis=1), 1, 2)
+
+    def _signals(self, z: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
+        return [along * z[:, None] + across * other for along, across in self.A]
+
+    def _on_nodes(
+        self,
+        functions: Functions,
+        z: np.ndarray,
+        edges: np.ndarray,
+        nodes: np.ndarray,
+        weights: np.ndarray,
+    ) -> np.ndarray:
+        """f times weights at the nodes of z_2, as if it had no kinks, (functions, z, nodes)."""
+        count = len(edges) - 1
+        row, panel, low, high = self._pieces(z, edges)
+        cut = np.zeros((len(z), count), dtype=bool)
+        cut[row, panel] = True
+        found = functions(*self._signals(z, nodes)) * weights
+        found = found.reshape(len(found), len(z) * count, ORDER)
+        found[:, cut.ravel()] = 0.0
+        if len(row):
+            x, w = legendre(ORDER)
+            half = (high - low) / 2
+            own = (low + high)[:, None] / 2 + half[:, None] * x
+            values = functions(*self._signals(z[row], own)) * (half[:, None] * w)
+            middle, width = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+            polynomials = np.polynomial.legendre.legvander(
+                (own - middle[panel, None]) / width[panel, None], ORDER - 1
+            )
+            moments = values.transpose(1, 0, 2) @ polynomials @ _on_panel()
+            places, first = np.unique(row * count + panel, return_index=True)
+            found[:, places] = np.add.reduceat(moments, first).transpose(1, 0, 2)
+        return found.reshape(len(found), len(z), -1)
+
+    def _pieces(self, z: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Of all panels that a kink cuts, the parts: z, panel, and ends, in this order."""
+        widest = edges[1] - edges[0]
+        moving = []
+        for along, across in self.A:
+            if across:
+                beside = _graded(_BESIDE / abs(across), widest)
+                around = np.concatenate([-beside, [0.0], beside])
+                for kink in self.kinks:
+                    moving.append((kink - along * z[:, None]) / across + around)
+        cuts = np.concatenate([*moving, np.tile(edges, (len(z), 1))], axis=1)
+        cuts = np.sort(np.clip(cuts, edges[0], edges[-1]), axis=1)
+        low, high = cuts[:, :-1], cuts[:, 1:]
+        width = high - low
+        row, place = np.nonzero((width > _WHOLE * widest) & (width < (1 - _WHOLE) * widest))
+        low, high = low[row, place], high[row, place]
+        panel = np.searchsorted(edges, (low + high) / 2) - 1
+        return row, panel, low, high
+
+
+def _on_panel() -> np.ndarray:
+    """Integrals against Legendre polynomials as values at the nodes times weights, (n, nodes)."""
+    x, w = legendre(ORDER)
+    n = np.arange(ORDER)[:, None]
+    return (n + 0.5) * np.polynomial.legendre.legvander(x, ORDER - 1).T * w
+
+
+def _even(low: float, high: float, width: float) -> np.ndarray:
+    return np.linspace(low, high, int(np.ceil((high - low) / width)) + 1)
+
+
+def _graded(first: float, reach: float) -> np.ndarray:
+    """Distances from a kink that grow to the reach."""
+    if first >= reach:
+        return np.zeros(0)
+    return first * _GROWTH ** np.arange(int(np.ceil(np.log(reach / first) / np.log(_GROWTH))) + 1)
+
+
+def distinct(cuts: np.ndarray) -> np.ndarray:
+    """Ends of panels in ascending order, inside of the plane and none twice."""
+    cuts = np.unique(np.clip(cuts, -_REACH, _REACH))
+    return cuts[np.concatenate([[True], np.diff(cuts) > _WHOLE])]
