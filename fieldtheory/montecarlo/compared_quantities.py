@@ -13,7 +13,7 @@ from fieldtheory.numerics.four_inputs import four_signals_are_quick
 from fieldtheory.numerics.solution import Solution
 
 # Most averages of four signals that are found unasked, and of those that are integrals over kinks.
-_MOST_AVERAGES, _MOST_WITH_KINKS = 20_000, 400
+_MOST_AVERAGES, _MOST_WITH_KINKS = 20_000, 1500
 
 
 class Measured(NamedTuple):

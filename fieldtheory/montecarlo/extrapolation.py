@@ -49,9 +49,9 @@ def compare(
     and covariances of the networks; η, χ and χ^out, as derivatives, where ``responses`` are given.
 
     Of P inputs, with p = P(P+1)/2 pairs, G11 has ((L + 1) p)² entries that are averages of four
-    signals. Up to 20 000 (L = 20 for P = 3) are computed, in seconds to a minute, and 400 of three
-    inputs and more if φ has kinks and no closed form. Of more, fluctuations are compared if the
-    solution has them by then: ask for ``solution.G11``, ``kernel_variance``,
+    signals. Up to 20 000 (L = 20 for P = 3) are computed, in seconds to a minute, and 1500 (L = 11
+    for P = 2, L = 5 for P = 3) if φ has kinks and no closed form. Of more, fluctuations are
+    compared if the solution has them by then: ask for ``solution.G11``, ``kernel_variance``,
     ``four_point`` and ``mean_shift`` before. Of G11 and the vertex every simulation has the entries
     of each pair of inputs with itself, and ``simulate(..., cross_inputs=True)`` those of all pairs
     of pairs. The answer names what is not compared.

@@ -14,8 +14,10 @@ from fieldtheory.averages.rules import CLOSED_FORM, PRICE, entry_indices
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import pair_grids
+from fieldtheory.numerics.common_factors import FourSignals
 from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.pair_observables import PairObservables, features, kinked_features
+from fieldtheory.numerics.kinked_features import centres
+from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
 from fieldtheory.theory.elementary_averages import X, Y
 
 # Which of the distinct signals stand in the first and in the second observable.
@@ -38,8 +40,8 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
     size, p = members.shape[1:]
     g = network_entries(signals.network).averages.observable
     found = np.full((size, p, size, p), np.nan) if known is None else known
-    if not (signals.has_kinks or has_closed_form(g)):
-        _by_grids(signals, K, members, found)
+    if not has_closed_form(g):
+        _one_by_one(signals, K, members, found)
         return found
     together = max(1, _TOGETHER // p**2)
     for k in signals.counted(range(size), _TITLE):
@@ -75,7 +77,7 @@ def _layers_at_once(signals: PairObservables) -> tuple[np.ndarray, np.ndarray, n
     return K, members, carried
 
 
-def _by_grids(
+def _one_by_one(
     signals: PairObservables, K: np.ndarray, members: np.ndarray, found: np.ndarray
 ) -> None:
     """What is not known, one correlator after the other, at any width of the signals."""
@@ -84,18 +86,29 @@ def _by_grids(
     once = (k * p + rows) <= (l * p + columns)
     k, rows, l, columns = k[once], rows[once], l[once], columns[once]
     four = np.concatenate([members[:, k, rows], members[:, l, columns]])
-    _require_time(signals, K, four)
     # Equal inputs make of different pairs one.
     distinct, places = np.unique(four, axis=1, return_inverse=True)
+    psi = [feature.function for feature in kinked_features(signals.network)]
+    kinked = FourSignals(psi, centres(kinked_features(signals.network)), K)
 
     def observable(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.sum([psi[0](x) * psi[0](y) for psi in features(signals.network)], axis=0)
+        return np.sum([each(x) * each(y) for each in psi], axis=0)
 
+    def nodes(one: np.ndarray) -> float:
+        return kinked.nodes(one) if signals.has_kinks else pair_grids.nodes(*_blocks(K, one))
+
+    def correlator(one: np.ndarray) -> float:
+        first, second, across = _blocks(K, one)
+        if not across.any():
+            return 0.0
+        if signals.has_kinks:
+            return kinked.connected(one)
+        return pair_grids.connected(observable, first, second, across)
+
+    _require_time(signals, distinct, nodes)
     values = np.zeros(distinct.shape[1])
     for number in signals.counted(range(len(values)), _TITLE):
-        first, second, across = _blocks(K, distinct[:, number])
-        if across.any():
-            values[number] = pair_grids.connected(observable, first, second, across)
+        values[number] = correlator(distinct[:, number])
     found[k, rows, l, columns] = found[l, columns, k, rows] = values[places.ravel()]
 
 
@@ -105,12 +118,15 @@ def _blocks(K: np.ndarray, four: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     return K[np.ix_(own, own)], K[np.ix_(others, others)], K[np.ix_(own, others)]
 
 
-def _require_time(signals: PairObservables, K: np.ndarray, four: np.ndarray) -> None:
+def _require_time(
+    signals: PairObservables, four: np.ndarray, nodes: Callable[[np.ndarray], float]
+) -> None:
     """QuadratureError if so many correlators of such signals take too long."""
     count = four.shape[1]
-    asked = four[:, :: max(1, count // _ASKED)].T
-    nodes = [pair_grids.nodes(*_blocks(K, few)) for few in asked]
-    seconds = count * (_OVERHEAD + _PER_NODE * np.mean(nodes)) if count else 0.0
+    if not count:
+        return
+    mean = np.mean([nodes(one) for one in four[:, :: max(1, count // _ASKED)].T])
+    seconds = count * (_OVERHEAD + _PER_NODE * float(mean))
     if seconds > LONGEST:
         inputs = signals.K.shape[-1]
         raise QuadratureError(
@@ -164,7 +180,7 @@ def ways_out() -> str:
 
 
 def four_signals_are_quick(network: LayeredNetwork) -> bool:
-    """Whether correlators of four signals take milliseconds, not seconds: no integrals over kinks.
+    """Whether correlators of four signals take milliseconds, not tens: no integrals over kinks.
 
     Examples
     --------

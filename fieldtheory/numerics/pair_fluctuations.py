@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics import four_inputs, pair_blocks
 from fieldtheory.numerics.entries import network_entries
@@ -122,10 +121,6 @@ def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
     return S22
 
 
-# Correlators of three and four inputs with kinks that are taken one by one; each takes seconds.
-_MOST_INTEGRALS = 3000
-
-
 def _pair_by_pair(signals: PairObservables) -> np.ndarray:
     """⟨g ; g⟩, shape (L + 1, p, L + 1, p), without Hermite coefficients of two signals.
 
@@ -138,17 +133,9 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
     first, second = signals.pairs
     size, p = len(signals.K), len(first)
     found = np.full((size, p, size, p), np.nan)
-    inputs = first.max() + 1
-    places = np.zeros((inputs,) * 2, dtype=int)
+    places = np.zeros((first.max() + 1,) * 2, dtype=int)
     places[first, second] = np.arange(p)
     others = np.flatnonzero(first != second)
-    left = size**2 * (p**2 - 7 * len(others) - len(places)) / 2
-    if signals.has_kinks and left > _MOST_INTEGRALS:
-        raise QuadratureError(
-            f"G11 of {inputs} inputs in {size} layers takes {left:.0f} integrals over the signals "
-            f"of four with kinks, each of seconds, about {left / 1200:.2g} hours: "
-            f"{four_inputs.ways_out()}"
-        )
     blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
     for number, pair in enumerate(others):
         alpha, beta = first[pair], second[pair]

@@ -98,7 +98,7 @@ def connected(f: Observable, first: np.ndarray, second: np.ndarray, across: np.n
     >>> round(connected(lambda x, y: x * y, K, K, K), 9)  # K_xx K_yy + K_xy²
     7.0
     """
-    A, B, s = _canonical(first, second, across)
+    A, B, s = canonical(first, second, across)
     previous, error = np.nan, np.inf
     allowed = max(_ALLOWED, tolerance())
     for refinement in _REFINEMENTS:
@@ -123,13 +123,13 @@ def _held(axis: _Axis) -> int:
 
 def nodes(first: np.ndarray, second: np.ndarray, across: np.ndarray) -> float:
     """About how many nodes `connected` takes."""
-    A, B, s = _canonical(first, second, across)
+    A, B, s = canonical(first, second, across)
     axes = [_sizes(s[i], _width(A, i), _width(B, i), _REFINEMENTS[1]) for i in range(2)]
     of_f = axes[0][0] * axes[1][0]
     return 2.0 * (of_f + axes[0][1] * axes[1][1])
 
 
-def _canonical(
+def canonical(
     first: np.ndarray, second: np.ndarray, across: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A, B and the canonical correlations."""

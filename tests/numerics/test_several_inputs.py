@@ -27,8 +27,9 @@ PHI = {
     "hard_tanh": lambda h: np.clip(h, -1, 1),
     "relu6": lambda h: np.clip(h, 0, 6),
     "elu": lambda h: np.where(h > 0, h, np.expm1(np.minimum(h, 0))),
+    "softsign": lambda h: h / (1 + np.abs(h)),
 }
-KINKED = ("relu", "leaky_relu", "abs", "elu")
+KINKED = ("relu", "leaky_relu", "abs", "elu", "softsign")
 TWO = np.array([[0.3, 0.11], [0.11, 0.2]])
 OPPOSED = TWO * [[1, -1], [-1, 1]]
 THREE = np.array([[0.3, 0.1, -0.05], [0.1, 0.25, 0.12], [-0.05, 0.12, 0.4]])
@@ -73,6 +74,9 @@ def upper(matrices):
         slow("relu", 0.7, TWO, 1, 28),
         slow("abs", -0.7, TWO, 1, 32),
         slow("elu", 0.7, TWO, 1, 30),
+        slow("softsign", 1.0, TWO, 1, 34),
+        slow("softsign", 0.7, THREE, 1, 30),
+        slow("elu", 1.0, THREE, 1, 32),
         slow("hard_tanh", 0.7, 2 * TWO, 1, 18),
         slow("leaky_relu", 1.0, TWO, 1, 32),
         slow("relu", 1.0, TWO, 2, 34),
@@ -365,16 +369,15 @@ def test_four_signals_on_grids_and_by_modes(name, monkeypatch):
     np.testing.assert_allclose(found, known, rtol=0, atol=1e-9 * np.abs(known).max())
 
 
-@pytest.mark.parametrize(("name", "longest"), [("tanh", 0.01), ("elu", None)])
-def test_what_takes_too_long_says_so(name, longest, monkeypatch):
+@pytest.mark.parametrize("name", ["tanh", "softsign"])
+def test_what_takes_too_long_says_so(name, monkeypatch):
     """How long, and the way out."""
     monkeypatch.setattr(FEW, (12,))
-    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", longest)
-    monkeypatch.setattr("fieldtheory.numerics.pair_fluctuations._MOST_INTEGRALS", 10)
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 0.01)
     s = ft.solve(network(name, 0.7, 1), THREE)
     with pytest.raises(QuadratureError, match=r"about .* hours.*ft\.covariance_with"):
         _ = s.G11
-    assert name == "elu" or np.isfinite(s.mean_shift).all()
+    assert name == "softsign" or np.isfinite(s.mean_shift).all()
 
 
 @pytest.mark.parametrize("name", ["erf", slow("gelu")])

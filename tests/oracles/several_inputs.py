@@ -258,3 +258,27 @@ def of_factors(phi, X):
         sums += one * np.array([of_inner @ part for part in (f, g, f * g, f * f, g * g)])
     f, g, both, ff, gg = sums
     return both - f * g, np.sqrt((ff - f * f) * (gg - g * g))
+
+
+def in_a_plane(phi, X, count=60):
+    """⟨φ(h_0) φ(h_1) ; φ(h_2) φ(h_3)⟩ of h = X z, X (4, 2), for kinks at zero alone, and its size.
+
+    In polar coordinates: panels of the angle between the lines where a signal vanishes.
+    """
+    x, w = np.polynomial.legendre.leggauss(count)
+    lines = np.arctan2(-X[:, 0], X[:, 1]) % np.pi
+    ends = np.unique(np.concatenate([[0.0], lines, lines + np.pi, [2 * np.pi]]))
+    half = np.diff(ends)[:, None] / 2
+    angle, of_angle = (ends[:-1, None] + half * (1 + x)).ravel(), (half * w).ravel()
+    sums = np.zeros(5)
+    # Panels of the radius that grow from zero, where φ of wide signals changes fast.
+    cuts = np.concatenate([[0.0], 9.0 * 0.25 ** np.arange(6)[::-1]])
+    for low, high in pairwise(cuts):
+        r = low + (high - low) / 2 * (1 + x)
+        of_r = (high - low) / 2 * w * r * np.exp(-(r**2) / 2) / (2 * np.pi)
+        z = np.multiply.outer(np.array([np.cos(angle), np.sin(angle)]), r)
+        h = phi(np.tensordot(X, z, 1))
+        f, g = h[0] * h[1], h[2] * h[3]
+        sums += [of_angle @ part @ of_r for part in (f, g, f * g, f * f, g * g)]
+    f, g, both, ff, gg = sums
+    return both - f * g, np.sqrt((ff - f * f) * (gg - g * g))
