@@ -23,7 +23,7 @@ from fieldtheory.averages.precise import separated
 from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
 from fieldtheory.averages.steps import has_steps
-from fieldtheory.averages.vectorising import increment, kinks_of, vectorised
+from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, vectorised
 
 _x = sp.Dummy("x", real=True)
 _PAIRS_PER_VARIANCE = 4
@@ -57,7 +57,8 @@ def average(node: GaussianAverage) -> Rule:
             _ONE.format(_located(kinks[0])),
             lambda K: _of_each(lambda k: quadrature.average_1d(f, k, kinks[0]), K),
         )
-    integral = partial(two_variables.average_2d, f, kinks=kinks)
+    centres = [centres_of(F, v) for v in variables]
+    integral = partial(two_variables.average_2d, f, kinks=centres)
     products = separated(F, *variables)
     if products and len(products) > 1:
         # Derivatives of a product come multiplied out.
@@ -95,7 +96,8 @@ def connected(node: ConnectedCorrelator) -> Rule:
         kinks = kinks_of(F, x), kinks_of(G, y)
         F, G = _without_constant(F, x), _without_constant(G, y)
         f, g = increment(F, x), increment(G, y)
-        integral = partial(two_variables.connected_2d, f, g, kinks=kinks)
+        centres = centres_of(F, x), centres_of(G, y)
+        integral = partial(two_variables.connected_2d, f, g, kinks=centres)
         name, reason = _SERIES, _KINKED if any(kinks) else _SMOOTH
         compute = _pairs(F, G, (x, y), True, integral)
     if len(node.variables) == 1:

@@ -23,6 +23,9 @@ _SMALLEST = 1e-14
 # where it has changed by a fraction of itself.
 _FARTHEST, _PANELS, _VISIBLE = 16.0, (1, 4, 16, 64), 1e-3
 
+# Slopes inside functions, as that of erf(10 x), from which they are steep.
+_STEEP = 3.0
+
 
 def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     """F as a NumPy function of arrays."""
@@ -109,6 +112,27 @@ def _subtracted(F: sp.Expr) -> sp.Expr:
 def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:
     """Where F is not smooth in a variable."""
     return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
+
+
+def centres_of(F: sp.Expr, x: sp.Symbol) -> list[float]:
+    """Kinks, and where functions that are steep change: erf(10 x − 15) and its like at 1.5.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> centres_of(sp.erf(10 * x - 15) ** 2 + sp.erf(x - 1), x)
+    [1.5]
+    """
+    places = set(kinks_of(F, x))
+    for node in F.atoms(sp.Function):
+        (u, *others) = node.args
+        if others or not u.is_polynomial(x) or sp.degree(u, x) not in (1, 2):
+            continue
+        highest, second, *_ = sp.Poly(u, x).all_coeffs()
+        degree = int(sp.degree(u, x))
+        if highest.is_number and abs(float(highest)) > _STEEP**degree and second != 0:
+            places.add(-float(second / highest) / degree)
+    return sorted(places)
 
 
 def increment(F: sp.Expr, x: sp.Symbol) -> Callable:
