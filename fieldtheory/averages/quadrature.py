@@ -44,6 +44,8 @@ _STAGES = (
 )
 # Largest ratio of ⟨|f|⟩ to |⟨f⟩| of an integral by parts.
 _CANCELLING = 8.0
+# That ratio where both are zero: another form is better if it converges.
+_VANISHING = 1e300
 # Variances integrated together, so that the work arrays stay in the cache.
 _CHUNK = 256
 _TINY = float(np.finfo(float).tiny)
@@ -126,7 +128,8 @@ def by_parts_1d(
             break
         value, size, error = _with_sizes(f, K[some], kinks)
         with np.errstate(all="ignore"):
-            loss = np.where(size > 0, size / np.abs(value), 1.0)
+            # Nothing at all is what rounding leaves of an even function at tiny arguments.
+            loss = np.where(size > 0, size / np.abs(value), _VANISHING)
             loss[~(error <= 0.1 * tolerance())] = np.inf
             value = value * prefactor(K[some])
         better = np.isfinite(value) & (loss < losses[some])

@@ -39,6 +39,8 @@ from fieldtheory.theory.elementary_averages import (
 
 # Variance below which the transforms of a connected correlator lose digits to cancellation.
 _NARROWEST = 0.06
+# Variance below which powers of it in closed forms may underflow.
+_UNDERFLOWING = 1e-150
 # Closer to zero than any other kink.
 _BESIDE_ZERO = sp.Rational(1, 10**20)
 
@@ -321,13 +323,19 @@ def _moment_at_zero(psi: sp.Expr, order: int) -> float:
 
 
 def _with_limit(average: Callable, limit: Callable[[], float]) -> Callable:
-    """A function of variances whose value at zero is told."""
+    """A function of variances whose value at zero is told, and so small that a form is 0/0."""
 
     def everywhere(K: np.ndarray) -> np.ndarray:
         vanishing = np.equal(K, 0)
-        if not vanishing.any():
+        if vanishing.any():
+            return np.where(vanishing, limit(), everywhere(np.where(vanishing, 1.0, K)))[()]
+        if not np.less(K, _UNDERFLOWING).any():
             return average(K)
-        return np.where(vanishing, limit(), average(np.where(vanishing, 1.0, K)))[()]
+        with np.errstate(invalid="ignore"):
+            found = average(K)
+        if (lost := np.isnan(found) & np.less(K, _UNDERFLOWING)).any():
+            return np.where(lost, limit(), found)[()]
+        return found
 
     return everywhere
 

@@ -12,6 +12,7 @@ from fieldtheory.numerics.pair_averages import interpolated
 from tests.examples import PHI
 from tests.oracles import exact, hessian, quadrature
 from tests.oracles.differences import derivative
+from tests.tables import some
 
 K = np.array([0.01, 0.3, 1.0, 7.0])
 PAIRS = [(0.4, 0.6, 0.15), (1.0, 2.0, -1.2), (0.3, 0.3, 0.3), (0.05, 4.0, 0.0)]
@@ -178,3 +179,38 @@ def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
     chi = (1 + weight * slope) * weight * slope
     assert ft.solve(network, 0.0).output_response == pytest.approx(chi, rel=1e-5)
     assert interpolated(e).susceptibility(np.zeros(1))[0] == pytest.approx(slope, rel=1e-15)
+
+
+NOT_ZERO_AT_ZERO = {
+    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "log_sigmoid": lambda x: -mpmath.log1p(mpmath.exp(-x)),
+    "logistic": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "hard_sigmoid": lambda x: (x + 3) / 6,
+    "gaussian": lambda x: mpmath.exp(-x * x),
+    "cos": mpmath.cos,
+    "exp": mpmath.exp,
+    "h + 1/2": lambda x: x + mpf(1) / 2,
+    "tanh(h) - 2": lambda x: mpmath.tanh(x) - 2,
+}
+
+
+@pytest.mark.parametrize("name", some(NOT_ZERO_AT_ZERO, {"softplus"}))
+def test_derivatives_of_moments_at_tiny_variances(name):
+    """M = a_0 + a_2 K + 3 a_4 K² + ..., φ² = Σ a_n xⁿ: a_2 = φ'(0)² + φ(0) φ''(0)."""
+    phi = NOT_ZERO_AT_ZERO[name]
+    with mpmath.workdps(40):
+        a = mpmath.taylor(lambda x: phi(x) ** 2, 0, 4)
+    tiny = np.array([1e-30, 1e-36, 1e-60, 1e-300])
+    np.testing.assert_allclose(of(name).second_moment(tiny), float(a[0]), rtol=1e-14)
+    for found in (of(name).susceptibility(tiny), [of(name).susceptibility(K) for K in tiny]):
+        np.testing.assert_allclose(found, float(a[2]), rtol=1e-12)
+    np.testing.assert_allclose(of(name).curvature(tiny), float(6 * a[4]), rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", some(AT_ZERO, {"hard_tanh"}))
+def test_nothing_is_nan_at_tiny_variances(name):
+    slope, curvature = AT_ZERO[name]
+    for K in (1e-60, 1e-300):
+        assert of(name).susceptibility(K) == pytest.approx(slope, rel=1e-12)
+        found = of(name).curvature(K)
+        assert found == pytest.approx(curvature, rel=1e-12) if np.isfinite(curvature) else found < 0
