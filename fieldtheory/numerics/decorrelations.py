@@ -21,14 +21,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.averages.exact_differences import determinant
+from fieldtheory.averages.quadrature import legendre
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.asymptotes import angle_of
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.large_variances import angle_of, lines_at_angles, pair_averages
+from fieldtheory.numerics.large_variances import lines_at_angles, pair_averages
 from fieldtheory.numerics.logarithms import ScaledLayers, scaled_layers
 
-# Gauss-Legendre nodes in the angle, with those that check them, and their largest difference.
-_NODES, _CHECKS, _AGREE = 14, 8, 1e-9
+# 1 − c from which on a difference keeps its digits; nodes on panels in the angle, and their ratio.
+_NARROW, _NODES, _GROWTH = 1e-2, 12, 4
 
 
 def decorrelations(network: LayeredNetwork, K0: np.ndarray, initial: np.ndarray) -> np.ndarray:
@@ -56,16 +57,6 @@ def decorrelations(network: LayeredNetwork, K0: np.ndarray, initial: np.ndarray)
     layers = scaled_layers(network, np.asarray(K0, dtype=float), 1)
     pairs = np.array([0]), np.array([1])
     return of_pairs(layers, np.asarray([initial], dtype=float), pairs)[..., 0]
-
-
-def of_input(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
-    """1 − K_xy/√(K_xx K_yy) to rounding, for the numbers as they are."""
-    shift_x, shift_y = (np.floor(np.frexp(k)[1] / 2) for k in (K_xx, K_yy))
-    x, y = K_xx * np.exp2(-2 * shift_x), K_yy * np.exp2(-2 * shift_y)
-    xy = K_xy * np.exp2(-shift_x) * np.exp2(-shift_y)
-    root = np.sqrt(x * y)
-    near = determinant(x, y, xy) / (root * (root + np.abs(xy)))
-    return np.where(xy > 0, near, 1 - xy / root)
 
 
 def of_pairs(
@@ -121,19 +112,40 @@ def _by_price(
     size: np.ndarray,
     delta: np.ndarray,
 ) -> np.ndarray:
-    """δ_φ of any φ; the plain difference where the integral over the angle does not converge."""
+    """δ_φ of any φ; the plain difference of wide angles."""
+    found = np.empty(delta.shape)
+    wide = delta >= _NARROW
+    if wide.any():
+        x, y, apart = K_xx[wide], K_yy[wide], delta[wide]
+        average = pair_averages(network, "covariance", x, y, 1 - apart)
+        found[wide] = np.maximum(1 - ratio(average, size[wide]), 0.0)
+    if not wide.all():
+        x, y, size, delta = (k[~wide] for k in (K_xx, K_yy, size, delta))
+        same = np.ones_like(delta)
+        parallel = 1 - ratio(pair_averages(network, "covariance", x, y, same), size)
+        integral = _over_angles(network, x, y, delta)
+        found[~wide] = np.where(x == y, 0.0, np.maximum(parallel, 0.0)) + ratio(
+            np.sqrt(x * y) * integral, size
+        )
+    return found
+
+
+def _over_angles(
+    network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray
+) -> np.ndarray:
+    """∫_0^θ ⟨φ'_α φ'_β⟩(ψ) sin ψ dψ, by panels that grow from the angle of one unit of φ."""
     angle = angle_of(delta)
-    plain = 1 - ratio(pair_averages(network, "covariance", K_xx, K_yy, 1 - delta), size)
-    parallel = 1 - ratio(
-        pair_averages(network, "covariance", K_xx, K_yy, np.ones_like(delta)), size
-    )
-    parallel = np.where(K_xx == K_yy, 0.0, np.maximum(parallel, 0.0))
-    rules = []
-    for count in (_NODES, _CHECKS):
-        nodes, weights = np.polynomial.legendre.leggauss(count)
-        psi = angle * ((nodes + 1) / 2)[:, None]
-        slopes = pair_averages(network, "slope", K_xx, K_yy, np.cos(psi))
-        rules.append(angle / 2 * (weights[:, None] * slopes * np.sin(psi)).sum(axis=0))
-    converged = np.abs(rules[0] - rules[1]) <= _AGREE * np.abs(rules[0])
-    integral = parallel + ratio(np.sqrt(K_xx * K_yy), size) * rules[0]
-    return np.where(converged, integral, np.maximum(plain, 0.0))
+    first = np.minimum(1 / np.sqrt(np.minimum(K_xx, K_yy)), 1.0)
+    count = int(np.ceil(np.log(max((angle / first).max(), 1.0)) / np.log(_GROWTH)))
+    edges = np.minimum(first[:, None] * float(_GROWTH) ** np.arange(count + 1), angle[:, None])
+    edges = np.concatenate([np.zeros((len(angle), 1)), edges], axis=1)
+    pair, panel = np.nonzero(np.diff(edges))
+    nodes, weights = legendre(_NODES)
+    middle = (edges[pair, panel] + edges[pair, panel + 1])[:, None] / 2
+    half = (edges[pair, panel + 1] - edges[pair, panel])[:, None] / 2
+    psi = middle + half * nodes
+    near = 2 * np.sin(psi / 2) ** 2
+    x, y = K_xx[pair, None], K_yy[pair, None]
+    slopes = pair_averages(network, "slope", x, y, np.cos(psi), near)
+    terms = (half * weights * slopes * np.sin(psi)).sum(axis=1)
+    return np.bincount(pair, terms, minlength=len(angle))

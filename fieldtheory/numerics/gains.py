@@ -6,6 +6,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.angles import exact_averages
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.recursion import carried
@@ -23,9 +24,13 @@ def covariance_gains(
     network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> np.ndarray:
     """a_l ⟨φ'_α φ'_β⟩, the gain of layer l for a covariance; shape (L + 2, ..., pairs)."""
-    slope = network_entries(network).covariance_susceptibility
-    first, second = pairs
-    averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
+    exact = exact_averages(network, K[:-1], kernel[0], pairs)
+    if exact is not None:
+        averages = np.stack([slope for slope, _ in exact])
+    else:
+        slope = network_entries(network).covariance_susceptibility
+        first, second = pairs
+        averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
     return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, averages)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.angles import exact_averages
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.recursion import carried, residual_kernel
@@ -151,14 +152,19 @@ def pair_layers(
     What exceeds float64 is left as it is, with NumPy's warnings. Parameters as in
     `output_covariances`.
     """
-    gain = network_entries(network).covariance_gain
+    averages, exact = network_entries(network), exact_averages(network, K[:-1], K0, pairs)
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
     same = identical(K[0], K0, pairs)
     kernel = np.broadcast_to(K0, same.shape)
     some_same = same.any()
     for l in range(1, len(K)):
-        average, slope = gain(K[l - 1][..., first], K[l - 1][..., second], kernel)
+        given = K[l - 1][..., first], K[l - 1][..., second], kernel
+        if exact is None:
+            average, slope = averages.covariance_gain(*given)
+        else:
+            slope, average = next(exact)
+            average = averages.covariance(*given) if average is None else average
         C = residual_kernel(layers.weights[l], layers.biases[l], average)
         kernel = carried(layers.skips[l], kernel, C)
         if some_same:

@@ -9,10 +9,11 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.networks import activations
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.asymptotes import Lines, lines_of
 from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.wide_signals import WideSignals, wide_signals
 from fieldtheory.theory.elementary_averages import feature_parameters
 
 # Exponents of the variances at which φ may be a power, and how straight ln M must be there.
@@ -22,16 +23,12 @@ _STRAIGHT = 1e-12
 _ROUNDED = 1e-10
 # Octaves of the variance over which powers of slopes are measured, and at which correlation.
 _OCTAVES, _BETWEEN = 30, 0.5
-# Arguments at which lines are told from each other, and where slopes are read off.
-_TOLD, _READ = 2.0**20, 2.0**400
-# From this variance on the lines give ⟨φφ⟩ to rounding, but for 1/K.
+# Over τ², the variance from which on signals count as wide, and how much terms may cancel.
+_WIDE, _CANCELLING = 64.0, 1e3
+# From this variance on the lines give ⟨φφ⟩ of any φ to rounding, but for 1/K.
 _FAR = 2.0**44
 # From this variance on nothing but the slopes of the lines counts.
 FARTHEST = 2.0**110
-# Times its width, the angle from which on a step counts as sharp.
-_SHARP = 2.0**10
-# Below this angle sin θ − θ cos θ is a series, with so many terms.
-_SMALL, _TERMS = 1.0, 10
 
 
 class Power(NamedTuple):
@@ -107,102 +104,6 @@ def _half(power: float) -> float:
     return nearest if abs(power - nearest) < _ROUNDED else float(power)
 
 
-class Lines(NamedTuple):
-    """The lines that φ approaches on both sides, A x + B|x| + C + D sign(x).
-
-    Their averages, with R = √(K_xx K_yy), c = K_xy/R and s = √(2/π) (√K_xx + √K_yy), are
-
-        ⟨φφ⟩ = R [A² c + (2/π) B² (√(1−c²) + c asin c)] + (A D c + B C) s + C² + (2/π) D² asin c
-
-    (the arc-cosine kernels of degrees 0 and 1). Where K_xx and K_yy are so large that A and B alone
-    count, 1 − ⟨φφ⟩/√(MM) and ⟨φ'φ'⟩ follow from δ = 1 − c with all digits: θ = 2 asin √(δ/2),
-
-        δ_φ = δ − κ (sin θ − θ cos θ),   ⟨φ'φ'⟩ = A² + B² − (2/π) B² θ,
-
-    κ = (2/π) B²/(A² + B²) (SR eq. (5)).
-    """
-
-    A: float
-    B: float
-    C: float
-    D: float
-
-    @property
-    def is_homogeneous(self) -> bool:
-        """Whether both lines go through zero, and are not zero."""
-        return self.C == self.D == 0 and (self.A, self.B) != (0, 0)
-
-    def covariance(self, K_xx: np.ndarray, K_yy: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """⟨φφ⟩."""
-        R, s = np.sqrt(K_xx * K_yy), np.sqrt(2 / np.pi) * (np.sqrt(K_xx) + np.sqrt(K_yy))
-        angle = np.arcsin(c)
-        bent = 2 / np.pi * self.B**2 * (np.sqrt((1 - c) * (1 + c)) + c * angle)
-        steps = self.C**2 + 2 / np.pi * self.D**2 * angle
-        return R * (self.A**2 * c + bent) + (self.A * self.D * c + self.B * self.C) * s + steps
-
-    def decorrelation(self, delta: np.ndarray) -> np.ndarray:
-        """δ_φ."""
-        kappa = 2 * self.B**2 / (np.pi * (self.A**2 + self.B**2))
-        return delta - kappa * _sector(angle_of(delta))
-
-    def slope_at(self, delta: np.ndarray) -> np.ndarray:
-        """⟨φ'φ'⟩ of δ."""
-        return self.A**2 + self.B**2 - 2 / np.pi * self.B**2 * angle_of(delta)
-
-    def slope(self, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray) -> np.ndarray:
-        """⟨φ'φ'⟩, the derivative of ⟨φφ⟩ by K_xy; steps, which are none of φ, are no sharper."""
-        R, s = np.sqrt(K_xx * K_yy), np.sqrt(2 / np.pi) * (np.sqrt(K_xx) + np.sqrt(K_yy))
-        width = np.maximum(np.sqrt(delta * (2 - delta)), _SHARP / np.sqrt(R))
-        steps = (2 / np.pi * self.D**2 / width + self.A * self.D * s) / R
-        return self.slope_at(delta) + steps
-
-
-def angle_of(delta: np.ndarray) -> np.ndarray:
-    """θ of 1 − cos θ = δ."""
-    return 2 * np.arcsin(np.sqrt(np.clip(delta, 0, 2) / 2))
-
-
-def _sector(angle: np.ndarray) -> np.ndarray:
-    """sin θ − θ cos θ."""
-    small = np.minimum(angle, _SMALL)
-    term, series = small**3 / 3, np.zeros_like(small)
-    for k in range(1, _TERMS):
-        series = series + term
-        # From (−1)^(k+1) 2k θ^(2k+1)/(2k+1)! to the next.
-        term = -term * small**2 * (k + 1) / (k * (2 * k + 2) * (2 * k + 3))
-    return np.where(angle < _SMALL, series, np.sin(angle) - angle * np.cos(angle))
-
-
-@lru_cache(maxsize=64)
-def lines_of(phi: sp.Expr) -> Lines | None:
-    """The lines that a function of `activations.h` approaches, None if there are none.
-
-    Examples
-    --------
-    >>> lines_of(sp.Max(0, activations.h)), lines_of(activations.h**2)
-    (Lines(A=0.5, B=0.5, C=0.0, D=0.0), None)
-    """
-    f = vectorised([activations.h], phi)
-    with np.errstate(all="ignore"):
-        try:
-            far = np.array([float(f(np.array(x))) for x in (_READ, -_READ)]) / _READ
-            x = np.array([_TOLD, 2 * _TOLD])
-            near = np.array([[float(f(np.array(sign * place))) for place in x] for sign in (1, -1)])
-        except (ArithmeticError, ValueError, TypeError):
-            return None
-    if not (np.isfinite(far).all() and np.isfinite(near).all()):
-        return None
-    # What is left of an offset is no slope.
-    far = np.where(np.abs(far) * np.sqrt(_READ) < 1, 0.0, far)
-    rest = near - far[:, None] * x
-    size = np.abs(near).max() * np.finfo(float).eps
-    if (np.abs(rest[:, 1] - rest[:, 0]) > 8 * size).any():
-        return None
-    offsets = np.where(np.abs(rest[:, 0]) <= 8 * size, 0.0, rest[:, 0])
-    (up, down), (above, below) = far, offsets
-    return Lines(*(float(v) / 2 for v in (up - down, up + down, above + below, above - below)))
-
-
 @lru_cache(maxsize=64)
 def _is_scale_free(phi: sp.Expr) -> bool:
     t = sp.Symbol("t", positive=True)
@@ -267,7 +168,7 @@ def pair_averages(
     c: np.ndarray,
     delta: np.ndarray | None = None,
 ) -> np.ndarray:
-    """⟨φφ⟩ or ⟨φ'φ'⟩ at correlations c, from the lines where both variances are large.
+    """⟨φφ⟩ or ⟨φ'φ'⟩ at correlations c, by `wide_signals` where both variances are large.
 
     Parameters
     ----------
@@ -279,13 +180,22 @@ def pair_averages(
         1 − c with its digits, for slopes.
     """
     K_xx, K_yy, c, delta = np.broadcast_arrays(K_xx, K_yy, c, 1 - c if delta is None else delta)
-    lines = network_lines(network)
-    far = (np.minimum(K_xx, K_yy) >= _FAR) & (lines is not None)
+    lines, wide = network_lines(network), _wide_signals(network)
+    start = np.inf if lines is None else _FAR if wide is None else _WIDE * wide.tau**2
+    far = np.minimum(K_xx, K_yy) >= start
     found = np.empty(c.shape)
     if lines is not None and far.any():
-        x, y = K_xx[far], K_yy[far]
+        given = K_xx[far], K_yy[far], c[far], delta[far]
         slopes = name == "slope"
-        found[far] = lines.slope(x, y, delta[far]) if slopes else lines.covariance(x, y, c[far])
+        if wide is None:
+            found[far] = (
+                lines.slope(*given[:2], given[3]) if slopes else lines.covariance(*given[:3])
+            )
+        else:
+            found[far], size = wide.slopes(*given) if slopes else wide.covariance(*given)
+            # Of functions that vanish on one side, and nearly opposite signals; or without lines.
+            cancelling = _CANCELLING * np.abs(found[far]) < size
+            far[far] = ~(cancelling & ((np.minimum(*given[:2]) < _FAR) | (not any(lines))))
     if not far.all():
         averages = network_entries(network)
         function = {
@@ -295,3 +205,8 @@ def pair_averages(
         x, y, z = K_xx[~far], K_yy[~far], c[~far]
         found[~far] = function(x, y, z * np.sqrt(x * y))
     return found
+
+
+def _wide_signals(network: LayeredNetwork) -> WideSignals | None:
+    phi = _feature(network)
+    return None if phi is None or is_scale_free(network) else wide_signals(phi)

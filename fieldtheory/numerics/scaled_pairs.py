@@ -15,7 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fieldtheory.numerics.decorrelations import of_features, of_input
+from fieldtheory.numerics.angles import of_input
+from fieldtheory.numerics.decorrelations import of_features
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.large_variances import lines_at_angles, pair_averages

@@ -24,6 +24,7 @@ from fieldtheory.networks.family import (
 )
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import (
+    angles,
     decorrelations,
     finite_width,
     fluctuations,
@@ -235,7 +236,7 @@ class Solution(Result):
         K0 = self.input_kernel[..., *self._pairs]
         if (self._single_inputs == 0).any():
             raise ValueError("decorrelation needs positive variances, got 0 in K0")
-        initial = decorrelations.of_input(first, second, K0)
+        initial = angles.of_input(first, second, K0)
         found = decorrelations.of_pairs(self._scaled, initial, self._pairs)
         return self._assembled(np.zeros(self._scaled.kernels.mantissa.shape), found)
 

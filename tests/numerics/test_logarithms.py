@@ -7,8 +7,9 @@ import sympy as sp
 from mpmath import mp, mpf
 
 import fieldtheory as ft
+from fieldtheory.numerics.asymptotes import lines_of
 from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.large_variances import lines_of, power_of
+from fieldtheory.numerics.large_variances import power_of
 from tests.oracles import deep_kernels
 from tests.tables import some
 

@@ -1,5 +1,7 @@
 """Tangent kernels to 1e-12 of mpmath, for the activations that people use."""
 
+from itertools import product
+
 import mpmath
 import numpy as np
 import pytest
@@ -10,8 +12,8 @@ from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.entries import entries
 from tests.examples import precise_oracle
 from tests.numerics.test_activation_table import TABLE as PLAIN
-from tests.oracles import tangent
-from tests.tables import some
+from tests.oracles import deep_kernels, tangent
+from tests.tables import slow, some
 
 
 def theta(x):
@@ -142,3 +144,41 @@ def test_the_average_at_all_variances(name):
             splits = [0.0, *scales, *(-x for x in scales)]
             expected = tangent.average1(lambda h: functions[1](h) ** 2, mpf(K), splits)
             assert value == pytest.approx(float(expected), rel=1e-12)
+
+
+BENT = {
+    "relu": deep_kernels.bent(1, 0),
+    "leaky_relu": deep_kernels.bent(1, "0.01"),
+    "abs(h)": deep_kernels.bent(1, -1),
+}
+# With skip connections, and without, where biases draw inputs together.
+SKIPS = {"skips": {"branch_scale": 0.5}, "feed-forward": {"skip_scale": 0.0}}
+
+
+QUICK_SKIPS = [("relu", "skips")]
+
+
+@pytest.mark.parametrize(
+    ("name", "skips"),
+    [case if case in QUICK_SKIPS else slow(*case) for case in product(BENT, SKIPS)],
+)
+def test_scale_free_functions_at_small_angles(name, skips):
+    """Slopes know the angle, of which covariances in float64 know the digits of the square."""
+    net = ft.ResidualNetwork(depth=50, activation=name, weight_variance=1.7, **SKIPS[skips])
+    w, b = mpf(net.weight_variance), mpf(net.bias_variance)
+    each = zip(net.branch_scales.tolist(), net.skip_scales.tolist(), strict=True)
+    layers = [(mpf(g) ** 2, mpf(r) ** 2 * w, mpf(r) ** 2 * b) for r, g in each] + [(0, w, b)]
+    for apart in (0.5, 1e-2, 1e-6, 5e-11, 2.0**-50):
+        for norm in (1.0, 1 + 2.0**-20):
+            K0 = np.array([[1.0, 1 - apart], [1 - apart, norm]])
+            with mpmath.workdps(40):
+                given = [mpf(float(k)) for k in K0[[0, 1, 0], [0, 1, 1]]]
+                expected = deep_kernels.tangents(BENT[name], layers, *given)
+                _, chi = deep_kernels.two_inputs(BENT[name], layers, *given)
+            found = ft.solve(net, K0)
+            expected = np.array(expected, dtype=float)
+            np.testing.assert_allclose(found.tangent_kernels[:, 0, 1], expected, rtol=1e-13)
+            response = found.response[:, 0, 1]
+            np.testing.assert_allclose(response, np.array(chi, dtype=float), rtol=1e-13)
+            alone = ft.solve(net, K0).output_tangent_kernel[0, 1]
+            assert alone == pytest.approx(expected[-1], rel=1e-13)
