@@ -49,6 +49,10 @@ _BELL, _HERMITE, _NARROW, _GROWTH = 8.5, 12, 0.125, 4.0
 _BLOCK = 1 << 17
 
 
+Function = Callable[[np.ndarray], np.ndarray]
+Line = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
 @dataclass(frozen=True, eq=False)
 class Local:
     """A function that vanishes outside of an interval, but for rounding.
@@ -63,7 +67,7 @@ class Local:
         The scale on which it changes.
     """
 
-    f: Callable[[np.ndarray], np.ndarray]
+    f: Function
     cuts: np.ndarray
     kinks: tuple[float, ...]
     tau: float
@@ -84,6 +88,12 @@ class Local:
         width = np.sqrt(np.minimum(K_xx, K_yy)) * _sine(c, delta)
         wide = np.sqrt(np.maximum(K_xx, K_yy))
         return total**2 / (2 * np.pi * wide * np.maximum(width, self.tau))
+
+
+def _total(terms: list[np.ndarray], size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sum, and that of the moduli with another size."""
+    each = np.stack(terms)
+    return each.sum(axis=0), np.abs(each).sum(axis=0) + size
 
 
 def _sine(c: np.ndarray, delta: np.ndarray) -> np.ndarray:
@@ -130,7 +140,7 @@ class WideSignals(NamedTuple):
 
         terms = [A**2 * K_xy, bent, ends, steps]
         terms += self._with_rest(self.value, line, K_xx, K_yy, c, delta)
-        return sum(terms), sum(map(np.abs, terms)) + self.value.size(K_xx, K_yy, c, delta)
+        return _total(terms, self.value.size(K_xx, K_yy, c, delta))
 
     def slopes(
         self, K_xx: np.ndarray, K_yy: np.ndarray, c: np.ndarray, delta: np.ndarray
@@ -145,9 +155,11 @@ class WideSignals(NamedTuple):
         terms = [A**2 + B**2 * (1 - 2 / np.pi * angle)]
         line_of_slope = line if (A, B) != (0, 0) else None
         terms += self._with_rest(self.slope, line_of_slope, K_xx, K_yy, c, delta)
-        return sum(terms), sum(map(np.abs, terms)) + self.slope.size(K_xx, K_yy, c, delta)
+        return _total(terms, self.slope.size(K_xx, K_yy, c, delta))
 
-    def _smoothed(self, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray) -> tuple:
+    def _smoothed(
+        self, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         """The variances of smoothed lines, 1 − c of these, and their angle."""
         x, y = K_xx + self.tau**2, K_yy + self.tau**2
         root, size = np.sqrt(K_xx * K_yy), np.sqrt(x * y)
@@ -159,7 +171,7 @@ class WideSignals(NamedTuple):
     def _with_rest(
         self,
         rest: Local,
-        line: Callable | None,
+        line: Line | None,
         K_xx: np.ndarray,
         K_yy: np.ndarray,
         c: np.ndarray,
@@ -168,7 +180,9 @@ class WideSignals(NamedTuple):
         """The three terms of g: with the line of either signal, if there is one, and of both."""
         sine = _sine(c, delta)
         parts = [_of_both(rest, K_xx, K_yy, c, sine)]
-        for own, other in ((K_xx, K_yy), (K_yy, K_xx)) if line else ():
+        for own, other in ((K_xx, K_yy), (K_yy, K_xx)):
+            if line is None:
+                break
             ratio = np.sqrt(other / own)
             halvings = int(np.ceil(np.log2(max(ratio.max(), 1.0))))
             y, weights = rest.at_nodes(halvings)
@@ -320,7 +334,7 @@ def wide_signals(phi: sp.Expr) -> WideSignals | None:
     return None
 
 
-def _ends(f: Callable, slope: Callable, lines: Lines) -> tuple[float, float] | None:
+def _ends(f: Function, slope: Function, lines: Lines) -> tuple[float, float] | None:
     """How far φ and φ' differ from the lines, below and above zero."""
     A, B, C, D = lines
     found = []
