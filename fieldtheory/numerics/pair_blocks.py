@@ -1,8 +1,8 @@
 """What the two inputs of every pair alone have: correlators, and derivatives by their kernels.
 
 By Hermite coefficients where these resolve the signals; else, for φ with kinks and wide signals, by
-series in the correlation of the two inputs, and by the averages themselves where these fail or are
-moments of orthants.
+the factors that the two inputs have in common, and by the averages themselves where these fail or
+are moments of orthants.
 Entries are e = αα, ββ, αβ, and g_e = g(h_α, h_α), g(h_β, h_β), g(h_α, h_β).
 """
 
@@ -17,7 +17,7 @@ from fieldtheory.numerics import four_inputs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fluctuations import connected_squares
 from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
-from fieldtheory.numerics.two_inputs import TwoInputs
+from fieldtheory.numerics.two_inputs import NearlyParallelError, TwoInputs
 
 # ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
 _SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
@@ -70,14 +70,16 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     size = len(used)
     found = np.zeros((size, size, 3, 3, len(pairs)))
     left = np.ones(len(pairs), dtype=bool)
-    by_series = used.all(axis=0) & (not _has_orthants(signals))
-    for number in signals.counted(np.flatnonzero(by_series), _SLOPES_TITLE):
+    by_factors = used.all(axis=0) & (not _has_orthants(signals))
+    for number in signals.counted(np.flatnonzero(by_factors), _SLOPES_TITLE):
         two = _two_inputs(signals, pairs[number])
         try:
             for k, block in enumerate(two.slopes()):
                 found[k, k + 1 :, ..., number] = np.moveaxis(block, -1, 0)
             left[number] = False
-        except QuadratureError:
+        except QuadratureError as error:
+            if not _else_found(signals) and isinstance(error, NearlyParallelError):
+                raise QuadratureError(f"the shift of means: {error}") from None
             found[..., number] = 0.0
     _averaged_slopes(signals, pairs, used & left, found)
     return found
@@ -125,8 +127,14 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
 
 
 def _has_orthants(signals: PairObservables) -> bool:
-    """Whether averages are moments of orthants, which are quicker than the series."""
+    """Whether averages are moments of orthants, which are quicker."""
     return all(psi.has_orthants for psi in kinked_features(signals.network))
+
+
+def _else_found(signals: PairObservables) -> bool:
+    """Whether averages over four signals that are nearly parallel are found by integrals."""
+    g = network_entries(signals.network).averages.observable
+    return not signals.has_kinks or four_inputs.has_closed_form(g)
 
 
 def _two_inputs(signals: PairObservables, pair: int) -> TwoInputs:

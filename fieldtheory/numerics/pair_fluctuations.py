@@ -108,7 +108,7 @@ def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np
     """S22/N of all layers and pairs, shape (L + 2, p, L + 2, p).
 
     By Hermite coefficients, or where they fall off slowly, with kinks and for wide signals, by
-    series in the correlation of two inputs and by the averages themselves.
+    factors that two inputs have in common and by the averages themselves.
     """
     return weighted(layers, (_by_modes if signals.resolved else _pair_by_pair)(signals))
 

@@ -37,6 +37,10 @@ _TOLERANCE, _MOST, _MOST_TOGETHER = 3e-10, 1e3, 2.5e5
 _TINY = float(np.finfo(float).tiny)
 
 
+class NearlyParallelError(QuadratureError):
+    """Two inputs share nearly all, so that averages given what they share are not smooth."""
+
+
 class _Joint(NamedTuple):
     """What two inputs share in a pair of layers k <= l, with rows r(h) = 1, ψ_a, g.
 
@@ -179,7 +183,11 @@ class TwoInputs:
         t = np.minimum(np.abs(shares), 1.0)
         sizes = [factor_size(one) for one in t]
         if max(sizes) > _MOST or np.prod(sizes) > _MOST_TOGETHER:
-            raise QuadratureError("the signals of two inputs are too nearly parallel")
+            raise NearlyParallelError(
+                f"two inputs are too nearly parallel: their signals in layer {k} have the "
+                f"correlation 1 − {1 - t[0]:.2g}, and what they gain to layer {l} has "
+                f"1 − {1 - t[1]:.2g}; leave one of them out"
+            )
         first, second = (factor(float(one), resolution) for one in t)
         kinks = centres(self.psi)
         alone, features, squares = [], [], []
