@@ -1,7 +1,8 @@
 """Kernels of many inputs: ratios to neural-tangents and to plain NumPy, times per pair, in one run.
 
-All sides start from the inputs and are warmed up. Times are those of the processor, so that other
-work on the machine does not count; run with OMP_NUM_THREADS=1, for JAX is kept to one thread too.
+All sides start from the inputs, are warmed up and take turns; the shortest time of each counts.
+Times are those of the processor, so that other work on the machine does not count; run with
+OMP_NUM_THREADS=1, for JAX is kept to one thread too. Some pairs are computed with 30 digits.
 Plain NumPy takes the recursion over the layers on whole matrices. neural-tangents takes part if
 it is installed. What is interpolated by ours (the maps of pairs) is made anew in every run that is
 compared; a second call for the same network takes less, which is printed beside it.
@@ -19,10 +20,12 @@ import timeit
 import tracemalloc
 import types
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+import mpmath
 import numpy as np
+from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.inference import kernel_function
@@ -30,6 +33,7 @@ from fieldtheory.inference import kernel_function
 P, DEPTH, INPUT_DIM = 1000, 200, 100
 WEIGHT, BIAS = 1.25, 0.05
 COUNTS = (1000, 2000, 5000, 10000, 20000)
+MANY = 5000
 # Kernels, and what neural-tangents computes for them; it has no response, for which the tangent
 # kernel stands.
 QUANTITIES = [
@@ -52,6 +56,14 @@ CASES = [
 def seconds(task: Callable[[], Any], repeats: int) -> float:
     """The shortest processor time of a task that has been run before."""
     return min(timeit.repeat(task, timer=time.process_time, repeat=repeats, number=1))
+
+
+def in_turns(tasks: list[Callable[[], Any]], repeats: int) -> list[float]:
+    """The shortest processor times of tasks that have been run before and now take turns."""
+    return [
+        min(times)
+        for times in zip(*([seconds(t, 1) for t in tasks] for _ in range(repeats)), strict=True)
+    ]
 
 
 def memory(task: Callable[[], Any]) -> float:
@@ -165,33 +177,97 @@ def main() -> None:
     print(f"a matrix takes {8e-6 * P**2:.0f} MB; kernels differ relative to the variances")
     for activation, rho, kind in CASES:
         compare(network(activation, rho), inputs(kind), f"{activation}, rho = {rho:.3g}, {kind}")
+    for activation in ("erf", "relu"):
+        X = inputs("many norms", MANY)
+        title = f"{MANY} inputs: {activation}, rho = 1/sqrt(L), many norms"
+        compare(network(activation, 1 / np.sqrt(DEPTH)), X, title, QUANTITIES[1:2], repeats=1)
     for quantity in ("output_kernel", "tangent_kernel"):
         for kind in ("one norm", "many norms"):
             per_pair(network("erf", 1 / np.sqrt(DEPTH)), kind, quantity)
 
 
-def compare(net: ft.ResidualNetwork, X: np.ndarray, title: str) -> None:
+def compare(
+    net: ft.ResidualNetwork,
+    X: np.ndarray,
+    title: str,
+    wanted: list[tuple[tuple[str, ...], tuple[str, ...]]] = QUANTITIES,
+    repeats: int = 3,
+) -> None:
     print(title)
-    for quantities, get in QUANTITIES:
+    for quantities, get in wanted:
         task = partial(ours, net, X, quantities)
-        found, fast, peak = task(), seconds(task, 5), memory(task)
-        warm = seconds(partial(known, net, X, quantities), 5)
-        name = " and ".join(quantities)
-        print(f"  {name}: {fast:.3f} s, with maps made before {warm:.3f} s, {peak:.0f} MB")
+        found, peak = task(), memory(task)
         sides = []
         if "output_kernel" in quantities and "output_response" in quantities:
             sides.append(("plain NumPy", partial(plain, net, X), memory(partial(plain, net, X))))
         compiled = tangents(net, X, get)
         if compiled is not None:
             sides.append((f"neural-tangents {get}", *compiled))
-        for side, slow_task, peak in sides:
-            values = [np.asarray(value) for value in slow_task()]
-            text = f"    {side:34s} {(slow := seconds(slow_task, 2)):6.2f} s  {peak:4.0f} MB"
-            text += f"  ratio {slow / fast:5.1f}  differences"
-            for value, ours_, of in zip(values, found, quantities, strict=True):
+        values = [[np.asarray(value) for value in slow()] for _, slow, _ in sides]
+        fast, warm, *slow = in_turns(
+            [task, partial(known, net, X, quantities), *(side[1] for side in sides)], repeats
+        )
+        text = f"  {' and '.join(quantities)}: {fast:.3f} s, with maps made before {warm:.3f} s"
+        print(f"{text}, {peak:.0f} MB{of_exact(net, X, quantities, found)}")
+        for (side, _, peak), value, time_ in zip(sides, values, slow, strict=True):
+            text = f"    {side:34s} {time_:6.2f} s  {peak:4.0f} MB  ratio {time_ / fast:5.1f}"
+            text += "  differences"
+            for one, ours_, of in zip(value, found, quantities, strict=True):
                 if of != "output_response" or side == "plain NumPy":
-                    text += f" {difference(value, ours_):.0e}"
+                    text += f" {difference(one, ours_):.0e}"
+            if side != "plain NumPy":
+                text += of_exact(net, X, quantities, value)
             print(text, flush=True)
+
+
+def of_exact(
+    net: ft.ResidualNetwork, X: np.ndarray, quantities: tuple[str, ...], found: list[np.ndarray]
+) -> str:
+    """The largest relative errors of kernels of a few inputs, diagonal and not."""
+    text = ""
+    for matrix, quantity in zip(found, quantities, strict=True):
+        if quantity == "output_response":
+            continue
+        errors = []
+        for i, j in ((0, 0), (0, 1), (2, 3)):
+            expected = exact(net.activation.name, float(net.branch_scale), X[i], X[j])[quantity]
+            errors.append(float(abs(mpf(float(matrix[i, j])) / expected - 1)))
+        text += f", error {max(errors):.0e}"
+    return text
+
+
+@cache
+def _of_bytes(activation: str, rho: float, x: bytes, z: bytes) -> dict[str, Any]:
+    """Output and tangent kernel of two inputs with 30 digits, from closed forms typed here."""
+    with mpmath.workdps(30):
+        W, b, r2 = mpf(WEIGHT), mpf(BIAS), mpf(rho) ** 2
+        average = {"erf": exact_erf, "relu": exact_relu}[activation]
+        x_, z_ = (np.frombuffer(v) for v in (x, z))
+        products = [(x_, x_), (x_, z_), (z_, z_)]
+        K = [W * mpmath.fdot(u.tolist(), v.tolist()) / len(u) for u, v in products]
+        theta = K[1]
+        for layer in range(DEPTH + 1):
+            square, skip = (r2, 1) if layer < DEPTH else (mpf(1), 0)
+            moments = [average(p, q, r) for p, r, q in ((K[0], K[0], K[0]), K, (K[2], K[2], K[2]))]
+            C = [square * (W * moment + b) for moment, _ in moments]
+            theta = (skip + square * W * moments[1][1]) * theta + C[1]
+            K = [skip * k + c for k, c in zip(K, C, strict=True)]
+        return {"output_kernel": K[1], "tangent_kernel": theta}
+
+
+def exact(activation: str, rho: float, x: np.ndarray, z: np.ndarray) -> dict[str, Any]:
+    return _of_bytes(activation, rho, x.tobytes(), z.tobytes())
+
+
+def exact_erf(p: Any, q: Any, r: Any) -> tuple[Any, Any]:
+    root = mpmath.sqrt((1 + 2 * p) * (1 + 2 * q) - 4 * r * r)
+    return 2 / mpmath.pi * mpmath.atan2(2 * r, root), 4 / mpmath.pi / root
+
+
+def exact_relu(p: Any, q: Any, r: Any) -> tuple[Any, Any]:
+    root = mpmath.sqrt(max(p * q - r * r, mpf(0)))
+    slope = mpf(1) / 4 + mpmath.atan2(r, root) / (2 * mpmath.pi)
+    return root / (2 * mpmath.pi) + r * slope, slope
 
 
 def difference(value: np.ndarray, found: np.ndarray) -> float:

@@ -20,6 +20,9 @@ from fieldtheory import inference
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.residual import ResidualNetwork
 
+# What a kernel object optimises if that is not said.
+_USUAL = ("weight_variance", "bias_variance", "branch_scale")
+
 
 class _OfNetwork:
     """Parameters of the network as nested parameters of what is made from it."""
@@ -203,8 +206,9 @@ class NetworkKernel(_OfNetwork, Kernel):
     network : LayeredNetwork, optional
         ``ft.ResidualNetwork(depth=10)`` if left out.
     quantity : {"output_kernel", "tangent_kernel"}
-    free : sequence of str
-        The parameters to optimise, positive numbers of the network.
+    free : sequence of str, optional
+        The parameters to optimise, positive numbers of the network; if left out those of
+        ``weight_variance``, ``bias_variance`` and ``branch_scale`` that are. Empty for none.
     limits : pair of float
         Lower and upper bound of every one of them.
 
@@ -223,7 +227,7 @@ class NetworkKernel(_OfNetwork, Kernel):
         self,
         network: LayeredNetwork | None = None,
         quantity: str = "output_kernel",
-        free: Sequence[str] = ("weight_variance", "bias_variance", "branch_scale"),
+        free: Sequence[str] | None = None,
         limits: tuple[float, float] = (1e-3, 1e3),
     ) -> None:
         self.network = network
@@ -233,23 +237,23 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
-        """One for every name in ``free``."""
-        return [Hyperparameter(name, "numeric", self.limits) for name in self.free]
+        """One for every free parameter."""
+        return [Hyperparameter(name, "numeric", self.limits) for name in self._names]
 
     @property
     def theta(self) -> np.ndarray:
         """The logarithms of the free parameters."""
-        return np.log([_positive(_given(self.network), name) for name in self.free])
+        return np.log([_positive(_given(self.network), name) for name in self._names])
 
     @theta.setter
     def theta(self, theta: np.ndarray) -> None:
-        values = dict(zip(self.free, map(float, np.exp(theta)), strict=True))
+        values = dict(zip(self._names, map(float, np.exp(theta)), strict=True))
         self.network = _given(self.network).replace(**values)
 
     @property
     def bounds(self) -> np.ndarray:
         """Bounds of `theta`."""
-        return np.log(np.tile(self.limits, (len(self.free), 1)))
+        return np.log(np.tile(self.limits, (len(self._names), 1)))
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """The kernel (P, Q) of the rows of X and Y; with its gradient by `theta`, (P, P, n)."""
@@ -260,7 +264,7 @@ class NetworkKernel(_OfNetwork, Kernel):
             raise ValueError("Gradient can only be evaluated when Y is None.")
         slopes = [
             _positive(_given(self.network), name) * function.derivative(name, X)
-            for name in self.free
+            for name in self._names
         ]
         matrix = function(X)
         return matrix, np.stack(slopes, axis=-1) if slopes else np.empty((*matrix.shape, 0))
@@ -275,8 +279,16 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     def __repr__(self) -> str:
         net = _given(self.network)
-        values = ", ".join(f"{name}={_positive(net, name):.3g}" for name in self.free)
+        values = ", ".join(f"{name}={_positive(net, name):.3g}" for name in self._names)
         return f"NetworkKernel({net.activation.name}, depth={net.depth}; {values})"
+
+    @property
+    def _names(self) -> Sequence[str]:
+        """What is optimised: ``free``, or what can be."""
+        if self.free is not None:
+            return self.free
+        network = _given(self.network)
+        return [name for name in _USUAL if _is_positive(getattr(network, name, None))]
 
 
 def _given(network: Any) -> LayeredNetwork:
@@ -285,9 +297,13 @@ def _given(network: Any) -> LayeredNetwork:
 
 def _positive(network: LayeredNetwork, name: str) -> float:
     value = getattr(network, name, None)
-    if not isinstance(value, float) or value <= 0:
+    if not _is_positive(value):
         raise ValueError(
             f"free must name parameters of the network that are positive numbers, got {name!r}, "
             f"which is {value!r}"
         )
-    return value
+    return float(value)
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, float) and value > 0

@@ -115,6 +115,21 @@ class TestNetworkKernel:
         model = GaussianProcessRegressor(kernel).fit(X, y)
         assert model.log_marginal_likelihood_value_ >= model.log_marginal_likelihood(kernel.theta)
 
+    def test_what_is_free_if_left_out(self):
+        """Names of schedules and variances of zero have no logarithm; searches may set them."""
+        network = ft.ResidualNetwork(depth=3, branch_scale="uniform", bias_variance=0.0)
+        kernel = NetworkKernel(network)
+        assert "weight_variance=1.25)" in repr(kernel) and kernel.theta.shape == (1,)
+        X = np.linspace(-2, 2, 9)[:, None]
+        _, slopes = kernel(X, eval_gradient=True)
+        assert slopes.shape == (9, 9, 1)
+        search = GridSearchCV(
+            GaussianProcessRegressor(kernel, alpha=1e-3, optimizer=None),
+            {"kernel__network__branch_scale": ["uniform", 0.5]},
+            cv=2,
+        ).fit(X, X[:, 0] ** 2)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
     def test_classifier_of_scikit_learn(self):
         X, y, Z, labels = digits(60)
         model = GaussianProcessClassifier(NetworkKernel(NETWORK), optimizer=None).fit(X, y)
@@ -122,7 +137,7 @@ class TestNetworkKernel:
 
     def test_bad_input(self):
         with pytest.raises(ValueError, match="free must name.*'bias_variance', which is 0.0"):
-            _ = NetworkKernel(NETWORK.replace(bias_variance=0.0)).theta
+            _ = NetworkKernel(NETWORK.replace(bias_variance=0.0), free=("bias_variance",)).theta
         with pytest.raises(ValueError, match="free must name.*'width'"):
             _ = NetworkKernel(NETWORK, free=("width",)).theta
         with pytest.raises(ValueError, match="Gradient can only be evaluated when Y is None"):

@@ -199,13 +199,13 @@ def _cholesky(Q: np.ndarray, noise: float, jitter: float) -> np.ndarray:
         raise ValueError(_singular(Q, noise, jitter)) from None
     # A pivot lost in the rounding of its row leaves no digit of what is divided by it.
     lost = np.diagonal(factor) ** 2 <= len(Q) * np.finfo(float).eps * np.diagonal(shifted)
-    if noise == jitter == 0 and lost.any():
+    if lost.any():
         raise ValueError(_singular(Q, noise, jitter))
     return factor
 
 
 def _singular(Q: np.ndarray, noise: float, jitter: float) -> str:
-    need = len(Q) * np.finfo(float).eps * float(np.diagonal(Q).max())
+    need = 2 * len(Q) * np.finfo(float).eps * float(np.diagonal(Q).max())
     return (
         f"the kernel of the {len(Q)} inputs is singular to rounding with noise_variance={noise:g} "
         f"and jitter={jitter:g}: inputs coincide, or the network does not tell them apart; "

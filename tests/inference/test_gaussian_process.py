@@ -87,6 +87,8 @@ def test_outputs_are_independent():
         ({"noise_variance": -1.0}, ValueError, "noise_variance must be a finite real number >= 0"),
         ({"jitter": "auto"}, TypeError, "jitter must be"),
         ({"X": [[1.0], [1.0]], "noise_variance": 0.0}, ValueError, "singular to rounding.*jitter"),
+        # Noise that is lost in rounding is none.
+        ({"X": [[1.0], [1.0]], "noise_variance": 1e-17}, ValueError, "singular to rounding"),
         ({"noise": 1.0}, TypeError, "unknown argument 'noise', known are"),
     ],
 )
