@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -302,8 +302,8 @@ def _positive(network: LayeredNetwork, name: str) -> float:
             f"free must name parameters of the network that are positive numbers, got {name!r}, "
             f"which is {value!r}"
         )
-    return float(value)
+    return value
 
 
-def _is_positive(value: Any) -> bool:
+def _is_positive(value: Any) -> TypeGuard[float]:
     return isinstance(value, float) and value > 0
