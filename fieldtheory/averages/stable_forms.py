@@ -46,9 +46,30 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     entries = (K[0, 0], K[-1, -1], K[0, -1])
     pair = K.shape == (2, 2) and len(set(entries)) == 3 and all(e.is_Symbol for e in entries)
     if pair:
+        value = value.replace(lambda e: e.is_Mul, lambda e: _with_density(e, *entries))
+        value = value.replace(sp.erf, lambda x: sp.erf(sp.factor(x) if x.is_Add else x))
         value = _bottom_up(value, lambda e: _with_determinant(e, *entries))
         value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
     return _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
+
+
+def _with_density(product: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:
+    """The density of two variables at (s, t), which integrals make that of one times the rest.
+
+    Its exponent is −(b s² − 2c s t + a t²)/(2 det), (a + b ∓ 2c) s² for s = ±t.
+    """
+    densities = [factor for factor in product.args if isinstance(factor, sp.exp)]
+    if len(densities) < 2:
+        return product
+    minor, exponent = a * b - c**2, sp.Add(*[factor.args[0] for factor in densities])
+    square = sp.cancel(-2 * minor * exponent)
+    if not square.is_polynomial(a, b, c) or sp.Poly(square, a, b, c).total_degree() != 1:
+        return product
+    of_a, of_b, mixed = (square.coeff(entry, 1) for entry in (a, b, c))
+    if of_a == of_b and abs(mixed) == 2 * of_a:
+        square = of_a * _difference_variance(a, b, -sp.sign(mixed) * c)
+    rest = [factor for factor in product.args if factor not in densities]
+    return sp.Mul(*rest) * sp.exp(-square / (2 * determinant(a, b, c)))
 
 
 def _bottom_up(expr: sp.Expr, rule: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:

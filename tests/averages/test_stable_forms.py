@@ -100,3 +100,13 @@ def test_exponentials_are_not_taken_apart():
     near = 1 - 1e-9
     exact = value.subs({a: 1, b: 1, c: sp.Rational(near)}).evalf(20)
     assert compiled(1.0, 1.0, near) == pytest.approx(float(exact), rel=1e-7)
+
+
+def test_densities_of_two_variables_are_put_together():
+    """exp(−s²/2a) times the density of y at t given x = s, of nearly parallel variables."""
+    for t in (3, -3, 1):
+        value = sp.exp(-9 / (2 * a)) * sp.exp(-a * (t - 3 * c / a) ** 2 / (2 * (a * b - c**2)))
+        found = sp.lambdify([a, b, c], stable(value, K), modules=[NUMPY, "numpy"])
+        sign = -1 if t < 0 else 1
+        exact = value.subs({a: 3, b: 3, c: sign * 3 * (1 - sp.Rational(1, 2**50))}).evalf(40)
+        assert found(3.0, 3.0, sign * 3 * (1 - 2.0**-50)) == pytest.approx(float(exact), rel=1e-14)

@@ -4,6 +4,7 @@ At K_xy = ±√(K_xx K_yy) the second signal is y = s x. What K_xx moves at a fi
 ⟨x F_x⟩/(2 K_xx), of which the part that K_xy moves is K_xy/(2 K_xx) ⟨φ'φ'⟩.
 """
 
+import itertools
 import math
 
 import mpmath
@@ -91,6 +92,42 @@ def test_hard_tanh_by_hand():
         assert by_x == pytest.approx(-np.sign(s) * p, rel=1e-13)
         assert by_y == pytest.approx(-q / s, rel=1e-13)
         assert product == pytest.approx(math.erf(1 / max(abs(s), 1)), rel=1e-13)
+
+
+def hard_swish_curvature(a, b, r):
+    """⟨φ''φ''⟩: φ'' is 1/3 between −3 and 3, where it has δ-functions of weight −1/2."""
+    det, third = a * b - r * r, mpf(1) / 3
+    jumps = {-3: mpf(-1) / 2, 3: mpf(-1) / 2}
+
+    def inside(mean, width):
+        return mpmath.ncdf((3 - mean) / width) - mpmath.ncdf((-3 - mean) / width)
+
+    total = mpf(0)
+    for s, t in itertools.product(jumps, jumps):
+        exponent = -(b * s * s - 2 * r * s * t + a * t * t) / (2 * det)
+        total += jumps[s] * jumps[t] * mpmath.exp(exponent) / (2 * mp.pi * mpmath.sqrt(det))
+    for own in (a, b):
+        width = mpmath.sqrt(det / own)
+        for t, jump in jumps.items():
+            bell = mpmath.npdf(t, 0, mpmath.sqrt(own))
+            total += third * jump * bell * inside(r / own * t, width)
+    width = mpmath.sqrt(det / a)
+    near = [k + side * width * n for k in (-3, 3) for side in (-1, 1) for n in (1, 4, 16)]
+    edges = sorted({mpf(-3), mpf(3), *(x for x in near if abs(x) < 3)})
+    return total + third**2 * mpmath.quad(
+        lambda x: mpmath.npdf(x, 0, mpmath.sqrt(a)) * inside(r / a * x, width), edges
+    )
+
+
+@pytest.mark.parametrize("K", some([0.5, 3.0, 10.0], set()))
+def test_curvature_of_hard_swish_at_all_angles(K):
+    found = entries(as_activation("hard_swish")).covariance_flow
+    for apart in (0.3, 1e-3, 1e-8, 1e-12, 1e-14, 2.0**-51, 2.0**-52):
+        for sign in (1, -1):
+            r = sign * K * (1 - apart)
+            with mp.workdps(40):
+                expected = float(hard_swish_curvature(mpf(K), mpf(K), mpf(r)))
+            assert found(K, K, r)[6] == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize("name", some(["hard_tanh", "hard_swish", "softshrink", "selu"], set()))
