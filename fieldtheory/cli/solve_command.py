@@ -88,8 +88,6 @@ def solve(
     order: Annotated[
         int,
         typer.Option(
-            min=1,
-            max=2,
             help="1: fluctuations to order 1/N. 2: their terms of order 1/N² too, for one input.",
         ),
     ] = 1,

@@ -47,7 +47,7 @@ class Commands(TyperGroup):
             # Usage errors, of a class that typer keeps to itself.
             if not hasattr(error, "format_message"):
                 raise
-            code = _refuse(_meant(error) or error.format_message())
+            code = _refuse(_meant(error) or _named(error) or error.format_message())
         if standalone_mode:
             sys.exit(code if isinstance(code, int) else 0)
         return code
@@ -62,6 +62,20 @@ def _meant(error: Any) -> str:
     option, _, symbol = hint(name.lstrip("-").replace("-", "_"), known).partition(" ")
     found = f"--{option.replace('_', '-')} {symbol}".rstrip()
     return f"no such option {name}: did you mean {found}?" if option else ""
+
+
+def _named(error: Any) -> str:
+    """The line for a value that is not allowed, with the value; empty for other errors."""
+    param, cause = getattr(error, "param", None), error.__cause__
+    if param is None or not hasattr(cause, "errors"):
+        return ""
+    first = cause.errors()[0]
+    _, told, allowed = first["msg"].partition("Input should be ")
+    _, choices, listed = first["msg"].partition("is not one of ")
+    if not told and not choices:
+        return ""
+    allowed = f"one of {listed.rstrip('.')}" if choices else allowed.partition(", unable to")[0]
+    return f"{param.opts[0]} must be {allowed}, got {first['input']!r}"
 
 
 def _refuse(reason: Any) -> int:

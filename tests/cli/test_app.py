@@ -196,3 +196,18 @@ class TestProcess:
         assert done.returncode == 2
         assert done.stdout == ""
         assert done.stderr == "error: depth must be an integer >= 1, got 0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("solve", "--order", "x"), "--order must be a valid integer, got 'x'"),
+        (("diffusion", "--times", "1"), "--times must be greater than or equal to 2, got '1'"),
+        (("solve", "--format", "xml"), "--format must be one of 'table', 'csv', 'json', got 'xml'"),
+        (("solve", "--order", "3"), "order must be 1 or 2, the highest power of 1/N, got 3"),
+    ],
+)
+def test_values_that_are_not_allowed_are_named(arguments, words):
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {words}\n"
