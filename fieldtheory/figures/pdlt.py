@@ -146,6 +146,8 @@ class Closure:
         V^(l), the same.
     simulated, error : ndarray, shape (2, L+1)
         N Var K^(l) of simulated networks, and its standard error.
+    simulated_vertices, vertex_error : ndarray, shape (2, L+1)
+        V^(l) of the same.
     samples : int
         How many of them.
     """
@@ -159,6 +161,8 @@ class Closure:
     printed_vertices: np.ndarray
     simulated: np.ndarray
     error: np.ndarray
+    simulated_vertices: np.ndarray
+    vertex_error: np.ndarray
     samples: int
 
     def curves(self) -> list[Curve]:
@@ -172,6 +176,12 @@ class Closure:
                 over_layers(one, "simulation", self.simulated[i] / unit, self.error[i] / unit),
                 over_layers(other, "exact", self.vertices[i] / unit),
                 over_layers(other, "PDLT-B", self.printed_vertices[i] / unit),
+                over_layers(
+                    other,
+                    "simulation",
+                    self.simulated_vertices[i] / unit,
+                    self.vertex_error[i] / unit,
+                ),
             ]
         return found
 
@@ -207,8 +217,8 @@ def closure(
     -----
     tanh, γ = 1, σ_w² = 2, σ_b = 0 and K^(0) = 2 with ρ = 0.05, the parameters of arXiv:2604.15742,
     which closes on one kernel, and with ρ²σ_w² = 0.1. The vertex is N Var K^(l) and what one neuron
-    shares with the kernel, which the closure has right: V differs by as much as N Var K. The
-    latter is what is simulated, since that needs fewer networks.
+    shares with the kernel, which the closure has right: V differs by as much as N Var K,
+    which fewer networks resolve.
     """
     net = ResidualNetwork(
         depth=depth,
@@ -234,13 +244,15 @@ def closure(
         printed_vertices=printed,
         simulated=width * np.stack([e.kernel_variance for e in ensembles]),
         error=width * np.stack([e.kernel_variance_error for e in ensembles]),
+        simulated_vertices=np.stack([e.four_point for e in ensembles]),
+        vertex_error=np.stack([e.four_point_error for e in ensembles]),
         samples=samples,
     )
 
 
 @styled
 def draw_closure(numbers: Closure) -> Any:
-    """(a), (c) N Var K/K² with simulated networks, (b), (d) V/K², for both ρ.
+    """(a), (c) N Var K/K², (b), (d) V/K², for both ρ, with simulated networks.
 
     Returns
     -------

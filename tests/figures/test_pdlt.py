@@ -43,6 +43,8 @@ def test_closure_is_told_from_the_exact_result_by_simulation(closure):
     assert np.abs(z).max() < 4
     missed = (closure.simulated - closure.printed_variances)[:, 60] / closure.error[:, 60]
     assert (missed > 4).all()
+    error = closure.vertex_error[:, 1:]
+    assert (np.abs(closure.simulated_vertices - closure.vertices)[:, 1:] < 4 * error).all()
     # The vertex differs by as much as N Var K.
     np.testing.assert_allclose(
         closure.vertices - closure.printed_vertices,
@@ -67,7 +69,7 @@ def test_drawing_of_the_closure(closure):
         lines = {curve.label: curve.y for curve in closure.curves() if curve.panel == panel}
         np.testing.assert_array_equal(ax.lines[0].get_ydata(), lines["exact"])
         np.testing.assert_array_equal(ax.lines[1].get_ydata(), lines["PDLT-B"])
-        assert bool(ax.containers) == (panel in "ac")
+        assert len(ax.containers) == 1
     assert "400 networks" in figure.get_supxlabel()
 
 
