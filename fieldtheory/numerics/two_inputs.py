@@ -34,6 +34,8 @@ from fieldtheory.numerics.kinked_planes import (
 # Allowed difference of two resolutions relative to the sizes of the functions, the finer one being
 # nearer by orders of magnitude; most nodes of a factor and of both.
 _TOLERANCE, _MOST, _MOST_TOGETHER = 3e-10, 1e3, 2.5e5
+# Rounding of averages in units of that difference.
+_ROUNDING = 1e-4
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -54,12 +56,15 @@ class _Joint(NamedTuple):
         ⟨r(h^(k)) ψ_b(h^(l))⟩ of either input, and its derivatives by the mean of h^(l).
     of_squares : ndarray, shape (2, r, n, m)
         ⟨r(h^(k)) g(h^(l), h^(l))⟩.
+    step : float
+        By which derivatives are divided, √q √(1 − d) of the input that gains less.
     """
 
     weights: np.ndarray
     alone: np.ndarray
     of_features: np.ndarray
     of_squares: np.ndarray
+    step: float
 
     def total(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """⟨F G⟩ of arrays (..., n, m), and √(⟨F²⟩⟨G²⟩)."""
@@ -105,6 +110,8 @@ class _Joint(NamedTuple):
             found[:, own, 2] = crossed / 2
         found[:, 2, 2] = total(first[0, 1:-1], first[1, 1:-1])
         found[0, 2, 2] -= self._early * total(first[0, 0], first[1, 0])[0]
+        # What layers add is divided by: rounding that is small in what they add to means.
+        found[1] += _ROUNDING * total(F[0], F[1])[1] / self.step**2
         return found
 
     @property
@@ -190,7 +197,7 @@ class TwoInputs:
             )
         first, second = (factor(float(one), resolution) for one in t)
         kinks = centres(self.psi)
-        alone, features, squares = [], [], []
+        alone, features, squares, steps = [], [], [], []
         for own in range(2):
             K, q = float(self.K[k, own, own]), max(float(noise[own, own]), 0.0)
             if orders > 1 and not q:
@@ -208,13 +215,13 @@ class TwoInputs:
             joined = (rows * weights)[:, None, None, None] * np.swapaxes(late, 2, 3)
             joined = np.swapaxes(first.averaged(joined, z)[..., 0, :], 3, 4)
             # Derivatives by z_2 times √(1 − t)^i as derivatives by the signal.
-            scale = (
-                (both[1, 1] * second.noise) ** -np.arange(orders, dtype=float) if q else np.ones(1)
-            )
-            features.append(np.moveaxis(joined[:, :-1] * scale[:, None, None], 2, 0))
+            steps.append(abs(both[1, 1]) * second.noise if q else 1.0)
+            joined /= (np.copysign(steps[-1], both[1, 1]) ** np.arange(orders))[:, None, None]
+            features.append(np.moveaxis(joined[:, :-1], 2, 0))
             squares.append(joined[:, -1, 0])
         weights = first.weights[:, None] * second.weights
-        return _Joint(weights, np.array(alone), np.stack(features, axis=1), np.array(squares))
+        together = np.array(alone), np.stack(features, axis=1), np.array(squares)
+        return _Joint(weights, *together, float(min(steps)))
 
     def _functions(self, h: np.ndarray) -> np.ndarray:
         """1, ψ_a and g."""

@@ -380,6 +380,12 @@ def test_what_takes_too_long_says_so(name, monkeypatch):
     assert name == "softsign" or np.isfinite(s.mean_shift).all()
 
 
+def test_layers_that_add_little():
+    """The shift is of second order in the branch scale, also where derivatives lose digits."""
+    s, twice = (ft.solve(network("elu", 1.0, 2, branch_scale=r), TWO) for r in (1e-3, 2e-3))
+    np.testing.assert_allclose(4 * s.mean_shift[-1], twice.mean_shift[-1], rtol=1e-4)
+
+
 @pytest.mark.parametrize("field", ["mean_shift", "G11"])
 def test_nearly_parallel_inputs_of_kinks_say_so(field):
     s = ft.solve(network("elu", 1.0, 1), [[0.5, 0.49999], [0.49999, 0.5]])
