@@ -80,7 +80,7 @@ def upper(matrices):
         slow("hard_tanh", 0.7, 2 * TWO, 1, 18),
         slow("leaky_relu", 1.0, TWO, 1, 32),
         slow("relu", 1.0, TWO, 2, 34),
-        slow("erf", 0.7, THREE, 1, 32),
+        slow("erf", 0.7, THREE, 1, 36),
         slow("tanh", 0.0, THREE / 2, 2, 38),
         slow("gelu", 1.0, THREE / 2, 1, 32),
         slow("relu", 1.0, THREE, 1, 32),
