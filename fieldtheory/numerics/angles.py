@@ -11,27 +11,59 @@ skip connection, branch and bias in the variances of a layer,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from fieldtheory.averages.exact_differences import determinant
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.large_variances import is_scale_free, network_lines
 
 # 1 − c_φ beyond which ⟨φφ⟩ is left to its closed form.
 _OPPOSITE = 0.9
+# Variances below have products in float64.
+_PRODUCTS_EXIST = 1e150
 
 
 def of_input(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     """1 − K_xy/√(K_xx K_yy) to rounding, for the numbers as they are."""
-    shift_x, shift_y = (np.floor(np.frexp(k)[1] / 2) for k in (K_xx, K_yy))
-    x, y = K_xx * np.exp2(-2 * shift_x), K_yy * np.exp2(-2 * shift_y)
-    xy = K_xy * np.exp2(-shift_x) * np.exp2(-shift_y)
+    (x, y, xy), _ = _near_one(K_xx, K_yy, K_xy)
     root = np.sqrt(x * y)
     near = determinant(x, y, xy) / (root * (root + np.abs(xy)))
     return np.where(xy > 0, near, 1 - xy / root)
+
+
+def covariance_of(network: LayeredNetwork) -> Callable[..., np.ndarray]:
+    """⟨φφ⟩ of (K_xx, K_yy, K_xy); of scale-free φ also where K_xx K_yy exceeds float64.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> average = covariance_of(ResidualNetwork(depth=1, activation="relu"))
+    >>> average(*np.full((3, 1), 8e200))
+    array([4.e+200])
+    """
+    average = network_entries(network).covariance
+    if not is_scale_free(network):
+        return average
+
+    def at_any_size(*K: np.ndarray) -> np.ndarray:
+        if all(np.max(k, initial=0.0) < _PRODUCTS_EXIST for k in K[:2]):
+            return average(*K)
+        scaled, (size_x, size_y) = _near_one(*K)
+        return average(*scaled) * size_x * size_y
+
+    return at_any_size
+
+
+def _near_one(
+    K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """Variances and covariances of signals divided by powers of two, and these."""
+    x, y = (np.exp2(np.floor(np.frexp(k)[1] / 2)) for k in (K_xx, K_yy))
+    return (K_xx / x / x, K_yy / y / y, K_xy / x / y), (x, y)
 
 
 def exact_averages(

@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.angles import exact_averages
+from fieldtheory.numerics.angles import covariance_of, exact_averages
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.recursion import carried, residual_kernel
@@ -69,7 +69,7 @@ def covariances(
     pairs : pair of ndarray
         Indices α and β of the pairs.
     """
-    moment = network_entries(network).covariance
+    moment = covariance_of(network)
     layers = layer_coefficients(network, 1)
     variance, K = own
     first, second = pairs
@@ -164,7 +164,7 @@ def pair_layers(
             average, slope = averages.covariance_gain(*given)
         else:
             slope, average = next(exact)
-            average = averages.covariance(*given) if average is None else average
+            average = covariance_of(network)(*given) if average is None else average
         C = residual_kernel(layers.weights[l], layers.biases[l], average)
         kernel = carried(layers.skips[l], kernel, C)
         if some_same:

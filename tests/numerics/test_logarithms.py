@@ -11,7 +11,7 @@ from fieldtheory.numerics.asymptotes import lines_of
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.large_variances import power_of
 from tests.oracles import deep_kernels
-from tests.tables import some
+from tests.tables import slow, some
 
 h = sp.Symbol("h", real=True)
 P = np.array([[0.3, 0.1], [0.1, 0.5]])
@@ -220,3 +220,16 @@ def test_tables_files_plots_and_sweeps(tmp_path):
     grid = ft.sweep(net, 0.3, over=over, of=["log_kernels", "log_response"])
     found = grid.log_kernels.sel(branch_scale="none")
     np.testing.assert_allclose(found, ft.solve(net, 0.3).log_kernels, rtol=1e-14)
+
+
+@pytest.mark.parametrize("activation", some(["relu", "leaky_relu", "abs(h)"], {"relu"}))
+@pytest.mark.parametrize("kernel", [1e120 * P, slow(1e120 * OPPOSITE)])
+def test_pairs_whose_variances_have_no_product_in_float64(activation, kernel):
+    net = network(activation, 150, weight_variance=2.0, bias_variance=0.0)
+    solution = ft.solve(net, kernel)
+    for name in ("kernels", "response"):
+        found = np.log(np.abs(getattr(solution, name)[1:]))
+        np.testing.assert_allclose(found, getattr(solution, f"log_{name}")[1:], rtol=1e-13)
+    assert solution.kernels[-1].min() > 1e160
+    whole = ft.solve(net, kernel).output_kernel
+    np.testing.assert_allclose(whole, solution.kernels[-1], rtol=1e-12)
