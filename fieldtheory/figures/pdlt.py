@@ -244,8 +244,8 @@ def closure(
         printed_vertices=printed,
         simulated=width * np.stack([e.kernel_variance for e in ensembles]),
         error=width * np.stack([e.kernel_variance_error for e in ensembles]),
-        simulated_vertices=np.stack([e.four_point for e in ensembles]),
-        vertex_error=np.stack([e.four_point_error for e in ensembles]),
+        simulated_vertices=np.array([e.four_point for e in ensembles]),
+        vertex_error=np.array([e.four_point_error for e in ensembles]),
         samples=samples,
     )
 

@@ -66,7 +66,9 @@ class TestSolve:
         np.testing.assert_array_equal(column(table, "chi")[:-1], s.response)
         assert table[0]["eta"] == 4 and table[-1]["chi"] == s.output_response
         assert "in the convention of F25" in output("solve", "-L", 1, "--convention", "F25")
-        assert "'f25' is not one of" in refusal("solve", "--convention", "f25")
+        assert "must be one of 'derivative', 'F25', got 'f25'" in refusal(
+            "solve", "--convention", "f25"
+        )
         np.savetxt(tmp_path / "X.csv", np.eye(2), delimiter=",")
         known = refusal("solve", "-L", 1, "--data", tmp_path / "X.csv", "--convention", "F25")
         assert "input_dim must be given with data" in known

@@ -102,7 +102,7 @@ def test_a_file_holds_the_result(suffix, tmp_path):
         (["-L", 2, "--weight-rates", "1,2"], "weight_rates must be a number or depth + 2 = 4"),
         (["--weight-rates", "fast"], "weight_rates must be a number or numbers separated by"),
         (["--bias-rates", "-1"], "bias_rates must be >= 0"),
-        (["--parametrization", "mup"], "'mup' is not one of 'ntk', 'standard'"),
+        (["--parametrization", "mup"], "must be one of 'ntk', 'standard', got 'mup'"),
         (["-k", 0.01, "--parametrization", "standard"], "K0 must have variances of at least"),
         (["--save", "theta.txt"], "path must end in .npz or .nc"),
         (["--scale", "none"], "scale must be left out without data"),

@@ -189,7 +189,7 @@ def test_gradient_of_the_kernel_object():
     kernel = sklearn.NetworkKernel(net, "tangent_kernel")
     matrix, gradient = kernel(X, eval_gradient=True)
     np.testing.assert_array_equal(matrix, kernel(X))
-    for place, name in enumerate(kernel.free):
+    for place, name in enumerate(("weight_variance", "bias_variance", "branch_scale")):
         expected = by_differences(ft.kernel(net, "tangent_kernel"), name, X) * getattr(net, name)
         np.testing.assert_allclose(gradient[..., place], expected, rtol=1e-8)
 
