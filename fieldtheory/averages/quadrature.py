@@ -7,6 +7,7 @@ misses the tolerance is repeated with more nodes, and raises if that does not he
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -49,6 +50,7 @@ _VANISHING = 1e300
 # Variances integrated together, so that the work arrays stay in the cache.
 _CHUNK = 256
 _TINY = float(np.finfo(float).tiny)
+_NORM = math.sqrt(2 * math.pi)
 
 
 def average_1d(f: Callable, K: np.ndarray, kinks: Sequence[float] = ()) -> np.ndarray:
@@ -178,6 +180,10 @@ def _with_sizes(
     """
     K = np.asarray(K, dtype=float)
     flat = K.ravel()
+    if len(flat) == 1 and 0 < flat[0] < math.inf:
+        # One layer after the other asks for one variance.
+        level = max(0, math.ceil(math.log2(flat[0]) / 2))
+        return tuple(_same_panels(f, flat, level, kinks).reshape(3, *K.shape))
     values, sizes, errors = np.zeros((3, len(flat)))
     if (flat == 0).any():
         values[flat == 0] = np.ravel(f(np.zeros(1), np.zeros(1)))[0]
@@ -196,21 +202,16 @@ def _same_panels(f: Callable, K: np.ndarray, level: int, kinks: Sequence[float])
     deviation = np.sqrt(K)[:, None]
     centres = np.array([0.0, *kinks]) / deviation
 
-    def rule(stage: Stage, left: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def rule(stage: Stage, left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if kinks:
             cuts = graded_cuts(centres[left], level, 1.0, stage.reach)
             even = np.tile(evenly(1.0, stage.reach), (len(cuts), 1))
             cuts = np.sort(np.concatenate([cuts, even], axis=1), axis=1)
             nodes, weights = composite(subdivided(cuts, stage.parts), stage.order)
-            bell = _bell(nodes)
+            weights, bell = weights / _NORM, _bell(nodes)
         else:
             nodes, weights, bell = _rule(level, stage)
-        terms = bell * f(deviation[left] * nodes, K[left, None])
-        sizes = np.abs(terms)
-        weights = weights / np.sqrt(2 * np.pi)
-        if kinks:
-            return (weights * terms).sum(axis=1), (weights * sizes).sum(axis=1), sizes.max(axis=1)
-        return terms @ weights, sizes @ weights, sizes.max(axis=1)
+        return bell * f(deviation[left] * nodes, K[left, None]), weights
 
     return _refined(rule, len(K))
 
@@ -220,29 +221,44 @@ def _rule(level: int, stage: Stage) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     """Nodes, weights and the Gaussian on panels refined around zero."""
     cuts = np.array(breakpoints([0.0], 0.5**level, stage.reach))
     nodes, weights = composite(subdivided(cuts, stage.parts), stage.order)
-    return nodes, weights, _bell(nodes)
+    return nodes, weights / _NORM, _bell(nodes)
 
 
 def _refined(rule: Callable, count: int) -> np.ndarray:
     """⟨f⟩, ⟨|f|⟩ and relative errors of ``count`` integrals, refined while two orders differ.
 
-    The rule maps a stage and the integrals left to ⟨f⟩, ⟨|f|⟩ and the peak of |f|.
+    The rule maps a stage and the integrals left to the terms of their sums, and the weights.
     """
-    left = np.arange(count)
-    found = np.empty((3, count))
+    allowed, left = 0.1 * tolerance(), np.arange(count)
     with np.errstate(all="ignore"):
-        previous = rule(_STAGES[0], left)[0]
-        for stage in _STAGES[1:]:
-            value, size, peak = rule(stage, left)
-            error = np.abs(value - previous) / np.maximum(np.maximum(size, 0.01 * peak), _TINY)
+        found = _judged(rule(_STAGES[1], left), _sum(*rule(_STAGES[0], left)))
+        bad = ~(found[2] <= allowed)
+        if not bad.any():
+            return found
+        left, previous = left[bad], found[0, bad]
+        for stage in _STAGES[2:]:
+            new = _judged(rule(stage, left), previous)
             # Rounding does not shrink where panels are cut into parts.
-            better = (stage.parts <= 4) | (error < 0.5 * found[2, left])
-            found[:, left] = value, size, error
-            bad = better & ~(error <= 0.1 * tolerance())
-            left, previous = left[bad], value[bad]
+            better = (stage.parts <= 4) | (new[2] < 0.5 * found[2, left])
+            found[:, left] = new
+            bad = better & ~(new[2] <= allowed)
+            left, previous = left[bad], new[0, bad]
             if not len(left):
                 break
     return found
+
+
+def _judged(terms_and_weights: tuple[np.ndarray, np.ndarray], previous: np.ndarray) -> np.ndarray:
+    """⟨f⟩, ⟨|f|⟩ and the relative difference from the value before."""
+    terms, weights = terms_and_weights
+    sizes = np.abs(terms)
+    value, size = _sum(terms, weights), _sum(sizes, weights)
+    scale = np.maximum(np.maximum(size, 0.01 * sizes.max(axis=1)), _TINY)
+    return np.array([value, size, np.abs(value - previous) / scale])
+
+
+def _sum(terms: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return terms @ weights if weights.ndim == 1 else (weights * terms).sum(axis=1)
 
 
 def _bell(z: np.ndarray) -> np.ndarray:
