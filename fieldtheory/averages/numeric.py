@@ -27,6 +27,8 @@ from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, ve
 
 _x = sp.Dummy("x", real=True)
 _PAIRS_PER_VARIANCE = 4
+# Correlations below which a series of 64 orders converges at once.
+_WEAK = 0.1
 # Terms of an integrand up to which a closed form is looked for.
 _LONGEST = 30
 # Rules and reasons.
@@ -92,6 +94,13 @@ def connected(node: ConnectedCorrelator) -> Rule:
     if slope is not None:
         name, reason = PRICE, "⟨F'G'⟩ has a closed form: one integral over the covariance"
         compute: Callable = partial(price.connected_by_price, *_inner(slope, K))
+        terms = len(sp.Add.make_args(sp.expand(slope)))
+        if terms > 1 and not (kinks_of(F, x) or kinks_of(G, y)):
+            f, g = (
+                _increment_of_one(_without_constant(part, v).xreplace({v: _x}))
+                for part, v in ((F, x), (G, y))
+            )
+            compute = partial(_weak_by_series, f, g, compute)
     else:
         kinks = kinks_of(F, x), kinks_of(G, y)
         F, G = _without_constant(F, x), _without_constant(G, y)
@@ -245,6 +254,24 @@ def _pairs(
         return values.reshape(a.shape)
 
     return compute
+
+
+def _weak_by_series(f: Callable, g: Callable, strong: Callable, *K: np.ndarray) -> np.ndarray:
+    """⟨f(x) ; g(y)⟩ of weak correlations c by the Mehler series, of others by another rule.
+
+    The terms of a closed form of ⟨F'G'⟩ cancel where it is of order c.
+    """
+    a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+    flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
+    found, known = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
+    weak = np.abs(flat[2]) < _WEAK * np.sqrt(flat[0] * flat[1])
+    if weak.any():
+        first, second, mixed = (k[weak] for k in flat)
+        of_orders = hermite.series(f, g, first, second, mixed, 1, hermite.LOW_ORDERS)
+        found[weak], known[weak] = of_orders
+    if not known.all():
+        found[~known] = strong(*(k[~known] for k in flat))
+    return found.reshape(a.shape)
 
 
 def _of_ramps(

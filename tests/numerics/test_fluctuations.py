@@ -7,7 +7,11 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.fluctuations import connected_squares, source_covariance
+from fieldtheory.numerics.fluctuations import (
+    connected_squares,
+    signal_covariance,
+    source_covariance,
+)
 from fieldtheory.numerics.substitution import accumulate, propagate
 from tests.examples import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion, weights
@@ -81,6 +85,32 @@ def test_connected_squares_vanish_between_independent_layers(name):
     squares = connected_squares(net, ft.solve(net, K0).kernels[:-1])
     assert not (squares - np.diag(np.diagonal(squares))).any()
     assert (np.diagonal(squares) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "phi"),
+    [
+        ("h*cos(h)", lambda h: h * np.cos(h)),
+        slow("h*exp(-h**2)", lambda h: h * np.exp(-(h**2))),
+        slow("h*sin(h)", lambda h: h * np.sin(h)),
+        slow("sin(h) + h/2", lambda h: np.sin(h) + h / 2),
+        slow("sin(h)", np.sin),
+        slow("h - h**3/9", lambda h: h - h**3 / 9),
+    ],
+)
+def test_distant_layers_of_deep_networks(name, phi):
+    # Squares of even or odd φ: the first term of the series in the correlation c is c² f_2².
+    z, w = np.polynomial.hermite_e.hermegauss(60)
+    w /= np.sqrt(2 * np.pi)
+    net = network(60, name, 0.5)
+    K = ft.solve(net, K0).kernels[:-1]
+    squares, covariance = connected_squares(net, K), signal_covariance(net, K)
+    second = np.array([w @ (phi(np.sqrt(k) * z) ** 2 * (z**2 - 1)) / np.sqrt(2) for k in K])
+    c2 = covariance**2 / np.outer(K, K)
+    far = c2 < 1e-14
+    assert far.any() and c2.min() < 1e-34
+    first = np.outer(second, second) * c2
+    np.testing.assert_allclose(squares[far], first[far], rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", NAMES)
