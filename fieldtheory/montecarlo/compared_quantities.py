@@ -14,6 +14,8 @@ from fieldtheory.numerics.solution import Solution
 
 # Most averages of four signals that are found unasked, and of those that are integrals over kinks.
 _MOST_AVERAGES, _MOST_WITH_KINKS = 20_000, 1500
+# Fields that are sums of another one.
+_SUM_OF = {"kernel_shift": "mean_shift", "kernel_shift_2": "mean_shift_2"}
 
 
 class Measured(NamedTuple):
@@ -75,14 +77,19 @@ def measured_fields(
 
 def reasons_against(solution: Solution) -> dict[str, str]:
     """Why fluctuations that simulations show are not there; those that can be are computed."""
-    matrix, found = solution.input_kernel.ndim > 0, {}
+    matrix = solution.input_kernel.ndim > 0
+    found: dict[str, str] = {}
     count = _averages(solution.network, solution.inputs)
     most = _most(solution.network)
     for field in FIELDS.values():
         fluctuates = field.order > 0 or "pair" in field.of_inputs
         measured = field.simulated.startswith("Ensemble") or field.corrects
         defined = field.defined(matrix) and field.loops <= solution.order
-        if not (fluctuates and measured and defined) or field.name in vars(solution):
+        source = _SUM_OF.get(field.name, field.name)
+        if not (fluctuates and measured and defined) or source in vars(solution):
+            continue
+        if source in found:
+            found[field.name] = found[source]
             continue
         if matrix and count > most:
             found[field.name] = (

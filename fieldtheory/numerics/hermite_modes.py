@@ -82,9 +82,7 @@ class Modes(NamedTuple):
 
     def unit(self, order: int) -> np.ndarray:
         """The coefficients of h_n itself."""
-        found = np.zeros(len(self.orders))
-        found[order // int(self.orders[1])] = 1.0
-        return found
+        return _unit(len(self.orders), order // int(self.orders[1]))
 
     def centred(self, coefficients: np.ndarray) -> np.ndarray:
         """Those of F − ⟨F⟩, in place."""
@@ -94,8 +92,15 @@ class Modes(NamedTuple):
     def windows(self, terms: np.ndarray) -> list[float]:
         """Sums of the sizes of the terms in the third and in the last quarter of the orders."""
         size = len(terms)
-        sums = np.add.reduceat(np.abs(terms), [size // 2, 3 * size // 4])
-        return [float(value) for value in sums]
+        return np.add.reduceat(np.abs(terms), [size // 2, 3 * size // 4]).tolist()
+
+
+@lru_cache(maxsize=64)
+def _unit(size: int, index: int) -> np.ndarray:
+    found = np.zeros(size)
+    found[index] = 1.0
+    found.flags.writeable = False
+    return found
 
 
 class Space(Protocol):

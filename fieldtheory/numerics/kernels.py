@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.angles import covariance_of, exact_averages
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.smooth_table import SmoothTable
 
 # Variances above have integrals that exceed float64.
 _LARGEST = 1e280
@@ -29,7 +31,10 @@ def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tup
 
     The last entry of both is the output kernel.
     """
-    moment = network_entries(network).second_moment
+    averages = network_entries(network)
+    moment = averages.second_moment
+    if not is_closed(averages.averages.moment):
+        moment = SmoothTable(moment)
     layers = layer_coefficients(network, trailing)
     shape = np.broadcast_shapes(layers.weights.shape[1:], K0.shape)
     C = np.empty((network.depth + 2, *shape))

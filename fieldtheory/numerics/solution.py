@@ -46,7 +46,7 @@ from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.scaled_numbers import Scaled, scaled
 from fieldtheory.numerics.scaled_pairs import ScaledPairs, scaled_pairs
-from fieldtheory.numerics.substitution import propagate
+from fieldtheory.numerics.substitution import accumulate, propagate
 from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
 from fieldtheory.numerics.validity import warn_if_not_small, warn_if_orders_are_close
 
@@ -91,9 +91,11 @@ class Solution(Result):
     G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
     kernel_variance        (L+1,) or (L+1, P, P)             Var K^(l)
     mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
+    kernel_shift           the same                          ⟨K^(l)⟩ − K*^(l) to order 1/N
     four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
     output_kurtosis        () or (P,)                        3 Var C/C*² of the output
     mean_shift_2           (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
+    kernel_shift_2         (L+2,)                            1/N² of ⟨K^(l)⟩, with ``order=2``
     variance_2             (L+2,)                            1/N² of Var C^(l), with ``order=2``
     third_cumulant         (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
     four_point_2           (L+1,)                            1/N of V^(l), with ``order=2``
@@ -311,6 +313,11 @@ class Solution(Result):
         return self._shift_of_one(self._chain, C, K, self._own_gains) / width
 
     @field
+    def kernel_shift(self) -> np.ndarray:
+        """⟨K^(l)⟩ − K*^(l) to order 1/N, by K^(l) = γ_l² K^(l-1) + C^(l), exact for the means."""
+        return accumulate(layer_coefficients(self.network).skips, self.mean_shift)
+
+    @field
     def four_point(self) -> np.ndarray:
         """V^(l), from Var K^(l) and the covariances of K^(l) with what its neurons add to kernels.
 
@@ -337,6 +344,11 @@ class Solution(Result):
     def mean_shift_2(self) -> np.ndarray:
         """The term of ⟨C^(l)⟩ of order 1/N²: two loops."""
         return self._second_order(0) / self.network.width**2
+
+    @field
+    def kernel_shift_2(self) -> np.ndarray:
+        """The term of ⟨K^(l)⟩ of order 1/N²."""
+        return accumulate(layer_coefficients(self.network).skips, self.mean_shift_2)
 
     @field
     def variance_2(self) -> np.ndarray:

@@ -67,7 +67,8 @@ class TestVerdict:
     def test_the_theory_agrees(self, found):
         assert found.verdict == "agrees"
         assert [field.name for field in found.extrapolated] == [
-            *("residual_kernels", "mean_shift", "kernels", "G11", "kernel_variance", "four_point"),
+            *("residual_kernels", "mean_shift", "kernels", "kernel_shift"),
+            *("G11", "kernel_variance", "four_point"),
             *("residual_response", "response", "output_response"),
         ]
         assert all(np.abs(field.z).max() > 0.1 for field in found.extrapolated)
@@ -144,7 +145,7 @@ class TestLoops:
     def found_faults(net, pair, factor):
         found = set()
         assert compare(ft.solve(net, 2.0), pair).verdict == "agrees"
-        for name in ("mean_shift", "four_point"):
+        for name in ("mean_shift", "kernel_shift", "four_point"):
             wrong = ft.solve(net, 2.0)
             vars(wrong)[name] = factor * getattr(wrong, name)
             rows = compare(wrong, pair).rows
@@ -153,13 +154,17 @@ class TestLoops:
 
     @pytest.mark.parametrize("factor", [0.87, 1.13])
     def test_a_fault_is_found(self, factor):
-        assert self.found_faults(*self.simulated(1500), factor) == {"mean_shift", "four_point"}
+        assert self.found_faults(*self.simulated(1500), factor) == {
+            "mean_shift",
+            "kernel_shift",
+            "four_point",
+        }
 
     @pytest.mark.slow
     def test_a_fault_of_two_percent_is_found(self):
         drawn = self.simulated(60_000)
         for factor in (0.98, 1.02):
-            assert self.found_faults(*drawn, factor) == {"mean_shift", "four_point"}
+            assert self.found_faults(*drawn, factor) == {"mean_shift", "kernel_shift", "four_point"}
 
 
 class TestRemainders:
@@ -236,9 +241,9 @@ class TestNumbers:
 
     def test_threshold_counts_the_comparisons(self, net, pair):
         found = compare(ft.solve(net, K0), pair, false_alarm=0.01)
-        # The mean shift is a coefficient and no quantity; of the vertex of the inputs, which is 0,
-        # there is no relative deviation.
-        for fields, more in ((found.extrapolated, 5 + 5), (found.at_width, 4)):
+        # The shifts of the means are coefficients and no quantities; of the vertex of the inputs,
+        # which is 0, there is no relative deviation.
+        for fields, more in ((found.extrapolated, 5 + 5 + 5), (found.at_width, 4)):
             count = sum(field.theory.size for field in fields)
             assert count == 5 + 5 + 15 + 4 + more
             chance = 2 * count * stats.t.sf(fields[0].threshold, pair[0].batches - 1)

@@ -49,7 +49,15 @@ def verdicts_with(solution, pair, name, factor):
 class TestSeveralInputs:
     """Fluctuations of several inputs, of every pair of inputs with every other."""
 
-    NAMES = ("residual_kernels", "mean_shift", "kernels", "G11", "kernel_variance", "four_point")
+    NAMES = (
+        "residual_kernels",
+        "mean_shift",
+        "kernels",
+        "kernel_shift",
+        "G11",
+        "kernel_variance",
+        "four_point",
+    )
 
     def test_all_of_it_is_compared_unasked(self, of_pairs, across):
         found = compare(of_pairs, across)
@@ -119,10 +127,11 @@ class TestSeveralInputs:
         found = compare(s, pair)
         assert [field.name for field in found.extrapolated] == ["residual_kernels", "kernels"]
         (words,) = found.not_compared
-        assert words.startswith("G11, kernel_variance, mean_shift, four_point (441 averages of")
-        _ = s.kernel_variance, s.G11
+        names = "G11, kernel_variance, mean_shift, kernel_shift, four_point"
+        assert words.startswith(f"{names} (441 averages of")
+        _ = s.kernel_variance, s.G11, s.mean_shift
         (words, _) = compare(s, pair).not_compared
-        assert words.startswith("mean_shift, four_point (441 averages of four signals, more than")
+        assert words.startswith("four_point (441 averages of four signals, more than")
 
     def test_what_is_not_resolved_is_named(self, of_pairs, across, monkeypatch):
         def failing(solution):

@@ -261,6 +261,8 @@ def test_orders_are_powers_of_the_width(name, depth, skip, scale, K0, N):
         ("kernel_variance", 1),
         ("four_point", 0),
         ("mean_shift_2", 2),
+        ("kernel_shift", 1),
+        ("kernel_shift_2", 2),
         ("variance_2", 2),
         ("third_cumulant", 2),
     ]:
@@ -270,6 +272,23 @@ def test_orders_are_powers_of_the_width(name, depth, skip, scale, K0, N):
     for field in ("mean_shift", "mean_shift_2", "variance_2", "third_cumulant"):
         assert getattr(one, field)[0] == 0
     assert one.variance_2[1] == pytest.approx(0, abs=1e-10 / N**2)
+
+
+def test_shifts_of_the_signals_are_sums_over_the_layers_before():
+    """⟨K^(l)⟩ = Σ_m Π_{m<k<=l} γ_k² ⟨C^(m)⟩, of one and of two inputs; the readout has no skip."""
+    skip = np.array([0.5, 1.0, 0.8])
+    options = {"skip_scale": skip, "branch_scale": 0.9, "weight_variance": 1.5}
+    net = ft.ResidualNetwork(depth=3, activation="tanh", width=50, **options)
+    for K0 in (0.7, np.array([[0.7, 0.2], [0.2, 1.1]])):
+        s = ft.solve(net, K0, order=2 if np.ndim(K0) == 0 else 1)
+        for name in ("", "_2")[: s.order]:
+            shift, total = (getattr(s, f"{kind}_shift{name}") for kind in ("mean", "kernel"))
+            for l in range(4):
+                weights = [np.prod(skip[m:l] ** 2) for m in range(l + 1)]
+                expected = np.tensordot(weights, shift[: l + 1], 1)
+                np.testing.assert_allclose(total[l], expected, rtol=1e-14, atol=0)
+            np.testing.assert_array_equal(total[-1], shift[-1])
+            assert np.abs(total[2:]).min() > 0
 
 
 def test_what_is_not_resolved_is_named():
