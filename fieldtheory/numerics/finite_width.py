@@ -33,8 +33,8 @@ _FEWEST, _MOST, _MOST_OF_KINKS, _MOST_OF_PAIRS = 128, 4096, 1 << 13, 1024
 _WIDTHS, _COARSE, _FINE, _MOST_NODES = (4.0, 2.0, 1.0), 14, 18, 1 << 15
 # Errors that one may want to take.
 _ACCEPTABLE = 0.05
-# Of the sums over the orders left out.
-_SAFETY = 4.0
+# Of the sums over the orders left out; what the last ones add where it is rounding, relatively.
+_SAFETY, _ROUNDING = 4.0, 1e-15
 # Corrections smaller than this times their natural size are compared with that.
 _NATURAL = 1e-5
 
@@ -184,6 +184,8 @@ def _resolved(
         with np.errstate(invalid="ignore", divide="ignore"):
             fall = np.where(near > 0, last / near, 0.0)
             left_out = np.where(fall < 1, _SAFETY * last * fall / (1 - fall), np.inf)
+            # Rounding does not fall off.
+            left_out = np.where(last <= _ROUNDING * scale, last, left_out)
             error = np.where(scale > 0, left_out / scale, 0.0)
         error = np.maximum(error, found.missed[:, None])
         worst = np.unravel_index(np.argmax(error), error.shape)

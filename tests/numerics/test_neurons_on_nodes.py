@@ -10,7 +10,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics import finite_width
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.interacting_neurons import first_order, second_order
+from fieldtheory.numerics.interacting_neurons import FirstOrder, first_order, second_order
 from fieldtheory.numerics.neurons_in_modes import in_modes, no_pairs_of_modes
 from fieldtheory.numerics.neurons_on_nodes import PairsOnNodes, on_nodes
 from tests.numerics.test_finite_width import (
@@ -164,3 +164,21 @@ def test_many_layers_in_seconds_with_few_functions():
 
     second_order(chain, Counted(*PairsOnNodes.none()))
     assert max(ranks) < 40
+
+
+@pytest.mark.parametrize(("size", "counts"), [(1e-33, [128]), (1e-12, [128, 256, 512])])
+def test_rounding_is_not_taken_for_orders_left_out(size, counts):
+    """What the last modes add to a layer does not fall off if it is rounding of nearly nothing."""
+    tried = []
+
+    def compute(count):
+        tried.append(count)
+        windows = size * np.array([[[6.0, 8.0]]])
+        return FirstOrder(np.ones(1), np.ones(1), windows, np.zeros(1))
+
+    def scales(found):
+        return [np.array([1e-7])]
+
+    failures = finite_width._resolved(compute, scales, 128, 512, 1e-10)[1]
+    assert tried == counts
+    assert any(failures) == (size > 1e-20)
