@@ -138,10 +138,10 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         if return_std and return_cov:
             raise ValueError("at most one of return_std and return_cov may be True")
         X = self._inputs(X)
-        mean = self.posterior_.mean(X)
         if return_std:
-            return mean, np.sqrt(self.posterior_.variance(X))
-        return (mean, self.posterior_.covariance(X)) if return_cov else mean
+            mean, variance = self.posterior_.mean_and_variance(X)
+            return mean, np.sqrt(variance)
+        return self.posterior_.mean_and_covariance(X) if return_cov else self.posterior_.mean(X)
 
 
 class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
@@ -190,8 +190,8 @@ class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of every class to have the largest output, shape (R, n)."""
         X = self._inputs(X)
-        deviation = np.sqrt(self.posterior_.variance(X))
-        return inference.largest_probabilities(self.posterior_.mean(X), deviation)
+        mean, variance = self.posterior_.mean_and_variance(X)
+        return inference.largest_probabilities(mean, np.sqrt(variance))
 
 
 class NetworkKernel(_OfNetwork, Kernel):

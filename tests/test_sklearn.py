@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fieldtheory as ft
 from fieldtheory.inference import condition
+from fieldtheory.inference.kernel_function import KernelFunction
 from fieldtheory.sklearn import NetworkGPClassifier, NetworkGPRegressor, NetworkKernel
 
 NETWORK = ft.ResidualNetwork(depth=5, activation="relu", branch_scale=0.4, weight_variance=2.0)
@@ -41,6 +42,33 @@ def test_regressor_is_the_posterior():
     assert found.log_evidence_ == posterior.log_evidence
     with pytest.raises(ValueError, match="at most one of return_std and return_cov"):
         found.predict(Z, return_std=True, return_cov=True)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "ask", "wanted"),
+    [
+        (NetworkGPRegressor, lambda e, Z: e.predict(Z), [(5, 30)]),
+        (NetworkGPRegressor, lambda e, Z: e.predict(Z, return_std=True), [(5, 30), (5,)]),
+        (NetworkGPRegressor, lambda e, Z: e.predict(Z, return_cov=True), [(5, 30), (5, 5)]),
+        (NetworkGPClassifier, lambda e, Z: e.predict(Z), [(5, 30)]),
+        (NetworkGPClassifier, lambda e, Z: e.predict_proba(Z), [(5, 30), (5,)]),
+    ],
+)
+def test_no_entry_of_a_kernel_is_computed_twice_or_unasked(estimator, ask, wanted, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Z = rng.standard_normal((30, 3)), rng.standard_normal((5, 3))
+    fitted, computed = estimator(NETWORK).fit(X, X[:, 0] > 0), []
+    for name in ("__call__", "diagonal"):
+        function = getattr(KernelFunction, name)
+
+        def counted(*args, function=function):
+            values = function(*args)
+            computed.append(values.shape)
+            return values
+
+        monkeypatch.setattr(KernelFunction, name, counted)
+    ask(fitted, Z)
+    assert computed == wanted
 
 
 def test_parameters_of_the_network_are_searched():

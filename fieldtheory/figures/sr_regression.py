@@ -122,7 +122,8 @@ def _posterior(
 ) -> tuple[np.ndarray, np.ndarray]:
     circle, shown = (np.stack([np.cos(a), np.sin(a)], axis=1) for a in (places, x))
     posterior = condition(Correlation(network), circle, values, noise)
-    return posterior.mean(shown), np.sqrt(posterior.variance(shown))
+    mean, variance = posterior.mean_and_variance(shown)
+    return mean, np.sqrt(variance)
 
 
 @styled

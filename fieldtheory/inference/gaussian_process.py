@@ -77,14 +77,25 @@ class Posterior:
 
     def variance(self, Z: Any) -> np.ndarray:
         """The variance of the process without noise at the rows of Z, shape (R,)."""
-        explained = self._whitened(self.kernel(self.X, Z))
-        # Rounding may leave -1e-16 where a training input is met without noise.
-        return np.maximum(self.kernel.diagonal(Z) - (explained**2).sum(axis=0), 0.0)
+        return self.mean_and_variance(Z)[1]
 
     def covariance(self, Z: Any) -> np.ndarray:
         """The covariance of the process without noise at the rows of Z, shape (R, R)."""
-        explained = self._whitened(self.kernel(self.X, Z))
-        return self.kernel(Z) - explained.T @ explained
+        return self.mean_and_covariance(Z)[1]
+
+    def mean_and_variance(self, Z: Any) -> tuple[np.ndarray, np.ndarray]:
+        """`mean` and `variance`, the kernel of Z and the training inputs computed once."""
+        block = self.kernel(Z, self.X)
+        explained = self._whitened(block.T)
+        # Rounding may leave -1e-16 where a training input is met without noise.
+        left = np.maximum(self.kernel.diagonal(Z) - (explained**2).sum(axis=0), 0.0)
+        return block @ self.weights, left
+
+    def mean_and_covariance(self, Z: Any) -> tuple[np.ndarray, np.ndarray]:
+        """`mean` and `covariance`, the kernel of Z and the training inputs computed once."""
+        block = self.kernel(Z, self.X)
+        explained = self._whitened(block.T)
+        return block @ self.weights, self.kernel(Z) - explained.T @ explained
 
     @cached_property
     def training_mean(self) -> np.ndarray:
