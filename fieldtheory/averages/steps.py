@@ -38,12 +38,28 @@ def reduce_steps(expr: sp.Expr) -> sp.Expr:
 
 
 def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
-    """∂_x ∂_y of an expression, as a distribution where it has kinks or jumps."""
+    """∂_x ∂_y of an expression, as a distribution where it has kinks or jumps.
+
+    Products of functions of one variable each stay such, but where δ-functions meet steps.
+    """
+    if x != y and (sides := _sides(expr, x, y)) is not None:
+        slopes = [first_derivative(side, v) for side, v in zip(sides, (x, y), strict=True)]
+        if not any(slope.has(DiracDelta) for slope in slopes):
+            return sp.Mul(*slopes)
     if not has_steps(expr):
         return expr.diff(x, y)
     first = sift(step_form(expr).diff(x), (x, y))
     second = sift(reduce_steps(_expand(first)).diff(y), (x, y))
     return reduce_steps(_expand(second))
+
+
+def _sides(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+    """A product as a function of x and one of y, None if it is none."""
+    factors = sp.Mul.make_args(expr)
+    if any(factor.has(x) and factor.has(y) for factor in factors):
+        return None
+    of_y = [factor for factor in factors if factor.has(y)]
+    return sp.Mul(*[factor for factor in factors if not factor.has(y)]), sp.Mul(*of_y)
 
 
 def first_derivative(expr: sp.Expr, x: sp.Expr) -> sp.Expr:
