@@ -25,6 +25,7 @@ from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.parallel_signals import with_gradient_by_scaling, with_parallel_limit
+from fieldtheory.numerics.wide_pairs import with_wide_signals
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
@@ -117,18 +118,18 @@ class Entries:
     @cached_property
     def covariance(self) -> Callable:
         """⟨φ(x)φ(y)⟩."""
-        return self._of_pair(self.averages.covariance)
+        return self._of_pair(self.averages.covariance, ("covariance",))
 
     @cached_property
     def covariance_susceptibility(self) -> Callable:
         """∂⟨φ(x)φ(y)⟩/∂K_xy = ⟨φ'(x)φ'(y)⟩."""
-        return self._of_pair(self.averages.covariance.diff(K_XY))
+        return self._of_pair(self.averages.covariance.diff(K_XY), ("slopes",))
 
     @cached_property
     def covariance_gain(self) -> Callable:
         """⟨φφ⟩ and ⟨φ'φ'⟩, a list of two with their common parts computed once."""
         product = self.averages.covariance
-        return self._of_pair([product, product.diff(K_XY)])
+        return self._of_pair([product, product.diff(K_XY)], ("covariance", "slopes"))
 
     @cached_property
     def covariance_gradient(self) -> Callable:
@@ -284,11 +285,14 @@ class Entries:
     def _of_variance(self, expression: sp.Expr) -> Callable:
         return lambdify([K_XX], expression, self.backend)
 
-    def _of_pair(self, expression: sp.Expr | list) -> Callable:
+    def _of_pair(self, expression: sp.Expr | list, names: tuple[str, ...] = ()) -> Callable:
+        """The function of an expression; the names are those of `with_wide_signals`."""
         average = lambdify([K_XX, K_YY, K_XY], expression, self.backend)
-        if self.backend != "numpy" or not has_steps(self.averages.observable):
+        if self.backend != "numpy":
             return average
-        return with_parallel_limit(average)
+        if names:
+            average = with_wide_signals(average, self.averages, names)
+        return with_parallel_limit(average) if has_steps(self.averages.observable) else average
 
 
 def _with_scaling(F: sp.Expr) -> list[sp.Expr]:

@@ -13,6 +13,7 @@ from fieldtheory.networks import activations
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.asymptotes import Lines, lines_of
 from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.wide_pairs import CANCELLING, WIDE
 from fieldtheory.numerics.wide_signals import WideSignals, wide_signals
 from fieldtheory.theory.elementary_averages import feature_parameters
 
@@ -23,8 +24,6 @@ _STRAIGHT = 1e-12
 _ROUNDED = 1e-10
 # Octaves of the variance over which powers of slopes are measured, and at which correlation.
 _OCTAVES, _BETWEEN = 30, 0.5
-# Over τ², the variance from which on signals count as wide, and how much terms may cancel.
-_WIDE, _CANCELLING = 64.0, 1e3
 # From this variance on the lines give ⟨φφ⟩ of any φ to rounding, but for 1/K.
 _FAR = 2.0**44
 # From this variance on nothing but the slopes of the lines counts.
@@ -181,7 +180,7 @@ def pair_averages(
     """
     K_xx, K_yy, c, delta = np.broadcast_arrays(K_xx, K_yy, c, 1 - c if delta is None else delta)
     lines, wide = network_lines(network), _wide_signals(network)
-    start = np.inf if lines is None else _FAR if wide is None else _WIDE * wide.tau**2
+    start = np.inf if lines is None else _FAR if wide is None else WIDE * wide.tau**2
     far = np.minimum(K_xx, K_yy) >= start
     found = np.empty(c.shape)
     if lines is not None and far.any():
@@ -194,7 +193,7 @@ def pair_averages(
         else:
             found[far], size = wide.slopes(*given) if slopes else wide.covariance(*given)
             # Of functions that vanish on one side, and nearly opposite signals; or without lines.
-            cancelling = _CANCELLING * np.abs(found[far]) < size
+            cancelling = CANCELLING * np.abs(found[far]) < size
             far[far] = ~(cancelling & ((np.minimum(*given[:2]) < _FAR) | (not any(lines))))
     if not far.all():
         averages = network_entries(network)

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -9,6 +10,7 @@ from scipy.special import erf, expit
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation, h
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.large_variances import pair_averages
 from fieldtheory.numerics.wide_signals import wide_signals
 from tests.oracles import wide_pairs
@@ -46,6 +48,7 @@ VARIANCES = [(2e3, 2e3), (1e6, 4e6), (1e9, 3e5), (1e4, 1e20), (2.0**43, 2.0**43)
 ANGLES = [2.5, 0.7, 1e-3, 1e-6, 1e-10]
 
 
+SELU, SLOPE = 1.0507009873554805, 1.6732632423543772
 QUICK = [("elu", VARIANCES[0], 1e-3), ("tanh", VARIANCES[1], 0.7)]
 
 
@@ -61,6 +64,47 @@ def test_averages(name, K, angle):
         expected = wide_pairs.average(F, kinks, *K, angle)
         (found,) = pair_averages(net, kind, *given)
         assert found == pytest.approx(expected, rel=1e-12), kind
+
+
+def sech2(x):
+    """1/cosh(x)²."""
+    return 4 * expit(2 * x) * expit(-2 * x)
+
+
+# φ and φ' of kernels at any variance; softsign has no local rest and is left to quadrature.
+OTHERS = {
+    "softsign": (lambda x: x / (1 + np.abs(x)), lambda x: (1 + np.abs(x)) ** -2.0, (0,)),
+    "selu": (
+        lambda x: SELU * np.where(x > 0, x, SLOPE * np.expm1(np.minimum(x, 0))),
+        lambda x: SELU * np.where(x > 0, 1, SLOPE * np.exp(np.minimum(x, 0))),
+        (0,),
+    ),
+    "mish": (
+        lambda x: x * np.tanh(np.logaddexp(0, x)),
+        lambda x: np.tanh(np.logaddexp(0, x)) + x * expit(x) * sech2(np.logaddexp(0, x)),
+        (),
+    ),
+}
+PLAIN = [name for name in TABLE if name not in ("erf", "gelu")] + list(OTHERS)
+SIZES = [0.01, 1.0, 30.0, 1e6, 2.0**43]
+QUICK_PLAIN = [("mish", 1.0, 0.1), ("softsign", 1.0, 0.1), ("elu", 1e6, 2.5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "K", "angle"),
+    [c if c in QUICK_PLAIN else slow(*c) for c in product(PLAIN, SIZES, [2.5, 0.1, 1e-3])],
+)
+def test_plain_averages(name, K, angle):
+    """Those that kernels take, without logarithms."""
+    phi, slope, kinks = (TABLE | OTHERS)[name]
+    x, y = K, 1.7 * K
+    xy = np.sqrt(x * y) * np.cos(angle)
+    found = network_entries(ft.ResidualNetwork(depth=1, activation=name)).covariance_gain(x, y, xy)
+    with mpmath.workdps(40):
+        # Of the covariance as it is rounded.
+        exact = float(mpmath.acos(xy / mpmath.sqrt(mpmath.mpf(x) * y)))
+    for F, value in zip((phi, slope), found, strict=True):
+        assert value == pytest.approx(wide_pairs.average(F, kinks, x, y, exact), rel=1e-12)
 
 
 def test_lines_are_read_off_and_what_has_none_is_refused():
