@@ -119,8 +119,14 @@ class Coefficient(ComparedField):
 
     @property
     def resolution(self) -> float:
-        """The smallest relative fault of the theory that some entry is sure to show."""
-        return float(np.min(self._relative(self.threshold * self.error + self.remainder)))
+        """The smallest fault of all entries, relative to the theory, that some entry shows.
+
+        A covariance that is small against the variances shows little of it.
+        """
+        shown = self.threshold * self.error + self.remainder
+        relative = np.full(len(shown), np.inf)
+        np.divide(shown, np.abs(self.theory), out=relative, where=self.theory != 0)
+        return float(relative.min())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

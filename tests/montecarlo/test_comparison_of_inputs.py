@@ -1,5 +1,7 @@
 """Fluctuations of several inputs: right theories agree, a fault in any field or pair is found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,15 @@ class TestSeveralInputs:
         for factor in (1 - fault, 1 + fault):
             assert verdicts_with(of_pairs, across, name, factor) == {name}
 
+    def test_the_fault_that_shows_is_one_of_the_theory(self, of_pairs, across):
+        # Not of √(K_αα K_ββ): a covariance that is small against it shows little.
+        field = entries(compare(of_pairs, across), "kernels")
+        shown = (field.threshold * field.error + field.remainder) / np.abs(field.theory)
+        assert field.resolution == shown.min()
+        weak = np.where(field.index["alpha"] == field.index["beta"], 1.0, 1e-6)
+        weaker = replace(field, theory=weak * field.theory)
+        assert weaker.resolution == shown[weak == 1].min()
+
     @pytest.mark.slow
     def test_two_percent_are_found(self, of_pairs, shallow_of_pairs):
         many = drawn_across(shallow_of_pairs, 800_000)
@@ -141,4 +152,4 @@ class TestSeveralInputs:
         monkeypatch.setattr(ft.Solution, "mean_shift", property(failing))
         found = compare(of_pairs, across)
         assert "mean_shift" not in {field.name for field in found.extrapolated}
-        assert found.answers[0].endswith("Not compared: mean_shift (it misses rtol).")
+        assert found.answers[0].endswith("Not compared: mean_shift, kernel_shift (it misses rtol).")
