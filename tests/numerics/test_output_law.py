@@ -250,6 +250,27 @@ class TestSimulation:
             assert abs(count - p * y.size) < 4 * np.sqrt(p * y.size)
 
 
+def test_a_kurtosis_off_by_a_tenth_is_seen():
+    net = ft.ResidualNetwork(depth=5, skip_scale=0.0, bias_variance=0.0, width=10)
+    s = ft.solve(net, 0.5, order=2)
+    C = ft.simulate(net, 0.5, samples=60_000, seed=7, keep=True).residual_kernels[:, -1]
+    names = "mean_shift", "mean_shift_2", "variance_2", "third_cumulant", "resummed_mean"
+    shift, *second, mean = (getattr(s, name)[-1] for name in names)
+
+    def largest_score(factor):
+        spread = factor * s.resummed_variance[-1]
+        leading = s.residual_kernels[-1], 0.0, shift, s.G11[-1, -1]
+        law = mixture(OutputMoments(*leading, 2, *second, mean, spread))
+        scores = []
+        for p in (0.01, 1e-3):
+            beyond = 2 * stats.norm.sf(law.ppf(1 - p / 2), scale=np.sqrt(C))
+            scores.append(abs(beyond.mean() - p) * np.sqrt(len(C)) / beyond.std())
+        return max(scores)
+
+    assert largest_score(1.0) < 3
+    assert largest_score(0.9) > 6 and largest_score(1.1) > 6
+
+
 class TestResummation:
     def test_it_differs_at_the_third_order(self):
         def differences(N):
