@@ -17,7 +17,7 @@ _ORDER = 3
 # Where M(K) is compared with its linear part if all coefficients of its expansion vanish.
 _COMPARED = np.geomspace(1e-3, 1.0, 25)
 _ROUNDING = 1e-11
-_NEAR = sp.Rational(1, 10**30)
+_NEAR = sp.Rational(1, 10**250)
 
 
 @dataclass(frozen=True)
