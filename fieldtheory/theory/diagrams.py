@@ -119,7 +119,9 @@ def diagrams(legs: int = 1, loops: int = 1) -> tuple[Diagram, ...]:
     legs : int
         E >= 1.
     loops : int
-        At least 0; for one leg at least 1, since without loops that is the saddle point.
+        At least 0; for one leg at least 1, since without loops that is the saddle point. One more
+        takes some fifty times as many diagrams: 5252 of ⟨C⟩ with three loops, in more than a
+        minute.
 
     Returns
     -------
