@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from numpy.polynomial import polynomial
 
 from fieldtheory.averages.steps import has_steps
 
@@ -67,6 +68,39 @@ def continued(function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]) -> C
             x, *rest = (array[near] for array in arrays)
             values[near] = _series(on_circle, radius, x, rest)
         return values
+
+    return everywhere
+
+
+def by_series(function: Callable, F: sp.Expr, x: sp.Symbol, order: int) -> Callable | None:
+    """A NumPy function of F by its Taylor series close to zero, where it starts as x^order.
+
+    None if there is no disk around zero that its singularities leave free.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h")
+    >>> shrunk = by_series(lambda h: h - np.tanh(h), h - sp.tanh(h), h, 3)
+    >>> (3 * shrunk(np.array([1e-8])) * 1e24).round(12)
+    array([1.])
+    """
+    on_circle = sp.lambdify([x], F, modules=["scipy", "numpy"], cse=True)
+    radius = _radius(function, on_circle, 0)
+    if radius is None:
+        return None
+    roots, powers = _circle(radius)
+    coefficients = (on_circle(roots) @ powers).real[order:]
+    smallest = _ROUNDING * np.abs(coefficients).max()
+    coefficients = np.where(np.abs(coefficients) < smallest, 0.0, coefficients)
+
+    def everywhere(h: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            values = np.array(function(h), dtype=float)
+        near = np.abs(h) <= _WITHIN * radius
+        if np.any(near):
+            z = np.asarray(h)[near] / radius
+            values[near] = polynomial.polyval(z, coefficients) * z**order
+        return values[()]
 
     return everywhere
 

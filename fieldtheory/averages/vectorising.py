@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sympy.codegen.rewriting import expm1_opt, log1p_opt
 
 from fieldtheory.averages.exponentials import factored, with_masks
 from fieldtheory.averages.logistic import FUNCTIONS, without_overflow
-from fieldtheory.averages.removable import continued, has_quotient
+from fieldtheory.averages.removable import by_series, continued, has_quotient
 from fieldtheory.averages.steps import break_points, has_steps, pieces, slope_of_pieces
 
 _WHERE = sp.Function("where")
@@ -22,6 +23,12 @@ _SMALLEST = 1e-14
 # How far from zero, and on how many panels, a function is found from its slope; no farther than
 # where it has changed by a fraction of itself.
 _FARTHEST, _PANELS, _VISIBLE = 16.0, (1, 4, 16, 64), 1e-3
+
+# Where sums are looked at for terms that cancel, in so many digits; what the square of a place is
+# to be at least of the ratio of a sum and its terms, and how near a power is to a whole number.
+_NEAR_ZERO, _DIGITS = (sp.Rational(1, 2**26), sp.Rational(1, 2**30)), 60
+_PART, _POWER = 1e-3, 1e-6
+_NO_SERIES = (sp.Piecewise, sp.Heaviside, sp.Abs, sp.sign, sp.Max, sp.Min, sp.DiracDelta)
 
 # Slopes inside functions, as that of erf(10 x), from which they are steep.
 _STEEP = 3.0
@@ -35,14 +42,66 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
             sides = [vectorised([v], part) for v, part in zip(variables, parts, strict=True)]
             return lambda *h: math.prod(side(x) for side, x in zip(sides, h, strict=True))
     # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
-    plain, F = F, without_overflow(pieces(F, variables)).replace(sp.Add, _tail_of_tanh)
+    plain, (F, near_zero) = F, _without_cancelling(pieces(F, variables))
+    F = without_overflow(F).replace(sp.Add, _tail_of_tanh)
     if F.has(sp.exp, sp.log):
         F = _small_differences(F)
     F = F.replace(_is_long_power, lambda power: _BY_PRODUCTS(power.base, power.exp))
     F = F.replace(sp.Piecewise, _nested)
-    modules: list = [{**FUNCTIONS, "by_products": _by_products}, "scipy", "numpy"]
+    modules: list = [
+        {**FUNCTIONS, **near_zero, "by_products": _by_products},
+        "scipy",
+        "numpy",
+    ]
     compiled = sp.lambdify(list(variables), in_float64(F), modules=modules, cse=True)
     return continued(compiled, plain, variables)
+
+
+def _without_cancelling(F: sp.Expr) -> tuple[sp.Expr, dict[str, Callable]]:
+    """F with sums that vanish faster at zero than their terms, as x − tanh(x), by functions."""
+    functions: dict[str, Callable] = {}
+
+    def one(*terms: sp.Expr) -> sp.Expr:
+        total = sp.Add(*terms)
+        found = _sum_at_zero(total)
+        if found is None:
+            return total
+        name = f"sum_at_zero_{len(functions)}"
+        functions[name] = found
+        (x,) = total.free_symbols
+        return sp.Function(name)(x)
+
+    return F.replace(sp.Add, one), functions
+
+
+@lru_cache(maxsize=256)
+def _sum_at_zero(total: sp.Expr) -> Callable | None:
+    """A sum of functions of one variable with its digits near zero; None if it does not cancel."""
+    if not total.is_Add or len(total.free_symbols) != 1 or total.has(*_NO_SERIES):
+        return None
+    (x,) = total.free_symbols
+    if total.is_polynomial(x):
+        return None
+    order = _order_of_cancelling(total, x)
+    if order is None:
+        return None
+    compiled = sp.lambdify([x], total.replace(sp.Add, _tail_of_tanh), ["scipy", "numpy"], cse=True)
+    return by_series(compiled, total, x, order)
+
+
+def _order_of_cancelling(total: sp.Expr, x: sp.Symbol) -> int | None:
+    """The power as which a sum starts at zero, if its terms are larger by two powers at least."""
+    sizes = []
+    for place in _NEAR_ZERO:
+        values = [sp.Abs(term.evalf(_DIGITS, subs={x: place})) for term in total.args]
+        whole = sp.Abs(total.evalf(_DIGITS, subs={x: place}))
+        if not all(value.is_Float for value in (*values, whole)) or whole == 0:
+            return None
+        if max(values) * place**2 < _PART * whole:
+            return None
+        sizes.append(float(sp.log(whole)))
+    power = (sizes[0] - sizes[1]) / float(sp.log(_NEAR_ZERO[0] / _NEAR_ZERO[1]))
+    return round(power) if abs(power - round(power)) < _POWER else None
 
 
 def _factors(F: sp.Expr, variables: Sequence[sp.Expr]) -> list[sp.Expr] | None:

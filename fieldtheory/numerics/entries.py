@@ -42,6 +42,8 @@ from fieldtheory.theory.elementary_averages import (
 _NARROWEST = 0.06
 # Variance below which powers of it in closed forms may underflow.
 _UNDERFLOWING = 1e-150
+# What is left of a polynomial part of φ² where its rest cancels it.
+_CANCELLED = 1e-2
 # Closer to zero than any other kink.
 _BESIDE_ZERO = sp.Rational(1, 10**20)
 
@@ -265,7 +267,7 @@ class Entries:
         forms = [form for form in by_parts(rest) if not form.has(sp.DiracDelta)]
         exact = self._of_variance(GaussianAverage(polynomial, X, K_XX).doit().diff(K_XX, order))
         remainder = numeric.by_parts(forms, X, K_XX, lambda K: plain(K) - exact(K))
-        return lambda K: exact(K) + remainder(K)
+        return _where_not_cancelling(exact, remainder, plain) if polynomial != 0 else remainder
 
     @property
     def _even_square(self) -> tuple[sp.Expr, sp.Expr]:
@@ -303,6 +305,19 @@ def _with_scaling(F: sp.Expr) -> list[sp.Expr]:
         scaled = sift(sp.expand(h * first_derivative(F, h)), (X, Y))
         found.append(GaussianAverage(scaled, (X, Y), K) / (2 * variance))
     return found
+
+
+def _where_not_cancelling(first: Callable, second: Callable, instead: Callable) -> Callable:
+    """The sum of two functions of variances, a third one where it is small against them."""
+
+    def everywhere(K: np.ndarray) -> np.ndarray:
+        one = first(K)
+        total = np.asarray(one + second(K))
+        if (lost := np.abs(total) < _CANCELLED * np.abs(one)).any():
+            total[lost] = instead(np.asarray(K, dtype=float)[lost])
+        return total[()]
+
+    return everywhere
 
 
 def _at_zero(F: sp.Expr) -> list[sp.Expr]:

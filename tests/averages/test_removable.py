@@ -8,6 +8,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.averages.removable import continued, has_quotient
+from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.entries import entries
@@ -99,3 +100,37 @@ def test_the_average_of_the_derivatives_of_a_steep_quotient(slope):
 
         known = mpmath.quad(integrand, sorted(c for c in cuts if c <= 12)) / k
     assert found == pytest.approx(float(known), rel=1e-12)
+
+
+SUMS = {
+    "h - tanh(h)": lambda x: x - mpmath.tanh(x),
+    "(h - tanh(h))**2": lambda x: (x - mpmath.tanh(x)) ** 2,
+    "h - sin(h)": lambda x: x - mpmath.sin(x),
+    "cos(h) - 1": lambda x: mpmath.cos(x) - 1,
+    "sqrt(1 + h**2) - 1": lambda x: mpmath.sqrt(1 + x**2) - 1,
+    "exp(h) - 1 - h": lambda x: mpmath.exp(x) - 1 - x,
+}
+
+
+@pytest.mark.parametrize("text", SUMS)
+def test_sums_whose_terms_cancel_at_zero(text):
+    h = sp.Symbol("h", real=True)
+    x = np.array([1e-30, 1e-8, -1e-4, 0.01, 0.24, 0.26, -0.6, 3.0])
+    found = vectorised([h], sp.sympify(text, locals={"h": h}))(x)
+    with mpmath.workdps(150):
+        expected = [float(SUMS[text](mpf(place))) for place in x]
+    np.testing.assert_allclose(found, expected, rtol=2e-14)
+
+
+@pytest.mark.parametrize("K", [1e-16, 1e-40])
+def test_a_network_that_starts_as_a_cube(K):
+    """φ = x³/3 + O(x⁵): averages as those of the power, by Wick's theorem."""
+    averages = entries(as_activation("tanhshrink"))
+    assert averages.second_moment(K) == pytest.approx(15 * K**3 / 9, rel=1e-13)
+    assert averages.susceptibility(K) == pytest.approx(5 * K**2, rel=1e-13)
+    assert averages.slope_square(K) == pytest.approx(3 * K**2, rel=1e-13)
+    for c in (0.5, -0.9, 1e-3):
+        x, y, xy = K, 2 * K, c * np.sqrt(2) * K
+        product, slopes = averages.covariance_gain(x, y, xy)
+        assert product == pytest.approx((9 * x * y * xy + 6 * xy**3) / 9, rel=1e-13)
+        assert slopes == pytest.approx(x * y + 2 * xy**2, rel=1e-13)
