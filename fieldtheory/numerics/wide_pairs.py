@@ -20,12 +20,14 @@ from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 WIDE, CANCELLING = 64.0, 1e3
 # Below this smaller variance it is not asked whether they do; products exist up to the other one.
 _NARROW, _LARGEST = 64.0, 1e150
+# 1 + c below which it has too few digits for the angle.
+_OPPOSITE = 1e-2
 
 
 def with_wide_signals(
     average: Callable[..., Any], averages: LayerAverages, names: tuple[str, ...]
 ) -> Callable[..., Any]:
-    """A function of (K_xx, K_yy, K_xy) that takes signals wider than the curve of φ from its lines.
+    """A function of (K_xx, K_yy, K_xy) that takes wide signals, but nearly opposite ones, from lines.
 
     Parameters
     ----------
@@ -45,7 +47,9 @@ def with_wide_signals(
             return average(K_xx, K_yy, K_xy)
         K = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in (K_xx, K_yy, K_xy)))
         enough, most = np.minimum(*K[:2]) >= WIDE * wide.tau**2, np.maximum(*K[:2]) <= _LARGEST
-        far = np.asarray(enough & most)
+        with np.errstate(invalid="ignore", over="ignore"):
+            apart = K[2] >= (_OPPOSITE - 1) * np.sqrt(K[0]) * np.sqrt(K[1])
+        far = np.asarray(enough & most & apart)
         if not far.any():
             return average(K_xx, K_yy, K_xy)
         values, known = _averages(wide, names, *(k[far] for k in K))
