@@ -27,7 +27,7 @@ _OPPOSITE = 1e-2
 def with_wide_signals(
     average: Callable[..., Any], averages: LayerAverages, names: tuple[str, ...]
 ) -> Callable[..., Any]:
-    """A function of (K_xx, K_yy, K_xy) that takes wide signals, but nearly opposite ones, from lines.
+    """A function of (K_xx, K_yy, K_xy), wide signals, but nearly opposite ones, from their lines.
 
     Parameters
     ----------
