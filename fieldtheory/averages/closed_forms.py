@@ -29,6 +29,8 @@ from fieldtheory.averages.exponentials import with_masks
 from fieldtheory.averages.steps import sift, step_form
 
 _MAX_TERMS = 400
+# Powers of variables whose means are fractions of the covariances have sums of thousands of terms.
+_MAX_SHIFTED = 2
 
 # What steps, exponentials and the elementary integrals take in.
 _REMOVED = (
@@ -172,10 +174,23 @@ def _tidy(expr: sp.Expr) -> sp.Expr:
     if expr.has(sp.exp):
         # Single factors over- and underflow at large variance.
         expr = sp.powsimp(expr, combine="exp")
+        expr = expr.replace(sp.exp, lambda u: sp.exp(_square_completed(u)))
     # Two exponentials, or an angle and what stands beside it, do not come together.
     if expr.is_Add and not expr.has(sp.atan2, sp.atan) and len(expr.atoms(sp.exp)) <= 1:
         return with_masks(expr, _together)
     return expr
+
+
+def _square_completed(exponent: sp.Expr) -> sp.Expr:
+    """A constant and fractions over one denominator: those of a bell far from zero cancel."""
+    constant, fractions = exponent.as_coeff_Add()
+    symbols = exponent.free_symbols
+    if constant == 0 or fractions.is_polynomial(*symbols):
+        return exponent
+    if not exponent.is_rational_function(*symbols):
+        return exponent
+    numerator, denominator = sp.fraction(sp.cancel(sp.together(exponent)))
+    return sp.expand(numerator) / denominator
 
 
 def _together(expr: sp.Expr) -> sp.Expr:
@@ -309,6 +324,8 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
     shift = tilted * slope
     prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
     if any(shift):
+        if rest.is_polynomial(*variables) and _degree(rest, variables) > _MAX_SHIFTED:
+            raise _NoClosedForm
         means = {v: v + shift[i] for i, v in enumerate(variables)}
         rest = rest.subs(means, simultaneous=True)
     return _times(prefactor, _sum(rest, variables, sp.ImmutableMatrix(tilted)))
@@ -415,6 +432,10 @@ def _pair(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
 def _covariance(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
     pairs = range(len(u.weights))
     return sp.Add(*[u.weights[i] * K[i, j] * v.weights[j] for i in pairs for j in pairs])
+
+
+def _degree(expr: sp.Expr, variables: tuple) -> int:
+    return int(sp.Poly(expr, *variables).total_degree())
 
 
 def _polynomial(expr: sp.Expr, variables: tuple) -> sp.Poly | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import combinations
 
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 from fieldtheory.averages import exact_differences
 
@@ -46,6 +47,9 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     entries = (K[0, 0], K[-1, -1], K[0, -1])
     pair = K.shape == (2, 2) and len(set(entries)) == 3 and all(e.is_Symbol for e in entries)
     if pair:
+        if value.is_Add and len(value.args) == 2:
+            one, other = value.args
+            value = _bells(one, other, entries[2])
         value = value.replace(lambda e: e.is_Mul, lambda e: _with_density(e, *entries))
         value = value.replace(sp.erf, lambda x: sp.erf(sp.factor(x) if x.is_Add else x))
         value = _bottom_up(value, lambda e: _with_determinant(e, *entries))
@@ -70,6 +74,34 @@ def _with_density(product: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Ex
         square = of_a * _difference_variance(a, b, -sp.sign(mixed) * c)
     rest = [factor for factor in product.args if factor not in densities]
     return sp.Mul(*rest) * sp.exp(-square / (2 * determinant(a, b, c)))
+
+
+def _bells(one: sp.Expr, other: sp.Expr, c: sp.Expr) -> sp.Expr:
+    """p − q = q [exp(ln(p/q)) − 1] of two bells that are one where the variables do not correlate.
+
+    Bells are exponentials of rational functions times their roots.
+    """
+    for p, q in ((one, other), (other, one)):
+        ratio = sp.powsimp(-p / q, combine="exp")
+        factors = sp.Mul.make_args(ratio)
+        gap = sp.Add(*[f.args[0] for f in factors if isinstance(f, sp.exp)])
+        square = sp.Mul(*[f for f in factors if not isinstance(f, sp.exp)]) ** 2
+        alike = square != 1 and _is_correction(gap, c) and _is_correction(square - 1, c)
+        if not alike or p.subs(c, 0) <= 0:
+            continue
+        excess, gap = (_over_one_denominator(e) for e in (square - 1, gap))
+        return -q * expm1(gap + log1p(excess) / 2)
+    return one + other
+
+
+def _is_correction(e: sp.Expr, c: sp.Expr) -> bool:
+    """Whether a rational function vanishes with the covariance."""
+    return e.is_rational_function(*e.free_symbols) and sp.cancel(e.subs(c, 0)) == 0
+
+
+def _over_one_denominator(e: sp.Expr) -> sp.Expr:
+    numerator, denominator = sp.fraction(sp.factor(e))
+    return numerator / denominator
 
 
 def _bottom_up(expr: sp.Expr, rule: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:

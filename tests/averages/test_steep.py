@@ -40,5 +40,4 @@ def test_correlators_of_steep_functions(text, covariance):
     node = ConnectedCorrelator(square, square.subs(x, y), (x, y), [[p, c], [c, q]])
     found = lambdify([p, q, c], node)(*np.array(covariance)[:, None])
     expected = by_the_trapezoidal_rule(STEEP[text], *covariance, 0.01)
-    # Terms of the size 400 cancel in the exponents of the closed form of Gaussians.
-    np.testing.assert_allclose(found, expected, rtol=1e-10 if "exp" in text else 2e-12)
+    np.testing.assert_allclose(found, expected, rtol=2e-12)
