@@ -52,26 +52,28 @@ _SMOOTH = (
 def average(node: GaussianAverage) -> Rule:
     """⟨F⟩ of one or two variables as a function of K, or of (K_xx, K_yy, K_xy)."""
     F, variables = node.integrand, node.variables
-    f, kinks = vectorised(variables, F), [kinks_of(F, v) for v in variables]
+    kinks = [kinks_of(F, v) for v in variables]
     if len(variables) == 1:
+        f = vectorised(variables, F)
         return Rule(
             _PANELS,
             _ONE.format(_located(kinks[0])),
             lambda K: _of_each(lambda k: quadrature.average_1d(f, k, kinks[0]), K),
         )
-    centres = [centres_of(F, v) for v in variables]
-    integral = partial(two_variables.average_2d, f, kinks=centres)
     products = separated(F, *variables)
     if products and len(products) > 1:
         # Derivatives of a product come multiplied out.
         products = separated(factored(F), *variables)
+    x, y = variables
+    if products and len(products) == 1 and has_steps(F):
+        first, second = vectorised([x], products[0][0]), vectorised([y], products[0][1])
+        integral = partial(two_variables.average_2d, lambda x, y: first(x) * second(y), kinks=kinks)
+    else:
+        centres = [centres_of(F, v) for v in variables]
+        integral = partial(two_variables.average_2d, vectorised(variables, F), kinks=centres)
     if products is None or len(products) > 1:
         reason = "no product of a function of each variable: two nested integrals"
         return Rule(_PANELS, reason, integral)
-    x, y = variables
-    if has_steps(F):
-        first, second = vectorised([x], products[0][0]), vectorised([y], products[0][1])
-        integral = partial(two_variables.average_2d, lambda x, y: first(x) * second(y), kinks=kinks)
     f_part, g_part = _of_equal_parity(*products[0], x, y)
     compute = _pairs(f_part, g_part, (x, y), False, integral)
     for row, as_ramps in enumerate((ramps.ramps_of, ramps.ramps_of_slopes)):

@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric, shifted
 from fieldtheory.averages.base import AverageNode
 from fieldtheory.averages.checked_forms import keeps_digits
 from fieldtheory.averages.choosing import choose
@@ -265,6 +265,8 @@ def integral(
 ) -> tuple[Rule, sp.Expr]:
     """The rule for an average and a call of it as a function of the covariance."""
     unknown = set().union(*(F.free_symbols for F in node.functions)) - set(node.variables)
+    if unknown and unknown <= node.covariance.free_symbols and (found := shifted.shifted(node)):
+        return _with_mean(found, node.covariance[0, 0], backend, functions)
     if unknown:
         names = ", ".join(sorted(map(str, unknown)))
         raise ValueError(f"expression must have a number for {names} inside the average {node}")
@@ -274,6 +276,17 @@ def integral(
     K = node.covariance
     values = [K[i, j] for i, j in entry_indices(len(node.variables))]
     return rule, call(rule.function, values, functions)
+
+
+def _with_mean(
+    node: shifted.Shifted, K: sp.Expr, backend: str, functions: dict[str, Callable]
+) -> tuple[Rule, sp.Expr]:
+    """The rule for an average of one variable with a mean, and calls of it."""
+    make = shifted.rule if backend == "numpy" else shifted.precise_rule
+    rules = [make(F, node.variable) for _, F in node.terms]
+    calls = [call(rule.function, [K, node.mean], functions) for rule in rules]
+    factors = (factor for factor, _ in node.terms)
+    return rules[0], sp.Add(*[f * c for f, c in zip(factors, calls, strict=True)])
 
 
 def call(function: Callable, values: Sequence[sp.Expr], functions: dict) -> sp.Expr:
