@@ -24,8 +24,9 @@ from fieldtheory.theory.elementary_averages import X, Y
 Pattern = tuple[int, int, int, int]
 # Correlators found at once, and what the progress bar says.
 _TOGETHER, _TITLE = 1 << 18, "G11, pairs of pairs"
-# Seconds of a correlator without a closed form, per node and beside, and those allowed in all.
-_PER_NODE, _OVERHEAD, LONGEST = 2e-7, 3e-3, 7200.0
+# Seconds of a correlator without a closed form, beside and per node, with kinks and without, and
+# those allowed in all.
+_KINKED, _SMOOTH, LONGEST = (5e-3, 5e-7), (1e-3, 1e-7), 7200.0
 # Correlators that tell how long all of them take.
 _ASKED = 200
 
@@ -33,8 +34,8 @@ _ASKED = 200
 def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np.ndarray:
     """⟨g(h_α, h_β)^(k) ; g(h_γ, h_δ)^(l)⟩ of all layers and pairs, shape (L + 1, p, L + 1, p).
 
-    Closed forms, some milliseconds for each entry at most, and integrals; those that are ``known``
-    are not NaN.
+    Closed forms, some milliseconds for each entry at most, and integrals (see `seconds_needed`);
+    those that are ``known`` are not NaN.
     """
     K, members, carried = _layers_at_once(signals)
     size, p = members.shape[1:]
@@ -81,21 +82,12 @@ def _one_by_one(
     signals: PairObservables, K: np.ndarray, members: np.ndarray, found: np.ndarray
 ) -> None:
     """What is not known, one correlator after the other, at any width of the signals."""
-    p = members.shape[2]
-    k, rows, l, columns = np.nonzero(np.isnan(found))
-    once = (k * p + rows) <= (l * p + columns)
-    k, rows, l, columns = k[once], rows[once], l[once], columns[once]
-    four = np.concatenate([members[:, k, rows], members[:, l, columns]])
-    # Equal inputs make of different pairs one.
-    distinct, places = np.unique(four, axis=1, return_inverse=True)
+    (k, rows, l, columns), distinct, places = _left(members, found)
     psi = [feature.function for feature in kinked_features(signals.network)]
-    kinked = FourSignals(psi, centres(kinked_features(signals.network)), K)
+    kinked = _four_signals(signals, K)
 
     def observable(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.sum([each(x) * each(y) for each in psi], axis=0)
-
-    def nodes(one: np.ndarray) -> float:
-        return kinked.nodes(one) if signals.has_kinks else pair_grids.nodes(*_blocks(K, one))
 
     def correlator(one: np.ndarray) -> float:
         first, second, across = _blocks(K, one)
@@ -105,11 +97,29 @@ def _one_by_one(
             return kinked.connected(one)
         return pair_grids.connected(observable, first, second, across)
 
-    _require_time(signals, distinct, nodes)
     values = np.zeros(distinct.shape[1])
     for number in signals.counted(range(len(values)), _TITLE):
         values[number] = correlator(distinct[:, number])
     found[k, rows, l, columns] = found[l, columns, k, rows] = values[places.ravel()]
+
+
+def _left(
+    members: np.ndarray, found: np.ndarray
+) -> tuple[tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
+    """Places of what is not known once, its different four signals, and which are whose."""
+    p = members.shape[2]
+    k, rows, l, columns = np.nonzero(np.isnan(found))
+    once = (k * p + rows) <= (l * p + columns)
+    k, rows, l, columns = k[once], rows[once], l[once], columns[once]
+    four = np.concatenate([members[:, k, rows], members[:, l, columns]])
+    # Equal inputs make of different pairs one.
+    distinct, places = np.unique(four, axis=1, return_inverse=True)
+    return (k, rows, l, columns), distinct, places
+
+
+def _four_signals(signals: PairObservables, K: np.ndarray) -> FourSignals:
+    known = kinked_features(signals.network)
+    return FourSignals([feature.function for feature in known], centres(known), K)
 
 
 def _blocks(K: np.ndarray, four: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -118,22 +128,41 @@ def _blocks(K: np.ndarray, four: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     return K[np.ix_(own, own)], K[np.ix_(others, others)], K[np.ix_(own, others)]
 
 
-def _require_time(
-    signals: PairObservables, four: np.ndarray, nodes: Callable[[np.ndarray], float]
-) -> None:
-    """QuadratureError if so many correlators of such signals take too long."""
-    count = four.shape[1]
-    if not count:
-        return
-    mean = np.mean([nodes(one) for one in four[:, :: max(1, count // _ASKED)].T])
-    seconds = count * (_OVERHEAD + _PER_NODE * float(mean))
+def seconds_needed(signals: PairObservables, known: np.ndarray) -> float:
+    """About how many seconds `by_averages` takes for φ without closed forms.
+
+    Parameters
+    ----------
+    signals : PairObservables
+    known : ndarray, shape (L + 1, p, L + 1, p)
+        NaN where correlators are asked for.
+    """
+    K, members, _ = _layers_at_once(signals)
+    unknown = np.flatnonzero(np.isnan(known))
+    if not len(unknown):
+        return 0.0
+    k, rows, l, columns = np.unravel_index(unknown[:: max(1, len(unknown) // _ASKED)], known.shape)
+    four = np.concatenate([members[:, k, rows], members[:, l, columns]])
+    # Equal inputs make of different pairs one; both orders of two pairs are one.
+    sizes = [np.unique(pairs, axis=1).shape[1] for pairs in np.swapaxes(members, 0, 1)]
+    count = len(unknown) / 2 * float(np.mean(sizes) / members.shape[2]) ** 2
+    kinked = _four_signals(signals, K)
+    overhead, per_node = _KINKED if signals.has_kinks else _SMOOTH
+    nodes = [
+        kinked.nodes(one) if signals.has_kinks else pair_grids.nodes(*_blocks(K, one))
+        for one in four.T
+    ]
+    return count * (overhead + per_node * float(np.mean(nodes)))
+
+
+def require_time(signals: PairObservables, quantity: str, seconds: float, instead: str) -> None:
+    """QuadratureError if what is asked for takes too long, with what there is ``instead``."""
     if seconds > LONGEST:
         inputs = signals.K.shape[-1]
         raise QuadratureError(
-            f"G11 of {inputs} inputs in {len(signals.K)} layers takes {count} integrals "
-            f"over the signals of four, about {seconds / 3600:.2g} hours, as signals of variances "
-            f"up to {signals.K.max():.3g} are not resolved by Hermite polynomials: "
-            f"{ways_out()}"
+            f"{quantity} of {inputs} inputs in {len(signals.K)} layers takes about "
+            f"{seconds / 3600:.2g} hours of integrals, as signals of variances up to "
+            f"{signals.K.max():.3g} are not resolved by Hermite polynomials: {instead}"
         )
 
 

@@ -23,6 +23,30 @@ from fieldtheory.numerics.two_inputs import NearlyParallelError, TwoInputs
 _SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
 # What the progress bar of `slopes` says.
 _SLOPES_TITLE = "mean_shift, slopes"
+# Seconds of a pair of layers by common factors, and per node of correlators and of slopes.
+_OVERHEAD, _PER_NODE = 1e-2, (3e-7, 5e-7)
+# Pairs of layers that tell how long all of them take.
+_ASKED = 50
+
+
+def seconds_needed(signals: PairObservables, slopes: bool) -> float:
+    """About how many seconds `correlators` of all pairs α < β take, or `slopes`.
+
+    Those of Hermite coefficients and of closed forms, which are quick, count as none.
+    """
+    closed = four_inputs.has_closed_form(network_entries(signals.network).averages.observable)
+    if signals.resolved or (_has_orthants(signals) if slopes else closed):
+        return 0.0
+    pairs = np.flatnonzero(signals.pairs[0] != signals.pairs[1])
+    first, second = np.triu_indices(len(signals.K), int(slopes))
+    count = len(pairs) * len(first)
+    nodes, seconds = [], _PER_NODE[int(slopes)]
+    for n in range(0, count, max(1, count // _ASKED)):
+        # Every pair of inputs for other layers.
+        number, layer = n % len(pairs), n % len(first)
+        two = _two_inputs(signals, pairs[number])
+        nodes.append(two.nodes(int(first[layer]), int(second[layer])))
+    return count * (_OVERHEAD + seconds * float(np.mean(nodes))) if nodes else 0.0
 
 
 def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -136,10 +136,17 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
     places = np.zeros((first.max() + 1,) * 2, dtype=int)
     places[first, second] = np.arange(p)
     others = np.flatnonzero(first != second)
+    of_two = [
+        np.array([places[first[pair], first[pair]], places[second[pair], second[pair]], pair])
+        for pair in others
+    ]
+    for chosen in of_two:
+        found[:, chosen[:, None], :, chosen] = 0.0
+    seconds = four_inputs.seconds_needed(signals, found)
+    seconds += pair_blocks.seconds_needed(signals, slopes=False)
+    four_inputs.require_time(signals, "G11", seconds, four_inputs.ways_out())
     blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
-    for number, pair in enumerate(others):
-        alpha, beta = first[pair], second[pair]
-        chosen = np.array([places[alpha, alpha], places[beta, beta], pair])
+    for number, chosen in enumerate(of_two):
         found[:, chosen[:, None], :, chosen] = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
     return four_inputs.by_averages(signals, found)
 

@@ -8,13 +8,15 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics import pair_blocks, pair_fluctuations, pair_shift
+from fieldtheory.numerics import four_inputs, pair_blocks, pair_fluctuations, pair_shift
 from fieldtheory.numerics.memory import memory_available
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
 
 # Arrays of the size of G11 that are held at once.
 _COPIES = 4
+# What there is instead of a mean shift that takes too long.
+_FEWER = "use fewer inputs, as every entry depends on its own two alone, or fewer layers"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,10 @@ class PairTheory:
         found = np.empty((len(own), len(at) + len(others)))
         found[:, at] = own
         if len(others):
+            seconds = pair_blocks.seconds_needed(self.signals, slopes=True)
+            if "G11" not in vars(self):
+                seconds += pair_blocks.seconds_needed(self.signals, slopes=False)
+            four_inputs.require_time(self.signals, "mean_shift", seconds, _FEWER)
             variances = self.signals.network.width * self._covariance_of_pairs
             found[:, others] = pair_shift.shift_of_covariances(
                 self.layers, self.gains, self.signals, variances, own

@@ -36,6 +36,8 @@ from fieldtheory.numerics.kinked_planes import (
 _TOLERANCE, _MOST, _MOST_TOGETHER = 3e-10, 1e3, 2.5e5
 # Rounding of averages in units of that difference.
 _ROUNDING = 1e-4
+# Least 1 − t that counts nodes.
+_SHARED = 1e-6
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -157,6 +159,28 @@ class TwoInputs:
         for k in range(len(self.K)):
             yield self._of_layers(k, range(k + 1, len(self.K)), _Joint.slopes, 3)
 
+    def nodes(self, k: int, l: int) -> float:
+        """About how many nodes of planes a pair of layers k <= l takes; 0 of independent ones."""
+        if not self.carried[l, k]:
+            return 0.0
+        both, shares = self._two_layers(k, l)
+        noise = np.sqrt(np.maximum(1 - np.minimum(np.abs(shares), 1.0), _SHARED))
+        panel, kinks = RESOLUTIONS[1].panel, centres(self.psi)
+        seen = float(noise[0]), float(noise[1])
+        return sum(Plane(one, kinks).size(seen, panel) for one in both)
+
+    def _two_layers(self, k: int, l: int) -> tuple[list[np.ndarray], np.ndarray]:
+        """The signals of two layers of either input by ξ and η, and how much of these is shared."""
+        A = float(self.carried[l, k])
+        noise = self.K[l] - A * A * self.K[k] if l > k else np.zeros((2, 2))
+        shares = np.array([_correlation(self.K[k]), _correlation(noise)])
+        both = []
+        for own in range(2):
+            K, q = float(self.K[k, own, own]), max(float(noise[own, own]), 0.0)
+            signs = np.where(shares < 0, -1.0, 1.0) if own else np.ones(2)
+            both.append(np.array([[np.sqrt(K), 0.0], [A * np.sqrt(K), np.sqrt(q)]]) * signs)
+        return both, shares
+
     def _of_layers(
         self, k: int, later: range, asked: Callable[[_Joint], np.ndarray], orders: int
     ) -> np.ndarray:
@@ -184,9 +208,7 @@ class TwoInputs:
 
     def _joint(self, k: int, l: int, resolution: Resolution, orders: int) -> _Joint:
         """What the inputs share, with so many derivatives by the signals of the later layer."""
-        A = float(self.carried[l, k])
-        noise = self.K[l] - A * A * self.K[k] if l > k else np.zeros((2, 2))
-        shares = np.array([_correlation(self.K[k]), _correlation(noise)])
+        planes, shares = self._two_layers(k, l)
         t = np.minimum(np.abs(shares), 1.0)
         sizes = [factor_size(one) for one in t]
         if max(sizes) > _MOST or np.prod(sizes) > _MOST_TOGETHER:
@@ -198,12 +220,9 @@ class TwoInputs:
         first, second = (factor(float(one), resolution) for one in t)
         kinks = centres(self.psi)
         alone, features, squares, steps = [], [], [], []
-        for own in range(2):
-            K, q = float(self.K[k, own, own]), max(float(noise[own, own]), 0.0)
-            if orders > 1 and not q:
+        for both in planes:
+            if orders > 1 and not both[1, 1]:
                 raise QuadratureError("layers add nothing to the signals of an earlier one")
-            signs = np.where(shares < 0, -1.0, 1.0) if own else np.ones(2)
-            both = np.array([[np.sqrt(K), 0.0], [A * np.sqrt(K), np.sqrt(q)]]) * signs
             plane = Plane(both, kinks)
             cuts = plane.cuts((first.noise, second.noise), resolution.panel)
             z, weights = composite(cuts, ORDER)
@@ -215,7 +234,7 @@ class TwoInputs:
             joined = (rows * weights)[:, None, None, None] * np.swapaxes(late, 2, 3)
             joined = np.swapaxes(first.averaged(joined, z)[..., 0, :], 3, 4)
             # Derivatives by z_2 times √(1 − t)^i as derivatives by the signal.
-            steps.append(abs(both[1, 1]) * second.noise if q else 1.0)
+            steps.append(abs(both[1, 1]) * second.noise if both[1, 1] else 1.0)
             joined /= (np.copysign(steps[-1], both[1, 1]) ** np.arange(orders))[:, None, None]
             features.append(np.moveaxis(joined[:, :-1], 2, 0))
             squares.append(joined[:, -1, 0])
