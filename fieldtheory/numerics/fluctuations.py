@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.distant_layers import connected_by_series
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.hermite_modes import square_of
 from fieldtheory.numerics.layer_pairs import interpolated
 from fieldtheory.numerics.substitution import accumulate, propagate
 
@@ -41,6 +44,13 @@ def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
     """
     size, averages = network.depth + 1, network_entries(network)
+    covariance = signal_covariance(network, K)
+    if not is_closed(averages.averages.connected):
+        square = square_of(network)
+        places = tuple(jump.place for jump in square.jumps)
+        values = connected_by_series(square.derivatives[0], places, K, covariance)
+        if values is not None:
+            return values
     if (network.skip_scales == 1).all() and K[0] > 0:
         if averages.connected_layers is not None:
             return averages.connected_layers(K)
@@ -48,7 +58,6 @@ def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
         if values is not None:
             return values
     lower, upper = np.triu_indices(size)
-    covariance = signal_covariance(network, K)
     values = np.empty((size, size))
     values[lower, upper] = averages.connected(K[lower], K[upper], covariance[lower, upper])
     values[upper, lower] = values[lower, upper]
