@@ -118,9 +118,9 @@ def connected(node: ConnectedCorrelator) -> Rule:
 
 
 def _has_bells(F: sp.Expr) -> bool:
-    """Whether exponentials of the square of a variable occur."""
+    """Whether exponentials of squares occur."""
     powers = [p for e in F.atoms(sp.exp) for p in e.exp.atoms(sp.Pow)]
-    return any(power.base.is_Symbol and power.exp == 2 for power in powers)
+    return any(power.base.free_symbols and power.exp == 2 for power in powers)
 
 
 def _located(kinks: Sequence[float]) -> str:

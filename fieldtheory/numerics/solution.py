@@ -50,6 +50,9 @@ from fieldtheory.numerics.substitution import accumulate, propagate
 from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
 from fieldtheory.numerics.validity import warn_if_not_small, warn_if_orders_are_close
 
+# What there is if terms of order 1/N² are not found.
+_WITHOUT = "; order=1 does without them"
+
 
 def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
     """A field of `Solution`: kept once computed, refused where the table does not define it."""
@@ -480,9 +483,12 @@ class Solution(Result):
     @cached_property
     def _second(self) -> tuple[SecondOrder, tuple[str, ...]]:
         variance = self.network.width * np.diagonal(self.G11)
-        found, failures = finite_width.at_second_order(
-            self.network, self._chain, self._variances, variance
-        )
+        try:
+            found, failures = finite_width.at_second_order(
+                self.network, self._chain, self._variances, variance
+            )
+        except QuadratureError as error:
+            raise QuadratureError(f"at order 1/N²: {error}{_WITHOUT}") from None
         if not any(failures[:2]):
             terms = (self._from_input(values) for values in (found.shift, found.variance))
             warn_if_orders_are_close(self.network, self._ratio_of_orders(*terms))
@@ -492,7 +498,8 @@ class Solution(Result):
         """N² times the mean (0), the variance (1) or the third cumulant (2) at order 1/N²."""
         found, failures = self._second
         if failures[quantity]:
-            raise QuadratureError(failures[quantity])
+            name = ("mean", "variance", "third cumulant")[quantity]
+            raise QuadratureError(f"the {name} at order 1/N²: {failures[quantity]}{_WITHOUT}")
         terms = found.shift, found.variance, found.third_cumulant
         return self._from_input(terms[quantity])
 
