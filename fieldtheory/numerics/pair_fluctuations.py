@@ -144,7 +144,7 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
         found[:, chosen[:, None], :, chosen] = 0.0
     seconds = four_inputs.seconds_needed(signals, found)
     seconds += pair_blocks.seconds_needed(signals, slopes=False)
-    four_inputs.require_time(signals, "G11", seconds, four_inputs.ways_out())
+    four_inputs.require_time(signals, "G11 of all pairs", seconds, four_inputs.ways_out())
     blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
     for number, chosen in enumerate(of_two):
         found[:, chosen[:, None], :, chosen] = np.moveaxis(blocks[..., number], (2, 3), (0, 1))

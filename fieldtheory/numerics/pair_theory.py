@@ -60,9 +60,8 @@ class PairTheory:
         found = np.empty((len(own), len(at) + len(others)))
         found[:, at] = own
         if len(others):
-            seconds = pair_blocks.seconds_needed(self.signals, slopes=True)
-            if "G11" not in vars(self):
-                seconds += pair_blocks.seconds_needed(self.signals, slopes=False)
+            kinds = (True,) if "G11" in vars(self) else (True, False)
+            seconds = sum(pair_blocks.seconds_needed(self.signals, slopes) for slopes in kinds)
             four_inputs.require_time(self.signals, "mean_shift", seconds, _FEWER)
             variances = self.signals.network.width * self._covariance_of_pairs
             found[:, others] = pair_shift.shift_of_covariances(

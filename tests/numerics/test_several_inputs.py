@@ -374,10 +374,13 @@ def test_four_signals_on_grids_and_by_modes(name, monkeypatch):
     np.testing.assert_allclose(found, known, rtol=0, atol=1e-9 * np.abs(known).max())
 
 
-@pytest.mark.parametrize("name", ["tanh", "softsign"])
 @pytest.mark.parametrize(
-    ("field", "instead"),
-    [("G11", r"ft\.covariance_with"), ("four_point", "rtol="), ("mean_shift", "its own two")],
+    ("name", "field", "instead"),
+    [
+        *((name, "G11", r"ft\.covariance_with") for name in ("tanh", "softsign")),
+        *((name, "four_point", "rtol=") for name in ("tanh", "softsign")),
+        ("softsign", "mean_shift", "its own two"),
+    ],
 )
 def test_what_takes_too_long_says_so(name, field, instead, monkeypatch):
     """How long, and the way out."""
@@ -502,7 +505,7 @@ def factors(drawn, theory):
         slow("elu", 4 * TWO, 1, 0.0, True, (15_000, 15_000), (0.2, 0.04, 0.05)),
         slow("elu", 4 * TWO, 1, 0.0, False, (150_000, 200_000), (0.04, 0.02, 0.02)),
         slow(OFFSET, 4 * TWO, 3, 0.3, False, (40_000, 40_000), (0.03, 0.02, 0.06)),
-        slow("hard_tanh", 1.5 * THREE + 0.8, 1, 0.3, False, (80_000, 120_000), (0.04, 0.02, 0.03)),
+        slow("hard_tanh", 1.5 * THREE + 0.8, 1, 0.3, False, (80_000, 120_000), (0.04, 0.02, 0.04)),
         slow("relu6", 1.5 * THREE + 0.8, 1, 0.3, False, (120_000, 160_000), (0.03, 0.02, 0.02)),
     ],
 )
