@@ -189,7 +189,7 @@ def _square_completed(exponent: sp.Expr) -> sp.Expr:
         return exponent
     if not exponent.is_rational_function(*symbols):
         return exponent
-    numerator, denominator = sp.fraction(sp.cancel(sp.together(exponent)))
+    numerator, denominator = sp.fraction(sp.cancel(exponent))
     return sp.expand(numerator) / denominator
 
 
@@ -324,7 +324,8 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
     shift = tilted * slope
     prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
     if any(shift):
-        if rest.is_polynomial(*variables) and _degree(rest, variables) > _MAX_SHIFTED:
+        powers = _polynomial(rest, variables)
+        if powers is not None and powers.total_degree() > _MAX_SHIFTED:
             raise _NoClosedForm
         means = {v: v + shift[i] for i, v in enumerate(variables)}
         rest = rest.subs(means, simultaneous=True)
@@ -432,10 +433,6 @@ def _pair(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
 def _covariance(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
     pairs = range(len(u.weights))
     return sp.Add(*[u.weights[i] * K[i, j] * v.weights[j] for i in pairs for j in pairs])
-
-
-def _degree(expr: sp.Expr, variables: tuple) -> int:
-    return int(sp.Poly(expr, *variables).total_degree())
 
 
 def _polynomial(expr: sp.Expr, variables: tuple) -> sp.Poly | None:

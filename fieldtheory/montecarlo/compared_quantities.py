@@ -14,8 +14,6 @@ from fieldtheory.numerics.solution import Solution
 
 # Most averages of four signals that are found unasked, and of those that are integrals over kinks.
 _MOST_AVERAGES, _MOST_WITH_KINKS = 20_000, 1500
-# Fields that are sums of another one.
-_SUM_OF = {"kernel_shift": "mean_shift", "kernel_shift_2": "mean_shift_2"}
 
 
 class Measured(NamedTuple):
@@ -85,7 +83,7 @@ def reasons_against(solution: Solution) -> dict[str, str]:
         fluctuates = field.order > 0 or "pair" in field.of_inputs
         measured = field.simulated.startswith("Ensemble") or field.corrects
         defined = field.defined(matrix) and field.loops <= solution.order
-        source = _SUM_OF.get(field.name, field.name)
+        source = field.sum_of or field.name
         if not (fluctuates and measured and defined) or source in vars(solution):
             continue
         if source in found:

@@ -50,6 +50,8 @@ class Field:
     corrects : str
         The field of which this one is the next order in 1/N, such as the mean shift of C*; of one
         of two layers, it may correct the entries of a layer with itself.
+    sum_of : str
+        The field whose layers it sums, which is all that it costs.
     of_kernels : bool
         Whether its size is that of kernels, to which terms in 1/N are relative: √(K_αα K_ββ).
     diagonal : str
@@ -81,6 +83,7 @@ class Field:
     simulated: str = ""
     simulated_across: str = ""
     corrects: str = ""
+    sum_of: str = ""
     of_kernels: bool = False
     diagonal: str = ""
     panel: str = ""
@@ -348,6 +351,7 @@ FIELDS: Mapping[str, Field] = table(
         shown="one input",
         order=1,
         corrects="kernels",
+        sum_of="mean_shift",
     ),
     Field(
         name="four_point",
@@ -395,6 +399,7 @@ FIELDS: Mapping[str, Field] = table(
         order=2,
         loops=2,
         corrects="kernels",
+        sum_of="mean_shift_2",
     ),
     Field(
         name="variance_2",

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.numerics.interpolation import nodes, transform
@@ -99,7 +100,7 @@ def _fitted(f: Callable[[np.ndarray], np.ndarray], number: int) -> _Piece | None
                 coefficients = transform(size) @ np.log(values(nodes(size)) / middle)
             last, largest = np.abs(coefficients[-3:]).max(), np.abs(coefficients).max()
             if last <= _TAIL * max(1.0, largest):
-                found = np.exp(np.cos(np.arccos(_BETWEEN)[:, None] * _orders(size)) @ coefficients)
+                found = np.exp(chebyshev.chebval(_BETWEEN, coefficients))
                 if np.abs(middle * found / values(_BETWEEN) - 1).max() <= _CHECKED:
                     return _Piece(middle, coefficients)
     except QuadratureError:
