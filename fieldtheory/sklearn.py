@@ -126,6 +126,7 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Condition on inputs X (P, d) and targets y (P,) or (P, n)."""
+        _require_numbers(y)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         self._condition(X, np.asarray(y, dtype=float))
         return self
@@ -142,6 +143,17 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
             mean, variance = self.posterior_.mean_and_variance(X)
             return mean, np.sqrt(variance)
         return self.posterior_.mean_and_covariance(X) if return_cov else self.posterior_.mean(X)
+
+
+def _require_numbers(y: Any) -> None:
+    for value in np.ravel(np.asarray(y, dtype=object)):
+        if not isinstance(value, str):
+            continue
+        try:
+            float(value)
+        except ValueError:
+            message = f"y must be numbers, got {value!r}; NetworkGPClassifier takes labels"
+            raise ValueError(message) from None
 
 
 class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):

@@ -14,7 +14,6 @@ from fieldtheory.limits.pair_layout import PairLayout
 from fieldtheory.networks.coefficients import UnitBranch, unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.networks.schedules import scale_text
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.result import Stored, summary
@@ -85,7 +84,7 @@ class DepthLimit(Stored):
     ...     weight_variance=2.0, bias_variance=0.0)
     >>> limit = ft.depth_limit(net, 1.0)
     >>> limit
-    DepthLimit(activation=relu, branch_scale=uniform, inputs=1, error=1e-12)
+    DepthLimit(activation=relu, inputs=1, error=1e-12)
     >>> float(limit.output_kernel.round(6)), float(limit.at(0.5).kernel.round(6))  # e and √e
     (2.718282, 1.648721)
     """
@@ -235,9 +234,8 @@ class DepthLimit(Stored):
     def __repr__(self) -> str:
         inputs = len(self.input_kernel) if self.input_kernel.ndim else 1
         return (
-            f"DepthLimit(activation={self.network.activation.name}, "
-            f"branch_scale={scale_text(self.network.branch_scale)}, "
-            f"inputs={inputs}, error={self.error:.0e})"
+            f"DepthLimit(activation={self.network.activation.name}, inputs={inputs}, "
+            f"error={self.error:.0e})"
         )
 
     def _repr_html_(self) -> str:
