@@ -124,13 +124,13 @@ class WideSignals(NamedTuple):
     ) -> tuple[np.ndarray, np.ndarray]:
         """⟨φφ⟩ and the size of its terms, all arrays of shape (m,); δ = 1 − c."""
         A, B, C, D = self.lines
-        x, y, near, angle = self._smoothed(K_xx, K_yy, delta)
+        x, y, near, turned = self._smoothed(K_xx, K_yy, c, delta)
         K_xy, root = c * np.sqrt(K_xx * K_yy), np.sqrt(2 / np.pi)
         sine = np.sqrt(x * y * near * (2 - near))
-        bent = 2 / np.pi * B**2 * (sine + K_xy * (np.pi / 2 - angle))
+        bent = 2 / np.pi * B**2 * (sine + K_xy * turned)
         ends = A * D * K_xy * root * (1 / np.sqrt(x) + 1 / np.sqrt(y))
         ends += B * C * root * (np.sqrt(x) + np.sqrt(y))
-        steps = C**2 + D**2 * (1 - 2 / np.pi * angle)
+        steps = C**2 + D**2 * (2 / np.pi * turned)
 
         def line(mean: np.ndarray, width: np.ndarray) -> np.ndarray:
             z = mean / width
@@ -147,26 +147,28 @@ class WideSignals(NamedTuple):
     ) -> tuple[np.ndarray, np.ndarray]:
         """⟨φ'φ'⟩ and the size of its terms."""
         A, B, *_ = self.lines
-        *_, angle = self._smoothed(K_xx, K_yy, delta)
+        *_, turned = self._smoothed(K_xx, K_yy, c, delta)
 
         def line(mean: np.ndarray, width: np.ndarray) -> np.ndarray:
             return A + B * erf(mean / (width * np.sqrt(2)))
 
-        terms = [A**2 + B**2 * (1 - 2 / np.pi * angle)]
+        terms = [A**2 + B**2 * (2 / np.pi * turned)]
         line_of_slope = line if (A, B) != (0, 0) else None
         terms += self._with_rest(self.slope, line_of_slope, K_xx, K_yy, c, delta)
         return _total(terms, self.slope.size(K_xx, K_yy, c, delta))
 
     def _smoothed(
-        self, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray
+        self, K_xx: np.ndarray, K_yy: np.ndarray, c: np.ndarray, delta: np.ndarray
     ) -> tuple[np.ndarray, ...]:
-        """The variances of smoothed lines, 1 − c of these, and their angle."""
+        """The variances of smoothed lines, 1 − c of these, and π/2 less their angle."""
         x, y = K_xx + self.tau**2, K_yy + self.tau**2
         root, size = np.sqrt(K_xx * K_yy), np.sqrt(x * y)
         # √(xy) − √(K_xx K_yy).
         more = self.tau**2 * (K_xx + K_yy + self.tau**2) / (size + root)
         near = (more + root * delta) / size
-        return x, y, near, angle_of(near)
+        return x, y, near, np.where(
+            np.abs(c) < 0.5, np.arcsin(c * root / size), np.pi / 2 - angle_of(near)
+        )
 
     def _with_rest(
         self,

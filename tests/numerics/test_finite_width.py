@@ -206,12 +206,13 @@ def largest(z):
         ("erf", 1.0, 32, 6e4),
         slow("relu", 0.7, 64, 1e5),
         slow("tanh", 1.0, 32, 5e5),
-        slow("gelu", 0.7, 64, 5e5),
+        slow("gelu", 0.7, 192, 5e5),
         slow("erf", 0.0, 64, 5e5),
         slow("relu", 1.0, 128, 5e5),
     ],
 )
 def test_simulation_sees_the_second_order(name, skip, N, samples):
+    """At widths where 1/N³ stays below the errors: of gelu's variance it is about 30/N³."""
     mean, variance, vertex, mean_1, variance_1, _ = scores(
         uniform(3, skip), name, 0.4, N, samples, seed=7
     )
@@ -224,7 +225,7 @@ def test_simulation_sees_the_second_order(name, skip, N, samples):
     [
         ("relu", 3, 0.5**0.5, 1.0, 1.0, 1.0, 100, 1e4),
         slow("tanh", 20, 1.0, 0.1**0.5, 1.0, 2.0, 200, 2e5),
-        slow("relu", 10, 0.5**0.5, 1.0, 1.0, 1.0, 200, 1e5),
+        slow("relu", 10, 0.5**0.5, 1.0, 1.0, 1.0, 400, 1e5),
     ],
 )
 def test_simulation_tells_the_vertex_from_the_closure(

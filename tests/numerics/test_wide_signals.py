@@ -13,7 +13,7 @@ from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.large_variances import pair_averages
 from fieldtheory.numerics.wide_signals import wide_signals
-from tests.oracles import wide_pairs
+from tests.oracles import mixture, wide_pairs
 from tests.tables import slow
 
 # φ and φ', and where these have kinks.
@@ -105,6 +105,17 @@ def test_plain_averages(name, K, angle):
         exact = float(mpmath.acos(xy / mpmath.sqrt(mpmath.mpf(x) * y)))
     for F, value in zip((phi, slope), found, strict=True):
         assert value == pytest.approx(wide_pairs.average(F, kinks, x, y, exact), rel=1e-12)
+
+
+@pytest.mark.parametrize("correlation", [0.3, -1e-6, 1e-12])
+def test_weak_correlations_of_odd_functions(correlation):
+    """⟨φφ⟩ as small as the correlation has its digits too."""
+    x, y = 1e3, 1e6
+    xy = correlation * np.sqrt(x * y)
+    found = network_entries(ft.ResidualNetwork(depth=1, activation="tanh")).covariance(x, y, xy)
+    with mpmath.workdps(25):
+        expected = mixture.tanh_tanh(mpmath.mpf(x), mpmath.mpf(y), mpmath.mpf(xy))
+    assert found == pytest.approx(float(expected), rel=1e-13, abs=0)
 
 
 def test_lines_are_read_off_and_what_has_none_is_refused():
