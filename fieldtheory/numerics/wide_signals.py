@@ -166,8 +166,11 @@ class WideSignals(NamedTuple):
         # √(xy) − √(K_xx K_yy).
         more = self.tau**2 * (K_xx + K_yy + self.tau**2) / (size + root)
         near = (more + root * delta) / size
-        return x, y, near, np.where(
-            np.abs(c) < 0.5, np.arcsin(c * root / size), np.pi / 2 - angle_of(near)
+        return (
+            x,
+            y,
+            near,
+            np.where(np.abs(c) < 0.5, np.arcsin(c * root / size), np.pi / 2 - angle_of(near)),
         )
 
     def _with_rest(
