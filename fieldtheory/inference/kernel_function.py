@@ -225,7 +225,14 @@ class KernelFunction:
 
     def _variances(self, X: np.ndarray) -> np.ndarray:
         weight, bias = _readin(self.network)
-        return weight * np.einsum("ij,ij->i", X, X) / X.shape[1] + bias
+        with np.errstate(over="ignore"):
+            K0 = weight * np.einsum("ij,ij->i", X, X) / X.shape[1] + bias
+        if not np.isfinite(K0).all():
+            raise OverflowError(
+                "X, Z must have K0 = σ²_w,in |x|²/d + σ²_b,in within the range of float64, got "
+                f"max |x_j| = {np.abs(X).max():.3g}"
+            )
+        return K0
 
     def _covariances(self, X: np.ndarray, Z: np.ndarray, out: np.ndarray) -> None:
         """K^(0) = σ²_w,in/d X Zᵀ + σ²_b,in (F25 eqs. (16), (101))."""

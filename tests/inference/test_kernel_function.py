@@ -137,6 +137,14 @@ def test_batches_are_refused():
         ft.kernel(ft.ResidualNetwork(depth=2, branch_scale=[[0.1], [0.2]]))
 
 
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_norms_beyond_float64_are_named(activation):
+    net = ft.ResidualNetwork(depth=2, activation=activation)
+    for given in ([[1e160, 0.0], [1.0, 0.0]],), ([[1.0, 0.0]], [[1e160, 0.0]]):
+        with pytest.raises(OverflowError, match=r"got max \|x_j\| = 1e\+160"):
+            ft.kernel(net)(*given)
+
+
 def test_overflow_is_an_error():
     net = ft.ResidualNetwork(depth=900, weight_variance=100.0, skip_scale=1.3)
     with pytest.raises(OverflowError, match="exceeds the range of float64; reduce depth"):
