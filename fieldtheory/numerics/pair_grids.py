@@ -106,8 +106,9 @@ def connected(f: Observable, first: np.ndarray, second: np.ndarray, across: np.n
         if max(_held(axis) for axis in axes) * len(axes[1].z) > _MOST_NODES:
             break
         value, deviation, size = _by_rule(f, A, B, axes)
-        scale = max(deviation, _ROUNDING / allowed * size, np.finfo(float).tiny)
-        error = abs(value - previous) / scale
+        scale = max(deviation, _ROUNDING / allowed * size)
+        # A bell between the nodes looks like zero.
+        error = abs(value - previous) / scale if scale > np.finfo(float).tiny else np.inf
         if error <= allowed:
             return value
         previous = value

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
+import fieldtheory as ft
 from fieldtheory.averages import signs
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.numerics.pair_grids import connected
@@ -86,3 +87,10 @@ def test_steps_that_are_not_resolved_are_an_error():
     K = np.eye(4) + 1
     with pytest.raises(QuadratureError, match="did not converge"):
         connected(partial(product, np.sign), *blocks(K))
+
+
+@pytest.mark.parametrize("text", ["exp(-1e5*h**2)", slow("exp(-1e6*(h-3)**2)")])
+def test_bells_between_the_nodes_are_no_zero(text):
+    net = ft.ResidualNetwork(depth=1, activation=text)
+    with pytest.raises(QuadratureError, match="did not converge"):
+        _ = ft.solve(net, [[1.0, 0.5], [0.5, 1.0]]).G11
