@@ -43,6 +43,8 @@ _STAGES = (
     Stage(36, 16, 24.0),
     Stage(42, 64, 32.0),
 )
+# More halvings of the panels beside a kink where it may be that of √|h| or h log|h|.
+_TO_SINGULARITIES = 40
 # Largest ratio of ⟨|f|⟩ to |⟨f⟩| of an integral by parts.
 _CANCELLING = 8.0
 # That ratio where both are zero: another form is better if it converges.
@@ -114,6 +116,13 @@ def average_about(
 def _require_accuracy(K: np.ndarray, errors: np.ndarray) -> None:
     """QuadratureError where two orders differ too much."""
     bad = ~(errors <= 0.1 * tolerance())
+    if np.isnan(errors[bad]).any():
+        variance = K[bad & np.isnan(errors)].min()
+        raise QuadratureError(
+            f"an average at the variance {variance:.6g} did not reach the relative tolerance "
+            f"{tolerance():g}: the function exceeds the range of float64, or has no value, at "
+            "numbers of that variance"
+        )
     if bad.any():
         raise QuadratureError(
             f"an average at the variance {K[bad].min():.6g} did not reach the relative tolerance "
@@ -242,14 +251,19 @@ def _same_panels(
 
     def rule(stage: Stage, left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if kinks or means is not None:
-            cuts = graded_cuts(centres[left], level, 1.0, stage.reach)
+            steps = level + _TO_SINGULARITIES if kinks and stage.parts > 1 else level
+            cuts = graded_cuts(centres[left], steps, 1.0, stage.reach)
             even = np.tile(evenly(1.0, stage.reach), (len(cuts), 1))
             cuts = np.sort(np.concatenate([cuts, even], axis=1), axis=1)
             nodes, weights = composite(subdivided(cuts, stage.parts), stage.order)
             weights, bell = weights / _NORM, _bell(nodes)
         else:
             nodes, weights, bell = _rule(level, stage)
-        return bell * f(about[left] + deviation[left] * nodes, K[left, None]), weights
+        terms = bell * f(about[left] + deviation[left] * nodes, K[left, None])
+        if kinks:
+            # Panels of no width lie on the kinks, where log|h| and its like have no value.
+            terms = np.where(weights == 0, 0.0, terms)
+        return terms, weights
 
     return _refined(rule, len(K))
 

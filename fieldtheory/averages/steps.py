@@ -290,13 +290,33 @@ def _sift_term(term: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
         if slope.has(variable):
             continue
         point = -argument.subs(variable, 0) / slope
-        value = rest.subs(variable, point)
+        value = _value_at(rest, variable, point)
         if order == 0:
             term = value * delta
         else:
             change = rest.diff(variable)
             if change.has(DiracDelta):
                 continue
-            change = change.subs(variable, point) / slope
+            change = _value_at(change, variable, point) / slope
             return value * delta - _sift_term(change * DiracDelta(argument), variables)
     return term
+
+
+def _value_at(factor: sp.Expr, variable: sp.Expr, point: sp.Expr) -> sp.Expr:
+    """What stands beside a δ-function at its point, the limit from both sides where it is 0/0."""
+    value = factor.subs(variable, point)
+    if not value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
+        return value
+    away = sp.Dummy("t", positive=True)
+    above, below = (
+        sp.limit(
+            branch(factor, variable, point + side).subs(variable, point + side * away), away, 0
+        )
+        for side in (1, -1)
+    )
+    if above != below or above.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
+        raise ValueError(
+            "activation must have finite slopes on both sides of its kinks, so that it has "
+            f"derivatives as distributions; got the factor {factor} at {variable} = {point}"
+        )
+    return above

@@ -54,7 +54,28 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
         "numpy",
     ]
     compiled = sp.lambdify(list(variables), in_float64(F), modules=modules, cse=True)
-    return continued(compiled, plain, variables)
+    return _with_limit_at_zero(continued(compiled, plain, variables), plain, variables)
+
+
+def _with_limit_at_zero(function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]) -> Callable:
+    """The limit where the first variable is zero, of functions of kinks such as h log|h|."""
+    if not (has_steps(F) and F.has(sp.log)):
+        return function
+    at_zero = [np.zeros(1), *(np.ones(1) for _ in variables[1:])]
+    with np.errstate(all="ignore"):
+        if not np.isnan(function(*at_zero)).any():
+            return function
+    x, t = variables[0], sp.Dummy("t", positive=True)
+    sides = [sp.limit(F.subs(x, sign * t), t, 0, "+") for sign in (1, -1)]
+    if sides[0] != sides[1] or not sides[0].is_finite:
+        return function
+    limit = sp.lambdify(list(variables[1:]), sides[0], "numpy")
+
+    def everywhere(h: Any, *others: Any) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.equal(h, 0), limit(*others), function(h, *others))
+
+    return everywhere
 
 
 def _without_cancelling(F: sp.Expr) -> tuple[sp.Expr, dict[str, Callable]]:

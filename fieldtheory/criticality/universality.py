@@ -11,6 +11,7 @@ import numpy as np
 from scipy import optimize
 
 from fieldtheory import validation
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.criticality.small_variance import SmallVariance, small_variance
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.parameters import named_arguments
@@ -170,13 +171,15 @@ def critical_point(activation: Any, skip_scale: float = 0.0) -> CriticalPoint:
             kernel=None if small.scale_invariant else 0.0,
             small=small,
         )
-    found = _half_stable(phi)
+    if small is not None:
+        reason = "kernels grow away from K* = 0, since M(K) bends above its tangent there"
+    try:
+        found, elsewhere = _half_stable(phi), "no K* > 0 has ⟨φφ''⟩ = 0 with C_b >= 0"
+    except ValueError as error:
+        found, elsewhere = None, f"no K* > 0 has a finite ⟨φ'²⟩: {error}"
     if found is None:
-        if small is not None:
-            reason = "kernels grow away from K* = 0, since M(K) bends above its tangent there"
         raise ValueError(
-            f"activation must have a critical point, {phi.name} has none: {reason}; and no K* > 0 "
-            "has ⟨φφ''⟩ = 0 with C_b >= 0"
+            f"activation must have a critical point, {phi.name} has none: {reason}; and {elsewhere}"
         )
     weight, bias, kernel = found
     return CriticalPoint(
@@ -270,16 +273,30 @@ def checked_skip_scale(value: Any) -> float:
 
 @lru_cache(maxsize=64)
 def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
-    """C_W, C_b and K* for γ = 0 at the smallest K* > 0 with M' = ⟨φ'²⟩ and C_b >= 0."""
+    """C_W, C_b and K* for γ = 0 at the smallest K* > 0 with M' = ⟨φ'²⟩ and C_b >= 0.
+
+    ValueError where ⟨φ'²⟩ diverges.
+    """
     averages = entries(phi)
+    averages.averages.slopes  # noqa: B018 - refuses jumps
 
     def excess(K: Any) -> Any:
         """⟨φφ''⟩ = M'(K) − ⟨φ'²⟩, relative to ⟨φ'²⟩."""
         slope = averages.covariance_susceptibility(K, K, K)
         return averages.susceptibility(K) / slope - 1
 
+    def known(K: float) -> float:
+        try:
+            return float(excess(K))
+        except QuadratureError:
+            return np.nan
+
     with np.errstate(all="ignore"):
-        values = excess(_SEARCHED)
+        try:
+            values = excess(_SEARCHED)
+        except QuadratureError:
+            # Of functions that grow as exp(h) for instance, at large variances.
+            values = np.array([known(K) for K in _SEARCHED])
     clear = np.isfinite(values) & (np.abs(values) > _CLEAR)
     for low, high in zip(np.flatnonzero(clear)[:-1], np.flatnonzero(clear)[1:], strict=True):
         if values[low] * values[high] > 0:

@@ -1,13 +1,12 @@
 """Whether a function of one variable has averages over Gaussian numbers of every variance.
 
 It has them if it is real and finite on the whole line, up to removable singularities, and grows
-more slowly than every exp(c h²), c > 0. What float64 makes suspicious is settled with more digits,
-and nothing is refused on suspicion alone.
+more slowly than every exp(c h²), c > 0. Its jumps must be written as such. What float64 makes
+suspicious is settled with more digits, and nothing is refused on suspicion alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -15,6 +14,9 @@ import mpmath
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
+
+from fieldtheory.averages.steps import has_steps
+from fieldtheory.networks.hidden_jumps import Numbers, Precise, hidden_jump
 
 # Enough for 1 − cos(h) and the like at a distance ``_AT`` from zero.
 _DIGITS = 80
@@ -38,13 +40,10 @@ _ENOUGH, _AS_FAST = 1e9, 0.97
 # What is raised where a function has no value, or one that SymPy does not know how to get.
 _NO_VALUE = (ArithmeticError, TypeError, ValueError, NameError, AttributeError)
 
-Numbers = Callable[[np.ndarray], np.ndarray]
-Precise = Callable[[Any], Any]
-
 
 @lru_cache(maxsize=1024)
 def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
-    """Refuse a function that is not real, not finite, or grows too fast.
+    """Refuse a function that is not real, not finite, grows too fast, or hides its jumps.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     Raises
     ------
     ValueError
-        The message says which of the three it is, and where.
+        The message says which of them it is, and where.
 
     Notes
     -----
@@ -83,6 +82,7 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
         _require_real(phi, numbers, precise)
         _require_finite(phi, numbers, precise)
         _require_slow_growth(phi, precise)
+        _require_visible_jumps(phi, h, numbers, precise)
 
 
 def _require_code(phi: sp.Expr, h: sp.Symbol) -> None:
@@ -225,3 +225,19 @@ def _require_slow_growth(phi: sp.Expr, precise: Precise) -> None:
                 "activation must grow more slowly than every exp(c h²), so that its averages over "
                 f"Gaussian h exist, got {phi}{variance if rate < before / _AS_FAST else ''}"
             )
+
+
+def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> None:
+    found, what = hidden_jump(phi, h, numbers, precise, _GRID), "jumps"
+    if found is None and not has_steps(phi):
+        # Kinks of φ²: where φ vanishes at its kinks, φ² has none.
+        slope = phi * phi.diff(h)
+        of_slope = _in_float64(slope, h), _in_digits(slope, h)
+        found, what = hidden_jump(slope, h, *of_slope, _GRID), "has φφ' jump"
+    if found is not None:
+        place, below, above = found
+        raise ValueError(
+            "activation must have its jumps and kinks written by sign, Heaviside, abs, max, min or "
+            f"conditions, got {phi}, which {what} at h = {place:.6g}, "
+            f"from {below:.6g} to {above:.6g}"
+        )

@@ -69,8 +69,21 @@ class LayerAverages:
         ValueError
             If a ψ_k has a jump or rises so steeply that it is infinite.
         """
+        return GaussianAverage(self.slopes, X, K_XX)
+
+    @property
+    def slopes(self) -> sp.Expr:
+        """Σ_k ψ_k'(x)², for a residual network φ'².
+
+        Raises
+        ------
+        ValueError
+            As `slope_square`.
+        """
         _require_square_slopes(self.observable)
-        return GaussianAverage(self.observable.diff(X, Y).subs(Y, X), X, K_XX)
+        # Nothing jumps, so that all δ-functions come with a factor that vanishes.
+        slopes = self.observable.diff(X, Y).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+        return slopes.subs(Y, X)
 
 
 @lru_cache(maxsize=256)
