@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import hermite, price, quadrature, ramps, spectral, two_variables
+from fieldtheory.averages import bells, hermite, price, quadrature, ramps, spectral, two_variables
 from fieldtheory.averages.connected import ConnectedCorrelator
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import factored
@@ -43,6 +43,7 @@ _RAMPS = (
     "piecewise linear functions of one variable each: one integral over the covariance of the "
     "densities where both are at kinks; nested integrals where its terms cancel"
 )
+_BELLS = "sums of exponentials of squares; their differences by a closed form that keeps its digits"
 _SMOOTH = (
     "smooth functions of one variable each; Fourier transforms where the correlation is strong, "
     "panels where neither converges"
@@ -89,6 +90,11 @@ def connected(node: ConnectedCorrelator) -> Rule:
     if found is None:
         raise ValueError(f"node must correlate two functions of one variable each, got {node}")
     F, G, x, y = found
+    if (of_bells := bells_in(node)) is not None:
+        exact = partial(bells.connected, *of_bells)
+        if len(node.variables) == 1:
+            return Rule("bells", _BELLS, lambda K: exact(K, K, K))
+        return Rule("bells", _BELLS, exact)
     a, b = sp.symbols("a b", positive=True)
     t = sp.Symbol("t", real=True)
     K = sp.ImmutableMatrix([[a, t], [t, b]])
@@ -115,6 +121,17 @@ def connected(node: ConnectedCorrelator) -> Rule:
     if len(node.variables) == 1:
         return Rule(name, reason, lambda K: compute(K, K, K))
     return Rule(name, reason, compute)
+
+
+def bells_in(node: ConnectedCorrelator) -> tuple[list[bells.Bell], list[bells.Bell]] | None:
+    """The bells whose sums a node correlates, None for other nodes."""
+    found = apart(node)
+    if found is None:
+        return None
+    F, G, x, y = found
+    first = bells.bells_of(F, x)
+    second = bells.bells_of(G, y) if first else None
+    return (first, second) if first and second else None
 
 
 def _has_bells(F: sp.Expr) -> bool:

@@ -19,7 +19,15 @@ Numbers = Callable[[np.ndarray], np.ndarray]
 Precise = Callable[[Any], Any]
 
 # Functions with jumps, kinks or poles for arguments that have none.
-_ROUGH: tuple = (sp.asin, sp.acos, sp.acot, sp.asec, sp.acsc, sp.acosh, sp.asech)
+_ROUGH: tuple[type[sp.Function], ...] = (
+    sp.asin,
+    sp.acos,
+    sp.acot,
+    sp.asec,
+    sp.acsc,
+    sp.acosh,
+    sp.asech,
+)
 _ROUGH += (sp.tan, sp.cot, sp.sec, sp.csc, sp.coth, sp.csch)
 # Halvings of an interval: in float64 down to neighbouring numbers, then with more digits. After the
 # first some, only intervals are left across which the function changes by a part of what it did.
