@@ -43,6 +43,8 @@ _RAMPS = (
     "piecewise linear functions of one variable each: one integral over the covariance of the "
     "densities where both are at kinks; nested integrals where its terms cancel"
 )
+# Bells as wide as this are seen by nodes that know nothing of them.
+_WIDE = 0.05
 _BELLS = "sums of exponentials of squares; their differences by a closed form that keeps its digits"
 _SMOOTH = (
     "smooth functions of one variable each; Fourier transforms where the correlation is strong, "
@@ -124,14 +126,16 @@ def connected(node: ConnectedCorrelator) -> Rule:
 
 
 def bells_in(node: ConnectedCorrelator) -> tuple[list[bells.Bell], list[bells.Bell]] | None:
-    """The bells whose sums a node correlates, None for other nodes."""
+    """The bells whose sums a node correlates, if one is narrow; None for other nodes."""
     found = apart(node)
     if found is None:
         return None
     F, G, x, y = found
     first = bells.bells_of(F, x)
     second = bells.bells_of(G, y) if first else None
-    return (first, second) if first and second else None
+    if not (first and second) or min(bell.square for bell in (*first, *second)) > _WIDE**2:
+        return None
+    return first, second
 
 
 def _has_bells(F: sp.Expr) -> bool:

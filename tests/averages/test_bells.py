@@ -31,7 +31,7 @@ def test_correlators_of_bells(text):
     node = ConnectedCorrelator(square, square.subs(x, y), (x, y), [[p, c], [c, q]])
     exact = sp.lambdify([p, q, c], node.doit(), "mpmath")
     assert not node.doit().has(ConnectedCorrelator)
-    K = [(a, b, r * np.sqrt(a * b)) for a, b, r in PLACES + NARROW]
+    K = [(a, b, r * np.sqrt(a * b)) for a, b, r in PLACES + NARROW * ("000" in text)]
     found = lambdify([p, q, c], node)(*np.array(K).T)
     with mpmath.workdps(80):
         expected = [float(exact(*map(mpmath.mpf, place))) for place in K]
