@@ -154,10 +154,9 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
             inner = _translated(node, backend, functions)
             return inner._replace(value=inner.value.xreplace(symbols))
     value, notes = _closed(node)
-    if correlator and not _is_exact(value, node.covariance, backend):
-        value, notes = node, []
-    elif correlator and backend == "numpy" and numeric.bells_in(node) is not None:
-        # At the magnitudes where closed forms are tried narrow bells are zero.
+    # At the magnitudes where closed forms are tried narrow bells are zero.
+    narrow = correlator and backend == "numpy" and numeric.bells_in(node) is not None
+    if narrow or (correlator and not _is_exact(value, node.covariance, backend)):
         value, notes = node, []
     integrals: list[tuple[AverageNode, Rule]] = []
 

@@ -278,12 +278,10 @@ def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
     ValueError where ⟨φ'²⟩ diverges.
     """
     averages = entries(phi)
-    averages.averages.slopes  # noqa: B018 - refuses jumps
 
     def excess(K: Any) -> Any:
         """⟨φφ''⟩ = M'(K) − ⟨φ'²⟩, relative to ⟨φ'²⟩."""
-        slope = averages.covariance_susceptibility(K, K, K)
-        return averages.susceptibility(K) / slope - 1
+        return averages.susceptibility(K) / averages.slope_square(K) - 1
 
     def known(K: float) -> float:
         try:
