@@ -8,6 +8,7 @@ closed form: Price's theorem.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
@@ -22,7 +23,7 @@ from fieldtheory.averages.gaussian import GaussianAverage
 from fieldtheory.averages.precise import separated
 from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
-from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.steps import has_steps, polynomial_pieces
 from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, vectorised
 
 _x = sp.Dummy("x", real=True)
@@ -167,8 +168,15 @@ def connected_steps(f: sp.Expr, x: sp.Symbol) -> Callable:
 
 def connected_layers(f: sp.Expr, x: sp.Symbol) -> Callable:
     """⟨f(x_k) ; f(x_l)⟩ of signals that add up, as a function of their variances (n,)."""
-    function, kinks = increment(_without_constant(f, x), x), kinks_of(f, x)
-    return lambda K: two_variables.connected_layers(function, K, kinks)
+    kinks, polynomials = kinks_of(f, x), polynomial_pieces(f, x)
+    if polynomials is None:
+        function, scale = increment(_without_constant(f, x), x), 1.0
+    else:
+        # What is subtracted from expanded polynomials leaves the digits of the central one.
+        constant, scale = polynomials.subs(x, 0), math.inf
+        shifted = [(value - constant, condition) for value, condition in polynomials.args]
+        function = vectorised([x], sp.Piecewise(*shifted))
+    return lambda K: two_variables.connected_layers(function, K, kinks, scale)
 
 
 def by_parts(forms: Sequence[sp.Expr], h: sp.Symbol, K: sp.Symbol, otherwise: Callable) -> Callable:

@@ -106,6 +106,24 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     return expr
 
 
+def polynomial_pieces(expr: sp.Expr, variable: sp.Symbol) -> Piecewise | None:
+    """A function of one variable as polynomials between its kinks, or None if it is not.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> polynomial_pieces(Max(0, x - 1) ** 2, x)
+    Piecewise((0, x < 1), (x**2 - 2*x + 1, True))
+    """
+    split = pieces(expr, [variable])
+    if not isinstance(split, Piecewise):
+        return None
+    values = [(sp.expand(value), condition) for value, condition in split.args]
+    if not all(value.is_polynomial(variable) for value, _ in values):
+        return None
+    return Piecewise(*values)
+
+
 def slope_of_pieces(expr: sp.Expr, variable: sp.Expr) -> sp.Expr:
     """The derivative between the kinks, without what jumps contribute."""
     split = pieces(expr, [variable])

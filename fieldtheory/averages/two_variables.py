@@ -102,7 +102,9 @@ def means(f: Callable, K: np.ndarray, kinks: Sequence[float] = ()) -> np.ndarray
     return average_1d(f, variances, kinks)[index]
 
 
-def connected_layers(f: Callable, K: np.ndarray, kinks: Sequence[float]) -> np.ndarray:
+def connected_layers(
+    f: Callable, K: np.ndarray, kinks: Sequence[float], scale: float = 1.0
+) -> np.ndarray:
     """⟨f(x_k);f(x_l)⟩ of signals that add up, of variance K_k and covariance K_k for k <= l.
 
     With R_k(u) = ⟨(f(x_k) − ⟨f(x_k)⟩) f(x_k + u)⟩ an entry is the average of R_k over
@@ -116,6 +118,8 @@ def connected_layers(f: Callable, K: np.ndarray, kinks: Sequence[float]) -> np.n
         Variances > 0 that do not decrease.
     kinks : sequence of float
         Where f is not smooth.
+    scale : float
+        Distance over which f changes between them; infinite for polynomials.
 
     Returns
     -------
@@ -140,11 +144,15 @@ def connected_layers(f: Callable, K: np.ndarray, kinks: Sequence[float]) -> np.n
         def centred(x: np.ndarray, mean: float = offsets[k]) -> np.ndarray:
             return f(x) - mean
 
-        values[k, k:] = values[k:, k] = _row(centred, float(variance), K[k:] - variance, kinks)
+        values[k, k:] = values[k:, k] = _row(
+            centred, float(variance), K[k:] - variance, kinks, scale
+        )
     return values
 
 
-def _row(f: Callable, K: float, steps: np.ndarray, kinks: Sequence[float]) -> np.ndarray:
+def _row(
+    f: Callable, K: float, steps: np.ndarray, kinks: Sequence[float], scale: float
+) -> np.ndarray:
     """⟨f(x) f(x + u)⟩ for f without a mean at the variance K, u of several variances."""
     values = np.empty(len(steps))
     alone = steps <= 0
@@ -156,8 +164,9 @@ def _row(f: Callable, K: float, steps: np.ndarray, kinks: Sequence[float]) -> np
     centres = np.array([0.0, *kinks])
     # Where two kinks meet the overlap has a kink; the Gaussian of u is narrowest around zero.
     meeting = np.setdiff1d(centres[:, None] - centres, [0.0]) / deviations.max()
-    widths = np.array([min(1.0, dev), min(1.0, dev, deviations.min())]) / deviations.max()
-    at_meeting, at_zero, level = _level(np.array([*1 / widths, dev]))
+    narrow = min(scale, dev)
+    widths = np.array([narrow, min(narrow, deviations.min())]) / deviations.max()
+    at_meeting, at_zero, level = _level(np.array([*1 / widths, dev / scale]))
     previous = None
     for stage in _STAGES:
         order, factor, reach = stage

@@ -13,6 +13,7 @@ from sympy.codegen.rewriting import expm1_opt, log1p_opt
 
 from fieldtheory.averages.exponentials import factored, with_masks
 from fieldtheory.averages.logistic import FUNCTIONS, without_overflow
+from fieldtheory.averages.quadrature import legendre
 from fieldtheory.averages.removable import by_series, continued, has_quotient
 from fieldtheory.averages.steps import break_points, has_steps, pieces, slope_of_pieces
 
@@ -248,7 +249,7 @@ def increment(F: sp.Expr, x: sp.Symbol) -> Callable:
 
 
 def _integrals(slope: Callable, start: np.ndarray, end: np.ndarray, order: int) -> np.ndarray:
-    nodes, weights = np.polynomial.legendre.leggauss(order)
+    nodes, weights = legendre(order)
     half = (end - start)[:, None] / 2
     return (half * slope(start[:, None] + half * (1 + nodes))) @ weights
 
