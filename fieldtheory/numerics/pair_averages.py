@@ -72,8 +72,6 @@ _AT_ENDS = 1e-13
 _LOST = 1e3
 # Correlations nearer to ±1, where the inputs' distance counts, are left to the averages.
 _APART = 3e-3
-# Elements from which on compiling a closed form pays.
-_MANY = 600
 
 
 class _Piece(NamedTuple):
@@ -340,8 +338,7 @@ class InterpolatedEntries:
 
     def covariance_gain(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩; the parameters are those of the flow."""
-        compiled = "covariance_gain" in vars(self.entries)
-        if (compiled or r.size >= _MANY) and self._closed:
+        if self._closed:
             return self.entries.covariance_gain(own[..., pairs[0]], own[..., pairs[1]], r)
         return list(self._of_pairs(own, pairs, r, whole=False)[[0, 3]])
 

@@ -178,7 +178,7 @@ def _maxima(
 
     K = _SEARCHED
     heights = _searched(averages, weight, bias)
-    near = _near_tops(heights) & ~np.isnan(heights)
+    near = _near_tops(heights) & np.isfinite(heights)
     with np.errstate(all="ignore"):
         for function in (slope, exact):
             slopes = np.full(len(K), np.nan)
