@@ -32,6 +32,8 @@ _PAIRS_PER_VARIANCE = 4
 _WEAK = 0.1
 # Terms of an integrand up to which a closed form is looked for.
 _LONGEST = 30
+# Variances of which two have a product in float64.
+_WIDEST = 1e150
 # Rules and reasons.
 _PANELS = "panels"
 _SERIES = "Mehler series"
@@ -282,6 +284,11 @@ def _pairs(
     def compute(*K: np.ndarray) -> np.ndarray:
         a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
         flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
+        if max(np.max(flat[0], initial=0), np.max(flat[1], initial=0)) > _WIDEST:
+            raise QuadratureError(
+                f"an average of two variables needs variances below {_WIDEST:.0e}, whose products "
+                f"float64 holds, got {max(flat[0].max(), flat[1].max()):.6g}"
+            )
         values, good = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
         for rule in rules:
             if not good.all():

@@ -6,7 +6,7 @@ a power of its argument to all digits, the signals are halved j times before ave
     M(K) = M(K 4^-j) 2^(2jp),   ⟨φ_α φ_β⟩ is 2^((j_α + j_β) p) times that of the halved signals
 
 with the power p measured, see `power_of`. Likewise where a variance is so small. For pairs
-of inputs see `scaled_pairs`.
+of inputs see `scaled_pairs`, for φ that grows as no power `unlimited`.
 """
 
 from __future__ import annotations
@@ -71,11 +71,13 @@ class ScaledLayers:
         return self.kernels.log
 
     @cached_property
+    @np.errstate(over="ignore")
     def gains(self) -> Scaled:
         """γ_l² + a_l M'(K^(l-1)) of the layers 1, ..., L + 1."""
         slopes = single_average(self.network, "susceptibility", self.near)
         return self.gains_of(slopes, 2 * self.halvings * self.powers("response"))
 
+    @np.errstate(over="ignore")
     def tangents(self, trained: Trained) -> Scaled:
         """Θ^(l), shape (L + 2, ...)."""
         slopes = single_average(self.network, "slope_square", self.near)
@@ -136,7 +138,7 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
     Raises
     ------
     OverflowError
-        If φ is no power of its argument where float64 ends, or the exponents leave float64.
+        If φ is no power of its argument where float64 ends; see `unlimited` for such φ.
 
     Examples
     --------
@@ -153,7 +155,8 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
     for l in range(1, network.depth + 2):
         j = _halvings(network, K)
         exact = np.abs(K.exponent) < _EXACT
-        inside = np.where(exact, K.exponent - 2 * j, 120.0)
+        with np.errstate(invalid="ignore"):
+            inside = np.where(exact, K.exponent - 2 * j, 120.0)
         near.append(K.mantissa * np.exp2(np.clip(inside, -_COUNTS, _COUNTS)))
         halvings.append(j)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -164,7 +167,6 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
             branch = product(scaled(layers.weights[l]), scaled(moments[-1], 2 * j * powers))
             parts = [product(scaled(layers.skips[l]), K), branch, scaled(layers.biases[l])]
             K, of_parts = total(parts)
-        _require_finite(network, K.exponent, l)
         kernels.append(K)
         shares.append(of_parts)
     return ScaledLayers(
@@ -210,15 +212,9 @@ def _power(averages: Entries, sign: int, kind: str) -> float:
     return power.moment if kind == "moment" else power.slope
 
 
-def _require_finite(network: LayeredNetwork, values: np.ndarray, layer: int) -> None:
-    if np.isfinite(values).all():
-        return
-    if power_of(network_entries(network), 1) is None:
+def _require_finite(network: LayeredNetwork, moments: np.ndarray, layer: int) -> None:
+    if not np.isfinite(moments).all():
         raise OverflowError(
-            f"logarithms of kernels need φ that grows as a power of its argument, "
-            f"{network.activation.name} does not, and its kernel exceeds the range of float64 in "
-            f"layer {layer}"
+            f"this needs φ that grows as a power of its argument, {network.activation.name} does "
+            f"not, and its kernel exceeds the range of float64 in layer {layer}"
         )
-    raise OverflowError(
-        f"the logarithm of the kernel exceeds the range of float64 in layer {layer}; reduce depth"
-    )

@@ -53,7 +53,7 @@ class ScaledPairs:
     K0: np.ndarray
 
     @cached_property
-    def log_covariances(self) -> np.ndarray:
+    def log_kernels(self) -> np.ndarray:
         """ln|K_αβ^(l)|, shape (L + 2, ..., pairs)."""
         first, second = self._of_both(self.layers.log_kernels)
         with np.errstate(divide="ignore"):
@@ -61,6 +61,7 @@ class ScaledPairs:
         return np.where(own > -np.inf, (first + second) / 2 + own, own)
 
     @cached_property
+    @np.errstate(over="ignore")
     def gains(self) -> Scaled:
         """γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
         first, second = self._of_both(self.layers.halvings * self.layers.powers("pair"))
@@ -74,6 +75,7 @@ class ScaledPairs:
             slopes = exact if closed.all() else np.where(closed, exact, slopes)
         return self.layers.gains_of(slopes, first + second)
 
+    @np.errstate(over="ignore")
     def tangents(self, trained: Trained) -> Scaled:
         """Θ_αβ^(l), shape (L + 2, ..., pairs)."""
         moments = self._of_both(self.layers.halvings * self.layers.powers("moment"))

@@ -33,6 +33,7 @@ from fieldtheory.numerics import (
     logarithms,
     pair_map,
     tangents,
+    unlimited,
 )
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fields import FIELDS, Field
@@ -45,7 +46,7 @@ from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursi
 from fieldtheory.numerics.pair_theory import PairTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.scaled_numbers import Scaled, scaled
-from fieldtheory.numerics.scaled_pairs import ScaledPairs, scaled_pairs
+from fieldtheory.numerics.scaled_pairs import scaled_pairs
 from fieldtheory.numerics.substitution import accumulate, propagate
 from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
 from fieldtheory.numerics.validity import warn_if_not_small, warn_if_orders_are_close
@@ -122,12 +123,13 @@ class Solution(Result):
     of an output ⟨y⁴⟩/⟨y²⟩² − 3.
 
     ``log_kernels``, ``log_response`` and ``log_tangent_kernels`` are there where kernels leave the
-    range of float64, for φ that grows as a power of its argument: ReLU and its relatives, powers,
-    softplus, GELU, ELU, and bounded φ with γ > 1; see `logarithms`. They are −∞ where a kernel or
-    response vanishes. Their absolute error is a few roundings of the logarithm, 1e-13 where it is
-    500: so many digits of the kernel itself are known. Logarithms of covariances lose digits where
-    they are small against the variances. ``decorrelation`` keeps its digits where it is small, see
-    `decorrelations`: to 1e-12 for ReLU, leaky ReLU and |x| and, for inputs of one norm, for smooth
+    range of float64, see `logarithms`, also for φ that grows faster than any power (exp(h)) or
+    between powers (h log(1 + |h|)), see `unlimited`. They are −∞ where a kernel or response
+    vanishes, and ∞ where the logarithm exceeds float64 too: that of the kernel of exp(h) is
+    proportional to the kernel before it. Their absolute error is a few roundings of the logarithm,
+    1e-13 where it is 500: so many digits of the kernel itself are known. Logarithms of covariances
+    lose digits where they are small against the variances. ``decorrelation`` keeps its digits where
+    it is small, see `decorrelations`: to 1e-12 for ReLU, leaky ReLU and |x| and, for inputs of one norm, for smooth
     φ; 1e-8 for other kinks; to an absolute 1e-15 for other φ and inputs of different norms.
     ``response`` and ``tangent_kernels`` of ReLU, leaky ReLU and |x| are right to 1e-12 at all
     angles; those of other φ with kinks at the angle θ of two inputs to about 1e-16/θ.
@@ -214,16 +216,17 @@ class Solution(Result):
         """ln|K^(l)|, also where K^(l) exceeds float64."""
         if self._kernels_stay:
             return logarithms.of_array(self.kernels)
-        pair = self._has_matrix and self._scaled_pairs.log_covariances
-        return self._assembled(self._scaled.log_kernels, pair)
+        own, pairs = self._beyond_float64
+        return self._assembled(own.log_kernels, self._has_matrix and pairs.log_kernels)
 
     @field
     def log_response(self) -> np.ndarray:
         """ln|χ^(l)|, also where χ^(l) exceeds float64."""
         if self._stays_in_float64("response"):
             return logarithms.of_array(self.response)
-        own = logarithms.log_responses(self._scaled.gains)
-        pair = self._has_matrix and logarithms.log_responses(self._scaled_pairs.gains)
+        layers, pairs = self._beyond_float64
+        own = logarithms.log_responses(layers.gains)
+        pair = self._has_matrix and logarithms.log_responses(pairs.gains)
         return self._assembled(own, pair) - np.log(self._input_width)
 
     @field
@@ -595,9 +598,17 @@ class Solution(Result):
         return logarithms.scaled_layers(self.network, own, int(self._has_matrix))
 
     @cached_property
-    def _scaled_pairs(self) -> ScaledPairs:
-        covariance = self.input_kernel[..., *self._pairs]
-        return scaled_pairs(self._scaled, self._single_inputs, covariance, self._pairs)
+    def _beyond_float64(self) -> tuple[Any, Any]:
+        """The layers of single inputs and of pairs, None for one input, in numbers of any size."""
+        own, inputs = self._single_inputs, int(self._has_matrix)
+        covariance = self.input_kernel[..., *self._pairs] if inputs else None
+        if unlimited.needs_unlimited(self.network):
+            layers: Any = unlimited.unlimited_layers(self.network, own, inputs)
+            of_pairs: Any = unlimited.unlimited_pairs
+        else:
+            layers, of_pairs = self._scaled, scaled_pairs
+        pairs = None if covariance is None else of_pairs(layers, own, covariance, self._pairs)
+        return layers, pairs
 
     def _stays_in_float64(self, name: str) -> bool:
         """Whether a field of kernels or responses can be computed and loses no digits."""
@@ -672,12 +683,13 @@ class Solution(Result):
             with suppress(OverflowError):
                 return scaled(self.trained_tangents(trained))
         whole = tangents.Trained.everything(self.network) if trained is None else trained
-        own = self._scaled.tangents(whole)
+        layers, pairs = self._beyond_float64
+        own = layers.tangents(whole)
         if not self._has_matrix:
             return Scaled(*(self._assembled(part, None) for part in own))
         K0, first = self._single_inputs, self._pairs[0]
         same = kernels.identical(K0, self.input_kernel[..., *self._pairs], self._pairs)
-        parts = zip(own, self._scaled_pairs.tangents(whole), strict=True)
+        parts = zip(own, pairs.tangents(whole), strict=True)
         return Scaled(
             *(self._assembled(one, np.where(same, one[..., first], pair)) for one, pair in parts)
         )

@@ -114,3 +114,23 @@ def tangents(phi, layers, p, q, r, trained=None):
         product, slope = phi.pair(*K)
         found.append((skip + a * slope) * found[-1] + w * product + u)
     return found
+
+
+def exponential():
+    """phi = exp, whose averages are those of log-normal numbers."""
+
+    def pair(p, q, r):
+        value = mp.exp((p + q) / 2 + r)
+        return value, value
+
+    return Phi(lambda K: mp.exp(2 * K), lambda K: 2 * mp.exp(2 * K), pair)
+
+
+def hyperbolic_sine():
+    """phi = sinh."""
+
+    def pair(p, q, r):
+        size = mp.exp((p + q) / 2)
+        return size * mp.sinh(r), size * mp.cosh(r)
+
+    return Phi(lambda K: mp.expm1(2 * K) / 2, lambda K: mp.exp(2 * K), pair)

@@ -1,0 +1,269 @@
+"""Kernels of φ that grow as no power of their argument, layer by layer with mpmath.
+
+Such φ (exp(h), h log(1 + |h|)) cannot be halved as `logarithms` does. The recursion runs in
+numbers of mpmath, whose exponents have no end; averages are those of float64 where it holds them,
+else those of `beyond_float`. Where the logarithm itself exceeds float64, kernels are infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from mpmath import mp
+
+from fieldtheory.averages import beyond_float
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.steps import first_derivative
+from fieldtheory.networks import activations
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.kernels import identical
+from fieldtheory.numerics.large_variances import pair_averages, power_of, single_average
+from fieldtheory.numerics.scaled_numbers import (
+    Scaled,
+    of_numbers,
+    product,
+    recursion,
+    scaled,
+    total,
+)
+from fieldtheory.numerics.tangents import Pairs, Trained
+from fieldtheory.theory.elementary_averages import feature_parameters
+
+# Digits of the recursion, variances whose averages float64 holds, and what adds nothing.
+_DIGITS, _SMALLEST, _LARGEST, _NOTHING = 30, 1e-280, 1e270, 1e-20
+# Moments of which integrals over two signals in float64 would fail late.
+_STEEP = 1e275
+_H = activations.h
+Average = Callable[..., Any]
+
+
+def needs_unlimited(network: LayeredNetwork) -> bool:
+    """Whether φ grows as no power of its argument.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> [needs_unlimited(ResidualNetwork(depth=1, activation=phi)) for phi in ("exp(h)", "relu")]
+    [True, False]
+    """
+    return power_of(network_entries(network), 1) is None
+
+
+@dataclass(frozen=True, eq=False)
+class UnlimitedLayers:
+    """The kernels of all layers as numbers of mpmath, layer axis first.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    kernels : ndarray of mpf, shape (L + 2, ...)
+        K^(l), of single inputs or of pairs of them.
+    own : tuple of ndarray
+        The variances of both inputs of the pairs, shape (L + 2, ...); empty for single inputs.
+    trailing : int
+        1 if the last axis counts inputs or pairs, else 0.
+    """
+
+    network: LayeredNetwork
+    kernels: np.ndarray
+    own: tuple[np.ndarray, ...]
+    trailing: int
+
+    @property
+    def log_kernels(self) -> np.ndarray:
+        """ln|K^(l)|, shape (L + 2, ...)."""
+        return of_numbers(self.kernels).log
+
+    @cached_property
+    def gains(self) -> Scaled:
+        """γ_l² + a_l M' or γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
+        return self._gains(_pair_gain if self.own else partial(_gain, _response))
+
+    def tangents(self, trained: Trained) -> Scaled:
+        """Θ^(l), shape (L + 2, ...), of D^(l) = w_l ⟨φφ⟩ + u_l; see `tangents`."""
+        gains = self.gains if self.own else self._gains(partial(_gain, _slope_square))
+        batch = self.kernels.ndim - 1 - self.trailing
+        weights, biases = (scaled(values) for values in trained.shaped(self.trailing, batch))
+        averages = self._of_layers(_covariance if self.own else _moment)
+        sources = product(weights, of_numbers(np.concatenate([self.kernels[:1], averages])))
+        return recursion(gains, total([sources, biases])[0])
+
+    def _gains(self, gain: Average) -> Scaled:
+        batch = self.kernels.ndim - 1 - self.trailing
+        layers = layer_coefficients(self.network, self.trailing, batch)
+        return of_numbers(self._of_layers(gain, layers.skips[1:], layers.weights[1:]))
+
+    def _of_layers(self, average: Average, *coefficients: np.ndarray) -> np.ndarray:
+        """A function of the signals of every layer up to L, and of coefficients."""
+        given = *coefficients, *(values[:-1] for values in (*self.own, self.kernels))
+        with mp.workdps(_DIGITS):
+            return np.frompyfunc(partial(average, self.network), len(given), 1)(*given)
+
+
+def unlimited_layers(
+    network: LayeredNetwork, own: np.ndarray, trailing: int = 0
+) -> UnlimitedLayers:
+    """The variances of single inputs through all layers, whatever their size.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    own : ndarray
+        Variances, (..., P) with ``trailing`` = 1, else (...).
+    trailing : int
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> settings = {"skip_scale": 0.0, "weight_variance": 1.0, "bias_variance": 0.0}
+    >>> net = ResidualNetwork(depth=3, activation="exp(h)", **settings)
+    >>> [round(float(v), 2) for v in unlimited_layers(net, np.array(1.0)).log_kernels]
+    [0.0, 2.0, 14.78, 5237000.03, inf]
+    """
+    return _through_layers(network, own, (), trailing)
+
+
+def unlimited_pairs(
+    layers: UnlimitedLayers, own: np.ndarray, covariance: np.ndarray, pairs: Pairs
+) -> UnlimitedLayers:
+    """The covariances of pairs of inputs through all layers.
+
+    Parameters
+    ----------
+    layers : UnlimitedLayers
+        Of the single inputs.
+    own : ndarray, shape (..., P)
+        Variances K_αα^(0).
+    covariance : ndarray, shape (..., pairs)
+        K_αβ^(0).
+    pairs : pair of ndarray
+        Indices α and β of the pairs.
+    """
+    of_both = tuple(layers.kernels[..., index] for index in pairs)
+    found = _through_layers(layers.network, covariance, of_both, 1)
+    same = identical(own, covariance, pairs) & (covariance > 0)
+    kernels = np.where(np.broadcast_to(same, found.kernels.shape), of_both[0], found.kernels)
+    return replace(found, kernels=kernels)
+
+
+def _through_layers(
+    network: LayeredNetwork, initial: np.ndarray, own: tuple[np.ndarray, ...], trailing: int
+) -> UnlimitedLayers:
+    layers = layer_coefficients(network, trailing, initial.ndim - trailing)
+    shape = np.broadcast_shapes(layers.weights.shape[1:], initial.shape)
+    step = np.frompyfunc(partial(_next, network), 4 + len(own), 1)
+    with mp.workdps(_DIGITS):
+        kernels = [np.frompyfunc(mp.mpf, 1, 1)(np.broadcast_to(initial, shape))]
+        for l in range(1, network.depth + 2):
+            of_both = (values[l - 1] for values in own)
+            given = layers.skips[l], layers.weights[l], layers.biases[l], *of_both, kernels[-1]
+            kernels.append(np.asarray(step(*given), dtype=object))
+    return UnlimitedLayers(network, np.stack(kernels), own, trailing)
+
+
+def _next(network: LayeredNetwork, skip: float, weight: float, bias: float, *K: mp.mpf) -> mp.mpf:
+    """The kernel K behind the next layer; pairs come with the variances of both inputs."""
+    carried = skip * K[-1] if skip else mp.zero
+    if not weight:
+        return carried + bias
+    if len(K) == 1:
+        return carried + weight * _moment(network, *K) + bias
+    # Cauchy and Schwarz bound what the branch adds.
+    most = weight * mp.sqrt(_moment(network, K[0]) * _moment(network, K[1]))
+    if most < _NOTHING * abs(carried):
+        return carried + bias
+    return carried + weight * _covariance(network, *K) + bias
+
+
+def _gain(average: Average, network: LayeredNetwork, skip: float, weight: float, K: mp.mpf) -> Any:
+    return skip + weight * average(network, K) if weight else mp.mpf(skip)
+
+
+def _pair_gain(network: LayeredNetwork, skip: float, weight: float, *K: mp.mpf) -> mp.mpf:
+    if skip and weight:
+        # Cauchy and Schwarz again; slopes of cusps have no squares.
+        with suppress(ValueError):
+            most = weight * mp.sqrt(_slope_square(network, K[0]) * _slope_square(network, K[1]))
+            weight = 0.0 if most < _NOTHING * skip else weight
+    return skip + weight * _pair_slope(network, *K) if weight else mp.mpf(skip)
+
+
+@lru_cache(maxsize=4096)
+def _moment(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+    return _of_one(network, "second_moment", K, lambda f: beyond_float.single(f, f, _H, K))
+
+
+@lru_cache(maxsize=4096)
+def _slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+    def wide(f: sp.Expr) -> mp.mpf:
+        slope = first_derivative(f, _H)
+        return beyond_float.single(slope, slope, _H, K)
+
+    return _of_one(network, "slope_square", K, wide)
+
+
+def _response(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+    def wide(f: sp.Expr) -> mp.mpf:
+        # M' = ⟨h φ φ'⟩/K.
+        slope = first_derivative(f, _H)
+        return beyond_float.single(f, slope, _H, K, 1) / mp.sqrt(K)
+
+    return _of_one(network, "susceptibility", K, wide)
+
+
+def _of_one(
+    network: LayeredNetwork, name: str, K: mp.mpf, wide: Callable[[sp.Expr], mp.mpf]
+) -> mp.mpf:
+    if K == 0 or _SMALLEST < K < _LARGEST:
+        with suppress(QuadratureError, OverflowError), np.errstate(all="ignore"):
+            found = float(single_average(network, name, np.array(float(K))))
+            if np.isfinite(found):
+                return mp.mpf(found)
+    return sum(map(wide, _features(network)), mp.zero) if mp.isfinite(K) else mp.inf
+
+
+def _covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
+    return _of_two(network, "covariance", lambda f: f, *K)
+
+
+def _pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
+    return _of_two(network, "slope", lambda f: first_derivative(f, _H), *K)
+
+
+def _of_two(
+    network: LayeredNetwork,
+    name: str,
+    function: Callable[[sp.Expr], sp.Expr],
+    K_xx: mp.mpf,
+    K_yy: mp.mpf,
+    K_xy: mp.mpf,
+) -> mp.mpf:
+    functions = [function(f) for f in _features(network)]
+    if K_xy == 0 and all(sp.expand(f + f.subs(_H, -_H)) == 0 for f in functions):
+        return mp.zero
+    if not (mp.isfinite(K_xx) and mp.isfinite(K_yy)):
+        return mp.inf
+    size = mp.sqrt(K_xx * K_yy)
+    c = max(min(K_xy / size, mp.one), -mp.one) if size else mp.zero
+    correlations = float(c), float(1 - c)
+    moderate = max(_moment(network, K) for K in (K_xx, K_yy)) < _STEEP
+    if not size or (moderate and _SMALLEST < K_xx * K_yy < _LARGEST):
+        given = (np.array(float(v)) for v in (K_xx, K_yy, *correlations))
+        with suppress(QuadratureError, OverflowError), np.errstate(all="ignore"):
+            found = float(pair_averages(network, name, *given))
+            if np.isfinite(found):
+                return mp.mpf(found)
+    return sum((beyond_float.pair(f, _H, (K_xx, K_yy), *correlations) for f in functions), mp.zero)
+
+
+def _features(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
+    known = dict(feature_parameters(network))
+    return tuple(map(sp.sympify, type(network).features(network.activation, _H, known)))

@@ -1,0 +1,152 @@
+"""Logarithms of kernels and responses of φ that grow as no power, against recursions of mpmath."""
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import fieldtheory as ft
+from fieldtheory.numerics.unlimited import needs_unlimited, unlimited_layers, unlimited_pairs
+from tests.numerics.test_logarithms import layers, logs, network
+from tests.oracles import deep_kernels
+from tests.tables import some
+
+TWO = np.array([[1.0, 0.3], [0.3, 2.0]])
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits():
+    with mp.workdps(50):
+        yield
+
+
+CLOSED = {
+    "exp": (network("exp(h)", 7), deep_kernels.exponential()),
+    "slow exp": (network("exp(h)", 17, branch_scale=0.2), deep_kernels.exponential()),
+    "feed-forward exp": (network("exp(h)", 7, skip_scale=0.0), deep_kernels.exponential()),
+    "sinh": (network("sinh(h)", 9), deep_kernels.hyperbolic_sine()),
+    "slow sinh": (network("sinh(h)", 26, branch_scale=0.3), deep_kernels.hyperbolic_sine()),
+    "cosh tanh": (network("cosh(h)*tanh(h)", 9), deep_kernels.hyperbolic_sine()),
+}
+
+
+def with_logarithms(net, phi, K0):
+    """How many layers have kernels whose logarithms float64 holds: up to one from below 1e308."""
+    K = mpf(K0)
+    for l, (skip, a, c) in enumerate(layers(net), start=1):
+        if K > mpf(10) ** 307:
+            return l
+        K = skip * K + a * phi.M(K) + c
+    return len(layers(net)) + 1
+
+
+def padded(values, count):
+    return np.concatenate([logs(values), np.full(count - len(values), np.inf)])
+
+
+@pytest.mark.parametrize("case", CLOSED)
+@pytest.mark.parametrize("K0", [0.1, 1.0, 400.0])
+def test_one_input(case, K0):
+    net, phi = CLOSED[case]
+    count = with_logarithms(net, phi, K0)
+    assert 1 < count <= net.depth
+    solution = ft.solve(net, K0)
+    kernels, responses = deep_kernels.one_input(phi, layers(net)[: count - 1], mpf(K0))
+    expected = padded(kernels, net.depth + 2)
+    # A logarithm is as exact as the kernel before it, to which it is proportional.
+    np.testing.assert_allclose(solution.log_kernels, expected, rtol=1e-12, atol=1e-13)
+    # The next response is that of a kernel that still is a number.
+    found = solution.log_response
+    np.testing.assert_allclose(found[: count - 1], logs(responses), rtol=1e-12, atol=1e-13)
+    assert np.isposinf(found[count + 1 :]).all()
+    theta = deep_kernels.tangents(phi, layers(net)[: count - 1], *[mpf(K0)] * 3)
+    found = solution.log_tangent_kernels
+    np.testing.assert_allclose(found[: count - 1], logs(theta)[:-1], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("case", some(CLOSED, {"exp", "slow sinh"}))
+def test_two_inputs(case):
+    net, phi = CLOSED[case]
+    net = net.replace(depth=with_logarithms(net, phi, TWO[1, 1]) - 2)
+    solution = ft.solve(net, TWO)
+    kernels, responses = deep_kernels.two_inputs(
+        phi, layers(net), *map(mpf, TWO[[0, 1, 0], [0, 1, 1]])
+    )
+    found = solution.log_kernels[:, [0, 1, 0], [0, 1, 1]]
+    np.testing.assert_allclose(found, np.stack([logs(k) for k in kernels]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        solution.log_response[:, 0, 1], logs(responses), rtol=1e-12, atol=1e-12
+    )
+    theta = deep_kernels.tangents(phi, layers(net), *map(mpf, TWO[[0, 1, 0], [0, 1, 1]]))
+    found = solution.log_tangent_kernels[:, 0, 1]
+    np.testing.assert_allclose(found, logs(theta), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["exp(sqrt(1+h**2))", "h**2*exp(h/10)", "h*exp(h)"])
+@pytest.mark.parametrize("K0", [0.5, TWO])
+def test_exponential_functions_have_logarithms(name, K0):
+    """They join the numbers where there are such, and none is undefined behind."""
+    net = network(name, 10, weight_variance=2.0)
+    solution = ft.solve(net, K0)
+    for field in ("log_kernels", "log_response", "log_tangent_kernels"):
+        values = getattr(solution, field)
+        assert not np.isnan(values).any() and np.isposinf(values[-2:]).all()
+        assert (np.isfinite(values).sum(axis=0) > 2).all()
+    if K0 is not TWO:
+        alone = ft.solve(net.replace(depth=1), K0).kernels[:2]
+        np.testing.assert_allclose(solution.log_kernels[:2], np.log(alone), rtol=1e-12)
+
+
+LOGARITHMIC = ["h*log(1+Abs(h))", "asinh(h)", "log(1+Abs(h))"]
+
+
+@pytest.mark.parametrize("name", LOGARITHMIC)
+def test_numbers_and_logarithms_join(name):
+    """At the end of float64 the numbers of one and the logarithms of the other agree."""
+    net = network(name, 5, skip_scale=2.0, bias_variance=0.0)
+    K0 = 1e110 * TWO
+    joined, alone = ft.solve(net.replace(depth=60), 1e265), ft.solve(net, 1e265)
+    for field in ("kernels", "response"):
+        expected = np.log(getattr(alone, field)[:-1])
+        np.testing.assert_allclose(getattr(joined, f"log_{field}")[: len(expected)], expected)
+    with mp.workdps(30):
+        numbers, layered = ft.solve(net, K0), unlimited_pair(net, K0)
+    np.testing.assert_allclose(layered[:-1], np.log(numbers.kernels[:-1, 0, 1]), rtol=1e-12)
+
+
+def unlimited_pair(net, K0):
+    own, pairs = K0[[0, 1], [0, 1]], np.triu_indices(2, 1)
+    found = unlimited_layers(net, own, 1)
+    return unlimited_pairs(found, own, K0[pairs], pairs).log_kernels[:, 0]
+
+
+def test_kernels_that_grow_by_the_skip_connection_alone():
+    """So far out log(1 + |h|) adds nothing to γ² K."""
+    net = network("log(1+Abs(h))", 20, skip_scale=2.0)
+    found = ft.solve(net, 1e280 * TWO)
+    steps = np.diff(found.log_kernels[:-1], axis=0)
+    np.testing.assert_allclose(steps, np.log(4), rtol=1e-9)
+    np.testing.assert_allclose(np.diff(found.log_response, axis=0), np.log(4), rtol=1e-9)
+
+
+def test_batches_identical_inputs_and_zero_covariances():
+    net = network("sinh(h)", 4, branch_scale=[[0.3], [1.0]], bias_variance=0.0)
+    together = ft.solve(net, TWO)
+    for i, scale in enumerate((0.3, 1.0)):
+        alone = ft.solve(net.replace(branch_scale=scale), TWO)
+        for field in ("log_kernels", "log_response"):
+            np.testing.assert_array_equal(getattr(together, field)[i], getattr(alone, field))
+    net = net.replace(branch_scale=1.0)
+    same = ft.solve(net, np.ones((2, 2))).log_kernels
+    assert (same == same[:, :1, :1]).all() and np.isposinf(same[-1]).all()
+    apart = ft.solve(net, np.eye(2)).log_kernels[:, 0, 1]
+    assert (apart == -np.inf).all()
+
+
+def test_what_grows_as_a_power_does_without():
+    assert not any(needs_unlimited(network(name, 1)) for name in ("relu", "gelu", "h**3", "cos(h)"))
+    assert all(needs_unlimited(network(name, 1)) for name in LOGARITHMIC)
+
+
+def test_decorrelation_says_what_it_needs():
+    with pytest.raises(OverflowError, match="needs φ that grows as a power of its argument"):
+        ft.solve(network("exp(h)", 7), TWO).decorrelation  # noqa: B018
