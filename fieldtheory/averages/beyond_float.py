@@ -186,7 +186,7 @@ def pair(
 def _four_quadrants(
     one: Values, two: Values, gap: np.ndarray, opposite: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """T_+ G_+ + T_- G_- over the larger density, the logarithm to add, and the size of its parts."""
+    """T_+ G_+ + T_- G_- over the larger density, the logarithm to add, and its parts."""
     logs, signs = (
         _products(one.logs, two.logs, np.add),
         _products(one.signs, two.signs, np.multiply),

@@ -129,8 +129,9 @@ class Solution(Result):
     proportional to the kernel before it. Their absolute error is a few roundings of the logarithm,
     1e-13 where it is 500: so many digits of the kernel itself are known. Logarithms of covariances
     lose digits where they are small against the variances. ``decorrelation`` keeps its digits where
-    it is small, see `decorrelations`: to 1e-12 for ReLU, leaky ReLU and |x| and, for inputs of one norm, for smooth
-    φ; 1e-8 for other kinks; to an absolute 1e-15 for other φ and inputs of different norms.
+    it is small, see `decorrelations`: to 1e-12 for ReLU, leaky ReLU and |x| and, for inputs of one
+    norm, for smooth φ; 1e-8 for other kinks; to an absolute 1e-15 for other φ and inputs of
+    different norms.
     ``response`` and ``tangent_kernels`` of ReLU, leaky ReLU and |x| are right to 1e-12 at all
     angles; those of other φ with kinks at the angle θ of two inputs to about 1e-16/θ.
 
