@@ -13,7 +13,7 @@ from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.networks import activations
 
 # Arguments at which lines are told from each other, and where slopes are read off.
-_TOLD, _READ = np.exp2(np.arange(22.0)), 2.0**400
+_TOLD, _TOLD_LATE, _READ = np.exp2(np.arange(22.0)), np.exp2(np.arange(28.0)), 2.0**400
 # Times its width, the angle from which on a step counts as sharp.
 _SHARP = 2.0**10
 # Below this angle sin θ − θ cos θ = Σ (−1)^(k+1) 2k θ^(2k+1)/(2k+1)!, these being 2k/(2k+1)!, the
@@ -95,32 +95,34 @@ def _sector(angle: np.ndarray, delta: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def lines_of(phi: sp.Expr) -> Lines | None:
+def lines_of(phi: sp.Expr, slowly: bool = False) -> Lines | None:
     """The lines that a function of `activations.h` approaches, None if there are none.
+
+    With ``slowly``, also those to which the distance falls as 1/h only, as that of √(1 + h²).
 
     Examples
     --------
     >>> lines_of(sp.Max(0, activations.h)), lines_of(activations.h**2)
     (Lines(A=0.5, B=0.5, C=0.0, D=0.0), None)
     """
-    f = vectorised([activations.h], phi)
+    f, told = vectorised([activations.h], phi), _TOLD_LATE if slowly else _TOLD
     with np.errstate(all="ignore"):
         try:
             far = np.array([float(f(np.array(x))) for x in (_READ, -_READ)]) / _READ
-            near = np.array([f(_TOLD), f(-_TOLD)]) + np.zeros((2, 1))
+            near = np.array([f(told), f(-told)]) + np.zeros((2, 1))
         except (ArithmeticError, ValueError, TypeError):
             return None
     if not (np.isfinite(far).all() and np.isfinite(near[:, -2:]).all()):
         return None
     # What is left of an offset is no slope.
     far = np.where(np.abs(far) * np.sqrt(_READ) < 1, 0.0, far)
-    rest = near - far[:, None] * _TOLD
+    rest = near - far[:, None] * told
     rounding = 8 * np.finfo(float).eps * np.abs(near).max(axis=0)
     differ = ~(np.abs(np.diff(rest)) <= rounding[1:]).all(axis=0)
     if differ[-1]:
         return None
     # From the last place that is not there yet the second, so that little is rounded.
-    place = min(int(np.nonzero(differ)[0].max(initial=-1)) + 2, len(_TOLD) - 1)
+    place = min(int(np.nonzero(differ)[0].max(initial=-1)) + 2, len(told) - 1)
     offsets = np.where(np.abs(rest[:, place]) <= rounding[place], 0.0, rest[:, place])
     (up, down), (above, below) = far, offsets
     return Lines(*(float(v) / 2 for v in (up - down, up + down, above + below, above - below)))

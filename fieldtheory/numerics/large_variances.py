@@ -128,11 +128,17 @@ def network_lines(network: LayeredNetwork) -> Lines | None:
     return None if phi is None else lines_of(phi)
 
 
+def farthest_lines(network: LayeredNetwork) -> Lines | None:
+    """The lines that nothing is left of from the variance ``FARTHEST`` on."""
+    phi = _feature(network)
+    return None if phi is None else lines_of(phi) or lines_of(phi, slowly=True)
+
+
 def lines_at_angles(
     network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray
 ) -> tuple[Lines | None, np.ndarray]:
     """The lines of a network, and for which variances nothing counts but their slopes."""
-    lines = network_lines(network)
+    lines = farthest_lines(network)
     if lines is None or lines.A == lines.B == 0:
         return None, np.zeros(np.broadcast_shapes(K_xx.shape, K_yy.shape), dtype=bool)
     bent = lines.is_homogeneous and is_scale_free(network)
@@ -154,7 +160,7 @@ def single_average(network: LayeredNetwork, name: str, K: np.ndarray) -> np.ndar
     name : {"second_moment", "susceptibility", "slope_square"}
     K : ndarray
     """
-    lines, function = network_lines(network), getattr(network_entries(network), name)
+    lines, function = farthest_lines(network), getattr(network_entries(network), name)
     if lines is None or lines.A == lines.B == 0:
         return function(K)
     slope = lines.A**2 + lines.B**2
@@ -186,7 +192,11 @@ def pair_averages(
     """
     K_xx, K_yy, c, delta = np.broadcast_arrays(K_xx, K_yy, c, 1 - c if delta is None else delta)
     lines, wide = network_lines(network), _wide_signals(network)
-    start = np.inf if lines is None else _FAR if wide is None else WIDE * wide.tau**2
+    if lines is not None:
+        start = _FAR if wide is None else WIDE * wide.tau**2
+    else:
+        lines = farthest_lines(network)
+        start = FARTHEST if lines is not None and any(lines[:2]) else np.inf
     far = np.minimum(K_xx, K_yy) >= start
     found = np.empty(c.shape)
     if lines is not None and far.any():

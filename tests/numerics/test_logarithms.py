@@ -185,6 +185,21 @@ def test_zero_inputs_and_zero_covariances():
     assert (same == same[:, :1, :1]).all()
 
 
+def test_lines_that_are_approached_slowly():
+    """sqrt(1 + h^2) is |h| where nothing else counts, and the kernels of both go on alike."""
+    slow, exact = network("sqrt(1+h**2)", 1100), network("abs(h)", 1100)
+    for field in ("log_kernels", "log_response"):
+        found, expected = (getattr(ft.solve(net, 1e60 * P), field) for net in (slow, exact))
+        np.testing.assert_allclose(found[:-1], expected[:-1], rtol=1e-12, atol=1e-10)
+    single = ft.solve(slow, 0.3).log_kernels
+    # M = 1 + K and M' = 1 exactly.
+    kernels, K = [mpf(0.3)], mpf(0.3)
+    for skip, a, c in layers(slow):
+        K = skip * K + a * (1 + K) + c
+        kernels.append(K)
+    np.testing.assert_allclose(single, logs(kernels), rtol=1e-12)
+
+
 def test_logarithms_beyond_float64_are_infinite():
     net = network(h**3, 700)
     solution = ft.solve(net, 1.0)
