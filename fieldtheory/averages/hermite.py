@@ -22,13 +22,17 @@ from fieldtheory.averages.panels import breakpoints, evenly, graded_cuts
 from fieldtheory.averages.quadrature import composite
 
 # Hermite functions times √(Gaussian), the integrands at |f| = 1, are below rounding beyond this.
-_REACH = 12.5
-# Orders kept and step of the trapezoidal rule (zero: graded panels), tried one after the other.
+REACH = 12.5
+# Orders kept and step of the trapezoidal rule (zero: graded panels; below: graded for cusps), tried
+# one after the other.
 LOW_ORDERS = ((64, 0.08), (64, 0.02), (64, 0.0))
 HIGH_ORDERS = ((256, 0.02), (256, 0.0))
 PANEL_ORDERS = ((64, 0.0), (256, 0.0))
+CUSP_ORDERS = ((64, -1.0),)
 # For steep functions, before integrals in two variables.
 HIGHEST_ORDERS = ((256, 0.0), (512, 0.0))
+# More halvings of the panels beside a cusp.
+_TO_CUSPS = 40
 # Nodes on each panel of the two rules for large variances, and for the highest orders.
 _PANEL_ORDERS, _MORE_NODES = (24, 36), (36, 48)
 # Largest spacing of the nodes in units of the function's argument.
@@ -126,11 +130,11 @@ def _coefficients_again(
 def _coefficients(
     f: Callable, K: np.ndarray, order: int, step: float, kinks: tuple[float, ...]
 ) -> _Coefficients:
-    """On an even grid, for the variances it resolves, or on graded panels (step zero)."""
-    step = 0.0 if kinks else step
+    """On an even grid, for the variances it resolves, or on graded panels (step <= 0)."""
+    step = min(step, 0.0) if kinks else step
     total, norm = np.zeros((len(K), order)), np.zeros(len(K))
     resolved = np.zeros(len(K), dtype=bool)
-    level = np.ceil(np.log2(np.maximum(K, 1)) / 2)
+    level = np.ceil(np.log2(np.maximum(K, 1)) / 2) + (_TO_CUSPS if step < 0 else 0)
     if step > 0:
         # Beyond the spacing a grid may step over what an activation does within a distance of one.
         level = np.where(step * np.sqrt(K) <= _SPACING, 0.0, np.nan)
@@ -165,8 +169,8 @@ def _of_kinked(
 ) -> tuple[np.ndarray, np.ndarray]:
     """⟨f h_n⟩ for every n and ⟨f²⟩ on panels that end at kinks beside zero, of each variance."""
     dev = np.sqrt(K)[:, None]
-    near = graded_cuts(np.array([0.0, *kinks]) / dev, level, 1.0, _REACH)
-    even = np.tile(evenly(1.0, _REACH), (len(K), 1))
+    near = graded_cuts(np.array([0.0, *kinks]) / dev, level, 1.0, REACH)
+    even = np.tile(evenly(1.0, REACH), (len(K), 1))
     z, weights = composite(np.sort(np.concatenate([near, even], axis=1), axis=1), count)
     with np.errstate(all="ignore"):
         values = f(dev * z)
@@ -192,7 +196,7 @@ def _summed(sides: list, c: np.ndarray, lowest: int) -> tuple[np.ndarray, np.nda
 @lru_cache(maxsize=4)
 def _even_basis(order: int, step: float) -> tuple:
     """Every other node of an even grid as one rule, all of them as another."""
-    half = int(_REACH / step)
+    half = int(REACH / step)
     # Off the symmetric positions, where the halves of the grid are mirror images and always agree.
     z = step * (np.arange(-half, half) + 0.25)
     fine = basis(order, z, np.full(len(z), step))
@@ -202,7 +206,7 @@ def _even_basis(order: int, step: float) -> tuple:
 @lru_cache(maxsize=16)
 def _graded_basis(order: int, level: int) -> tuple:
     """Two composite rules on panels refined towards zero down to a width of 2^-level."""
-    cuts = np.array(breakpoints([0.0], 0.5**level, _REACH))
+    cuts = np.array(breakpoints([0.0], 0.5**level, REACH))
     rules = (composite(cuts, count) for count in _node_counts(order))
     return tuple((z, basis(order, z, weights)) for z, weights in rules)
 

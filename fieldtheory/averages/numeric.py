@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import bells, hermite, price, quadrature, ramps, spectral, two_variables
 from fieldtheory.averages.connected import ConnectedCorrelator
+from fieldtheory.averages.cusps import at_cusps, has_cusp
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import factored
 from fieldtheory.averages.gaussian import GaussianAverage
@@ -24,6 +26,7 @@ from fieldtheory.averages.precise import separated
 from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
 from fieldtheory.averages.steps import has_steps, polynomial_pieces
+from fieldtheory.averages.tails import fades
 from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, vectorised
 
 _x = sp.Dummy("x", real=True)
@@ -34,7 +37,11 @@ _WEAK = 0.1
 _LONGEST = 30
 # Variances of which two have a product in float64.
 _WIDEST = 1e150
+# How small a correlator may be, relative to the standard deviations, that is a sum in float64.
+_VISIBLE = 1e-3
 # Rules and reasons.
+_POLAR = "polar coordinates"
+_CUSPS = "cusps at zero: one quadrant in the logarithms of the radius and of the angle"
 _PANELS = "panels"
 _SERIES = "Mehler series"
 _ONE = "one variable: Gauss-Legendre panels{}"
@@ -74,6 +81,9 @@ def average(node: GaussianAverage) -> Rule:
     if products and len(products) == 1 and has_steps(F):
         first, second = vectorised([x], products[0][0]), vectorised([y], products[0][1])
         integral = partial(two_variables.average_2d, lambda x, y: first(x) * second(y), kinks=kinks)
+        if set(chain(*kinks)) == {0.0}:
+            if has_cusp(products[0][0], x) or has_cusp(products[0][1], y):
+                return Rule(_POLAR, _CUSPS, partial(_at_cusps, first, second, integral))
     else:
         centres = [centres_of(F, v) for v in variables]
         integral = partial(two_variables.average_2d, vectorised(variables, F), kinks=centres)
@@ -122,7 +132,10 @@ def connected(node: ConnectedCorrelator) -> Rule:
         centres = centres_of(F, x), centres_of(G, y)
         integral = partial(two_variables.connected_2d, f, g, kinks=centres)
         name, reason = _SERIES, _KINKED if any(kinks) else _SMOOTH
-        compute = _pairs(F, G, (x, y), True, integral)
+        cusps = set(chain(*kinks)) == {0.0} and (has_cusp(F, x) or has_cusp(G, y))
+        if cusps:
+            integral = partial(_connected_at_cusps, f, g, integral)
+        compute = _pairs(F, G, (x, y), True, integral, cusps)
     if len(node.variables) == 1:
         return Rule(name, reason, lambda K: compute(K, K, K))
     return Rule(name, reason, compute)
@@ -249,7 +262,12 @@ def _part(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
 
 
 def _pairs(
-    F: sp.Expr, G: sp.Expr, variables: tuple, without_means: bool, otherwise: Callable
+    F: sp.Expr,
+    G: sp.Expr,
+    variables: tuple,
+    without_means: bool,
+    otherwise: Callable,
+    cusps: bool = False,
 ) -> Callable:
     """⟨F(x) G(y)⟩ or ⟨F(x) ; G(y)⟩, each pair by the first rule that holds."""
     make = _increment_of_one if without_means else _of_one
@@ -276,7 +294,8 @@ def _pairs(
         return spectral.average(f, g, a, b, c, means)
 
     if any(kinks):
-        rules: list[Callable] = [partial(series, hermite.PANEL_ORDERS)]
+        stages = hermite.CUSP_ORDERS if cusps else hermite.PANEL_ORDERS
+        rules: list[Callable] = [partial(series, stages)]
     else:
         highest = partial(series, hermite.HIGHEST_ORDERS)
         rules = [partial(series, hermite.LOW_ORDERS), high, transforms, highest]
@@ -290,9 +309,12 @@ def _pairs(
                 f"float64 holds, got {max(flat[0].max(), flat[1].max()):.6g}"
             )
         values, good = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
+        grows = ~fades(f, g, flat[0], flat[1], flat[2], hermite.REACH)
+        if grows.any() and not without_means and not any(kinks):
+            values[grows], good[grows] = at_cusps(f, g, *(k[grows] for k in flat)), True
         for rule in rules:
-            if not good.all():
-                left = ~good
+            left = ~(good | grows)
+            if left.any():
                 values[left], good[left] = rule(*(k[left] for k in flat))
         if not good.all():
             values[~good] = otherwise(*(k[~good] for k in flat))
@@ -330,6 +352,39 @@ def _of_ramps(
     if left.any():
         values[left] = otherwise(*(k[left] for k in flat))
     return values.reshape(a.shape)
+
+
+def _at_cusps(f: Callable, g: Callable, otherwise: Callable, *K: np.ndarray) -> np.ndarray:
+    K_xx, K_yy, K_xy = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+    if (K_xx > 0).all() and (K_yy > 0).all():
+        return at_cusps(f, g, K_xx, K_yy, K_xy)[()]
+    return otherwise(*K)
+
+
+def _connected_at_cusps(
+    F: Callable, G: Callable, otherwise: Callable, *K: np.ndarray
+) -> np.ndarray:
+    """⟨F(x);G(y)⟩ with the means subtracted, as long as their products do not cancel."""
+    K_xx, K_yy, K_xy = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+    found, exact = np.empty(K_xx.shape), (K_xx > 0) & (K_yy > 0)
+    for at in zip(*np.nonzero(exact), strict=True):
+        (f, of_f), (g, of_g) = _centred(F, float(K_xx[at])), _centred(G, float(K_yy[at]))
+        found[at] = at_cusps(f, g, K_xx[at], K_yy[at], K_xy[at])
+        exact[at] = abs(found[at]) >= _VISIBLE * of_f * of_g
+    if not exact.all():
+        found[~exact] = otherwise(K_xx[~exact], K_yy[~exact], K_xy[~exact])
+    return found[()]
+
+
+def _centred(f: Callable, variance: float) -> tuple[Callable, float]:
+    """f − ⟨f⟩, and its standard deviation."""
+    mean = float(quadrature.average_1d(f, np.asarray(variance), (0.0,)))
+
+    def centred(x: np.ndarray) -> np.ndarray:
+        return f(x) - mean
+
+    square = quadrature.average_1d(lambda x: centred(x) ** 2, np.asarray(variance), (0.0,))
+    return centred, math.sqrt(square)
 
 
 def _of_each(function: Callable, K: np.ndarray) -> np.ndarray:

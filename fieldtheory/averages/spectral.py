@@ -20,6 +20,7 @@ from scipy import fft
 from scipy.special import erfc
 
 from fieldtheory.averages.exact_differences import determinant
+from fieldtheory.averages.tails import fades
 
 # Steps in units of the argument of the functions, tried one after the other.
 _STEPS = (0.2, 0.1, 0.05)
@@ -77,6 +78,7 @@ def average(
     """
     values, converged = np.zeros(len(K_xx)), np.zeros(len(K_xx), dtype=bool)
     strong = np.abs(K_xy) >= WEAKEST * np.sqrt(K_xx * K_yy)
+    strong &= fades(f, g, K_xx, K_yy, K_xy, _REACH)
     with np.errstate(all="ignore"):
         for swapped in (False, True):
             # The narrower variable is x, so that f is not the steeper function of u.

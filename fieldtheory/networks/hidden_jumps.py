@@ -143,7 +143,8 @@ def _jump(
             return None
         sides.append(nearer)
     below, above = sides
-    if abs(above - below) <= _APART * size:
+    # Beyond float64 on either side, sizes are known here alone.
+    if abs(above - below) <= _APART * max(mpmath.mpf(size), abs(above), abs(below)):
         return None
     return float(mpmath.chop(place, 1e-20)), float(below), float(above)
 

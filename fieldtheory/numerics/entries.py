@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
+from fieldtheory.averages.cusps import has_cusp
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.steps import (
     branch,
@@ -241,10 +242,11 @@ class Entries:
     def connected_layers(self) -> Callable | None:
         """⟨φ²(x_k) ; φ²(x_l)⟩ of signals that add up, as a function of their variances K > 0.
 
-        For functions with kinks whose correlator has no closed form, else None.
+        For functions with kinks whose correlator has no closed form, else None; None for cusps,
+        which leave panels nothing to be smooth on.
         """
         square = self.averages.square
-        if not has_steps(square) or self.has_closed_kinks:
+        if not has_steps(square) or self.has_closed_kinks or has_cusp(square, X):
             return None
         return numeric.connected_layers(square, X)
 

@@ -66,7 +66,7 @@ def test_averages(text):
 
 @pytest.mark.parametrize("text", FUNCTIONS)
 def test_correlator_of_two_layers(text):
-    """Twelve digits or an error, with y = x + w, w independent."""
+    """With y = x + w, w independent."""
     phi, kinks = FUNCTIONS[text]
     step = 0.9
     (x, a), (y, b) = graded(kinks, K), graded(kinks, K + step)
@@ -75,13 +75,8 @@ def test_correlator_of_two_layers(text):
     ratio = np.exp(y**2 / (2 * (K + step)) - (y - x[:, None]) ** 2 / (2 * step))
     ratio *= np.sqrt((K + step) / step)
     f, g = phi(x) ** 2 - a @ phi(x) ** 2, phi(y) ** 2 - b @ phi(y) ** 2
-    try:
-        found = float(entries(as_activation(text)).connected(K, K + step, K))
-    except QuadratureError as error:
-        assert text not in ("sign(h)*log(1+abs(h))", "h*Heaviside(h-1)"), error
-        assert "ask for a larger one (rtol=)" in str(error)
-    else:
-        assert found == pytest.approx((a * f) @ ratio @ (b * g), rel=1e-12)
+    found = float(entries(as_activation(text)).connected(K, K + step, K))
+    assert found == pytest.approx((a * f) @ ratio @ (b * g), rel=1e-12)
 
 
 def test_no_critical_point():
@@ -96,3 +91,10 @@ def test_beyond_float64():
     net = ft.ResidualNetwork(depth=3, activation="Heaviside(h)*exp(h)")
     with pytest.raises(QuadratureError, match="the function exceeds the range of"):
         _ = ft.solve(net, 0.5).kernels
+
+
+@pytest.mark.parametrize(
+    "text", ["exp(h)*sqrt(1+h**2)", "exp(h)*sqrt(4+h**2)/(1+h**2)", "exp(-h**2)*sqrt(1+h**2)"]
+)
+def test_ends_of_float64_are_no_jumps(text):
+    assert ft.ResidualNetwork(depth=1, activation=text).depth == 1
