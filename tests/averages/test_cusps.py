@@ -54,8 +54,8 @@ def exp_root(x, y, c):
         * y ** (mpf(m) / 4)
         / mp.factorial(n)
         / mp.factorial(m)
-        for n in range(60)
-        for m in range(60)
+        for n in range(28)
+        for m in range(28)
     )
 
 
