@@ -13,7 +13,10 @@ import numpy as np
 import sympy as sp
 from mpmath import mp
 from numpy.polynomial import chebyshev
+from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.exponentials import factored
 from fieldtheory.averages.logarithmic_signals import (
     LEAST,
     Function,
@@ -25,8 +28,13 @@ from fieldtheory.averages.logarithmic_signals import (
 
 # Digits of the functions.
 _DIGITS = 30
-# The exponents of largest arguments of exponential functions: values have no logarithms beyond.
+# The exponents of largest arguments of some functions: exponential ones have no logarithms beyond,
+# others have reached their limits, and angles have no digits.
 _LONGEST = 1030
+_LIMITED = ("exp", "cosh", "sinh", "tanh", "coth", "sech", "csch", "erf", "erfc")
+_PERIODIC = ("sin", "cos", "tan")
+# Signals between which exponential rates are told, and the smallest of them, above those of powers.
+_FAR, _SLOW = (mp.mpf(10) ** 8, 2 * mp.mpf(10) ** 8), 1e-5
 # Nodes of a panel, and how small the last of their coefficients are.
 _TERMS, _RESOLVED = 24, 4e-15
 
@@ -171,19 +179,43 @@ def _scaled(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> Function | None:
 
 @lru_cache(maxsize=64)
 def _function(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
+    near = _evaluated(f, h)
+    # Differences of hyperbolic functions, as 1 − tanh(h), cancel far out.
+    far = _evaluated(factored(f.rewrite(sp.exp)), h) if f.has(HyperbolicFunction) else near
+
+    def function(z: mp.mpf) -> mp.mpf:
+        value = (far if abs(z) > 1 else near)(z)
+        return _endless(far, mp.sign(z)) if mp.isnan(value) else value
+
+    return function
+
+
+def _evaluated(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
     powers = f.replace(
         lambda e: e.is_Pow and e.exp.has(h), lambda e: sp.exp(e.exp * sp.log(e.base))
     )
-    guarded = {name: _guarded(getattr(mpmath, name)) for name in ("exp", "cosh", "sinh")}
+    guarded = {name: _guarded(name) for name in (*_LIMITED, *_PERIODIC)}
     return sp.lambdify([h], powers, modules=[guarded, "mpmath"], cse=True)
 
 
-def _guarded(function: Callable) -> Callable:
-    """An exponential function that is infinite (or nothing) instead of endless."""
+def _guarded(name: str) -> Callable:
+    """A function that takes its limit, infinite or not, instead of endless digits, or has none."""
+    function = getattr(mpmath, name)
 
     def guarded(x: mp.mpf) -> mp.mpf:
         if not x or mp.mag(x) < _LONGEST:
             return function(x)
+        if name in _PERIODIC:
+            raise QuadratureError(f"{name} of signals larger than 2^{_LONGEST} has no digits")
         return function(mp.inf if x > 0 else -mp.inf)
 
     return guarded
+
+
+def _endless(function: Callable[[mp.mpf], mp.mpf], side: mp.mpf) -> mp.mpf:
+    """Nothing or infinity, as a function that is ∞/∞ or 0·∞ decays or grows exponentially."""
+    first, second = (function(side * place) for place in _FAR)
+    rate = mp.log(abs(second / first)) / (_FAR[1] - _FAR[0]) if first and second else mp.nan
+    if not abs(rate) > _SLOW:
+        raise QuadratureError("the size of a function of such large signals is not known")
+    return mp.inf if rate > 0 else mp.zero

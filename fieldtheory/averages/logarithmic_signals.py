@@ -269,11 +269,13 @@ def _summed(
         values, logs, size = integrand(sample, *np.meshgrid(*axes, indexing="ij"))
         seen = _logarithms(values, logs)
         top = seen.max()
+        if np.isinf(top):
+            return mp.inf if top > 0 else mp.zero
         if len(sums) == 0 and _edges(seen.reshape([n + 1] * len(box)), cut) > top - _FAINT:
             raise QuadratureError("an average needs signals of more sizes than are taken")
         terms = values * _weights(logs - top)
         # Logarithms are rounded, and may cancel those of the density.
-        rounding = 4 * _ROUNDING * np.abs(size[seen > top - 2]).max()
+        rounding = 4 * _ROUNDING * np.abs(size[seen >= top - 2]).max()
         step = np.prod((box[:, 1] - box[:, 0]) / n)
         sums.append((float(terms.sum() * step), float(np.abs(terms).sum() * step), float(top)))
         if len(sums) > 1:

@@ -16,16 +16,24 @@ from itertools import chain
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import bells, hermite, price, quadrature, ramps, spectral, two_variables
+from fieldtheory.averages import (
+    bells,
+    hermite,
+    price,
+    quadrature,
+    ramps,
+    size_logarithms,
+    spectral,
+    two_variables,
+)
 from fieldtheory.averages.connected import ConnectedCorrelator
-from fieldtheory.averages.cusps import at_cusps, has_cusp
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import factored
 from fieldtheory.averages.gaussian import GaussianAverage
 from fieldtheory.averages.precise import separated
 from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
-from fieldtheory.averages.steps import has_steps, polynomial_pieces
+from fieldtheory.averages.steps import has_cusp, has_steps, polynomial_pieces
 from fieldtheory.averages.tails import fades
 from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, vectorised
 
@@ -39,6 +47,8 @@ _LONGEST = 30
 _WIDEST = 1e150
 # How small a correlator may be, relative to the standard deviations, that is a sum in float64.
 _VISIBLE = 1e-3
+# Standard deviations at which panels end.
+_PANELS_END = 13.6
 # Rules and reasons.
 _POLAR = "polar coordinates"
 _CUSPS = "cusps at zero: one quadrant in the logarithms of the radius and of the angle"
@@ -71,7 +81,7 @@ def average(node: GaussianAverage) -> Rule:
         return Rule(
             _PANELS,
             _ONE.format(_located(kinks[0])),
-            lambda K: _of_each(lambda k: quadrature.average_1d(f, k, kinks[0]), K),
+            lambda K: _of_each(partial(_of_one_variable, f, kinks[0]), K),
         )
     products = separated(F, *variables)
     if products and len(products) > 1:
@@ -311,7 +321,10 @@ def _pairs(
         values, good = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
         grows = ~fades(f, g, flat[0], flat[1], flat[2], hermite.REACH)
         if grows.any() and not without_means and not any(kinks):
-            values[grows], good[grows] = at_cusps(f, g, *(k[grows] for k in flat)), True
+            values[grows], good[grows] = (
+                size_logarithms.pairs(f, g, *(k[grows] for k in flat)),
+                True,
+            )
         for rule in rules:
             left = ~(good | grows)
             if left.any():
@@ -354,10 +367,27 @@ def _of_ramps(
     return values.reshape(a.shape)
 
 
+def _of_one_variable(f: Callable, kinks: Sequence[float], K: np.ndarray) -> np.ndarray:
+    try:
+        return quadrature.average_1d(f, K, kinks)
+    except QuadratureError as error:
+        flat = K.ravel()
+        grows = (flat > 0) & ~fades(f, np.ones_like, flat, flat, flat, _PANELS_END)
+        if any(kinks) or not grows.any():
+            raise
+        values = np.empty(len(flat))
+        try:
+            values[grows] = size_logarithms.singles(f, flat[grows])
+        except QuadratureError:
+            raise error from None
+    values[~grows] = quadrature.average_1d(f, flat[~grows], kinks)
+    return values.reshape(K.shape)
+
+
 def _at_cusps(f: Callable, g: Callable, otherwise: Callable, *K: np.ndarray) -> np.ndarray:
     K_xx, K_yy, K_xy = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
     if (K_xx > 0).all() and (K_yy > 0).all():
-        return at_cusps(f, g, K_xx, K_yy, K_xy)[()]
+        return size_logarithms.pairs(f, g, K_xx, K_yy, K_xy)[()]
     return otherwise(*K)
 
 
@@ -369,7 +399,7 @@ def _connected_at_cusps(
     found, exact = np.empty(K_xx.shape), (K_xx > 0) & (K_yy > 0)
     for at in zip(*np.nonzero(exact), strict=True):
         (f, of_f), (g, of_g) = _centred(F, float(K_xx[at])), _centred(G, float(K_yy[at]))
-        found[at] = at_cusps(f, g, K_xx[at], K_yy[at], K_xy[at])
+        found[at] = size_logarithms.pairs(f, g, K_xx[at], K_yy[at], K_xy[at])
         exact[at] = abs(found[at]) >= _VISIBLE * of_f * of_g
     if not exact.all():
         found[~exact] = otherwise(K_xx[~exact], K_yy[~exact], K_xy[~exact])

@@ -16,6 +16,10 @@ from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 
 _KINKED = (Abs, Max, Min, sign, Heaviside, Piecewise)
 
+# Where a cusp at zero is told from a kink, how much derivatives then grow, and which: panels
+# resolve what comes after.
+_CLOSE, _GROWS, _UNBOUNDED = (sp.Rational(1, 10**4), sp.Rational(1, 10**12)), 10, 4
+
 
 def has_steps(expr: sp.Expr) -> bool:
     """Whether the expression has kinks or jumps."""
@@ -223,6 +227,25 @@ def _steps_at_roots(x: sp.Expr, variable: sp.Expr) -> sp.Expr:
         levels.append(sp.Heaviside(sp.sign(piece.subs(variable, middle).evalf())))
     jumps = zip(cuts, levels[1:], levels, strict=False)
     return levels[0] + sp.Add(*[(b - a) * _step(variable - root) for root, b, a in jumps])
+
+
+def has_cusp(f: sp.Expr, x: sp.Symbol) -> bool:
+    """Whether one of f'' to f⁗ grows without bound towards zero, on one side of it.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h", real=True)
+    >>> has_cusp(h * sp.log(sp.Abs(h)), h), has_cusp(h * sp.Abs(h), h)
+    (True, False)
+    """
+    for side in (1, -1):
+        derivative = branch(f, x, sp.Integer(side)).diff(x)
+        for _ in range(_UNBOUNDED - 1):
+            derivative = derivative.diff(x)
+            far, near = (abs(derivative.subs(x, side * place).evalf()) for place in _CLOSE)
+            if near > _GROWS * far:
+                return True
+    return False
 
 
 def between(cuts: Sequence[sp.Expr]) -> list[sp.Expr]:

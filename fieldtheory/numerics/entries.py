@@ -12,11 +12,11 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
-from fieldtheory.averages.cusps import has_cusp
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.steps import (
     branch,
     first_derivative,
+    has_cusp,
     has_steps,
     second_derivative,
     sift,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,14 @@ from mpmath import mp
 
 from fieldtheory.averages import beyond_float
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.steps import first_derivative
+from fieldtheory.averages.steps import (
+    between,
+    branch,
+    break_points,
+    first_derivative,
+    has_steps,
+    slope_of_pieces,
+)
 from fieldtheory.networks import activations
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
@@ -212,9 +220,10 @@ def _slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
 
 def _response(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
     def wide(f: sp.Expr) -> mp.mpf:
-        # M' = ⟨h φ φ'⟩/K.
-        slope = first_derivative(f, _H)
-        return beyond_float.single(f, slope, _H, K, 1) / mp.sqrt(K)
+        # M' = ⟨h (φ²)'⟩/2K, and jumps of φ² at a add their a p(a)/2K.
+        slope = slope_of_pieces(f, _H)
+        smooth = beyond_float.single(f, slope, _H, K, 1) / mp.sqrt(K)
+        return smooth + sum(a * step * mp.npdf(a, 0, mp.sqrt(K)) for a, step in _jumps(f)) / (2 * K)
 
     return _of_one(network, "susceptibility", K, wide)
 
@@ -230,12 +239,38 @@ def _of_one(
     return sum(map(wide, _features(network)), mp.zero) if mp.isfinite(K) else mp.inf
 
 
+@lru_cache(maxsize=64)
+def _jumps(f: sp.Expr) -> tuple[tuple[mp.mpf, mp.mpf], ...]:
+    """Where f² jumps, and by how much."""
+    cuts = break_points(f, _H) if has_steps(f) else []
+    parts = [branch(f, _H, middle) for middle in between(cuts)]
+    steps = [
+        (right**2 - left**2).subs(_H, cut)
+        for cut, (left, right) in zip(cuts, pairwise(parts), strict=True)
+    ]
+    with mp.workdps(_DIGITS):
+        return tuple((_number(cut), _number(step)) for cut, step in zip(cuts, steps, strict=True))
+
+
+def _number(value: sp.Expr) -> mp.mpf:
+    return mp.mpf(value.evalf(_DIGITS))
+
+
 def _covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     return _of_two(network, "covariance", lambda f: f, *K)
 
 
 def _pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
-    return _of_two(network, "slope", lambda f: first_derivative(f, _H), *K)
+    def slope(f: sp.Expr) -> sp.Expr:
+        found = first_derivative(f, _H)
+        if found.has(sp.DiracDelta):
+            raise QuadratureError(
+                "the response of two inputs of an activation with jumps needs kernels that float64 "
+                f"holds, got {f}"
+            )
+        return found
+
+    return _of_two(network, "slope", slope, *K)
 
 
 def _of_two(

@@ -142,3 +142,13 @@ def test_functions_that_grow_exponentially(variance, c):
         )
         found = averages.covariance_susceptibility(p, q, r)
         assert float(found / scale) == pytest.approx(float(mp.cosh(r)), **close)
+
+
+@pytest.mark.parametrize("variance", [1e-4, 1.0, 20.0, 60.0, 80.0])
+def test_one_signal_of_functions_that_grow_exponentially(variance):
+    averages = network_entries(ft.ResidualNetwork(depth=1, activation=GROWING))
+    exact = mp.expm1(2 * mpf(variance)) / 2
+    found = float(averages.second_moment(variance) / exact)
+    assert found == pytest.approx(1, rel=2e-13, abs=0)
+    both = averages.second_moment(np.array([variance, 0.5]))
+    np.testing.assert_allclose(both[0], float(exact), rtol=2e-13)

@@ -5,6 +5,7 @@ import pytest
 from mpmath import mp, mpf
 
 import fieldtheory as ft
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.numerics.unlimited import needs_unlimited, unlimited_layers, unlimited_pairs
 from tests.numerics.test_logarithms import layers, logs, network
 from tests.oracles import deep_kernels
@@ -150,3 +151,62 @@ def test_what_grows_as_a_power_does_without():
 def test_decorrelation_says_what_it_needs():
     with pytest.raises(OverflowError, match="needs φ that grows as a power of its argument"):
         ft.solve(network("exp(h)", 7), TWO).decorrelation  # noqa: B018
+
+
+def far_out(K, rate, size):
+    """ln ⟨φ²⟩ where φ ~ size e^{rate h} alone counts."""
+    return float(2 * rate**2 * mpf(K) + 2 * mp.log(size))
+
+
+FAR_OUT = {
+    "exp(h)*tanh(h)": (1, 1),
+    "exp(h)*erf(h)": (1, 1),
+    "exp(h)+softplus(h)": (1, 1),
+    "exp(h)*(1-tanh(h/4))": (mpf(1) / 2, 2),
+    "sinh(h)/cosh(h/2)": (mpf(1) / 2, mp.sqrt(2)),
+    "exp(h)*sech(h/3)": (mpf(2) / 3, 2),
+    "exp(h)/(1+exp(h/2))": (mpf(1) / 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", FAR_OUT)
+@pytest.mark.parametrize("K0", [1e4, 1e60, 1e200, [[4e5, 5e4], [5e4, 6e5]]])
+def test_signals_whose_functions_exceed_all_numbers(name, K0):
+    """What 0·∞ and ∞/∞ are, and differences that cancel, is told by the exponential rate."""
+    net = network(name, 6, skip_scale=1.0, weight_variance=1.0, bias_variance=0.0)
+    solution = ft.solve(net, K0)
+    largest = np.max(K0)
+    assert solution.log_kernels[1].max() == pytest.approx(
+        far_out(largest, *FAR_OUT[name]), rel=1e-12
+    )
+    for field in ("log_kernels", "log_response", "log_tangent_kernels"):
+        values = getattr(solution, field)
+        assert not np.isnan(values).any() and np.isposinf(values[-2:]).all()
+
+
+@pytest.mark.parametrize("place", [0, 1, -2])
+@pytest.mark.parametrize("K0", [0.5, 20.0, 400.0, 1e200])
+def test_jumps_of_functions_that_grow_exponentially(place, K0):
+    """⟨θ(h − a) e^{2h}⟩ = e^{2K} Φ(2√K − a/√K), and its derivative by K."""
+    net = network(f"exp(h)*Heaviside(h-({place}))", 1, skip_scale=0.0, bias_variance=0.0)
+    K, a = mpf(K0), mpf(place)
+    above = 2 * mp.sqrt(K) - a / mp.sqrt(K)
+    moment = mp.log(mp.ncdf(above)) + 2 * K
+    slope = 1 / mp.sqrt(K) + a / (2 * K * mp.sqrt(K))
+    response = mp.log(2 * mp.ncdf(above) + slope * mp.npdf(above)) + 2 * K
+    weight = mp.log(mpf(net.weight_variance))
+    solution = ft.solve(net, K0)
+    assert solution.log_kernels[1] == pytest.approx(float(moment + weight), rel=1e-12)
+    assert solution.log_response[1] == pytest.approx(float(response + weight), rel=1e-12)
+
+
+def test_signals_beyond_the_digits_of_an_angle():
+    with pytest.raises(QuadratureError, match=r"sin of signals larger than 2\^1030 has no digits"):
+        ft.solve(network("exp(h)*sin(h)", 7), TWO).log_kernels  # noqa: B018
+
+
+@pytest.mark.parametrize("K0", [1e4, 1e50, 1e100, 1e200])
+def test_kernels_whose_functions_exceed_float64(K0):
+    """0·∞ and ∞/∞ are no zeros."""
+    with pytest.raises((QuadratureError, OverflowError)):
+        ft.solve(network("sinh(h)/cosh(h/2)", 1), K0).kernels  # noqa: B018
