@@ -324,6 +324,9 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
     shift = tilted * slope
     prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
     if any(shift):
+        if rest.has(Heaviside) and any(value.has(sp.I) for value in shift):
+            # Steps have no places in the complex plane.
+            raise _NoClosedForm
         powers = _polynomial(rest, variables)
         if powers is not None and powers.total_degree() > _MAX_SHIFTED:
             raise _NoClosedForm

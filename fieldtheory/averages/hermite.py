@@ -62,6 +62,7 @@ def series(
     lowest: int,
     stages: Sequence[tuple[int, float]] = LOW_ORDERS + HIGH_ORDERS,
     kinks: Sequence[Sequence[float]] = ((), ()),
+    every: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Σ_{n >= lowest} f_n g_n c^n for arrays of (co)variances of one shape.
 
@@ -71,13 +72,16 @@ def series(
         Vectorised functions of one variable.
     K_xx, K_yy, K_xy : ndarray, shape (m,)
         Variances and covariances.
-    lowest : {0, 1}
-        0 for the average of the product, 1 for the connected correlator.
+    lowest : int
+        0 for the average of the product, 1 for the connected correlator, or the first term of a
+        parity.
     stages : sequence of (order, step)
         Of the series and of the grid for its coefficients, tried one after the other; the grids
         of functions with kinks are panels, whatever the step.
     kinks : pair of sequences of float
         Where f and g are not smooth.
+    every : {1, 2}
+        2 where one of them is odd or even: the other terms are rounding, which a small c would see.
 
     Returns
     -------
@@ -105,7 +109,8 @@ def series(
             _of_variances(function, K[left], order, step, tuple(cuts))
             for function, K, cuts in ((f, K_xx, kinks[0]), (g, K_yy, kinks[1]))
         ]
-        values[left], converged[left] = _summed(sides, correlation[left], lowest)
+        terms = slice(lowest, None, every)
+        values[left], converged[left] = _summed(sides, correlation[left], terms)
     return values, converged
 
 
@@ -179,14 +184,14 @@ def _of_kinked(
     return np.stack(found, axis=1), square
 
 
-def _summed(sides: list, c: np.ndarray, lowest: int) -> tuple[np.ndarray, np.ndarray]:
+def _summed(sides: list, c: np.ndarray, terms: slice) -> tuple[np.ndarray, np.ndarray]:
     (f, at_f), (g, at_g) = sides
     order = f.values.shape[1]
     total = np.empty(len(c))
     for start in range(0, len(c), _BLOCK):
         part = slice(start, start + _BLOCK)
-        powers = np.vander(c[part], order, increasing=True)[:, lowest:]
-        both = f.values[at_f[part], lowest:] * g.values[at_g[part], lowest:]
+        powers = np.vander(c[part], order, increasing=True)[:, terms]
+        both = f.values[at_f[part], terms] * g.values[at_g[part], terms]
         total[part] = np.einsum("ij,ij->i", both, powers)
     bound = np.abs(c) ** order * np.sqrt(f.rest[at_f] * g.rest[at_g])
     good = f.resolved[at_f] & g.resolved[at_g] & (bound <= _REST * np.abs(total))

@@ -257,12 +257,13 @@ def _of_equal_parity(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol) -> tupl
 
     Where F is odd, ⟨F⟩ = 0 would come out as rounding times the mean of G.
     """
-    for sign in (1, -1):
-        if _part(F, x, -sign) == 0:
-            return F, _part(G, y, sign)
-        if _part(G, y, -sign) == 0:
-            return _part(F, x, sign), G
-    return F, G
+    sign = _parity(F, x) or _parity(G, y)
+    return (_part(F, x, sign), _part(G, y, sign)) if sign else (F, G)
+
+
+def _parity(F: sp.Expr, x: sp.Symbol) -> int:
+    """1 of an even function, −1 of an odd one, 0 of others."""
+    return next((sign for sign in (1, -1) if _part(F, x, -sign) == 0), 0)
 
 
 def _part(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
@@ -284,9 +285,13 @@ def _pairs(
     sides = [part.xreplace({v: _x}) for v, part in zip(variables, (F, G), strict=True)]
     f, g = (make(side) for side in sides)
     kinks = tuple(tuple(kinks_of(side, _x)) for side in sides)
+    parity = _parity(sides[0], _x) or _parity(sides[1], _x)
+    lowest, every = int(without_means), 1
+    if parity:
+        lowest, every = 1 if parity < 0 else 2 * lowest, 2
 
     def series(stages: tuple, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-        return hermite.series(f, g, a, b, c, int(without_means), stages, kinks)
+        return hermite.series(f, g, a, b, c, lowest, stages, kinks, every)
 
     def high(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
         # The coefficients belong to the variances, so that it takes many pairs to pay.

@@ -47,6 +47,8 @@ _STAGES = (
 _TO_SINGULARITIES = 40
 # Largest ratio of ⟨|f|⟩ to |⟨f⟩| of an integral by parts.
 _CANCELLING = 8.0
+# Variances from which on the terms of a derivative of an average cancel.
+_WIDE = 100.0
 # That ratio where both are zero: another form is better if it converges.
 _VANISHING = 1e300
 # Variances integrated together, so that the work arrays stay in the cache.
@@ -156,6 +158,11 @@ def by_parts_1d(
     -------
     ndarray, the shape of ``K``
 
+    Raises
+    ------
+    QuadratureError
+        If no form converges, nor the other where it may be used: below a variance of 100.
+
     Examples
     --------
     >>> forms = [(lambda h, K: 2 * h**2, np.reciprocal)]
@@ -164,6 +171,7 @@ def by_parts_1d(
     """
     K = np.asarray(K, dtype=float)
     best, losses = np.zeros(K.shape), np.full(K.shape, np.inf)
+    errors = np.zeros(K.shape)
     some = K > 0
     for f, prefactor in forms:
         if not some.any():
@@ -177,7 +185,10 @@ def by_parts_1d(
         better = np.isfinite(value) & (loss < losses[some])
         best[some] = np.where(better, value, best[some])
         losses[some] = np.where(better, loss, losses[some])
+        errors[some] = error
         some = (K > 0) & (losses > 1.5)
+    # The other form would cancel there without a word.
+    _require_accuracy(K, np.where(np.isinf(losses) & (K > _WIDE), errors, 0.0))
     bad = ~(losses <= _CANCELLING)
     if bad.any():
         try:

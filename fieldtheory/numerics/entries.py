@@ -275,10 +275,18 @@ class Entries:
         if self.backend != "numpy" or not derivative.doit().has(GaussianAverage):
             return plain
         polynomial, rest = self._even_square
-        forms = [form for form in by_parts(rest) if not form.has(sp.DiracDelta)]
+
+        def of(square: sp.Expr, otherwise: Callable) -> Callable:
+            forms = [form for form in by_parts(square) if not form.has(sp.DiracDelta)]
+            return numeric.by_parts(forms, X, K_XX, otherwise)
+
+        if polynomial == 0:
+            return of(rest, plain)
         exact = self._of_variance(GaussianAverage(polynomial, X, K_XX).doit().diff(K_XX, order))
-        remainder = numeric.by_parts(forms, X, K_XX, lambda K: plain(K) - exact(K))
-        return _where_not_cancelling(exact, remainder, plain) if polynomial != 0 else remainder
+        remainder = of(rest, lambda K: plain(K) - exact(K))
+        found = _where_not_cancelling(exact, remainder, plain)
+        # What converges beside a polynomial need not do so alone; in M'' the polynomial cancels.
+        return _with_resort(found, of(self.averages.square, plain)) if order == 1 else found
 
     @property
     def _even_square(self) -> tuple[sp.Expr, sp.Expr]:
@@ -336,6 +344,18 @@ def _where_not_cancelling(first: Callable, second: Callable, instead: Callable) 
         return total[()]
 
     return everywhere
+
+
+def _with_resort(function: Callable, other: Callable) -> Callable:
+    """Another function where the first does not converge."""
+
+    def resorting(K: np.ndarray) -> np.ndarray:
+        try:
+            return function(K)
+        except QuadratureError:
+            return other(K)
+
+    return resorting
 
 
 def _at_zero(F: sp.Expr) -> list[sp.Expr]:

@@ -93,7 +93,7 @@ def slope_powers(entries: Entries, sign: int) -> tuple[float, float]:
     with np.errstate(all="ignore"):
         own = np.log2(entries.slope_square(K))
         pair = np.log2(np.abs(entries.covariance_susceptibility(K, K, _BETWEEN * K)))
-    of_each = (found[1] - found[0] for found in (own, pair))
+        of_each = [found[1] - found[0] for found in (own, pair)]
     own_power, pair_power = (
         _half(change / (sign * _OCTAVES)) if np.isfinite(change) else 0.0 for change in of_each
     )

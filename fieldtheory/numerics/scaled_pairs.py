@@ -21,11 +21,13 @@ from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.large_variances import lines_at_angles, pair_averages
 from fieldtheory.numerics.logarithms import ScaledLayers
-from fieldtheory.numerics.scaled_numbers import Scaled, scaled
+from fieldtheory.numerics.scaled_numbers import Scaled, product, scaled, total
 from fieldtheory.numerics.tangents import Pairs, Trained
 
 # Correlations from which on δ is kept, and δ below which 1 − c_φ is no difference.
 _NEAR, _SMALL = 0.5, 1e-3
+# Correlations whose square is nothing beside them, and that lose digits soon.
+_FAINT = 1e-280
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +60,53 @@ class ScaledPairs:
         first, second = self._of_both(self.layers.log_kernels)
         with np.errstate(divide="ignore"):
             own = np.log(np.abs(self.correlations))
-        return np.where(own > -np.inf, (first + second) / 2 + own, own)
+        found = np.where(own > -np.inf, (first + second) / 2 + own, own)
+        return np.where(self._faint, self._numbers[0].log, found) if self._faint.any() else found
+
+    @cached_property
+    def gains(self) -> Scaled:
+        """γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
+        return self.layers.gains_of(*self._slopes)
+
+    @cached_property
+    def _faint(self) -> np.ndarray:
+        """Where correlations are, or have been, smaller than float64 holds with all digits."""
+        small = (np.abs(self.correlations) < _FAINT) & (self.correlations != 0)
+        return np.maximum.accumulate(small) & (np.abs(self.correlations) < _FAINT)
+
+    @cached_property
+    def _numbers(self) -> tuple[Scaled, Scaled]:
+        """K_αβ of all layers, and ⟨φ_α φ_β⟩ of those up to L.
+
+        Of faint correlations it is that of none, and ⟨φ'_α⟩⟨φ'_β⟩ K_αβ.
+        """
+        averages, layers = self._averages, self.layers.layers
+        unrelated = np.where(np.abs(self.of_phi) < _FAINT, 0.0, averages.mantissa)
+        kernels, found = [scaled(self.K0)], []
+        for l, faint in enumerate(self._faint[:-1], start=1):
+            average = Scaled(averages.mantissa[l - 1], averages.exponent[l - 1])
+            if faint.any():
+                slope = scaled(*(part[l - 1] for part in self._slopes))
+                parts = scaled(unrelated[l - 1], average.exponent), product(slope, kernels[-1])
+                pairs = zip(total(parts)[0], average, strict=True)
+                average = Scaled(*(np.where(faint, *of_both) for of_both in pairs))
+            found.append(average)
+            branch = product(scaled(layers.weights[l]), average)
+            carried = product(scaled(layers.skips[l]), kernels[-1])
+            kernels.append(total([carried, branch, scaled(layers.biases[l])])[0])
+        return _stacked(kernels), _stacked(found)
+
+    @cached_property
+    def _averages(self) -> Scaled:
+        """⟨φ_α φ_β⟩ of the layers up to L, from c_φ."""
+        moments = self._of_both(self.layers.halvings * self.layers.powers("moment"))
+        size = np.sqrt(np.multiply(*self._of_both(self.layers.moments)))
+        return scaled(self.of_phi * size, moments[0] + moments[1])
 
     @cached_property
     @np.errstate(over="ignore")
-    def gains(self) -> Scaled:
-        """γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
+    def _slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """s and e of ⟨φ'_α φ'_β⟩ = s 2^e of the layers up to L."""
         first, second = self._of_both(self.layers.halvings * self.layers.powers("pair"))
         near, c, delta = self._near, self.correlations[:-1], self.decorrelations[:-1]
         lines, closed = lines_at_angles(self.layers.network, *near)
@@ -73,14 +116,12 @@ class ScaledPairs:
         if lines is not None:
             exact = lines.slope_at(delta)
             slopes = exact if closed.all() else np.where(closed, exact, slopes)
-        return self.layers.gains_of(slopes, first + second)
+        return slopes, first + second
 
     @np.errstate(over="ignore")
     def tangents(self, trained: Trained) -> Scaled:
         """Θ_αβ^(l), shape (L + 2, ..., pairs)."""
-        moments = self._of_both(self.layers.halvings * self.layers.powers("moment"))
-        size = np.sqrt(np.multiply(*self._of_both(self.layers.moments)))
-        averages = scaled(self.of_phi * size, moments[0] + moments[1])
+        averages = self._numbers[1] if self._faint.any() else self._averages
         return self.layers.tangents_of(trained, self.gains, scaled(self.K0[None]), averages)
 
     @property
@@ -142,6 +183,10 @@ def scaled_pairs(
     correlations, apart = (np.stack(part) for part in zip(*found, strict=True))
     K0 = np.broadcast_to(covariance, shape)
     return ScaledPairs(layers, pairs, correlations, apart, np.stack(of_phi), K0)
+
+
+def _stacked(parts: list[Scaled]) -> Scaled:
+    return Scaled(*(np.stack(part) for part in zip(*parts, strict=True)))
 
 
 def _correlation(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:

@@ -375,3 +375,10 @@ def test_three_signs_and_three_variables():
     at = {r: R(1, 3), s: R(-1, 5), t: R(1, 2)}
     expected = R(1, 8) + sum(sp.asin(v) for v in at.values()) / (4 * sp.pi)
     assert abs((value.subs(at) - expected).evalf(40)) < sp.Float("1e-38")
+
+
+def test_waves_beside_steps_have_no_tilt():
+    """⟨θ(x) x sin x⟩ is half of ⟨x sin x⟩; a step would be moved into the complex plane."""
+    assert closed_form(theta(x) * x * sp.sin(x), (x,), sp.Matrix([[K]])) is None
+    node = GaussianAverage(theta(x) * x * sp.sin(x), x, R(3, 2)).doit()
+    assert abs(node.evalf(30) - (R(3, 4) * sp.exp(-R(3, 4))).evalf(30)) < sp.Float("1e-25")

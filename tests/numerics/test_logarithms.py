@@ -244,3 +244,41 @@ def test_pairs_whose_variances_have_no_product_in_float64(activation, kernel):
     assert solution.kernels[-1].min() > 1e160
     whole = ft.solve(net, kernel).output_kernel
     np.testing.assert_allclose(whole, solution.kernels[-1], rtol=1e-12)
+
+
+def test_correlations_below_float64():
+    """They fall off by 2/π a layer, to 1e-490."""
+    net = network("erf", 2500, skip_scale=0.0, weight_variance=1e4, bias_variance=0.0)
+    solution = ft.solve(net, [[1.0, 0.3], [0.3, 2.0]])
+    phi, of_layers = deep_kernels.error_function(), layers(net)
+    exact, responses = deep_kernels.two_inputs(phi, of_layers, mpf(1), mpf(2), mpf(0.3))
+    tangents = deep_kernels.tangents(phi, of_layers, mpf(1), mpf(2), mpf(0.3))
+    found = solution.log_kernels[:, 0, 1]
+    assert found[-1] < np.log(1e-308) - 300
+    np.testing.assert_allclose(found, logs([K[2] for K in exact]), rtol=1e-12)
+    np.testing.assert_allclose(solution.log_response[:, 0, 1], logs(responses), rtol=1e-12)
+    np.testing.assert_allclose(solution.log_tangent_kernels[:, 0, 1], logs(tangents), rtol=1e-12)
+
+
+def test_correlations_of_odd_functions_without_closed_forms_below_float64():
+    """c' = a ⟨φ'⟩² c/K' of the fixed point K'."""
+    net = network("tanh", 2500, skip_scale=0.0, weight_variance=1e4, bias_variance=0.0)
+    found = ft.solve(net, [[1.0, -0.3], [-0.3, 2.0]]).log_kernels
+    with mp.workdps(20):
+        K = mp.exp(mpf(found[-2, 0, 0]))
+        ends = [-40, -3, 0, 3, 40]
+        slope = mp.quad(lambda x: mp.sech(x) ** 2 * mp.npdf(x, 0, mp.sqrt(K)), ends)
+    steps = np.diff(found[1000:-1, 0, 1])
+    np.testing.assert_allclose(steps, float(mp.log(1e4 * slope**2)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("activation", ["h*sin(h)", "h*cos(h)"])
+def test_covariances_that_variances_leave_behind(activation):
+    """Waves of different inputs average out, so that biases alone add to K_αβ."""
+    net = network(activation, 2200, weight_variance=1.0, bias_variance=0.25)
+    found = ft.solve(net, [[1.0, 0.3], [0.3, 2.0]]).log_kernels
+    assert found[-2, 0, 0] > 800
+    grows = np.diff(np.exp(found[100:-1, 0, 1]))
+    # Logarithms near 7 of covariances near 600.
+    np.testing.assert_allclose(grows, 0.25, rtol=1e-9)
+    np.testing.assert_allclose(np.diff(found[100:-1, 0, 0]), np.log(1.5), rtol=1e-12)

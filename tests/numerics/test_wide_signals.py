@@ -107,7 +107,7 @@ def test_plain_averages(name, K, angle):
         assert value == pytest.approx(wide_pairs.average(F, kinks, x, y, exact), rel=1e-12)
 
 
-@pytest.mark.parametrize("correlation", [0.3, -1e-6, 1e-12])
+@pytest.mark.parametrize("correlation", [0.3, -1e-6, 1e-12, -1e-40, 1e-200])
 def test_weak_correlations_of_odd_functions(correlation):
     """⟨φφ⟩ as small as the correlation has its digits too."""
     x, y = 1e3, 1e6
