@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -121,7 +122,9 @@ def figures(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME...", help=f"{', '.join(FIGURES)}, or all.", show_default=False
+            metavar="NAME...",
+            help=f"{', '.join(FIGURES)}, patterns such as sr.*, or all.",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -161,19 +164,29 @@ def figures(
 
         fieldtheory figures f25.fig3 f25.fig4 --output pictures
 
+        fieldtheory figures "sr.*"
+
         fieldtheory figures f25.fig6 --data-folder cifar-10-batches-py
 
         fieldtheory figures f25.fig8 --samples 100 --inputs 20
     """
-    for name in names:
-        if name not in (*FIGURES, "all"):
-            raise ValueError(f"NAME must be one of {', '.join(FIGURES)}, all, got {name!r}")
+    wanted = {figure for name in names for figure in _named(name)}
     if output.exists() and not output.is_dir():
         raise ValueError(f"output must be a folder, got the file {str(output)!r}")
     output.mkdir(parents=True, exist_ok=True)
     options = Options(samples, inputs, seed, jobs, data_folder, sys.stderr.isatty())
-    for name in dict.fromkeys(FIGURES if "all" in names else names):
+    for name in filter(wanted.__contains__, FIGURES):
         typer.echo(_draw(name, output, options))
+
+
+def _named(name: str) -> list[str]:
+    found = list(FIGURES) if name == "all" else fnmatch.filter(FIGURES, name)
+    if not found:
+        raise ValueError(
+            f"NAME must be one of {', '.join(FIGURES)}, all, or a pattern of them such as sr.*, "
+            f"got {name!r}"
+        )
+    return found
 
 
 def _draw(name: str, folder: Path, options: Options) -> Path:

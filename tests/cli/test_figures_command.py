@@ -118,6 +118,16 @@ class TestImages:
         found = [float(row["y"]) for row in table(tmp_path / "f25.fig9.csv") if row["panel"] == "b"]
         np.testing.assert_allclose(np.reshape(found, (6, 6)), overlap / overlap.max(), rtol=1e-13)
 
+    def test_patterns(self, monkeypatch, tmp_path):
+        asked = []
+        monkeypatch.setattr(figures_command, "_draw", lambda *a: asked.append(a[0]) or tmp_path)
+        output("figures", "sr.fig3", "sr.fig*", "pdlt.slope")
+        assert asked == ["pdlt.slope", "sr.fig1", "sr.fig2", "sr.fig3"]
+        asked.clear()
+        output("figures", "sr.*")
+        assert {"sr.fig1", "sr.fig2", "sr.fig3", "sr.table2"} < set(asked)
+        assert all(name.startswith("sr.") for name in asked)
+
     def test_absent(self, tmp_path, small):
         found = call("figures", "f25.fig5", "f25.fig6", "-o", tmp_path)
         assert found.exit_code == 0
@@ -135,6 +145,7 @@ class TestImages:
     ("arguments", "words"),
     [
         (["f25.fig99"], "NAME must be one of f23."),
+        (["sr.z*"], "a pattern of them such as sr.*, got 'sr.z*'"),
         (["f25.fig3", "-o", __file__], "output must be a folder, got the file"),
         (["f25.fig2", "--inputs", 1], "inputs must be an integer >= 2"),
         (["f25.fig2", "-n", 2], "samples must be an integer >= 20"),
