@@ -25,6 +25,7 @@ from fieldtheory.averages.logarithmic_signals import (
     on_a_line,
     on_a_plane,
 )
+from fieldtheory.averages.waves import Steady, without_waves
 
 # Digits of the functions.
 _DIGITS = 30
@@ -72,6 +73,8 @@ def single(
     >>> mp.nstr(mp.log(found), 15)
     '2.0e+30'
     """
+    if _has_waves(first) or _has_waves(second):
+        first, second = _steady(first * second, h, variance).function, sp.S.One
     f, g = (_scaled(each, h, variance) for each in (first, second))
     if f is None or g is None:
         return mp.inf
@@ -103,12 +106,45 @@ def pair(
     >>> mp.nstr(mp.log(pair(sp.sinh(h), h, (K, K), 0.5, 0.5)), 15)
     '1.5e+30'
     """
+    if _has_waves(f):
+        # Of x − y as of x and y: its variance.
+        sizes = [mp.sqrt(variance) for variance in variances]
+        apart = (sizes[0] - sizes[1]) ** 2 + 2 * sizes[0] * sizes[1] * _away(
+            correlation, decorrelation
+        )
+        steady = _steady(f, h, min(*variances, apart))
+        if steady.exponential:
+            raise QuadratureError(
+                f"waves of {f} that grow exponentially have no average over two signals of which "
+                "float64 does not hold the values"
+            )
+        f = steady.function
     x, y = (_scaled(f, h, variance) for variance in variances)
     if x is None or y is None:
         return mp.inf
     if not (x.reference and y.reference):
         return mp.zero
-    return on_a_plane(x, y, correlation, decorrelation if correlation > 0 else 1 + correlation)
+    return on_a_plane(x, y, correlation, _away(correlation, decorrelation))
+
+
+def _away(correlation: float, decorrelation: float) -> float:
+    """1 − |c|."""
+    return decorrelation if correlation > 0 else 1 + correlation
+
+
+def _has_waves(f: sp.Expr) -> bool:
+    return bool(f.has(sp.sin, sp.cos))
+
+
+def _steady(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> Steady:
+    """What is left of a function with waves; there is no other rule for signals of such size."""
+    steady = without_waves(f, h)
+    if variance < steady.variance:
+        raise QuadratureError(
+            f"the waves of {f} are not resolved at the variance {mp.nstr(variance, 6)}, and have "
+            f"no mean below {steady.variance:.6g}"
+        )
+    return steady
 
 
 def _sampled(at: Place, reference: mp.mpf, limits: np.ndarray, most: int) -> Sampled:

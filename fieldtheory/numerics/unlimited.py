@@ -289,6 +289,11 @@ def _of_two(
     size = mp.sqrt(K_xx * K_yy)
     c = max(min(K_xy / size, mp.one), -mp.one) if size else mp.zero
     correlations = float(c), float(1 - c)
+    wide = partial(_beyond_float, functions, (K_xx, K_yy), correlations)
+    if size and any(f.has(sp.sin, sp.cos) for f in functions):
+        # Waves that average out, of which quadrature tells late that it does not resolve them.
+        with suppress(QuadratureError):
+            return wide()
     moderate = max(_moment(network, K) for K in (K_xx, K_yy)) < _STEEP
     if not size or (moderate and _SMALLEST < K_xx * K_yy < _LARGEST):
         given = (np.array(float(v)) for v in (K_xx, K_yy, *correlations))
@@ -296,7 +301,13 @@ def _of_two(
             found = float(pair_averages(network, name, *given))
             if np.isfinite(found):
                 return mp.mpf(found)
-    return sum((beyond_float.pair(f, _H, (K_xx, K_yy), *correlations) for f in functions), mp.zero)
+    return wide()
+
+
+def _beyond_float(
+    functions: list[sp.Expr], variances: tuple[mp.mpf, mp.mpf], correlations: tuple[float, float]
+) -> mp.mpf:
+    return sum((beyond_float.pair(f, _H, variances, *correlations) for f in functions), mp.zero)
 
 
 def _features(network: LayeredNetwork) -> tuple[sp.Expr, ...]:

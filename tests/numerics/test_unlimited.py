@@ -200,9 +200,32 @@ def test_jumps_of_functions_that_grow_exponentially(place, K0):
     assert solution.log_response[1] == pytest.approx(float(response + weight), rel=1e-12)
 
 
-def test_signals_beyond_the_digits_of_an_angle():
-    with pytest.raises(QuadratureError, match=r"sin of signals larger than 2\^1030 has no digits"):
-        ft.solve(network("exp(h)*sin(h)", 7), TWO).log_kernels  # noqa: B018
+def test_waves_that_grow():
+    """⟨h⁴ sin²h⟩, and nothing of two inputs but what skip connections and biases carry."""
+    net = network("h**2*sin(h)", 60, bias_variance=0.25)
+    solution = ft.solve(net, 3 * TWO)
+    K, kernels = mpf(3), [mpf(3)]
+    for skip, a, c in layers(net):
+        decay = mp.exp(-2 * K) if K < 1e6 else 0
+        K = skip * K + a * (3 * K**2 - decay * (3 * K**2 - 24 * K**3 + 16 * K**4)) / 2 + c
+        kernels.append(K)
+    np.testing.assert_allclose(solution.log_kernels[:, 0, 0], logs(kernels), rtol=1e-12)
+    grows = np.diff(np.exp(solution.log_kernels[5:-1, 0, 1]))
+    np.testing.assert_allclose(grows, 0.25, rtol=1e-12)
+    assert solution.log_kernels[-2, 0, 0] > 1e17
+    np.testing.assert_allclose(solution.log_response[5:, 0, 1], solution.log_response[5, 0, 1])
+
+
+def test_exponential_waves():
+    net = network("exp(h)*sin(h)", 7)
+    K = mpf(200)
+    alone = ft.solve(net, float(K)).log_kernels
+    moment = mp.exp(2 * K) * (1 - mp.exp(-2 * K) * mp.cos(4 * K)) / 2
+    weight, bias = mpf(net.weight_variance), mpf(net.bias_variance)
+    assert alone[1] == pytest.approx(float(mp.log(K + weight * moment + bias)), rel=1e-12)
+    assert np.isposinf(alone[3:]).all()
+    with pytest.raises(QuadratureError, match="that grow exponentially have no average over two"):
+        ft.solve(net, TWO).log_kernels  # noqa: B018
 
 
 @pytest.mark.parametrize("K0", [1e4, 1e50, 1e100, 1e200])
