@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from functools import reduce
 
 import sympy as sp
+
+# The highest powers of one exponential: of others polynomials would take SymPy minutes.
+_HIGHEST = 24
 
 
 def factored(F: sp.Expr) -> sp.Expr:
@@ -29,9 +34,20 @@ def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
     """
     symbols: dict[sp.Expr, sp.Dummy] = {}
     masks = {}
-    for e in F.atoms(sp.exp):
-        content, primitive = e.exp.as_content_primitive()
-        power, u = (content, primitive) if content.is_Integer else (sp.S.One, e.exp)
-        masks[e] = symbols.setdefault(sp.exp(u), sp.Dummy(positive=True)) ** power
+    for u, contents in _by_primitive(F).items():
+        unit = reduce(sp.gcd, contents.values())
+        for e, content in contents.items():
+            power = content / unit
+            base, power = (unit * u, power) if power <= _HIGHEST else (content * u, sp.S.One)
+            masks[e] = symbols.setdefault(sp.exp(base), sp.Dummy(positive=True)) ** power
     back = {symbol: e for e, symbol in symbols.items()}
     return function(F.xreplace(masks)).xreplace(back)
+
+
+def _by_primitive(F: sp.Expr) -> dict[sp.Expr, dict[sp.Expr, sp.Expr]]:
+    """The exponentials e^{cu} of F and their numbers c, by u."""
+    found: dict[sp.Expr, dict[sp.Expr, sp.Expr]] = defaultdict(dict)
+    for e in F.atoms(sp.exp):
+        content, primitive = e.exp.as_content_primitive()
+        found[primitive][e] = content
+    return found

@@ -13,6 +13,7 @@ import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.exponentials import with_masks
 from fieldtheory.averages.steps import (
     branch,
     first_derivative,
@@ -294,10 +295,11 @@ class Entries:
         square = self.averages.square
         if has_steps(square):
             return sp.S.Zero, square
-        even = sp.expand((square + square.subs(X, -X)) / 2)
+        # Exponentials whole: apart they are 0 times ∞.
+        even = with_masks((square + square.subs(X, -X)) / 2, sp.expand)
         # tanh² as 1 − (1 − tanh²), the bracket falling off exponentially.
         squares = {t**2: 1 - sp.Dummy() for t in even.atoms(sp.tanh)}
-        even = sp.expand(even.xreplace(squares))
+        even = with_masks(even.xreplace(squares), sp.expand)
         terms = sp.Add.make_args(even)
         polynomial = sp.Add(*[t for t in terms if t.is_polynomial(X) and t.free_symbols <= {X}])
         back = {1 - one_minus: 1 - square for square, one_minus in squares.items()}

@@ -206,3 +206,39 @@ def test_cauchy_schwarz_and_symmetry(a, b, correlation, name):
     assert abs(pair) <= bound * (1 + 1e-12)
     swapped = average_2d(lambda u, v: phi(u) * phi(v), b, a, c, (cuts, cuts))
     assert swapped == pytest.approx(pair, rel=1e-11, abs=1e-12 * bound)
+
+
+@pytest.mark.parametrize("variance", [0.3, 2.0, 10.9689, 1e3, 1e6])
+@pytest.mark.parametrize(
+    ("function", "places"),
+    [
+        (lambda h, m: (m.tanh(h) + m.exp(-5000 * h**2)) ** 2, (0,)),
+        (lambda h, m: 1 / (1 + 10000 * h**2) ** 2, (0,)),
+        (lambda h, m: (h / (1 + 10000 * (h - 1) ** 2)) ** 2, (1,)),
+        (lambda h, m: h**2 * m.exp(-10000 * (h - 1) ** 2), (1,)),
+        (lambda h, m: m.tanh(h) ** 2 / m.cosh(80 * (h + 2)), (-2,)),
+    ],
+)
+def test_what_is_narrow_is_halved_out(function, places, variance):
+    found = average_1d(lambda h: function(h, np), np.array(variance))
+    with mpmath.workdps(25):
+        root = mpmath.sqrt(mpmath.mpf(variance))
+        near = {p + s * mpmath.mpf(10) ** -k for p in places for k in range(-3, 4) for s in (-1, 1)}
+        ends = {s * root * n for s in (-1, 1) for n in (0.25, 0.5, 1, 2, 4, 6, 8, 12)}
+        cuts = sorted(
+            c for c in near | ends | {mpmath.mpf(p) for p in places} if abs(c) <= 12 * root
+        )
+        exact = mpmath.quad(lambda h: function(h, mpmath) * mpmath.npdf(h, 0, root), cuts)
+    assert found == pytest.approx(float(exact), rel=1e-12)
+
+
+def test_jumps_that_nobody_named():
+    """⟨⌊h + a⌋⟩ = Σ P(h > n − a) over n >= 1 less Σ P(h < n − a) over n <= 0."""
+    found = average_1d(lambda h: np.floor(h + 0.123), np.array(9.0))
+    tails = [mpmath.ncdf(-(n - 0.123) / 3) - mpmath.ncdf((1 - n - 0.123) / 3) for n in range(1, 60)]
+    assert found == pytest.approx(float(sum(tails)), rel=1e-12)
+
+
+def test_noise_is_refused_in_time():
+    with pytest.raises(QuadratureError, match="did not reach the relative tolerance"):
+        average_1d(lambda h: np.sin(1e9 * h) ** 2, np.array(2.0))

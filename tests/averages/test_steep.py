@@ -6,6 +6,7 @@ import sympy as sp
 from scipy.special import erfc
 
 from fieldtheory.averages import ConnectedCorrelator
+from fieldtheory.averages.exponentials import factored
 from fieldtheory.compiling.functions import lambdify
 from tests.tables import slow
 
@@ -41,3 +42,10 @@ def test_correlators_of_steep_functions(text, covariance):
     found = lambdify([p, q, c], node)(*np.array(covariance)[:, None])
     expected = by_the_trapezoidal_rule(STEEP[text], *covariance, 0.01)
     np.testing.assert_allclose(found, expected, rtol=2e-12)
+
+
+def test_exponentials_of_long_numbers_are_not_powers():
+    """exp(−5000 h²) as a power of exp(−h²) would be a polynomial of degree 5000."""
+    F = ((sp.tanh(x) + sp.exp(-5000 * x**2)) ** 2).expand()
+    assert factored(F) == (sp.tanh(x) + sp.exp(-5000 * x**2)) ** 2
+    assert factored(sp.exp(4000 * x) - 2 * sp.exp(2000 * x) + 1) == (sp.exp(2000 * x) - 1) ** 2
