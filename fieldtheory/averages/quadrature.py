@@ -45,7 +45,7 @@ _STAGES = (
 )
 # Nodes of panels that are halved, the share of the tolerance that each of them may take, how often
 # they are halved, and how many may be left.
-_HALVED_ORDER, _SHARE, _HALVINGS, _MOST_PANELS = 20, 1e-4, 40, 2**15
+_HALVED_ORDER, _SHARE, _HALVINGS, _MOST_PANELS = 20, 1e-5, 16, 2**15
 # More halvings of the panels beside a kink where it may be that of √|h| or h log|h|.
 _TO_SINGULARITIES = 40
 # Largest ratio of ⟨|f|⟩ to |⟨f⟩| of an integral by parts.
@@ -192,7 +192,7 @@ def by_parts_1d(
         some = (K > 0) & (losses > 1.5)
     # The other form would cancel there without a word.
     _require_accuracy(K, np.where(np.isinf(losses) & (K > _WIDE), errors, 0.0))
-    bad = ~(losses <= _CANCELLING)
+    bad = ~(losses <= np.where(K > _WIDE, K, _CANCELLING))
     if bad.any():
         try:
             best[bad] = otherwise(K[bad])
@@ -310,6 +310,7 @@ def _halved(integrand: Callable, cuts: np.ndarray) -> np.ndarray:
 
     left, right = cuts[:-1], cuts[1:]
     coarse, sizes, highest = panels(left, right)
+    allowed = _SHARE * tolerance() * sizes.sum()
     scale = max(sizes.sum(), 0.01 * highest, _TINY)
     value = size = error = 0.0
     for _ in range(_HALVINGS):
@@ -319,7 +320,7 @@ def _halved(integrand: Callable, cuts: np.ndarray) -> np.ndarray:
             each.reshape(2, -1) for each in panels(*(part.ravel() for part in parts))[:2]
         )
         change = np.abs(fine.sum(axis=0) - coarse)
-        good = change <= _SHARE * tolerance() * scale
+        good = change <= allowed
         value, size = value + fine[:, good].sum(), size + sizes[:, good].sum()
         error += change[good].sum()
         left, right = (part[:, ~good].ravel() for part in parts)

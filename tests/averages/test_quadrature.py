@@ -232,11 +232,11 @@ def test_what_is_narrow_is_halved_out(function, places, variance):
     assert found == pytest.approx(float(exact), rel=1e-12)
 
 
-def test_jumps_that_nobody_named():
-    """⟨⌊h + a⌋⟩ = Σ P(h > n − a) over n >= 1 less Σ P(h < n − a) over n <= 0."""
-    found = average_1d(lambda h: np.floor(h + 0.123), np.array(9.0))
-    tails = [mpmath.ncdf(-(n - 0.123) / 3) - mpmath.ncdf((1 - n - 0.123) / 3) for n in range(1, 60)]
-    assert found == pytest.approx(float(sum(tails)), rel=1e-12)
+@pytest.mark.parametrize("function", [lambda h: np.floor(h + 0.123), lambda h: 1 + h - 1])
+def test_jumps_that_nobody_named(function):
+    """Also those that rounding makes."""
+    with pytest.raises(QuadratureError, match="did not reach the relative tolerance"):
+        average_1d(lambda h: np.abs(function(h)), np.array([9.0, 1e-30]))
 
 
 def test_noise_is_refused_in_time():

@@ -44,7 +44,7 @@ def test_one_kink_near_perfect_correlation_alone():
 
 def test_tolerance_that_rounding_allows():
     """A function whose integrals are right to eight digits: they are refused, or asked for."""
-    net = ft.ResidualNetwork(depth=3, activation="sin(50*h)/h", branch_scale=0.5)
+    net = ft.ResidualNetwork(depth=3, activation="sin(1000*h)/h", branch_scale=0.5)
     with pytest.raises(ArithmeticError, match=r"relative tolerance 1e-12.*\(rtol=\)"):
         _ = ft.solve(net, 0.05).output_response
     loose, tight = (ft.solve(net, 0.05, rtol=r).output_response for r in (1e-5, 1e-8))
