@@ -55,7 +55,7 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
     --------
     >>> h = sp.Symbol("h", real=True)
     >>> without_waves(sp.exp(h) * sp.sin(h) ** 2 + sp.cos(h + 1), h)
-    Steady(function=exp(h)/2, variance=50.0, exponential=True)
+    Steady(function=exp(h)/2, variance=200.0, exponential=True)
     """
     kept, numbers, beside = [], set(), []
     for term in sp.Add.make_args(sp.expand(F)):
