@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 from mpmath import mp
-from numpy.polynomial import chebyshev
+from numpy.polynomial import chebyshev, hermite_e
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
 from fieldtheory.averages.errors import QuadratureError
@@ -25,7 +25,8 @@ from fieldtheory.averages.logarithmic_signals import (
     on_a_line,
     on_a_plane,
 )
-from fieldtheory.averages.waves import Steady, without_waves
+from fieldtheory.averages.wave_remainders import moments, of_two, reaches, remainder, settled
+from fieldtheory.averages.waves import has_waves
 
 # Digits of the functions.
 _DIGITS = 30
@@ -73,14 +74,9 @@ def single(
     >>> mp.nstr(mp.log(found), 15)
     '2.0e+30'
     """
-    if _has_waves(first) or _has_waves(second):
-        first, second = _steady(first * second, h, variance).function, sp.S.One
-    f, g = (_scaled(each, h, variance) for each in (first, second))
-    if f is None or g is None:
-        return mp.inf
-    if not (f.reference and g.reference):
-        return mp.zero
-    return on_a_line(f, g, power)
+    if has_waves(first) or has_waves(second):
+        return _single_wave(first * second, h, variance, power)
+    return _single(first, second, h, variance, power)
 
 
 def pair(
@@ -106,45 +102,81 @@ def pair(
     >>> mp.nstr(mp.log(pair(sp.sinh(h), h, (K, K), 0.5, 0.5)), 15)
     '1.5e+30'
     """
-    if _has_waves(f):
-        # Of x − y as of x and y: its variance.
-        sizes = [mp.sqrt(variance) for variance in variances]
-        apart = (sizes[0] - sizes[1]) ** 2 + 2 * sizes[0] * sizes[1] * _away(
-            correlation, decorrelation
+    away = _away(correlation, decorrelation)
+    if not has_waves(f):
+        return _pair(f, h, variances, correlation, away)
+    left = remainder(f, h)
+    if not reaches((left.steady, left.steady), *variances, correlation, away):
+        raise QuadratureError(_too_narrow(f, min(variances), left.steady.variance))
+    if left.steady.exponential:
+        raise QuadratureError(
+            f"waves of {f} that grow exponentially have no average over two signals of which "
+            "float64 does not hold the values"
         )
-        steady = _steady(f, h, min(*variances, apart))
-        if steady.exponential:
-            raise QuadratureError(
-                f"waves of {f} that grow exponentially have no average over two signals of which "
-                "float64 does not hold the values"
-            )
-        f = steady.function
+    steady = left.steady.function
+    project = lru_cache(partial(_projection, steady, h))
+    found = _pair(steady, h, variances, correlation, away)
+    return of_two((left, left), (project, project), variances, correlation, away, found)
+
+
+def _single(
+    first: sp.Expr, second: sp.Expr, h: sp.Symbol, variance: mp.mpf, power: int = 0
+) -> mp.mpf:
+    f, g = (_scaled(each, h, variance) for each in (first, second))
+    if f is None or g is None:
+        return mp.inf
+    if not (f.reference and g.reference):
+        return mp.zero
+    return on_a_line(f, g, power)
+
+
+def _pair(
+    f: sp.Expr, h: sp.Symbol, variances: tuple[mp.mpf, mp.mpf], correlation: float, away: float
+) -> mp.mpf:
     x, y = (_scaled(f, h, variance) for variance in variances)
     if x is None or y is None:
         return mp.inf
     if not (x.reference and y.reference):
         return mp.zero
-    return on_a_plane(x, y, correlation, _away(correlation, decorrelation))
+    return on_a_plane(x, y, correlation, away)
+
+
+def _single_wave(F: sp.Expr, h: sp.Symbol, variance: mp.mpf, power: int) -> mp.mpf:
+    left = remainder(F, h)
+    if variance < left.steady.variance:
+        raise QuadratureError(_too_narrow(F, variance, left.steady.variance))
+    found = _single(left.steady.function, sp.S.One, h, variance, power)
+    if not len(left.places) or not mp.isfinite(found):
+        return found
+    sums, size = moments(left, np.array(float(variance)), power)
+    scale = mp.sqrt(2 * mp.pi * variance) * mp.sqrt(variance) ** power
+    windows = np.array([found + mp.mpf(float(value)) / scale for value in sums])
+    return settled(windows, abs(found) + mp.mpf(float(size)) / scale, F)
+
+
+def _projection(f: sp.Expr, h: sp.Symbol, variance: mp.mpf, order: int) -> mp.mpf:
+    """⟨f(√V z) He_n(z)⟩."""
+    coefficients = hermite_e.herme2poly([0.0] * order + [1.0])
+    return sum(
+        (
+            mp.mpf(float(c)) * _single(f, sp.S.One, h, variance, power)
+            for power, c in enumerate(coefficients)
+            if c
+        ),
+        mp.zero,
+    )
+
+
+def _too_narrow(f: sp.Expr, variance: mp.mpf, least: float) -> str:
+    return (
+        f"the waves of {f} are not resolved at the variance {mp.nstr(variance, 6)}, and have no "
+        f"mean below {least:.6g} or where two signals are too similar"
+    )
 
 
 def _away(correlation: float, decorrelation: float) -> float:
     """1 − |c|."""
     return decorrelation if correlation > 0 else 1 + correlation
-
-
-def _has_waves(f: sp.Expr) -> bool:
-    return bool(f.has(sp.sin, sp.cos))
-
-
-def _steady(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> Steady:
-    """What is left of a function with waves; there is no other rule for signals of such size."""
-    steady = without_waves(f, h)
-    if variance < steady.variance:
-        raise QuadratureError(
-            f"the waves of {f} are not resolved at the variance {mp.nstr(variance, 6)}, and have "
-            f"no mean below {steady.variance:.6g}"
-        )
-    return steady
 
 
 def _sampled(at: Place, reference: mp.mpf, limits: np.ndarray, most: int) -> Sampled:
@@ -221,6 +253,8 @@ def _function(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
 
     def function(z: mp.mpf) -> mp.mpf:
         value = (far if abs(z) > 1 else near)(z)
+        # tanh has a limit as it stands, quotients of exponentials have none.
+        value = near(z) if mp.isnan(value) else value
         return _endless(far, mp.sign(z)) if mp.isnan(value) else value
 
     return function

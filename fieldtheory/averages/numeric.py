@@ -25,6 +25,7 @@ from fieldtheory.averages import (
     size_logarithms,
     spectral,
     two_variables,
+    wide_waves,
 )
 from fieldtheory.averages.connected import ConnectedCorrelator
 from fieldtheory.averages.errors import QuadratureError
@@ -77,12 +78,9 @@ def average(node: GaussianAverage) -> Rule:
     F, variables = node.integrand, node.variables
     kinks = [kinks_of(F, v) for v in variables]
     if len(variables) == 1:
-        f = vectorised(variables, F)
-        return Rule(
-            _PANELS,
-            _ONE.format(_located(kinks[0])),
-            lambda K: _of_each(partial(_of_one_variable, f, kinks[0]), K),
-        )
+        of_one = partial(_of_one_variable, vectorised(variables, F), kinks[0])
+        of_waves = wide_waves.single(F, variables[0], of_one)
+        return Rule(_PANELS, _ONE.format(_located(kinks[0])), partial(_of_each, of_waves))
     products = separated(F, *variables)
     if products and len(products) > 1:
         # Derivatives of a product come multiplied out.
@@ -97,11 +95,13 @@ def average(node: GaussianAverage) -> Rule:
     else:
         centres = [centres_of(F, v) for v in variables]
         integral = partial(two_variables.average_2d, vectorised(variables, F), kinks=centres)
+    of_steady = partial(_of_steady, node=node)
     if products is None or len(products) > 1:
         reason = "no product of a function of each variable: two nested integrals"
-        return Rule(_PANELS, reason, integral)
+        return Rule(_PANELS, reason, wide_waves.pair(products or (), (x, y), of_steady, integral))
     f_part, g_part = _of_equal_parity(*products[0], x, y)
     compute = _pairs(f_part, g_part, (x, y), False, integral)
+    compute = wide_waves.pair(products, (x, y), of_steady, compute)
     for row, as_ramps in enumerate((ramps.ramps_of, ramps.ramps_of_slopes)):
         one, other = (as_ramps(part, v) for part, v in zip(products[0], (x, y), strict=True))
         if one and other:
@@ -214,7 +214,32 @@ def by_parts(forms: Sequence[sp.Expr], h: sp.Symbol, K: sp.Symbol, otherwise: Ca
         prefactor, F = form.as_independent(h, as_Add=False)
         compiled.append((vectorised([h, K], F), sp.lambdify([K], prefactor, "numpy")))
     kinks = sorted({kink for form in forms for kink in kinks_of(form, h)})
-    return lambda variance: quadrature.by_parts_1d(compiled, otherwise, variance, kinks)
+    return wide_waves.by_parts(
+        forms, h, K, lambda K: quadrature.by_parts_1d(compiled, otherwise, K, kinks)
+    )
+
+
+def _of_steady(F: sp.Expr, G: sp.Expr, node: GaussianAverage) -> Callable:
+    """⟨F(x) G(y)⟩ of two functions without waves."""
+    x, y = node.variables
+    f, g = vectorised([x], F), vectorised([y], G)
+    if not (F.has(x) and G.has(y)):
+        sides = (f, kinks_of(F, x)), (g, kinks_of(G, y))
+        return lambda K_xx, K_yy, _: math.prod(
+            quadrature.average_1d(lambda h, side=side: side(h) + 0 * h, K, places)
+            for (side, places), K in zip(sides, (K_xx, K_yy), strict=True)
+        )
+    (scale, F), (other, G) = (part.as_independent(x, y, as_Add=False) for part in (F, G))
+    a, b = sp.symbols("a b", positive=True)
+    t = sp.Symbol("t", real=True)
+    K = sp.ImmutableMatrix([[a, t], [t, b]])
+    closed = GaussianAverage(F * G, (x, y), K).doit()
+    if closed.has(GaussianAverage):
+        rule = average(GaussianAverage(F * G, (x, y), node.covariance))
+        both = wide_waves.either(rule.function, vectorised([x], F), vectorised([y], G))
+    else:
+        both = sp.lambdify([a, b, t], stable(closed, K), [NUMPY, "scipy", "numpy"], cse=True)
+    return lambda *K: float(scale * other) * both(*K)
 
 
 @lru_cache(maxsize=256)

@@ -65,7 +65,10 @@ def _mantissa_and_exponent(value: mp.mpf) -> tuple[float, float]:
 
 def product(x: Scaled, y: Scaled) -> Scaled:
     """The products of two arrays."""
-    return scaled(x.mantissa * y.mantissa, x.exponent + y.exponent)
+    # Exponents themselves may exceed float64.
+    with np.errstate(over="ignore"):
+        exponent = x.exponent + y.exponent
+    return scaled(x.mantissa * y.mantissa, exponent)
 
 
 def total(parts: Sequence[Scaled]) -> tuple[Scaled, np.ndarray]:

@@ -71,7 +71,9 @@ class ScaledPairs:
     @cached_property
     def _faint(self) -> np.ndarray:
         """Where correlations are, or have been, smaller than float64 holds with all digits."""
-        small = (np.abs(self.correlations) < _FAINT) & (self.correlations != 0)
+        # Zeros behind others are numbers too small for float64.
+        related = np.logical_or.accumulate(self.correlations != 0)
+        small = (np.abs(self.correlations) < _FAINT) & related
         return np.maximum.accumulate(small) & (np.abs(self.correlations) < _FAINT)
 
     @cached_property

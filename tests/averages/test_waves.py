@@ -21,6 +21,8 @@ sin, cos = sp.sin, sp.cos
         ((sin(h) + cos(sp.sqrt(2) * h)) ** 2, 1),
         (sin(2 * h) * sin(h) * cos(h), sp.Rational(1, 4)),
         (sp.tanh(h) * sin(h), 0),
+        (h * sin(sp.Abs(h)) ** 2 + cos(sp.sqrt(1 + h**2)), h / 2),
+        (h * sin(sp.log(1 + h**2)), h * sin(sp.log(1 + h**2))),
         (h**3, h**3),
     ],
 )
@@ -28,7 +30,7 @@ def test_means_over_phases(F, left):
     assert sp.simplify(without_waves(F, h).function - left) == 0
 
 
-@pytest.mark.parametrize("F", [sin(h**2), sp.exp(sin(h)), 1 / (2 + sin(h)), sin(sp.Abs(h))])
+@pytest.mark.parametrize("F", [sin(h**2), sp.sqrt(2 + h**2 + sin(h)), h ** sin(h)])
 def test_waves_of_other_kinds_are_refused(F):
     with pytest.raises(QuadratureError, match="at such large signals are not resolved"):
         without_waves(F, h)
@@ -62,5 +64,3 @@ def test_pairs():
             beyond_float.pair(h + sin(h), h, (K, K), 1.0, 1e-39)
         with pytest.raises(QuadratureError, match="waves of .* that grow exponentially"):
             beyond_float.pair(sp.exp(h) * sin(h), h, (K, K), 0.5, 0.5)
-    with pytest.raises(QuadratureError, match="no mean below 2.5e[+]33"):
-        beyond_float.single(sp.tanh(h), sin(h) ** 2, h, mpf(1000))
