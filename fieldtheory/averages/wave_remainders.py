@@ -29,8 +29,8 @@ from scipy.special import erf
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import legendre
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.averages.vectorising import centres_of, kinks_of, vectorised
-from fieldtheory.averages.waves import Steady, without_waves
+from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.averages.waves import WIDE, Steady, without_waves
 
 # Lengths of the slope of a window in inverse wave numbers, half of it in such lengths, how far
 # functions bend beyond their last kink, and how much wider the second window is.
@@ -87,8 +87,8 @@ def remainder(F: sp.Expr, h: sp.Symbol) -> Remainder:
     steady = without_waves(F, h)
     if steady.plain:
         return Remainder(steady, np.zeros(0), np.zeros((2, 0)))
-    slope = _SLOPE * np.sqrt(steady.variance / 200.0)
-    bends = max((abs(place) for place in centres_of(F, h)), default=0.0) + _BENDS
+    slope = _SLOPE * np.sqrt(steady.variance / WIDE)
+    bends = max((abs(place) for place in _centres(F, h)), default=0.0) + _BENDS
     widths = np.array([1.0, _WIDER]) * (_HALF * slope + bends)
     end = widths[1] + _HALF * slope
     panels = np.linspace(-end, end, 2 * int(np.ceil(end * _PANELS / slope)) + 1)
@@ -100,6 +100,19 @@ def remainder(F: sp.Expr, h: sp.Symbol) -> Remainder:
         places, weights = _resolved(lambda x: full(x) - mean(x) + np.zeros_like(x), cuts, F)
     window = (erf((places + widths[:, None]) / slope) - erf((places - widths[:, None]) / slope)) / 2
     return Remainder(steady, places, weights * window)
+
+
+def _centres(F: sp.Expr, h: sp.Symbol) -> set[float]:
+    """Kinks, and what functions other than waves are centred at: 3 of exp(−(h − 3)²)."""
+    found = set(kinks_of(F, h))
+    for node in F.atoms(sp.Function, sp.Pow):
+        u = node.args[0]
+        if isinstance(node, sp.sin | sp.cos) or not u.is_polynomial(h):
+            continue
+        if (degree := int(sp.degree(u, h)) if u.has(h) else 0) in (1, 2):
+            highest, second = sp.Poly(u, h).all_coeffs()[:2]
+            found.add(float(-second / highest / degree))
+    return found
 
 
 def _resolved(G: Callable, cuts: np.ndarray, F: sp.Expr) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from mpmath import mp
 from fieldtheory.averages.errors import QuadratureError
 
 # Squared wave numbers times variances from which on nothing is left of smooth waves.
-_WIDE = 200.0
+WIDE = 200.0
 # Digits of means over periods, those that are rounding, and at how many places they are taken.
 _DIGITS, _NOTHING, _PLACES = 40, 1e-35, 2**12
 # Signals between which exponential growth is told from powers, and its least rate.
@@ -91,7 +91,7 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
         return Steady(F, 0.0)
     exponential = any(_grows(steady, h) for steady in beside)
     plain &= all(_is_of_exponentials(steady, h) for steady in beside)
-    return Steady(sp.Add(*kept), _WIDE / min(numbers) ** 2, exponential, plain)
+    return Steady(sp.Add(*kept), WIDE / min(numbers) ** 2, exponential, plain)
 
 
 def _terms(F: sp.Expr, h: sp.Symbol) -> list[sp.Expr]:

@@ -289,7 +289,7 @@ def _of_two(
     size = mp.sqrt(K_xx * K_yy)
     c = max(min(K_xy / size, mp.one), -mp.one) if size else mp.zero
     correlations = float(c), float(1 - c)
-    wide = partial(_beyond_float, functions, (K_xx, K_yy), correlations)
+    wide = partial(_beyond_float, functions, (K_xx, K_yy), (c, correlations[1]))
     if size and any(f.has(sp.sin, sp.cos) for f in functions):
         # Waves that average out, of which quadrature tells late that it does not resolve them.
         with suppress(QuadratureError):
@@ -305,7 +305,7 @@ def _of_two(
 
 
 def _beyond_float(
-    functions: list[sp.Expr], variances: tuple[mp.mpf, mp.mpf], correlations: tuple[float, float]
+    functions: list[sp.Expr], variances: tuple[mp.mpf, mp.mpf], correlations: tuple[mp.mpf, float]
 ) -> mp.mpf:
     return sum((beyond_float.pair(f, _H, variances, *correlations) for f in functions), mp.zero)
 

@@ -181,6 +181,17 @@ def test_other_waves_are_refused(F):
         without_waves(F, h)
 
 
+@pytest.mark.parametrize("place", [0, 30, 700])
+@pytest.mark.parametrize("bent", [lambda u: sp.exp(-(u**2)), lambda u: 1 / (1 + u**2)])
+def test_what_bends_far_out(place, bent):
+    """⟨cos(h) b(h − a)⟩ is cos(a) times the transform of b, under a density that is constant."""
+    K = mpf(10) ** 40
+    found = beyond_float.single(cos(h), bent(h - place), h, K)
+    transform = mp.sqrt(mp.pi) * mp.exp(-mpf(1) / 4) if bent(h).has(sp.exp) else mp.pi / mp.e
+    expected = transform * mp.cos(place) * mp.npdf(0, 0, mp.sqrt(K))
+    assert abs(found / expected - 1) < 1e-12
+
+
 def test_windows_that_do_not_agree_are_refused():
     """Signals narrower than waves."""
     with pytest.raises(QuadratureError, match="are not resolved at the variance"):

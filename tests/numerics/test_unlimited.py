@@ -224,7 +224,26 @@ def test_exponential_waves():
     weight, bias = mpf(net.weight_variance), mpf(net.bias_variance)
     assert alone[1] == pytest.approx(float(mp.log(K + weight * moment + bias)), rel=1e-12)
     assert np.isposinf(alone[3:]).all()
-    with pytest.raises(QuadratureError, match="that grow exponentially have no average over two"):
+
+
+def test_exponential_waves_of_two_inputs():
+    """⟨φφ⟩ = (e^{2 K_xy} cos(K_xx − K_yy) − cos(K_xx + K_yy + 2 K_xy))/2."""
+    net = network("exp(h)*sin(h)", 7)
+    equal = np.array([[1.0, 0.3], [0.3, 1.0]])
+    solution = ft.solve(net, equal)
+    (K, t), kernels, responses = (mpf(1), mpf(0.3)), [], [mpf(1)]
+    for skip, a, c in layers(net)[:3]:
+        kernels.append(t)
+        slope = mp.exp(2 * t) + mp.sin(2 * K + 2 * t) if K < 1e6 else mp.exp(2 * t)
+        responses.append(responses[-1] * (skip + a * slope))
+        far = mp.cos(2 * K + 2 * t) if K < 1e6 else 0
+        own = mp.exp(2 * K) - (mp.cos(4 * K) if K < 1e6 else 0)
+        K, t = skip * K + a * own / 2 + c, skip * t + a * (mp.exp(2 * t) - far) / 2 + c
+    found = solution.log_kernels[:, 0, 1]
+    np.testing.assert_allclose(found[:3], logs(kernels), rtol=1e-11)
+    np.testing.assert_allclose(solution.log_response[:4, 0, 1], logs(responses), rtol=1e-11)
+    assert np.isposinf(found[-2:]).all()
+    with pytest.raises(QuadratureError, match="sign of an average .* depends on digits"):
         ft.solve(net, TWO).log_kernels  # noqa: B018
 
 
