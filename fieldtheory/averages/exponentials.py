@@ -1,4 +1,4 @@
-"""Exponentials as symbols, so that SymPy does not take them apart."""
+"""Exponentials and denominators as symbols, so that SymPy does not take them apart."""
 
 from __future__ import annotations
 
@@ -24,6 +24,38 @@ def factored(F: sp.Expr) -> sp.Expr:
     root = sp.Dummy(positive=True)
     found = with_masks(F, lambda masked: sp.factor(masked.xreplace({sp.pi: root**2})))
     return found.xreplace({root: sp.sqrt(sp.pi)})
+
+
+def expanded(F: sp.Expr) -> sp.Expr:
+    """Products multiplied out, but for denominators, which lose their digits beside their roots.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h")
+    >>> expanded((h + 1) * h / (1 + (h - 1) ** 2) ** 2)
+    h**2/((h - 1)**2 + 1)**2 + h/((h - 1)**2 + 1)**2
+    """
+    quotients = (p for p in F.atoms(sp.Pow) if p.exp.is_negative and p.base.is_Add)
+    masks = {p: sp.Dummy() for p in quotients if p.base.is_polynomial()}
+    return sp.expand(F.xreplace(masks)).xreplace({mask: p for p, mask in masks.items()})
+
+
+def merged(F: sp.Expr) -> sp.Expr:
+    """F with one exponential in each product: apart they may be zero times infinity.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> merged(x * sp.exp(2 * x, evaluate=False) * sp.exp(-(x**2)))
+    x*exp(-x**2 + 2*x)
+    """
+
+    def one(product: sp.Expr) -> sp.Expr:
+        exponents = [e.exp for e in product.args if isinstance(e, sp.exp)]
+        others = [e for e in product.args if not isinstance(e, sp.exp)]
+        return sp.Mul(*others, sp.exp(sp.Add(*exponents)))
+
+    return F.replace(lambda e: e.is_Mul and sum(isinstance(a, sp.exp) for a in e.args) > 1, one)
 
 
 def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:

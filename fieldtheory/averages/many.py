@@ -15,10 +15,11 @@ import sympy as sp
 
 from fieldtheory.averages import orthants, signed_products, tensor, tilting
 from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.narrow import cuts_of
 from fieldtheory.averages.partitions import partitions
 from fieldtheory.averages.rules import CLOSED_FORM, PRICE, Rule, entry_indices
 from fieldtheory.averages.steps import has_steps
-from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.averages.vectorising import vectorised
 
 # Degree of the moments that are taken orthant by orthant.
 _HIGHEST_DEGREE = 24
@@ -51,7 +52,7 @@ def rule(node: AverageNode) -> Rule:
             name, reason, of_matrices = found
             return Rule(name, reason, _of_entries(of_matrices, size))
     functions = [vectorised(node.variables, F) for F in node.functions]
-    kinks = [sorted({k for F in node.functions for k in kinks_of(F, v)}) for v in node.variables]
+    kinks = [sorted({k for F in node.functions for k in cuts_of(F, v)}) for v in node.variables]
     what = str(node)
 
     def compute(K: np.ndarray) -> np.ndarray:

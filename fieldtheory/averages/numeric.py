@@ -19,6 +19,7 @@ import sympy as sp
 from fieldtheory.averages import (
     bells,
     hermite,
+    narrow_pairs,
     price,
     quadrature,
     ramps,
@@ -29,8 +30,9 @@ from fieldtheory.averages import (
 )
 from fieldtheory.averages.connected import ConnectedCorrelator
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.exponentials import factored
+from fieldtheory.averages.exponentials import expanded, factored
 from fieldtheory.averages.gaussian import GaussianAverage
+from fieldtheory.averages.narrow import cuts_of, has_short_waves, narrow_cuts
 from fieldtheory.averages.precise import separated
 from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
@@ -78,7 +80,7 @@ def average(node: GaussianAverage) -> Rule:
     F, variables = node.integrand, node.variables
     kinks = [kinks_of(F, v) for v in variables]
     if len(variables) == 1:
-        of_one = partial(_of_one_variable, vectorised(variables, F), kinks[0])
+        of_one = partial(_of_one_variable, vectorised(variables, F), cuts_of(F, variables[0]))
         of_waves = wide_waves.single(F, variables[0], of_one)
         return Rule(_PANELS, _ONE.format(_located(kinks[0])), partial(_of_each, of_waves))
     products = separated(F, *variables)
@@ -93,7 +95,7 @@ def average(node: GaussianAverage) -> Rule:
             if has_cusp(products[0][0], x) or has_cusp(products[0][1], y):
                 return Rule(_POLAR, _CUSPS, partial(_at_cusps, first, second, integral))
     else:
-        centres = [centres_of(F, v) for v in variables]
+        centres = [_places(F, v) for v in variables]
         integral = partial(two_variables.average_2d, vectorised(variables, F), kinks=centres)
     of_steady = partial(_of_steady, node=node)
     if products is None or len(products) > 1:
@@ -139,7 +141,9 @@ def connected(node: ConnectedCorrelator) -> Rule:
         kinks = kinks_of(F, x), kinks_of(G, y)
         F, G = _without_constant(F, x), _without_constant(G, y)
         f, g = increment(F, x), increment(G, y)
-        centres = centres_of(F, x), centres_of(G, y)
+        centres = tuple(
+            sorted({*centres_of(E, v), *narrow_cuts(E, v)}) for E, v in ((F, x), (G, y))
+        )
         integral = partial(two_variables.connected_2d, f, g, kinks=centres)
         name, reason = _SERIES, _KINKED if any(kinks) else _SMOOTH
         cusps = set(chain(*kinks)) == {0.0} and (has_cusp(F, x) or has_cusp(G, y))
@@ -170,6 +174,11 @@ def _has_bells(F: sp.Expr) -> bool:
     return any(power.base.free_symbols and power.exp == 2 for power in powers)
 
 
+def _places(F: sp.Expr, x: sp.Symbol) -> list[float]:
+    """Where panels of nested integrals end."""
+    return sorted({*centres_of(F, x), *narrow_cuts(F, x)})
+
+
 def _located(kinks: Sequence[float]) -> str:
     return f", which end at the kinks {', '.join(f'{k:g}' for k in kinks)}" if kinks else ""
 
@@ -193,7 +202,7 @@ def connected_steps(f: sp.Expr, x: sp.Symbol) -> Callable:
 
 def connected_layers(f: sp.Expr, x: sp.Symbol) -> Callable:
     """⟨f(x_k) ; f(x_l)⟩ of signals that add up, as a function of their variances (n,)."""
-    kinks, polynomials = kinks_of(f, x), polynomial_pieces(f, x)
+    kinks, polynomials = cuts_of(f, x), polynomial_pieces(f, x)
     if polynomials is None:
         function, scale = increment(_without_constant(f, x), x), 1.0
     else:
@@ -213,7 +222,7 @@ def by_parts(forms: Sequence[sp.Expr], h: sp.Symbol, K: sp.Symbol, otherwise: Ca
     for form in forms:
         prefactor, F = form.as_independent(h, as_Add=False)
         compiled.append((vectorised([h, K], F), sp.lambdify([K], prefactor, "numpy")))
-    kinks = sorted({kink for form in forms for kink in kinks_of(form, h)})
+    kinks = sorted({kink for form in forms for kink in cuts_of(form, h)})
     return wide_waves.by_parts(
         forms, h, K, lambda K: quadrature.by_parts_1d(compiled, otherwise, K, kinks)
     )
@@ -224,7 +233,7 @@ def _of_steady(F: sp.Expr, G: sp.Expr, node: GaussianAverage) -> Callable:
     x, y = node.variables
     f, g = vectorised([x], F), vectorised([y], G)
     if not (F.has(x) and G.has(y)):
-        sides = (f, kinks_of(F, x)), (g, kinks_of(G, y))
+        sides = (f, cuts_of(F, x)), (g, cuts_of(G, y))
         return lambda K_xx, K_yy, _: math.prod(
             quadrature.average_1d(lambda h, side=side: side(h) + 0 * h, K, places)
             for (side, places), K in zip(sides, (K_xx, K_yy), strict=True)
@@ -274,7 +283,7 @@ def _without_constant(F: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
     One that vanishes at zero has none, and (eˣ − 1)² would lose its digits written out.
     """
-    return F if F.subs(x, 0) == 0 else sp.expand(F).as_independent(x, as_Add=True)[1]
+    return F if F.subs(x, 0) == 0 else expanded(F).as_independent(x, as_Add=True)[1]
 
 
 def _of_equal_parity(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol) -> tuple:
@@ -309,7 +318,15 @@ def _pairs(
     make = _increment_of_one if without_means else _of_one
     sides = [part.xreplace({v: _x}) for v, part in zip(variables, (F, G), strict=True)]
     f, g = (make(side) for side in sides)
-    kinks = tuple(tuple(kinks_of(side, _x)) for side in sides)
+    kinks = tuple(tuple(cuts_of(side, _x)) for side in sides)
+    first = not any(kinks) or any(side.has(sp.sin, sp.cos) for side in sides)
+    first |= any(narrow_cuts(side, _x) for side in sides)
+
+    def means(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return two_variables.means(f, a, kinks[0]), two_variables.means(g, b, kinks[1])
+
+    subtracted = means if without_means else None
+    otherwise = narrow_pairs.beside(otherwise, f, g, kinks, subtracted, first)
     parity = _parity(sides[0], _x) or _parity(sides[1], _x)
     lowest, every = int(without_means), 1
     if parity:
@@ -318,27 +335,27 @@ def _pairs(
     def series(stages: tuple, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
         return hermite.series(f, g, a, b, c, lowest, stages, kinks, every)
 
-    def high(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+    def high(stages: tuple, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
         # The coefficients belong to the variances, so that it takes many pairs to pay.
         if len(c) < _PAIRS_PER_VARIANCE * (len(np.unique(a)) + len(np.unique(b))):
             return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
-        return series(hermite.HIGH_ORDERS, a, b, c)
+        return series(stages, a, b, c)
 
     def transforms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
         if not without_means:
             return spectral.average(f, g, a, b, c)
         try:
-            means = (two_variables.means(f, a), two_variables.means(g, b))
+            known = means(a, b)
         except QuadratureError:
             return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
-        return spectral.average(f, g, a, b, c, means)
+        return spectral.average(f, g, a, b, c, known)
 
-    if any(kinks):
+    if any(kinks) or any(has_short_waves(side, _x) for side in sides):
         stages = hermite.CUSP_ORDERS if cusps else hermite.PANEL_ORDERS
         rules: list[Callable] = [partial(series, stages)]
     else:
-        highest = partial(series, hermite.HIGHEST_ORDERS)
-        rules = [partial(series, hermite.LOW_ORDERS), high, transforms, highest]
+        many, more = (partial(high, s) for s in (hermite.HIGH_ORDERS, hermite.HIGHEST_ORDERS))
+        rules = [partial(series, hermite.LOW_ORDERS), many, transforms, more]
 
     def compute(*K: np.ndarray) -> np.ndarray:
         a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))

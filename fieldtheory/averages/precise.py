@@ -19,6 +19,7 @@ import sympy as sp
 from fieldtheory.averages import precise_grid
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.mp_rules import legendre, number, reach_of
+from fieldtheory.averages.narrow import narrow_cuts
 from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.removable import limit_at_zero
 from fieldtheory.averages.steps import break_points, has_steps
@@ -91,8 +92,7 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
         products = _products(F, variables)
         determinant = K[0][0] * K[1][1] - K[0][1] ** 2
         if products and determinant > K[0][0] * K[1][1] / 20:
-            smooth = not has_steps(F)
-            if smooth:
+            if not has_steps(F) and not any(narrow_cuts(F, v) for v in variables):
                 return lambda level: _even_grid(products, K, determinant, digits, level)
             return lambda level: _panel_grid(
                 products, K, points, order(level), _reach(digits, level)
@@ -211,7 +211,8 @@ def mpf(value: sp.Expr, digits: int) -> Any:
 
 
 def _kinks(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
-    return break_points(F, variable) if has_steps(F) and F.has(variable) else []
+    kinks = break_points(F, variable) if has_steps(F) and F.has(variable) else []
+    return [*kinks, *map(sp.Float, narrow_cuts(F, variable))]
 
 
 def _one(f: Callable, K: list, points: list, order: int, reach: Any) -> tuple[Any, Any]:

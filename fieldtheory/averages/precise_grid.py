@@ -21,6 +21,7 @@ from mpmath.libmp import to_fixed
 
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.mp_rules import legendre, number, reach_of
+from fieldtheory.averages.narrow import narrow_cuts
 from fieldtheory.averages.simplification import parity
 from fieldtheory.averages.steps import break_points, has_steps
 
@@ -51,7 +52,7 @@ def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int) -> An
             f"an average over {len(variables)} variables must be of sums of products of functions "
             f"of one variable each, got {F}"
         )
-    kinked = has_steps(F)
+    kinked = has_steps(F) or any(narrow_cuts(F, v) for v in variables)
     with mpmath.workdps(digits + _GUARD):
         matrix = mpmath.matrix(K)
         try:
@@ -124,7 +125,8 @@ def _product(
 
 
 def _kinks(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
-    return break_points(F, variable) if has_steps(F) and F.has(variable) else []
+    kinks = break_points(F, variable) if has_steps(F) and F.has(variable) else []
+    return [*kinks, *map(sp.Float, narrow_cuts(F, variable))]
 
 
 def _even(K: Any, precision: Any, digits: int, level: int) -> list[Grid]:

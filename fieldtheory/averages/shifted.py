@@ -13,8 +13,9 @@ import sympy as sp
 
 from fieldtheory.averages import precise, quadrature
 from fieldtheory.averages.gaussian import GaussianAverage
+from fieldtheory.averages.narrow import cuts_of
 from fieldtheory.averages.rules import Rule
-from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.averages.vectorising import vectorised
 
 
 class Shifted(NamedTuple):
@@ -71,7 +72,7 @@ def _means(F: sp.Expr, h: sp.Expr, unknown: set) -> set[sp.Expr]:
 
 def rule(F: sp.Expr, variable: sp.Expr) -> Rule:
     """⟨F⟩ in float64 as a function of the variance and the mean."""
-    f, kinks = vectorised([variable], F), kinks_of(F, variable)
+    f, kinks = vectorised([variable], F), cuts_of(F, variable)
     reason = "one variable with a mean: Gauss-Legendre panels"
     return Rule("panels", reason, lambda K, mean: quadrature.average_about(f, K, mean, kinks))
 

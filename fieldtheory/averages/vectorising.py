@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 from sympy.codegen.rewriting import expm1_opt, log1p_opt
 
-from fieldtheory.averages.exponentials import factored, with_masks
+from fieldtheory.averages.exponentials import factored, merged, with_masks
 from fieldtheory.averages.logistic import FUNCTIONS, without_overflow
 from fieldtheory.averages.quadrature import legendre
 from fieldtheory.averages.removable import by_series, continued, has_quotient
@@ -42,6 +42,7 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
         if parts is not None:
             sides = [vectorised([v], part) for v, part in zip(variables, parts, strict=True)]
             return lambda *h: math.prod(side(x) for side, x in zip(sides, h, strict=True))
+    F = merged(F)
     # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
     plain, (F, near_zero) = F, _without_cancelling(pieces(F, variables))
     F = without_overflow(F).replace(sp.Add, _tail_of_tanh)

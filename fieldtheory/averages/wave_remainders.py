@@ -27,9 +27,10 @@ from mpmath import mp
 from scipy.special import erf
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.narrow import cuts_of
 from fieldtheory.averages.quadrature import legendre
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.averages.waves import WIDE, Steady, without_waves
 
 # Lengths of the slope of a window in inverse wave numbers, half of it in such lengths, how far
@@ -94,7 +95,7 @@ def remainder(F: sp.Expr, h: sp.Symbol) -> Remainder:
     panels = np.linspace(-end, end, 2 * int(np.ceil(end * _PANELS / slope)) + 1)
     if len(panels) > _MOST:
         raise QuadratureError(f"waves of {F} are too short beside where it bends")
-    cuts = np.union1d(panels, kinks_of(F, h))
+    cuts = np.union1d(panels, cuts_of(F, h))
     full, mean = vectorised([h], F), vectorised([h], steady.function)
     with np.errstate(all="ignore"):
         places, weights = _resolved(lambda x: full(x) - mean(x) + np.zeros_like(x), cuts, F)
@@ -104,10 +105,10 @@ def remainder(F: sp.Expr, h: sp.Symbol) -> Remainder:
 
 def _centres(F: sp.Expr, h: sp.Symbol) -> set[float]:
     """Kinks, and what functions other than waves are centred at: 3 of exp(−(h − 3)²)."""
-    found = set(kinks_of(F, h))
+    found = set(cuts_of(F, h))
     for node in F.atoms(sp.Function, sp.Pow):
         u = node.args[0]
-        if isinstance(node, sp.sin | sp.cos) or not u.is_polynomial(h):
+        if isinstance(node, sp.sin | sp.cos | sp.Piecewise) or not u.is_polynomial(h):
             continue
         if (degree := int(sp.degree(u, h)) if u.has(h) else 0) in (1, 2):
             highest, second = sp.Poly(u, h).all_coeffs()[:2]

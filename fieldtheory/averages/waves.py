@@ -14,6 +14,7 @@ import sympy as sp
 from mpmath import mp
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.steps import pieces
 
 # Squared wave numbers times variances from which on nothing is left of smooth waves.
 WIDE = 200.0
@@ -71,7 +72,9 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
     >>> without_waves(sp.exp(h) * sp.sin(h) ** 2 + sp.cos(h + 1), h)
     Steady(function=exp(h)/2, variance=200.0, exponential=True, plain=True)
     """
-    kept, numbers, beside, plain = [], set(), [], True
+    kept, numbers, plain = [], set(), True
+    # Terms of one wave may cancel where each of them grows, as eʰ − eʰ θ(h).
+    beside: dict[sp.Expr, sp.Expr] = {}
     for term in _terms(F, h):
         moving = [factor for factor in sp.Mul.make_args(term) if _moves(factor, h)]
         if not moving:
@@ -85,12 +88,12 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
         kept.append(steady * sp.re(spectrum.get(sp.S.Zero, sp.S.Zero)))
         phases = [phase for phase in spectrum if phase != 0]
         numbers |= {_number(phase, h) for phase in phases}
-        beside.append(steady)
-        plain &= all(phase.is_polynomial(h) for phase in phases)
+        wave = sp.Mul(*moving)
+        beside[wave] = beside.get(wave, sp.S.Zero) + steady
+        plain &= all(phase.is_polynomial(h) for phase in phases) and _is_of_exponentials(steady, h)
     if not numbers:
         return Steady(F, 0.0)
-    exponential = any(_grows(steady, h) for steady in beside)
-    plain &= all(_is_of_exponentials(steady, h) for steady in beside)
+    exponential = any(_grows(pieces(steady, [h]), h) for steady in beside.values())
     return Steady(sp.Add(*kept), WIDE / min(numbers) ** 2, exponential, plain)
 
 

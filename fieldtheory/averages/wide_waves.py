@@ -18,7 +18,8 @@ from numpy.polynomial import hermite_e
 from fieldtheory.averages import quadrature, size_logarithms
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exact_differences import determinant
-from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.averages.narrow import cuts_of
+from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.averages.wave_remainders import (
     Remainder,
     moments,
@@ -193,7 +194,7 @@ def _of_one(F: sp.Expr, h: sp.Symbol, K: np.ndarray) -> tuple[np.ndarray, np.nda
     """⟨F⟩ in both windows, and the size that errors are relative to."""
     left = remainder(F, h)
     mean = left.steady.function
-    steady = quadrature.average_1d(_compiled(mean, h), K, kinks_of(mean, h))
+    steady = quadrature.average_1d(_compiled(mean, h), K, cuts_of(mean, h))
     sums, size = moments(left, K)
     scale = np.sqrt(2 * np.pi * K)
     return steady + sums / scale, np.abs(steady) + size / scale
@@ -260,7 +261,7 @@ def _projection(f: sp.Expr, h: sp.Symbol, variance: mp.mpf, order: int) -> mp.mp
     V, function = float(variance), _compiled(f, h)
     polynomial = hermite_e.HermiteE.basis(order)
     average = quadrature.average_1d(
-        lambda x: function(x) * polynomial(x / np.sqrt(V)), np.array(V), kinks_of(f, h)
+        lambda x: function(x) * polynomial(x / np.sqrt(V)), np.array(V), cuts_of(f, h)
     )
     return mp.mpf(float(average))
 

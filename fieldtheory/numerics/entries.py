@@ -13,7 +13,8 @@ import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.exponentials import with_masks
+from fieldtheory.averages.exponentials import expanded, with_masks
+from fieldtheory.averages.narrow import narrow_cuts
 from fieldtheory.averages.steps import (
     branch,
     first_derivative,
@@ -210,7 +211,7 @@ class Entries:
 
         K = [[K_XX, K_XY], [K_XY, K_YY]]
         closed = numeric.inner_average(square, square.subs(X, Y), (X, Y), K)
-        if has_steps(square) or closed is not None:
+        if has_steps(square) or closed is not None or narrow_cuts(square, X):
             return one_by_one
         together = numeric.connected_steps(square, X)
 
@@ -296,10 +297,10 @@ class Entries:
         if has_steps(square):
             return sp.S.Zero, square
         # Exponentials whole: apart they are 0 times ∞.
-        even = with_masks((square + square.subs(X, -X)) / 2, sp.expand)
+        even = with_masks((square + square.subs(X, -X)) / 2, expanded)
         # tanh² as 1 − (1 − tanh²), the bracket falling off exponentially.
         squares = {t**2: 1 - sp.Dummy() for t in even.atoms(sp.tanh)}
-        even = with_masks(even.xreplace(squares), sp.expand)
+        even = with_masks(even.xreplace(squares), expanded)
         terms = sp.Add.make_args(even)
         polynomial = sp.Add(*[t for t in terms if t.is_polynomial(X) and t.free_symbols <= {X}])
         back = {1 - one_minus: 1 - square for square, one_minus in squares.items()}

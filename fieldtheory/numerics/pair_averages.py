@@ -28,6 +28,7 @@ from numpy.polynomial import chebyshev
 
 from fieldtheory.averages import ramps
 from fieldtheory.averages.hermite import basis, weighted_hermite
+from fieldtheory.averages.narrow import cuts_of
 from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.quadrature import composite
@@ -468,7 +469,7 @@ def _usual(K: np.ndarray) -> np.ndarray:
 def _coefficients(f: sp.Expr, x: sp.Symbol) -> HermiteCoefficients:
     mirrored = f.subs(x, -x)
     parity = 0 if mirrored == f else 1 if mirrored == -f else None
-    return HermiteCoefficients(vectorised([x], f), tuple(kinks_of(f, x)), parity)
+    return HermiteCoefficients(vectorised([x], f), tuple(cuts_of(f, x)), parity)
 
 
 @lru_cache(maxsize=64)
