@@ -71,6 +71,11 @@ def narrow_cuts(F: sp.Expr, x: sp.Expr) -> tuple[float, ...]:
     return tuple(sorted({cut for place, width in places.items() for cut in _around(place, width)}))
 
 
+def is_fine(F: sp.Expr, x: sp.Expr) -> bool:
+    """Whether even grids may overlook something of a function."""
+    return bool(narrow_cuts(F, x)) or has_short_waves(F, x)
+
+
 @lru_cache(maxsize=256)
 def has_short_waves(F: sp.Expr, x: sp.Expr) -> bool:
     """Whether waves are so short that even grids take them for longer ones.

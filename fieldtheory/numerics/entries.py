@@ -14,7 +14,7 @@ import sympy as sp
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import expanded, with_masks
-from fieldtheory.averages.narrow import narrow_cuts
+from fieldtheory.averages.narrow import is_fine
 from fieldtheory.averages.steps import (
     branch,
     first_derivative,
@@ -211,7 +211,7 @@ class Entries:
 
         K = [[K_XX, K_XY], [K_XY, K_YY]]
         closed = numeric.inner_average(square, square.subs(X, Y), (X, Y), K)
-        if has_steps(square) or closed is not None or narrow_cuts(square, X):
+        if has_steps(square) or closed is not None or is_fine(square, X):
             return one_by_one
         together = numeric.connected_steps(square, X)
 
