@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-# Terms of a block, which stay in the cache, and the last coefficients that tell the rest.
-_AT_ONCE = 1 << 13
-_LAST = 8
+# Pairs of a block and numbers of a group of its terms, which stay in the cache, and the last
+# coefficients that tell the rest.
+_PAIRS, _AT_ONCE, _LAST = 1 << 12, 1 << 13, 8
 
 
 def polynomials(
@@ -50,25 +50,31 @@ def polynomials(
     >>> polynomials(f, f, at, c, 2)[0].ravel()
     array([7., 5., 2.])
     """
-    order, own = f.shape[1], f is g
+    order = f.shape[1]
     first, step = (0, 1) if parity is None else (parity, 2)
-    f = np.ascontiguousarray(f[:, first::step])
-    g = f if own else np.ascontiguousarray(g[:, first::step])
-    z = c if parity is None else c * c
-    # Derivatives by z.
-    sums, last = np.empty((derivatives + 1, len(c))), np.empty(len(c))
-    count, size = f.shape[1], max(1, _AT_ONCE // f.shape[1])
-    for start in range(0, len(c), size):
-        part = slice(start, start + size)
-        terms = f[at[0][part]]
-        terms *= g[at[1][part]]
-        powers = _powers(z[part], count)
-        np.abs(terms[:, -_LAST // step :]).max(axis=1, out=last[part])
-        last[part] *= np.abs(powers[:, -1])
-        for k in range(derivatives + 1):
-            sums[k, part] = np.einsum("ij,ij->i", terms[:, k:], powers[:, : count - k])
-            if k < derivatives:
-                terms[:, k:] *= np.arange(count - k)
+    f, g = (np.ascontiguousarray(table.T[first::step]) for table in (f, g))
+    z, (i, j), count = c if parity is None else c * c, at, len(f)
+    # The value and Taylor coefficients at z.
+    sums, last = np.zeros((derivatives + 1, len(c))), np.zeros(len(c))
+    for start in range(0, len(c), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        x, rows, largest = z[part], [row[part] for row in sums], last[part]
+        size = max(1, _AT_ONCE // len(x))
+        for stop in range(count, 0, -size):
+            group = slice(max(0, stop - size), stop)
+            terms = np.take(f[group], i[part], axis=1)
+            terms *= np.take(g[group], j[part], axis=1)
+            for n, term in zip(range(stop - 1, -1, -1), terms[::-1], strict=False):
+                for k in range(min(derivatives, count - 1 - n), 0, -1):
+                    rows[k] *= x
+                    rows[k] += rows[k - 1]
+                rows[0] *= x
+                rows[0] += term
+                if n >= count - _LAST // step:
+                    np.maximum(largest, np.abs(term), out=largest)
+        largest *= np.abs(x) ** (count - 1)
+    if derivatives == 2:
+        sums[2] *= 2
     if parity is not None:
         # Of c^parity P(c²).
         value, *slopes = sums
@@ -81,15 +87,3 @@ def polynomials(
     with np.errstate(divide="ignore"):
         return sums, last * order**2.0 / (1 - np.abs(c))
 
-
-def _powers(z: np.ndarray, count: int) -> np.ndarray:
-    """1, z, z², ..., shape (len(z), count)."""
-    powers = np.empty((len(z), count))
-    powers[:, 0] = 1
-    done = 1
-    while done < count:
-        more = min(done, count - done)
-        factor = powers[:, done - 1] * z
-        np.multiply(powers[:, :more], factor[:, None], out=powers[:, done : done + more])
-        done += more
-    return powers

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
-from numpy.polynomial import chebyshev
 
 from fieldtheory.averages import ramps
 from fieldtheory.averages.hermite import basis, weighted_hermite
@@ -36,13 +35,13 @@ from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics import mehler_sums
 from fieldtheory.numerics.entries import Entries
-from fieldtheory.numerics.interpolation import nodes, transform
+from fieldtheory.numerics.interpolation import nodes, polynomials, transform
 from fieldtheory.numerics.known_range import as_far_as_known
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
 # Coefficients kept, tried one after the other, those that are fitted together, and the nodes in
 # ln K of a piece.
-_ORDERS = (32, 64, 96, 160, 224, 320, 512, 1024)
+_ORDERS = (64, 96, 224, 512, 1024)
 _FITTED = (5, 32, 96, 320, 1024)
 # To find where a maximum is, so many are tried before.
 _ROUGH_ORDER = 16
@@ -52,6 +51,8 @@ _FEW = 96
 # less than the rest is left.
 _SHARE = 0.8
 _SIZES = (16, 24, 36, 54, 80)
+# Where ⟨φ'φ'⟩ is in the whole flow and in a part of it.
+_SLOPE = {True: 3, False: 1}
 # A piece is a range of K by this power of two.
 _OCTAVES = 2
 # K beyond is left to the averages themselves, and NaN where it is larger still.
@@ -76,7 +77,7 @@ _APART = 3e-3
 
 
 class _Piece(NamedTuple):
-    """Chebyshev coefficients (nodes, order) in ln K on a piece, and whether they are resolved."""
+    """Chebyshev coefficients (order, nodes) in ln K on a piece, and whether they are resolved."""
 
     coefficients: np.ndarray
     resolved: bool
@@ -111,16 +112,17 @@ class HermiteCoefficients:
         """The coefficients of variances (m,), shape (m, order), and which of them are resolved."""
         place = np.log2(K) / _OCTAVES
         number = np.floor(place).astype(int)
-        fitted = next((n for n in _FITTED if n >= order), order)
+        fitted = _fitted_together(order)
         pieces = {each: self._piece(each, fitted) for each in set(number.tolist())}
-        size = max(len(coefficients) for coefficients, _ in pieces.values())
-        T = chebyshev.chebvander(2 * (place - number) - 1, size - 1)
-        values, resolved = np.empty((len(K), order)), np.empty(len(K), dtype=bool)
+        size = max(coefficients.shape[1] for coefficients, _ in pieces.values())
+        T = polynomials(2 * (place - number) - 1, size)
+        values, resolved = np.zeros((order, len(K))), np.empty(len(K), dtype=bool)
+        some = slice(self.parity, order, 2 if self.parity is not None else 1)
         for each, (coefficients, good) in pieces.items():
-            inside = number == each
-            values[inside] = T[inside, : len(coefficients)] @ coefficients[:, :order]
+            inside = number == each if len(pieces) > 1 else slice(None)
+            values[some, inside] = coefficients[some] @ T[: coefficients.shape[1], inside]
             resolved[inside] = good
-        return values, resolved
+        return values.T, resolved
 
     def _piece(self, number: int, order: int) -> _Piece:
         if (number, order) not in self._pieces:
@@ -139,9 +141,10 @@ class HermiteCoefficients:
                 # Between the nodes, by a finer rule.
                 between = 2.0 ** (_OCTAVES * (number + np.array([_CHECKED])))
                 finer, _ = self.integrated(between, order, _CHECK_NODES)
-                here = chebyshev.chebvander([2 * _CHECKED - 1], size - 1) @ coefficients
-                return _Piece(coefficients, bool(np.abs(finer - here).max() <= _ERROR * scale))
-        return _Piece(np.zeros((1, order)), False)
+                here = polynomials(np.array([2 * _CHECKED - 1]), size).T @ coefficients
+                good = bool(np.abs(finer - here).max() <= _ERROR * scale)
+                return _Piece(np.ascontiguousarray(coefficients.T), good)
+        return _Piece(np.zeros((order, 1)), False)
 
     def integrated(
         self, K: np.ndarray, order: int, count: int = _NODES
@@ -167,6 +170,24 @@ class HermiteCoefficients:
         # Beyond the ends is nothing that counts, or the integrals are not known.
         known = (ends <= _AT_ENDS * np.sqrt(square)) | (square == 0)
         return np.where(known[:, None], found, np.nan), square
+
+
+@dataclass(frozen=True, eq=False)
+class _Signals:
+    """Variances (m,) and the coefficients of functions of them, which series of all orders share."""
+
+    own: np.ndarray
+    _tables: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    def coefficients(self, f: HermiteCoefficients, order: int) -> tuple[np.ndarray, np.ndarray]:
+        """f_n (m, order), and which are resolved; none where the variance is too small or large."""
+        most = _fitted_together(order)
+        if (id(f), most) not in self._tables:
+            usual = _usual(self.own)
+            table, resolved = f(np.where(usual, self.own, 1.0), most)
+            self._tables[id(f), most] = table, resolved & usual
+        table, resolved = self._tables[id(f), most]
+        return table[:, :order], resolved
 
 
 @lru_cache(maxsize=6)
@@ -341,14 +362,15 @@ class InterpolatedEntries:
         """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩; the parameters are those of the flow."""
         if self._closed:
             return self.entries.covariance_gain(own[..., pairs[0]], own[..., pairs[1]], r)
-        return list(self._of_pairs(own, pairs, r, whole=False)[[0, 3]])
+        return list(self._of_pairs(own, pairs, r, whole=False))
 
     def _of_pairs(self, own: np.ndarray, pairs: Any, r: np.ndarray, whole: bool) -> np.ndarray:
+        """The flow of all pairs, (7, ...), or only ⟨φφ⟩ and ⟨φ'φ'⟩, (2, ...)."""
         shape, r = r.shape, r.ravel()
         rows = np.arange(own.size // own.shape[-1])[:, None] * own.shape[-1]
         own, at = own.ravel(), [(rows + one).ravel() for one in pairs]
         p, q = own[at[0]], own[at[1]]
-        values = np.full((7, r.size), np.nan)
+        values = np.full((7 if whole else 2, r.size), np.nan)
         with np.errstate(all="ignore"):
             c = r / np.sqrt(p * q)
         known = np.zeros(r.size, dtype=bool)
@@ -364,27 +386,24 @@ class InterpolatedEntries:
             of_each = of_f[:, at[0][inside]], of_g[:, at[1][inside]]
             some = p[inside], q[inside], r[inside]
             found, good = ramps.average(f, g, *some, of_each, self.rest > _REST)
-            values[0, inside], values[3, inside] = weight * found
+            values[:, inside] = weight * found
             known[inside] = good.all(axis=0)
         left = np.flatnonzero(usual & ~known & (self._products is not None))
-        first = self._first_orders(c)
+        first, signals = self._first_orders(c), _Signals(own)
         for order in _ORDERS if self.rest <= _REST else (_ROUGH_ORDER, *_ORDERS):
             if not len(left) or (order > _FEW and not whole and self._closed):
                 break
             tried = left[first[left] <= order]
             if len(tried):
-                known[tried] = self._summed(values, tried, own, at, c, order, whole)
+                known[tried] = self._summed(values, tried, signals, at, c, order, whole)
                 left = left[~known[left]]
         # What is beyond the range of numbers stays unknown.
         (left,) = np.nonzero(~known & np.isfinite(c) & (np.maximum(p, q) <= _FARTHEST))
         if len(left):
             chosen = p[left], q[left], r[left]
-            if whole:
-                values[:, left] = self._exact(self.entries.covariance_flow, 7, *chosen)
-            else:
-                found = self._exact(self.entries.covariance_gain, 2, *chosen)
-                values[0, left], values[3, left] = found
-        return values.reshape(7, *shape)
+            exact = self.entries.covariance_flow if whole else self.entries.covariance_gain
+            values[:, left] = self._exact(exact, len(values), *chosen)
+        return values.reshape(-1, *shape)
 
     def _first_orders(self, c: np.ndarray) -> np.ndarray:
         """About how many coefficients are needed at least, at correlations."""
@@ -397,7 +416,7 @@ class InterpolatedEntries:
         self,
         values: np.ndarray,
         index: np.ndarray,
-        own: np.ndarray,
+        signals: _Signals,
         at: list[np.ndarray],
         c: np.ndarray,
         order: int,
@@ -405,16 +424,17 @@ class InterpolatedEntries:
     ) -> np.ndarray:
         """Fill in the values at the index by series of an order; returns which are resolved."""
         at_p, at_q = (one[index] for one in at)
-        used = np.zeros(own.size, dtype=bool)
-        used[at_p] = used[at_q] = True
-        row = np.cumsum(used) - 1
-        own, at_p, at_q = own[used], row[at_p], row[at_q]
+        if order > _FEW:
+            # Long tables of those only that need them.
+            used, row = np.unique(np.concatenate([at_p, at_q]), return_inverse=True)
+            signals, (at_p, at_q) = _Signals(signals.own[used]), row.reshape(2, -1)
+        own = signals.own
         known = np.ones(len(index), dtype=bool)
-        sums, left, size = np.zeros((7 if whole else 4, len(index))), np.zeros(1), np.zeros(1)
+        sums, left, size = np.zeros((len(values), len(index))), np.zeros(1), np.zeros(1)
         near = np.abs(c[index])
         for weight, f, g in self._products or []:
-            first, good = f(own, order)
-            other, fine = (first, good) if f is g else g(own, order)
+            first, good = signals.coefficients(f, order)
+            other, fine = (first, good) if f is g else signals.coefficients(g, order)
             good = good & fine
             known &= good[at_p] & good[at_q]
             of_f, of_g = (np.sqrt((table**2) @ np.arange(order)) for table in (first, other))
@@ -425,8 +445,8 @@ class InterpolatedEntries:
             found, rest = _sums(first, other, (at_p, at_q), c[index], whole, parity)
             sums += weight * found
             left = left + abs(weight) * rest
-        known &= np.maximum(left, size * _REST / _LOST) <= self.rest * np.abs(sums[3])
-        values[: len(sums), index] = _scaled(sums, own[at_p], own[at_q])
+        known &= np.maximum(left, size * _REST / _LOST) <= self.rest * np.abs(sums[_SLOPE[whole]])
+        values[:, index] = _scaled(sums, own[at_p], own[at_q])
         return known
 
 
@@ -438,27 +458,34 @@ def _sums(
     whole: bool,
     parity: int | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """⟨φφ⟩ and its derivatives without powers of the variances, (4, m) or (7, m), and their rest.
+    """The flow of pairs without powers of the variances, (7, m), and its rest.
 
-    If not the ``whole``, only ⟨φφ⟩ and ⟨φ'φ'⟩ are there, the others are zero.
+    If not the ``whole``, only ⟨φφ⟩ and ⟨φ'φ'⟩, (2, m).
     """
-    found = np.zeros((7 if whole else 4, len(c)))
     by_c, rest = mehler_sums.polynomials(f, g, at, c, 2 if whole else 1, parity)
-    found[0], found[3] = by_c[:2]
-    if whole:
-        n = np.arange(f.shape[1] - 2.0)
-        # Coefficients of half the second derivative.
-        raised = np.sqrt((n + 1) * (n + 2)) / 2
-        sides = (raised * f[:, 2:], g[:, :-2]), (f[:, :-2], raised * g[:, 2:])
-        for rows, side in zip(([1, 4], [2, 5]), sides, strict=True):
-            found[rows], _ = mehler_sums.polynomials(*side, at, c, 1, parity)
-        found[6] = by_c[2]
+    if not whole:
+        return by_c, rest
+    found = np.empty((7, len(c)))
+    found[0], found[3], found[6] = by_c
+    n = np.arange(f.shape[1] - 2.0)
+    # Coefficients of half the second derivative.
+    raised = np.sqrt((n + 1) * (n + 2)) / 2
+    sides = (raised * f[:, 2:], g[:, :-2]), (f[:, :-2], raised * g[:, 2:])
+    for rows, side in zip(([1, 4], [2, 5]), sides, strict=True):
+        found[rows], _ = mehler_sums.polynomials(*side, at, c, 1, parity)
     return found, rest
+
+
+def _fitted_together(order: int) -> int:
+    """How many coefficients are fitted where so many are asked for."""
+    return next((n for n in _FITTED if n >= order), order)
 
 
 def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     root = np.sqrt(p * q)
-    return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q][: len(sums)])
+    if len(sums) == 2:
+        return np.stack([sums[0], sums[1] / root])
+    return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q])
 
 
 def _usual(K: np.ndarray) -> np.ndarray:
