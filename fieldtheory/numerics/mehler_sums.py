@@ -86,4 +86,3 @@ def polynomials(
         sums[0] = c**parity * value
     with np.errstate(divide="ignore"):
         return sums, last * order**2.0 / (1 - np.abs(c))
-

@@ -174,7 +174,7 @@ class HermiteCoefficients:
 
 @dataclass(frozen=True, eq=False)
 class _Signals:
-    """Variances (m,) and the coefficients of functions of them, which series of all orders share."""
+    """Variances (m,) and the coefficients of functions of them, for series of all orders."""
 
     own: np.ndarray
     _tables: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
