@@ -11,7 +11,7 @@ import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.hermite_modes import observables, square_of
 from fieldtheory.numerics.interacting_neurons import first_order, second_order
-from fieldtheory.numerics.neurons_in_modes import in_modes, no_pairs_of_modes
+from fieldtheory.numerics.neurons_in_modes import in_modes
 from neurons.cumulants import Cumulant
 from neurons.recursion import Word, kernels, recursion
 
@@ -62,7 +62,7 @@ def of_the_code(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.nd
     """The same by `fieldtheory.numerics.interacting_neurons`."""
     layers = layer_coefficients(network)
     one = first_order(in_modes(network, layers, K, count))
-    two = second_order(in_modes(network, layers, K, count), no_pairs_of_modes(network, count))
+    two = second_order(in_modes(network, layers, K, count))
     columns = one.shift, one.variance, two.shift, two.variance, two.third_cumulant, two.pairing
     return np.array(columns).T
 

@@ -20,17 +20,20 @@ from fieldtheory.numerics.interacting_neurons import (
     first_order,
     second_order,
 )
-from fieldtheory.numerics.neurons_in_modes import in_modes, no_pairs_of_modes
-from fieldtheory.numerics.neurons_on_nodes import PairsOnNodes, nodes_needed, on_nodes
+from fieldtheory.numerics.neurons_in_modes import in_modes
+from fieldtheory.numerics.neurons_on_nodes import nodes_needed, on_nodes
 
 # Relative errors that are asked for unless ``rtol`` is larger.
 _AT_FIRST, SECOND_TOLERANCE = 1e-10, 1e-8
 # Modes to start with, and the most: of smooth functions, and of those with kinks at first order,
-# where the high orders follow from the kinks; at second order, where steep functions have nodes.
-_FEWEST, _MOST, _MOST_OF_KINKS, _MOST_OF_PAIRS = 128, 4096, 1 << 13, 1024
-# Widths of panels, in deviations of the noise; nodes of a panel, the differences between which are
-# taken as errors of the fewer ones; the most nodes of a layer.
-_WIDTHS, _COARSE, _FINE, _MOST_NODES = (4.0, 2.0, 1.0), 14, 18, 1 << 15
+# where the high orders follow from the kinks.
+_FEWEST, _MOST, _MOST_OF_KINKS = 128, 4096, 1 << 13
+# Squares of numbers of modes that take as long as one node, at second order.
+_AS_LONG = 2500
+# Widths of panels, in deviations of the noise, and their nodes, tried one after the other: what two
+# of them differ by is taken as the error of the finer one. The most nodes of a layer.
+_PANELS = (8.0, 17), (8.0, 20), (8.0, 24), (4.0, 20), (2.0, 20)
+_MOST_NODES = 1 << 15
 # Errors that one may want to take.
 _ACCEPTABLE = 0.05
 # Of the sums over the orders left out; what the last ones add where it is rounding, relatively.
@@ -61,7 +64,8 @@ def at_first_order(
         If neither modes nor nodes find the result to 1e-10, or to ``rtol``.
     """
     C, K = kernels
-    most = _MOST_OF_KINKS if square_of(network).kinks else _MOST
+    kinks = bool(square_of(network).kinks)
+    most = _MOST_OF_KINKS if kinks else _MOST
     allowed = max(tolerance(), _AT_FIRST)
 
     def scales(found: FirstOrder) -> list[np.ndarray]:
@@ -71,10 +75,12 @@ def at_first_order(
     def compute(count: int) -> FirstOrder:
         return first_order(in_modes(network, layers, K[:-1], count))
 
-    start = min(_start(network, K[:-1], allowed), most)
-    found, failures = _resolved(compute, scales, start, most, allowed)
-    if any(failures):
-        found, failures = _converged(first_order, network, layers, kernels, scales, allowed)
+    start = _start(network, K[:-1], allowed)
+    if start <= most or kinks:
+        found, failures = _resolved(compute, scales, min(start, most), most, allowed)
+        if not any(failures):
+            return found
+    found, failures = _converged(first_order, network, layers, kernels, scales, allowed)
     if any(failures):
         raise QuadratureError(next(filter(None, failures)))
     return found
@@ -111,19 +117,16 @@ def at_second_order(
         return [size + _NATURAL * ratio(q2, C[1:] ** (3 - k)) for k, size in enumerate(sizes)]
 
     def compute(count: int) -> SecondOrder:
-        pairs = no_pairs_of_modes(network, count)
-        return second_order(in_modes(network, layers, K[:-1], count), pairs)
-
-    def on_these(layers: Layers) -> SecondOrder:
-        return second_order(layers, PairsOnNodes.none())
+        return second_order(in_modes(network, layers, K[:-1], count))
 
     if not square_of(network).kinks:
         # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
-        start = min(_start(network, K[:-1], _AT_FIRST), _MOST_OF_PAIRS)
-        found, failures = _resolved(compute, scales, start, _MOST_OF_PAIRS, allowed)
-        if not any(failures):
-            return found, failures
-    return _converged(on_these, network, layers, kernels, scales, allowed)
+        start, nodes = _start(network, K[:-1], _AT_FIRST), nodes_needed(kernels, *_PANELS[1])
+        if start <= _MOST and (start**2 <= _AS_LONG * nodes or nodes > _MOST_NODES):
+            found, failures = _resolved(compute, scales, start, _MOST, allowed)
+            if not any(failures):
+                return found, failures
+    return _converged(second_order, network, layers, kernels, scales, allowed)
 
 
 def resummed(
@@ -158,14 +161,22 @@ def resummed(
 
 
 def _start(network: LayeredNetwork, K: np.ndarray, allowed: float) -> int:
-    """A number of orders to start with, from the coefficients at the largest kernel alone."""
-    (D,) = observables(square_of(network), np.ones(1), np.array([K.max()]), _FEWEST)
-    # Order 1/N takes two derivatives, which grow as n.
-    terms = np.arange(len(D.coefficients)) * D.coefficients**2
-    near, last = D.space.windows(terms)
-    if not 0 < last < near or last <= allowed * terms.sum():
-        return _FEWEST
-    return _enough(_FEWEST, last / near, allowed * float(terms.sum()) / last)
+    """A number of orders to start with, from the coefficients at the largest kernel alone.
+
+    More than the most of smooth functions if it takes more.
+    """
+    count = _FEWEST
+    while True:
+        (D,) = observables(square_of(network), np.ones(1), np.array([K.max()]), count)
+        # Order 1/N takes two derivatives, which grow as n.
+        terms = np.arange(len(D.coefficients)) * D.coefficients**2
+        near, last = D.space.windows(terms)
+        if last <= allowed * terms.sum() or count > _MOST:
+            return count
+        wanted = _enough(count, last / near, allowed * float(terms.sum()) / last)
+        if wanted < 2 * count or square_of(network).kinks:
+            return wanted
+        count = wanted
 
 
 def _resolved(
@@ -205,24 +216,24 @@ def _converged(
     allowed: float,
 ) -> tuple[Any, tuple[str, ...]]:
     """A result on nodes, as dense as it takes, and what each quantity still misses."""
-    least = nodes_needed(kernels, _WIDTHS[0], _FINE)
-    if least > _MOST_NODES:
+    counts = [nodes_needed(kernels, *panels) for panels in _PANELS]
+    if counts[1] > _MOST_NODES:
         raise QuadratureError(
-            f"{least} nodes are needed, allowed are {_MOST_NODES}: layers that add so little are "
-            "too close to one another for an activation that is steep or has kinks"
+            f"{counts[1]} nodes are needed, allowed are {_MOST_NODES}: layers that add so little "
+            "are too close to one another for an activation that is steep or has kinks"
         )
-    for width in _WIDTHS:
-        rough, found = (
-            compute(on_nodes(network, layers, kernels, width, count)) for count in (_COARSE, _FINE)
-        )
+    found = compute(on_nodes(network, layers, kernels, *_PANELS[0]))
+    for panels, count in zip(_PANELS[1:], counts[1:], strict=True):
+        if count > _MOST_NODES:
+            break
+        rough, found = found, compute(on_nodes(network, layers, kernels, *panels))
         scale = np.stack(scales(found))
         change = np.abs(np.stack(found[: len(scale)]) - np.stack(rough[: len(scale)]))
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = np.where(scale > 0, change / scale, 0.0)
-        count = nodes_needed(kernels, width / 2, _FINE)
-        if errors.max() <= allowed or count > _MOST_NODES:
+        what = f"{count} nodes"
+        if errors.max() <= allowed:
             break
-    what = f"{nodes_needed(kernels, width, _FINE)} nodes"
     return found, tuple(_failure(what, of_one, allowed) for of_one in errors)
 
 

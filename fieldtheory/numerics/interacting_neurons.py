@@ -25,30 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from math import factorial, sqrt
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from fieldtheory.numerics.hermite_modes import Observable
-
-# Σ (u wᵀ + w uᵀ) as the list of its u and w.
-Outer = list[tuple[np.ndarray, np.ndarray]]
-
-
-class Pairs(Protocol):
-    """The symmetric functions g_2, B and E of two neurons, see the head of this file."""
-
-    def applied(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The three as matrices times u."""
-
-    def moved(self, step: Step, inner: tuple[float, float], added: tuple[Outer, ...]) -> Self:
-        """Those of the next layer.
-
-            g_2' = P_0ᵀ g_2 P_0 + X + Xᵀ + ...,    X = P_1ᵀ (D_2 B + D_4 E) P_0
-            B' = P_0ᵀ (c² B + β (D_2 B + D_4 E)) P_0 + ...,    E' = c⁴ P_0ᵀ E P_0 + ...
-
-        with D_2, D_4 of ``inner`` and the outer products ``added`` to each.
-        """
+from fieldtheory.numerics.neuron_pairs import Pairs, Products
 
 
 class Step(Protocol):
@@ -169,15 +151,13 @@ def first_order(layers: Layers) -> FirstOrder:
     return FirstOrder(np.array(shifts), np.array(variances), np.array(last), np.array(missed))
 
 
-def second_order(layers: Layers, pairs: Pairs) -> SecondOrder:
+def second_order(layers: Layers) -> SecondOrder:
     """⟨C⟩, Var C and the third cumulant of C of all layers at order 1/N².
 
     Parameters
     ----------
     layers : iterable
         As in `first_order`.
-    pairs : Pairs
-        Those of the first layer, which vanish.
 
     Returns
     -------
@@ -188,7 +168,7 @@ def second_order(layers: Layers, pairs: Pairs) -> SecondOrder:
     for D, step in layers:
         if state is None:
             zero = np.zeros(len(D.coefficients))
-            state = _State(zero, zero, zero, pairs)
+            state = _State(zero, zero, zero, Pairs.none())
         seen = _seen(D, state.r, state.m1)
         more = _seen_twice(D, seen, state)
         e2 = D.space.unit(2)
@@ -288,62 +268,109 @@ def _next_state(step: Step, D: Observable, seen: _Layer, more: _Second, state: _
     delta, q, kappa = seen.shift, seen.variance, more.third_cumulant
     to_next, c2 = step.to_next, step.correlation**2
     beta, beta2, beta3, beta4 = (of_the_mean(step, j) for j in (1, 2, 3, 4))
-    e2, e4 = step.unit(2), step.unit(4)
-    v1, v2, v3, v4 = beta * e2, beta2 * e4, beta3 * step.unit(6), beta4 * step.unit(8)
-    s, r, m1 = seen.coupling, state.r, state.m1
-    s0, r0, twice0, h2D0, ED0 = (to_next(0, u) for u in (s, r, more.twice, more.h2D, more.ED))
-    e20, e40 = c2 * e2, c2**2 * e4
-    both = more.rD + more.BD
-    both0 = to_next(0, both)
-    s1, r1, m11, twice1, e21 = (to_next(1, u) for u in (s, r, m1, more.twice, before2))
-    s2 = to_next(2, s)
+    e2, e4, e6, e8 = (step.unit(order) for order in (2, 4, 6, 8))
+    s, m1 = seen.coupling, state.m1
+    shown = {"s": s, "r": state.r, "h2D": more.h2D, "rD": more.rD + more.BD, "ED": more.ED}
+    shown |= {"twice": more.twice, "coupling": more.coupling}
+    seen_once = _moved(step, 0, shown | {"m2": state.m2})
+    seen_twice = _moved(step, 1, shown | {"e2": before2, "e4": before4, "m": m1})
+    m11, s2 = seen_twice["P1 m"], to_next(2, s)
+    vectors = seen_once | seen_twice | {"e2": e2, "e4": e4, "e6": e6}
+    vectors |= {"P2 e2": to_next(2, before2), "P2 r": to_next(2, state.r), "P2 s": s2}
+    coupling1, twice1, m20 = (vectors.pop(f"P{n}") for n in ("1 coupling", "1 twice", "0 m2"))
+    vectors["one"] = vectors.pop("P0 coupling") + twice1
 
-    # Half of g_2: of two neurons the first with at least as many factors d.
+    # Half of g_2: of two neurons the first with at least as many factors d. P_jᵀ 1 and P_0ᵀ e_n
+    # are Hermite polynomials times β_j and cⁿ.
     half = [
-        (to_next(1, more.h2D), r0),
-        (r1, h2D0),
-        (to_next(1, both), e20),
-        (e21, both0),
-        (to_next(1, more.ED), e40),
-        (to_next(1, before4), ED0),
-        (delta * e21, r0),
-        (delta * r1, e20),
-        (v1, to_next(0, more.coupling) + q * m11 + twice1 + delta * s1),
-        (m11, s0),
-        (v2, twice0 + 2 * delta * s0 + 2 * q * s1),
-        (2 * s2, s0),
-        (q * to_next(2, before2), r0),
-        (q * to_next(2, r), e20),
-        (3 * q * v3, s0 + q * v1),
-        ((kappa + 2 * delta * q) * v2 + 3 * q * s2, v1),
-        (more.variance / 2 * v1, v1),
-        (q * e21, r1),
-        (s1 / 2, s1),
-        (q * q * v2, v2),
+        (1.0, "P1 h2D", "P0 r"),
+        (1.0, "P1 r", "P0 h2D"),
+        (c2, "P1 rD", "e2"),
+        (1.0, "P1 e2", "P0 rD"),
+        (c2**2, "P1 ED", "e4"),
+        (1.0, "P1 e4", "P0 ED"),
+        (delta, "P1 e2", "P0 r"),
+        (delta * c2, "P1 r", "e2"),
+        (beta, "e2", "one"),
+        (beta * q, "e2", "P1 m"),
+        (beta * delta, "e2", "P1 s"),
+        (1.0, "P1 m", "P0 s"),
+        (beta2, "e4", "P0 twice"),
+        (2 * delta * beta2, "e4", "P0 s"),
+        (2 * q * beta2, "e4", "P1 s"),
+        (2.0, "P2 s", "P0 s"),
+        (q, "P2 e2", "P0 r"),
+        (q * c2, "P2 r", "e2"),
+        (3 * q * beta3, "e6", "P0 s"),
+        (3 * q**2 * beta3 * beta, "e6", "e2"),
+        ((kappa + 2 * delta * q) * beta2 * beta, "e4", "e2"),
+        (3 * q * beta, "P2 s", "e2"),
+        (more.variance / 2 * beta**2, "e2", "e2"),
+        (q, "P1 e2", "P1 r"),
+        (0.5, "P1 s", "P1 s"),
+        (q**2 * beta2**2, "e4", "e4"),
     ]
-    lowest = e21 @ e4
+    lowest = vectors["P1 e2"] @ e4
     three = [
-        (beta * h2D0, r0),
-        (beta * both0, e20),
-        (beta * ED0, e40),
-        (c2 * r1 + beta * s1, s0),
-        (e2, beta**2 / 2 * twice0 + beta * q * c2 * r1 + beta**2 * q * s1),
-        (beta * q * lowest * e4, r0),
-        (beta**3 * kappa / 6 * e2, e2),
+        (beta, "P0 h2D", "P0 r"),
+        (beta * c2, "P0 rD", "e2"),
+        (beta * c2**2, "P0 ED", "e4"),
+        (c2, "P1 r", "P0 s"),
+        (beta, "P1 s", "P0 s"),
+        (beta**2 / 2, "e2", "P0 twice"),
+        (beta * q * c2, "e2", "P1 r"),
+        (beta**2 * q, "e2", "P1 s"),
+        (beta * q * lowest, "e4", "P0 r"),
+        (beta**3 * kappa / 6, "e2", "e2"),
     ]
     four_times = [
-        (lowest * s0, r0),
-        (beta2 * s0, s0),
-        (2 * q * beta2 * beta * e2, s0),
-        (q**2 * beta2 * beta**2 * e2, e2),
+        (lowest, "P0 s", "P0 r"),
+        (beta2, "P0 s", "P0 s"),
+        (2 * q * beta2 * beta, "e2", "P0 s"),
+        (q**2 * beta2 * beta**2, "e2", "e2"),
     ]
-    m2 = to_next(0, state.m2) + more.shift * v1 + delta * m11 + to_next(1, more.coupling)
+    v1, v2 = beta * e2, beta2 * e4
+    m2 = m20 + more.shift * v1 + delta * m11 + coupling1
     m2 += (more.variance + delta**2) * v2 + q * to_next(2, m1) + 2 * delta * s2
-    m2 += to_next(2, more.twice) + (kappa + 3 * delta * q) * v3 + 3 * q * to_next(3, s)
-    m2 += 3 * q**2 * v4
+    m2 += to_next(2, more.twice) + (kappa + 3 * delta * q) * beta3 * e6 + 3 * q * to_next(3, s)
+    m2 += 3 * q**2 * beta4 * e8
     return _State(
         m1=_next_mean(step, seen, m1),
         m2=m2,
-        r=_next_pair(step, seen, r),
-        pairs=state.pairs.moved(step, (d2, d4), (half, three, four_times)),
+        r=_next_pair(step, seen, state.r),
+        pairs=_next_pairs(step, state.pairs, (d2, d4), vectors, (half, three, four_times)),
     )
+
+
+def _moved(step: Step, j: int, vectors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """P_jᵀ applied to the vectors, with the names of the results."""
+    columns = step.to_next(j, np.stack(list(vectors.values()), axis=1))
+    return {f"P{j} {name}": column for name, column in zip(vectors, columns.T, strict=True)}
+
+
+def _next_pairs(
+    step: Step,
+    pairs: Pairs,
+    inner: tuple[float, float],
+    vectors: dict[str, np.ndarray],
+    added: tuple[Products, ...],
+) -> Pairs:
+    """Those of the next layer.
+
+        g_2' = P_0ᵀ g_2 P_0 + X + Xᵀ + ...,    X = P_1ᵀ (D_2 B + D_4 E) P_0
+        B' = P_0ᵀ (c² B + β (D_2 B + D_4 E)) P_0 + ...,    E' = c⁴ P_0ᵀ E P_0 + ...
+
+    with D_2, D_4 of ``inner`` and the products of vectors ``added`` to each.
+    """
+    if not pairs.basis.size:
+        return Pairs.of({}, (), vectors, added)
+    c2, beta, (g2, B, E) = step.correlation**2, of_the_mean(step, 1), pairs.cores
+    both = inner[0] * B + inner[1] * E
+    crossed = np.stack([both, 0 * B, 0 * B])
+    blocks = {
+        (0, 0): np.stack([g2, c2 * B + beta * both, c2**2 * E]),
+        (1, 0): crossed,
+        (0, 1): crossed,
+    }
+    bases = step.to_next(0, pairs.basis), step.to_next(1, pairs.basis)
+    return Pairs.of(blocks, bases, vectors, added)

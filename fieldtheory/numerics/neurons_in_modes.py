@@ -13,7 +13,7 @@ import numpy as np
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.hermite_modes import Modes, Observable, observables, square_of
-from fieldtheory.numerics.interacting_neurons import Outer, Step, of_the_mean, raising
+from fieldtheory.numerics.interacting_neurons import of_the_mean, raising
 
 
 class ModeStep(NamedTuple):
@@ -50,38 +50,6 @@ class ModeStep(NamedTuple):
         return found
 
 
-class PairsOfModes(NamedTuple):
-    """The functions g_2, B and E of two neurons as matrices of coefficients (n, n)."""
-
-    g2: np.ndarray
-    B: np.ndarray
-    E: np.ndarray
-
-    def applied(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The three times u."""
-        return self.g2 @ u, self.B @ u, self.E @ u
-
-    def moved(
-        self, step: Step, inner: tuple[float, float], added: tuple[Outer, ...]
-    ) -> PairsOfModes:
-        """Those of the next layer, see `interacting_neurons.Pairs`."""
-        c2, beta = step.correlation**2, of_the_mean(step, 1)
-        both = inner[0] * self.B + inner[1] * self.E
-        lowered = step.to_next(1, step.to_next(0, both).T)
-        of_g2, of_B, of_E = (_sum(pairs) for pairs in added)
-        g2, B, E = (step.to_next(0, step.to_next(0, matrix).T) for matrix in self)
-        both = inner[0] * B + inner[1] * E
-        return PairsOfModes(
-            g2 + of_g2 + lowered + lowered.T, c2 * B + beta * both + of_B, c2**2 * E + of_E
-        )
-
-
-def _sum(pairs: Outer) -> np.ndarray:
-    left, right = zip(*pairs, strict=True)
-    found = np.stack(left, axis=1) @ np.stack(right)
-    return found + found.T
-
-
 def in_modes(
     network: LayeredNetwork, layers: LayerCoefficients, K: np.ndarray, count: int
 ) -> Iterator[tuple[Observable, ModeStep | None]]:
@@ -105,9 +73,3 @@ def in_modes(
             assert isinstance(D.space, Modes)
             c, modes = float(correlations[l]), D.space
             yield D, ModeStep(modes, c, float(K[l + 1]), c**modes.orders)
-
-
-def no_pairs_of_modes(network: LayeredNetwork, count: int) -> PairsOfModes:
-    """Independent neurons."""
-    size = len(range(0, count, 2 if square_of(network).even else 1))
-    return PairsOfModes(*[np.zeros((size, size))] * 3)

@@ -5,7 +5,8 @@ is seen for many layers: as a series of Hermite polynomials it needs about K/C o
 kernel added. On panels that end at the kinks, as wide as a few deviations √C of the noise, it
 needs about √(K/C) nodes, and noise leads from a node to a few dozen others.
 
-P_j multiplies the density of the noise f = h' − γh by He_2j(f/√C)/(j! (2C)^j).
+P_j multiplies the density of the noise f = h' − γh by He_2j(f/√C)/(j! (2C)^j). Where only even
+functions occur, nodes are those of h > 0, which noise reaches from h and from −h.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from math import ceil, factorial, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial import hermite_e
+from numpy.polynomial import hermite_e, polynomial
 from scipy import sparse
 
 from fieldtheory.averages.panels import evenly, graded_cuts
@@ -23,7 +24,7 @@ from fieldtheory.averages.quadrature import composite
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.hermite_modes import Observable, square_of
-from fieldtheory.numerics.interacting_neurons import Outer, Step, of_the_mean, raising
+from fieldtheory.numerics.interacting_neurons import of_the_mean, raising
 
 # Deviations of the signals and of the noise beyond which nothing is seen.
 _REACH, _NOISE = 10.0, 8.5
@@ -32,8 +33,6 @@ _REACH, _NOISE = 10.0, 8.5
 _WIDEST, _HALVED = 2.0, 2
 # Hermite polynomials whose part of a function is moved on exactly.
 _LOW = 10
-# Singular values of functions of two neurons, relative to the largest, that are rounding.
-_ROUNDING = 1e-14
 
 
 class Nodes(NamedTuple):
@@ -44,10 +43,13 @@ class Nodes(NamedTuple):
     z : ndarray, shape (n,)
     roots : ndarray, shape (n,)
         The squares are the weights of averages over N(0, 1).
+    stride : {1, 2}
+        2 for even functions, on z > 0.
     """
 
     z: np.ndarray
     roots: np.ndarray
+    stride: int
 
     def project(self, values: np.ndarray) -> np.ndarray:
         """The vector of a function with these values."""
@@ -63,12 +65,13 @@ class Nodes(NamedTuple):
 
     def unit(self, order: int) -> np.ndarray:
         """The vector of h_n."""
-        return self.units(order + 1)[:, order]
+        return self.units(order + 1)[:, -1]
 
     def units(self, count: int) -> np.ndarray:
-        """Those of h_0, h_1, ..., shape (n, count)."""
+        """Those of the orders below ``count`` that occur, h_0, h_1, ... or h_0, h_2, ..."""
         norms = np.sqrt([float(factorial(n)) for n in range(count)])
-        return self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
+        found = self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
+        return found[:, :: self.stride]
 
     def centred(self, coefficients: np.ndarray) -> np.ndarray:
         """The vector of F − ⟨F⟩."""
@@ -104,70 +107,18 @@ class NodeStep(NamedTuple):
 
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order."""
-        return self.nodes.unit(order)
+        return self.raised[:, order // self.nodes.stride]
 
     def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
         """P_jᵀ u, or of all columns of u."""
         if j == 0:
             return self.kernels[j] @ u
-        count, parts = self.low.shape[1], self.low.T @ u
-        factors = of_the_mean(self, j) * raising(count + 2 * j, 1, j)
-        factors = factors * self.correlation ** np.arange(count)
-        known = self.raised[:, 2 * j : count + 2 * j] @ (factors * parts.T).T
+        stride, count, parts = self.nodes.stride, self.low.shape[1], self.low.T @ u
+        first = 2 * j // stride
+        factors = of_the_mean(self, j) * raising(count + first, stride, j)
+        factors = factors * self.correlation ** (stride * np.arange(count))
+        known = self.raised[:, first : count + first] @ (factors * parts.T).T
         return self.kernels[j] @ (u - self.low @ parts) + known
-
-
-class PairsOnNodes(NamedTuple):
-    """The functions g_2, B and E of two neurons, Σ_ab u_a core_ab u_b with few functions u.
-
-    Parameters
-    ----------
-    basis : ndarray, shape (n, k)
-        Orthonormal.
-    cores : ndarray, shape (3, k, k)
-    """
-
-    basis: np.ndarray
-    cores: np.ndarray
-
-    @staticmethod
-    def none() -> PairsOnNodes:
-        """Independent neurons."""
-        return PairsOnNodes(np.zeros((0, 0)), np.zeros((3, 0, 0)))
-
-    def applied(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The three as matrices times u."""
-        if not self.basis.size:
-            return np.zeros(len(u)), np.zeros(len(u)), np.zeros(len(u))
-        g2, B, E = (self.basis @ (core @ (self.basis.T @ u)) for core in self.cores)
-        return g2, B, E
-
-    def moved(
-        self, step: Step, inner: tuple[float, float], added: tuple[Outer, ...]
-    ) -> PairsOnNodes:
-        """Those of the next layer, see `interacting_neurons.Pairs`; what is rounding is dropped."""
-        c2, beta, k = step.correlation**2, of_the_mean(step, 1), self.basis.shape[1]
-        g2, B, E = self.cores
-        both = inner[0] * B + inner[1] * E
-        columns = [step.to_next(j, self.basis) for j in (0, 1)] if k else []
-        columns += [np.stack(side, axis=1) for pairs in added for side in zip(*pairs, strict=True)]
-        Q, R = np.linalg.qr(np.concatenate(columns, axis=1))
-        size = R.shape[1]
-        cores = np.zeros((3, size, size))
-        cores[:, :k, :k] = g2, c2 * B + beta * both, c2**2 * E
-        cores[0, k : 2 * k, :k] = cores[0, :k, k : 2 * k] = both
-        start = 2 * k
-        for core, pairs in zip(cores, added, strict=True):
-            count = len(pairs)
-            left, right = start + np.arange(count), start + count + np.arange(count)
-            core[left, right] = core[right, left] = 1.0
-            start += 2 * count
-        cores = R @ cores @ R.T
-        norms = np.abs(cores).max(axis=(1, 2))
-        seen = np.concatenate(cores[norms > 0] / norms[norms > 0, None, None], axis=1)
-        left, sizes, _ = np.linalg.svd(seen, full_matrices=False)
-        left = left[:, sizes > _ROUNDING * sizes[0]]
-        return PairsOnNodes(Q @ left, left.T @ cores @ left)
 
 
 def on_nodes(
@@ -193,7 +144,8 @@ def on_nodes(
     square, K, noise = square_of(network), kernels[1][:-1], _deviations_of_noise(kernels)
     with np.errstate(divide="ignore", invalid="ignore"):
         correlations = np.where(K[1:] > 0, network.skip_scales * np.sqrt(K[:-1] / K[1:]), 0.0)
-    nodes = _nodes_of_layers([jump.place for jump in square.jumps], K, noise, width, count)
+    places = [jump.place for jump in square.jumps]
+    nodes = _nodes_of_layers(places, K, noise, width, count, 2 if square.even else 1)
     here = next(nodes)
     for l in range(network.depth + 1):
         g = square.derivatives[0](np.sqrt(K[l]) * here.z)
@@ -225,7 +177,7 @@ def _deviations_of_noise(kernels: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 
 
 def _nodes_of_layers(
-    places: list[float], K: np.ndarray, noise: np.ndarray, width: float, count: int
+    places: list[float], K: np.ndarray, noise: np.ndarray, width: float, count: int, stride: int
 ) -> Iterator[Nodes]:
     """Those of layers that no noise parts are the same."""
     scales = np.where(noise > 0, noise, 1.0)
@@ -240,8 +192,11 @@ def _nodes_of_layers(
         level = _HALVED + max(0, ceil(log2(max(dev.max() * least, 1.0))))
         near = graded_cuts(np.concatenate([centres, -centres]), level, least, _REACH)
         cuts = np.unique(np.concatenate([near.ravel(), evenly(least, _REACH)]))
+        if stride == 2:
+            cuts = np.append(0.0, cuts[cuts > 0])
         z, weights = composite(cuts, count)
-        nodes = Nodes(z, np.sqrt(weights * np.exp(-z * z / 2) / sqrt(2 * np.pi)))
+        bell = stride * np.exp(-z * z / 2) / sqrt(2 * np.pi)
+        nodes = Nodes(z, np.sqrt(weights * bell), stride)
         for _ in members:
             yield nodes
 
@@ -250,19 +205,28 @@ def _matrices(here: Nodes, there: Nodes, c: float, noise: float, variance: float
     """P_jᵀ, j < 4, for the deviation of the noise in units of that of the signals."""
     if noise == 0:
         same = sparse.identity(len(here.z), format="csr")
-        return [same if c > 0 else same[::-1], *[0 * same] * 3]
+        return [same if c > 0 or here.stride == 2 else same[::-1], *[0 * same] * 3]
+    z, roots = here.z, here.roots / here.stride
+    if here.stride == 2:
+        z, roots = np.concatenate([-z[::-1], z]), np.concatenate([roots[::-1], roots])
     # As functions of the node before, the matrices are Gaussians times polynomials.
     centres, reach = 2 * c / (1 + c * c) * there.z, _NOISE * noise * sqrt(2 / (1 + c * c))
-    first = np.searchsorted(here.z, centres - reach)
-    sizes = np.searchsorted(here.z, centres + reach) - first
+    first = np.searchsorted(z, centres - reach)
+    sizes = np.searchsorted(z, centres + reach) - first
     starts = np.concatenate([[0], np.cumsum(sizes)])
     columns = np.arange(starts[-1]) + np.repeat(first - starts[:-1], sizes)
-    before, after = here.z[columns], np.repeat(there.z, sizes)
+    before, after = z[columns], np.repeat(there.z, sizes)
+    x = (after - c * before) / noise
     exponent = before**2 / 2 - ((before - c * after) / noise) ** 2 / 2
-    density = np.exp(exponent) * here.roots[columns] * np.repeat(there.roots, sizes) / noise
-    x, found = (after - c * before) / noise, []
+    density = np.exp(exponent) * roots[columns] * np.repeat(there.roots, sizes) / noise
+    if here.stride == 2:
+        # From −h as from h.
+        count = len(here.z)
+        columns = np.where(columns < count, count - 1 - columns, columns - count)
+    square, found = x * x, []
     for j in range(4):
         factor = 1 / (factorial(j) * (2 * variance * noise**2) ** j)
-        data = factor * density * hermite_e.hermeval(x, [0.0] * (2 * j) + [1.0])
+        powers = hermite_e.herme2poly([0.0] * (2 * j) + [1.0])[::2]
+        data = factor * density * polynomial.polyval(square, powers)
         found.append(sparse.csr_matrix((data, columns, starts), (len(there.z), len(here.z))))
     return found

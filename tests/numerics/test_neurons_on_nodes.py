@@ -11,8 +11,9 @@ from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics import finite_width
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.interacting_neurons import FirstOrder, first_order, second_order
-from fieldtheory.numerics.neurons_in_modes import in_modes, no_pairs_of_modes
-from fieldtheory.numerics.neurons_on_nodes import PairsOnNodes, on_nodes
+from fieldtheory.numerics.neuron_pairs import Pairs
+from fieldtheory.numerics.neurons_in_modes import in_modes
+from fieldtheory.numerics.neurons_on_nodes import on_nodes
 from tests.numerics.test_finite_width import (
     assert_agrees_with_neurons,
     coefficients,
@@ -37,7 +38,7 @@ def sizes(solution):
 def on(net, K0, width=4.0, count=18):
     s = ft.solve(net, K0)
     chain = layer_coefficients(net), (s.residual_kernels, s.kernels)
-    return second_order(on_nodes(net, *chain, width, count), PairsOnNodes.none())
+    return second_order(on_nodes(net, *chain, width, count))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_smooth_functions_on_nodes_and_in_modes(name, scale, skip):
     net = net.replace(bias_variance=0.0)
     s = ft.solve(net, 0.5)
     layers, K = layer_coefficients(net), s.kernels[:-1]
-    known = second_order(in_modes(net, layers, K, 384), no_pairs_of_modes(net, 384))
+    known = second_order(in_modes(net, layers, K, 384))
     found = on(net, 0.5)
     for x, y, size in zip(found[:3], known[:3], sizes(s), strict=True):
         np.testing.assert_array_less(np.abs(x - y), 1e-9 * (np.abs(y) + 1e-5 * size) + 1e-300)
@@ -122,8 +123,7 @@ def test_errors_are_those_that_are_asked_for(name, scale, K0, monkeypatch):
     allowed = 1e-8 * (np.abs(finer) + 1e-5 * sizes(s))
     assert (np.abs(found - finer) <= allowed).all()
     # The estimate exceeds the error: fewer nodes are told from more.
-    monkeypatch.setattr(finite_width, "_COARSE", 9)
-    monkeypatch.setattr(finite_width, "_WIDTHS", (4.0,))
+    monkeypatch.setattr(finite_width, "_PANELS", ((4.0, 9), (4.0, 18)))
     with pytest.raises(QuadratureError, match=r"\d+ nodes .* relative error .* in layer \d"):
         _ = ft.solve(net, K0, order=2).mean_shift_2
 
@@ -149,21 +149,21 @@ def test_layers_too_close_to_one_another_are_named():
         _ = s.mean_shift_2
 
 
-def test_many_layers_in_seconds_with_few_functions():
+def test_many_layers_in_seconds_with_few_functions(monkeypatch):
     """Functions of two neurons stay sums of a few products."""
     net = network("relu", 0.1, depth=30)
     s = ft.solve(net, 0.5)
-    chain = on_nodes(net, layer_coefficients(net), (s.residual_kernels, s.kernels), 6.0, 13)
-    ranks = []
+    ranks, of = [], Pairs.of
 
-    class Counted(PairsOnNodes):
-        def moved(self, *given):
-            found = super().moved(*given)
-            ranks.append(found.basis.shape[1])
-            return Counted(*found)
+    def counted(*given):
+        found = of(*given)
+        ranks.append(found.basis.shape[1])
+        return found
 
-    second_order(chain, Counted(*PairsOnNodes.none()))
-    assert max(ranks) < 40
+    monkeypatch.setattr(Pairs, "of", counted)
+    kernels = s.residual_kernels, s.kernels
+    second_order(on_nodes(net, layer_coefficients(net), kernels, 6.0, 13))
+    assert len(ranks) == 30 and max(ranks) < 40
 
 
 @pytest.mark.parametrize(("size", "counts"), [(1e-33, [128]), (1e-12, [128, 256, 512])])

@@ -1,0 +1,83 @@
+"""Functions of two neurons as sums of products of a few functions of one.
+
+They stay few: what a layer adds is a product of what it shows of single neurons, and noise makes
+all functions alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+# Singular values, relative to the largest, that are rounding.
+_ROUNDING = 1e-14
+
+# Σ w (u vᵀ + v uᵀ) as the list of its w and the names of u and v.
+Products = Iterable[tuple[float, str, str]]
+
+
+class Pairs(NamedTuple):
+    """The symmetric functions g_2, B and E of `interacting_neurons`, Σ_ab u_a core_ab u_b.
+
+    Parameters
+    ----------
+    basis : ndarray, shape (n, k)
+        The vectors u, orthonormal.
+    cores : ndarray, shape (3, k, k)
+    """
+
+    basis: np.ndarray
+    cores: np.ndarray
+
+    @staticmethod
+    def none() -> Pairs:
+        """Independent neurons."""
+        return Pairs(np.zeros((0, 0)), np.zeros((3, 0, 0)))
+
+    def applied(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The three as matrices times u."""
+        if not self.basis.size:
+            return np.zeros(len(u)), np.zeros(len(u)), np.zeros(len(u))
+        parts = self.basis.T @ u
+        g2, B, E = (self.basis @ (core @ parts) for core in self.cores)
+        return g2, B, E
+
+    @staticmethod
+    def of(
+        blocks: Mapping[tuple[int, int], np.ndarray],
+        bases: tuple[np.ndarray, ...],
+        vectors: Mapping[str, np.ndarray],
+        added: tuple[Products, ...],
+    ) -> Pairs:
+        """A sum of cores between bases and of products of vectors; what is rounding is dropped.
+
+        Parameters
+        ----------
+        blocks : mapping
+            From the numbers of two bases to the cores (3, k, k) between them.
+        bases : tuple of ndarray, shape (n, k)
+        vectors : mapping
+            From names to vectors (n,).
+        added : tuple of list
+            The products of vectors that are added to each of the three.
+        """
+        columns = [*bases, np.stack(list(vectors.values()), axis=1)]
+        starts = np.cumsum([0, *(part.shape[1] for part in columns)])
+        cores = np.zeros((3, starts[-1], starts[-1]))
+        for (row, column), core in blocks.items():
+            rows, others = slice(*starts[row : row + 2]), slice(*starts[column : column + 2])
+            cores[:, rows, others] += core
+        place = dict(zip(vectors, range(starts[-2], starts[-1]), strict=True))
+        for core, products in zip(cores, added, strict=True):
+            for weight, one, other in products:
+                core[place[one], place[other]] += weight
+                core[place[other], place[one]] += weight
+        Q, R = np.linalg.qr(np.concatenate(columns, axis=1))
+        cores = R @ cores @ R.T
+        norms = np.abs(cores).max(axis=(1, 2))
+        seen = np.concatenate(cores[norms > 0] / norms[norms > 0, None, None], axis=1)
+        left, sizes, _ = np.linalg.svd(seen, full_matrices=False)
+        left = left[:, sizes > _ROUNDING * sizes[0]]
+        return Pairs(Q @ left, left.T @ cores @ left)
