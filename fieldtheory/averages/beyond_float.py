@@ -17,7 +17,6 @@ from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import factored
-from fieldtheory.averages.gaussian import GaussianAverage
 from fieldtheory.averages.logarithmic_signals import (
     LEAST,
     Function,
@@ -38,8 +37,6 @@ _LIMITED = ("exp", "cosh", "sinh", "tanh", "coth", "sech", "csch", "erf", "erfc"
 _PERIODIC = ("sin", "cos", "tan")
 # Signals between which exponential rates are told, and the smallest of them, above those of powers.
 _FAR, _SLOW = (mp.mpf(10) ** 8, 2 * mp.mpf(10) ** 8), 1e-5
-# How much of its logarithm an average may change by that of unknown digits.
-_STEADY = 1e-13
 # Nodes of a panel, and how small the last of their coefficients are.
 _TERMS, _RESOLVED = 24, 4e-15
 
@@ -110,10 +107,13 @@ def pair(
     if not has_waves(f):
         return _pair(f, h, variances, c, away)
     left = remainder(f, h)
+    if left.steady.exponential:
+        raise QuadratureError(
+            f"waves of {f} that grow exponentially have no average over two signals of which "
+            "float64 does not hold the values"
+        )
     if not reaches((left.steady, left.steady), *variances, c, away):
         raise QuadratureError(_too_narrow(f, min(variances), left.steady.variance))
-    if left.steady.exponential:
-        return _closed(f, h, variances, mp.mpf(correlation))
     steady = left.steady.function
     project = lru_cache(partial(_projection, steady, h))
     found = _pair(steady, h, variances, c, away)
@@ -140,51 +140,6 @@ def _pair(
     if not (x.reference and y.reference):
         return mp.zero
     return on_a_plane(x, y, correlation, away)
-
-
-def _closed(
-    f: sp.Expr, h: sp.Symbol, variances: tuple[mp.mpf, mp.mpf], correlation: mp.mpf
-) -> mp.mpf:
-    """⟨f(x) f(y)⟩ in closed form, of waves that grow: its phase may depend on the variances.
-
-    ⟨e^x sin(x) e^y sin(y)⟩ is e^{2K_xy} cos(K_xx − K_yy)/2 far out, which variances of so many
-    digits tell where they are equal alone, or not too large.
-    """
-    average = _closed_pair(f, h)
-    if average is None:
-        raise QuadratureError(
-            f"waves of {f} that grow exponentially have no average over two signals of which "
-            "float64 does not hold the values"
-        )
-    x, y = variances
-    covariance = correlation * mp.sqrt(x * y)
-    largest = max(mp.mag(x), mp.mag(y), 0)
-    if x == y and correlation > 0 and largest > _LONGEST:
-        # Σ c^n a_n² of Hermite coefficients is positive, and beyond all logarithms.
-        return mp.inf
-    with mp.workprec(mp.prec + min(largest, _LONGEST) + 50):
-        found, near = (
-            average(x * scale, y * scale, covariance * scale)
-            for scale in (mp.one, 1 + mp.mpf(10) ** -(_DIGITS - 4))
-        )
-    change = mp.log(abs(near / found)) if found and near else mp.inf
-    if found * near <= 0 or abs(change) > _STEADY * max(1, abs(mp.log(abs(found)))):
-        raise QuadratureError(
-            f"the sign of an average of {f} over two signals depends on digits of variances of "
-            f"{mp.nstr(max(x, y), 6)} that are not known"
-        )
-    return found
-
-
-@lru_cache(maxsize=64)
-def _closed_pair(f: sp.Expr, h: sp.Symbol) -> Callable | None:
-    """⟨f(x) f(y)⟩ of K_xx, K_yy, K_xy, if it has a closed form."""
-    x, y = sp.symbols("x y", real=True)
-    a, b = sp.symbols("a b", positive=True)
-    t = sp.Symbol("t", real=True)
-    node = GaussianAverage(f.subs(h, x) * f.subs(h, y), (x, y), [[a, t], [t, b]])
-    closed = node.doit()
-    return None if closed.has(GaussianAverage) else sp.lambdify([a, b, t], closed, "mpmath")
 
 
 def _single_wave(F: sp.Expr, h: sp.Symbol, variance: mp.mpf, power: int) -> mp.mpf:

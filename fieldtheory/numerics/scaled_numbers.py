@@ -39,7 +39,7 @@ def scaled(values: np.ndarray, exponents: np.ndarray | float = 0.0) -> Scaled:
 
 
 def of_numbers(values: np.ndarray) -> Scaled:
-    """Numbers of mpmath, whose exponents may exceed float64: those are infinite.
+    """Numbers of mpmath, whose exponents may exceed float64: those are infinite; NaN stays NaN.
 
     Examples
     --------
@@ -54,6 +54,8 @@ def of_numbers(values: np.ndarray) -> Scaled:
 def _mantissa_and_exponent(value: mp.mpf) -> tuple[float, float]:
     if not value:
         return 0.0, _ZERO
+    if mp.isnan(value):
+        return np.nan, 0.0
     sign = 0.5 if value > 0 else -0.5
     if not mp.isfinite(value) or mp.mag(value) > _ENDLESS:
         return sign, np.inf

@@ -34,6 +34,7 @@ from fieldtheory.numerics import (
     pair_map,
     tangents,
     unlimited,
+    wave_layers,
 )
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fields import FIELDS, Field
@@ -49,7 +50,11 @@ from fieldtheory.numerics.scaled_numbers import Scaled, scaled
 from fieldtheory.numerics.scaled_pairs import scaled_pairs
 from fieldtheory.numerics.substitution import accumulate, propagate
 from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
-from fieldtheory.numerics.validity import warn_if_not_small, warn_if_orders_are_close
+from fieldtheory.numerics.validity import (
+    warn_if_not_small,
+    warn_if_orders_are_close,
+    warn_if_unknown,
+)
 
 # What there is if terms of order 1/N² are not found.
 _WITHOUT = "; order=1 does without them"
@@ -126,12 +131,17 @@ class Solution(Result):
     range of float64, see `logarithms`, also for φ that grows faster than any power (exp(h)) or
     between powers (h log(1 + |h|)), see `unlimited`. They are −∞ where a kernel or response
     vanishes, and ∞ where the logarithm exceeds float64 too: that of the kernel of exp(h) is
-    proportional to the kernel before it. Their absolute error is a few roundings of the logarithm,
-    1e-13 where it is 500: so many digits of the kernel itself are known. Logarithms of covariances
-    lose digits where they are small against the variances. ``decorrelation`` keeps its digits where
-    it is small, see `decorrelations`: to 1e-12 for ReLU, leaky ReLU and |x| and, for inputs of one
-    norm, for smooth φ; 1e-8 for other kinks; to an absolute 1e-15 for other φ and inputs of
-    different norms.
+    proportional to the kernel before it. Of waves that grow exponentially (exp(h) sin(h)) the
+    covariance of two inputs of different norms is that of a phase as large as the variances: where
+    roundings of K0 and of the parameters change its sign, or its logarithm by 1e-6 of it, entries
+    are NaN, with a `ValidityWarning`, as is what depends on them; variances have logarithms
+    throughout, see `wave_layers`. The absolute error of logarithms is a few roundings of them,
+    1e-13 where they are 500: so many digits of the kernel itself are known. Logarithms of
+    covariances lose digits where they are small against the variances.
+
+    ``decorrelation`` keeps its digits where it is small, see `decorrelations`: to 1e-12 for ReLU,
+    leaky ReLU and |x| and, for inputs of one norm, for smooth φ; 1e-8 for other kinks; to an
+    absolute 1e-15 for other φ and inputs of different norms.
     ``response`` and ``tangent_kernels`` of ReLU, leaky ReLU and |x| are right to 1e-12 at all
     angles; those of other φ with kinks at the angle θ of two inputs to about 1e-16/θ.
 
@@ -218,7 +228,9 @@ class Solution(Result):
         if self._kernels_stay:
             return logarithms.of_array(self.kernels)
         own, pairs = self._beyond_float64
-        return self._assembled(own.log_kernels, self._has_matrix and pairs.log_kernels)
+        found = self._assembled(own.log_kernels, self._has_matrix and pairs.log_kernels)
+        warn_if_unknown("log_kernels", found)
+        return found
 
     @field
     def log_response(self) -> np.ndarray:
@@ -228,17 +240,23 @@ class Solution(Result):
         layers, pairs = self._beyond_float64
         own = logarithms.log_responses(layers.gains)
         pair = self._has_matrix and logarithms.log_responses(pairs.gains)
-        return self._assembled(own, pair) - np.log(self._input_width)
+        found = self._assembled(own, pair) - np.log(self._input_width)
+        warn_if_unknown("log_response", found)
+        return found
 
     @field
     def log_tangent_kernels(self) -> np.ndarray:
         """ln|Θ^(l)|, also where Θ^(l) exceeds float64."""
-        return self._scaled_tangents.log
+        found = self._scaled_tangents.log
+        warn_if_unknown("log_tangent_kernels", found)
+        return found
 
     @field
     def tangent_signs(self) -> np.ndarray:
         """1, 0 or −1, the sign of Θ^(l), also where Θ^(l) exceeds float64."""
-        return np.sign(self._scaled_tangents.mantissa)
+        found = np.sign(self._scaled_tangents.mantissa)
+        warn_if_unknown("tangent_signs", found)
+        return found
 
     @field
     def decorrelation(self) -> np.ndarray:
@@ -603,11 +621,16 @@ class Solution(Result):
         """The layers of single inputs and of pairs, None for one input, in numbers of any size."""
         own, inputs = self._single_inputs, int(self._has_matrix)
         covariance = self.input_kernel[..., *self._pairs] if inputs else None
-        if unlimited.needs_unlimited(self.network):
-            layers: Any = unlimited.unlimited_layers(self.network, own, inputs)
-            of_pairs: Any = unlimited.unlimited_pairs
+        layers: Any
+        of_pairs: Any = scaled_pairs
+        if not unlimited.needs_unlimited(self.network):
+            layers = self._scaled
+        elif wave_layers.has_growing_waves(self.network):
+            layers = wave_layers.wave_layers(self.network, own, inputs)
+            of_pairs = wave_layers.wave_pairs
         else:
-            layers, of_pairs = self._scaled, scaled_pairs
+            layers = unlimited.unlimited_layers(self.network, own, inputs)
+            of_pairs = unlimited.unlimited_pairs
         pairs = None if covariance is None else of_pairs(layers, own, covariance, self._pairs)
         return layers, pairs
 
@@ -808,7 +831,8 @@ def solve(
     -----
     ValidityWarning
         From a field, if kernels fluctuate by half of their mean at order 1/N, or if the terms of
-        order 1/N² exceed a tenth of those of order 1/N.
+        order 1/N² exceed a tenth of those of order 1/N; or if logarithms depend on digits that
+        float64 does not have, and are NaN.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 Such φ (exp(h), h log(1 + |h|)) cannot be halved as `logarithms` does. The recursion runs in
 numbers of mpmath, whose exponents have no end; averages are those of float64 where it holds them,
 else those of `beyond_float`. Where the logarithm itself exceeds float64, kernels are infinite.
+For waves that grow exponentially see `wave_layers`.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ def _of_one(
             found = float(single_average(network, name, np.array(float(K))))
             if np.isfinite(found):
                 return mp.mpf(found)
-    return sum(map(wide, _features(network)), mp.zero) if mp.isfinite(K) else mp.inf
+    return sum(map(wide, features_of(network)), mp.zero) if mp.isfinite(K) else mp.inf
 
 
 @lru_cache(maxsize=64)
@@ -281,7 +282,7 @@ def _of_two(
     K_yy: mp.mpf,
     K_xy: mp.mpf,
 ) -> mp.mpf:
-    functions = [function(f) for f in _features(network)]
+    functions = [function(f) for f in features_of(network)]
     if K_xy == 0 and all(sp.expand(f + f.subs(_H, -_H)) == 0 for f in functions):
         return mp.zero
     if not (mp.isfinite(K_xx) and mp.isfinite(K_yy)):
@@ -310,6 +311,7 @@ def _beyond_float(
     return sum((beyond_float.pair(f, _H, variances, *correlations) for f in functions), mp.zero)
 
 
-def _features(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
+def features_of(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
+    """Of a signal h, in numbers."""
     known = dict(feature_parameters(network))
     return tuple(map(sp.sympify, type(network).features(network.activation, _H, known)))

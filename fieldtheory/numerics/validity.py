@@ -1,4 +1,4 @@
-"""Where the expansion in 1/N is doubtful, as warnings."""
+"""Where the expansion in 1/N is doubtful, or digits are missing, as warnings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGE, _CLOSE_ORDERS = 0.5, 0.1
 
 
 class ValidityWarning(UserWarning):
-    """A result leaves the range in which an expansion in 1/N holds.
+    """A result leaves the range in which an expansion in 1/N holds, or float64 has its digits.
 
     Examples
     --------
@@ -51,6 +51,17 @@ def warn_if_orders_are_close(network: LayeredNetwork, relative: np.ndarray) -> N
             f"terms of order 1/N² reach {largest:.2g} of those of order 1/N in layer {layer}, "
             f"at depth {network.depth} and width {network.width}: the expansion "
             "holds for wider networks",
+            ValidityWarning,
+            stacklevel=validation.level_of_user(),
+        )
+
+
+def warn_if_unknown(name: str, values: np.ndarray) -> None:
+    """Warn if numbers of a field are NaN, which no digits of float64 tell."""
+    if count := int(np.isnan(values).sum()):
+        warnings.warn(
+            f"{count} of {values.size} {name} are NaN: their signs or sizes depend on digits of "
+            "the kernels that float64 does not have",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )

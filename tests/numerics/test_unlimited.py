@@ -243,8 +243,11 @@ def test_exponential_waves_of_two_inputs():
     np.testing.assert_allclose(found[:3], logs(kernels), rtol=1e-11)
     np.testing.assert_allclose(solution.log_response[:4, 0, 1], logs(responses), rtol=1e-11)
     assert np.isposinf(found[-2:]).all()
-    with pytest.raises(QuadratureError, match="sign of an average .* depends on digits"):
-        ft.solve(net, TWO).log_kernels  # noqa: B018
+    # Of different norms the variances are known, and what phases of 2e49 leave unknown is no error.
+    with pytest.warns(ft.ValidityWarning, match="log_kernels are NaN: their signs or sizes depend"):
+        found = ft.solve(net, TWO).log_kernels
+    alone = [ft.solve(net, float(K)).log_kernels for K in np.diagonal(TWO)]
+    np.testing.assert_array_equal(np.diagonal(found, axis1=1, axis2=2).T, alone)
 
 
 @pytest.mark.parametrize("K0", [1e4, 1e50, 1e100, 1e200])

@@ -1,0 +1,160 @@
+"""Logarithms of kernels of waves that grow exponentially, against recursions of mpmath."""
+
+import warnings
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import fieldtheory as ft
+from tests.numerics.test_logarithms import layers, logs, network
+
+TWO = np.array([[1.0, 0.3], [0.3, 2.0]])
+K0S = {
+    "moderate": np.array([[0.5, 0.2], [0.2, 1.0]]),
+    "one wide": np.array([[0.3, 0.5], [0.5, 30.0]]),
+    "wide": np.array([[1e5, 2e4], [2e4, 3e5]]),
+    "one norm": np.array([[1.0, 0.3], [0.3, 1.0]]),
+    "opposite": np.array([[1.0, -0.3], [-0.3, 1.0]]),
+}
+# φ = e^{rh} sin(wh) or e^{rh} cos(wh).
+PHI = {
+    "exp(h)*sin(h)": (1, 1, -1),
+    "exp(h)*cos(h)": (1, 1, 1),
+    "exp(-h)*sin(2*h)": (-1, 2, -1),
+    "exp(h/2)*sin(h)": (0.5, 1, -1),
+    "exp(h)*sin(h/2)": (1, 0.5, -1),
+}
+FIELDS = "log_kernels", "log_response", "log_tangent_kernels"
+
+
+@pytest.fixture(autouse=True)
+def many_digits():
+    with mp.workdps(120):
+        yield
+
+
+def pair(phi, a, b, t):
+    """⟨φφ⟩ and ⟨φ'φ'⟩, its derivative by t."""
+    r, w, sign = map(mpf, PHI[phi])
+    even = mp.exp((r**2 - w**2) * (a + b) / 2 + (r**2 + w**2) * t) * mp.cos(r * w * (a - b))
+    odd = mp.exp((r**2 - w**2) * ((a + b) / 2 + t)) * mp.expj(r * w * (a + b + 2 * t))
+    slope = (r**2 + w**2) * even + sign * ((r**2 - w**2 + 2j * r * w) * odd).real
+    return (even + sign * odd.real) / 2, slope / 2
+
+
+def recursion(phi, net, K0):
+    """(K_xx, K_yy, K_xy), χ and Θ of pairs as far as their exponents have digits."""
+    kernels, chi, theta = [tuple(map(mpf, K0[[0, 1, 0], [0, 1, 1]]))], [mpf(1)], []
+    theta.append(kernels[0][2])
+    for skip, weight, bias in layers(net):
+        a, b, t = kernels[-1]
+        if max(a, b) > mpf(10) ** 100:
+            break
+        moments = [pair(phi, *K)[0] for K in ((a, a, a), (b, b, b), (a, b, t))]
+        gain = skip + weight * pair(phi, a, b, t)[1]
+        own = weight * moments[2] + bias
+        kernels.append(
+            tuple(skip * K + weight * m + bias for K, m in zip((a, b, t), moments, strict=True))
+        )
+        chi.append(gain * chi[-1])
+        theta.append(gain * theta[-1] + own)
+    return np.array([logs(K) for K in kernels]), logs(chi), logs(theta)
+
+
+def quietly(solution, *fields):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ft.ValidityWarning)
+        return [getattr(solution, field) for field in fields]
+
+
+@pytest.mark.parametrize("phi", PHI)
+@pytest.mark.parametrize("K0", K0S)
+def test_two_inputs_where_there_are_digits(phi, K0):
+    for parameters in ({}, {"branch_scale": 0.2}, {"skip_scale": 0.5}):
+        net = network(phi, 20, weight_variance=2.0, bias_variance=0.1, **parameters)
+        found, chi, theta = quietly(ft.solve(net, K0S[K0]), *FIELDS)
+        exact, exact_chi, exact_theta = recursion(phi, net, K0S[K0])
+        own, count = found[:, [0, 1], [0, 1]], len(exact)
+        assert not np.isnan(own).any()
+        np.testing.assert_allclose(own[:count], exact[:, :2], rtol=1e-11, atol=1e-11)
+        given = ((found, exact[:, 2]), (chi, exact_chi), (theta, exact_theta))
+        for values, expected in given:
+            values = values[: len(expected), 0, 1]
+            known = ~np.isnan(values)
+            # Few layers are not known where float64 could hold the phases of all.
+            assert known[np.append(True, exact[:-1, :2].max(axis=1) < 15)[: len(known)]].all()
+            error = np.abs(values - expected[: len(values)])[known]
+            assert (error <= 1e-6 * np.maximum(1, np.abs(values[known]))).all()
+
+
+def test_signs_that_no_digits_tell():
+    """e^{2t} cos(a − b) with a − b = 2.4e49 ± 1e34: no number and a warning, once per field.
+
+    Variances, whose logarithms do not depend on phases, are there.
+    """
+    net = network("exp(h)*sin(h)", 7, weight_variance=2.0, bias_variance=0.1)
+    solution = ft.solve(net, TWO)
+    with pytest.warns(ft.ValidityWarning, match="12 of 36 log_kernels are NaN: their signs"):
+        found = solution.log_kernels
+    own = found[:, [0, 1], [0, 1]]
+    assert not np.isnan(own).any() and np.isposinf(own[-3:]).all()
+    assert np.isfinite(found[:3]).all() and np.isnan(found[3:, 0, 1]).all()
+    for field in ("log_response", "log_tangent_kernels", "tangent_signs"):
+        with pytest.warns(ft.ValidityWarning, match=f"{field} are NaN"):
+            values = getattr(solution, field)
+        assert np.isfinite(values[:3]).all() and np.isnan(values[4:, 0, 1]).all()
+        assert not np.isnan(values[:, [0, 1], [0, 1]]).any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert solution.log_kernels is found
+        assert np.isposinf(ft.solve(net, 1.0).log_kernels[-3:]).all()
+
+
+def test_another_rounding_of_the_input_changes_what_is_not_known_alone():
+    net = network("exp(h)*cos(h)", 30, branch_scale=0.2, weight_variance=2.0)
+    moved = K0S["moderate"] * [[1 + 2e-16, 1], [1, 1 - 2e-16]]
+    found, others = (
+        quietly(ft.solve(net, K0), "log_kernels")[0] for K0 in (K0S["moderate"], moved)
+    )
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(others))
+    known = np.isfinite(found)
+    np.testing.assert_allclose(found[known], others[known], rtol=1e-6, atol=1e-6)
+
+
+def test_waves_that_vanish_leave_what_is_carried():
+    """⟨φφ⟩ of e^{h/2} sin(h) is e^{-3(a + b)/8 + 5t/4}, nothing beside biases whatever its sign."""
+    net = network("exp(h/2)*sin(h)", 60, weight_variance=2.0, bias_variance=0.25)
+    K0 = np.array([[1e5, 1e3], [1e3, 3e5]])
+    solution = ft.solve(net, K0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, chi, theta = (getattr(solution, field) for field in FIELDS)
+    expected = np.append(1e3 + 0.25 * np.arange(61), net.readout_variances[1])
+    np.testing.assert_allclose(found[:, 0, 1], np.log(expected), rtol=1e-13)
+    np.testing.assert_allclose(chi[:, 0, 1], 0, atol=1e-13)
+    np.testing.assert_allclose(theta[:, 0, 1], np.log(expected), rtol=1e-13)
+
+
+def test_deep_networks_and_several_inputs():
+    K0 = np.array([[0.5, 0.2, 0.1], [0.2, 1.0, -0.4], [0.1, -0.4, 0.5]])
+    net = network("exp(h)*sin(h)", 400, weight_variance=2.0)
+    found = quietly(ft.solve(net, K0), "log_kernels")[0]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        alone = quietly(ft.solve(net, K0[np.ix_([i, j], [i, j])]), "log_kernels")[0]
+        np.testing.assert_array_equal(
+            found[:, [i, i, j], [i, j, j]], alone[:, [0, 0, 1], [0, 1, 1]]
+        )
+    same = quietly(ft.solve(net, np.ones((2, 2))), *FIELDS)
+    assert all((values == values[:, :1, :1]).all() for values in same[::2])
+    assert not np.isnan(same[1]).any()
+
+
+def test_batches():
+    net = network("exp(h)*sin(h)", 4, branch_scale=[[0.3], [1.0]], weight_variance=2.0)
+    together = quietly(ft.solve(net, TWO), *FIELDS)
+    for i, scale in enumerate((0.3, 1.0)):
+        alone = quietly(ft.solve(net.replace(branch_scale=scale), TWO), *FIELDS)
+        for one, all_of_them in zip(alone, together, strict=True):
+            np.testing.assert_array_equal(all_of_them[i], one)
