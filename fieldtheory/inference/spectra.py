@@ -31,6 +31,8 @@ _ERROR = 1e-12
 # Nodes of a panel in the angle, and fewer; its largest width times the degree; the panels halve
 # so often towards parallel and opposite inputs, for deep networks tell apart small angles.
 _NODES, _WIDEST, _HALVINGS = (20, 15), 6.0, 26
+# Cuts of the peak of the weight, in its widths: beyond nothing is left.
+_PEAK = np.arange(-12.0, 12.5, 1.0)
 # Fewest intervals of the angle for a transform, a power of two.
 _FEWEST = 128
 _SETTINGS: Mapping[str, type] = {"quantity": str, "dimension": int, "norm": float, "trace": float}
@@ -243,10 +245,15 @@ def _transformed(profile: Any, count: int) -> tuple[np.ndarray, float]:
 
 
 def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarray:
-    """∫ p(cos θ) P_k(cos θ) sin^(d−2) θ dθ over that of 1, on panels that halve towards 0 and π."""
+    """∫ p(cos θ) P_k(cos θ) sin^(d−2) θ dθ over that of 1, on panels that halve towards 0 and π.
+
+    Panels are as narrow as the weight, whose peak at π/2 has a width of 1/√d, where it is.
+    """
     halves = np.pi / 2 * 0.5 ** np.arange(_HALVINGS + 1)
     evenly = np.linspace(0, np.pi, 2 + int(count * np.pi / _WIDEST))
-    angles, weights = composite(np.unique([*halves, *(np.pi - halves), *evenly]), nodes)
+    peak = np.pi / 2 + _PEAK / np.sqrt(dimension)
+    cuts = np.concatenate([halves, np.pi - halves, evenly, peak[(peak > 0) & (peak < np.pi)]])
+    angles, weights = composite(np.unique(cuts), nodes)
     # The logarithm of the weight, as its powers underflow in many dimensions.
     logs = (dimension - 2) * np.log(np.sin(angles))
     weights = weights * np.exp(logs)

@@ -60,6 +60,40 @@ def test_eigenvalues_of_relu_are_those_of_mpmath(dimension, depth):
             assert found.eigenvalues[k] == pytest.approx(float(exact / total), rel=1e-10, abs=1e-14)
 
 
+def of_power(n, dimension, count):
+    """Eigenvalues of tⁿ: binom(n, k) k! Γ(d/2) Γ((n−k+1)/2) / (2^k √π Γ((n+k+d)/2))."""
+    found = [mp.mpf(0)] * count
+    for k in range(n % 2, min(n + 1, count), 2):
+        gammas = mp.gammaprod(
+            [mp.mpf(dimension) / 2, mp.mpf(n - k + 1) / 2], [mp.mpf(n + k + dimension) / 2]
+        )
+        found[k] = mp.binomial(n, k) * mp.factorial(k) * gammas / 2**k / mp.sqrt(mp.pi)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 10, 100, 784, 3072, 10_000, 100_000])
+@pytest.mark.parametrize("count", [1, 6, 60])
+def test_spheres_of_all_dimensions(dimension, count):
+    """The weight sin^(d−2) θ is a peak of width 1/√d, at any count."""
+    for n in (0, 1, 2, 3, 7, 20):
+        exact = of_power(n, dimension, count).astype(float)
+        for nodes in spectra._NODES:
+            found = spectra._projected(lambda a, n=n: np.cos(a) ** n, dimension, count, nodes)
+            assert np.abs(found - exact).max() < 2e-15
+
+
+@pytest.mark.parametrize("dimension", [784, 3072, 100_000])
+def test_eigenvalues_of_relu_on_images(dimension):
+    """Their power series, of which few terms count where cosines are of order 1/√d."""
+    found = ft.spectrum(relu(1), dimension=dimension, norm=28.0, count=8)
+    with mp.workdps(30):
+        series = mp.taylor(lambda t: relu_kernel(mp.acos(t), 1, dimension, 500), 0, 14)
+        exact = 28**2 * sum(b * of_power(n, dimension, 8) for n, b in enumerate(series))
+    assert np.abs(found.eigenvalues - exact.astype(float)).max() < 1e-14 * found.trace
+    shares = (multiplicities(dimension, 2) * exact[:2]).astype(float) / found.trace
+    assert found.shares[:2] == pytest.approx(shares, rel=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["output_kernel", "tangent_kernel"])
 @pytest.mark.parametrize("dimension", [2, 3, 10])
@@ -143,7 +177,7 @@ def circle(net, angles):
     return ft.kernel(net)(points[:1], points)[0]
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 50])
+@pytest.mark.parametrize("dimension", [2, 3, 50, 784, 100_000])
 def test_linear_networks_have_two_degrees(dimension):
     net = ft.ResidualNetwork(depth=3, activation="linear", branch_scale=0.5)
     found = ft.spectrum(net, dimension=dimension, norm=2.0, count=5)
