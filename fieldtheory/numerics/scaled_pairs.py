@@ -60,7 +60,8 @@ class ScaledPairs:
         first, second = self._of_both(self.layers.log_kernels)
         with np.errstate(divide="ignore"):
             own = np.log(np.abs(self.correlations))
-        found = np.where(own > -np.inf, (first + second) / 2 + own, own)
+        # The sum of both may exceed float64 where neither does.
+        found = np.where(own > -np.inf, first / 2 + second / 2 + own, own)
         return np.where(self._faint, self._numbers[0].log, found) if self._faint.any() else found
 
     @cached_property

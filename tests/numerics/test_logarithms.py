@@ -1,5 +1,7 @@
 """Logarithms of kernels and responses beyond float64, against recursions of mpmath."""
 
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -207,6 +209,19 @@ def test_logarithms_beyond_float64_are_infinite():
         assert np.isfinite(values[:600]).all() and np.isposinf(values[-2:]).all()
     found = ft.solve(net, P).log_kernels
     assert np.isposinf(found[-1]).all()
+
+
+def test_logarithms_next_to_the_end_of_float64_have_a_mean():
+    """Of max(0, x)² ln K doubles in every layer; the sum of two of 1e308 exceeds float64."""
+    net = network("Max(0, x)**2", 1100, weight_variance=2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ft.solve(net, 10 * P).log_kernels
+    last = np.isfinite(found).all(axis=(1, 2)).nonzero()[0][-1]
+    assert found[last].min() > np.finfo(float).max / 2
+    mean = found[last, 0, 0] / 2 + found[last, 1, 1] / 2
+    np.testing.assert_allclose(found[last, 0, 1], mean, rtol=1e-12)
+    assert np.isposinf(found[last + 2 :]).all()
 
 
 def test_tables_files_plots_and_sweeps(tmp_path):
