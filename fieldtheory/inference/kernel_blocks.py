@@ -54,6 +54,25 @@ def lazy(kernel: Any, X: Any, Z: Any = None) -> Any:
     return da.block(grid)
 
 
+def lazy_diagonal(kernel: Any, X: Any) -> Any:
+    """The dask array of the diagonal of a kernel, one block for every chunk of the rows.
+
+    Parameters
+    ----------
+    kernel : object
+        ``kernel.diagonal(x)`` of a NumPy array.
+    X : dask array, shape (P, d)
+    """
+    import dask.array
+    from dask.delayed import delayed
+
+    da: Any = dask.array
+    rows = _chunks(da, "X", X)
+    block = delayed(kernel.diagonal, pure=False)
+    chunks = zip(rows.to_delayed()[:, 0], rows.chunks[0], strict=True)
+    return da.concatenate([da.from_delayed(block(x), (height,), float) for x, height in chunks])
+
+
 def _chunks(da: Any, name: str, given: Any) -> Any:
     array = given if hasattr(given, "__dask_graph__") else da.from_array(np.asarray(given), -1)
     if array.ndim != 2:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.inference.kernel_blocks import lazy, to_zarr
+from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, to_zarr
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.kernel_derivatives import DerivativeRecursion, moved
@@ -100,13 +100,20 @@ class KernelFunction:
             )
         return self._finite(self._rectangular(inputs, others))
 
-    def diagonal(self, X: Any) -> np.ndarray:
-        """The diagonal of ``k(X)``, shape (P,).
+    def diagonal(self, X: Any) -> Any:
+        """The diagonal of ``k(X)``.
 
         Parameters
         ----------
-        X : array_like, shape (P, d)
+        X : array_like or dask array, shape (P, d)
+
+        Returns
+        -------
+        ndarray or dask array, shape (P,)
+            Of a dask array a lazy one, whose blocks belong to the chunks of its rows.
         """
+        if _is_dask(X):
+            return lazy_diagonal(self, X)
         recursion = self._maps.recursion
         return recursion.diagonal(recursion.own(self._variances(_inputs("X", X))))[0]
 

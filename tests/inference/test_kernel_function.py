@@ -102,6 +102,25 @@ def test_dask_arrays(quantity):
         k(lazy[lazy[:, 0] > 0])
 
 
+def test_diagonals_of_dask_arrays_are_lazy():
+    da = pytest.importorskip("dask.array")
+    X = inputs("many norms", 50)
+    k = ft.kernel(ft.ResidualNetwork(depth=5, branch_scale=0.3))
+
+    def fails(block):
+        raise AssertionError("computed")
+
+    lazy = da.from_array(X, (20, 7))
+    unread = k.diagonal(lazy.map_blocks(fails, dtype=float, meta=np.empty((0, 0))))
+    assert isinstance(unread, da.Array) and unread.chunks == ((20, 20, 10),)
+    with pytest.raises(AssertionError, match="computed"):
+        unread.compute(scheduler="threads")
+    found = k.diagonal(lazy).compute(scheduler="threads")
+    np.testing.assert_array_equal(found, k.diagonal(X))
+    with pytest.raises(ValueError, match="X must have shape"):
+        k.diagonal(lazy[0])
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
