@@ -89,7 +89,7 @@ HOLD = {
         ("Definition 1", "λ_{l,L} = 1, standard ResNet"),
         ("Lemma 4", "standard ResNet, σ_b > 0, inputs of different lengths"),
         ("Lemma 4", "standard ResNet, σ_b = 0, L → ∞"),
-        ("Lemma 4", "standard ResNet, σ_b = 0, σ_w² = 2"),
+        ("Lemma 4", "standard ResNet, σ_b = 0, σ_w² = 1/2, 1, 2"),
         ("(7)", "uniform scaling, L = 7, C ≠ 0"),
         ("(8)", "uniform scaling, C ≠ 0"),
         ("Proposition 1", "sum over the weights of a layer, l = 0 to L = 20, N → ∞"),

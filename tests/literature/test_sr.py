@@ -13,6 +13,17 @@ from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
 
 
+def test_limits_of_the_collapse_are_told_from_others_of_the_same_size(monkeypatch):
+    """36π²/σ_w² is the limit at σ_w² = 2 alone."""
+    found = sr_kernels._collapsed()
+    assert list(found.values()) == pytest.approx([1, 1, 1], abs=5e-5)
+    other = 36 * sp.pi**2 / sym.WEIGHT**2
+    monkeypatch.setattr(sr_kernels, "collapse", lambda: (-2, other))
+    seen = sr_kernels._collapsed()
+    assert seen["σ_w² = 2"] == pytest.approx(found["σ_w² = 2"])
+    assert all(abs(seen[name] - 1) > 0.1 for name in ("σ_w² = 0.5", "σ_w² = 1"))
+
+
 def test_the_collapse_of_a_standard_resnet():
     """L² (1 − C_L) and Θ_L(x, x')/Θ_L(x, x) from recursions in the angle, to L = 60,000.
 
