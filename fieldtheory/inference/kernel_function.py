@@ -125,10 +125,11 @@ class KernelFunction:
         Parameters
         ----------
         name : str
-            "weight_variance" and "bias_variance" (σ_w² and σ_b², not σ_w and σ_b; the variances of
-            read-in and readout move with them where they are left out), "branch_scale" or
+            "weight_variance" and "bias_variance" (σ_w² and σ_b²; the variances of read-in and
+            readout move with them where they are left out), "weight_deviation" and
+            "bias_deviation" (σ_w and σ_b, likewise), "branch_scale" or
             "skip_scale" (ρ and γ; if layers differ, the sum of the derivatives by those of all
-            layers), or a variance of the read-in or the readout.
+            layers), or a variance or deviation of the read-in or the readout.
         X, Z : array_like or dask array
             As for ``k(X, Z)``.
 

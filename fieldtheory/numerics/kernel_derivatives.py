@@ -38,6 +38,7 @@ from fieldtheory.numerics.recursion import carried, residual_kernel
 from fieldtheory.numerics.tangents import Pairs
 
 _READIN = ("readin_weight_variance", "readin_bias_variance")
+_DEVIATION = "_deviation"
 _WORDS = {"response": "response", "tangent": "tangent kernel"}
 # Signals are parallel if 1 − |c| is below; what turns them is zero below this part of its terms.
 _PARALLEL, _ROUNDING = 1e-15, 1.5e-14
@@ -66,8 +67,8 @@ def moved(network: LayeredNetwork, name: str) -> Moved:
     ----------
     network : LayeredNetwork
     name : str
-        Of a variance, with which others move that are left out and follow it; or of a scale, of
-        which a number is added to those of all layers.
+        Of a variance, with which others move that are left out and follow it; with "deviation" for
+        "variance" its root moves; or of a scale, of which a number is added to those of all layers.
 
     Raises
     ------
@@ -78,6 +79,13 @@ def moved(network: LayeredNetwork, name: str) -> Moved:
         inputs apart, and δK^(0) does.
     """
     parameters = network.parameters
+    variance = f"{name.removesuffix(_DEVIATION)}_variance"
+    if name.endswith(_DEVIATION) and variance in parameters:
+        # ∂/∂σ = 2σ ∂/∂σ².
+        by, change = moved(network, variance), 2 * float(np.sqrt(parameters[variance]))
+        weights, biases, skips = by.layers.weights, by.layers.biases, by.layers.skips
+        layers = LayerCoefficients(change * weights, change * biases, change * skips)
+        return Moved(layers, change * by.weight, change * by.bias)
     if name not in parameters:
         raise TypeError(unknown_argument(name, tuple(parameters)))
     with_it = {name}
@@ -86,10 +94,10 @@ def moved(network: LayeredNetwork, name: str) -> Moved:
         with_it = {each for each, value in other.items() if np.any(value != parameters[each])}
     weight, bias = (float(each in with_it) for each in _READIN)
     if weight:
-        variance, offset = (parameters[each] for each in _READIN)
-        if variance == 0:
+        readin, offset = (parameters[each] for each in _READIN)
+        if readin == 0:
             raise ValueError(f"{_READIN[0]} must be positive for the derivative by {name}, got 0")
-        weight, bias = 1 / variance, bias - offset / variance
+        weight, bias = 1 / readin, bias - offset / readin
     shape = (network.depth,)
     layer = np.broadcast_to(_slopes(network, network.layer, with_it), (3, *shape))
     readout = _slopes(network, network.readout, with_it)[:, -1:]

@@ -219,6 +219,30 @@ def test_many_inputs_against_few(name, norms, quantity, layer):
     np.testing.assert_allclose(few, (more(X[:3]) - less(X[:3])) / (2 * h), rtol=1e-7)
 
 
+@pytest.mark.parametrize("name", [name for name in GIVEN if name.endswith("variance")])
+def test_derivatives_by_deviations(name):
+    """By σ with σ² as the argument, in mpmath."""
+    x, z = [0.3, -1.0], [0.8, 0.5]
+
+    def kernel(deviation):
+        given = GIVEN | {name: deviation**2}
+        return exact("tangent_kernel", (erf_average, erf_slope), x, z, given)
+
+    with mpmath.workdps(40):
+        expected = mpmath.diff(kernel, mpmath.sqrt(GIVEN[name]))
+    k = ft.kernel(ft.ResidualNetwork(depth=DEPTH, activation="erf", **GIVEN), "tangent_kernel")
+    found = k.derivative(name.replace("variance", "deviation"), [x], [z])
+    assert found[0, 0] == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_derivatives_by_deviations_move_what_follows():
+    k, X = ft.kernel(ft.ResidualNetwork(depth=3, weight_variance=1.44)), np.eye(2)
+    found, expected = (k.derivative(f"weight_{of}", X) for of in ("deviation", "variance"))
+    np.testing.assert_allclose(found, 2.4 * expected, rtol=1e-13)
+    with pytest.raises(TypeError, match="scale_deviation"):
+        k.derivative("branch_scale_deviation", X)
+
+
 def test_derivative_of_dask_arrays():
     da = pytest.importorskip("dask.array")
     X = np.random.default_rng(1).standard_normal((20, 5))
