@@ -54,8 +54,12 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
             joined = carried[k, start + l] != 0
             block[rows[~joined], l[~joined], columns[~joined]] = 0.0
             rows, l, columns = rows[joined], l[joined], columns[joined]
-            four = np.concatenate([members[:, k, rows], members[:, start + l, columns]])
-            block[rows, l, columns] = connected(g, K, four)
+            # Many pairs: what one layer has is too much for one array.
+            for first in range(0, len(rows), _TOGETHER):
+                some = slice(first, first + _TOGETHER)
+                one, later_ones, other = rows[some], l[some], columns[some]
+                four = np.concatenate([members[:, k, one], members[:, start + later_ones, other]])
+                block[one, later_ones, other] = connected(g, K, four)
             found[later, :, k] = np.moveaxis(block, 0, -1)
     return found
 

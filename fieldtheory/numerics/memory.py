@@ -18,3 +18,13 @@ def memory_available() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def require_memory(what: str, needed: float, instead: str) -> None:
+    """ValueError if ``what`` needs more bytes than are free, with what there is ``instead``."""
+    available = memory_available()
+    if available is not None and needed > available:
+        raise ValueError(
+            f"{what} needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB are "
+            f"free: {instead}"
+        )

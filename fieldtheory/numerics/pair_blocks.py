@@ -8,6 +8,7 @@ Entries are e = αα, ββ, αβ, and g_e = g(h_α, h_α), g(h_β, h_β), g(h_α
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -16,6 +17,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.numerics import four_inputs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fluctuations import connected_squares
+from fieldtheory.numerics.pair_modes import packed_size
 from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
 from fieldtheory.numerics.two_inputs import NearlyParallelError, TwoInputs
 
@@ -27,6 +29,8 @@ _SLOPES_TITLE = "mean_shift, slopes"
 _OVERHEAD, _PER_NODE = 1e-2, (3e-7, 5e-7)
 # Pairs of layers that tell how long all of them take.
 _ASKED = 50
+# Coefficients of one function that are held at once.
+_TOGETHER = 1 << 23
 
 
 def seconds_needed(signals: PairObservables, slopes: bool) -> float:
@@ -65,7 +69,10 @@ def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) ->
     found = np.zeros((3, 3, *used.shape))
     if signals.resolved:
         means = {
-            orders: signals.projected(*orders, pairs)[..., 0]
+            orders: np.concatenate(
+                [signals.projected(*orders, some)[..., 0] for some in _blocks(signals, pairs)],
+                axis=1,
+            )
             for orders in ((4, 0), (3, 1), (2, 2), (1, 3), (0, 4))
         }
         for (e, (i, j, c)), (f, (k, l, d)) in product(enumerate(_SLOPES), repeat=2):
@@ -91,9 +98,13 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
         By k, l, e, e'; zero elsewhere.
     """
     if signals.resolved:
-        moved = [c * signals.projected(i, j, pairs) for i, j, c in _SLOPES]
+
+        def moved(some: np.ndarray) -> list[np.ndarray]:
+            return [c * signals.projected(i, j, some) for i, j, c in _SLOPES]
+
         found = _by_modes(signals, pairs, moved, 1, _SLOPES_TITLE)
-        return np.where(used[:, None, None], found, 0.0)
+        np.copyto(found, 0.0, where=~used[:, None, None])
+        return found
     size = len(used)
     found = np.zeros((size, size, 3, 3, len(pairs)))
     left = np.ones(len(pairs), dtype=bool)
@@ -119,9 +130,7 @@ def correlators(signals: PairObservables, pairs: np.ndarray, title: str) -> np.n
     """
     size = len(signals.K)
     if signals.resolved:
-        found = _by_modes(
-            signals, pairs, [*signals.squares(pairs), signals.observables[:, pairs]], 0, title
-        )
+        found = _by_modes(signals, pairs, lambda some: _observables(signals, some), 0, title)
         # By layers k <= l and the entry of the later one first.
         found = np.swapaxes(found, 2, 3)
     else:
@@ -172,19 +181,42 @@ def _two_inputs(signals: PairObservables, pair: int) -> TwoInputs:
 
 
 def _by_modes(
-    signals: PairObservables, pairs: np.ndarray, moved: list[np.ndarray], gap: int, title: str
+    signals: PairObservables,
+    pairs: np.ndarray,
+    moved: Callable[[np.ndarray], list[np.ndarray]],
+    gap: int,
+    title: str,
 ) -> np.ndarray:
-    """⟨f_e^(l) ; g_e'^(k)⟩ of functions f by coefficients, l >= k + gap, by k, l, e, e', pair."""
-    observables = np.stack([*signals.squares(pairs), signals.observables[:, pairs]])
-    size = len(signals.K)
+    """⟨f_e^(l) ; g_e'^(k)⟩ of functions f by coefficients, l >= k + gap, by k, l, e, e', pair.
+
+    The functions of some pairs are ``moved`` of these.
+    """
+    size, blocks = len(signals.K), _blocks(signals, pairs)
     found = np.zeros((size, size, 3, 3, len(pairs)))
-    for k in signals.counted(range(size), title):
-        for e, function in enumerate(moved):
+    ends = np.cumsum([len(some) for some in blocks])
+    for step in signals.counted(range(size * len(blocks)), title):
+        number, k = divmod(step, size)
+        some = blocks[number]
+        if k == 0:
+            functions, observables = moved(some), np.stack(_observables(signals, some))
+        place = slice(ends[number] - len(some), ends[number])
+        for e, function in enumerate(functions):
             for l in range(k + gap, size):
-                early = signals.brought_back(function[l], l, k, pairs)
+                early = signals.brought_back(function[l], l, k, some)
                 met = np.einsum("ps,fps->fp", early[:, 1:], observables[:, k, :, 1:])
-                found[k, l, e] = met
+                found[k, l, e, :, place] = met
     return found
+
+
+def _blocks(signals: PairObservables, pairs: np.ndarray) -> list[np.ndarray]:
+    """The pairs in parts whose coefficients fit into little memory."""
+    together = max(1, _TOGETHER // (len(signals.K) * packed_size(signals.count)))
+    return np.array_split(pairs, max(1, -(-len(pairs) // together)))
+
+
+def _observables(signals: PairObservables, pairs: np.ndarray) -> list[np.ndarray]:
+    """The coefficients of g_e of some pairs."""
+    return [*signals.squares(pairs), signals.observables[:, pairs]]
 
 
 def _averaged_slopes(

@@ -20,6 +20,7 @@ from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.kinked_features import Feature, feature
+from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.pair_modes import (
     block,
     coefficients,
@@ -38,6 +39,8 @@ TOGETHER = 1024
 _SAFETY = 4.0
 # Pairs that tell how many orders it takes, before all are asked.
 _ASKED_FIRST = 8
+# Arrays of all coefficients that are held at once.
+_COPIES = 5
 # Signals with kinks count as the same where ⟨(x − y)²⟩ is this share of their variance: what that
 # changes is of the same relative size, and nearer ones lose as many digits.
 _SAME = 5e-8
@@ -137,11 +140,17 @@ class PairObservables:
         # The widest signals take most orders.
         widest = [int(np.argmax(np.trace(self.K, axis1=1, axis2=2)))]
         for count in _COUNTS:
+            entries = len(layers) * len(every) * packed_size(count)
             for asked, where in ((few, widest), (every, layers)):
                 found = self._of_functions(products, count, asked, where)
                 error = max(_left_out(found, count), self._missed(found, asked, where))
                 if error > allowed:
                     break
+                require_memory(
+                    f"the expansion of {self.K.shape[-1]} inputs in {count} Hermite orders",
+                    8 * _COPIES * entries,
+                    "use fewer inputs or layers, or a larger rtol=",
+                )
             else:
                 return found, count
         raise QuadratureError(

@@ -9,12 +9,13 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics import four_inputs, pair_blocks, pair_fluctuations, pair_shift
-from fieldtheory.numerics.memory import memory_available
+from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
 
-# Arrays of the size of G11 that are held at once.
-_COPIES = 4
+# Arrays of the size of G11 that are held at once, also while less is made of it, and of that of the
+# derivatives of all pairs of layers.
+_COPIES, _COPIES_OF_SLOPES = 4, 4
 # What there is instead of a mean shift that takes too long.
 _FEWER = "use fewer inputs, as every entry depends on its own two alone, or fewer layers"
 
@@ -50,9 +51,10 @@ class PairTheory:
     @cached_property
     def four_point(self) -> np.ndarray:
         """V^(l) = N ⟨h_iα h_iβ ; h_jγ h_jδ⟩ for i ≠ j, shape (L + 1, p, p)."""
+        # First what needs most memory, and says how much.
+        variances = self.signals.network.width * self.kernel_covariance
         seen = pair_fluctuations.seen_by_neurons(self.layers, self.gains, self.signals)
-        width = self.signals.network.width
-        return width * self.kernel_covariance + seen + np.swapaxes(seen, 1, 2)
+        return variances + seen + np.swapaxes(seen, 1, 2)
 
     def shift(self, own: np.ndarray) -> np.ndarray:
         """N (⟨C⟩ − C*) of all pairs from that of the single inputs, shape (L + 2, p)."""
@@ -60,6 +62,12 @@ class PairTheory:
         found = np.empty((len(own), len(at) + len(others)))
         found[:, at] = own
         if len(others):
+            layers, inputs = own.shape
+            require_memory(
+                f"mean_shift of {inputs} inputs",
+                8 * _COPIES_OF_SLOPES * 9 * layers**2 * len(others),
+                _FEWER,
+            )
             kinds = (True,) if "G11" in vars(self) else (True, False)
             seconds = sum(pair_blocks.seconds_needed(self.signals, slopes) for slopes in kinds)
             four_inputs.require_time(self.signals, "mean_shift", seconds, _FEWER)
@@ -91,10 +99,9 @@ class PairTheory:
     def _require_memory(self) -> None:
         inputs = self.gains.own.shape[1]
         entries = (len(self.layers.weights) * inputs * (inputs + 1) / 2) ** 2
-        needed, available = 8 * _COPIES * entries, memory_available()
-        if available is not None and needed > available:
-            raise ValueError(
-                f"G11 of {inputs} inputs needs about {needed / 1e9:.3g} GB of memory, "
-                f"{available / 1e9:.3g} GB are free: use fewer inputs or layers, or "
-                "ft.covariance_with(..., samples=10000), which contracts it with a matrix"
-            )
+        require_memory(
+            f"G11 of {inputs} inputs",
+            8 * _COPIES * entries,
+            "use fewer inputs or layers, or ft.covariance_with(..., samples=10000), "
+            "which contracts it with a matrix",
+        )

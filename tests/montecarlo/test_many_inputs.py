@@ -83,7 +83,7 @@ def test_identical_inputs_stay_identical():
 
 def test_many_inputs_take_little_memory(monkeypatch):
     """Where G11 would not fit, the message names this function with samples."""
-    monkeypatch.setattr("fieldtheory.numerics.pair_theory.memory_available", lambda: 10**6)
+    monkeypatch.setattr("fieldtheory.numerics.memory.memory_available", lambda: 10**6)
     X = np.random.default_rng(0).standard_normal((12, 20)) / 6
     s = ft.solve(network(3, "erf"), X @ X.T)
     with pytest.raises(ValueError, match=r"ft\.covariance_with\(\.\.\., samples=10000\)"):

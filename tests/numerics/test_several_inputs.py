@@ -428,12 +428,6 @@ def test_batches_are_refused(name, batch):
         getattr(ft.solve(net, K0), name)
 
 
-def test_too_many_inputs_for_the_memory(monkeypatch):
-    monkeypatch.setattr("fieldtheory.numerics.pair_theory.memory_available", lambda: 10**6)
-    with pytest.raises(ValueError, match=r"8 inputs needs about .* GB .*ft\.covariance_with"):
-        _ = ft.solve(network("erf", 1.0, 10), 0.3 * np.eye(8)).G11
-
-
 @pytest.mark.parametrize(
     ("name", "gamma", "samples"),
     [
