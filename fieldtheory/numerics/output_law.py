@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -223,7 +224,7 @@ def mixture(moments: OutputMoments) -> Mixture:
     first = moments.order == 1
     total = moments.leading + moments.shift if first else moments.mean
     mean, spread = total - moments.floor, moments.variance if first else moments.spread
-    if moments.variance <= _NOTHING * total**2:
+    if moments.variance <= _NOTHING * moments.leading**2:
         return Mixture(np.array([total]), np.ones(1))
     if not (0 < mean < np.inf and 0 < spread < np.inf):
         raise ValueError(
@@ -242,10 +243,29 @@ def mixture(moments: OutputMoments) -> Mixture:
 
     sigma = optimize.brentq(excess, *_bracket(excess, start, skew), xtol=1e-300, rtol=1e-14)
     z, log_weights = _standard_law(skew * sigma, sigma)
-    # Kernels that underflow have weights that nearly do.
+    # Kernels that underflow count as the smallest one that does not.
     kept = sigma * (z - z[-1]) > -_LARGE
     values, weights = np.exp(sigma * (z - z[-1])[kept]), np.exp(log_weights[kept])
+    weights[0] += np.exp(log_weights[~kept]).sum()
     return Mixture(moments.floor + values * (mean / (weights @ values)), weights)
+
+
+def nearest_mixture(moments: OutputMoments) -> tuple[Mixture, str]:
+    """`mixture` of the moments that a positive law has, and which ones are left out.
+
+    Those of order 1/N² are left out first, then the shift of the mean: the mean C* is above the
+    variance of the bias wherever C fluctuates, so that a gamma law has it with any variance.
+    """
+    first = moments._replace(order=1)
+    second, shift = "the terms of order 1/N²", "the shift of its mean to order 1/N"
+    tried = [(first, f"{second} are"), (first._replace(shift=0.0), f"{second} and {shift} are")]
+    if moments.order == 1:
+        tried = [(first._replace(shift=0.0), f"{shift} is")]
+    for some, left_out in [(moments, ""), *tried[:-1]]:
+        with suppress(ValueError):
+            return mixture(some), left_out
+    some, left_out = tried[-1]
+    return mixture(some), left_out
 
 
 def _bracket(excess: Callable[[float], float], guess: float, skew: float) -> tuple[float, float]:

@@ -40,7 +40,7 @@ from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.interacting_neurons import SecondOrder
-from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, mixture
+from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, nearest_mixture
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursion
@@ -54,6 +54,7 @@ from fieldtheory.numerics.validity import (
     warn_if_not_small,
     warn_if_orders_are_close,
     warn_if_unknown,
+    warn_of_left_out,
 )
 
 # What there is if terms of order 1/N² are not found.
@@ -429,9 +430,11 @@ class Solution(Result):
         method : {"mixture", "edgeworth"}
             "mixture": the average over a positive law of C with the mean and variance of the
             solution: the gamma law at order 1; at order 2 the generalised gamma law, which has the
-            third cumulant as well, with `resummed_mean` and `resummed_variance`. "edgeworth": the
-            expansion of p(y) itself in 1/N, a Gaussian with Hermite polynomials, which may be
-            negative.
+            third cumulant as well, with `resummed_mean` and `resummed_variance`. Outside the
+            expansion, where no positive law has all of these, it is the gamma law of order 1, or,
+            if the mean to order 1/N is below the variance of the bias, that of mean C*.
+            "edgeworth": the expansion of p(y) itself in 1/N, a Gaussian with Hermite
+            polynomials, which may be negative.
 
         Returns
         -------
@@ -442,7 +445,12 @@ class Solution(Result):
         Raises
         ------
         ValueError
-            If the output vanishes, there are several inputs, or no positive law has these moments.
+            If the output vanishes, or there are several inputs.
+
+        Warns
+        -----
+        ValidityWarning
+            With what "mixture" leaves out, where no positive law has all moments.
 
         Examples
         --------
@@ -459,7 +467,11 @@ class Solution(Result):
                 f"output_law is for one input, got K0 of shape {self.input_kernel.shape}: solve "
                 "with the variance of one of them"
             )
-        return (mixture if method == "mixture" else edgeworth)(self._output_moments)
+        if method == "edgeworth":
+            return edgeworth(self._output_moments)
+        law, left_out = nearest_mixture(self._output_moments)
+        warn_of_left_out(self.network, left_out)
+        return law
 
     def output_density(self, y: Any, method: str = "mixture") -> np.ndarray:
         """The density of one output at y, a number or an array, see `output_law`.
@@ -580,13 +592,18 @@ class Solution(Result):
         )
         if self.order == 1:
             return found
+        try:
+            mean, spread = float(self.resummed_mean[-1]), float(self.resummed_variance[-1])
+        except OverflowError:
+            # No law has them; the expansion of the density does without.
+            mean = spread = np.inf
         return found._replace(
             order=2,
             shift_2=float(self.mean_shift_2[-1]),
             variance_2=float(self.variance_2[-1]),
             third_cumulant=float(self.third_cumulant[-1]),
-            mean=float(self.resummed_mean[-1]),
-            spread=float(self.resummed_variance[-1]),
+            mean=mean,
+            spread=spread,
         )
 
     def _from_input(self, of_layers: np.ndarray) -> np.ndarray:

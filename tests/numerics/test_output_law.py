@@ -9,7 +9,7 @@ from scipy import integrate, special, stats
 
 import fieldtheory as ft
 from fieldtheory.numerics.finite_width import resummed
-from fieldtheory.numerics.output_law import OutputMoments, edgeworth, mixture
+from fieldtheory.numerics.output_law import OutputMoments, edgeworth, mixture, nearest_mixture
 from tests.examples import K0_PAIR, network, oracle
 from tests.oracles import finite_width
 from tests.tables import crossed
@@ -302,6 +302,79 @@ class TestResummation:
             resummed(C, terms, 4 * terms, terms, 4000 * terms)
         still = resummed(np.zeros(2), *np.zeros((4, 2)))
         np.testing.assert_array_equal(still, 0.0)
+
+
+class TestOutsideTheExpansion:
+    """No positive law has all moments: a warning that says which ones, and a law of the others."""
+
+    @staticmethod
+    def found(net, order):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            s = ft.solve(net, 0.5, order=order)
+            law, density = s.output_law(), s.output_density([0.0, 1.0])
+        said = {str(one.message) for one in caught if " left out of the law" in str(one.message)}
+        assert all(one.category is ft.ValidityWarning for one in caught)
+        np.testing.assert_array_equal(law.pdf([0.0, 1.0]), density)
+        assert (density > 0).all() and law.sf(0.0) == pytest.approx(0.5, rel=1e-12)
+        return s, law, said
+
+    # Of a negative variance, no third cumulant, and a variance beyond float64.
+    @pytest.mark.parametrize(
+        ("name", "depth", "width", "bias"),
+        [("relu", 20, 2, 0.05), ("relu", 20, 2, 0.0), ("gelu", 4, 4, 0.0), ("gelu", 8, 2, 0.0)],
+    )
+    def test_of_order_2_it_is_the_law_of_order_1(self, name, depth, width, bias):
+        scales = {"skip_scale": 0.0, "branch_scale": 1.0, "weight_variance": 2.0}
+        net = ft.ResidualNetwork(
+            depth=depth, activation=name, bias_variance=bias, width=width, **scales
+        )
+        s, law, said = self.found(net, 2)
+        (message,) = said
+        assert f"width {width}: the terms of order 1/N² are left out" in message
+        mean = s.residual_kernels[-1] + s.mean_shift[-1]
+        C, w = law.variances, law.weights
+        assert w @ C == pytest.approx(mean, rel=1e-12)
+        assert w @ (C - mean) ** 2 == pytest.approx(s.G11[-1, -1], rel=1e-9)
+        _, first, none = self.found(net, 1)
+        assert not none
+        np.testing.assert_array_equal(law.pdf([0.3, 2.0]), first.pdf([0.3, 2.0]))
+
+    @pytest.mark.parametrize("spread", [20.0, 500.0, 1e4])
+    def test_most_kernels_of_a_gamma_law_underflow(self, spread):
+        law = mixture(OutputMoments(1.0, 0.0, 0.0, spread))
+        assert law.weights.sum() == pytest.approx(1, rel=1e-12)
+        # P(Y > t) = ∫ P(C > (t/z)²) N(z; 0, 1) dz over z > 0.
+        above = stats.gamma(1 / spread, scale=spread).sf
+        for t in (1e-3, 1.0, 30.0):
+            exact = integrate.quad(
+                lambda x, t=t: above((t * np.exp(-x)) ** 2) * stats.norm.pdf(np.exp(x)) * np.exp(x),
+                -40,
+                4,
+                epsrel=1e-10,
+                limit=400,
+            )[0]
+            assert law.sf(t) == pytest.approx(exact, rel=1e-8)
+
+    def test_of_a_mean_below_that_of_the_bias_it_has_that_of_infinite_width(self):
+        scales = {"branch_scale": 2.0, "skip_scale": 1.0, "weight_variance": 2.0}
+        net = ft.ResidualNetwork(
+            depth=5, activation="exp(-h**2)", bias_variance=0.0, width=1, **scales
+        )
+        s, law, said = self.found(net, 1)
+        assert s.residual_kernels[-1] + s.mean_shift[-1] < s.network.readout_variances[1]
+        (message,) = said
+        assert "width 1: the shift of its mean to order 1/N is left out" in message
+        C, w = law.variances, law.weights
+        assert w @ C == pytest.approx(s.residual_kernels[-1], rel=1e-12)
+        variance = w @ (C - s.residual_kernels[-1]) ** 2
+        assert variance == pytest.approx(s.G11[-1, -1], rel=1e-9)
+
+    def test_both_are_left_out(self):
+        moments = OutputMoments(1.0, 0.5, -0.6, 0.3, 2, 0.0, -0.4, 0.1, 0.4, -0.1)
+        law, left_out = nearest_mixture(moments)
+        assert left_out == "the terms of order 1/N² and the shift of its mean to order 1/N are"
+        assert law.weights @ law.variances == pytest.approx(1.0, rel=1e-12)
 
 
 class TestBadInput:
