@@ -26,16 +26,35 @@ class Feature(NamedTuple):
         Empty if it is smooth.
     degree : int or None
         Of the polynomials between the kinks, None if they are not polynomials.
+    slope : callable
+        ψ' beside the kinks.
     """
 
     function: Callable[..., np.ndarray]
     jumps: tuple[Jump, ...]
     degree: int | None
+    slope: Callable[..., np.ndarray]
 
     @property
     def has_orthants(self) -> bool:
         """Whether it is linear on either side of zero, so that averages are moments of orthants."""
         return self.degree == 1 and all(jump.place == 0 for jump in self.jumps)
+
+    @property
+    def has_bounded_slope(self) -> bool:
+        """Whether ψ is continuous, and has slopes on either side of its kinks."""
+        places = np.array([jump.place for jump in self.jumps])
+        below, above = (self.function(places + side * _NEAR) for side in (-1, 1))
+        if np.any(np.abs(above - below) > _STEADY):
+            return False
+        near, nearer = (
+            self.slope(np.concatenate([places - e, places + e])) for e in (_NEAR, _NEAR**2)
+        )
+        return bool(np.all(np.abs(nearer - near) <= _STEADY * (1 + np.abs(near))))
+
+
+# Distance from a kink at which a slope is that beside it, and by how much it may move further in.
+_NEAR, _STEADY = 1e-6, 1e-2
 
 
 @lru_cache(maxsize=64)
@@ -47,13 +66,9 @@ def feature(psi: sp.Expr) -> Feature:
     >>> feature(sp.Max(-1, sp.Min(X, 1))).jumps
     (Jump(place=-1.0, sizes=(0.0, 1.0)), Jump(place=1.0, sizes=(0.0, -1.0)))
     """
-    compiled = vectorised([X], psi)
-
-    def function(h: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(compiled(h), np.shape(h))
-
+    function, slope = _of_arrays(psi), _of_arrays(psi.diff(X))
     if not has_steps(psi):
-        return Feature(function, (), None)
+        return Feature(function, (), None, slope)
     cuts = break_points(psi, X)
     middles = [cuts[0] - 1, *((a + b) / 2 for a, b in pairwise(cuts)), cuts[-1] + 1]
     pieces = [sp.expand(branch(psi, X, middle)) for middle in middles]
@@ -65,7 +80,12 @@ def feature(psi: sp.Expr) -> Feature:
         orders = range((degree or 0) + 1)
         sizes = [float((right - left).diff(X, i).subs(X, cut)) for i in orders]
         jumps.append(Jump(float(cut), tuple(sizes)))
-    return Feature(function, tuple(jumps), degree)
+    return Feature(function, tuple(jumps), degree, slope)
+
+
+def _of_arrays(F: sp.Expr) -> Callable[..., np.ndarray]:
+    compiled = vectorised([X], F)
+    return lambda h: np.broadcast_to(compiled(h), np.shape(h))
 
 
 def centres(features: Sequence[Feature]) -> tuple[float, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.numerics import four_inputs
 from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.fluctuations import connected_squares
 from fieldtheory.numerics.pair_modes import packed_size
 from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
@@ -29,6 +30,9 @@ _SLOPES_TITLE = "mean_shift, slopes"
 _OVERHEAD, _PER_NODE = 1e-2, (3e-7, 5e-7)
 # Pairs of layers that tell how long all of them take.
 _ASKED = 50
+# What layers add relative to their kernels, below which derivatives of closed forms lose digits,
+# about 1e-16 over it, and below which too many.
+_ADDS_LITTLE, _ADDS_TOO_LITTLE = 1e-5, 1e-7
 # Coefficients of one function that are held at once.
 _TOGETHER = 1 << 23
 
@@ -108,7 +112,8 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     size = len(used)
     found = np.zeros((size, size, 3, 3, len(pairs)))
     left = np.ones(len(pairs), dtype=bool)
-    by_factors = used.all(axis=0) & (not _has_orthants(signals))
+    added = _least_added(signals, pairs)
+    by_factors = used.all(axis=0) & (not _has_orthants(signals) or added < _ADDS_LITTLE)
     for number in signals.counted(np.flatnonzero(by_factors), _SLOPES_TITLE):
         two = _two_inputs(signals, pairs[number])
         try:
@@ -119,6 +124,11 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
             if not _else_found(signals) and isinstance(error, NearlyParallelError):
                 raise QuadratureError(f"the shift of means: {error}") from None
             found[..., number] = 0.0
+    if (used & left).any() and added < _ADDS_TOO_LITTLE:
+        raise QuadratureError(
+            f"the shift of means: layers add {added:.1g} of their kernel, which is too little for "
+            "inputs that are nearly parallel; leave one of them out"
+        )
     _averaged_slopes(signals, pairs, used & left, found)
     return found
 
@@ -158,8 +168,17 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
         except QuadratureError:
             pass
     order = [0, 2, 1]
-    found = four_inputs.by_averages(PairObservables(network, two.K))
+    found = four_inputs.by_averages(PairObservables(network, two.K, two.C))
     return np.transpose(found[:, order][..., order], (0, 2, 1, 3))
+
+
+def _least_added(signals: PairObservables, pairs: np.ndarray) -> float:
+    """The least variance that a layer adds to some signal, relative to it."""
+    inputs = np.unique([members[pairs] for members in signals.pairs])
+    added, whole = (
+        np.diagonal(kernel, axis1=1, axis2=2)[1:, inputs] for kernel in (signals.C, signals.K)
+    )
+    return float(np.min(ratio(added, whole), initial=1.0, where=added > 0))
 
 
 def _has_orthants(signals: PairObservables) -> bool:
@@ -175,9 +194,8 @@ def _else_found(signals: PairObservables) -> bool:
 
 def _two_inputs(signals: PairObservables, pair: int) -> TwoInputs:
     chosen = [members[pair] for members in signals.pairs]
-    return TwoInputs(
-        kinked_features(signals.network), signals.K[:, chosen][:, :, chosen], signals.carried
-    )
+    K, C = (kernel[:, chosen][:, :, chosen] for kernel in (signals.K, signals.C))
+    return TwoInputs(kinked_features(signals.network), K, C, signals.carried)
 
 
 def _by_modes(

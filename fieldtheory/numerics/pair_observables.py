@@ -59,14 +59,15 @@ class PairObservables:
     Parameters
     ----------
     network : LayeredNetwork
-    K : ndarray, shape (L + 1, P, P)
-        Kernels of the hidden layers.
+    K, C : ndarray, shape (L + 1, P, P)
+        Kernels of the hidden layers, and what each layer adds to them.
     progress : bool
         Show progress bars on stderr.
     """
 
     network: LayeredNetwork
     K: np.ndarray
+    C: np.ndarray
     progress: bool = False
 
     def counted(self, steps: Sequence[int] | np.ndarray, title: str) -> Iterable[int]:

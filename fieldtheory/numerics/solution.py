@@ -552,9 +552,8 @@ class Solution(Result):
         )
         moved = PairGains(self._own_gains, self._pair_gains, *cross)
         layers = layer_coefficients(self.network)
-        return PairTheory(
-            layers, moved, PairObservables(self.network, self.kernels[:-1], self.progress)
-        )
+        kernels = self.kernels[:-1], self.residual_kernels[:-1]
+        return PairTheory(layers, moved, PairObservables(self.network, *kernels, self.progress))
 
     def _shift_of_one(
         self, layers: LayerCoefficients, C: np.ndarray, K: np.ndarray, gains: np.ndarray

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from fieldtheory.numerics.kinked_planes import (
 # Allowed difference of two resolutions relative to the sizes of the functions, the finer one being
 # nearer by orders of magnitude; most nodes of a factor and of both.
 _TOLERANCE, _MOST, _MOST_TOGETHER = 3e-10, 1e3, 2.5e5
-# Rounding of averages in units of that difference.
+# Rounding of averages in units of that difference, of which sizes count no more than themselves.
 _ROUNDING = 1e-4
 # Least 1 − t that counts nodes.
 _SHARED = 1e-6
@@ -58,15 +59,16 @@ class _Joint(NamedTuple):
         ⟨r(h^(k)) ψ_b(h^(l))⟩ of either input, and its derivatives by the mean of h^(l).
     of_squares : ndarray, shape (2, r, n, m)
         ⟨r(h^(k)) g(h^(l), h^(l))⟩.
-    step : float
-        By which derivatives are divided, √q √(1 − d) of the input that gains less.
+    divided : float
+        What derivatives are divided by, that magnifies rounding: √q √(1 − d) of the input that
+        gains less, for every derivative that is not one of ψ.
     """
 
     weights: np.ndarray
     alone: np.ndarray
     of_features: np.ndarray
     of_squares: np.ndarray
-    step: float
+    divided: float
 
     def total(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """⟨F G⟩ of arrays (..., n, m), and √(⟨F²⟩⟨G²⟩)."""
@@ -112,8 +114,10 @@ class _Joint(NamedTuple):
             found[:, own, 2] = crossed / 2
         found[:, 2, 2] = total(first[0, 1:-1], first[1, 1:-1])
         found[0, 2, 2] -= self._early * total(first[0, 0], first[1, 0])[0]
-        # What layers add is divided by: rounding that is small in what they add to means.
-        found[1] += _ROUNDING * total(F[0], F[1])[1] / self.step**2
+        # Rounding that is small in what layers add to means.
+        found[1] += min(_ROUNDING / self.divided, 1.0) * max(
+            total(F[0], F[1])[1], total(first[0], first[1])[1]
+        )
         return found
 
     @property
@@ -133,14 +137,15 @@ class TwoInputs:
     ----------
     psi : sequence of Feature
         ψ_a; g(x, y) = Σ_a ψ_a(x) ψ_a(y).
-    K : ndarray, shape (L + 1, 2, 2)
-        Kernels of the hidden layers, of positive variances.
+    K, C : ndarray, shape (L + 1, 2, 2)
+        Kernels of the hidden layers, of positive variances, and what each layer adds to them.
     carried : ndarray, shape (L + 1, L + 1)
         A_lk.
     """
 
     psi: Sequence[Feature]
     K: np.ndarray
+    C: np.ndarray
     carried: np.ndarray
 
     def correlators(self) -> Iterator[np.ndarray]:
@@ -149,7 +154,7 @@ class TwoInputs:
         The entries e, e' are αα, ββ, αβ. Those of one input, αα αα and ββ ββ, are left out, as 0.
         """
         for k in range(len(self.K)):
-            yield self._of_layers(k, range(k, len(self.K)), _Joint.correlators, 1)
+            yield self._of_layers(k, range(k, len(self.K)), _Joint.correlators, False)
 
     def slopes(self) -> Iterator[np.ndarray]:
         """∂_e ⟨g^(l) ; g_e'^(k)⟩ for k = 0, ..., L, each (3, 3, L − k), with l > k.
@@ -157,7 +162,7 @@ class TwoInputs:
         By the entries e = αα, ββ, αβ of the kernel of the later layer, of which g = g(h_α, h_β).
         """
         for k in range(len(self.K)):
-            yield self._of_layers(k, range(k + 1, len(self.K)), _Joint.slopes, 3)
+            yield self._of_layers(k, range(k + 1, len(self.K)), _Joint.slopes, True)
 
     def nodes(self, k: int, l: int) -> float:
         """About how many nodes of planes a pair of layers k <= l takes; 0 of independent ones."""
@@ -172,7 +177,8 @@ class TwoInputs:
     def _two_layers(self, k: int, l: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The signals of two layers of either input by ξ and η, and how much of these is shared."""
         A = float(self.carried[l, k])
-        noise = self.K[l] - A * A * self.K[k] if l > k else np.zeros((2, 2))
+        # Differences of kernels would have lost the digits of small branches.
+        noise = np.tensordot(self.carried[l, k + 1 : l + 1] ** 2, self.C[k + 1 : l + 1], 1)
         shares = np.array([_correlation(self.K[k]), _correlation(noise)])
         both = []
         for own in range(2):
@@ -182,21 +188,21 @@ class TwoInputs:
         return both, shares
 
     def _of_layers(
-        self, k: int, later: range, asked: Callable[[_Joint], np.ndarray], orders: int
+        self, k: int, later: range, asked: Callable[[_Joint], np.ndarray], slopes: bool
     ) -> np.ndarray:
         found = np.zeros((3, 3, len(later)))
         for number, l in enumerate(later):
             # Without skip connections layers are independent.
             if self.carried[l, k]:
-                found[..., number] = self._converged(k, l, asked, orders)
+                found[..., number] = self._converged(k, l, asked, slopes)
         return found
 
     def _converged(
-        self, k: int, l: int, asked: Callable[[_Joint], np.ndarray], orders: int
+        self, k: int, l: int, asked: Callable[[_Joint], np.ndarray], slopes: bool
     ) -> np.ndarray:
         previous, error, allowed = np.full((3, 3), np.nan), np.inf, max(tolerance(), _TOLERANCE)
         for resolution in RESOLUTIONS:
-            values, sizes = asked(self._joint(k, l, resolution, orders))
+            values, sizes = asked(self._joint(k, l, resolution, slopes))
             off = np.abs(values - previous)
             if (off <= allowed * sizes).all():
                 return values
@@ -206,8 +212,8 @@ class TwoInputs:
             f"differ by {error:.1e}, allowed is {allowed:.1e}"
         )
 
-    def _joint(self, k: int, l: int, resolution: Resolution, orders: int) -> _Joint:
-        """What the inputs share, with so many derivatives by the signals of the later layer."""
+    def _joint(self, k: int, l: int, resolution: Resolution, slopes: bool) -> _Joint:
+        """What the inputs share, with derivatives by the signals of the later layer or without."""
         planes, shares = self._two_layers(k, l)
         t = np.minimum(np.abs(shares), 1.0)
         sizes = [factor_size(one) for one in t]
@@ -219,37 +225,49 @@ class TwoInputs:
             )
         first, second = (factor(float(one), resolution) for one in t)
         kinks = centres(self.psi)
-        alone, features, squares, steps = [], [], [], []
+        alone, features, squares, divided = [], [], [], [1.0]
+        orders = range(1 + slopes * (1 if self._sloped else 2))
         for both in planes:
-            if orders > 1 and not both[1, 1]:
+            if slopes and not both[1, 1]:
                 raise QuadratureError("layers add nothing to the signals of an earlier one")
             plane = Plane(both, kinks)
             cuts = plane.cuts((first.noise, second.noise), resolution.panel)
             z, weights = composite(cuts, ORDER)
             rows = self._functions(both[0, 0] * z)
-            late = Plane(both[1:], kinks).given(
-                self._later, z, second, resolution.panel, range(orders)
-            )
+            late = Plane(both[1:], kinks).given(self._later, z, second, resolution.panel, orders)
             alone.append(np.swapaxes(first.averaged(rows * weights, z), 1, 2))
             joined = (rows * weights)[:, None, None, None] * np.swapaxes(late, 2, 3)
             joined = np.swapaxes(first.averaged(joined, z)[..., 0, :], 3, 4)
-            # Derivatives by z_2 times √(1 − t)^i as derivatives by the signal.
-            steps.append(abs(both[1, 1]) * second.noise if both[1, 1] else 1.0)
-            joined /= (np.copysign(steps[-1], both[1, 1]) ** np.arange(orders))[:, None, None]
-            features.append(np.moveaxis(joined[:, :-1], 2, 0))
-            squares.append(joined[:, -1, 0])
+            if slopes:
+                # Derivatives by z_2 times √(1 − t)^i as derivatives by the signal.
+                step = both[1, 1] * second.noise
+                joined /= (step ** np.arange(len(orders)))[:, None, None]
+                divided.append(abs(step) ** (len(orders) - 1))
+            count = len(self.psi)
+            values = np.moveaxis(joined[:, :count], 2, 0)
+            if slopes and self._sloped:
+                values = np.concatenate([values[:1], np.moveaxis(joined[:, count + 1 :], 2, 0)])
+            features.append(values)
+            squares.append(joined[:, count, 0])
         weights = first.weights[:, None] * second.weights
         together = np.array(alone), np.stack(features, axis=1), np.array(squares)
-        return _Joint(weights, *together, float(min(steps)))
+        return _Joint(weights, *together, float(min(divided)))
 
     def _functions(self, h: np.ndarray) -> np.ndarray:
         """1, ψ_a and g."""
-        return np.concatenate([np.ones((1, *h.shape)), self._later(h)])
+        return np.concatenate([np.ones((1, *h.shape)), self._later(h)[: len(self.psi) + 1]])
 
     def _later(self, h: np.ndarray) -> np.ndarray:
-        """ψ_a and g."""
+        """ψ_a and g, and the ψ'_a for derivatives that lose fewer digits."""
         values = np.array([f.function(h) for f in self.psi])
-        return np.concatenate([values, np.sum(values**2, axis=0)[None]])
+        found = [values, np.sum(values**2, axis=0)[None]]
+        if self._sloped:
+            found.append(np.array([f.slope(h) for f in self.psi]))
+        return np.concatenate(found)
+
+    @cached_property
+    def _sloped(self) -> bool:
+        return all(f.has_bounded_slope for f in self.psi)
 
 
 def _correlation(K: np.ndarray) -> float:
