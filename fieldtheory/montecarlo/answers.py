@@ -10,9 +10,11 @@ import numpy as np
 
 from fieldtheory.montecarlo.compared_field import (
     AGREES,
+    COARSEST,
     DISAGREES,
     OFF,
     UNRESOLVED,
+    UNTOLD,
     AtWidth,
     Coefficient,
     ComparedField,
@@ -43,8 +45,10 @@ def is_it_right(
         else f"extrapolated from the widths {listed(widths)}"
     )
     if verdict == AGREES:
+        told = sum(int(np.count_nonzero(field.verdicts == AGREES)) for field in fields)
+        what = f"all {count} values" if told == count else f"all {told} values that are told apart"
         text = (
-            f"Yes: {source}, all {count} values agree, largest {largest}, {chance}. "
+            f"Yes: {source}, {what} agree, largest {largest}, {chance}. "
             f"A fault of {100 * _resolution(fields):.2g} % in all kernels would show. "
             f"Left out are {left_out}."
         )
@@ -54,6 +58,8 @@ def is_it_right(
             f"{_percent(worst.deviation[worst.worst])}, {largest}; {chance}, and {left_out} do not "
             "explain it."
         )
+    elif all((field.verdicts == UNTOLD).all() for field in fields):
+        text = f"Not decided: {source}, none of {count} values is told apart."
     elif len(widths) == 1:
         text = (
             f"Not decided: {source}, a fault of the theory cannot be told from {left_out}. "
@@ -64,6 +70,7 @@ def is_it_right(
             f"Not decided: {source}, there are deviations of {largest} in {count} comparisons, "
             f"{chance}, which {left_out} may explain. Simulate one more width, or wider."
         )
+    text += _not_told(fields)
     if differences:
         text += f" The networks differ: {'; '.join(differences)}."
     if not_compared:
@@ -169,6 +176,21 @@ def _resolution(fields: Sequence[Coefficient]) -> float:
     """The smallest relative fault that shows in some kernel, or in anything if there is none."""
     kernels = [field for field in fields if FIELDS[field.name].of_kernels] or fields
     return min(field.resolution for field in kernels)
+
+
+def _not_told(fields: Sequence[Coefficient]) -> str:
+    """How many values would agree as well if they were wrong, and what tells their quantities."""
+    count = sum(int(np.count_nonzero(field.verdicts == UNTOLD)) for field in fields)
+    if not count:
+        return ""
+    said = []
+    for field in fields:
+        if (field.verdicts == UNTOLD).all():
+            more = float(field.more_networks.min())
+            needed = f"{more:.2g} times as many networks" if math.isfinite(more) else "wider ones"
+            said.append(f"{field.name} ({needed})")
+    text = f" Not told apart are {count} values, as a fault of {100 * COARSEST:g} % would not show"
+    return f"{text}: all of {', '.join(said)}." if said else f"{text}."
 
 
 def _next_columns(field: AtWidth, power: int, entry: int) -> dict[str, Any]:

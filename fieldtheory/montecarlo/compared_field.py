@@ -14,7 +14,9 @@ import numpy as np
 
 AGREES, DISAGREES = "agrees", "disagrees"
 WITHIN, OFF = "within", "off"
-UNRESOLVED = "not resolved"
+UNRESOLVED, UNTOLD = "not resolved", "not told apart"
+# The relative fault that a value has to show to be told apart from a wrong one: the value itself.
+COARSEST = 1.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,9 +110,26 @@ class Coefficient(ComparedField):
 
     @property
     def verdicts(self) -> np.ndarray:
-        """On every entry: "agrees", "disagrees", or "not resolved" if left out terms may be it."""
+        """On every entry: "agrees", "disagrees", or "not resolved" if left out terms may be it.
+
+        "not told apart" is what would agree as well if it were off by ``COARSEST``.
+        """
         excess = np.abs(self.simulation - self.theory) - self.threshold * self.error
-        return np.select([excess <= 0, excess <= self.remainder], [AGREES, UNRESOLVED], DISAGREES)
+        agrees = np.where(self.more_networks > 1, UNTOLD, AGREES)
+        return np.select([excess <= 0, excess <= self.remainder], [agrees, UNRESOLVED], DISAGREES)
+
+    @property
+    def more_networks(self) -> np.ndarray:
+        """How many times as many networks tell an entry apart, from 1/√samples; below 1 fewer do.
+
+        Infinite where the terms that are left out hide it. What is 0 has to show a fault of the
+        size of the largest entry; where all are 0 there is no relative fault to show.
+        """
+        size = np.where(self.size > 0, self.size, self.size.max(initial=0.0))
+        chance, left = self.threshold * self.error, COARSEST * size - self.remainder
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(left > 0, (chance / left) ** 2, np.inf)
+        return np.where(size > 0, found, 0.0)
 
     @property
     def worst(self) -> int:

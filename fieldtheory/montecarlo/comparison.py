@@ -79,12 +79,14 @@ class Comparison(Stored):
         """Is the theory right? "agrees", "disagrees" or "not resolved".
 
         Not resolved are deviations that the terms in 1/N that were left out may explain. For one
-        width these are all, so that it never agrees.
+        width these are all, so that it never agrees. Values that chance hides as a whole do not
+        count; if these are all it is not resolved either.
         """
         found = {verdict for field in self.extrapolated for verdict in field.verdicts.tolist()}
         if DISAGREES in found:
             return DISAGREES
-        return UNRESOLVED if UNRESOLVED in found or len(self.widths) == 1 else AGREES
+        decided = AGREES in found and UNRESOLVED not in found and len(self.widths) > 1
+        return AGREES if decided else UNRESOLVED
 
     @cached_property
     def description(self) -> str:

@@ -102,6 +102,9 @@ def compare(
     Statistical errors decide by |z|, with a threshold from Student's distribution and Bonferroni's
     correction for the number of comparisons. Correlations between them make false alarms rarer. For
     covariances z follows this distribution from about 1000 samples on.
+    Values of which even a fault of 100 % would not show are "not told apart" and do not count; the
+    answer names their quantities and how many times as many networks would tell, as errors fall as
+    1/√samples.
 
     A width is described if all deviations of kernels stay within ``tolerance`` even with the
     error that chance allows, and not described if one of a kernel or a response is beyond it even
