@@ -23,6 +23,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.numerics import pair_grids
 from fieldtheory.numerics.kinked_planes import (
     ORDER,
     RESOLUTIONS,
@@ -75,6 +76,8 @@ class FourSignals:
         Of any of them, with places where they change fast.
     K : ndarray, shape (n, n)
         Covariance of all signals.
+    odd : bool
+        Whether ψ is, so that correlators may be as small as correlations are.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class FourSignals:
     psi: Sequence[Callable[[np.ndarray], np.ndarray]]
     kinks: Sequence[float]
     K: np.ndarray
+    odd: bool = False
     known: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
 
     def connected(self, four: Sequence[int] | np.ndarray) -> float:
@@ -109,7 +113,7 @@ class FourSignals:
         previous, error = np.nan, np.inf
         for resolution in RESOLUTIONS:
             value = self._by_rule(split, resolution) - mean * other
-            error = abs(value - previous) / scale
+            error = abs(value - previous) / pair_grids.own_scale(value, scale, self.odd)
             if error <= allowed:
                 return float(value)
             previous = value

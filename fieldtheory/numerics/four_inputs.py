@@ -16,7 +16,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import pair_grids
 from fieldtheory.numerics.common_factors import FourSignals
 from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.kinked_features import centres
+from fieldtheory.numerics.kinked_features import centres, is_odd
 from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
 from fieldtheory.theory.elementary_averages import X, Y
 
@@ -29,6 +29,8 @@ _TOGETHER, _TITLE = 1 << 18, "G11, pairs of pairs"
 _KINKED, _SMOOTH, LONGEST = (5e-3, 5e-7), (1e-3, 1e-7), 7200.0
 # Correlators that tell how long all of them take.
 _ASKED = 200
+# Differences of averages relative to deviations that have nine digits.
+_DIGITS = 1e-7
 
 
 def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np.ndarray:
@@ -41,6 +43,7 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
     size, p = members.shape[1:]
     g = network_entries(signals.network).averages.observable
     found = np.full((size, p, size, p), np.nan) if known is None else known
+    unknown = np.isnan(found)
     if not has_closed_form(g):
         _one_by_one(signals, K, members, found)
         return found
@@ -61,7 +64,32 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
                 four = np.concatenate([members[:, k, one], members[:, start + later_ones, other]])
                 block[one, later_ones, other] = connected(g, K, four)
             found[later, :, k] = np.moveaxis(block, 0, -1)
+    if is_odd(kinked_features(signals.network)):
+        _require_digits(found, unknown)
     return found
+
+
+def _require_digits(found: np.ndarray, unknown: np.ndarray) -> None:
+    """QuadratureError if differences of averages of odd φ are small, but not zero.
+
+    They are as small as correlations are.
+    """
+    size, p = found.shape[:2]
+    square = found.reshape(size * p, -1)
+    deviations = np.sqrt(np.maximum(np.diagonal(square), 0.0))
+    share = np.divide(
+        np.abs(square),
+        np.outer(deviations, deviations),
+        out=np.ones_like(square),
+        where=np.outer(deviations, deviations) > 0,
+    )
+    lost = unknown.reshape(square.shape) & (share > pair_grids.NOTHING) & (share < _DIGITS)
+    if lost.any():
+        raise QuadratureError(
+            f"fluctuations of inputs of which some correlate by {share[lost].min():.1g} and others "
+            "much more are differences without digits: "
+            "leave some of them out"
+        )
 
 
 def _layers_at_once(signals: PairObservables) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -95,16 +123,22 @@ def _one_by_one(
 
     def correlator(one: np.ndarray) -> float:
         first, second, across = _blocks(K, one)
-        if not across.any():
+        if not across.any() or (kinked.odd and _is_alone(K[np.ix_(one, one)])):
             return 0.0
         if signals.has_kinks:
             return kinked.connected(one)
-        return pair_grids.connected(observable, first, second, across)
+        return pair_grids.connected(observable, first, second, across, kinked.odd)
 
     values = np.zeros(distinct.shape[1])
     for number in signals.counted(range(len(values)), _TITLE):
         values[number] = correlator(distinct[:, number])
     found[k, rows, l, columns] = found[l, columns, k, rows] = values[places.ravel()]
+
+
+def _is_alone(K: np.ndarray) -> bool:
+    """Whether an odd number of four signals is independent of the others."""
+    joined = np.linalg.matrix_power((K != 0) | np.eye(len(K), dtype=bool), len(K))
+    return bool((np.count_nonzero(joined, axis=1) % 2).any())
 
 
 def _left(
@@ -123,7 +157,7 @@ def _left(
 
 def _four_signals(signals: PairObservables, K: np.ndarray) -> FourSignals:
     known = kinked_features(signals.network)
-    return FourSignals([feature.function for feature in known], centres(known), K)
+    return FourSignals([each.function for each in known], centres(known), K, is_odd(known))
 
 
 def _blocks(K: np.ndarray, four: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

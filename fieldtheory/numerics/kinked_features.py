@@ -97,3 +97,9 @@ def centres(features: Sequence[Feature]) -> tuple[float, ...]:
     (-1.0, 0.0, 1.0)
     """
     return tuple(sorted({0.0, *(jump.place for f in features for jump in f.jumps)}))
+
+
+def is_odd(psi: Sequence[Feature]) -> bool:
+    """Whether there is one ψ and it is odd."""
+    h = np.linspace(0.1, 4.0, 14)
+    return len(psi) == 1 and bool(np.allclose(psi[0].function(-h), -psi[0].function(h), 1e-12, 0))

@@ -5,7 +5,9 @@ Signals h = A z of a plane z share the factor ξ_i with other signals along eith
     z_i = √t_i ξ_i + √(1 − t_i) ζ_i,        ⟨z_i w_i⟩ = t_i,
 
 and F(ξ) = ⟨f(A z)⟩_ζ is smooth on the scale √(1 − t), whatever f is, so that few nodes ξ of the
-trapezoidal rule do, with an error of exp(−(2π/step)² / (2 + 4t/(1 − t))) for products of two F.
+trapezoidal rule do, with an error of exp(−(2π/step)² / (2 + 4t/(1 − t))) for products of two F. Of
+a small t the coefficients F_n = ⟨f h_n(z)⟩ stand for the nodes and tⁿ for their weights, so that
+what hardly correlates has its digits.
 
 The averages over ζ take Gauss-Legendre panels. Those of z_1 end where kinks meet; those of z_2 are
 the same for all z_1, so that all Gaussians of ξ are one matrix: what a panel with a moving kink has
@@ -77,6 +79,11 @@ class Factor:
         """√(1 − t)."""
         return float(np.sqrt(1 - self.t))
 
+    @property
+    def one(self) -> np.ndarray:
+        """What stands for a function that is 1, shape (n,)."""
+        return np.ones_like(self.weights)
+
     def averaged(
         self, values: np.ndarray, z: np.ndarray, orders: Sequence[int] = (0,)
     ) -> np.ndarray:
@@ -110,14 +117,49 @@ class Factor:
         return found
 
 
+class WeakFactor(Factor):
+    """Orders 0, 1, ... of Hermite polynomials of z in place of ξ, and tⁿ in place of weights."""
+
+    @property
+    def one(self) -> np.ndarray:
+        """1, 0, 0, ..."""
+        return np.eye(len(self.weights))[0]
+
+    def averaged(
+        self, values: np.ndarray, z: np.ndarray, orders: Sequence[int] = (0,)
+    ) -> np.ndarray:
+        """⟨f h_n(z)⟩, and of an order i > 0 ⟨f^(i) h_n⟩ √(1 − t)^i, shape (..., orders, n)."""
+        count = len(self.weights)
+        n = np.arange(count)
+        h = hermite(count + max(orders), z) * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+        found = np.zeros((*values.shape[:-1], len(orders), count))
+        for place, order in enumerate(orders):
+            raised = np.prod([n + i for i in range(1, order + 1)], axis=0) ** 0.5
+            found[..., place, :] = values @ h[order : order + count].T
+            found[..., place, :] *= raised * self.noise**order
+        return found
+
+
+def hermite(count: int, z: np.ndarray) -> np.ndarray:
+    """Orthonormal h_n(z), n < count, shape (count, len(z))."""
+    found = np.ones((count, len(z)))
+    for n in range(count - 1):
+        below = np.sqrt(n) * found[n - 1] if n else 0.0
+        found[n + 1] = (z * found[n] - below) / np.sqrt(n + 1)
+    return found
+
+
 # Steps between nodes for 1e-12 where nothing is shared.
 _STEP = 0.845
+# Shares of which orders are taken; powers left out beside the lowest order of an observable.
+WEAK, _LEFT_OUT, _LOWEST = 0.1, 1e-17, 4
 
 
 def factor(t: float, resolution: Resolution) -> Factor:
     """The common factor of two variables of the correlation t, 0 <= t < 1."""
-    if t == 0:
-        return Factor(0.0, np.zeros(1), np.ones(1))
+    if t <= WEAK:
+        orders = 1 if t == 0 else 1 + _LOWEST + int(np.log(_LEFT_OUT) / np.log(t))
+        return WeakFactor(t, np.zeros(orders), t ** np.arange(orders))
     step = resolution.step * _STEP / np.sqrt(1 + 2 * t / (1 - t))
     number = int(_FACTOR_REACH / step) + 1
     xi = step * (np.arange(-number, number) + 0.25)
@@ -196,7 +238,7 @@ class Plane:
         """
         if self.is_line:
             values = functions(*(along * z for along in self.A[:, 0]))
-            return np.repeat(values[:, None, :, None], len(second.xi), axis=-1)
+            return values[:, None, :, None] * second.one
         edges = _even(-_REACH, _REACH, panel * second.noise)
         nodes, weights = composite(edges, ORDER)
         if len(nodes) * len(z) > _MOST_NODES:

@@ -9,6 +9,7 @@ Entries are e = αα, ββ, αβ, and g_e = g(h_α, h_α), g(h_β, h_β), g(h_α
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -18,9 +19,11 @@ from fieldtheory.numerics import four_inputs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.fluctuations import connected_squares
+from fieldtheory.numerics.kinked_features import is_odd
 from fieldtheory.numerics.pair_modes import packed_size
 from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
 from fieldtheory.numerics.two_inputs import NearlyParallelError, TwoInputs
+from fieldtheory.numerics.weak_pairs import WEAK
 
 # ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
 _SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
@@ -167,9 +170,37 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
             return found
         except QuadratureError:
             pass
-    order = [0, 2, 1]
-    found = four_inputs.by_averages(PairObservables(network, two.K, two.C))
+    order, alone = [0, 2, 1], PairObservables(network, two.K, two.C)
+    known = np.full((size, 3, size, 3), np.nan)
+    fill_weak(alone, 1, np.array([0, 2, 1]), known)
+    found = four_inputs.by_averages(alone, known)
     return np.transpose(found[:, order][..., order], (0, 2, 1, 3))
+
+
+def fill_weak(signals: PairObservables, pair: int, places: np.ndarray, found: np.ndarray) -> None:
+    """⟨g_e^(k) ; g_e'^(l)⟩ of two inputs that hardly correlate in layer k, in place, of odd φ.
+
+    Closed forms of these are differences. Of other φ an input sees the means of another, so that
+    but for ⟨g_αα ; g_ββ⟩ nothing is small. What integrals do not find is left as it is.
+
+    Parameters
+    ----------
+    signals : PairObservables
+    pair : int
+    places : ndarray of int, shape (3,)
+        Of e = αα, ββ and αβ.
+    found : ndarray, shape (L + 1, p, L + 1, p)
+    """
+    if not is_odd(kinked_features(signals.network)):
+        return
+    two = _two_inputs(signals, pair)
+    for k in np.flatnonzero(two.correlates_little(WEAK)).tolist():
+        with suppress(QuadratureError):
+            values = two.of_layer(k)
+            for e, f in product(range(3), range(3)):
+                if e != f or e == 2:
+                    found[k, places[e], k:, places[f]] = values[e, f]
+                    found[k:, places[f], k, places[e]] = values[e, f]
 
 
 def _least_added(signals: PairObservables, pairs: np.ndarray) -> float:

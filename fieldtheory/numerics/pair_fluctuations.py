@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics import four_inputs, pair_blocks
+from fieldtheory.numerics import four_inputs, pair_blocks, weak_pairs
 from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.pair_modes import correlated
 from fieldtheory.numerics.pair_observables import TOGETHER, PairObservables
+from fieldtheory.numerics.pair_powers import correlated
 from fieldtheory.numerics.recursion import carried
 
 
@@ -124,12 +124,10 @@ def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
 def _pair_by_pair(signals: PairObservables) -> np.ndarray:
     """⟨g ; g⟩, shape (L + 1, p, L + 1, p), without Hermite coefficients of two signals.
 
-    By closed forms of averages where there are any; else of two inputs by `pair_blocks`, and of
-    more by integrals.
+    Of pairs that hardly correlate by few orders; of two inputs by `pair_blocks`, but by closed
+    forms of averages where there are any; and of more by closed forms and integrals.
     """
-    g = network_entries(signals.network).averages.observable
-    if four_inputs.has_closed_form(g):
-        return four_inputs.by_averages(signals)
+    closed = four_inputs.has_closed_form(network_entries(signals.network).averages.observable)
     first, second = signals.pairs
     size, p = len(signals.K), len(first)
     found = np.full((size, p, size, p), np.nan)
@@ -140,14 +138,20 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
         np.array([places[first[pair], first[pair]], places[second[pair], second[pair]], pair])
         for pair in others
     ]
-    for chosen in of_two:
-        found[:, chosen[:, None], :, chosen] = 0.0
-    seconds = four_inputs.seconds_needed(signals, found)
-    seconds += pair_blocks.seconds_needed(signals, slopes=False)
-    four_inputs.require_time(signals, "G11 of all pairs", seconds, four_inputs.ways_out())
-    blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
-    for number, chosen in enumerate(of_two):
-        found[:, chosen[:, None], :, chosen] = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
+    if closed:
+        for pair, chosen in zip(others.tolist(), of_two, strict=True):
+            pair_blocks.fill_weak(signals, pair, chosen, found)
+    else:
+        for chosen in of_two:
+            found[:, chosen[:, None], :, chosen] = 0.0
+        seconds = four_inputs.seconds_needed(signals, found)
+        seconds += pair_blocks.seconds_needed(signals, slopes=False)
+        four_inputs.require_time(signals, "G11 of all pairs", seconds, four_inputs.ways_out())
+        blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
+        for number, chosen in enumerate(of_two):
+            one = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
+            found[:, chosen[:, None], :, chosen] = one
+    weak_pairs.fill(signals, found)
     return four_inputs.by_averages(signals, found)
 
 

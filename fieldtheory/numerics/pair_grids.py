@@ -32,6 +32,8 @@ _REACH = 8.6
 # Allowed difference of two refinements relative to the deviations of the two functions, and that
 # relative to their sizes which may be rounding.
 _ALLOWED, _ROUNDING = 1e-10, 5e-13
+# Sizes of correlators relative to the deviations that are rounding, and that are small.
+NOTHING, _SMALL = 1e-14, 1e-2
 # 1 − s that is rounding.
 _EQUAL = 1e-13
 # Nodes of a plane, and those that are held at once.
@@ -75,7 +77,19 @@ class _Axis(NamedTuple):
         return values @ self.transfer.T
 
 
-def connected(f: Observable, first: np.ndarray, second: np.ndarray, across: np.ndarray) -> float:
+def own_scale(value: float, scale: float, odd: bool) -> float:
+    """What the error of a correlator is relative to: the deviations, or its size if φ is odd.
+
+    Correlators of odd φ that are small are small because correlations are, or zero but for
+    rounding.
+    """
+    small = NOTHING * scale < abs(value) < _SMALL * scale
+    return abs(value) if odd and small else scale
+
+
+def connected(
+    f: Observable, first: np.ndarray, second: np.ndarray, across: np.ndarray, odd: bool = False
+) -> float:
     """⟨f(h_a, h_b) ; f(h_c, h_d)⟩.
 
     Parameters
@@ -86,6 +100,8 @@ def connected(f: Observable, first: np.ndarray, second: np.ndarray, across: np.n
         Covariances of h_a and h_b, and of h_c and h_d, positive semidefinite.
     across : ndarray, shape (2, 2)
         Those of h_a and h_b with h_c and h_d.
+    odd : bool
+        Whether f(x, y) is odd in x and in y, see `own_scale`.
 
     Raises
     ------
@@ -108,7 +124,9 @@ def connected(f: Observable, first: np.ndarray, second: np.ndarray, across: np.n
         value, deviation, size = _by_rule(f, A, B, axes)
         scale = max(deviation, _ROUNDING / allowed * size)
         # A bell between the nodes looks like zero.
-        error = abs(value - previous) / scale if scale > np.finfo(float).tiny else np.inf
+        error = np.inf
+        if scale > np.finfo(float).tiny:
+            error = abs(value - previous) / own_scale(value, scale, odd)
         if error <= allowed:
             return value
         previous = value

@@ -20,7 +20,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fieldtheory.averages.signs import rotations
 from fieldtheory.numerics.hermite_modes import Modes, grid_modes, modes_on
 
 
@@ -33,11 +32,6 @@ def packed_size(count: int) -> int:
     6
     """
     return count * (count + 1) // 2
-
-
-def block(n: int) -> slice:
-    """Where the coefficients of order n are."""
-    return slice(packed_size(n), packed_size(n + 1))
 
 
 def triangle(variances: np.ndarray, covariances: np.ndarray) -> np.ndarray:
@@ -148,8 +142,7 @@ def coefficients(
     padded = np.concatenate([single[:, :most], np.zeros((len(single), count))], axis=1).T
     shifted = sliding_window_view(padded, count, axis=0)
     found = np.empty((deviations.shape[1], packed_size(count)))
-    n = np.repeat(np.arange(count), np.arange(1, count + 1))
-    i = np.concatenate([np.arange(k + 1) for k in range(count)])
+    n, i = packed_places(count)
     for width in np.unique(deviations[0]):
         (chosen,) = np.nonzero(deviations[0] == width)
         matrix = (basis * first(width * nodes)) @ higher[:most].T
@@ -164,6 +157,48 @@ def coefficients(
             product[:rows, :, j] = met.reshape(rows, len(chosen), -1)
         found[chosen] = product[i, :, n - i].T
     return found
+
+
+def coefficients_alone(
+    function: Callable[..., np.ndarray],
+    deviations: np.ndarray,
+    along: np.ndarray,
+    across: np.ndarray,
+    count: int,
+) -> np.ndarray:
+    """The coefficients of g(y), y = σ' (c z_1 + s z_2), by those of one signal, packed.
+
+    Where y is z_1 or hardly depends on it, those that vanish or are small are not rounding.
+
+    Parameters
+    ----------
+    function : callable
+        g.
+    deviations, along, across : ndarray, shape (m,)
+        σ', c and s.
+    count : int
+
+    Returns
+    -------
+    ndarray, shape (m, packed_size(count))
+
+    Examples
+    --------
+    >>> found = coefficients_alone(np.square, np.ones(1), np.full(1, 1e-9), np.ones(1), 3)
+    >>> (found[0, 5:] * 1e18).round(6)
+    array([1.414214])
+    """
+    *_, fine, factors = _tables(count)
+    single = fine.project(function(deviations[:, None] * fine.nodes))
+    n, i = packed_places(count)
+    powers, others = (x[:, None] ** np.arange(count) for x in (along, across))
+    return single[:, n] * factors[i, n - i] * powers[:, i] * others[:, n - i]
+
+
+def packed_places(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """n and i of all coefficients."""
+    n = np.repeat(np.arange(count), np.arange(1, count + 1))
+    return n, np.concatenate([np.arange(k + 1) for k in range(count)])
 
 
 # Orders of the function of one signal beyond twice those kept, those that count, columns at once.
@@ -183,71 +218,3 @@ def _tables(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Modes, np.n
     i, j = np.arange(most)[:, None], np.arange(1, count)
     factors = np.cumprod(np.hstack([np.ones((most, 1)), np.sqrt((i + j) / j)]), axis=1)
     return z, modes.basis[:count], higher, grid_modes(most, False), factors
-
-
-def correlated(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
-    """Σ_i f_ni Sⁿ(X)_ij for all orders n, so that ⟨f;g⟩ is its product with the coefficients g.
-
-    With X = R(u) diag(s_1, s_2) R(v)ᵀ, rotations R by u and v, it is
-
-        Sⁿ(X)ᵀ = exp(v G) D exp(−u G),   D_i = s_1^i s_2^(n−i),
-
-    with the constant antisymmetric G that generates the rotations of order n.
-
-    Parameters
-    ----------
-    X : ndarray, shape (2, 2, m)
-    f : ndarray, shape (packed_size(count), m)
-    count : int
-
-    Returns
-    -------
-    ndarray, shape (packed_size(count), m)
-        Zero for the order zero.
-    """
-    u, v, large, small = rotations(X)
-    # Those of which few orders matter come last.
-    order = np.argsort(-large)
-    first, second = (np.exp(1j * np.outer(np.arange(count), angle[order])) for angle in (-u, v))
-    large, small = large[order], small[order]
-    found = np.zeros((len(f), len(large)))
-    powers, others = np.ones((2, 1, len(large)))
-    for n in range(1, count):
-        powers = np.concatenate([powers, powers[-1:] * large])
-        others = np.concatenate([others[:1] * small, others])
-        used = int(np.count_nonzero(powers[-1] > _NEGLIGIBLE))
-        if not used:
-            break
-        kept = order[:used]
-        turned = _rotated(n, first[:, :used], f[block(n), kept])
-        turned *= powers[:, :used] * others[:, :used]
-        found[block(n), kept] = _rotated(n, second[:, :used], turned)
-    return found
-
-
-# Powers of correlations that are left out.
-_NEGLIGIBLE = 1e-15
-
-
-def _rotated(n: int, phases: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """exp(θ G) f with ``phases`` exp(imθ), m = 0, 1, ...; f of shape (n + 1, m)."""
-    even, odd = _generator(n)
-    a, b = even.T @ f[::2], odd.T @ f[1::2]
-    # What even and odd i share turns by the frequencies n, n − 2, ...; one that is 0 stays.
-    turns = phases[np.arange(n, 0, -2)]
-    shared = len(b)
-    found = np.empty_like(f)
-    c, s = turns.real, turns.imag
-    a[:shared], b = c * a[:shared] + s * b, c * b - s * a[:shared]
-    found[::2], found[1::2] = even @ a, odd @ b
-    return found
-
-
-@lru_cache(maxsize=512)
-def _generator(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """G of order n, which joins even and odd i, by its singular vectors among either."""
-    i = np.arange(n)
-    steps = np.sqrt((n - i) * (i + 1.0))
-    G = np.diag(steps, 1) - np.diag(steps, -1)
-    even, _, odd = np.linalg.svd(G[::2, 1::2])
-    return even, odd.T

@@ -22,14 +22,14 @@ from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.kinked_features import Feature, feature
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.pair_modes import (
-    block,
     coefficients,
-    correlated,
+    coefficients_alone,
     correlations,
     packed_size,
     triangle,
     unit_row,
 )
+from fieldtheory.numerics.pair_powers import block, correlated
 from fieldtheory.theory.elementary_averages import X, feature_parameters
 
 # Orders kept, tried one after the other, and the relative error asked for unless rtol is larger.
@@ -180,13 +180,15 @@ class PairObservables:
     def squares(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients of g(h_α, h_α) and of g(h_β, h_β) by the modes of the pair αβ."""
         squares = [_squared(psi[0]) for psi in features(self.network)]
-        first = self._of_functions(
-            [(square, np.ones_like) for square in squares], self.count, pairs
-        )
-        second = self._of_functions(
-            [(np.ones_like, square) for square in squares], self.count, pairs
-        )
-        return first, second
+        first, second = (members[pairs] for members in self.pairs)
+        found = np.zeros((2, len(self.K), len(pairs), packed_size(self.count)))
+        for l, K in enumerate(self.K):
+            own = np.sqrt(np.maximum(np.diagonal(K), 0.0))
+            ones, turn = np.ones(len(pairs)), unit_row(self.R[:, :, l, pairs])
+            for square in squares:
+                found[0, l] += coefficients_alone(square, own[first], ones, 0 * ones, self.count)
+                found[1, l] += coefficients_alone(square, own[second], *turn, self.count)
+        return found[0], found[1]
 
     def _of_functions(
         self,

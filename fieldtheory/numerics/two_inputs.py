@@ -51,9 +51,9 @@ class _Joint(NamedTuple):
 
     Parameters
     ----------
-    weights : ndarray, shape (n, m)
-        Of ξ and η.
-    alone : ndarray, shape (2, r, n, 1)
+    weights, one : ndarray, shape (n, m)
+        Of ξ and η, and what stands for a function that is 1.
+    alone : ndarray, shape (2, r, n, m)
         ⟨r(h^(k))⟩ of either input.
     of_features : ndarray, shape (orders, 2, r, b, n, m)
         ⟨r(h^(k)) ψ_b(h^(l))⟩ of either input, and its derivatives by the mean of h^(l).
@@ -65,6 +65,7 @@ class _Joint(NamedTuple):
     """
 
     weights: np.ndarray
+    one: np.ndarray
     alone: np.ndarray
     of_features: np.ndarray
     of_squares: np.ndarray
@@ -89,12 +90,13 @@ class _Joint(NamedTuple):
         for own, other in ((0, 1), (1, 0)):
             # Functions less their means, as the rest may be small.
             early, late = self._mean(alone[own, -1]), self._mean(squares[own, 0])
+            moving = alone[own, -1] - early * self.one
             of_pair = features[own, -1] - early * features[own, 0]
             found[:, own, 2] = total(of_pair, features[other, 0])
             of_pair = squares[own, 1:-1] - late * alone[own, 1:-1]
             found[:, 2, own] = total(of_pair, alone[other, 1:-1])
-            other_late = self._mean(squares[other, 0])
-            found[:, own, other] = total(alone[own, -1] - early, squares[other, 0] - other_late)
+            other_late = self._mean(squares[other, 0]) * self.one
+            found[:, own, other] = total(moving, squares[other, 0] - other_late)
         found[:, 2, 2] = total(features[0, 1:-1], features[1, 1:-1])
         found[0, 2, 2] -= self._early * total(features[0, 0], features[1, 0])[0]
         return found
@@ -126,7 +128,7 @@ class _Joint(NamedTuple):
         return float(self.total(self.alone[0, 1:-1], self.alone[1, 1:-1])[0])
 
     def _mean(self, F: np.ndarray) -> float:
-        return float(np.sum(self.weights * F))
+        return float(np.sum(self.weights * self.one * F))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +156,11 @@ class TwoInputs:
         The entries e, e' are αα, ββ, αβ. Those of one input, αα αα and ββ ββ, are left out, as 0.
         """
         for k in range(len(self.K)):
-            yield self._of_layers(k, range(k, len(self.K)), _Joint.correlators, False)
+            yield self.of_layer(k)
+
+    def of_layer(self, k: int) -> np.ndarray:
+        """One of the `correlators`."""
+        return self._of_layers(k, range(k, len(self.K)), _Joint.correlators, False)
 
     def slopes(self) -> Iterator[np.ndarray]:
         """∂_e ⟨g^(l) ; g_e'^(k)⟩ for k = 0, ..., L, each (3, 3, L − k), with l > k.
@@ -163,6 +169,11 @@ class TwoInputs:
         """
         for k in range(len(self.K)):
             yield self._of_layers(k, range(k + 1, len(self.K)), _Joint.slopes, True)
+
+    def correlates_little(self, bound: float) -> np.ndarray:
+        """Whether the two signals of a layer do, but are not independent, shape (L + 1,)."""
+        found = np.abs([_correlation(K) for K in self.K])
+        return (found <= bound) & (found > 0)
 
     def nodes(self, k: int, l: int) -> float:
         """About how many nodes of planes a pair of layers k <= l takes; 0 of independent ones."""
@@ -235,7 +246,7 @@ class TwoInputs:
             z, weights = composite(cuts, ORDER)
             rows = self._functions(both[0, 0] * z)
             late = Plane(both[1:], kinks).given(self._later, z, second, resolution.panel, orders)
-            alone.append(np.swapaxes(first.averaged(rows * weights, z), 1, 2))
+            alone.append(np.swapaxes(first.averaged(rows * weights, z), 1, 2) * second.one)
             joined = (rows * weights)[:, None, None, None] * np.swapaxes(late, 2, 3)
             joined = np.swapaxes(first.averaged(joined, z)[..., 0, :], 3, 4)
             if slopes:
@@ -250,8 +261,9 @@ class TwoInputs:
             features.append(values)
             squares.append(joined[:, count, 0])
         weights = first.weights[:, None] * second.weights
+        one = first.one[:, None] * second.one
         together = np.array(alone), np.stack(features, axis=1), np.array(squares)
-        return _Joint(weights, *together, float(min(divided)))
+        return _Joint(weights, one, *together, float(min(divided)))
 
     def _functions(self, h: np.ndarray) -> np.ndarray:
         """1, ψ_a and g."""

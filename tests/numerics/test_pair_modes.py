@@ -5,7 +5,8 @@ import pytest
 from numpy.polynomial.hermite_e import hermeval
 from scipy.special import erf, expit, gammaln
 
-from fieldtheory.numerics.pair_modes import block, coefficients, packed_size, triangle, unit_row
+from fieldtheory.numerics.pair_modes import coefficients, packed_size, triangle, unit_row
+from fieldtheory.numerics.pair_powers import block
 
 KERNELS = [
     [[0.4, 0.1], [0.1, 0.5]],
