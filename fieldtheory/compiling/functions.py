@@ -86,7 +86,9 @@ def lambdify(
     compiled = numpy_code(arguments, translated, functions)
 
     def function(*values: Any) -> Any:
-        shape = np.broadcast_shapes(*map(np.shape, values))
+        shapes = {np.shape(value) for value in values}
+        # Arrays of one shape are usual, and `np.broadcast_shapes` is slow.
+        shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
         result = _broadcast(compiled(*values), shape)
         return np.moveaxis(np.array(result), (0, 1), (-2, -1)) if matrix else result
 

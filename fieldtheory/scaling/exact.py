@@ -52,6 +52,12 @@ class _Stack:
         weights, biases = self.weights[index], self.biases[index]
         return _Stack(self.averages, numbers, depths, weights, biases, self.skips[:, index])
 
+    def of_one_layer(self) -> _Stack:
+        """One layer of L times the weights and biases in place of L layers."""
+        weights, biases = self.depths * self.weights, self.depths * self.biases
+        depths = np.ones_like(self.depths)
+        return replace(self, depths=depths, weights=weights, biases=biases, skips=self.skips[:1])
+
     def through(self, step: Callable[..., Any], *start: np.ndarray) -> list[np.ndarray]:
         """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
         *_, state = self.layers(step, *start)
@@ -59,12 +65,12 @@ class _Stack:
 
     def layers(self, step: Callable[..., Any], *start: np.ndarray) -> Iterator[list[np.ndarray]]:
         """The state before every layer, and after the last."""
-        state = list(start)
+        state, shallowest = list(start), self.depths.min(initial=len(self.skips))
         for l, skip in enumerate(self.skips):
             yield state
-            runs = l < self.depths
             new = step(skip, *state)
-            if not runs.all():
+            if l >= shallowest:
+                runs = l < self.depths
                 new = [np.where(runs, *both) for both in zip(new, state, strict=True)]
             state = new
         yield state
@@ -168,7 +174,10 @@ def _maxima(
     result = np.full(len(best), np.nan)
     (at_zero,) = np.nonzero((best == 0) & sure)
     if len(at_zero):
-        falls = slope(each.of(at_zero), grid[0, at_zero], *(f[at_zero] for f in fields)) <= 0
+        starting = each.of(at_zero)
+        # Without a branch, and with γ = 1, all layers are the first one.
+        starting = starting.of_one_layer() if (starting.skips == 1).all() else starting
+        falls = slope(starting, grid[0, at_zero], *(f[at_zero] for f in fields)) <= 0
         result[at_zero[falls]] = 0.0
         best[at_zero[~falls]] = tops[1:, at_zero[~falls]].argmax(axis=0) + 1
     (rising,) = np.nonzero(np.isnan(result) & sure & np.isfinite(tops[best, columns]))

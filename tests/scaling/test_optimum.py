@@ -479,3 +479,16 @@ class _Averages:
 
     def covariance_flow(self, own, pairs, r):
         return self._entries.covariance_flow(own[..., pairs[0]], own[..., pairs[1]], r)
+
+
+@pytest.mark.parametrize("name", ["cos(h)", "exp(-h**2)", "tanh(h) + h"])
+def test_slopes_without_a_branch_are_those_of_one_layer(name):
+    nets = [ft.ResidualNetwork(depth=d, activation=name, bias_variance=0.1) for d in (7, 7)]
+    stack = exact._stacked(nets)
+    K0, zero = np.array([0.2, 0.5]), np.zeros(2)
+    for slope, fields in (
+        (exact._variance_slope, [K0]),
+        (exact._covariance_slope, [K0, K0, K0 / 3]),
+    ):
+        whole = slope(stack, zero, *fields)
+        np.testing.assert_allclose(slope(stack.of_one_layer(), zero, *fields), whole, rtol=1e-12)
