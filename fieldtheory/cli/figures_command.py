@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -123,7 +124,8 @@ def figures(
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help=f"{', '.join(FIGURES)}, patterns such as sr.*, or all.",
+            help=f"{', '.join(FIGURES)}, patterns such as sr.*, a panel such as f25.fig1a for "
+            "its figure, or all.",
             show_default=False,
         ),
     ],
@@ -181,6 +183,10 @@ def figures(
 
 def _named(name: str) -> list[str]:
     found = list(FIGURES) if name == "all" else fnmatch.filter(FIGURES, name)
+    # Panels are drawn with their figure.
+    panel = re.fullmatch(r"(.+\d)[a-z]", name)
+    if not found and panel and panel[1] in FIGURES:
+        return [panel[1]]
     if not found:
         raise ValueError(
             f"NAME must be one of {', '.join(FIGURES)}, all, or a pattern of them such as sr.*, "

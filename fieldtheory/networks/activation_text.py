@@ -122,7 +122,7 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     """φ from its name, from arithmetic in h such as "tanh(2*h)", or from `activation_text`.
 
     The text is read, never executed. Arithmetic has numbers, h or another letter, pi, E, + - * / **
-    and functions: the names of registered activations, abs, sign, sqrt, max, min, exp, log, ln,
+    |h| and functions: the names of registered activations, abs, sign, sqrt, max, min, exp, log, ln,
     erfc, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, sech, sinc and Heaviside.
 
     Parameters
@@ -149,8 +149,8 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     'hard_swish'
     >>> activation_from_text("x/(1 + abs(x))").expression
     h/(Abs(h) + 1)
-    >>> activation_from_text("h*erf(2*h)").expression
-    h*erf(2*h)
+    >>> activation_from_text("||x| - 1|").expression
+    Abs(Abs(h) - 1)
     >>> activation_from_text("tanh(Mul(Integer(2), Symbol('h', real=True)))").expression
     tanh(2*h)
     """
@@ -166,7 +166,7 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     if len(text) > _LONGEST:
         raise ValueError(f"activation must have at most {_LONGEST} characters, got {len(text)}")
     try:
-        tree = ast.parse(text, mode="eval")
+        tree = ast.parse(_with_moduli(text), mode="eval")
         _name_argument(tree)
         expression = _value(tree.body)
     except _Refused as refusal:
@@ -180,6 +180,32 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     if not (real and expression.has(h)):
         raise ValueError(f"activation must be a real expression in h, got {_shown(text)}")
     return Activation(expression, name)
+
+
+def _with_moduli(text: str) -> str:
+    """The text with abs(...) for |...|.
+
+    A bar after an operator, a bracket or another bar that opens is one that opens: what follows a
+    term without an operator is no arithmetic.
+    """
+    if "|" not in text:
+        return text
+    parts: list[str] = []
+    opened: list[str] = []
+    before, paired = "(", True
+    for sign in text:
+        opens = sign == "(" or (sign == "|" and before in "(|,+-*/")
+        if opens:
+            opened.append(sign)
+        elif sign in ")|":
+            paired &= bool(opened) and opened.pop() == sign.replace(")", "(")
+        parts.append(("abs(" if opens else ")") if sign == "|" else sign)
+        if not sign.isspace():
+            # A bar that closes ends a term.
+            before = ")" if sign == "|" and not opens else sign
+    if opened or not paired:
+        raise _Refused(f"activation must have its bars in pairs, got {_shown(text)}; write abs(h)")
+    return "".join(parts)
 
 
 def _name_argument(tree: ast.AST) -> None:

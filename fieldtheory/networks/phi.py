@@ -50,8 +50,15 @@ class Activation:
 
     def __post_init__(self) -> None:
         if not isinstance(self.expression, sp.Expr):
+            hint = ""
+            if isinstance(self.expression, str):
+                hint = (
+                    "; networks take names and text, and fieldtheory.networks.activations."
+                    f"as_activation({self.expression!r}) is the Activation"
+                )
             raise TypeError(
-                f"activation must be a SymPy expression in one symbol, got {self.expression!r}"
+                "activation must be a SymPy expression in one symbol, "
+                f"got {self.expression!r}{hint}"
             )
         symbols = self.expression.free_symbols
         if len(symbols) != 1:

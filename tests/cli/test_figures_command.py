@@ -52,6 +52,13 @@ class TestFiles:
         simulated = expected.simulated_response[1], expected.simulated_response_error[1]
         np.testing.assert_array_equal(found, np.transpose(simulated))
 
+    def test_panels_are_those_of_their_figure(self, monkeypatch, tmp_path):
+        asked = []
+        monkeypatch.setattr(figures_command, "_draw", lambda *a: asked.append(a[0]) or tmp_path)
+        output("figures", "f25.fig9b", "f25.fig1a", "f25.fig1b")
+        assert asked == ["f25.fig1", "f25.fig9"]
+        assert "f25.fig99b" in refusal("figures", "f25.fig99b")
+
     def test_defaults_are_the_counts_of_the_paper(self, monkeypatch, tmp_path):
         asked = []
         monkeypatch.setattr(figures_command, "_draw", lambda *a: asked.append(a) or tmp_path)

@@ -108,3 +108,9 @@ def test_bad_activations(value, error, message):
     with pytest.raises(error, match=message) as caught:
         as_activation(value)
     assert "\n" not in str(caught.value)
+
+
+def test_where_names_and_text_belong():
+    for text in ("tanh", "x/(1+abs(x))"):
+        with pytest.raises(TypeError, match=r"as_activation\('.*'\) is the Activation$"):
+            Activation(text)
