@@ -66,6 +66,8 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name):
         assert len(found.plot().axes) >= 1
         assert "<" in found._repr_html_()
         assert callable(found.save)
+        assert set(found.to_xarray().dims)
+        assert callable(getattr(type(found), "load_file" if name == "sweep" else "load"))
     elif name == "explain":
         assert found._repr_html_().startswith("<table>")
     elif name == "derive":
@@ -74,6 +76,17 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name):
         assert isinstance(found, ft.ResidualNetwork)
     else:
         assert isinstance(found, float | np.ndarray) or callable(found)
+
+
+def test_kernels_and_symbols_show_themselves():
+    k = ft.kernel(NET)
+    (line,) = k.plot().axes[0].lines
+    np.testing.assert_allclose(
+        line.get_ydata()[[0, 90]], k([[1.0, 1.0]], [[-1.0, -1.0], [1, -1]])[0]
+    )
+    assert "output kernel" in k._repr_html_() and "erf" in k._repr_html_()
+    symbols = ft.derive(depth=1).symbols
+    assert all(name in symbols._repr_html_() for name in symbols)
 
 
 def test_version():

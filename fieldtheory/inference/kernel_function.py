@@ -15,6 +15,8 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.kernel_derivatives import DerivativeRecursion, moved
 from fieldtheory.numerics.pair_map import PairMaps
 from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursion
+from fieldtheory.plotting.kernel_curve import draw_kernel
+from fieldtheory.plotting.tables import table_html
 
 # Quantities of pairs of inputs, what they are in every layer, and which are of a hidden one.
 _KINDS = {
@@ -26,8 +28,8 @@ _KINDS = {
 }
 QUANTITIES = tuple(_KINDS)
 _HIDDEN = ("kernel", "response")
-# Rows whose products are taken at once.
-_ROWS = 512
+# Rows whose products are taken at once, and points of a picture.
+_ROWS, _POINTS = 512, 181
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,30 @@ class KernelFunction:
         True
         """
         return to_zarr(self, path, X, Z, validation.integer("chunks", chunks, 1), progress)
+
+    def plot(self) -> Any:
+        """The quantity of two inputs with |x|² = d against the cosine of their angle.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        correlations = np.cos(np.linspace(np.pi, 0.0, _POINTS))
+        turned = np.stack([correlations, np.sqrt(1 - correlations**2)], axis=1)
+        # In two dimensions; single inputs have a response of their own, which is not drawn.
+        values = self(np.sqrt(2) * turned[-1:], np.sqrt(2) * turned)[0]
+        return draw_kernel(correlations, values, self._title)
+
+    def _repr_html_(self) -> str:
+        network = self.network
+        row = {"quantity": self._title, "activation": network.activation.name}
+        return table_html([row | {"depth": network.depth}], "kernel of an infinitely wide network")
+
+    @property
+    def _title(self) -> str:
+        said = self.quantity.replace("_", " ")
+        said += "" if self.layer is None else f", layer {self.layer}"
+        return said if self.by is None else f"{said}, derivative by {self.by}"
 
     @property
     def _maps(self) -> PairMaps:

@@ -41,6 +41,10 @@ class GridDataset(xr.Dataset):  # type: ignore[no-untyped-call]
         """``plot()`` draws every quantity, ``plot.scatter`` and so on are those of xarray."""
         return _Plot(self)
 
+    def to_xarray(self) -> xr.Dataset:
+        """The same as a plain `xarray.Dataset`, as of other results."""
+        return xr.Dataset(self.data_vars, self.coords, self.attrs)
+
     def save(self, path: str | Path) -> None:
         """Write the grid to a netCDF file (.nc), as a whole or not at all.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import sympy as sp
 
 from fieldtheory import validation
+from fieldtheory.plotting.tables import table_html
 
 
 class Symbols(Mapping[str, sp.Symbol]):
@@ -68,6 +69,10 @@ class Symbols(Mapping[str, sp.Symbol]):
 
     def __repr__(self) -> str:
         return f"Symbols({', '.join(self._named)})"
+
+    def _repr_html_(self) -> str:
+        rows = [{"name": name, "symbol": f"${s.name}$"} for name, s in self._named.items()]
+        return table_html(rows, "symbols by name") if rows else "<p>no symbols</p>"
 
 
 def plain_name(symbol: sp.Symbol) -> str:
