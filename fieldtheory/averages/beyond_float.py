@@ -37,6 +37,8 @@ _LIMITED = ("exp", "cosh", "sinh", "tanh", "coth", "sech", "csch", "erf", "erfc"
 _PERIODIC = ("sin", "cos", "tan")
 # Signals between which exponential rates are told, and the smallest of them, above those of powers.
 _FAR, _SLOW = (mp.mpf(10) ** 8, 2 * mp.mpf(10) ** 8), 1e-5
+# Signals over their standard deviation at which functions are bounded.
+_PLACES = tuple(mp.mpf(2) ** k for k in range(-8, 9))
 # Nodes of a panel, and how small the last of their coefficients are.
 _TERMS, _RESOLVED = 24, 4e-15
 
@@ -118,6 +120,31 @@ def pair(
     project = lru_cache(partial(_projection, steady, h))
     found = _pair(steady, h, variances, c, away)
     return of_two((left, left), (project, project), variances, c, away, found)
+
+
+def bound(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> mp.mpf:
+    """What ⟨f²⟩ does not exceed by orders of magnitude, from f at signals of all sizes.
+
+    Parameters
+    ----------
+    f : sympy.Expr
+        Without waves, and with nothing narrow where signals are so large.
+    h : sympy.Symbol
+    variance : mpf
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h", real=True)
+    >>> bool(bound(sp.asinh(h), h, mp.mpf(10) ** 300) < 10**7)
+    True
+    """
+    function, root = _function(f, h), mp.sqrt(variance)
+    with mp.workdps(_DIGITS):
+        sizes = [
+            max(abs(function(root * z)), abs(function(-root * z))) ** 2 * mp.exp(-(z**2) / 4)
+            for z in _PLACES
+        ]
+    return mp.inf if any(map(mp.isnan, sizes)) else max(sizes)
 
 
 def _single(

@@ -183,6 +183,8 @@ def _next(network: LayeredNetwork, skip: float, weight: float, bias: float, *K: 
     carried = skip * K[-1] if skip else mp.zero
     if not weight:
         return carried + bias
+    if _is_faint(network, (0, K[0]), (0, K[-2:][0]), abs(carried) / weight):
+        return carried + bias
     if len(K) == 1:
         return carried + weight * _moment(network, *K) + bias
     # Cauchy and Schwarz bound what the branch adds.
@@ -193,16 +195,45 @@ def _next(network: LayeredNetwork, skip: float, weight: float, bias: float, *K: 
 
 
 def _gain(average: Average, network: LayeredNetwork, skip: float, weight: float, K: mp.mpf) -> Any:
+    # |M'| <= √(⟨h²φ²⟩⟨φ'²⟩)/K.
+    if weight and _is_faint(network, (0, K), (1, K), min(mp.sqrt(K), 1) * skip / weight):
+        return mp.mpf(skip)
     return skip + weight * average(network, K) if weight else mp.mpf(skip)
 
 
 def _pair_gain(network: LayeredNetwork, skip: float, weight: float, *K: mp.mpf) -> mp.mpf:
+    if weight and _is_faint(network, (1, K[0]), (1, K[1]), skip / weight):
+        return mp.mpf(skip)
     if skip and weight:
         # Cauchy and Schwarz again; slopes of cusps have no squares.
         with suppress(ValueError):
             most = weight * mp.sqrt(_slope_square(network, K[0]) * _slope_square(network, K[1]))
             weight = 0.0 if most < _NOTHING * skip else weight
     return skip + weight * _pair_slope(network, *K) if weight else mp.mpf(skip)
+
+
+def _is_faint(
+    network: LayeredNetwork, first: tuple[int, mp.mpf], second: tuple[int, mp.mpf], size: mp.mpf
+) -> bool:
+    """Whether averages of two φ or φ' (orders 0 and 1) of wide signals are nothing beside a size.
+
+    It takes a few values of φ, and no integrals: behind skip connections kernels grow without φ.
+    """
+    if not size or not all(mp.isfinite(K) and K > _LARGEST for _, K in (first, second)):
+        return False
+    bounds = [_bound(network, *each) for each in (first, second)]
+    return bool(mp.sqrt(bounds[0] * bounds[1]) < _NOTHING**2 * size)
+
+
+@lru_cache(maxsize=4096)
+def _bound(network: LayeredNetwork, order: int, K: mp.mpf) -> mp.mpf:
+    functions = features_of(network)
+    if any(f.has(sp.sin, sp.cos) or has_steps(f) for f in functions):
+        return mp.inf
+    slopes = functions if not order else [first_derivative(f, _H) for f in functions]
+    with suppress(QuadratureError):
+        return sum((beyond_float.bound(f, _H, K) for f in slopes), mp.zero)
+    return mp.inf
 
 
 @lru_cache(maxsize=4096)

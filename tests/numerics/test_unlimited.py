@@ -5,6 +5,7 @@ import pytest
 from mpmath import mp, mpf
 
 import fieldtheory as ft
+from fieldtheory.averages import beyond_float
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.numerics.unlimited import needs_unlimited, unlimited_layers, unlimited_pairs
 from tests.numerics.test_logarithms import layers, logs, network
@@ -127,6 +128,24 @@ def test_kernels_that_grow_by_the_skip_connection_alone():
     steps = np.diff(found.log_kernels[:-1], axis=0)
     np.testing.assert_allclose(steps, np.log(4), rtol=1e-9)
     np.testing.assert_allclose(np.diff(found.log_response, axis=0), np.log(4), rtol=1e-9)
+
+
+def test_averages_that_are_nothing_beside_skip_connections_are_not_taken(monkeypatch):
+    """Layers with K > 1e270 multiply by γ² to all digits; the readout alone has an average."""
+    taken, single = [], beyond_float.single
+    monkeypatch.setattr(
+        beyond_float, "single", lambda *given: taken.append(given[3]) or single(*given)
+    )
+    net = network("asinh(h)", 300, skip_scale=2.0)
+    solution = ft.solve(net, 1e280)
+    found, responses = solution.log_kernels, solution.log_response
+    np.testing.assert_allclose(found[:-1], np.log(1e280) + np.log(4) * np.arange(301), rtol=1e-14)
+    np.testing.assert_allclose(responses, np.log(4) * np.arange(301), rtol=1e-14)
+    assert set(taken) == {mpf(1e280) * mpf(4) ** 300}
+    # ⟨asinh²⟩ = ⟨ln²|2h|⟩ so far out, with ⟨ln|z|⟩ = −(γ + ln 2)/2 and Var ln|z| = π²/8.
+    mean = mp.log(4 * taken[0]) / 2 - (mp.euler + mp.log(2)) / 2
+    moment = net.readout_variances[0] * (mean**2 + mp.pi**2 / 8) + net.readout_variances[1]
+    assert found[-1] == pytest.approx(float(mp.log(moment)), rel=1e-12)
 
 
 def test_batches_identical_inputs_and_zero_covariances():
