@@ -31,13 +31,13 @@ from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.hermite_modes import grid_modes, square_of
+from fieldtheory.numerics.hermite_modes import grid_modes, observables, square_of
 from fieldtheory.theory.elementary_averages import X, Y
 
 # The two inputs of each entry a.
 _ENTRIES = (0, 0), (1, 1), (0, 1)
 # Total orders tried one after the other, and by how much what they change must fall each time.
-_COUNTS, _FALL = (48, 72, 108, 160, 224), 0.1
+_COUNTS, _FALL = (48, 72, 108, 160, 224, 320), 0.1
 # Least 1 − c² of signals; factors of its inverse cancel.
 _SINGULAR = 1e-3
 # Shifts smaller than this times their natural size are compared with that.
@@ -110,7 +110,7 @@ def shift_of_covariance(
     if (1 - c * c < _SINGULAR).any():
         return None
     rough, before = None, np.inf
-    for count in _COUNTS:
+    for count in _counts(network, float(K[:, (0, 1), (0, 1)].max()), allowed):
         found = first_order_of_pair(network, layers, K, count)
         shift, q = found.shift[:, 2], found.covariance
         if rough is not None:
@@ -124,6 +124,18 @@ def shift_of_covariance(
             before = error
         rough = shift
     return None
+
+
+def _counts(network: LayeredNetwork, K: float, allowed: float) -> tuple[int, ...]:
+    """Total orders to try, from the coefficients of the observable of the widest signal alone."""
+    (D,) = observables(square_of(network), np.ones(1), np.array([K]), _COUNTS[-1])
+    orders = _COUNTS[-1] // len(D.coefficients) * np.arange(len(D.coefficients))
+    # Two derivatives grow as n.
+    terms = orders * D.coefficients**2
+    missed = np.array([terms[orders >= count].sum() for count in _COUNTS]) / terms.sum()
+    if missed[-2] > allowed:
+        return ()
+    return _COUNTS[int(np.argmax(missed <= np.sqrt(allowed))) :]
 
 
 def first_order_of_pair(
