@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 import sympy as sp
 
+from fieldtheory import validation
 from fieldtheory.averages import ConnectedCorrelator, many
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.rules import CLOSED_FORM, PRICE, entry_indices
@@ -25,8 +27,8 @@ Pattern = tuple[int, int, int, int]
 # Correlators found at once, and what the progress bar says.
 _TOGETHER, _TITLE = 1 << 18, "G11, pairs of pairs"
 # Seconds of a correlator without a closed form, beside and per node, with kinks and without, and
-# those allowed in all.
-_KINKED, _SMOOTH, LONGEST = (5e-3, 5e-7), (1e-3, 1e-7), 7200.0
+# those allowed in all, and those that are announced.
+_KINKED, _SMOOTH, LONGEST, _LONG = (5e-3, 5e-7), (1e-3, 1e-7), 7200.0, 600.0
 # Correlators that tell how long all of them take.
 _ASKED = 200
 # Differences of averages relative to deviations that have nine digits.
@@ -194,13 +196,21 @@ def seconds_needed(signals: PairObservables, known: np.ndarray) -> float:
 
 
 def require_time(signals: PairObservables, quantity: str, seconds: float, instead: str) -> None:
-    """QuadratureError if what is asked for takes too long, with what there is ``instead``."""
-    if seconds > LONGEST:
-        inputs = signals.K.shape[-1]
-        raise QuadratureError(
-            f"{quantity} of {inputs} inputs in {len(signals.K)} layers takes about "
-            f"{seconds / 3600:.2g} hours of integrals, as signals of variances up to "
-            f"{signals.K.max():.3g} are not resolved by Hermite polynomials: {instead}"
+    """QuadratureError if what is asked for takes too long, with what there is ``instead``.
+
+    A warning if it takes more than minutes.
+    """
+    if seconds > _LONG:
+        inputs, widest = signals.K.shape[-1], f"signals of variances up to {signals.K.max():.3g}"
+        why = f"of integrals, as {widest} are not resolved by Hermite polynomials"
+        if signals.resolved:
+            why = f"of sums, as {widest} take {signals.count} orders of Hermite polynomials"
+        said = f"{quantity} of {inputs} inputs in {len(signals.K)} layers takes about"
+        if seconds > LONGEST:
+            raise QuadratureError(f"{said} {seconds / 3600:.2g} hours {why}: {instead}")
+        warnings.warn(
+            f"{said} {seconds / 60:.2g} minutes {why}; if that is too long, {instead}",
+            stacklevel=validation.level_of_user(),
         )
 
 

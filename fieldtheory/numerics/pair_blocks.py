@@ -31,6 +31,8 @@ _SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
 _SLOPES_TITLE = "mean_shift, slopes"
 # Seconds of a pair of layers by common factors, and per node of correlators and of slopes.
 _OVERHEAD, _PER_NODE = 1e-2, (3e-7, 5e-7)
+# Seconds of a function that is brought back from layer to layer, per cube of its Hermite orders.
+_PER_ORDERS = 5e-10
 # Pairs of layers that tell how long all of them take.
 _ASKED = 50
 # What layers add relative to their kernels, below which derivatives of closed forms lose digits,
@@ -43,13 +45,17 @@ _TOGETHER = 1 << 23
 def seconds_needed(signals: PairObservables, slopes: bool) -> float:
     """About how many seconds `correlators` of all pairs α < β take, or `slopes`.
 
-    Those of Hermite coefficients and of closed forms, which are quick, count as none, and so do
-    those of smooth φ, whose planes do not follow the noise of nearly parallel signals.
+    Those of closed forms, which are quick, count as none, and so do those of smooth φ without
+    Hermite coefficients, whose planes do not follow the noise of nearly parallel signals.
     """
+    if signals.resolved:
+        inputs, layers = signals.K.shape[-1], len(np.triu_indices(len(signals.K), int(slopes))[0])
+        brought = 3 * inputs * (inputs - 1) / 2 * layers
+        return float(brought * _PER_ORDERS * signals.count**3)
     if not signals.has_kinks:
         return 0.0
     closed = four_inputs.has_closed_form(network_entries(signals.network).averages.observable)
-    if signals.resolved or (_has_orthants(signals) if slopes else closed):
+    if _has_orthants(signals) if slopes else closed:
         return 0.0
     pairs = np.flatnonzero(signals.pairs[0] != signals.pairs[1])
     first, second = np.triu_indices(len(signals.K), int(slopes))

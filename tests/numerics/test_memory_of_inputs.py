@@ -1,4 +1,4 @@
-"""How much memory fluctuations of many inputs take, and what is said where there is less."""
+"""How much memory and time fluctuations of many inputs take, and what is said before."""
 
 import tracemalloc
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.averages.errors import QuadratureError
 
 
 def network(name, gamma, depth):
@@ -64,3 +65,13 @@ def test_correlators_of_many_pairs_in_parts(monkeypatch):
     whole = ft.solve(net, K).G11
     monkeypatch.setattr("fieldtheory.numerics.four_inputs._TOGETHER", 5)
     np.testing.assert_allclose(ft.solve(net, K).G11, whole, rtol=1e-13)
+
+
+def test_mean_shifts_that_take_long_say_so_before_they_start(monkeypatch):
+    s = ft.solve(network("erf", 1.0, 4), 0.3 * np.eye(4) + 0.1)
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs._LONG", 1e-3)
+    with pytest.warns(UserWarning, match=r"mean_shift of 4 .* minutes of sums, as .* orders"):
+        _ = s.mean_shift
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-2)
+    with pytest.raises(QuadratureError, match=r"mean_shift of 4 inputs .* hours of sums"):
+        _ = ft.solve(s.network, s.input_kernel).kernel_shift
