@@ -169,7 +169,8 @@ def draw_orders(numbers: Orders) -> Any:
     note(
         figure,
         rf"chosen here: output kernel, $L = {_DEPTH}$, $K^{{(0)}} = {_K0:g}$, "
-        rf"$\gamma = {_SKIP:g}$, {scales}; {numbers.samples} networks, two standard errors",
+        rf"$\gamma = {_SKIP:g}$, {scales}; {numbers.samples} networks, two standard errors; "
+        "of ReLU order $1/N^2$ does not hold at $N = 4$ and 8",
     )
     return figure
 

@@ -63,6 +63,10 @@ def test_parameters_of_the_preprint(closure):
 
 def test_drawing_of_the_closure(closure):
     figure = pdlt.draw_closure(closure)
+    missed = np.abs(closure.vertices - closure.printed_vertices)
+    below = (missed <= 2 * closure.vertex_error).all(axis=1)
+    hidden = [f"({panel})" for panel, small in zip("bd", below, strict=True) if small]
+    assert hidden and f"which hide in {', '.join(hidden)} what the" in figure.get_supxlabel()
     assert len(figure.axes) == 4
     for ax, panel in zip(figure.axes, "abcd", strict=True):
         assert ax.get_title(loc="left").startswith(f"({panel})")

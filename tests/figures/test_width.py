@@ -35,6 +35,7 @@ def test_numbers_are_those_of_the_solution(found):
 
 def test_drawing(found):
     figure = width.draw_orders(found)
+    assert "of ReLU order $1/N^2$ does not hold at $N = 4$ and 8" in figure.get_supxlabel()
     assert len(figure.axes) == 4
     for ax, panel in zip(figure.axes, "abcd", strict=True):
         first, second, points = [curve for curve in found.curves() if curve.panel == panel]
