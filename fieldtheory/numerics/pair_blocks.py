@@ -256,10 +256,10 @@ def _by_modes(
             functions, observables = moved(some), np.stack(_observables(signals, some))
         place = slice(ends[number] - len(some), ends[number])
         for e, function in enumerate(functions):
-            for l in range(k + gap, size):
-                early = signals.brought_back(function[l], l, k, some)
-                met = np.einsum("ps,fps->fp", early[:, 1:], observables[:, k, :, 1:])
-                found[k, l, e, :, place] = met
+            if k + gap < size:
+                early = signals.brought_back(function[k + gap :], k, some)
+                met = np.einsum("lps,fps->lfp", early[..., 1:], observables[:, k, :, 1:])
+                found[k, k + gap :, e, :, place] = met
     return found
 
 

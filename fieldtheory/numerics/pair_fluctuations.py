@@ -167,7 +167,8 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
     every = np.arange(p)
     together = max(1, TOGETHER // p)
     for k in signals.counted(range(size), "G11, layers"):
-        later = np.stack([signals.brought_back(f[l], l, k, every) for l in range(k, size)], axis=-1)
+        # By pair, order and layer.
+        later = np.moveaxis(signals.brought_back(f[k:], k, every), 0, -1)
         for start in range(0, p, together):
             rows = every[start : start + together]
             meeting = signals.between(k, np.repeat(rows, p), k, np.tile(every, len(rows)))

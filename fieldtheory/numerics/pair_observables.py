@@ -209,8 +209,10 @@ class PairObservables:
                 found[row] += coefficients(f, g, deviations, along, across, count)
         return found
 
-    def between(self, k: int, rows: np.ndarray, l: int, columns: np.ndarray) -> np.ndarray:
-        """X of pairs in layer k with pairs in layer l >= k, shape (2, 2, m)."""
+    def between(
+        self, k: int, rows: np.ndarray, l: int | np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        """X of pairs in layer k with pairs in a layer l >= k, or one each, shape (2, 2, m)."""
         first, second = self.pairs
         own = first[rows], second[rows]
         others = first[columns], second[columns]
@@ -218,12 +220,25 @@ class PairObservables:
         covariance = covariance * self.carried[l, k]
         return correlations(self.R[:, :, k, rows], covariance, self.R[:, :, l, columns])
 
-    def brought_back(self, functions: np.ndarray, l: int, k: int, pairs: np.ndarray) -> np.ndarray:
-        """Functions of pairs in layer l, given the signals of layer k <= l; (pairs, orders)."""
-        if l == k:
-            return functions
-        X = np.swapaxes(self.between(k, pairs, l, pairs), 0, 1)
-        return apply(X, functions.T, self.count).T
+    def brought_back(self, functions: np.ndarray, k: int, pairs: np.ndarray) -> np.ndarray:
+        """Functions of pairs in the last layers, given the signals of layer k, k at the earliest.
+
+        Parameters
+        ----------
+        functions : ndarray, shape (layers, pairs, orders)
+        k : int
+        pairs : ndarray of int
+
+        Returns
+        -------
+        ndarray, shape (layers, pairs, orders)
+        """
+        layers = np.arange(len(self.K) - len(functions), len(self.K))
+        l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
+        X = np.swapaxes(self.between(k, columns, l, columns), 0, 1)
+        found = apply(X, functions.reshape(len(l), -1).T, self.count).T.reshape(functions.shape)
+        found[layers == k] = functions[layers == k]
+        return found
 
 
 def apply(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:

@@ -12,6 +12,7 @@ import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.montecarlo.extrapolation import extrapolation_weights
 from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.numerics import pair_observables
 from tests.oracles import coupled_networks
 from tests.oracles.several_inputs import Dense, kinked_nodes, smooth_nodes
 from tests.tables import slow
@@ -540,3 +541,18 @@ def test_progress_is_shown_on_stderr_if_wanted(name, capsys):
     np.testing.assert_array_equal(shown.G11, expected[1])
     text = capsys.readouterr().err
     assert "mean_shift" in text and "G11" in text
+
+
+def test_layers_are_brought_back_together(monkeypatch):
+    calls = []
+    found = pair_observables.correlated
+    monkeypatch.setattr(
+        pair_observables, "correlated", lambda *a: calls.append(a[0].shape) or found(*a)
+    )
+    net = network("erf", 1.0, 20, branch_scale=0.1)
+    assert np.isfinite(ft.solve(net, TWO).G11).all()
+    assert len(calls) == 21
+    # Signals too wide for the chain of neurons.
+    assert np.isfinite(ft.solve(net, 20 * TWO).mean_shift).all()
+    # Three entries of either inputs in correlators and in slopes.
+    assert len(calls) <= 21 * (1 + 3 + 3)
