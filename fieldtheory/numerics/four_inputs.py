@@ -200,18 +200,19 @@ def require_time(signals: PairObservables, quantity: str, seconds: float, instea
 
     A warning if it takes more than minutes.
     """
-    if seconds > _LONG:
-        inputs, widest = signals.K.shape[-1], f"signals of variances up to {signals.K.max():.3g}"
-        why = f"of integrals, as {widest} are not resolved by Hermite polynomials"
-        if signals.resolved:
-            why = f"of sums, as {widest} take {signals.count} orders of Hermite polynomials"
-        said = f"{quantity} of {inputs} inputs in {len(signals.K)} layers takes about"
-        if seconds > LONGEST:
-            raise QuadratureError(f"{said} {seconds / 3600:.2g} hours {why}: {instead}")
-        warnings.warn(
-            f"{said} {seconds / 60:.2g} minutes {why}; if that is too long, {instead}",
-            stacklevel=validation.level_of_user(),
-        )
+    if seconds <= min(_LONG, LONGEST):
+        return
+    inputs, widest = signals.K.shape[-1], f"signals of variances up to {signals.K.max():.3g}"
+    why = f"of integrals, as {widest} are not resolved by Hermite polynomials"
+    if signals.resolved:
+        why = f"of sums, as {widest} take {signals.count} orders of Hermite polynomials"
+    said = f"{quantity} of {inputs} inputs in {len(signals.K)} layers takes about"
+    if seconds > LONGEST:
+        raise QuadratureError(f"{said} {seconds / 3600:.2g} hours {why}: {instead}")
+    warnings.warn(
+        f"{said} {seconds / 60:.2g} minutes {why}; if that is too long, {instead}",
+        stacklevel=validation.level_of_user(),
+    )
 
 
 def connected(g: sp.Expr, K: np.ndarray, four: np.ndarray) -> np.ndarray:
