@@ -253,8 +253,9 @@ def average(
     for kind in np.unique(kinds[known]).tolist():
         (index,) = np.nonzero(known & (kinds == kind))
         kinks = _kink_pairs(f, g, bool(kind % 2))
-        for start in range(0, len(index), _BLOCK // _NODES[-1][1]):
-            some = index[start : start + _BLOCK // _NODES[-1][1]]
+        size = _BLOCK // (_ROUGH_NODES if rough else _NODES)[-1][1]
+        for start in range(0, len(index), size):
+            some = index[start : start + size]
             part = pairs.of(some)
             integrals[..., some] = _integrals(kinks, part, kind // 4, bool(kind % 4 // 2), rough)
     means_f, means_g = of_each or (

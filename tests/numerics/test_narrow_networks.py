@@ -121,13 +121,13 @@ def test_the_second_order_of_narrow_networks(case):
         assert most_seen(found, "variance") > 4
 
 
-def of_five_layers(case, samples):
+def of_five_layers(case, widths, samples):
     """Fits of 1/N and of 1/N², and by how many standard errors the closure of V is off."""
     name, skip = case
     net = uniform(5, skip)
     known = orders(net, name)
-    found = drawn(net, name, WIDER, samples, 0)
-    first, second = (list(fits(known, found, WIDER, order)) for order in (1, 2))
+    found = drawn(net, name, widths, samples, 0)
+    first, second = (list(fits(known, found, widths, order)) for order in (1, 2))
     closed = neurons.closure(net, K0, PHI[name][0], panels(name, K0))
     of_vertex = [row for row in first if row.field == "vertex"]
     return first, second, max(abs(closed[row.layer] - row.value) / row.error for row in of_vertex)
@@ -135,15 +135,15 @@ def of_five_layers(case, samples):
 
 @pytest.mark.parametrize("case", some(OF_FIVE, QUICK_OF_FIVE))
 def test_both_orders_of_five_layers(case):
-    first, second, closure_off = of_five_layers(case, 1e4 if case in QUICK_OF_FIVE else 1e5)
+    # Without skip connections the closure is exact; short memory makes it a good one for erf, tanh.
+    _, skip = case
+    # There it takes more networks to tell them apart, and wider ones, in which 1/N³ does not show.
+    many = case not in QUICK_OF_FIVE and skip not in (0, 1)
+    samples = 2e5 if many else 1e4 if case in QUICK_OF_FIVE else 1e5
+    first, second, closure_off = of_five_layers(case, WIDER * (1 + many), samples)
     for row in first + second:
         assert abs(row.z) < 4, row
         assert row.p_value > 1e-4, row
     assert most_seen(first, "variance") > 10
     assert most_seen(second, "variance", "third") > 10
-    # Without skip connections the closure is exact; short memory makes it a good one for erf, tanh.
-    _, skip = case
-    if skip == 0:
-        assert closure_off < 4
-    else:
-        assert closure_off > (10 if skip == 1 or case in QUICK_OF_FIVE else 8)
+    assert closure_off < 4 if skip == 0 else closure_off > 10
