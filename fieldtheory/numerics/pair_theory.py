@@ -9,7 +9,7 @@ import numpy as np
 
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics import chunks, four_inputs, pair_blocks, pair_fluctuations, pair_shift
+from fieldtheory.numerics import four_inputs, pair_blocks, pair_fluctuations, pair_shift
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.neurons_of_two_inputs import shift_of_covariance
 from fieldtheory.numerics.pair_fluctuations import PairGains
@@ -63,12 +63,15 @@ class PairTheory:
         at, others, *_ = self.gains.places
         found = np.empty((len(own), len(at) + len(others)))
         found[:, at] = own
-        if not len(others):
-            return found
-        in_few_orders = self._shift_in_few_orders()
-        if in_few_orders is not None:
-            found[:, others] = in_few_orders
-        else:
+        if len(others) == 1:
+            # Of more pairs the sums over layers share what they are made of.
+            allowed = max(tolerance(), PAIR_TOLERANCE)
+            signals = self.signals
+            shift = shift_of_covariance(signals.network, self.layers, signals.K, allowed)
+            if shift is not None:
+                found[:, others[0]] = np.append(0.0, shift)
+                return found
+        if len(others):
             layers, inputs = own.shape
             require_memory(
                 f"mean_shift of {inputs} inputs",
@@ -82,26 +85,6 @@ class PairTheory:
             found[:, others] = pair_shift.shift_of_covariances(
                 self.layers, self.gains, self.signals, variances, own
             )
-        return found
-
-    def _shift_in_few_orders(self) -> np.ndarray | None:
-        """N (⟨C⟩ − C*) of pairs α < β, (L + 2, P(P−1)/2); None if one of them takes more orders."""
-        signals, (_, others, alpha, beta) = self.signals, self.gains.places
-        allowed = max(tolerance(), PAIR_TOLERANCE)
-        found = np.zeros((len(self.layers.weights), len(others)))
-        widths = np.diagonal(signals.K[-1])
-        # Those of the widest signals, which may need most, first.
-        widest = np.argsort(-np.maximum(widths[alpha], widths[beta]))
-        parts = iter(widest.tolist())
-        if signals.progress:
-            parts = chunks.with_progress(parts, len(widest), "mean_shift")
-        for number in parts:
-            pair = [alpha[number], beta[number]]
-            K = signals.K[:, pair][:, :, pair]
-            shift = shift_of_covariance(signals.network, self.layers, K, allowed)
-            if shift is None:
-                return None
-            found[1:, number] = shift
         return found
 
     @property
