@@ -17,6 +17,7 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
+from fieldtheory.numerics.known_range import as_far_as_known
 from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
@@ -182,7 +183,7 @@ def _maxima(
     with np.errstate(all="ignore"):
         for function in (slope, exact):
             slopes = np.full(len(K), np.nan)
-            slopes[near] = function(K[near])
+            (slopes[near],) = as_far_as_known(lambda k, f=function: [f(k)], 1, K[near])
             inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
             if not (K[inside] < _SMALL).any():
                 break
