@@ -164,13 +164,13 @@ def first_order_of_pair(
     orders = _Orders(first[:: 2 if even else 1], first)
     roots = np.linalg.cholesky(K)
     shifts, covariances = [], []
-    r = m = np.zeros(0)
+    one = np.zeros((len(orders.total), count))
+    one[0, 0] = 1.0
+    v = _derivatives(orders, roots[0], one)
+    r, m = np.zeros_like(v), np.zeros_like(one)
     for l, T in enumerate(roots):
         D, square = _observables(g, orders, T, float(layers.weights[l + 1]))
-        if l == 0:
-            r, m = np.zeros_like(D), np.zeros_like(D[0])
-        v = _derivatives(orders, T, _one(orders))
-        vD, rD = (np.einsum("ank,bnk->ab", one, D) for one in (v, r))
+        vD, rD = (np.einsum("ank,bnk->ab", u, D) for u in (v, r))
         q = square + vD.T @ rD + rD.T @ vD
         shifts.append(np.einsum("nk,ank->a", m, D))
         covariances.append(q)
@@ -179,19 +179,13 @@ def first_order_of_pair(
         skip, following = float(network.skip_scales[l]), roots[l + 1]
         s = D + np.einsum("ab,ank->bnk", rD, v) + np.einsum("ab,ank->bnk", vD, r)
         moved = _moved(orders, skip * np.linalg.solve(following, T), np.stack([m, *r, *s]))
-        v = _derivatives(orders, following, _one(orders))
+        v = _derivatives(orders, following, one)
         m = moved[0] + np.einsum("a,ank->nk", shifts[-1], v)
         for a, by_kernels in enumerate(q):
             halved = np.einsum("b,bnk->nk", by_kernels / 2, v)
             m += _derivatives(orders, following, moved[4 + a] + halved)[a]
             r[a] = skip**2 * moved[1 + a] + moved[4 + a] + halved
     return FirstOrderOfPair(np.array(shifts), np.array(covariances))
-
-
-def _one(orders: _Orders) -> np.ndarray:
-    found = np.zeros((len(orders.total), len(orders.first)))
-    found[0, 0] = 1.0
-    return found
 
 
 def _observables(
