@@ -31,6 +31,7 @@ from fieldtheory.averages.narrow import cuts_of
 from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.quadrature import composite
+from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics import mehler_sums
@@ -65,7 +66,7 @@ _REACH, _NODES, _CHECK_NODES, _PHASE = 13.0, 20, 26, 8.0
 # Where in a piece it is compared with a finer integral.
 _CHECKED = 0.371
 # Allowed last coefficients and errors, relative to √⟨φ²⟩, and rest of the series of ⟨φ'φ'⟩.
-_TAIL, _ERROR, _REST = 2e-14, 5e-14, 1e-12
+_TAIL, _ERROR, REST = 2e-14, 5e-14, 1e-12
 # Coefficients of φ² for M, M' and M'', and the least 2 K M' relative to those.
 _OF_SQUARE, _LEAST = 5, 1e-5
 # What φ e^(-z²/4) may be at the ends of the integrals, relative to √⟨φ²⟩.
@@ -237,7 +238,7 @@ class InterpolatedEntries:
     """
 
     entries: Entries
-    rest: float = _REST
+    rest: float = REST
     searching: bool = False
 
     @property
@@ -249,6 +250,14 @@ class InterpolatedEntries:
     def _square(self) -> HermiteCoefficients:
         return _coefficients(self.averages.square, X)
 
+    @cached_property
+    def _square_derivatives(self) -> list[HermiteCoefficients]:
+        """(φ²)''/2 and (φ²)''''/4, whose averages are M' and M''; none of φ with kinks."""
+        square = self.averages.square
+        if has_steps(square):
+            return []
+        return [_coefficients(sp.diff(square, X, 2 * n) / 2**n, X) for n in (1, 2)]
+
     def moments(self, K: Any, order: int = 2) -> list[Any]:
         """M(K) = ⟨φ²⟩ and its derivatives up to the order, from three coefficients of φ²."""
         K = np.asarray(K, dtype=float)
@@ -256,7 +265,7 @@ class InterpolatedEntries:
             names = ("second_moment", "susceptibility")[: order + 1]
             return [getattr(self.entries, name)(K) for name in names]
         flat = K.ravel()
-        values = self._of_square(flat)
+        values = self._of_square(flat, order)
         (left,) = np.nonzero(np.isnan(values[0]) & (flat <= self._farthest))
         if len(left):
             names = ("second_moment", "susceptibility", "curvature")[: order + 1]
@@ -268,14 +277,14 @@ class InterpolatedEntries:
 
     @property
     def _farthest(self) -> float:
-        return _ROUGH_FARTHEST if self.rest > _REST and self.searching else _FARTHEST
+        return _ROUGH_FARTHEST if self.rest > REST and self.searching else _FARTHEST
 
     def _exact(self, function: Callable[..., Any], count: int, *K: np.ndarray) -> np.ndarray:
         if self.searching:
             return as_far_as_known(function, count, *K)
         return np.array(function(*K))
 
-    def _of_square(self, K: np.ndarray) -> np.ndarray:
+    def _of_square(self, K: np.ndarray, order: int = 2) -> np.ndarray:
         """M, M' and M'' of variances (m,) from coefficients of φ², NaN where not resolved."""
         values = np.full((3, K.size), np.nan)
         (usual,) = np.nonzero(_usual(K))
@@ -284,8 +293,17 @@ class InterpolatedEntries:
             f, resolved = self._square(chosen, _OF_SQUARE)
             terms = f[:, ::2].T * np.array([[1], [2**0.5 / 2], [24**0.5 / 4]])
             # M' and M'' are small differences where φ² hardly depends on the variance.
-            resolved &= np.abs(terms[1]) >= _LEAST * np.sqrt((f**2).sum(axis=1))
+            known = _told_apart(terms[1], f)
+            far = known & ((order < 2) | _told_apart(terms[2], f))
             terms[1:] /= np.stack([chosen, chosen**2])
+            (flat,) = np.nonzero(resolved & ~far)
+            if len(flat) and order and self._square_derivatives:
+                found = [of(chosen[flat], _OF_SQUARE) for of in self._square_derivatives[:order]]
+                fine = np.all([good & _told_apart(g[:, 0], g) for g, good in found], axis=0)
+                for n, (g, _) in enumerate(found, 1):
+                    terms[n, flat[fine]] = g[fine, 0]
+                known[flat[fine]] = True
+            resolved &= known | (order == 0)
             values[:, usual[resolved]] = terms[:, resolved]
         return values
 
@@ -385,12 +403,12 @@ class InterpolatedEntries:
             of_g = of_f if f == g else np.array(ramps.means(g, variances))
             of_each = of_f[:, at[0][inside]], of_g[:, at[1][inside]]
             some = p[inside], q[inside], r[inside]
-            found, good = ramps.average(f, g, *some, of_each, self.rest > _REST)
+            found, good = ramps.average(f, g, *some, of_each, self.rest > REST)
             values[:, inside] = weight * found
             known[inside] = good.all(axis=0)
         left = np.flatnonzero(usual & ~known & (self._products is not None))
         first, signals = self._first_orders(c), _Signals(own)
-        for order in _ORDERS if self.rest <= _REST else (_ROUGH_ORDER, *_ORDERS):
+        for order in _ORDERS if self.rest <= REST else (_ROUGH_ORDER, *_ORDERS):
             if not len(left) or (order > _FEW and not whole and self._closed):
                 break
             tried = left[first[left] <= order]
@@ -445,7 +463,7 @@ class InterpolatedEntries:
             found, rest = _sums(first, other, (at_p, at_q), c[index], whole, parity)
             sums += weight * found
             left = left + abs(weight) * rest
-        known &= np.maximum(left, size * _REST / _LOST) <= self.rest * np.abs(sums[_SLOPE[whole]])
+        known &= np.maximum(left, size * REST / _LOST) <= self.rest * np.abs(sums[_SLOPE[whole]])
         values[:, index] = _scaled(sums, own[at_p], own[at_q])
         return known
 
@@ -488,6 +506,11 @@ def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q])
 
 
+def _told_apart(average: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Whether averages (m,) are more than rounding of the coefficients (m, order)."""
+    return np.abs(average) >= _LEAST * np.sqrt((coefficients**2).sum(axis=1))
+
+
 def _usual(K: np.ndarray) -> np.ndarray:
     return (K >= _SMALLEST) & (K <= _LARGEST)
 
@@ -501,7 +524,7 @@ def _coefficients(f: sp.Expr, x: sp.Symbol) -> HermiteCoefficients:
 
 @lru_cache(maxsize=64)
 def interpolated(
-    entries: Entries, rest: float = _REST, searching: bool = False
+    entries: Entries, rest: float = REST, searching: bool = False
 ) -> InterpolatedEntries:
     """The interpolated averages of a layer, shared by all networks that use them."""
     return InterpolatedEntries(entries, rest, searching)

@@ -18,7 +18,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.known_range import as_far_as_known
-from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
+from fieldtheory.numerics.pair_averages import REST, InterpolatedEntries, interpolated
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
@@ -34,6 +34,8 @@ _SMALL = 1e-3
 _FLAT = 1e-12
 # Chebyshev nodes between two of them, for digits that are printed.
 _SHOWN = 10
+# For these a response that is lost in rounding at large variances is not looked for.
+_ROUGH = 1e-3
 # Of an interval between two values that are searched, to rounding.
 _HALVINGS = 52
 
@@ -94,11 +96,18 @@ def shown_output_variance(network: LayeredNetwork) -> float:
     >>> round(shown_output_variance(ResidualNetwork(depth=1, bias_variance=0.0)), 4)
     0.3054
     """
-    parameters = _parameters(network)
-    heights = _searched(*parameters)
+    return _shown(*_parameters(network))
+
+
+@lru_cache(maxsize=64)
+def _shown(averages: InterpolatedEntries, weight: float, bias: float) -> float:
+    parameters = averages, weight, bias
+    heights = _searched(*parameters, _ROUGH)
     top = int(np.flatnonzero(heights >= np.nanmax(heights) - _FLAT)[0])
-    if top in (0, len(heights) - 1):
-        return np.inf if top else 0.0
+    if top == 0:
+        return 0.0
+    if top == len(heights) - 1 or np.isnan(heights[top + 1]):
+        return np.inf
     low, high = np.log(_SEARCHED[[top - 1, top + 1]])
     places = low + (high - low) * (nodes(_SHOWN) + 1) / 2
     series = transform(_SHOWN) @ _log_response(np.exp(places), *parameters)
@@ -198,9 +207,11 @@ def _maxima(
     return candidates, _log_response(np.maximum(candidates, K[0]), averages, weight, bias)
 
 
-def _searched(averages: InterpolatedEntries, weight: float, bias: float) -> np.ndarray:
+def _searched(
+    averages: InterpolatedEntries, weight: float, bias: float, rest: float = REST
+) -> np.ndarray:
     """ln[M'(K) F(K)] where it is searched, NaN from where averages do not converge."""
-    averages = interpolated(averages.entries, searching=True)
+    averages = interpolated(averages.entries, rest, searching=True)
     return _log_response(_SEARCHED, averages, weight, bias)
 
 

@@ -103,3 +103,13 @@ def test_what_the_series_do_not_resolve_is_taken_without_them():
 def test_a_function_that_is_not_resolved_says_so():
     rough = HermiteCoefficients(lambda h: np.sign(np.sin(40 * h)), ())
     assert not rough(np.array([0.3]), 32)[1].any()
+
+
+@pytest.mark.parametrize("activation", [sp.tanh(x + 1), "logistic", 1 / (1 + x**2)], ids=str)
+def test_averages_of_functions_that_hardly_depend_on_the_variance(activation):
+    """At small variances, and where φ saturates: 2 K M' is a small part of M."""
+    exact, K = entries_of(activation), np.geomspace(1e-12, 1e3, 31)
+    known = exact.second_moment(K), exact.susceptibility(K), exact.curvature(K)
+    found = InterpolatedEntries(exact)._of_square(K)
+    for values, expected, rtol in zip(found, known, (1e-13, 2e-12, 5e-11), strict=True):
+        np.testing.assert_allclose(values, expected, rtol=rtol)
