@@ -118,6 +118,82 @@ def _ordered(f: Callable, g: Callable, parts: list) -> tuple[np.ndarray, np.ndar
     return values, converged
 
 
+def on_tensor(
+    f: Callable, K: np.ndarray, slopes: np.ndarray, rests: np.ndarray
+) -> np.ndarray | None:
+    """⟨f(x) f(y)⟩ of y = s x + w for all variances of x, slopes s and variances of w.
+
+    A transform belongs to a variance of x and a slope, Gaussian factors to the variances of w.
+
+    Parameters
+    ----------
+    f : callable
+        Smooth, vectorised.
+    K : ndarray, shape (n,)
+        Variances of x, > 0.
+    slopes : ndarray, shape (m,)
+        s > 0.
+    rests : ndarray, shape (k,)
+        Variances of w, >= 0.
+
+    Returns
+    -------
+    ndarray, shape (n, m, k), or None
+        None where the grids do not resolve f or rounding is above 2e-13 of a value.
+
+    Examples
+    --------
+    >>> values = on_tensor(np.tanh, np.array([100.0]), np.array([0.8]), np.array([36.0]))
+    >>> float(values[0, 0, 0].round(10))
+    0.5834850911
+    """
+    x, s = (k.ravel() for k in np.broadcast_arrays(K[:, None], slopes))
+    rests = np.asarray(rests, dtype=float)
+    reach = _REACH * (s * np.sqrt(x) + np.sqrt(rests.max())) + _TAPER
+    classes = np.ceil(np.log(reach) / np.log(_CLASS))
+    step = min(1.0, slopes.min(), 4 * float((s * np.sqrt(x)).min()))
+    values = np.empty((len(x), len(rests)))
+    with np.errstate(all="ignore"):
+        if not fades(f, f, x, s * s * x + rests.max(), s * x, _REACH).all():
+            return None
+        for number in np.unique(classes):
+            same = classes == number
+            found = _of_rests(f, x[same], s[same], rests, _CLASS**number, step)
+            if found is None:
+                return None
+            values[same] = found
+    return values.reshape(len(K), len(slopes), -1)
+
+
+def _of_rests(
+    f: Callable, K: np.ndarray, slopes: np.ndarray, rests: np.ndarray, radius: float, least: float
+) -> np.ndarray | None:
+    """⟨f(x) f(s x + w)⟩ of pairs (K, s), shape (m,), on one grid for all variances of w (k,).
+
+    Shape (m, k); None if they are not resolved.
+    """
+    dev = (slopes * np.sqrt(K))[:, None]
+    for step in _STEPS:
+        points = 2 * radius / (step * least)
+        if not points * len(K) < _LONGEST:
+            return None
+        count = fft.next_fast_len(int(points) + 2, real=True)
+        step = 2 * radius / count
+        u = step * (np.arange(count) - count // 2)
+        z = u / dev
+        tapered = f(u) * _taper(u, radius)
+        weighted = _weighted(f(u / slopes[:, None]), z, step / dev[:, 0])
+        F, G = fft.rfft(weighted), fft.rfft(tapered)
+        if _resolved(F, G).all():
+            k = 2 * np.pi * fft.rfftfreq(count, step)
+            products = (F.conj() * G).real * _multiplicities(count) / count
+            values = products @ np.exp(-0.5 * np.outer(k * k, rests))
+            noise = _noise(weighted, tapered)[:, None]
+            good = (noise <= _NOISE * np.abs(values)).all() and _inside(weighted, z).all()
+            return values if good else None
+    return None
+
+
 def _on_grid(
     f: Callable, g: Callable, parts: list, radius: float, count: int
 ) -> tuple[np.ndarray, np.ndarray]:

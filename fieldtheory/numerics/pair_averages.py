@@ -38,14 +38,18 @@ from fieldtheory.numerics import mehler_sums
 from fieldtheory.numerics.entries import Entries
 from fieldtheory.numerics.interpolation import nodes, polynomials, transform
 from fieldtheory.numerics.known_range import as_far_as_known
+from fieldtheory.numerics.strong_pairs import StrongPairs
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
 # Coefficients kept, tried one after the other, those that are fitted together, and the nodes in
 # ln K of a piece.
-_ORDERS = (64, 96, 224, 512, 1024)
-_FITTED = (5, 32, 96, 320, 1024)
+_ORDERS = (64, 96, 224, 512, 1024, 1536)
+_FITTED = (5, 32, 96, 320, 1024, 1536)
 # To find where a maximum is, so many are tried before.
 _ROUGH_ORDER = 16
+# From this order on boxes of strong pairs are tried before, with so many transforms for a pair, and
+# with so many where it takes integrals, which those of narrow signals and weak correlations do not.
+_STRONG, _PER_SERIES, _PER_INTEGRAL, _STRONGLY, _WIDE = 224, 0.1, 0.5, 0.5, 1.0
 # With a closed form no more than these.
 _FEW = 96
 # Kinks have coefficients that fall off as powers, so that of so many powers of the correlation
@@ -63,6 +67,8 @@ _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e8, 1e13
 _ROUGH_FARTHEST = 64.0
 # Radius of the integrals, nodes of a panel, of its check, and the phase of h_n on a panel.
 _REACH, _NODES, _CHECK_NODES, _PHASE = 13.0, 20, 26, 8.0
+# Halvings of panels towards zero go up by so many, so that pieces share them.
+_LEVELS = 3
 # Where in a piece it is compared with a finer integral.
 _CHECKED = 0.371
 # Allowed last coefficients and errors, relative to √⟨φ²⟩, and rest of the series of ⟨φ'φ'⟩.
@@ -152,7 +158,8 @@ class HermiteCoefficients:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients (m, order) and ⟨f²⟩ (m,) by Gauss-Legendre panels that end at kinks."""
         dev = np.sqrt(K)[:, None]
-        cuts, z, table = _panels(order, count, max(0, int(np.ceil(np.log2(K.max()) / 2))))
+        level = _LEVELS * int(np.ceil(np.log2(K.max()) / 2 / _LEVELS))
+        cuts, z, table = _panels(order, count, max(0, level))
         with np.errstate(all="ignore"):
             values = np.broadcast_to(self.f(dev * z), (len(K), len(z)))
         ends = np.abs(values[:, [0, -1]]).max(axis=1) * np.exp(-(z[0] ** 2) / 4)
@@ -362,6 +369,22 @@ class InterpolatedEntries:
         one, other = ramps.ramps_of(f, X), ramps.ramps_of(g.xreplace({Y: X}), X)
         return (float(weight), one, other) if one and other else None
 
+    @cached_property
+    def _strong(self) -> tuple[float, StrongPairs] | None:
+        """The observable as w f(x) f(y) with a smooth f, and its averages on boxes."""
+        terms = separated(self.entries.averages.observable, (X, Y)) or []
+        if len(terms) != 1:
+            return None
+        weight, (f, g) = terms[0]
+        if has_steps(f) or g.xreplace({Y: X}) != f:
+            return None
+        of_f, slope = (vectorised([X], one) for one in (f, sp.diff(f, X)))
+
+        def exact(*K: np.ndarray) -> np.ndarray:
+            return np.array(self.entries.covariance_gain(*K)) / float(weight)
+
+        return float(weight), StrongPairs(of_f, slope, exact, self.rest)
+
     def covariance_flow(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩.
 
@@ -406,15 +429,22 @@ class InterpolatedEntries:
             found, good = ramps.average(f, g, *some, of_each, self.rest > REST)
             values[:, inside] = weight * found
             known[inside] = good.all(axis=0)
+        if not whole:
+            self._from_boxes(values, known, np.flatnonzero(~known), (p, q, r), 0.0)
         left = np.flatnonzero(usual & ~known & (self._products is not None))
         first, signals = self._first_orders(c), _Signals(own)
         for order in _ORDERS if self.rest <= REST else (_ROUGH_ORDER, *_ORDERS):
             if not len(left) or (order > _FEW and not whole and self._closed):
                 break
+            if order == _STRONG and not whole:
+                left = left[~self._from_boxes(values, known, left, (p, q, r), _PER_SERIES)]
             tried = left[first[left] <= order]
             if len(tried):
                 known[tried] = self._summed(values, tried, signals, at, c, order, whole)
                 left = left[~known[left]]
+        if not whole:
+            near = np.flatnonzero(~known & (c >= _STRONGLY) & (np.minimum(p, q) >= _WIDE))
+            self._from_boxes(values, known, near, (p, q, r), _PER_INTEGRAL)
         # What is beyond the range of numbers stays unknown.
         (left,) = np.nonzero(~known & np.isfinite(c) & (np.maximum(p, q) <= _FARTHEST))
         if len(left):
@@ -422,6 +452,23 @@ class InterpolatedEntries:
             exact = self.entries.covariance_flow if whole else self.entries.covariance_gain
             values[:, left] = self._exact(exact, len(values), *chosen)
         return values.reshape(-1, *shape)
+
+    def _from_boxes(
+        self,
+        values: np.ndarray,
+        known: np.ndarray,
+        index: np.ndarray,
+        K: tuple[np.ndarray, ...],
+        most: float,
+    ) -> np.ndarray:
+        """Fill in the values at the index that boxes of strong pairs have; returns which."""
+        if self._closed or self._strong is None or not len(index):
+            return np.zeros(len(index), dtype=bool)
+        weight, of_pairs = self._strong
+        p, q, r = (k[index] for k in K)
+        found, good = of_pairs(p, q, r, most)
+        values[:, index[good]], known[index[good]] = weight * found[:, good], True
+        return good
 
     def _first_orders(self, c: np.ndarray) -> np.ndarray:
         """About how many coefficients are needed at least, at correlations."""
