@@ -41,7 +41,7 @@ from fieldtheory.numerics.known_range import as_far_as_known
 from fieldtheory.numerics.strong_pairs import StrongPairs
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
-# Coefficients kept, tried one after the other, those that are fitted together, and the nodes in
+# Coefficients kept, tried one after the other, the last for kinks alone, those that are fitted together, and the nodes in
 # ln K of a piece.
 _ORDERS = (64, 96, 224, 512, 1024, 1536)
 _FITTED = (5, 32, 96, 320, 1024, 1536)
@@ -436,6 +436,8 @@ class InterpolatedEntries:
         for order in _ORDERS if self.rest <= REST else (_ROUGH_ORDER, *_ORDERS):
             if not len(left) or (order > _FEW and not whole and self._closed):
                 break
+            if order == _ORDERS[-1] and not self._kinked:
+                break
             if order == _STRONG and not whole:
                 left = left[~self._from_boxes(values, known, left, (p, q, r), _PER_SERIES)]
             tried = left[first[left] <= order]
@@ -470,9 +472,13 @@ class InterpolatedEntries:
         values[:, index[good]], known[index[good]] = weight * found[:, good], True
         return good
 
+    @cached_property
+    def _kinked(self) -> bool:
+        return any(f.kinks or g.kinks for _, f, g in self._products or [])
+
     def _first_orders(self, c: np.ndarray) -> np.ndarray:
         """About how many coefficients are needed at least, at correlations."""
-        if not any(f.kinks or g.kinks for _, f, g in self._products or []):
+        if not self._kinked:
             return np.zeros(c.shape)
         with np.errstate(all="ignore"):
             return _SHARE * np.log(self.rest) / np.log(np.abs(c))
