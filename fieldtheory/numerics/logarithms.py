@@ -105,11 +105,11 @@ class ScaledLayers:
         return _powers(self.network, self.halvings, kind)
 
 
-def log_responses(gains: Scaled) -> np.ndarray:
-    """ln|χ^(l)| of the layers 0, ..., L, from the gains of the layers 1, ..., L + 1."""
+def log_responses(gains: Scaled, depth: int) -> np.ndarray:
+    """ln|χ^(l)| of the layers 0, ..., L, from the gains of the layers from 1 on."""
     chi = scaled(np.ones(gains.mantissa.shape[1:]))
     found = [chi.log]
-    for mantissa, exponent in zip(gains.mantissa[:-1], gains.exponent[:-1], strict=True):
+    for mantissa, exponent in zip(gains.mantissa[:depth], gains.exponent[:depth], strict=True):
         chi = product(chi, Scaled(mantissa, exponent))
         found.append(chi.log)
     return np.stack(found)

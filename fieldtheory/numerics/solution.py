@@ -239,8 +239,9 @@ class Solution(Result):
         if self._stays_in_float64("response"):
             return logarithms.of_array(self.response)
         layers, pairs = self._beyond_float64
-        own = logarithms.log_responses(layers.gains)
-        pair = self._has_matrix and logarithms.log_responses(pairs.gains)
+        depth = self.network.depth
+        own = logarithms.log_responses(layers.gains, depth)
+        pair = self._has_matrix and logarithms.log_responses(pairs.gains, depth)
         found = self._assembled(own, pair) - np.log(self._input_width)
         warn_if_unknown("log_response", found)
         return found

@@ -8,7 +8,7 @@ For waves that grow exponentially see `wave_layers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -35,19 +35,14 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.large_variances import pair_averages, power_of, single_average
-from fieldtheory.numerics.scaled_numbers import (
-    Scaled,
-    of_numbers,
-    product,
-    recursion,
-    scaled,
-    total,
-)
+from fieldtheory.numerics.scaled_numbers import Scaled, of_numbers
 from fieldtheory.numerics.tangents import Pairs, Trained
 from fieldtheory.theory.elementary_averages import feature_parameters
 
 # Digits of the recursion, variances whose averages float64 holds, and what adds nothing.
 _DIGITS, _SMALLEST, _LARGEST, _NOTHING = 30, 1e-280, 1e270, 1e-20
+# Averages that are kept: deep networks of several inputs take each of them a few times.
+_KEPT = 2**16
 # Moments of which integrals over two signals in float64 would fail late.
 _STEEP = 1e275
 _H = activations.h
@@ -91,30 +86,46 @@ class UnlimitedLayers:
         """ln|K^(l)|, shape (L + 2, ...)."""
         return of_numbers(self.kernels).log
 
-    @cached_property
+    @property
     def gains(self) -> Scaled:
-        """γ_l² + a_l M' or γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
-        return self._gains(_pair_gain if self.own else partial(_gain, _response))
+        """γ_l² + a_l M' or γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L."""
+        return of_numbers(self._hidden_gains)
 
     def tangents(self, trained: Trained) -> Scaled:
         """Θ^(l), shape (L + 2, ...), of D^(l) = w_l ⟨φφ⟩ + u_l; see `tangents`."""
-        gains = self.gains if self.own else self._gains(partial(_gain, _slope_square))
-        batch = self.kernels.ndim - 1 - self.trailing
-        weights, biases = (scaled(values) for values in trained.shaped(self.trailing, batch))
-        averages = self._of_layers(_covariance if self.own else _moment)
-        sources = product(weights, of_numbers(np.concatenate([self.kernels[:1], averages])))
-        return recursion(gains, total([sources, biases])[0])
-
-    def _gains(self, gain: Average) -> Scaled:
-        batch = self.kernels.ndim - 1 - self.trailing
-        layers = layer_coefficients(self.network, self.trailing, batch)
-        return of_numbers(self._of_layers(gain, layers.skips[1:], layers.weights[1:]))
-
-    def _of_layers(self, average: Average, *coefficients: np.ndarray) -> np.ndarray:
-        """A function of the signals of every layer up to L, and of coefficients."""
-        given = *coefficients, *(values[:-1] for values in (*self.own, self.kernels))
+        gain = _pair_gain if self.own else partial(_gain, _slope_square)
+        hidden = self._hidden_gains if self.own else self._gains(gain, range(self.network.depth))
+        readout = self._gains(gain, [self.network.depth])
+        weights, biases = trained.shaped(self.trailing, self._batch)
+        step = np.frompyfunc(partial(_tangent, self.network), 4 + len(self._signals), 1)
         with mp.workdps(_DIGITS):
-            return np.frompyfunc(partial(average, self.network), len(given), 1)(*given)
+            found = [weights[0] * self.kernels[0] + biases[0]]
+            for l, handed_on in enumerate(np.concatenate([hidden, readout])):
+                signals = (values[l] for values in self._signals)
+                given = handed_on, found[-1], weights[l + 1], biases[l + 1], *signals
+                found.append(np.asarray(step(*given), dtype=object))
+        return of_numbers(np.stack(found))
+
+    @cached_property
+    def _hidden_gains(self) -> np.ndarray:
+        gain = _pair_gain if self.own else partial(_gain, _response)
+        return self._gains(gain, range(self.network.depth))
+
+    def _gains(self, gain: Average, signals: Sequence[int]) -> np.ndarray:
+        """By which the layers behind the signals of some layers hand on what is before them."""
+        layers = layer_coefficients(self.network, self.trailing, self._batch)
+        coefficients = layers.skips[1:], layers.weights[1:]
+        given = [values[signals] for values in (*coefficients, *self._signals)]
+        with mp.workdps(_DIGITS):
+            return np.frompyfunc(partial(gain, self.network), len(given), 1)(*given)
+
+    @property
+    def _signals(self) -> tuple[np.ndarray, ...]:
+        return *self.own, self.kernels
+
+    @property
+    def _batch(self) -> int:
+        return self.kernels.ndim - 1 - self.trailing
 
 
 def unlimited_layers(
@@ -180,10 +191,22 @@ def _through_layers(
 
 def _next(network: LayeredNetwork, skip: float, weight: float, bias: float, *K: mp.mpf) -> mp.mpf:
     """The kernel K behind the next layer; pairs come with the variances of both inputs."""
-    carried = skip * K[-1] if skip else mp.zero
-    if not weight:
-        return carried + bias
-    if _is_faint(network, (0, K[0]), (0, K[-2:][0]), abs(carried) / weight):
+    return _joined(network, skip * K[-1] if skip else mp.zero, weight, bias, *K)
+
+
+def _tangent(
+    network: LayeredNetwork, gain: mp.mpf, theta: mp.mpf, weight: float, bias: float, *K: mp.mpf
+) -> mp.mpf:
+    """Θ^(l) of the gain of layer l, Θ^(l-1), w_l, u_l and the kernels before it."""
+    # An endless gain leaves nothing of what vanishes.
+    return _joined(network, gain * theta if theta and gain else mp.zero, weight, bias, *K)
+
+
+def _joined(
+    network: LayeredNetwork, carried: mp.mpf, weight: float, bias: float, *K: mp.mpf
+) -> mp.mpf:
+    """What is carried on, and weight ⟨φφ⟩ + bias."""
+    if not weight or _is_faint(network, (0, K[0]), (0, K[-2:][0]), abs(carried) / weight):
         return carried + bias
     if len(K) == 1:
         return carried + weight * _moment(network, *K) + bias
@@ -225,27 +248,30 @@ def _is_faint(
     return bool(mp.sqrt(bounds[0] * bounds[1]) < _NOTHING**2 * size)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT)
 def _bound(network: LayeredNetwork, order: int, K: mp.mpf) -> mp.mpf:
     functions = features_of(network)
     if any(f.has(sp.sin, sp.cos) or has_steps(f) for f in functions):
         return mp.inf
-    slopes = functions if not order else [first_derivative(f, _H) for f in functions]
     with suppress(QuadratureError):
-        return sum((beyond_float.bound(f, _H, K) for f in slopes), mp.zero)
+        return sum((beyond_float.bound(_slope(f, order), _H, K) for f in functions), mp.zero)
     return mp.inf
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
+def _slope(f: sp.Expr, order: int = 1) -> sp.Expr:
+    return first_derivative(f, _H) if order else f
+
+
+@lru_cache(maxsize=_KEPT)
 def _moment(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
     return _of_one(network, "second_moment", K, lambda f: beyond_float.single(f, f, _H, K))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT)
 def _slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
     def wide(f: sp.Expr) -> mp.mpf:
-        slope = first_derivative(f, _H)
-        return beyond_float.single(slope, slope, _H, K)
+        return beyond_float.single(_slope(f), _slope(f), _H, K)
 
     return _of_one(network, "slope_square", K, wide)
 
@@ -288,13 +314,14 @@ def _number(value: sp.Expr) -> mp.mpf:
     return mp.mpf(value.evalf(_DIGITS))
 
 
+@lru_cache(maxsize=_KEPT)
 def _covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     return _of_two(network, "covariance", lambda f: f, *K)
 
 
 def _pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     def slope(f: sp.Expr) -> sp.Expr:
-        found = first_derivative(f, _H)
+        found = _slope(f)
         if found.has(sp.DiracDelta):
             raise QuadratureError(
                 "the response of two inputs of an activation with jumps needs kernels that float64 "
@@ -342,6 +369,7 @@ def _beyond_float(
     return sum((beyond_float.pair(f, _H, variances, *correlations) for f in functions), mp.zero)
 
 
+@lru_cache(maxsize=64)
 def features_of(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
     """Of a signal h, in numbers."""
     known = dict(feature_parameters(network))

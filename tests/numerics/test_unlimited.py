@@ -148,6 +148,61 @@ def test_averages_that_are_nothing_beside_skip_connections_are_not_taken(monkeyp
     assert found[-1] == pytest.approx(float(mp.log(moment)), rel=1e-12)
 
 
+def of_two(K, a, t):
+    """⟨φφ⟩ and ⟨φ'φ'⟩ of asinh: φ' = ∫ ds e^{-s(1 + h²)}/√(πs), a sum of Gaussian averages."""
+    s = np.exp(np.arange(-80.0, 5.0, 0.25))
+    weights = 0.25 * np.sqrt(s / np.pi) * np.exp(-s)
+
+    def slope(t):
+        inner = (1 + 2 * s[:, None] * K) * (1 + 2 * s * a) - 4 * np.outer(s, s) * t**2
+        return weights @ (1 / np.sqrt(inner)) @ weights
+
+    x, w = np.polynomial.legendre.leggauss(24)
+    covariance = t / 2 * sum(each * slope(t * (1 + at) / 2) for at, each in zip(x, w, strict=True))
+    return covariance, slope(t)
+
+
+def of_one(K):
+    """⟨φ²⟩ and M' = ⟨φφ'h⟩/K of asinh."""
+    z = np.exp(np.arange(-60.0, 3.0, 0.02))
+    h, bell = np.sqrt(K) * z, 0.04 * z * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    phi = np.arcsinh(h)
+    return bell @ phi**2, bell @ (phi * h / np.sqrt(1 + h**2)) / K
+
+
+def test_responses_of_two_inputs_behind_skip_connections():
+    """Of the readout, whose kernels exceed all numbers, no response is taken."""
+    net = network("asinh(h)", 520, skip_scale=2.0, weight_variance=1.5, bias_variance=0.2)
+    solution = ft.solve(net, TWO)
+    kernels, responses = solution.log_kernels, solution.log_response
+    (K, a), t, chi = np.diagonal(TWO), TWO[0, 1], np.zeros(2)
+    for l in range(1, 31):
+        own, response = of_one(K)
+        covariance, slope = of_two(K, a, t)
+        chi += np.log(4 + 1.5 * np.array([response, slope]))
+        averages = np.array([own, of_one(a)[0], covariance])
+        K, a, t = 4 * np.array([K, a, t]) + 1.5 * averages + 0.2
+        np.testing.assert_allclose(kernels[l][[0, 1, 0], [0, 1, 1]], np.log([K, a, t]), rtol=1e-12)
+        np.testing.assert_allclose(responses[l, 0], chi, rtol=1e-12)
+    # What is left of branches and biases, 1e-17 of the kernels, is nothing.
+    deep = np.log(4) * np.arange(len(kernels) - 31)[:, None]
+    expected = np.log([K, a, t]) + deep
+    np.testing.assert_allclose(kernels[30:-1][:, [0, 1, 0], [0, 1, 1]], expected, rtol=1e-12)
+    np.testing.assert_allclose(responses[30:, 0], chi + deep, rtol=1e-12)
+
+
+def test_tangent_kernels_take_no_averages_that_are_nothing_beside_what_is_carried(monkeypatch):
+    taken, single = [], beyond_float.single
+    monkeypatch.setattr(
+        beyond_float, "single", lambda *given: taken.append(given[3]) or single(*given)
+    )
+    net = network("asinh(h)", 520, skip_scale=2.0)
+    found = ft.solve(net, 1.0).log_tangent_kernels
+    np.testing.assert_allclose(np.diff(found[50:-1]), np.log(4), rtol=1e-12)
+    # Those of the readout.
+    assert len(set(taken)) == 1
+
+
 def test_batches_identical_inputs_and_zero_covariances():
     net = network("sinh(h)", 4, branch_scale=[[0.3], [1.0]], bias_variance=0.0)
     together = ft.solve(net, TWO)
