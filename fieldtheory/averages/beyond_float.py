@@ -138,7 +138,7 @@ def bound(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> mp.mpf:
     >>> bool(bound(sp.asinh(h), h, mp.mpf(10) ** 300) < 10**7)
     True
     """
-    function, root = _function(f, h), mp.sqrt(variance)
+    function, root = function_of(f, h), mp.sqrt(variance)
     with mp.workdps(_DIGITS):
         sizes = [
             max(abs(function(root * z)), abs(function(-root * z))) ** 2 * mp.exp(-(z**2) / 4)
@@ -254,7 +254,7 @@ def _logarithm(value: mp.mpf, reference: mp.mpf) -> float:
 
 def _scaled(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> Function | None:
     """None where f is beyond all logarithms."""
-    function = _function(f, h)
+    function = function_of(f, h)
     with mp.workdps(_DIGITS):
         root = mp.sqrt(variance)
 
@@ -274,7 +274,8 @@ def _scaled(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> Function | None:
 
 
 @lru_cache(maxsize=64)
-def _function(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
+def function_of(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
+    """f of numbers of mpmath, its limits where these are endless."""
     near = _evaluated(f, h)
     # Differences of hyperbolic functions, as 1 − tanh(h), cancel far out.
     far = _evaluated(factored(f.rewrite(sp.exp)), h) if f.has(HyperbolicFunction) else near

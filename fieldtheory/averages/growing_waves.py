@@ -21,6 +21,7 @@ from mpmath import mp
 
 # Digits of rates and factors.
 _DIGITS = 40
+_OF_EXPONENTIALS = sp.sin, sp.cos, sp.sinh, sp.cosh
 # Phases with a larger error are not known.
 _UNKNOWN = 0.1
 # Exponents that are beyond all logarithms in float64.
@@ -62,28 +63,67 @@ def waves_of(f: sp.Expr, h: sp.Symbol) -> Waves | None:
     >>> [(complex(w.rate), complex(w.factor)) for w in waves_of(sp.exp(2 * h) * sp.sin(h), h)]
     [((2+1j), -1j)]
     """
+    terms = wave_terms(f, h)
+    return None if terms.others != 0 else as_waves(terms.waves)
+
+
+class Terms(NamedTuple):
+    """The factors C of Re C h^m e^{αh} by (m, α), and the sum of all other terms."""
+
+    waves: dict[tuple[int, sp.Expr], sp.Expr]
+    others: sp.Expr
+
+
+def wave_terms(f: sp.Expr, h: sp.Symbol) -> Terms:
+    """The terms of f by what they are.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h", real=True)
+    >>> wave_terms(h * sp.exp(2 * h) + sp.tanh(h), h)
+    Terms(waves={(1, 2): 1}, others=tanh(h))
+    """
     found: dict[tuple[int, sp.Expr], sp.Expr] = defaultdict(lambda: sp.S.Zero)
-    for term in sp.Add.make_args(sp.expand(f.rewrite(sp.exp))):
-        factor, power, rate = sp.S.One, 0, sp.S.Zero
-        for part in sp.Mul.make_args(term):
-            base, exponent = part.as_base_exp()
-            if part.is_number:
-                factor *= part
-            elif base == h and exponent.is_Integer and exponent > 0:
-                power += int(exponent)
-            elif isinstance(part, sp.exp) and part.exp.diff(h).is_number:
-                slope = part.exp.diff(h)
-                rate += slope
-                factor *= sp.exp(sp.expand(part.exp - slope * h))
-            else:
-                return None
-        found[power, sp.expand(rate)] += factor
-    numbers = ((power, _number(rate), _number(factor)) for (power, rate), factor in found.items())
+    others = []
+    for term in sp.Add.make_args(sp.expand(f)):
+        exponentials = sp.expand(term.rewrite(_OF_EXPONENTIALS, sp.exp))
+        parts = [_wave(part, h) for part in sp.Add.make_args(exponentials)]
+        if None in parts:
+            others.append(term)
+            continue
+        for power, rate, factor in filter(None, parts):
+            found[power, sp.expand(rate)] += factor
     # The others are conjugate to them.
+    waves = {
+        (power, rate): (2 * factor if sp.im(rate) else factor)
+        for (power, rate), factor in found.items()
+        if sp.im(rate) >= 0 and factor != 0
+    }
+    return Terms(waves, sp.Add(*others))
+
+
+def _wave(term: sp.Expr, h: sp.Symbol) -> tuple[int, sp.Expr, sp.Expr] | None:
+    """m, α and C of a term C h^m e^{αh}."""
+    factor, power, rate = sp.S.One, 0, sp.S.Zero
+    for part in sp.Mul.make_args(term):
+        base, exponent = part.as_base_exp()
+        if part.is_number:
+            factor *= part
+        elif base == h and exponent.is_Integer and exponent > 0:
+            power += int(exponent)
+        elif isinstance(part, sp.exp) and part.exp.diff(h).is_number:
+            slope = part.exp.diff(h)
+            rate += slope
+            factor *= sp.exp(sp.expand(part.exp - slope * h))
+        else:
+            return None
+    return power, rate, factor
+
+
+def as_waves(terms: dict[tuple[int, sp.Expr], sp.Expr]) -> Waves:
+    """Terms as numbers."""
     return tuple(
-        Wave(power, rate, 2 * factor if rate.imag else factor)
-        for power, rate, factor in numbers
-        if rate.imag >= 0 and factor
+        Wave(power, _number(rate), _number(factor)) for (power, rate), factor in terms.items()
     )
 
 
@@ -125,7 +165,7 @@ def average(
     exponents = [_sum(product.sizes, kernels) for product in products]
     largest = max(exponents, default=mp.zero)
     for product, exponent in zip(products, exponents, strict=True):
-        size = _exponential(exponent)
+        size = exponential(exponent)
         if not size or (mp.isinf(size) and exponent < _SMALLER * largest):
             continue
         factor = product.factor
@@ -169,7 +209,8 @@ def _sum(coefficients: Sequence[mp.mpf], values: Sequence[mp.mpf]) -> mp.mpf:
     return sum((c * v for c, v in zip(coefficients, values, strict=True) if c), mp.zero)
 
 
-def _exponential(exponent: mp.mpf) -> mp.mpf:
+def exponential(exponent: mp.mpf) -> mp.mpf:
+    """Infinite or nothing beyond all logarithms."""
     if abs(exponent) > _ENDLESS:
         return mp.inf if exponent > 0 else mp.zero
     return mp.exp(exponent)
@@ -181,15 +222,15 @@ def _moment(product: _Product, a: mp.mpf, b: mp.mpf, t: mp.mpf) -> mp.mpc:
     one, other = alpha * a + beta * t, beta * b + alpha * t
     return sum(
         (
-            comb(m, j) * comb(n, j) * factorial(j) * t**j * _shifted(m - j, one, a)
-            * _shifted(n - j, other, b)
+            comb(m, j) * comb(n, j) * factorial(j) * t**j * mean_power(m - j, one, a)
+            * mean_power(n - j, other, b)
             for j in range(min(m, n) + 1)
         ),
         mp.mpc(0),
     )  # fmt: skip
 
 
-def _shifted(n: int, mean: mp.mpc, variance: mp.mpf) -> mp.mpc:
+def mean_power(n: int, mean: mp.mpc, variance: mp.mpf) -> mp.mpc:
     """⟨(x + mean)^n⟩."""
     return sum(
         (

@@ -93,7 +93,7 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
         plain &= all(phase.is_polynomial(h) for phase in phases) and _is_of_exponentials(steady, h)
     if not numbers:
         return Steady(F, 0.0)
-    exponential = any(_grows(pieces(steady, [h]), h) for steady in beside.values())
+    exponential = any(grows(pieces(steady, [h]), h) for steady in beside.values())
     return Steady(sp.Add(*kept), WIDE / min(numbers) ** 2, exponential, plain)
 
 
@@ -124,7 +124,7 @@ def _is_of_exponentials(steady: sp.Expr, h: sp.Symbol) -> bool:
     return bool((steady / sp.Mul(*growing)).is_polynomial(h))
 
 
-def _grows(steady: sp.Expr, h: sp.Symbol) -> bool:
+def grows(steady: sp.Expr, h: sp.Symbol) -> bool:
     """Whether a function grows exponentially on one side."""
     if not steady.has(sp.exp, sp.sinh, sp.cosh):
         return False

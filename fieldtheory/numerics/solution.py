@@ -34,6 +34,7 @@ from fieldtheory.numerics import (
     pair_map,
     tangents,
     unlimited,
+    wave_averages,
     wave_layers,
 )
 from fieldtheory.numerics.entries import network_entries
@@ -136,8 +137,10 @@ class Solution(Result):
     covariance of two inputs of different norms is that of a phase as large as the variances: where
     roundings of K0 and of the parameters change its sign, or its logarithm by 1e-6 of it, entries
     are NaN, with a `ValidityWarning`, as is what depends on them; variances have logarithms
-    throughout, see `wave_layers`. The absolute error of logarithms is a few roundings of them,
-    1e-13 where they are 500: so many digits of the kernel itself are known. Logarithms of
+    throughout, see `wave_layers`. So are covariances of waves beside other functions
+    (exp(h) sin(h) + tanh(h)) where neither is nothing beside the other and waves cancel all digits
+    of their averages, see `wave_averages`. The absolute error of logarithms is a few roundings of
+    them, 1e-13 where they are 500: so many digits of the kernel itself are known. Logarithms of
     covariances lose digits where they are small against the variances.
 
     ``decorrelation`` keeps its digits where it is small, see `decorrelations`: to 1e-12 for ReLU,
@@ -642,7 +645,7 @@ class Solution(Result):
         of_pairs: Any = scaled_pairs
         if not unlimited.needs_unlimited(self.network):
             layers = self._scaled
-        elif wave_layers.has_growing_waves(self.network):
+        elif wave_averages.has_growing_waves(self.network):
             layers = wave_layers.wave_layers(self.network, own, inputs)
             of_pairs = wave_layers.wave_pairs
         else:

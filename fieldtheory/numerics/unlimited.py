@@ -93,7 +93,7 @@ class UnlimitedLayers:
 
     def tangents(self, trained: Trained) -> Scaled:
         """Θ^(l), shape (L + 2, ...), of D^(l) = w_l ⟨φφ⟩ + u_l; see `tangents`."""
-        gain = _pair_gain if self.own else partial(_gain, _slope_square)
+        gain = _pair_gain if self.own else partial(_gain, slope_square)
         hidden = self._hidden_gains if self.own else self._gains(gain, range(self.network.depth))
         readout = self._gains(gain, [self.network.depth])
         weights, biases = trained.shaped(self.trailing, self._batch)
@@ -108,7 +108,7 @@ class UnlimitedLayers:
 
     @cached_property
     def _hidden_gains(self) -> np.ndarray:
-        gain = _pair_gain if self.own else partial(_gain, _response)
+        gain = _pair_gain if self.own else partial(_gain, response)
         return self._gains(gain, range(self.network.depth))
 
     def _gains(self, gain: Average, signals: Sequence[int]) -> np.ndarray:
@@ -209,12 +209,12 @@ def _joined(
     if not weight or _is_faint(network, (0, K[0]), (0, K[-2:][0]), abs(carried) / weight):
         return carried + bias
     if len(K) == 1:
-        return carried + weight * _moment(network, *K) + bias
+        return carried + weight * moment(network, *K) + bias
     # Cauchy and Schwarz bound what the branch adds.
-    most = weight * mp.sqrt(_moment(network, K[0]) * _moment(network, K[1]))
+    most = weight * mp.sqrt(moment(network, K[0]) * moment(network, K[1]))
     if most < _NOTHING * abs(carried):
         return carried + bias
-    return carried + weight * _covariance(network, *K) + bias
+    return carried + weight * covariance(network, *K) + bias
 
 
 def _gain(average: Average, network: LayeredNetwork, skip: float, weight: float, K: mp.mpf) -> Any:
@@ -230,9 +230,9 @@ def _pair_gain(network: LayeredNetwork, skip: float, weight: float, *K: mp.mpf) 
     if skip and weight:
         # Cauchy and Schwarz again; slopes of cusps have no squares.
         with suppress(ValueError):
-            most = weight * mp.sqrt(_slope_square(network, K[0]) * _slope_square(network, K[1]))
+            most = weight * mp.sqrt(slope_square(network, K[0]) * slope_square(network, K[1]))
             weight = 0.0 if most < _NOTHING * skip else weight
-    return skip + weight * _pair_slope(network, *K) if weight else mp.mpf(skip)
+    return skip + weight * pair_slope(network, *K) if weight else mp.mpf(skip)
 
 
 def _is_faint(
@@ -264,19 +264,24 @@ def _slope(f: sp.Expr, order: int = 1) -> sp.Expr:
 
 
 @lru_cache(maxsize=_KEPT)
-def _moment(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+def moment(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+    """⟨φ²⟩."""
     return _of_one(network, "second_moment", K, lambda f: beyond_float.single(f, f, _H, K))
 
 
 @lru_cache(maxsize=_KEPT)
-def _slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+def slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+    """⟨φ'²⟩."""
+
     def wide(f: sp.Expr) -> mp.mpf:
         return beyond_float.single(_slope(f), _slope(f), _H, K)
 
     return _of_one(network, "slope_square", K, wide)
 
 
-def _response(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+def response(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
+    """M'."""
+
     def wide(f: sp.Expr) -> mp.mpf:
         # M' = ⟨h (φ²)'⟩/2K, and jumps of φ² at a add their a p(a)/2K.
         slope = slope_of_pieces(f, _H)
@@ -315,21 +320,25 @@ def _number(value: sp.Expr) -> mp.mpf:
 
 
 @lru_cache(maxsize=_KEPT)
-def _covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
+def covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
+    """⟨φφ⟩ of K_xx, K_yy and K_xy."""
     return _of_two(network, "covariance", lambda f: f, *K)
 
 
-def _pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
-    def slope(f: sp.Expr) -> sp.Expr:
-        found = _slope(f)
-        if found.has(sp.DiracDelta):
-            raise QuadratureError(
-                "the response of two inputs of an activation with jumps needs kernels that float64 "
-                f"holds, got {f}"
-            )
-        return found
+def pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
+    """⟨φ'φ'⟩, likewise."""
+    return _of_two(network, "slope", slope_of, *K)
 
-    return _of_two(network, "slope", slope, *K)
+
+def slope_of(f: sp.Expr) -> sp.Expr:
+    """f', if f does not jump."""
+    found = _slope(f)
+    if found.has(sp.DiracDelta):
+        raise QuadratureError(
+            "the response of two inputs of an activation with jumps needs kernels that float64 "
+            f"holds, got {f}"
+        )
+    return found
 
 
 def _of_two(
@@ -353,11 +362,11 @@ def _of_two(
         # Waves that average out, of which quadrature tells late that it does not resolve them.
         with suppress(QuadratureError):
             return wide()
-    moderate = max(_moment(network, K) for K in (K_xx, K_yy)) < _STEEP
+    moderate = max(moment(network, K) for K in (K_xx, K_yy)) < _STEEP
     if not size or (moderate and _SMALLEST < K_xx * K_yy < _LARGEST):
-        given = (np.array(float(v)) for v in (K_xx, K_yy, *correlations))
+        given = (np.array([float(v)]) for v in (K_xx, K_yy, *correlations))
         with suppress(QuadratureError, OverflowError), np.errstate(all="ignore"):
-            found = float(pair_averages(network, name, *given))
+            found = float(pair_averages(network, name, *given)[0])
             if np.isfinite(found):
                 return mp.mpf(found)
     return wide()

@@ -71,8 +71,8 @@ def warn_if_unknown(name: str, values: np.ndarray) -> None:
     """Warn if numbers of a field are NaN, which no digits of float64 tell."""
     if count := int(np.isnan(values).sum()):
         warnings.warn(
-            f"{count} of {values.size} {name} are NaN: their signs or sizes depend on digits of "
-            "the kernels that float64 does not have",
+            f"{count} of {values.size} {name} are NaN: their signs or sizes depend on digits that "
+            "float64 does not have",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )

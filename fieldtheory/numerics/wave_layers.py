@@ -5,27 +5,25 @@ variances exceed 1e16, their digits in float64 do not tell its sign. Every kerne
 error that roundings of the input and of the parameters make in it; the next one is taken at both
 ends, and where its sign or its logarithm depend on them it is not a number. The recursion goes on
 with the error: where averages vanish beside skip connections and biases, kernels are known again.
+What stands beside such waves in φ counts as `wave_averages` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import sympy as sp
 from mpmath import mp
 
-from fieldtheory.averages.growing_waves import Waves, average, waves_of
-from fieldtheory.networks import activations
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.scaled_numbers import Scaled, of_numbers
 from fieldtheory.numerics.tangents import Pairs, Trained
-from fieldtheory.numerics.unlimited import features_of
+from fieldtheory.numerics.wave_averages import Kernels, around
 
 # Digits of the recursion, roundings of the input and of the coefficients of a layer, and how much
 # of a logarithm, or of 1, they may change.
@@ -35,7 +33,6 @@ _LINEAR, _FAR = 1e-3, 20
 
 # Summands of a number of the next layer, and the size of what is not known of it.
 Parts = tuple[Sequence[mp.mpf], mp.mpf]
-Kernels = Sequence[mp.mpf]
 Step = Callable[[Kernels], Parts]
 Layer = Callable[..., Any]
 
@@ -51,20 +48,6 @@ class Estimate(NamedTuple):
     def scaled(self) -> Scaled:
         """As numbers of float64 with exponents, NaN where they are not known."""
         return of_numbers(np.where(self.known, self.value, mp.nan))
-
-
-def has_growing_waves(network: LayeredNetwork) -> bool:
-    """Whether averages of φ have terms that are waves times exponentials, and no others.
-
-    Examples
-    --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> texts = "exp(h)*sin(h)", "sinh(h)", "exp(h)*sin(h) + tanh(h)"
-    >>> [has_growing_waves(ResidualNetwork(depth=1, activation=phi)) for phi in texts]
-    [True, False, False]
-    """
-    waves = [waves_of(f, activations.h) for f in features_of(network)]
-    return all(waves) and any(wave.rate.imag for found in waves for wave in found or ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +82,7 @@ class WaveLayers:
     @cached_property
     def gains(self) -> Scaled:
         """γ_l² + a_l M' or γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
-        step = partial(_gain, "slope" if self.own else "response")
+        step = partial(_gain, "slope_square" if self.own else "response")
         layers = zip(self._layers.skips[1:], self._layers.weights[1:], strict=True)
         with mp.workdps(_DIGITS):
             return _stacked([self._layer(step, l, *given) for l, given in enumerate(layers)]).scaled
@@ -110,7 +93,8 @@ class WaveLayers:
         layers, shape = self._layers, self.kernels.value.shape[1:]
         with mp.workdps(_DIGITS):
             first = _of_array(np.broadcast_to(weights[0], shape)) * self.kernels.value[0]
-            found = [_rounded(first + np.broadcast_to(biases[0], shape))]
+            first = first + np.broadcast_to(biases[0], shape)
+            found = [_rounded(np.asarray(first, dtype=object))]
             for l in range(1, self.network.depth + 2):
                 given = layers.skips[l], layers.weights[l], weights[l], biases[l]
                 found.append(self._layer(_tangent, l - 1, *given, *found[-1][:2]))
@@ -230,8 +214,10 @@ def _kernel(
     if weight and _endless(K):
         return Estimate(mp.inf, mp.inf, True)
 
+    average = around(network, "moment", K, errors, weight)
+
     def step(K: Kernels) -> Parts:
-        known, unknown = _average(network, "moment", K, errors, weight)
+        known, unknown = average(K)
         return (skip * K[-1] if skip else mp.zero, weight * known, mp.mpf(bias)), weight * unknown
 
     return _estimate(step, K, errors)
@@ -243,8 +229,10 @@ def _gain(
     if weight and _endless(K):
         return Estimate(mp.inf, mp.inf, True)
 
+    average = around(network, name, K, errors, weight)
+
     def step(K: Kernels) -> Parts:
-        known, unknown = _average(network, name, K, errors, weight)
+        known, unknown = average(K)
         return (mp.mpf(skip), weight * known), weight * unknown
 
     return _estimate(step, K, errors)
@@ -264,10 +252,13 @@ def _tangent(
     if (weight or trained_weight) and _endless(K):
         return Estimate(mp.inf, mp.inf, True)
 
+    slopes = around(network, "slope_square", K, errors, weight)
+    moments = around(network, "moment", K, errors, trained_weight)
+
     def step(given: Kernels) -> Parts:
         *K, theta = given
-        slope, no_slope = _average(network, "slope", K, errors, weight)
-        moment, no_moment = _average(network, "moment", K, errors, trained_weight)
+        slope, no_slope = slopes(K)
+        moment, no_moment = moments(K)
         carried = skip * theta if skip else mp.zero
         branch = weight * slope * theta if slope and weight else mp.zero
         parts = carried, branch, trained_weight * moment, mp.mpf(trained_bias)
@@ -280,34 +271,6 @@ def _tangent(
 def _endless(K: Kernels) -> bool:
     """Whether the variance of one signal is infinite: all its averages are then."""
     return len(K) == 1 and bool(mp.isinf(K[0]))
-
-
-def _average(
-    network: LayeredNetwork,
-    name: str,
-    K: Kernels,
-    errors: Kernels,
-    weight: float,
-) -> tuple[mp.mpf, mp.mpf]:
-    """⟨φφ⟩, ⟨φ'φ'⟩ or M' as `average` gives them, unless they have no weight."""
-    known, unknown = mp.zero, mp.zero
-    if weight:
-        for f, g in _factors(network, name):
-            of_one = average(f, g, K, errors)
-            known, unknown = known + of_one[0], unknown + of_one[1]
-    return known, unknown
-
-
-@lru_cache(maxsize=256)
-def _factors(network: LayeredNetwork, name: str) -> list[tuple[Waves, Waves]]:
-    """f and g of the averages ⟨f(x) g(y)⟩ whose sum it is."""
-    h, found = activations.h, features_of(network)
-    if name == "response":
-        # ⟨(φ²)''⟩/2, of which no terms cancel.
-        factors = [(sp.diff(f**2, h, 2) / 2, sp.S.One) for f in found]
-    else:
-        factors = [(sp.diff(f, h, int(name == "slope")),) * 2 for f in found]
-    return [(waves_of(f, h) or (), waves_of(g, h) or ()) for f, g in factors]
 
 
 def _estimate(step: Step, values: Kernels, errors: Kernels) -> Estimate:

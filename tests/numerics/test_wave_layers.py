@@ -62,6 +62,79 @@ def recursion(phi, net, K0):
     return np.array([logs(K) for K in kernels]), logs(chi), logs(theta)
 
 
+BESIDE = {
+    "exp(h)*sin(h)+tanh(h)": [(1, 2, 0.3), (5, 6, 1), (20, 22, 10), (30, 31, -10), (80, 60, 20)],
+    "Abs(h)*exp(h)*sin(h)": [(1, 2, 0.3), (3, 4, -1)],
+}
+
+
+def with_tanh(a, b, t):
+    """⟨φφ⟩ of e^h sin(h) + tanh(h): integrals over y of waves whose mean given y is known."""
+
+    def beside(a, b):
+        def integrand(y):
+            mean = t * y / b
+            return (
+                mp.tanh(y) * mp.exp(mean) * mp.sin(mean + a - t * t / b) * mp.npdf(y, 0, mp.sqrt(b))
+            )
+
+        s = mp.sqrt(b)
+        places = sorted({t + k * s for k in range(-16, 17, 2)} | {mpf(k) for k in range(-8, 9, 2)})
+        return mp.quad(integrand, places)
+
+    z = np.arange(-9, 9.01, 0.03)
+    bell = 0.03 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    y = float(t / a) * np.sqrt(float(a)) * z[:, None] + np.sqrt(float(b - t * t / a)) * z
+    steady = (np.tanh(np.sqrt(float(a)) * z) * bell) @ np.tanh(y) @ bell
+    waves = (mp.exp(2 * t) * mp.cos(a - b) - mp.cos(a + b + 2 * t)) / 2
+    return waves + beside(a, b) + beside(b, a) + steady
+
+
+def with_kink(a, b, t):
+    """⟨φφ⟩ of |h| e^h sin(h), whose mean given y has an error function."""
+
+    def given(mean, v):
+        shifted = mean + (1 + 1j) * v
+        bent = shifted * mp.erf(shifted / mp.sqrt(2 * v))
+        bent += mp.sqrt(2 * v / mp.pi) * mp.exp(-(shifted**2) / (2 * v))
+        return (mp.exp((1 + 1j) * mean + 1j * v) * bent).imag
+
+    def integrand(y):
+        return abs(y) * mp.exp(y) * mp.sin(y) * given(t * y / b, a - t * t / b) * mp.npdf(y, 0, s)
+
+    s = mp.sqrt(b)
+    places = {b + t + k * s for k in range(-16, 17, 4)} | {k * s for k in range(-16, 17, 4)}
+    return mp.quad(integrand, sorted(places))
+
+
+@pytest.mark.parametrize(("phi", "K"), [(phi, K) for phi, found in BESIDE.items() for K in found])
+def test_waves_beside_other_functions(phi, K):
+    net = network(phi, 2, skip_scale=0.0, weight_variance=1.0, bias_variance=0.0)
+    with mp.workdps(50):
+        exact = (with_tanh if "tanh" in phi else with_kink)(*map(mpf, K))
+        expected = float(mp.log(abs(exact)))
+    a, b, t = K
+    (found,) = quietly(ft.solve(net, [[a, t], [t, b]]), "log_kernels")
+    assert found[1, 0, 1] == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def test_a_rest_that_vanishes_beside_waves():
+    """So far out |h| is h where it counts, and tanh is nothing; single inputs are numbers."""
+    K0 = K0S["wide"]
+    for phi, plain in (
+        ("exp(h)*sin(h)+tanh(h)", "exp(h)*sin(h)"),
+        ("Abs(h)*exp(h)*sin(h)", "h*exp(h)*sin(h)"),
+    ):
+        nets = [network(each, 5, weight_variance=2.0, bias_variance=0.1) for each in (phi, plain)]
+        for field in FIELDS:
+            found, expected = (quietly(ft.solve(net, K0), field)[0] for net in nets)
+            known = ~np.isnan(found)
+            assert known[:2].all() and known[:, [0, 1], [0, 1]].all()
+            np.testing.assert_allclose(found[known], expected[known], rtol=1e-14)
+            (alone,) = quietly(ft.solve(nets[0], 1.0), field)
+            assert not np.isnan(alone).any() and np.isposinf(alone[-2:]).all()
+
+
 def quietly(solution, *fields):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
