@@ -350,10 +350,11 @@ def _of_two(
     K_xy: mp.mpf,
 ) -> mp.mpf:
     functions = [function(f) for f in features_of(network)]
-    if K_xy == 0 and all(sp.expand(f + f.subs(_H, -_H)) == 0 for f in functions):
+    odd = K_xy <= 0 and all(sp.expand(f + f.subs(_H, -_H)) == 0 for f in functions)
+    if K_xy == 0 and odd:
         return mp.zero
     if not (mp.isfinite(K_xx) and mp.isfinite(K_yy)):
-        return mp.inf
+        return -mp.inf if odd else mp.inf
     size = mp.sqrt(K_xx * K_yy)
     c = max(min(K_xy / size, mp.one), -mp.one) if size else mp.zero
     correlations = float(c), float(1 - c)
@@ -369,7 +370,8 @@ def _of_two(
             found = float(pair_averages(network, name, *given)[0])
             if np.isfinite(found):
                 return mp.mpf(found)
-    return wide()
+    found = wide()
+    return -found if odd and mp.isinf(found) else found
 
 
 def _beyond_float(

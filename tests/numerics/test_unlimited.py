@@ -217,6 +217,14 @@ def test_batches_identical_inputs_and_zero_covariances():
     assert (apart == -np.inf).all()
 
 
+def test_signs_of_tangent_kernels_beyond_all_logarithms():
+    """Of opposite inputs of an odd φ all of them are negative."""
+    solution = ft.solve(network("sinh(h)", 12, bias_variance=0.0), [[1.0, -0.9], [-0.9, 1.0]])
+    found = solution.log_tangent_kernels[:, 0, 1]
+    assert not np.isnan(found).any() and np.isposinf(found[-3:]).all()
+    assert (solution.tangent_signs[:, 0, 1] == -1).all()
+
+
 def test_what_grows_as_a_power_does_without():
     assert not any(needs_unlimited(network(name, 1)) for name in ("relu", "gelu", "h**3", "cos(h)"))
     assert all(needs_unlimited(network(name, 1)) for name in LOGARITHMIC)
