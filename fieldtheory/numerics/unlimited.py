@@ -199,7 +199,9 @@ def _tangent(
 ) -> mp.mpf:
     """Θ^(l) of the gain of layer l, Θ^(l-1), w_l, u_l and the kernels before it."""
     # An endless gain leaves nothing of what vanishes.
-    return _joined(network, gain * theta if theta and gain else mp.zero, weight, bias, *K)
+    carried = gain * theta if theta and gain else mp.zero
+    # Endless gains and averages are of one size, and the tangent kernel before them is large.
+    return carried if mp.isinf(carried) else _joined(network, carried, weight, bias, *K)
 
 
 def _joined(

@@ -223,6 +223,10 @@ def test_signs_of_tangent_kernels_beyond_all_logarithms():
     found = solution.log_tangent_kernels[:, 0, 1]
     assert not np.isnan(found).any() and np.isposinf(found[-3:]).all()
     assert (solution.tangent_signs[:, 0, 1] == -1).all()
+    # ⟨φφ⟩ of exp(h/2) is positive, Θ is not, and ⟨φ'φ'⟩ Θ is larger.
+    opposite = [[1.0, 1e-6 - 1], [1e-6 - 1, 1.0]]
+    solution = ft.solve(network("exp(h/2)", 12, skip_scale=2.0), opposite)
+    assert np.isposinf(solution.log_tangent_kernels[-3:, 0, 1]).all()
 
 
 def test_what_grows_as_a_power_does_without():
