@@ -26,9 +26,9 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import composite, legendre
 
 # Nodes of a panel, radius of the planes and of the factors.
-ORDER, _REACH, _FACTOR_REACH = 16, 8.6, 8.2
+ORDER, REACH, _FACTOR_REACH = 16, 8.6, 8.2
 # First panels beside a kink in units of the signals, and how they grow.
-_BESIDE, _GROWTH = 1.5, 3.0
+BESIDE, _GROWTH = 1.5, 3.0
 # Width of what is averaged at once over noise, in deviations of it.
 _TOGETHER_SEEN = 5.0
 # Of a panel, what is no part of it but rounding.
@@ -91,30 +91,42 @@ class Factor:
 
         Of an order i > 0 the i-th derivative by the mean of z times √(1 − t)^i is in place of p.
         """
-        found = np.zeros((*values.shape[:-1], len(orders), len(self.xi)))
-        for some, near in self._near(z):
-            u = (z[some, None] - np.sqrt(self.t) * self.xi[near]) / self.noise
-            density = np.exp(-u * u / 2) / (np.sqrt(2 * np.pi) * self.noise)
-            for place, order in enumerate(orders):
-                seen = density * (1.0, u, u * u - 1)[order]
-                found[..., place, near] += values[..., some] @ seen
-        return found
+        return averages_seen(values, z, np.sqrt(self.t) * self.xi, self.noise, orders)
 
-    def _near(self, z: np.ndarray) -> list[tuple[slice, slice]]:
-        """Blocks of z, which ascend, with the ξ that see them."""
-        width = _TOGETHER_SEEN * self.noise
-        count = max(1, int((z[-1] - z[0]) / width))
-        ends = np.searchsorted(z, np.linspace(z[0], z[-1], count + 1))
-        ends[0], ends[-1] = 0, len(z)
-        found = []
-        for start, stop in pairwise(ends.tolist()):
-            if start == stop:
-                continue
-            reach = _REACH * self.noise
-            between = [z[start] - reach, z[stop - 1] + reach]
-            near = np.searchsorted(np.sqrt(self.t) * self.xi, between) if self.t else [0, 1]
-            found.append((slice(start, stop), slice(int(near[0]), int(near[1]))))
-        return found
+
+def averages_seen(
+    values: np.ndarray,
+    z: np.ndarray,
+    centres: np.ndarray,
+    noise: float,
+    orders: Sequence[int] = (0,),
+) -> np.ndarray:
+    """Σ_z p(z) He_i(u) values with bells p around centres, shape (..., orders, centres).
+
+    Of values times weights (..., z), with u = (z − centre)/noise; z and the centres ascend.
+    """
+    found = np.zeros((*values.shape[:-1], len(orders), len(centres)))
+    for some, near in _near(z, centres, noise):
+        u = (z[some, None] - centres[near]) / noise
+        density = np.exp(-u * u / 2) / (np.sqrt(2 * np.pi) * noise)
+        for place, order in enumerate(orders):
+            seen = density * (1.0, u, u * u - 1)[order]
+            found[..., place, near] += values[..., some] @ seen
+    return found
+
+
+def _near(z: np.ndarray, centres: np.ndarray, noise: float) -> list[tuple[slice, slice]]:
+    """Blocks of z with the centres that see them."""
+    count = max(1, int((z[-1] - z[0]) / (_TOGETHER_SEEN * noise)))
+    ends = np.searchsorted(z, np.linspace(z[0], z[-1], count + 1))
+    ends[0], ends[-1] = 0, len(z)
+    found = []
+    for start, stop in pairwise(ends.tolist()):
+        if start < stop:
+            between = [z[start] - REACH * noise, z[stop - 1] + REACH * noise]
+            first, last = np.searchsorted(centres, between).tolist()
+            found.append((slice(start, stop), slice(first, last)))
+    return found
 
 
 class WeakFactor(Factor):
@@ -188,16 +200,16 @@ class Plane:
     def cuts(self, noise: tuple[float, float], panel: float) -> np.ndarray:
         """Ends of the panels of z_1, where the average over z_2 is seen with the noise."""
         widest = panel * noise[0]
-        cuts = [_even(-_REACH, _REACH, widest)]
+        cuts = [_even(-REACH, REACH, widest)]
         for along, across in self.A:
             if not along:
                 continue
             ratio = abs(across / along)
-            half, width = _REACH * ratio, panel * noise[1] * ratio
-            beside = half + _graded(_BESIDE / abs(along), widest)
+            half, width = REACH * ratio, panel * noise[1] * ratio
+            beside = half + graded(BESIDE / abs(along), widest)
             for kink in self.kinks:
                 centre = kink / along
-                low, high = max(-_REACH, centre - half), min(_REACH, centre + half)
+                low, high = max(-REACH, centre - half), min(REACH, centre + half)
                 if width < widest and low < high:
                     cuts.append(_even(low, high, width))
                 if width < widest:
@@ -221,7 +233,7 @@ class Plane:
 
     def size(self, noise: tuple[float, float], panel: float) -> float:
         """About how many nodes it takes."""
-        columns = 1.0 if self.is_line else 2 * _REACH / (panel * noise[1]) * ORDER
+        columns = 1.0 if self.is_line else 2 * REACH / (panel * noise[1]) * ORDER
         return len(self.cuts(noise, panel)) * ORDER * columns
 
     def given(
@@ -239,7 +251,7 @@ class Plane:
         if self.is_line:
             values = functions(*(along * z for along in self.A[:, 0]))
             return values[:, None, :, None] * second.one
-        edges = _even(-_REACH, _REACH, panel * second.noise)
+        edges = _even(-REACH, REACH, panel * second.noise)
         nodes, weights = composite(edges, ORDER)
         if len(nodes) * len(z) > _MOST_NODES:
             raise QuadratureError(
@@ -292,7 +304,7 @@ class Plane:
         moving = []
         for along, across in self.A:
             if across:
-                beside = _graded(_BESIDE / abs(across), widest)
+                beside = graded(BESIDE / abs(across), widest)
                 around = np.concatenate([-beside, [0.0], beside])
                 for kink in self.kinks:
                     moving.append((kink - along * z[:, None]) / across + around)
@@ -317,7 +329,7 @@ def _even(low: float, high: float, width: float) -> np.ndarray:
     return np.linspace(low, high, int(np.ceil((high - low) / width)) + 1)
 
 
-def _graded(first: float, reach: float) -> np.ndarray:
+def graded(first: float, reach: float) -> np.ndarray:
     """Distances from a kink that grow to the reach."""
     if first >= reach:
         return np.zeros(0)
@@ -326,5 +338,5 @@ def _graded(first: float, reach: float) -> np.ndarray:
 
 def distinct(cuts: np.ndarray) -> np.ndarray:
     """Ends of panels in ascending order, inside of the plane and none twice."""
-    cuts = np.unique(np.clip(cuts, -_REACH, _REACH))
+    cuts = np.unique(np.clip(cuts, -REACH, REACH))
     return cuts[np.concatenate([[True], np.diff(cuts) > _WHOLE])]

@@ -30,7 +30,7 @@ _SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
 # What the progress bar of `slopes` says.
 _SLOPES_TITLE = "mean_shift, slopes"
 # Seconds of a pair of layers by common factors, and per node of correlators and of slopes.
-_OVERHEAD, _PER_NODE = 1e-2, (3e-7, 5e-7)
+_OVERHEAD, _PER_NODE = 1e-2, (1e-7, 2.5e-7)
 # Seconds of a function that is brought back from layer to layer, per cube of its Hermite orders.
 _PER_ORDERS = 5e-10
 # Pairs of layers that tell how long all of them take.

@@ -26,11 +26,14 @@ from fieldtheory.numerics.kinked_features import Feature, centres
 from fieldtheory.numerics.kinked_planes import (
     ORDER,
     RESOLUTIONS,
+    Factor,
     Plane,
     Resolution,
+    WeakFactor,
     factor,
     factor_size,
 )
+from fieldtheory.numerics.smoothed_features import Smoothed, averages
 
 # Allowed difference of two resolutions relative to the sizes of the functions, the finer one being
 # nearer by orders of magnitude; most nodes of a factor and of both.
@@ -51,54 +54,53 @@ class _Joint(NamedTuple):
 
     Parameters
     ----------
-    weights, one : ndarray, shape (n, m)
-        Of ξ and η, and what stands for a function that is 1.
-    alone : ndarray, shape (2, r, n, m)
+    weights : ndarray, shape (n, m)
+        Of ξ and η.
+    early_weights, one : ndarray, shape (n,)
+        Of ξ, and what stands for a function of it that is 1.
+    alone : ndarray, shape (2, r, n)
         ⟨r(h^(k))⟩ of either input.
+    of_squares : ndarray, shape (2, r, n)
+        ⟨r(h^(k)) g(h^(l), h^(l))⟩ of either input, whatever η is; none for slopes.
     of_features : ndarray, shape (orders, 2, r, b, n, m)
         ⟨r(h^(k)) ψ_b(h^(l))⟩ of either input, and its derivatives by the mean of h^(l).
-    of_squares : ndarray, shape (2, r, n, m)
-        ⟨r(h^(k)) g(h^(l), h^(l))⟩.
     divided : float
         What derivatives are divided by, that magnifies rounding: √q √(1 − d) of the input that
         gains less, for every derivative that is not one of ψ.
     """
 
     weights: np.ndarray
+    early_weights: np.ndarray
     one: np.ndarray
     alone: np.ndarray
-    of_features: np.ndarray
     of_squares: np.ndarray
+    of_features: np.ndarray
     divided: float
 
     def total(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """⟨F G⟩ of arrays (..., n, m), and √(⟨F²⟩⟨G²⟩)."""
-        value, first, second = (
-            np.sum(self.weights * one * other) for one, other in ((F, G), (F, F), (G, G))
-        )
-        return np.array([value, np.sqrt(first * second)])
+        return _total(self.weights, F, G)
+
+    def early_total(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The same of functions of ξ, arrays (..., n)."""
+        return _total(self.early_weights, F, G)
 
     def correlators(self) -> np.ndarray:
         """⟨g_e^(k) ; g_e'^(l)⟩ and the sizes of what it is made of, shape (2, 3, 3)."""
-        features, squares, alone, total = (
-            self.of_features[0],
-            self.of_squares,
-            self.alone,
-            self.total,
-        )
+        features, squares, alone = self.of_features[0], self.of_squares, self.alone
         found = np.zeros((2, 3, 3))
         for own, other in ((0, 1), (1, 0)):
             # Functions less their means, as the rest may be small.
             early, late = self._mean(alone[own, -1]), self._mean(squares[own, 0])
             moving = alone[own, -1] - early * self.one
             of_pair = features[own, -1] - early * features[own, 0]
-            found[:, own, 2] = total(of_pair, features[other, 0])
+            found[:, own, 2] = self.total(of_pair, features[other, 0])
             of_pair = squares[own, 1:-1] - late * alone[own, 1:-1]
-            found[:, 2, own] = total(of_pair, alone[other, 1:-1])
+            found[:, 2, own] = self.early_total(of_pair, alone[other, 1:-1])
             other_late = self._mean(squares[other, 0]) * self.one
-            found[:, own, other] = total(moving, squares[other, 0] - other_late)
-        found[:, 2, 2] = total(features[0, 1:-1], features[1, 1:-1])
-        found[0, 2, 2] -= self._early * total(features[0, 0], features[1, 0])[0]
+            found[:, own, other] = self.early_total(moving, squares[other, 0] - other_late)
+        found[:, 2, 2] = self.total(features[0, 1:-1], features[1, 1:-1])
+        found[0, 2, 2] -= self._early * self.total(features[0, 0], features[1, 0])[0]
         return found
 
     def slopes(self) -> np.ndarray:
@@ -125,10 +127,15 @@ class _Joint(NamedTuple):
     @property
     def _early(self) -> float:
         """⟨g(h_α, h_β)⟩ of the earlier layer."""
-        return float(self.total(self.alone[0, 1:-1], self.alone[1, 1:-1])[0])
+        return float(self.early_total(self.alone[0, 1:-1], self.alone[1, 1:-1])[0])
 
     def _mean(self, F: np.ndarray) -> float:
-        return float(np.sum(self.weights * self.one * F))
+        return float(np.sum(self.early_weights * self.one * F))
+
+
+def _total(weights: np.ndarray, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    value, first, second = (np.sum(weights * a * b) for a, b in ((F, G), (F, F), (G, G)))
+    return np.array([value, np.sqrt(first * second)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,14 +183,15 @@ class TwoInputs:
         return (found <= bound) & (found > 0)
 
     def nodes(self, k: int, l: int) -> float:
-        """About how many nodes of planes a pair of layers k <= l takes; 0 of independent ones."""
+        """About how many nodes of h^(k) and η a pair of layers k <= l takes; 0 if independent."""
         if not self.carried[l, k]:
             return 0.0
         both, shares = self._two_layers(k, l)
-        noise = np.sqrt(np.maximum(1 - np.minimum(np.abs(shares), 1.0), _SHARED))
-        panel, kinks = RESOLUTIONS[1].panel, centres(self.psi)
+        t = np.minimum(np.abs(shares), 1 - _SHARED)
+        noise, panel = np.sqrt(1 - t), RESOLUTIONS[1].panel
         seen = float(noise[0]), float(noise[1])
-        return sum(Plane(one, kinks).size(seen, panel) for one in both)
+        ends = [len(Plane(one, self._kinks).cuts(seen, panel)) for one in both]
+        return float(sum(ends)) * ORDER * factor_size(float(t[1]))
 
     def _two_layers(self, k: int, l: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The signals of two layers of either input by ξ and η, and how much of these is shared."""
@@ -235,47 +243,101 @@ class TwoInputs:
                 f"1 − {1 - t[1]:.2g}; leave one of them out"
             )
         first, second = (factor(float(one), resolution) for one in t)
-        kinks = centres(self.psi)
         alone, features, squares, divided = [], [], [], [1.0]
         orders = range(1 + slopes * (1 if self._sloped else 2))
         for both in planes:
             if slopes and not both[1, 1]:
                 raise QuadratureError("layers add nothing to the signals of an earlier one")
-            plane = Plane(both, kinks)
+            plane = Plane(both, self._kinks)
             cuts = plane.cuts((first.noise, second.noise), resolution.panel)
             z, weights = composite(cuts, ORDER)
-            rows = self._functions(both[0, 0] * z)
-            late = Plane(both[1:], kinks).given(self._later, z, second, resolution.panel, orders)
-            alone.append(np.swapaxes(first.averaged(rows * weights, z), 1, 2) * second.one)
-            joined = (rows * weights)[:, None, None, None] * np.swapaxes(late, 2, 3)
+            rows = self._rows(both[0, 0] * z) * weights
+            alone.append(first.averaged(rows, z)[:, 0])
+            late = self._late(both[1], z, (first, second), resolution.panel, orders)
+            # By rows, orders, b, η and z.
+            joined = rows[:, None, None, None] * np.moveaxis(late, 2, -1)
             joined = np.swapaxes(first.averaged(joined, z)[..., 0, :], 3, 4)
             if slopes:
                 # Derivatives by z_2 times √(1 − t)^i as derivatives by the signal.
                 step = both[1, 1] * second.noise
-                joined /= (step ** np.arange(len(orders)))[:, None, None]
+                joined /= (step ** np.arange(len(orders)))[:, None, None, None]
                 divided.append(abs(step) ** (len(orders) - 1))
-            count = len(self.psi)
-            values = np.moveaxis(joined[:, :count], 2, 0)
+            else:
+                square = self._late_square(both[1], z, resolution.panel)
+                squares.append(first.averaged(rows * square, z)[:, 0])
+            values, count = np.swapaxes(joined, 0, 1), len(self.psi)
             if slopes and self._sloped:
-                values = np.concatenate([values[:1], np.moveaxis(joined[:, count + 1 :], 2, 0)])
+                values = np.concatenate([values[:1, :, :count], values[:, :, count:]])
             features.append(values)
-            squares.append(joined[:, count, 0])
-        weights = first.weights[:, None] * second.weights
-        one = first.one[:, None] * second.one
-        together = np.array(alone), np.stack(features, axis=1), np.array(squares)
-        return _Joint(weights, one, *together, float(min(divided)))
+        return _Joint(
+            first.weights[:, None] * second.weights,
+            first.weights,
+            first.one,
+            np.array(alone),
+            np.array(squares),
+            np.stack(features, axis=1),
+            float(min(divided)),
+        )
 
-    def _functions(self, h: np.ndarray) -> np.ndarray:
+    def _late(
+        self,
+        row: np.ndarray,
+        z: np.ndarray,
+        factors: tuple[Factor, Factor],
+        panel: float,
+        orders: Sequence[int],
+    ) -> np.ndarray:
+        """ψ_b(h^(l)) at z_1 = z given η, (orders, b, len(z), m).
+
+        For derivatives, those by the mean of z_2 times √(1 − t)^i, also ψ'_b unless φ jumps.
+        """
+        (along, across), (first, second) = row, factors
+        asked = self._with_slopes if len(orders) > 1 else self._features
+        if not across or isinstance(second, WeakFactor):
+            found = Plane(row[None], self._kinks).given(asked, z, second, panel, orders)
+            return np.swapaxes(found, 0, 1)
+        means = along * z[:, None] + across * np.sqrt(second.t) * second.xi
+        smoothed = Smoothed.of(
+            asked,
+            self._kinks,
+            abs(across) * second.noise,
+            float(np.abs(means).max()),
+            panel * first.noise * float(np.hypot(along, across)),
+            panel,
+            orders,
+        )
+        found = smoothed(means).reshape(-1, len(orders), *means.shape)
+        signs = np.sign(across) ** np.arange(len(orders))
+        return np.swapaxes(found, 0, 1) * signs[:, None, None, None]
+
+    def _late_square(self, row: np.ndarray, z: np.ndarray, panel: float) -> np.ndarray:
+        """⟨g(h^(l), h^(l))⟩ at z_1 = z."""
+        means = row[0] * z
+        if not row[1]:
+            return self._square(means)[0]
+        found = averages(self._square, self._kinks, abs(row[1]), np.sort(means), panel)[0, 0]
+        return found if row[0] > 0 else found[::-1]
+
+    def _rows(self, h: np.ndarray) -> np.ndarray:
         """1, ψ_a and g."""
-        return np.concatenate([np.ones((1, *h.shape)), self._later(h)[: len(self.psi) + 1]])
+        return np.concatenate([np.ones((1, *h.shape)), self._features(h), self._square(h)])
 
-    def _later(self, h: np.ndarray) -> np.ndarray:
-        """ψ_a and g, and the ψ'_a for derivatives that lose fewer digits."""
-        values = np.array([f.function(h) for f in self.psi])
-        found = [values, np.sum(values**2, axis=0)[None]]
-        if self._sloped:
-            found.append(np.array([f.slope(h) for f in self.psi]))
-        return np.concatenate(found)
+    def _features(self, h: np.ndarray) -> np.ndarray:
+        return np.array([f.function(h) for f in self.psi])
+
+    def _square(self, h: np.ndarray) -> np.ndarray:
+        return np.sum(self._features(h) ** 2, axis=0)[None]
+
+    def _with_slopes(self, h: np.ndarray) -> np.ndarray:
+        """ψ_a, and the ψ'_a for derivatives that lose fewer digits."""
+        values = self._features(h)
+        if not self._sloped:
+            return values
+        return np.concatenate([values, [f.slope(h) for f in self.psi]])
+
+    @cached_property
+    def _kinks(self) -> tuple[float, ...]:
+        return centres(self.psi)
 
     @cached_property
     def _sloped(self) -> bool:
