@@ -6,6 +6,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import odd_pairs
 from fieldtheory.numerics.angles import exact_averages
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
@@ -41,7 +42,7 @@ def cross_gains(
 
     Where φ has a kink at zero they diverge as the variance vanishes; this raises ValueError.
     """
-    slope = network_entries(network).cross_susceptibility
+    slope = odd_pairs.cross_susceptibility(network)
     weights = layer_coefficients(network, 1, K.ndim - 2).weights
     alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages.steps import branch, break_points, has_steps
+from fieldtheory.averages.steps import branch, break_points, has_steps, slope_of_pieces
 from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.numerics.hermite_modes import Jump
 from fieldtheory.theory.elementary_averages import X
@@ -69,9 +69,7 @@ def feature(psi: sp.Expr) -> Feature:
     function, slope = _of_arrays(psi), _of_arrays(psi.diff(X))
     if not has_steps(psi):
         return Feature(function, (), None, slope)
-    cuts = break_points(psi, X)
-    middles = [cuts[0] - 1, *((a + b) / 2 for a, b in pairwise(cuts)), cuts[-1] + 1]
-    pieces = [sp.expand(branch(psi, X, middle)) for middle in middles]
+    cuts, pieces = _pieces(psi)
     degree = None
     if all(piece.is_polynomial(X) for piece in pieces):
         degree = max([0, *(int(sp.degree(piece, X)) for piece in pieces if piece != 0)])
@@ -81,6 +79,46 @@ def feature(psi: sp.Expr) -> Feature:
         sizes = [float((right - left).diff(X, i).subs(X, cut)) for i in orders]
         jumps.append(Jump(float(cut), tuple(sizes)))
     return Feature(function, tuple(jumps), degree, slope)
+
+
+def _pieces(psi: sp.Expr) -> tuple[list[sp.Expr], list[sp.Expr]]:
+    """Where ψ has kinks, and what it is beside and between them."""
+    cuts = break_points(psi, X)
+    middles = [cuts[0] - 1, *((a + b) / 2 for a, b in pairwise(cuts)), cuts[-1] + 1]
+    return cuts, [sp.expand(branch(psi, X, middle)) for middle in middles]
+
+
+class Curvature(NamedTuple):
+    """ψ'' with kinks: a function between these, and δ' and δ of the jumps of ψ and ψ' there.
+
+    Parameters
+    ----------
+    between : callable
+    jumps : tuple of Jump
+        Of orders 0 and 1.
+    """
+
+    between: Callable[..., np.ndarray]
+    jumps: tuple[Jump, ...]
+
+
+@lru_cache(maxsize=64)
+def curvature(psi: sp.Expr) -> Curvature | None:
+    """ψ'' compiled, None if ψ or ψ' is infinite somewhere.
+
+    Examples
+    --------
+    >>> curvature(X * abs(X)).jumps, curvature(X * abs(X)).between(np.array([-1.0, 3.0]))
+    ((Jump(place=0.0, sizes=(0.0, 0.0)),), array([-2.,  2.]))
+    """
+    cuts, pieces = _pieces(psi)
+    jumps = []
+    for cut, (left, right) in zip(cuts, pairwise(pieces), strict=True):
+        sizes = [(right - left).diff(X, i).subs(X, cut) for i in range(2)]
+        if not all(size.is_finite for size in sizes):
+            return None
+        jumps.append(Jump(float(cut), tuple(float(size) for size in sizes)))
+    return Curvature(_of_arrays(slope_of_pieces(slope_of_pieces(psi, X), X)), tuple(jumps))
 
 
 def _of_arrays(F: sp.Expr) -> Callable[..., np.ndarray]:

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.numerics import four_inputs
+from fieldtheory.numerics import four_inputs, odd_pairs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.fluctuations import connected_squares
@@ -94,7 +94,7 @@ def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) ->
     alpha, beta = (members[pairs] for members in signals.pairs)
     own = np.diagonal(signals.K, axis1=1, axis2=2)
     x, y, xy = (k[used] for k in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
-    curvature = network_entries(signals.network).covariance_curvature
+    curvature = odd_pairs.covariance_curvature(signals.network)
     (xx, mixed, of_x, crossed), (yy, _, of_y, _) = curvature(x, y, xy), curvature(y, x, xy)
     found[:, :, used] = [[xx, mixed, of_x], [mixed, yy, of_y], [of_x, of_y, crossed]]
     return found
