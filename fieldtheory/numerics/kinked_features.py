@@ -109,7 +109,7 @@ def curvature(psi: sp.Expr) -> Curvature | None:
     Examples
     --------
     >>> curvature(X * abs(X)).jumps, curvature(X * abs(X)).between(np.array([-1.0, 3.0]))
-    ((Jump(place=0.0, sizes=(0.0, 0.0)),), array([-2.,  2.]))
+    ((Jump(place=0.0, sizes=(0.0, 0.0)),), array([-2,  2]))
     """
     cuts, pieces = _pieces(psi)
     jumps = []

@@ -15,7 +15,8 @@ from itertools import product
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.numerics import four_inputs, odd_pairs
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.numerics import four_inputs, later_layers, odd_pairs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.fluctuations import connected_squares
@@ -66,7 +67,14 @@ def seconds_needed(signals: PairObservables, slopes: bool) -> float:
         number, layer = n % len(pairs), n % len(first)
         two = _two_inputs(signals, pairs[number])
         nodes.append(two.nodes(int(first[layer]), int(second[layer])))
-    return count * (_OVERHEAD + seconds * float(np.mean(nodes))) if nodes else 0.0
+    if not nodes:
+        return 0.0
+    weights = layer_coefficients(signals.network).weights[1:-1]
+    if (weights == weights[0]).all():
+        # Of layers that are alike few are asked for.
+        size = len(signals.K)
+        count = len(pairs) * sum(later_layers.asked(size - k - int(slopes)) for k in range(size))
+    return count * (_OVERHEAD + seconds * float(np.mean(nodes)))
 
 
 def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:

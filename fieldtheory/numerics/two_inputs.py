@@ -33,6 +33,7 @@ from fieldtheory.numerics.kinked_planes import (
     factor,
     factor_size,
 )
+from fieldtheory.numerics.later_layers import from_few
 from fieldtheory.numerics.smoothed_features import Smoothed, averages
 
 # Allowed difference of two resolutions relative to the sizes of the functions, the finer one being
@@ -196,8 +197,7 @@ class TwoInputs:
     def _two_layers(self, k: int, l: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The signals of two layers of either input by ξ and η, and how much of these is shared."""
         A = float(self.carried[l, k])
-        # Differences of kernels would have lost the digits of small branches.
-        noise = np.tensordot(self.carried[l, k + 1 : l + 1] ** 2, self.C[k + 1 : l + 1], 1)
+        noise = self._noise(k, l)
         shares = np.array([_correlation(self.K[k]), _correlation(noise)])
         both = []
         for own in range(2):
@@ -210,11 +210,22 @@ class TwoInputs:
         self, k: int, later: range, asked: Callable[[_Joint], np.ndarray], slopes: bool
     ) -> np.ndarray:
         found = np.zeros((3, 3, len(later)))
-        for number, l in enumerate(later):
-            # Without skip connections layers are independent.
-            if self.carried[l, k]:
-                found[..., number] = self._converged(k, l, asked, slopes)
+        # Without skip connections layers are independent.
+        joined = [l for l in later if l > k and self.carried[l, k]]
+        if k in later:
+            found[..., 0] = self._converged(k, k, asked, slopes)
+        if joined:
+            widths = np.sqrt([np.trace(self._noise(k, l)) for l in joined])
+            places = np.array(joined) - later[0]
+            found[..., places] = from_few(
+                lambda number: self._converged(k, joined[number], asked, slopes), widths
+            )
         return found
+
+    def _noise(self, k: int, l: int) -> np.ndarray:
+        """The covariance of what two signals gain from layer k to layer l."""
+        # Differences of kernels would have lost the digits of small branches.
+        return np.tensordot(self.carried[l, k + 1 : l + 1] ** 2, self.C[k + 1 : l + 1], 1)
 
     def _converged(
         self, k: int, l: int, asked: Callable[[_Joint], np.ndarray], slopes: bool
