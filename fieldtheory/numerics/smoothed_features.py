@@ -59,23 +59,11 @@ def averages(
     >>> averages(lambda h: np.abs(h)[None], [0.0], 1.0, np.zeros(1), 3.4).ravel() ** 2 * np.pi / 2
     array([1.])
     """
-    width, places = panel * s, np.asarray(kinks)
-    near = (np.abs(means[:, None] - places) <= REACH * s).any(axis=1)
+    near = (np.abs(means[:, None] - np.asarray(kinks)) <= REACH * s).any(axis=1)
     (some,), (far,) = np.nonzero(near), np.nonzero(~near)
     found = np.empty((len(f(means[:1])), len(orders), len(means)))
     if len(some):
-        reach = int(2 * REACH / panel) + 2
-        cells = np.unique(np.floor(places / width)[:, None] + np.arange(-reach, reach + 1))
-        low, high = means[some[0]] - REACH * s, means[some[-1]] + REACH * s
-        cells = cells[(cells >= low / width - 1) & (cells <= high / width)]
-        beside = graded(BESIDE, width)
-        inside = np.add.outer(places, np.concatenate([-beside, [0.0], beside])).ravel()
-        edges = np.unique(np.concatenate([cells * width, (cells + 1) * width, inside]))
-        gaps = np.diff(edges)
-        whole = np.isin(np.floor((edges[1:] + edges[:-1]) / 2 / width), cells)
-        whole &= gaps > _WHOLE * width
-        h, weights = composite(np.stack([edges[:-1], edges[1:]], axis=1)[whole], ORDER)
-        h, weights = h.ravel(), weights.ravel()
+        h, weights = _around_kinks(kinks, s, means[some], panel)
         found[..., some] = averages_seen(f(h) * weights, h, means[some], s, orders)
     if len(far):
         step = _STEP * panel
@@ -86,6 +74,25 @@ def averages(
         for place, order in enumerate(orders):
             found[:, place, far] = values @ (bell * (1.0, zeta, zeta * zeta - 1)[order])
     return found
+
+
+def _around_kinks(
+    kinks: Sequence[float], s: float, means: np.ndarray, panel: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights that serve all means in sight of a kink: panels that end at kinks."""
+    width, places = panel * s, np.asarray(kinks)
+    reach = int(2 * REACH / panel) + 2
+    # Kinks that are near to each other share the cells of one lattice.
+    cells = np.unique(np.floor(places / width)[:, None] + np.arange(-reach, reach + 1))
+    low, high = means[0] - REACH * s, means[-1] + REACH * s
+    cells = cells[(cells >= low / width - 1) & (cells <= high / width)]
+    beside = graded(BESIDE, width)
+    cuts = np.add.outer(places, np.concatenate([-beside, [0.0], beside])).ravel()
+    edges = np.unique(np.concatenate([cells * width, (cells + 1) * width, cuts]))
+    used = np.isin(np.floor((edges[1:] + edges[:-1]) / 2 / width), cells)
+    used &= np.diff(edges) > _WHOLE * width
+    h, weights = composite(np.stack([edges[:-1], edges[1:]], axis=1)[used], ORDER)
+    return h.ravel(), weights.ravel()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ the first input and G of those of the second,
 
     ⟨F G⟩ = Σ_ξη w_ξ w_η F(ξ, η) G(ξ, η).
 
-F and G are smooth on the scales √(1 − c) and √(1 − d) whatever φ is, see `kinked_planes`.
+F and G are smooth on the scales √(1 − c) and √(1 − d) whatever φ is, see `kinked_planes`. Given η a
+function of h^(l) is averaged over what noise is left, see `smoothed_features`, and then over h^(k).
 """
 
 from __future__ import annotations
