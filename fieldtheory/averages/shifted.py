@@ -65,7 +65,7 @@ def _means(F: sp.Expr, h: sp.Expr, unknown: set) -> set[sp.Expr]:
     for total in F.atoms(sp.Add):
         slope = total.diff(h)
         if slope != 0 and slope.is_number:
-            _, beside = sp.expand(total - slope * h).as_independent(*unknown)
+            _, beside = sp.expand(total - slope * h).as_independent(*unknown, as_Add=True)
             found.add(sp.expand(beside / slope))
     return found - {sp.S.Zero}
 

@@ -22,6 +22,7 @@ from fieldtheory.numerics.interacting_neurons import (
 )
 from fieldtheory.numerics.neurons_in_modes import in_modes
 from fieldtheory.numerics.neurons_on_nodes import nodes_needed, on_nodes
+from fieldtheory.numerics.substitution import accumulate
 
 # Relative errors that are asked for unless ``rtol`` is larger.
 _AT_FIRST, SECOND_TOLERANCE = 1e-10, 1e-8
@@ -68,9 +69,12 @@ def at_first_order(
     most = _MOST_OF_KINKS if kinks else _MOST
     allowed = max(tolerance(), _AT_FIRST)
 
+    # Signals of small branches hardly fluctuate, and means are shifted by no more than they do.
+    share = ratio(accumulate(layers.skips[:-1], np.append(0.0, C[1:-1])), K[:-1])
+
     def scales(found: FirstOrder) -> list[np.ndarray]:
         q = np.abs(found.variance)
-        return [np.abs(found.shift) + _NATURAL * ratio(q, C[1:]), q]
+        return [np.abs(found.shift) + _NATURAL * share * ratio(q, C[1:]), q]
 
     def compute(count: int) -> FirstOrder:
         return first_order(in_modes(network, layers, K[:-1], count))

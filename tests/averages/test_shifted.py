@@ -19,9 +19,9 @@ A, B, C = sp.symbols("a b c", real=True)
 K = [[A, C], [C, B]]
 
 
-def expected(f, a, b, c, kinks):
-    """⟨δ(x − 1) f(y)⟩, cut at the kinks."""
-    mean, deviation = c / a, np.sqrt(b - c * c / a)
+def expected(f, a, b, c, kinks, place=1):
+    """⟨δ(x − place) f(y)⟩, cut at the kinks."""
+    mean, deviation = place * c / a, np.sqrt(b - c * c / a)
     ends = np.clip([-np.inf, *kinks, np.inf], mean - 12 * deviation, mean + 12 * deviation)
     inside = sum(
         quad(
@@ -34,7 +34,7 @@ def expected(f, a, b, c, kinks):
         for part in pairwise(ends)
         if part[1] > part[0]
     )
-    density = np.exp(-1 / (2 * a)) / np.sqrt(2 * np.pi * a)
+    density = np.exp(-(place**2) / (2 * a)) / np.sqrt(2 * np.pi * a)
     return density * inside / (np.sqrt(2 * np.pi) * deviation)
 
 
@@ -56,6 +56,15 @@ def test_beside_a_kink(F, f, kinks, c):
     with mpmath.workdps(20):
         precise = lambdify([A, B, C], node, "mpmath")(*map(mpmath.mpf, ("0.7", "0.8", str(c))))
     assert float(precise) == pytest.approx(value, rel=1e-11, abs=1e-14)
+
+
+@pytest.mark.parametrize("place", [-1, 2])
+def test_beside_a_kink_that_is_not_at_one(place):
+    """The mean is a number times K_12/K_11."""
+    F = sp.Max(-1, sp.Min(1, Y)) ** 2
+    node = GaussianAverage(sp.DiracDelta(X - place) * F, (X, Y), K)
+    value = expected(lambda y: min(y * y, 1), 0.7, 0.8, 0.3, (-1, 1), place)
+    assert lambdify([A, B, C], node)(0.7, 0.8, 0.3) == pytest.approx(value, rel=1e-11)
 
 
 def test_many_variances_and_means():

@@ -1,5 +1,6 @@
 """Mean shifts of two inputs where layers add little, so that neighbouring kernels nearly agree."""
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -36,3 +37,61 @@ def test_closed_forms_that_would_lose_digits_say_so(name):
     for rho in (1e-4, 1e-5):
         with pytest.raises(QuadratureError, match=r"layers add .* of their kernel.*leave one"):
             shift(name, rho, PARALLEL)
+
+
+def clipped(rho, K0, low, high):
+    """N (⟨C⟩ − C*) of layer 2 of φ = max(low, min(x, high)), low <= 0.
+
+    (a/2) M''(K^(1)) N Var K^(1) + a² ∂_{K_xx} ⟨g(x) ; g(y)⟩ of the layers 1 and 0, with g = φ² and
+    g'' 2 between the kinks κ and −2 |κ| δ at them.
+    """
+    ends = [mpmath.mpf(low), mpmath.mpf(high)]
+
+    def mean(m, s, power=1):
+        """⟨g(m + s z)^power⟩ by moments of the normal law between the kinks."""
+        a, b = ((end - m) / s for end in ends)
+        moments = [mpmath.ncdf(b) - mpmath.ncdf(a), mpmath.npdf(a) - mpmath.npdf(b)]
+        for n in range(1, 2 * power):
+            edge = a**n * mpmath.npdf(a) - b**n * mpmath.npdf(b)
+            moments.append(n * moments[n - 1] + edge)
+        inside = sum(
+            mpmath.binomial(2 * power, n) * m ** (2 * power - n) * s**n * moments[n]
+            for n in range(2 * power + 1)
+        )
+        beyond = zip(ends, (a, -b), strict=True)
+        return inside + sum(end ** (2 * power) * mpmath.ncdf(z) for end, z in beyond)
+
+    a, root = mpmath.mpf(rho) ** 2, mpmath.sqrt(K0)
+    first = mean(0, root)
+    K1 = K0 + a * first
+    dev, noise = mpmath.sqrt(K1), mpmath.sqrt(K1 - K0)
+
+    def moved(x):
+        """The density of h^(1) times ⟨g(h^(0))⟩ given it, less ⟨g⟩."""
+        return (mean(K0 / K1 * x, noise * root / dev) - first) * mpmath.npdf(x, 0, dev)
+
+    cuts = {end + sign * noise * 4**k for end in ends for sign in (1, -1) for k in range(8)}
+    cuts = sorted({*ends, *(cut for cut in cuts if ends[0] < cut < ends[1])})
+    slope = mpmath.quad(moved, cuts) - sum(abs(end) * moved(end) for end in ends)
+    curvature = mpmath.diff(lambda K: mean(0, mpmath.sqrt(K)), K1, 2)
+    variance = a**2 * (mean(0, root, 2) - first**2)
+    return a * curvature * variance / 2 + a**2 * slope
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "K0"),
+    [
+        ("hardtanh", -1, 1, 0.4),
+        slow("hardtanh", -1, 1, 0.05),
+        slow("relu6", 0, 6, 2.0),
+        slow("relu6", 0, 6, 30.0),
+    ],
+)
+@pytest.mark.parametrize("rho", [1e-3, slow(1e-4), slow(1e-5), 1e-8])
+def test_kinks_away_from_zero(name, low, high, K0, rho):
+    """Of kernels that agree to all digits a kink sees the root of what rounding leaves."""
+    net = ft.ResidualNetwork(depth=2, activation=name, branch_scale=rho, width=1)
+    found = ft.solve(net.replace(weight_variance=1, bias_variance=0), K0).mean_shift[2]
+    with mpmath.workdps(30):
+        expected = float(clipped(rho, mpmath.mpf(K0), low, high))
+    assert found == pytest.approx(expected, rel=1e-9 if rho > 1e-8 else 2e-8, abs=0)
