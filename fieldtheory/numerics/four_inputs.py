@@ -22,7 +22,7 @@ from fieldtheory.numerics.kinked_features import centres, is_odd
 from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
 from fieldtheory.theory.elementary_averages import X, Y
 
-# Which of the distinct signals stand in the first and in the second observable.
+# Which of the distinct signals stand in the first and in the second observable; ~i is minus one.
 Pattern = tuple[int, int, int, int]
 # Correlators found at once, and what the progress bar says.
 _TOGETHER, _TITLE = 1 << 18, "G11, pairs of pairs"
@@ -297,24 +297,48 @@ def slopes(g: sp.Expr, K: np.ndarray) -> np.ndarray:
     --------
     >>> slopes(X * Y, np.array([[2.0, 0, 1, 0], [0, 2, 0, 1], [1, 0, 2, 0], [0, 1, 0, 2]]))[2]
     array([0., 0., 0.])
+
+    Raises
+    ------
+    QuadratureError
+        If kinks away from zero leave averages over wedges, which have no closed form.
     """
+    found = np.empty((3, 3, *K.shape[2:]))
+    # Of opposite u and v the covariance is singular.
+    opposite = (K[2, 2] == K[3, 3]) & (K[2, 3] == -K[2, 2]) & (K[2, 2] > 0)
+    for where in (opposite, ~opposite):
+        if where.any():
+            found[:, :, where] = _slopes(g, K[:, :, where], where is opposite)
+    return found
+
+
+def _slopes(g: sp.Expr, K: np.ndarray, opposite: bool) -> np.ndarray:
+    """`slopes` of matrices (4, 4, n) in which v is −u, or in none."""
     exchanged = K[[1, 0, 3, 2]][:, [1, 0, 3, 2]]
     found = np.empty((3, 3, *K.shape[2:]))
-    for source, pattern in ((0, (0, 1, 2, 2)), (2, (0, 1, 2, 3))):
+    both = (0, 1, 2, ~2) if opposite else (0, 1, 2, 3)
+    for source, pattern in ((0, (0, 1, 2, 2)), (2, both)):
         for e in range(3):
             if (e, source) != (1, 2):
                 found[e, source] = _of_matrices(g, pattern, e, K)
     # g is symmetric: the rest follows with the inputs exchanged.
     for e, other in ((0, 1), (1, 0), (2, 2)):
         found[e, 1] = _of_matrices(g, (0, 1, 2, 2), other, exchanged)
-    found[1, 2] = _of_matrices(g, (0, 1, 2, 3), 0, exchanged)
+    found[1, 2] = _of_matrices(g, both, 0, exchanged)
     return found
 
 
 def _of_matrices(g: sp.Expr, pattern: Pattern, e: int, K: np.ndarray) -> np.ndarray:
     upper = np.triu_indices(max(pattern) + 1)
     entries = K[upper].reshape(len(upper[0]), -1)
-    return np.asarray(_compiled(g, pattern, e)(*entries)).reshape(K.shape[2:])
+    try:
+        slope = _compiled(g, pattern, e)
+    except ValueError:
+        raise QuadratureError(
+            "the shift of means: two inputs are too nearly parallel for an activation with kinks "
+            "away from zero; leave one of them out"
+        ) from None
+    return np.asarray(slope(*entries)).reshape(K.shape[2:])
 
 
 @lru_cache(maxsize=64)
@@ -339,6 +363,6 @@ def _correlator(g: sp.Expr, pattern: Pattern) -> tuple[sp.Expr, sp.Matrix]:
     count = max(pattern) + 1
     h = sp.symbols(f"h0:{count}", real=True)
     K = sp.Matrix(count, count, lambda i, j: sp.Symbol(f"K{min(i, j)}{max(i, j)}", real=True))
-    a, b, c, d = (h[place] for place in pattern)
+    a, b, c, d = (h[place] if place >= 0 else -h[~place] for place in pattern)
     observables = [g.subs({X: u, Y: v}, simultaneous=True) for u, v in ((a, b), (c, d))]
     return ConnectedCorrelator(*observables, h, K), K

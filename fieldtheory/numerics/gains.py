@@ -40,7 +40,8 @@ def cross_gains(
 ) -> tuple[np.ndarray, np.ndarray]:
     """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances.
 
-    Where φ has a kink at zero they diverge as the variance vanishes; this raises ValueError.
+    Where φ has a kink at zero they diverge as the variance vanishes, where it jumps for parallel
+    inputs; this raises ValueError.
     """
     slope = odd_pairs.cross_susceptibility(network)
     weights = layer_coefficients(network, 1, K.ndim - 2).weights
@@ -48,9 +49,13 @@ def cross_gains(
     with np.errstate(divide="ignore", invalid="ignore"):
         averages = slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])
     if not np.isfinite(averages).all():
-        raise ValueError(
-            f"K0 must have positive variances: ⟨φφ''⟩ of {network.activation.name} diverges at zero"
-        )
+        name = network.activation.name
+        if (K[:-1] > 0).all():
+            raise ValueError(
+                f"K0 must have no parallel inputs, same or opposite: ⟨φφ''⟩ of {name} diverges "
+                "for them; leave one of them out"
+            )
+        raise ValueError(f"K0 must have positive variances: ⟨φφ''⟩ of {name} diverges at zero")
     return _gains(weights, averages[0]), _gains(weights, averages[1])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.neurons_of_two_inputs import shift_of_covariance
 from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.pair_observables import PAIR_TOLERANCE, PairObservables
+from fieldtheory.numerics.symmetric_matrices import unpacked
 
 # Arrays of the size of G11 that are held at once, also while less is made of it, and of that of the
 # derivatives of all pairs of layers.
@@ -61,6 +62,10 @@ class PairTheory:
     def shift(self, own: np.ndarray) -> np.ndarray:
         """N (⟨C⟩ − C*) of all pairs from that of the single inputs, shape (L + 2, p)."""
         at, others, *_ = self.gains.places
+        kept, of = self._distinct_inputs
+        if len(kept) < own.shape[1]:
+            alpha, beta = (of[members] for members in self.signals.pairs)
+            return unpacked(self._of_inputs(kept).shift(own[:, kept]), True)[:, alpha, beta]
         found = np.empty((len(own), len(at) + len(others)))
         found[:, at] = own
         if len(others) == 1:
@@ -86,6 +91,28 @@ class PairTheory:
                 self.layers, self.gains, self.signals, variances, own
             )
         return found
+
+    @property
+    def _distinct_inputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs whose signals are not those of an earlier one, and which of them each is."""
+        _, others, alpha, beta = self.gains.places
+        size = self.signals.K.shape[-1]
+        same = np.eye(size, dtype=bool)
+        same[beta, alpha] = self.signals.same(others).all(axis=0)
+        kept, of = np.unique(np.argmax(same, axis=1), return_inverse=True)
+        return kept, of
+
+    def _of_inputs(self, kept: np.ndarray) -> PairTheory:
+        """That of some of the inputs, in their order."""
+        _, _, alpha, beta = self.gains.places
+        pairs = np.isin(alpha, kept) & np.isin(beta, kept)
+        parts = (g[:, pairs] for g in (self.gains.pair, self.gains.first, self.gains.second))
+        K, C = (kernel[:, kept][:, :, kept] for kernel in (self.signals.K, self.signals.C))
+        return PairTheory(
+            self.layers,
+            PairGains(self.gains.own[:, kept], *parts),
+            replace(self.signals, K=K, C=C),
+        )
 
     @property
     def _covariance_of_pairs(self) -> np.ndarray:

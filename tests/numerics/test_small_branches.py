@@ -95,3 +95,49 @@ def test_kinks_away_from_zero(name, low, high, K0, rho):
     with mpmath.workdps(30):
         expected = float(clipped(rho, mpmath.mpf(K0), low, high))
     assert found == pytest.approx(expected, rel=1e-9 if rho > 1e-8 else 2e-8, abs=0)
+
+
+@pytest.mark.parametrize("rho", [0.3, 1e-3])
+def test_opposite_inputs_with_kinks(rho):
+    """φ = |x|: with h_2 = −h_1 in layer 0 all g_e are one square, of which Price's theorem counts.
+
+    N (⟨C_12⟩ − C*) of layer 2 is a³ K0² Σ_ee' ∂_e∂_e' M + 2 a² K0² Σ_ee' s_e ∂_e∂_e' M with the
+    s of e = 11, 22, 12 being 1, 1, −1 and M = ⟨|x| |y|⟩.
+    """
+    net = ft.ResidualNetwork(depth=2, activation="abs", branch_scale=rho, width=1)
+    K0 = 0.4
+    net = net.replace(weight_variance=1, bias_variance=0)
+    found = ft.solve(net, [[K0, -K0], [-K0, K0]]).mean_shift[2, 0, 1]
+
+    def moment(x, y, xy):
+        c = xy / mpmath.sqrt(x * y)
+        return 2 / mpmath.pi * mpmath.sqrt(x * y) * (mpmath.sqrt(1 - c * c) + c * mpmath.asin(c))
+
+    with mpmath.workdps(40):
+        a, K = mpmath.mpf(rho) ** 2, mpmath.mpf(K0)
+        at = K + a * K, K + a * K, -K + a * K
+        units = np.eye(3, dtype=int)
+        twice = [[mpmath.diff(moment, at, tuple(e + f)) for f in units] for e in units]
+        sums = [mpmath.fsum(row) for row in twice]
+        expected = a**3 * K**2 * sum(sums) + 2 * a**2 * K**2 * (sums[0] + sums[1] - sums[2])
+    assert found == pytest.approx(float(expected), rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("name", ["elu", slow("hardtanh")])
+def test_equal_inputs_are_one(name):
+    """Without averages, of which there would be hours, beside a third input as well."""
+    net = ft.ResidualNetwork(depth=3, activation=name, branch_scale=0.1)
+    two = np.array([[0.5, 0.15], [0.15, 0.4]])
+    known = ft.solve(net, two).mean_shift
+    again = [0, 1, 0]
+    found = ft.solve(net, two[again][:, again]).mean_shift
+    np.testing.assert_allclose(found, known[:, again][:, :, again], rtol=1e-12)
+    same = ft.solve(net, np.full((2, 2), 0.5)).mean_shift
+    np.testing.assert_allclose(same, np.broadcast_to(known[:, :1, :1], same.shape), rtol=1e-12)
+
+
+def test_steps_have_no_shift_for_parallel_inputs():
+    net = ft.ResidualNetwork(depth=2, activation="sign", branch_scale=0.1)
+    for c in (0.5, -0.5):
+        with pytest.raises(ValueError, match="no parallel inputs"):
+            _ = ft.solve(net, [[0.5, c], [c, 0.5]]).mean_shift
