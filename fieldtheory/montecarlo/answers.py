@@ -15,6 +15,7 @@ from fieldtheory.montecarlo.compared_field import (
     OFF,
     UNRESOLVED,
     UNTOLD,
+    ZERO,
     AtWidth,
     Coefficient,
     ComparedField,
@@ -58,7 +59,7 @@ def is_it_right(
             f"{_percent(worst.deviation[worst.worst])}, {largest}; {chance}, and {left_out} do not "
             "explain it."
         )
-    elif all((field.verdicts == UNTOLD).all() for field in fields):
+    elif all(np.isin(field.verdicts, (UNTOLD, ZERO)).all() for field in fields):
         text = f"Not decided: {source}, none of {count} values is told apart."
     elif len(widths) == 1:
         text = (
@@ -70,7 +71,7 @@ def is_it_right(
             f"Not decided: {source}, there are deviations of {largest} in {count} comparisons, "
             f"{chance}, which {left_out} may explain. Simulate one more width, or wider."
         )
-    text += _not_told(fields)
+    text += _not_told(fields) + _zeros(fields)
     if differences:
         text += f" The networks differ: {'; '.join(differences)}."
     if not_compared:
@@ -84,6 +85,8 @@ def does_it_describe(fields: Sequence[AtWidth], width: int, verdict: str, tolera
     ``verdict`` is "within", "off" or "not resolved", as that of entries.
     """
     deciding = [field for field in fields if FIELDS[field.name].decides]
+    if not deciding:
+        return f"Does it describe width {width}? Yes: no kernel deviates from the leading order."
     deciding = [field for field in deciding if verdict in field.verdicts]
     # Kernels speak before responses.
     deciding = [field for field in deciding if FIELDS[field.name].of_kernels] or deciding
@@ -191,6 +194,15 @@ def _not_told(fields: Sequence[Coefficient]) -> str:
             said.append(f"{field.name} ({needed})")
     text = f" Not told apart are {count} values, as a fault of {100 * COARSEST:g} % would not show"
     return f"{text}: all of {', '.join(said)}." if said else f"{text}."
+
+
+def _zeros(fields: Sequence[Coefficient]) -> str:
+    """How many values are 0 in the theory, so that they agree or not but show no relative fault."""
+    zeros = [field for field in fields if (field.verdicts == ZERO).all()]
+    if not zeros:
+        return ""
+    count, names = sum(field.theory.size for field in zeros), ", ".join(f.name for f in zeros)
+    return f" Zero in the theory, and within chance in the simulation, are {count} values: {names}."
 
 
 def _next_columns(field: AtWidth, power: int, entry: int) -> dict[str, Any]:

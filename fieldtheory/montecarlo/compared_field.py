@@ -14,7 +14,7 @@ import numpy as np
 
 AGREES, DISAGREES = "agrees", "disagrees"
 WITHIN, OFF = "within", "off"
-UNRESOLVED, UNTOLD = "not resolved", "not told apart"
+UNRESOLVED, UNTOLD, ZERO = "not resolved", "not told apart", "zero in both"
 # The relative fault that a value has to show to be told apart from a wrong one: the value itself.
 COARSEST = 1.0
 
@@ -112,10 +112,12 @@ class Coefficient(ComparedField):
     def verdicts(self) -> np.ndarray:
         """On every entry: "agrees", "disagrees", or "not resolved" if left out terms may be it.
 
-        "not told apart" is what would agree as well if it were off by ``COARSEST``.
+        "not told apart" is what would agree as well if it were off by ``COARSEST``, and "zero in
+        both" a quantity that is 0 in the theory and by chance in the simulation, of which there is
+        no relative fault to show.
         """
         excess = np.abs(self.simulation - self.theory) - self.threshold * self.error
-        agrees = np.where(self.more_networks > 1, UNTOLD, AGREES)
+        agrees = np.where(self.more_networks > 1, UNTOLD, AGREES if self.size.any() else ZERO)
         return np.select([excess <= 0, excess <= self.remainder], [agrees, UNRESOLVED], DISAGREES)
 
     @property

@@ -102,8 +102,10 @@ def reasons_against(solution: Solution) -> dict[str, str]:
     return found
 
 
-def left_out(measured: list[Measured], reasons: dict[str, str]) -> tuple[str, ...]:
-    """What is left out, for each reason."""
+def left_out(
+    measured: list[Measured], reasons: dict[str, str], zeros: list[str]
+) -> tuple[str, ...]:
+    """What is left out, for each reason; ``zeros`` are 0 in theory and simulation."""
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
@@ -113,6 +115,8 @@ def left_out(measured: list[Measured], reasons: dict[str, str]) -> tuple[str, ..
         found.append(
             f"{' and '.join(own)} of different pairs of inputs (simulate with cross_inputs=True)"
         )
+    if zeros:
+        found.append(f"{', '.join(zeros)} (zero in theory and simulation)")
     return tuple(found)
 
 

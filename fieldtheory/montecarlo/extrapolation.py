@@ -104,7 +104,8 @@ def compare(
     covariances z follows this distribution from about 1000 samples on.
     Values of which even a fault of 100 % would not show are "not told apart" and do not count; the
     answer names their quantities and how many times as many networks would tell, as errors fall as
-    1/√samples.
+    1/√samples. Nor do quantities that are "zero in both", theory and simulation; the answer names
+    them too.
 
     A width is described if all deviations of kernels stay within ``tolerance`` even with the
     error that chance allows, and not described if one of a kernel or a response is beyond it even
@@ -159,6 +160,8 @@ def compare(
         if simulation.network.width == width
     ]
     raw = [entries for entries in raw if entries["theory"].size]
+    if not raw:
+        raise ValueError("ensemble must have kernels that fluctuate, got none")
     freedom = min(e.batches for e in (*ensembles, *answers)) - 1
     thresholds = [_threshold(found, false_alarm, freedom) for found in (extrapolated, raw)]
     return Comparison(
@@ -169,8 +172,27 @@ def compare(
         float(false_alarm),
         float(tolerance),
         _differences(solution, ensembles[0]),
-        left_out(measured, reasons),
+        left_out(measured, reasons, _without_values(solution, measured, reasons, extrapolated)),
     )
+
+
+def _without_values(
+    solution: Solution,
+    measured: list[Measured],
+    reasons: dict[str, str],
+    compared: Sequence[dict[str, Any]],
+) -> list[str]:
+    """Quantities that are 0 in the theory and in every network, so that nothing is compared."""
+    shown = {entries["name"] for entries in compared}
+    return [
+        name
+        for field, simulations, _, across in measured
+        for order, name in (
+            {field.order: field.name} | next_orders(solution, field, reasons)
+        ).items()
+        if name not in shown and order - field.order < len(simulations)
+        if not remainders.of_each_pair(solution, name, across).any()
+    ]
 
 
 def _checked(solution: Solution, given: Any, name: str, kind: Any) -> list[Any]:

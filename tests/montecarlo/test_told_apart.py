@@ -46,7 +46,9 @@ def test_terms_left_out_are_no_matter_of_networks():
 def test_zeros_are_told_by_the_size_of_the_others():
     assert coefficient(0.4, (0.0, 2.0)).verdicts.tolist() == ["agrees", "agrees"]
     assert coefficient(0.6, (0.0, 2.0)).verdicts.tolist() == ["not told apart"] * 2
-    assert coefficient(0.6, (0.0, 0.0)).verdicts.tolist() == ["agrees", "agrees"]
+    zeros = coefficient(0.6, (0.0, 0.0), simulation=(0.5, -0.5))
+    assert zeros.verdicts.tolist() == ["zero in both"] * 2
+    assert coefficient(0.1, (0.0, 0.0), simulation=(0.5, 0.0)).verdicts[0] == "disagrees"
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +80,24 @@ def test_nothing_is_told_apart():
     found = ft.compare(ft.solve(net.replace(width=2), 0.5), few)
     assert found.verdict == "not resolved"
     assert "Not decided: extrapolated from the widths 2 and 3, none of" in found.statement
+
+
+@pytest.mark.parametrize("variance_reduction", [None, "control_variate"])
+def test_what_is_zero_everywhere_is_no_agreement(variance_reduction):
+    """Without branches nothing shifts the means, and pairs of neurons are independent."""
+    net = ft.ResidualNetwork(depth=2, activation="erf", width=50, branch_scale=0.0)
+    several = [
+        ft.simulate(
+            net.replace(width=N), 0.3, samples=400, seed=N, variance_reduction=variance_reduction
+        )
+        for N in (50, 100)
+    ]
+    found = ft.compare(ft.solve(net, 0.3), several)
+    assert found.description == "describes"
+    agreeing = {f.name for f in found.extrapolated if "agrees" in f.verdicts}
+    zeros = {"mean_shift", "kernel_shift", "four_point", "kernel_variance"}
+    assert agreeing and not agreeing & zeros
+    # Named, be it that nothing fluctuates or that it does by chance.
+    said = found.statement[found.statement.index("Left out are") :]
+    assert all(name in said for name in zeros)
+    assert "(zero in theory and simulation)" in said
