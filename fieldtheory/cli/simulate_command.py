@@ -67,7 +67,7 @@ def simulate(
             "--compare",
             help="Compare with the theory. Is it right? Widths N and 2N are simulated and "
             "extrapolated. Does it describe width N? To 5 %. For one input the responses are "
-            "compared as well, and the method kernel reduces the variance. For several inputs "
+            "compared as well. The method kernel reduces the variance. For several inputs "
             "the fluctuations are compared where they take seconds, and the answer names what is "
             "left out. The exit code is 1 unless both answers are yes.",
         ),
@@ -141,7 +141,7 @@ def _simulated(
     drawing = options | {
         "method": method.value,
     }
-    if compare and one_input and method is Sampler.kernel:
+    if compare and method is Sampler.kernel:
         drawing["variance_reduction"] = "control_variate"
     if compare and not one_input:
         drawing["cross_inputs"] = finds_fluctuations(net, len(kernel))

@@ -211,7 +211,7 @@ def estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> 
     """
     first = packed(np.atleast_2d(kernel))
     mean = np.concatenate([first[None], summary["residual"].mean.T])
-    covariance = _with_input_layer(np.moveaxis(summary["residual"].covariance, 0, -1))
+    covariance = with_input_layer(np.moveaxis(summary["residual"].covariance, 0, -1))
     found = kernel_fields(network, mean, covariance)
     across = "cross" in summary
     vertex = _vertex(network.width, summary, across)
@@ -221,7 +221,7 @@ def estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> 
     if across:
         found["cross_covariance"] = _cross(summary["cross"].covariance[0], mean.shape)
         if network.width > 1:
-            found["cross_four_point"] = _of_inputs(vertex)
+            found["cross_four_point"] = of_inputs(vertex)
     return found
 
 
@@ -259,7 +259,7 @@ def _skips(network: LayeredNetwork) -> np.ndarray:
     return layer_coefficients(network).skips
 
 
-def _with_input_layer(covariance: np.ndarray) -> np.ndarray:
+def with_input_layer(covariance: np.ndarray) -> np.ndarray:
     """Zeros for C^(0), which does not fluctuate: (L+1, L+1, ...) -> (L+2, L+2, ...)."""
     layers = len(covariance) + 1
     full = np.zeros((layers, layers, *covariance.shape[2:]))
@@ -282,7 +282,7 @@ def _vertex(width: int, summary: Summary, across: bool) -> np.ndarray:
     return width * variance.reshape(shape) - summary["spread"].mean.reshape(shape)
 
 
-def _of_inputs(pairs: np.ndarray) -> np.ndarray:
+def of_inputs(pairs: np.ndarray) -> np.ndarray:
     """(..., p, p) -> (..., P, P, P, P)."""
     places = positions(pairs.shape[-1])
     return pairs[..., places, :][..., places]
@@ -292,4 +292,4 @@ def _cross(covariance: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """(L+2, L+2, P, P, P, P) from the covariance of all entries, ordered by layers, then pairs."""
     layers, pairs = shape
     by_layer = covariance.reshape(layers - 1, pairs, layers - 1, pairs).swapaxes(1, 2)
-    return _with_input_layer(_of_inputs(by_layer))
+    return with_input_layer(of_inputs(by_layer))

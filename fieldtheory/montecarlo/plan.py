@@ -9,6 +9,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo.draws import TILE_JAX
+from fieldtheory.montecarlo.estimators import OF_INPUTS
 from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
 from fieldtheory.montecarlo.forward import TILE, TILE_KEPT, tile_size
 from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS
@@ -126,10 +127,15 @@ def checked_run(
     if method not in BACKENDS[backend]:
         raise ValueError(f"backend {backend!r} is for method 'weights', got method {method!r}")
     run = Run(network, kernel, data, samples, seed, method, *flags, backend)
-    if variance_reduction and (run.inputs > 1 or method != "kernel" or cross_inputs):
+    several = run.inputs > 1
+    of_one = variance_reduction not in (None, *OF_INPUTS)
+    if variance_reduction and (
+        method != "kernel" or (of_one and several) or (cross_inputs and not several)
+    ):
         raise ValueError(
-            "variance_reduction is for one input and method 'kernel', without cross_inputs; got "
-            f"K0 of shape {kernel.shape}, method {method!r}"
+            "variance_reduction is for one input, 'control_variate' also for several and their "
+            "cross_inputs, and method 'kernel'; got "
+            f"{variance_reduction!r} for K0 of shape {kernel.shape}, method {method!r}"
         )
     return run
 
@@ -197,7 +203,9 @@ def grouped(blocks: list[Block], chunk: int | None) -> list[list[Block]]:
 def _block_size(run: Run) -> int:
     net = run.network
     drawn = (net.depth + 1) * net.width * (net.width if run.method == "weights" else run.inputs)
-    kept = (net.depth + 1) * (net.depth + 1 if run.variance_reduction else run.inputs**2)
+    kept = (net.depth + 1) * run.inputs**2
+    if run.variance_reduction:
+        kept = (net.depth + 1) ** 2 * (run.inputs * (run.inputs + 1) // 2) ** (1 + run.cross_inputs)
     most = BLOCK_DRAWN_JAX if run.backend == "jax" else BLOCK_DRAWN
     return max(1, min(BLOCK, most // drawn, BLOCK_KEPT // kept))
 
@@ -225,7 +233,8 @@ def memory_needed(run: Run, jobs: int) -> float:
     tile = tile_size(numbers, TILE_JAX if run.backend == "jax" else TILE)
     work = 6 * numbers * min(block, tile) + 8 * block * kernels + 2 * moments
     if run.variance_reduction:
-        work += 3 * block * kernels**2 + 3 * max(TILE_KEPT, kernels * net.width)
+        products = kernels**2 if run.cross_inputs else kernels * (net.depth + 1)
+        work += 3 * block * products + 3 * max(TILE_KEPT, kernels * net.width)
     raw = run.samples * (net.depth + 2) * (2 * pairs + P**2) if run.keep else 0
     return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)
 

@@ -15,8 +15,7 @@ from fieldtheory.montecarlo import ensemble, plan
 from fieldtheory.montecarlo.block_moments import add_parts, estimated, moments_of_parts
 from fieldtheory.montecarlo.draws import Inputs
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
-from fieldtheory.montecarlo.estimators import reduced_estimates
+from fieldtheory.montecarlo.estimators import reduced_estimates, reduced_samples
 from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
@@ -80,15 +79,16 @@ def simulate(
     cross_inputs : bool
         Estimate the covariance of C between different pairs of inputs as well, and their vertex.
     variance_reduction : {"control_variate", "antithetic", "conditional"}, optional
-        Other estimates with the same expectation, for one input and method "kernel".
+        Other estimates with the same expectation, for method "kernel", all but the first for one
+        input.
         "control_variate" takes out of every sample what is known of its fluctuations and has mean
         0 (`controlled_samples`): for the same error the covariances and the four-point vertex need
-        fewer networks by a factor of order N, the 1/N shift of the means by one of order N², at
-        about three times the cost of a network; it does not pay where Var K is not small against
-        K². "antithetic" draws networks in pairs that fluctuate in opposite directions
-        (`antithetic_samples`): for means, also where the fluctuations are large; ``samples``
-        counts the pairs. "conditional" takes the average over the residuals of one layer exactly
-        (`conditional_samples`): for feed-forward networks.
+        fewer networks by a factor of order N, the 1/N shift of the means by one of order N², of
+        several inputs of order N (`controlled_pairs`), at about three times the cost of a network;
+        it does not pay where Var K is not small against K². "antithetic" draws networks in pairs
+        that fluctuate in opposite directions (`antithetic_samples`): for means, also where the
+        fluctuations are large; ``samples`` counts the pairs. "conditional" takes the average over
+        the residuals of one layer exactly (`conditional_samples`): for feed-forward networks.
     backend : {"numpy", "jax"}
         "jax" draws the explicit weights of method "weights" with JAX, on a GPU where there is one;
         it needs the extra ``jax`` and ``jax.config.update("jax_enable_x64", True)``, for several
@@ -179,8 +179,9 @@ def _collected(
             add_parts(batches, blocks, arrays)
             if run.keep:
                 raw.append(arrays["draws"])
-    estimates = reduced_estimates if run.variance_reduction else ensemble.estimates
-    estimate = partial(estimates, run.network, run.kernel)
+    estimate = partial(ensemble.estimates, run.network, run.kernel)
+    if run.variance_reduction:
+        estimate = partial(reduced_estimates, run.network, run.kernel, run.cross_inputs)
     found = estimated(
         batches, estimate, "; reduce depth, branch_scale, skip_scale or weight_variance"
     )
@@ -204,7 +205,11 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     # What SeedSequence.spawn gives, without spawning all blocks before.
     key = (list(SAMPLERS).index(run.method), block.number)
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
-    samples, residual = (_reduced if run.variance_reduction else _plain)(run, generator, block.size)
+    if run.variance_reduction:
+        given = run.variance_reduction, run.network, run.kernel, run.cross_inputs
+        samples, residual = reduced_samples(*given, generator, block.size)
+    else:
+        samples, residual = _plain(run, generator, block.size)
     found = moments_of_parts(samples, block)
     if run.keep:
         found["draws"] = residual
@@ -226,20 +231,6 @@ def _plain(
         samples["second"] = second.reshape(size, -1, 1)
         spread = packed(draws.spread)
     return samples | {"spread": spread.reshape(size, -1, 1)}, residual
-
-
-def _reduced(
-    run: Run, generator: np.random.Generator, size: int
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The same with variance reduction."""
-    assert run.variance_reduction is not None
-    draws = REDUCED[run.variance_reduction](run.network, run.kernel.item(), generator, size)
-    samples = {
-        "rest": draws["rest"][:, None],
-        "product": draws["product"].reshape(size, -1, 1),
-        "vertex": draws["vertex"][..., None],
-    }
-    return samples, draws["residual"][..., None]
 
 
 def _all_layers(run: Run, residual: np.ndarray) -> np.ndarray:

@@ -110,8 +110,9 @@ class TestCompare:
     def test_several_inputs(self):
         command = ("simulate", "-L", 2, "--width", 100, "-n", 1000, "--compare")
         table = json.loads(output(*command, "--K0", MATRIX, "-f", "json"))
+        options = {"samples": 1000, "cross_inputs": True, "variance_reduction": "control_variate"}
         pairs = [
-            simulate(NET.replace(width=N), PAIR, samples=1000, seed=i, cross_inputs=True)
+            simulate(NET.replace(width=N), PAIR, seed=i, **options)
             for i, N in enumerate((100, 200))
         ]
         assert table == compare(ft.solve(NET.replace(width=100), PAIR), pairs).rows

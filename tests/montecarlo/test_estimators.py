@@ -122,6 +122,9 @@ def test_a_matrix_or_data_of_one_input_has_the_axes_of_a_matrix(reduction):
     ids=str,
 )
 def test_several_inputs_or_explicit_weights_are_not_allowed(changes, reduction):
+    """But for several inputs with control variates."""
+    if reduction == "control_variate" and ("K0" in changes):
+        pytest.skip("there are control variates of several inputs")
     arguments = {"K0": 0.4, "samples": 20, "variance_reduction": reduction} | changes
     with pytest.raises(ValueError, match="variance_reduction is for one input") as caught:
         simulate(network(2, width=5), **arguments)
