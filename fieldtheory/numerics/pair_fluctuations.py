@@ -19,6 +19,10 @@ from fieldtheory.numerics.pair_observables import TOGETHER, PairObservables
 from fieldtheory.numerics.pair_powers import correlated
 from fieldtheory.numerics.recursion import carried
 
+# Seconds of a function that changes its pair of signals, per power 2.5 of its Hermite orders, as
+# measured, and of two functions that are multiplied, per square of them.
+_CHANGED, _MULTIPLIED = 2.5e-9, 2e-10
+
 
 @dataclass(frozen=True, eq=False)
 class PairGains:
@@ -161,6 +165,8 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
     A later observable is averaged over what the layers between add, given the signals of the
     earlier layer, where it meets the other pair.
     """
+    quantity, seconds = "G11 of all pairs", _seconds_of_modes(signals)
+    four_inputs.require_time(signals, quantity, seconds, four_inputs.ways_out())
     f = signals.observables
     size, p = f.shape[:2]
     found = np.empty((size, p, size, p))
@@ -178,6 +184,14 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
             found[k, rows, k:] = values.transpose(1, 2, 0)
             found[k:, :, k, rows] = values.transpose(2, 0, 1)
     return found
+
+
+def _seconds_of_modes(signals: PairObservables) -> float:
+    """About how many seconds `_by_modes` takes."""
+    size, p, orders = len(signals.K), len(signals.pairs[0]), float(signals.count)
+    layers = size * (size + 1) / 2
+    changed = p * layers + p**2 * size
+    return changed * _CHANGED * orders**2.5 + p**2 * layers * _MULTIPLIED * orders**2
 
 
 def kernel_covariance(

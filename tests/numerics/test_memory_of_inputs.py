@@ -1,12 +1,14 @@
 """How much memory and time fluctuations of many inputs take, and what is said before."""
 
 import tracemalloc
+from time import process_time
 
 import numpy as np
 import pytest
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.numerics import pair_fluctuations
 
 
 def network(name, gamma, depth):
@@ -75,3 +77,25 @@ def test_mean_shifts_that_take_long_say_so_before_they_start(monkeypatch):
     monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-2)
     with pytest.raises(QuadratureError, match=r"mean_shift of 4 inputs .* hours of sums"):
         _ = ft.solve(s.network, s.input_kernel).kernel_shift
+
+
+def test_fluctuations_that_take_long_say_so_before_they_start(monkeypatch):
+    """By Hermite coefficients as by integrals."""
+    s = ft.solve(network("erf", 1.0, 4), 0.3 * np.eye(4) + 0.1)
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs._LONG", 1e-3)
+    with pytest.warns(UserWarning, match=r"G11 of all pairs of 4 .* minutes of sums, as .* orders"):
+        _ = s.G11
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-2)
+    with pytest.raises(QuadratureError, match=r"G11 of .* hours of sums.*covariance_with"):
+        _ = ft.solve(s.network, s.input_kernel).four_point
+
+
+def test_the_time_of_fluctuations_is_about_what_is_said():
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((6, 20))
+    s = ft.solve(network("erf", 0.0, 8), inputs @ inputs.T / 100)
+    signals = s.pair_theory.signals
+    assert signals.resolved
+    start = process_time()
+    _ = s.G11
+    assert 0.1 < pair_fluctuations._seconds_of_modes(signals) / (process_time() - start) < 10
