@@ -10,16 +10,22 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages import ConnectedCorrelator, many
+from fieldtheory.averages import ConnectedCorrelator, many, tensor
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.rules import CLOSED_FORM, PRICE, entry_indices
+from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.tolerance import relative_tolerance, tolerance
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import pair_grids
 from fieldtheory.numerics.common_factors import FourSignals
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.kinked_features import centres, is_odd
-from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
+from fieldtheory.numerics.pair_observables import (
+    PAIR_TOLERANCE,
+    PairObservables,
+    kinked_features,
+)
 from fieldtheory.theory.elementary_averages import X, Y
 
 # Which of the distinct signals stand in the first and in the second observable; ~i is minus one.
@@ -31,6 +37,13 @@ _TOGETHER, _TITLE = 1 << 18, "G11, pairs of pairs"
 _KINKED, _SMOOTH, LONGEST, _LONG = (5e-3, 5e-7), (1e-3, 1e-7), 7200.0, 600.0
 # Correlators that tell how long all of them take.
 _ASKED = 200
+# Seconds of the slopes of one matrix per node of four signals.
+_SLOPES = 4.5e-7
+# What there is instead.
+_NOT_RESOLVED = (
+    "leave one of these nearly parallel inputs out, or ask for a larger error, "
+    "solve(..., rtol=1e-6)"
+)
 # Differences of averages relative to deviations that have nine digits.
 _DIGITS = 1e-7
 
@@ -301,8 +314,11 @@ def slopes(g: sp.Expr, K: np.ndarray) -> np.ndarray:
     Raises
     ------
     QuadratureError
-        If kinks away from zero leave averages over wedges, which have no closed form.
+        If kinks away from zero leave averages over wedges, which have no closed form; if averages
+        of nearly parallel wide signals take too long, or miss 1e-9 or ``rtol``.
     """
+    if not has_steps(g):
+        _require_time_of_slopes(g, K)
     found = np.empty((3, 3, *K.shape[2:]))
     # Of opposite u and v the covariance is singular.
     opposite = (K[2, 2] == K[3, 3]) & (K[2, 3] == -K[2, 2]) & (K[2, 2] > 0)
@@ -338,7 +354,51 @@ def _of_matrices(g: sp.Expr, pattern: Pattern, e: int, K: np.ndarray) -> np.ndar
             "the shift of means: two inputs are too nearly parallel for an activation with kinks "
             "away from zero; leave one of them out"
         ) from None
-    return np.asarray(slope(*entries)).reshape(K.shape[2:])
+    if has_steps(g):
+        return np.asarray(slope(*entries)).reshape(K.shape[2:])
+    # As exact as the other ways to find what pairs have.
+    allowed = max(tolerance(), PAIR_TOLERANCE)
+    try:
+        with relative_tolerance(allowed), np.errstate(over="ignore"):
+            return np.asarray(slope(*entries)).reshape(K.shape[2:])
+    except QuadratureError:
+        raise QuadratureError(
+            f"the shift of means of two inputs, of {_signals_of(K)}, misses the relative error "
+            f"{allowed:.1g}: {_NOT_RESOLVED}"
+        ) from None
+
+
+def _require_time_of_slopes(g: sp.Expr, K: np.ndarray) -> None:
+    """QuadratureError if the integrals of `slopes` take too long, a warning if minutes."""
+    matrices = np.moveaxis(K.reshape(4, 4, -1), -1, 0)
+    asked = matrices[:: max(1, len(matrices) // _ASKED)]
+    nodes = np.mean([tensor.nodes_needed(one) for one in asked]) if len(asked) else 0.0
+    seconds = _SLOPES * float(nodes) * len(matrices)
+    if seconds <= min(_LONG, LONGEST) or not _is_integrated(g):
+        return
+    said = f"the shift of means of two inputs, of {_signals_of(K)}, takes about"
+    if seconds > LONGEST:
+        raise QuadratureError(f"{said} {seconds / 3600:.2g} hours of integrals: {_NOT_RESOLVED}")
+    warnings.warn(
+        f"{said} {seconds / 60:.2g} minutes of integrals; if that is too long, {_NOT_RESOLVED}",
+        stacklevel=validation.level_of_user(),
+    )
+
+
+def _signals_of(K: np.ndarray) -> str:
+    """The widest signals among matrices (4, 4, ...), and how they correlate."""
+    own = K.reshape(4, 4, -1)
+    n = int(np.argmax(own[0, 0]))
+    x, y, c = own[0, 0, n], own[1, 1, n], own[0, 1, n] / np.sqrt(own[0, 0, n] * own[1, 1, n])
+    return f"signals of the variances {x:.4g} and {y:.4g} and the correlation {c:.6g}"
+
+
+@lru_cache(maxsize=64)
+def _is_integrated(g: sp.Expr) -> bool:
+    """Whether slopes of a smooth g are integrals over four signals."""
+    correlator, K = _correlator(g, (0, 1, 2, 3))
+    nodes = correlator.diff(K[0, 0]).atoms(ConnectedCorrelator)
+    return any(many.rule(node).name not in (PRICE, CLOSED_FORM) for node in nodes)
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,8 @@ and sees them. A covariance is shifted as if its two inputs were alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
@@ -24,7 +26,7 @@ def shift_of_covariances(
     layers: LayerCoefficients,
     gains: PairGains,
     signals: PairObservables,
-    variances: np.ndarray,
+    variances: Callable[[], np.ndarray],
     own_shift: np.ndarray,
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) of the covariances α < β, shape (L + 2, P(P−1)/2).
@@ -34,8 +36,9 @@ def shift_of_covariances(
     layers : LayerCoefficients
     gains : PairGains
     signals : PairObservables
-    variances : ndarray, shape (L + 1, 3, 3, P(P−1)/2)
-        N Cov(K_e, K_e') of the hidden layers, e = αα, ββ, αβ.
+    variances : callable
+        Finds N Cov(K_e, K_e') of the hidden layers, e = αα, ββ, αβ, shape
+        (L + 1, 3, 3, P(P−1)/2); after what is refused for its time.
     own_shift : ndarray, shape (L + 2, P)
         N (⟨C⟩ − C*) of the variances.
 
@@ -48,8 +51,8 @@ def shift_of_covariances(
     # Signals that are the same make of a covariance a variance.
     same = signals.same(others)
     sources = np.zeros((len(a), len(others)))
-    sources[1:] = _bent(gains, signals, variances, ~same)
-    sources[1:] += _seen(a, layers, gains, signals, ~same)
+    sources[1:] = _seen(a, layers, gains, signals, ~same)
+    sources[1:] += _bent(gains, signals, variances(), ~same)
     sources *= a
     shift, kernel = np.zeros_like(sources), np.zeros_like(sources[0])
     own = np.zeros_like(own_shift[0])

@@ -86,9 +86,8 @@ class PairTheory:
             kinds = (True,) if "G11" in vars(self) else (True, False)
             seconds = sum(pair_blocks.seconds_needed(self.signals, slopes) for slopes in kinds)
             four_inputs.require_time(self.signals, "mean_shift", seconds, _FEWER)
-            variances = self.signals.network.width * self._covariance_of_pairs
             found[:, others] = pair_shift.shift_of_covariances(
-                self.layers, self.gains, self.signals, variances, own
+                self.layers, self.gains, self.signals, lambda: self._covariance_of_pairs, own
             )
         return found
 
@@ -116,19 +115,20 @@ class PairTheory:
 
     @property
     def _covariance_of_pairs(self) -> np.ndarray:
-        """Cov(K_e, K_e') of e = αα, ββ, αβ for pairs α < β, shape (L + 1, 3, 3, P(P−1)/2)."""
+        """N Cov(K_e, K_e') of e = αα, ββ, αβ for pairs α < β, shape (L + 1, 3, 3, P(P−1)/2)."""
         at, others, alpha, beta = self.gains.places
         if "G11" in vars(self):
             chosen = np.stack([at[alpha], at[beta], others])
-            return self.kernel_covariance[:, chosen[:, None], chosen]
+            width = self.signals.network.width
+            return width * self.kernel_covariance[:, chosen[:, None], chosen]
         found = pair_blocks.correlators(self.signals, others, "mean_shift, variances")
-        width, order = self.signals.network.width, [0, 2, 1]
+        order = [0, 2, 1]
         covariance = np.empty((len(found), 3, 3, len(others)))
         for number in range(len(others)):
             gains = self.gains.of_pair(number)
             S22 = np.transpose(found[..., number], (0, 2, 1, 3))[:, order][..., order]
             sources = pair_fluctuations.weighted(self.layers, S22)
-            G11 = pair_fluctuations.kernel_covariance(self.layers, gains, sources, width)
+            G11 = pair_fluctuations.kernel_covariance(self.layers, gains, sources, 1)
             blocks = pair_fluctuations.accumulated_covariance(self.layers, G11)
             covariance[..., number] = blocks[:, order][..., order]
         return covariance

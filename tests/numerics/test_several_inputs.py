@@ -557,3 +557,28 @@ def test_layers_are_brought_back_together(monkeypatch):
     assert np.isfinite(ft.solve(net, 20 * TWO).mean_shift).all()
     # Three entries of either inputs in correlators and in slopes.
     assert len(calls) <= 21 * (1 + 3 + 3)
+
+
+def test_wide_nearly_parallel_inputs_in_words_of_the_user(monkeypatch):
+    """No symbols of the integrand, but the signals and what can be done."""
+    K0 = 200 * np.array([[1.0, 0.9999], [0.9999, 1.0]])
+    s = ft.solve(network("tanh", 1.0, 1), K0)
+    what = (
+        r"shift of means of two inputs, of signals of the variances 200\.5 and .* correlation 0\.99"
+    )
+    monkeypatch.setattr("fieldtheory.averages.tensor._MOST_POINTS", 1000)
+    with pytest.raises(QuadratureError, match=rf"{what}.*, misses .*1e-09.*rtol=1e-6") as caught:
+        _ = s.mean_shift
+    assert "_c" not in str(caught.value) and "tanh" not in str(caught.value)
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 0.01)
+    with pytest.raises(QuadratureError, match=rf"{what}.*, takes about .* hours.*rtol=1e-6"):
+        _ = ft.solve(s.network, K0).mean_shift
+
+
+def test_a_larger_error_of_wide_nearly_parallel_inputs_is_taken():
+    """Fewer nodes, and the number to that error."""
+    K0 = 20 * np.array([[1.0, 0.9999], [0.9999, 1.0]])
+    net = network("tanh", 1.0, 1)
+    exact, rough = (ft.solve(net, K0, rtol=rtol).mean_shift for rtol in (1e-12, 1e-5))
+    np.testing.assert_allclose(rough, exact, rtol=1e-3)
+    assert not np.array_equal(rough, exact)
