@@ -41,8 +41,8 @@ from fieldtheory.numerics.known_range import as_far_as_known
 from fieldtheory.numerics.strong_pairs import StrongPairs
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
-# Coefficients kept, tried one after the other, the last for kinks alone, those that are fitted together, and the nodes in
-# ln K of a piece.
+# Coefficients kept, tried one after the other (the last for kinks alone), those that are fitted
+# together, and the nodes in ln K of a piece.
 _ORDERS = (64, 96, 224, 512, 1024, 1536)
 _FITTED = (5, 32, 96, 320, 1024, 1536)
 # To find where a maximum is, so many are tried before.
