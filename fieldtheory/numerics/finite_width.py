@@ -1,8 +1,8 @@
-"""The coefficients of 1/N and 1/N² of a network, with as many modes or nodes as they need."""
+"""The coefficients of 1/N and 1/N² of a network, with as many modes, waves or nodes as needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,18 +21,21 @@ from fieldtheory.numerics.interacting_neurons import (
     second_order,
 )
 from fieldtheory.numerics.neurons_in_modes import in_modes
+from fieldtheory.numerics.neurons_in_waves import grids_of, in_waves
 from fieldtheory.numerics.neurons_on_nodes import nodes_needed, on_nodes
 from fieldtheory.numerics.substitution import accumulate
 
 # Relative errors that are asked for unless ``rtol`` is larger.
 _AT_FIRST, SECOND_TOLERANCE = 1e-10, 1e-8
 # Modes to start with, and the most: of smooth functions, and of those with kinks at first order,
-# where the high orders follow from the kinks.
-_FEWEST, _MOST, _MOST_OF_KINKS = 128, 4096, 1 << 13
+# where the high orders follow from the kinks. Where there are more than a few, waves are faster.
+_FEWEST, _FEW, _MOST, _MOST_OF_KINKS = 128, 512, 4096, 1 << 13
 # Squares of numbers of modes that take as long as one node, at second order.
 _AS_LONG = 2500
-# Widths of panels, in deviations of the noise, and their nodes, tried one after the other: what two
-# of them differ by is taken as the error of the finer one. The most nodes of a layer.
+# What is left out of the waves of φ², and how far they reach, in deviations of the signals; widths
+# of panels, in deviations of the noise, and their nodes. They are tried one after the other: what
+# two of them differ by is taken as the error of the finer one. The most nodes of a layer.
+_WAVES = (1e-8, 8.5), (1e-10, 9.5), (1e-13, 10.5), (1e-16, 11.5)
 _PANELS = (8.0, 17), (8.0, 20), (8.0, 24), (4.0, 20), (2.0, 20)
 _MOST_NODES = 1 << 15
 # Errors that one may want to take.
@@ -65,8 +68,8 @@ def at_first_order(
         If neither modes nor nodes find the result to 1e-10, or to ``rtol``.
     """
     C, K = kernels
-    kinks = bool(square_of(network).kinks)
-    most = _MOST_OF_KINKS if kinks else _MOST
+    kinks, waves = bool(square_of(network).kinks), _fit(network, kernels)
+    most = _MOST_OF_KINKS if kinks else _FEW if waves else _MOST
     allowed = max(tolerance(), _AT_FIRST)
 
     # Signals of small branches hardly fluctuate, and means are shifted by no more than they do.
@@ -79,7 +82,7 @@ def at_first_order(
     def compute(count: int) -> FirstOrder:
         return first_order(in_modes(network, layers, K[:-1], count))
 
-    start = _start(network, K[:-1], allowed)
+    start = _start(network, K[:-1], allowed, most)
     if start <= most or kinks:
         found, failures = _resolved(compute, scales, min(start, most), most, allowed)
         if not any(failures):
@@ -124,10 +127,12 @@ def at_second_order(
         return second_order(in_modes(network, layers, K[:-1], count))
 
     if not square_of(network).kinks:
+        nodes = nodes_needed(kernels, *_PANELS[1])
+        most = _FEW if _fit(network, kernels) else _MOST
         # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
-        start, nodes = _start(network, K[:-1], _AT_FIRST), nodes_needed(kernels, *_PANELS[1])
-        if start <= _MOST and (start**2 <= _AS_LONG * nodes or nodes > _MOST_NODES):
-            found, failures = _resolved(compute, scales, start, _MOST, allowed)
+        start = _start(network, K[:-1], _AT_FIRST, most)
+        if start <= most and (start**2 <= _AS_LONG * nodes or nodes > _MOST_NODES):
+            found, failures = _resolved(compute, scales, start, most, allowed)
             if not any(failures):
                 return found, failures
     return _converged(second_order, network, layers, kernels, scales, allowed)
@@ -164,10 +169,15 @@ def resummed(
     return mean, spread
 
 
-def _start(network: LayeredNetwork, K: np.ndarray, allowed: float) -> int:
+def _fit(network: LayeredNetwork, kernels: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Whether waves serve: of two numbers of them errors show."""
+    return all(grids_of(network, kernels, *limits) for limits in _WAVES[:2])
+
+
+def _start(network: LayeredNetwork, K: np.ndarray, allowed: float, most: int) -> int:
     """A number of orders to start with, from the coefficients at the largest kernel alone.
 
-    More than the most of smooth functions if it takes more.
+    More than ``most`` if it takes more.
     """
     count = _FEWEST
     while True:
@@ -175,7 +185,7 @@ def _start(network: LayeredNetwork, K: np.ndarray, allowed: float) -> int:
         # Order 1/N takes two derivatives, which grow as n.
         terms = np.arange(len(D.coefficients)) * D.coefficients**2
         near, last = D.space.windows(terms)
-        if last <= allowed * terms.sum() or count > _MOST:
+        if last <= allowed * terms.sum() or count > most:
             return count
         wanted = _enough(count, last / near, allowed * float(terms.sum()) / last)
         if wanted < 2 * count or square_of(network).kinks:
@@ -219,26 +229,67 @@ def _converged(
     scales: Callable[[Any], list[np.ndarray]],
     allowed: float,
 ) -> tuple[Any, tuple[str, ...]]:
-    """A result on nodes, as dense as it takes, and what each quantity still misses."""
-    counts = [nodes_needed(kernels, *panels) for panels in _PANELS]
-    if counts[1] > _MOST_NODES:
-        raise QuadratureError(
-            f"{counts[1]} nodes are needed, allowed are {_MOST_NODES}: layers that add so little "
-            "are too close to one another for an activation that is steep or has kinks"
-        )
-    found = compute(on_nodes(network, layers, kernels, *_PANELS[0]))
-    for panels, count in zip(_PANELS[1:], counts[1:], strict=True):
+    """A result of waves or on nodes, as many as it takes, and what each quantity still misses."""
+    waves = None
+    if _fit(network, kernels):
+        chains = _chains_of_waves(network, layers, kernels)
+        waves = _compared(compute, chains, scales, allowed)
+        if not any(waves[1]):
+            return waves
+    most = nodes_needed(kernels, *_PANELS[1])
+    if most <= _MOST_NODES:
+        return _compared(compute, _chains_of_nodes(network, layers, kernels), scales, allowed)
+    if waves is not None:
+        return waves
+    raise QuadratureError(
+        f"{most} nodes are needed, allowed are {_MOST_NODES}: layers that add so little "
+        "are too close to one another for an activation that is steep or has kinks"
+    )
+
+
+def _chains_of_waves(
+    network: LayeredNetwork, layers: LayerCoefficients, kernels: tuple[np.ndarray, np.ndarray]
+) -> Iterator[tuple[str, Layers]]:
+    """The layers on more and more waves, and how many there are."""
+    for limits in _WAVES:
+        grids = grids_of(network, kernels, *limits)
+        if grids is None:
+            return
+        most = max(grid.count for grid in grids)
+        yield f"waves of {most} lengths", in_waves(network, layers, kernels, grids)
+
+
+def _chains_of_nodes(
+    network: LayeredNetwork, layers: LayerCoefficients, kernels: tuple[np.ndarray, np.ndarray]
+) -> Iterator[tuple[str, Layers]]:
+    """The layers on more and more nodes, and how many there are."""
+    for panels in _PANELS:
+        count = nodes_needed(kernels, *panels)
         if count > _MOST_NODES:
-            break
-        rough, found = found, compute(on_nodes(network, layers, kernels, *panels))
+            return
+        yield f"{count} nodes", on_nodes(network, layers, kernels, *panels)
+
+
+def _compared(
+    compute: Callable[[Layers], Any],
+    chains: Iterable[tuple[str, Layers]],
+    scales: Callable[[Any], list[np.ndarray]],
+    allowed: float,
+) -> tuple[Any, tuple[str, ...]]:
+    """The first result that hardly differs from the one before, and what each quantity misses."""
+    found: Any = None
+    for what, chain in chains:
+        rough, found = found, compute(chain)
+        if rough is None:
+            continue
         scale = np.stack(scales(found))
         change = np.abs(np.stack(found[: len(scale)]) - np.stack(rough[: len(scale)]))
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = np.where(scale > 0, change / scale, 0.0)
-        what = f"{count} nodes"
-        if errors.max() <= allowed:
+        failures = tuple(_failure(what, of_one, allowed) for of_one in errors)
+        if not any(failures):
             break
-    return found, tuple(_failure(what, of_one, allowed) for of_one in errors)
+    return found, failures
 
 
 def _failure(what: str, errors: np.ndarray, allowed: float) -> str:

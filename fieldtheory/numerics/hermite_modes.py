@@ -72,6 +72,10 @@ class Modes(NamedTuple):
         """⟨F h_n⟩ of the values of functions on the nodes, the last axis."""
         return (values * self.roots) @ self.basis.T
 
+    def functional(self, values: np.ndarray) -> np.ndarray:
+        """The same: functions are orthogonal to one another."""
+        return self.project(values)
+
     def multiply(self, values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The coefficients of the product of a function on the nodes and Σ_n u_n h_n."""
         return self.basis @ (values * (coefficients @ self.basis))
@@ -83,6 +87,10 @@ class Modes(NamedTuple):
     def unit(self, order: int) -> np.ndarray:
         """The coefficients of h_n itself."""
         return _unit(len(self.orders), order // int(self.orders[1]))
+
+    def second(self) -> np.ndarray:
+        """What averages products with h_2."""
+        return self.unit(2)
 
     def centred(self, coefficients: np.ndarray) -> np.ndarray:
         """Those of F − ⟨F⟩, in place."""
@@ -104,10 +112,17 @@ def _unit(size: int, index: int) -> np.ndarray:
 
 
 class Space(Protocol):
-    """Functions of z ~ N(0, 1) as vectors whose scalar product is the average of the product."""
+    """Functions of z ~ N(0, 1) as vectors.
+
+    The scalar product of the `functional` of one function with the vector of another is the
+    average of the product.
+    """
 
     def project(self, values: np.ndarray) -> np.ndarray:
         """The vector of the values of a function on the nodes."""
+
+    def functional(self, values: np.ndarray) -> np.ndarray:
+        """What averages products with the function of these values."""
 
     def multiply(self, values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The vector of the product of a function on the nodes and that of a vector."""
@@ -117,6 +132,9 @@ class Space(Protocol):
 
     def unit(self, order: int) -> np.ndarray:
         """The vector of the Hermite polynomial h_n, n <= 8."""
+
+    def second(self) -> np.ndarray:
+        """What averages products with h_2."""
 
     def centred(self, coefficients: np.ndarray) -> np.ndarray:
         """The vector of F − ⟨F⟩."""
@@ -165,6 +183,8 @@ class Observable(NamedTuple):
         D on the nodes.
     coefficients : ndarray, shape (n,)
         D as a vector: of `Modes`, ⟨D h_n⟩.
+    functional : ndarray, shape (n,)
+        What averages products with D: of `Modes`, ⟨D h_n⟩.
     square : float
         ⟨D²⟩.
     missed : float
@@ -174,6 +194,7 @@ class Observable(NamedTuple):
     space: Space
     values: np.ndarray
     coefficients: np.ndarray
+    functional: np.ndarray
     square: float
     missed: float
 
@@ -263,7 +284,8 @@ def _of_kinked(
         coefficients = np.concatenate([modes.project(values), a * tail[:: modes.orders[1]]])
         coefficients[0] = 0.0
         space = modes._replace(orders=int(modes.orders[1]) * np.arange(len(coefficients)))
-        yield Observable(space, values, coefficients, modes.mean(values**2), float(missed))
+        square_mean = modes.mean(values**2)
+        yield Observable(space, values, coefficients, coefficients, square_mean, float(missed))
 
 
 def _of_kinks(jumps: tuple[Jump, ...], K: np.ndarray, orders: np.ndarray) -> np.ndarray:
@@ -313,7 +335,7 @@ def _of_smooth(
     coefficients[:, 0] = 0.0
     sizes = values**2 @ modes.roots**2
     for row, d, size, error in zip(values, coefficients, sizes, missed, strict=True):
-        yield Observable(modes, row, d, float(size), float(error))
+        yield Observable(modes, row, d, d, float(size), float(error))
 
 
 def _missed(

@@ -142,7 +142,7 @@ def first_order(layers: Layers) -> FirstOrder:
         seen = _seen(D, r, m)
         shifts.append(seen.shift)
         variances.append(seen.variance)
-        d, space = D.coefficients, D.space
+        d, space = D.functional, D.space
         d2 = d @ space.unit(2)
         last.append([space.windows(m * d), space.windows(2 * d2 * r * d)])
         missed.append(D.missed)
@@ -171,7 +171,7 @@ def second_order(layers: Layers) -> SecondOrder:
             state = _State(zero, zero, zero, Pairs.none())
         seen = _seen(D, state.r, state.m1)
         more = _seen_twice(D, seen, state)
-        e2 = D.space.unit(2)
+        e2 = D.space.second()
         pairing = 2 * (e2 @ state.pairs.applied(e2)[0])
         found.append((more.shift, more.variance, more.third_cumulant, pairing))
         last.append([D.space.windows(terms) for terms in more.terms])
@@ -219,10 +219,10 @@ class _Second(NamedTuple):
 
 
 def _seen(D: Observable, r: np.ndarray, m: np.ndarray) -> _Layer:
-    d, e2 = D.coefficients, D.space.unit(2)
-    overlap, d2 = float(r @ d), d @ e2
+    d, e2 = D.functional, D.space.unit(2)
+    overlap, d2 = float(d @ r), d @ e2
     variance = D.square + 2 * d2 * overlap
-    return _Layer(float(m @ d), variance, d + d2 * r + overlap * e2, overlap)
+    return _Layer(float(d @ m), variance, D.coefficients + d2 * r + overlap * e2, overlap)
 
 
 def _next_pair(step: Step, seen: _Layer, r: np.ndarray) -> np.ndarray:
@@ -239,32 +239,33 @@ def _next_mean(step: Step, seen: _Layer, m: np.ndarray) -> np.ndarray:
 
 def _seen_twice(D: Observable, seen: _Layer, state: _State) -> _Second:
     """What d shows of the cumulants; where it contains the same neuron, products with D occur."""
-    d, space, values = D.coefficients, D.space, D.values
+    d, space, values = D.functional, D.space, D.values
     e2, e4 = space.unit(2), space.unit(4)
     d2, d4, overlap = d @ e2, d @ e4, seen.overlap
 
     def product(u: np.ndarray) -> np.ndarray:
         return space.centred(space.multiply(values, u))
 
-    square = space.centred(space.project(values**2))
-    square2 = square @ e2
+    squared = values**2 - D.square
+    square, averaged = space.centred(space.project(squared)), space.functional(squared)
+    square2 = averaged @ e2
     h2D, rD = product(e2), product(state.r)
     g2D, BD, ED = state.pairs.applied(d)
-    coupling = product(state.m1) + g2D - (seen.coupling - d)
-    variance = square @ state.m1 + d @ g2D - 2 * d2 * overlap
+    coupling = product(state.m1) + g2D - (seen.coupling - D.coefficients)
+    variance = averaged @ state.m1 + d @ g2D - 2 * d2 * overlap
     twice = square + 2 * (overlap * h2D + d2 * rD) + square2 * state.r + 2 * (d2 * BD + d4 * ED)
-    twice += (state.r @ square + d @ BD) * e2 + (d @ ED) * e4
-    third = space.mean(values**3) + 3 * (square2 * overlap + (state.r @ square) * d2)
+    twice += (averaged @ state.r + d @ BD) * e2 + (d @ ED) * e4
+    third = space.mean(values**3) + 3 * (square2 * overlap + (averaged @ state.r) * d2)
     third += 3 * (d2 * (d @ BD) + d4 * (d @ ED))
     shift = float(state.m2 @ d)
-    terms = state.m2 * d, square * state.m1 + d * g2D, 3 * d * (square2 * state.r + d2 * BD)
+    terms = state.m2 * d, averaged * state.m1 + d * g2D, 3 * d * (square2 * state.r + d2 * BD)
     return _Second(shift, float(variance), float(third), coupling, twice, h2D, rD, BD, ED, terms)
 
 
 def _next_state(step: Step, D: Observable, seen: _Layer, more: _Second, state: _State) -> _State:
     """The cumulants of the next layer, term by term in the powers of d of every neuron."""
     before2, before4 = (D.space.unit(order) for order in (2, 4))
-    d2, d4 = D.coefficients @ before2, D.coefficients @ before4
+    d2, d4 = D.functional @ before2, D.functional @ before4
     delta, q, kappa = seen.shift, seen.variance, more.third_cumulant
     to_next, c2 = step.to_next, step.correlation**2
     beta, beta2, beta3, beta4 = (of_the_mean(step, j) for j in (1, 2, 3, 4))
@@ -310,7 +311,7 @@ def _next_state(step: Step, D: Observable, seen: _Layer, more: _Second, state: _
         (0.5, "P1 s", "P1 s"),
         (q**2 * beta2**2, "e4", "e4"),
     ]
-    lowest = vectors["P1 e2"] @ e4
+    lowest = sqrt(6) * beta * c2
     three = [
         (beta, "P0 h2D", "P0 r"),
         (beta * c2, "P0 rD", "e2"),

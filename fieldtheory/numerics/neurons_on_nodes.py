@@ -55,6 +55,10 @@ class Nodes(NamedTuple):
         """The vector of a function with these values."""
         return values * self.roots
 
+    def functional(self, values: np.ndarray) -> np.ndarray:
+        """The same: roots of weights are shared by both."""
+        return self.project(values)
+
     def multiply(self, values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The vector of a product."""
         return values * coefficients
@@ -72,6 +76,10 @@ class Nodes(NamedTuple):
         norms = np.sqrt([float(factorial(n)) for n in range(count)])
         found = self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
         return found[:, :: self.stride]
+
+    def second(self) -> np.ndarray:
+        """What averages products with h_2."""
+        return self.unit(2)
 
     def centred(self, coefficients: np.ndarray) -> np.ndarray:
         """The vector of F − ⟨F⟩."""
@@ -150,7 +158,8 @@ def on_nodes(
     for l in range(network.depth + 1):
         g = square.derivatives[0](np.sqrt(K[l]) * here.z)
         values = layers.weights[l + 1] * (g - here.mean(g))
-        D = Observable(here, values, here.project(values), here.mean(values**2), 0.0)
+        d = here.project(values)
+        D = Observable(here, values, d, d, here.mean(values**2), 0.0)
         if l == network.depth:
             yield D, None
         else:
