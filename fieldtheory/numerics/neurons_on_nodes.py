@@ -16,21 +16,23 @@ from math import ceil, factorial, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial import hermite_e, polynomial
+from numpy.polynomial import hermite_e
 from scipy import sparse
 
 from fieldtheory.averages.panels import evenly, graded_cuts
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.hermite_modes import Observable, square_of
+from fieldtheory.numerics.hermite_modes import Observable, Square, square_of
 from fieldtheory.numerics.interacting_neurons import of_the_mean, raising
 
 # Deviations of the signals and of the noise beyond which nothing is seen.
 _REACH, _NOISE = 10.0, 8.5
 # The widest panel, in deviations of the signals; panels at a kink are halved so many times, and
-# more often where the signals are wide.
+# more often where the signals are wide and φ has a scale.
 _WIDEST, _HALVED = 2.0, 2
+# He_2, He_4 and He_6 below their highest power, as polynomials in the square.
+_LOWER_POWERS = (-1.0,), (-6.0, 3.0), (-15.0, 45.0, -15.0)
 # Hermite polynomials whose part of a function is moved on exactly.
 _LOW = 10
 
@@ -152,8 +154,7 @@ def on_nodes(
     square, K, noise = square_of(network), kernels[1][:-1], _deviations_of_noise(kernels)
     with np.errstate(divide="ignore", invalid="ignore"):
         correlations = np.where(K[1:] > 0, network.skip_scales * np.sqrt(K[:-1] / K[1:]), 0.0)
-    places = [jump.place for jump in square.jumps]
-    nodes = _nodes_of_layers(places, K, noise, width, count, 2 if square.even else 1)
+    nodes = _nodes_of_layers(square, K, noise, width, count, 2 if square.even else 1)
     here = next(nodes)
     for l in range(network.depth + 1):
         g = square.derivatives[0](np.sqrt(K[l]) * here.z)
@@ -186,9 +187,10 @@ def _deviations_of_noise(kernels: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 
 
 def _nodes_of_layers(
-    places: list[float], K: np.ndarray, noise: np.ndarray, width: float, count: int, stride: int
+    square: Square, K: np.ndarray, noise: np.ndarray, width: float, count: int, stride: int
 ) -> Iterator[Nodes]:
     """Those of layers that no noise parts are the same."""
+    places, power = [jump.place for jump in square.jumps], _is_power(square)
     scales = np.where(noise > 0, noise, 1.0)
     scales = np.minimum(scales, np.append(scales[1:], 1.0))
     runs = np.cumsum(noise > 0)
@@ -198,7 +200,7 @@ def _nodes_of_layers(
         dev = np.sqrt(K[members])
         with np.errstate(divide="ignore", invalid="ignore"):
             centres = np.where(dev > 0, np.array([0.0, *places])[:, None] / dev, 0.0)
-        level = _HALVED + max(0, ceil(log2(max(dev.max() * least, 1.0))))
+        level = _HALVED + (0 if power else ceil(log2(max(dev.max() * least, 1.0))))
         near = graded_cuts(np.concatenate([centres, -centres]), level, least, _REACH)
         cuts = np.unique(np.concatenate([near.ravel(), evenly(least, _REACH)]))
         if stride == 2:
@@ -208,6 +210,15 @@ def _nodes_of_layers(
         nodes = Nodes(z, np.sqrt(weights * bell), stride)
         for _ in members:
             yield nodes
+
+
+def _is_power(square: Square) -> bool:
+    """Whether φ² is a power of |h| on either side of zero, so that no signals are wide."""
+    h = np.geomspace(1e-3, 1e3, 13)
+    with np.errstate(all="ignore"):
+        ratios = [square.derivatives[0](2 * x) / square.derivatives[0](x) for x in (h, -h)]
+    # Zero on one side is a power, too.
+    return all(np.isnan(r).all() or np.allclose(r, r[0], rtol=1e-13, atol=0) for r in ratios)
 
 
 def _matrices(here: Nodes, there: Nodes, c: float, noise: float, variance: float) -> list[Any]:
@@ -232,10 +243,15 @@ def _matrices(here: Nodes, there: Nodes, c: float, noise: float, variance: float
         # From −h as from h.
         count = len(here.z)
         columns = np.where(columns < count, count - 1 - columns, columns - count)
-    square, found = x * x, []
-    for j in range(4):
-        factor = 1 / (factorial(j) * (2 * variance * noise**2) ** j)
-        powers = hermite_e.herme2poly([0.0] * (2 * j) + [1.0])[::2]
-        data = factor * density * polynomial.polyval(square, powers)
-        found.append(sparse.csr_matrix((data, columns, starts), (len(there.z), len(here.z))))
+    square, shape = x * x, (len(there.z), len(here.z))
+    found = [sparse.csr_matrix((density, columns, starts), shape)]
+    for j, lower in enumerate(_LOWER_POWERS, start=1):
+        values = square + lower[0]
+        for coefficient in lower[1:]:
+            values *= square
+            values += coefficient
+        values *= density / (factorial(j) * (2 * variance * noise**2) ** j)
+        # The matrices share their places.
+        same = found[0].indices, found[0].indptr
+        found.append(sparse.csr_matrix((values, *same), shape))
     return found

@@ -15,10 +15,14 @@ from fieldtheory.numerics.neuron_pairs import Pairs
 from fieldtheory.numerics.neurons_in_modes import in_modes
 from fieldtheory.numerics.neurons_on_nodes import on_nodes
 from tests.numerics.test_finite_width import (
+    PHI,
     assert_agrees_with_neurons,
     coefficients,
+    panels,
+    solved,
     uniform,
 )
+from tests.oracles import neurons
 from tests.tables import slow
 
 
@@ -141,6 +145,39 @@ def test_order_one_on_nodes_is_that_of_closed_forms():
     )
     np.testing.assert_allclose(found.variance, q, rtol=1e-12)
     assert np.isfinite(ft.solve(network("hard_tanh", 0.05), 0.5).mean_shift).all()
+
+
+def test_kinks_aside_of_zero_take_nodes(monkeypatch):
+    """Modes would take panels of their own in every layer."""
+
+    def no_modes(*_):
+        raise AssertionError("modes are slower")
+
+    monkeypatch.setattr(finite_width, "in_modes", no_modes)
+    net = uniform(3, 1.0)
+    known = neurons.orders(net, 0.4, PHI["hard_tanh"][0], panels("hard_tanh", 0.4))
+    mean = solved(net, "hard_tanh", 0.4, 1).mean_shift
+    assert (np.abs(mean - known.mean_1) <= 1e-9 * (np.abs(known.mean_1) + 0.01 * known.C)).all()
+
+
+def test_powers_of_signals_have_no_scale():
+    """ReLU: nodes are those of narrow signals, and the coefficients powers of the variance."""
+    net = network("relu", 1.0, depth=5, bias_variance=0.0)
+    unit, wide = (ft.solve(net, K0, order=2) for K0 in (1.0, 1e24))
+    for name, power in (("mean_shift_2", 1), ("variance_2", 2), ("third_cumulant", 3)):
+        found = getattr(wide, name) / 1e24**power
+        np.testing.assert_allclose(found, getattr(unit, name), rtol=1e-11, atol=1e-24)
+    counts = []
+    for s in (unit, wide):
+        chain = layer_coefficients(net), (s.residual_kernels, s.kernels)
+        counts.append({len(D.values) for D, _ in on_nodes(net, *chain, 8.0, 20)})
+    assert counts[0] == counts[1]
+
+
+def test_what_float64_does_not_hold_is_an_error_at_once():
+    s = ft.solve(network("relu", 1.0, depth=400), 1.0, order=2)
+    with pytest.raises(QuadratureError, match=r"exceed float64 from layer \d+"):
+        _ = s.mean_shift_2
 
 
 def test_layers_too_close_to_one_another_are_named():
