@@ -64,7 +64,8 @@ def test_waves_and_modes(name, scale, skip):
 def test_waves_and_nodes_of_wide_signals(name, scale, K0):
     net, layers, kernels = chain(network(name, scale, depth=12), K0)
     known = second_order(on_nodes(net, layers, kernels, 4.0, 20))
-    assert_same(waves(net, K0, 2), known, sizes(ft.solve(net, K0)))
+    # Of order 1/N², nodes lose 1e-14 of its natural size to rounding.
+    assert_same(waves(net, K0, 2), known, sizes(ft.solve(net, K0)), rtol=1e-8)
 
 
 @pytest.mark.parametrize(("depth", "scale", "K0"), [(60, 1.0, 1.0), (20, 0.05, 1e4)])
@@ -107,7 +108,7 @@ def test_one_hidden_layer_of_wide_signals(K0):
 
         exact = readout * 2 * mp.quad(integrand, [0, 1, 2, 4, 8, 16])
     s = ft.solve(net, K0, order=2)
-    assert net.width**2 * s.mean_shift_2[2] == pytest.approx(float(exact), rel=1e-8)
+    assert net.width**2 * s.mean_shift_2[2] == pytest.approx(float(exact), rel=1e-11)
 
 
 @pytest.mark.parametrize("even", [True, False])
