@@ -12,7 +12,7 @@ from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio, require_finite
-from fieldtheory.numerics.hermite_modes import observables, square_of
+from fieldtheory.numerics.hermite_modes import Modes, observables, overlooks, square_of
 from fieldtheory.numerics.interacting_neurons import (
     FirstOrder,
     Layers,
@@ -89,7 +89,7 @@ def at_first_order(
         found, failures = _converged(first_order, network, layers, kernels, scales, allowed)
         if not any(failures):
             return found
-    start = _start(network, K[:-1], allowed, most)
+    start = _start(network, layers, kernels, allowed, most)
     if start <= most or kinks:
         found, failures = _resolved(compute, scales, min(start, most), most, allowed)
         if not any(failures):
@@ -141,7 +141,7 @@ def at_second_order(
         nodes = nodes_needed(kernels, *_PANELS[1])
         most = _FEW if _fit(network, kernels) else _MOST
         # Orders that resolve 1/N to 1e-10 nearly always resolve 1/N² to 1e-8.
-        start = _start(network, K[:-1], _AT_FIRST, most)
+        start = _start(network, layers, kernels, _AT_FIRST, most)
         if start <= most and (start**2 <= _AS_LONG * nodes or nodes > _MOST_NODES):
             found, failures = _resolved(compute, scales, start, most, allowed)
             if not any(failures):
@@ -185,21 +185,35 @@ def _fit(network: LayeredNetwork, kernels: tuple[np.ndarray, np.ndarray]) -> boo
     return all(grids_of(network, kernels, *limits) for limits in _WAVES[:2])
 
 
-def _start(network: LayeredNetwork, K: np.ndarray, allowed: float, most: int) -> int:
+def _start(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    kernels: tuple[np.ndarray, np.ndarray],
+    allowed: float,
+    most: int,
+) -> int:
     """A number of orders to start with, from the coefficients at the largest kernel alone.
 
     More than ``most`` if it takes more.
     """
-    count = _FEWEST
+    count, square, (C, K) = _FEWEST, square_of(network), kernels
+    widest = int(np.argmax(K[:-1]))
     while True:
-        (D,) = observables(square_of(network), np.ones(1), np.array([K.max()]), count)
+        (D,) = observables(square, np.ones(1), K[[widest]], count)
+        assert isinstance(D.space, Modes)
+        g = square.derivatives[0](np.sqrt(K[widest]) * D.space.nodes)
+        if overlooks(layers, C, widest, g, D.space.roots**2):
+            if count > most:
+                return count
+            count *= 2
+            continue
         # Order 1/N takes two derivatives, which grow as n.
         terms = np.arange(len(D.coefficients)) * D.coefficients**2
         near, last = D.space.windows(terms)
         if last <= allowed * terms.sum() or count > most:
             return count
         wanted = _enough(count, last / near, allowed * float(terms.sum()) / last)
-        if wanted < 2 * count or square_of(network).kinks:
+        if wanted < 2 * count or square.kinks:
             return wanted
         count = wanted
 

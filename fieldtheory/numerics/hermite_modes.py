@@ -20,6 +20,7 @@ from numpy.polynomial import Polynomial, chebyshev
 from fieldtheory.averages.panels import evenly, graded_cuts
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.theory.elementary_averages import X
@@ -37,6 +38,8 @@ HIGHEST_ON_PANELS = 1024
 # Variance below which the coefficients from n = 4 on are those of the fourth derivative.
 _SMALL = 0.05
 _DERIVATIVES = 4
+# By how much averages on nodes may differ from those of the saddle point.
+_SEEN = 1e-7
 # Layers whose observables are found at once.
 _TOGETHER = 128
 # Distance from a kink and number of points from which its jumps are found.
@@ -231,6 +234,25 @@ def _jump(g: Callable[..., Any], kinks: tuple[float, ...], place: float) -> Jump
 def _of_arrays(F: sp.Expr) -> Callable[..., Any]:
     compiled = vectorised([X], F)
     return lambda h: np.broadcast_to(compiled(h), np.shape(h))
+
+
+def overlooks(
+    layers: LayerCoefficients, C: np.ndarray, layer: int, g: np.ndarray, weights: np.ndarray
+) -> bool:
+    """Whether nodes are too far apart to see φ²: its average is not that of the kernel it adds.
+
+    Parameters
+    ----------
+    layers : LayerCoefficients
+    C : ndarray, shape (L + 2,)
+    layer : int
+        l, of the signals.
+    g, weights : ndarray, shape (m,)
+        φ² on the nodes, and the weights of averages.
+    """
+    a, b = (float(values[layer + 1]) for values in (layers.weights, layers.biases))
+    kernel = float(C[layer + 1])
+    return bool(abs(a * (g @ weights) + b - kernel) > _SEEN * kernel)
 
 
 def observables(

@@ -15,9 +15,9 @@ averages of products in d, and counting where d contains the same neuron, they c
 
 as densities relative to the Gaussian, with e_n the Hermite polynomials of h/√K*. They are vectors
 whose scalar product is the average of the product: coefficients in these polynomials
-(`neurons_in_modes`) or values on nodes (`neurons_on_nodes`). In terms of the loops of the field
-theory, order 1/N is one loop for ⟨C⟩ and none for Cov C; order 1/N² two loops, one, and none for
-the third cumulant.
+(`neurons_in_modes`), values on nodes (`neurons_on_nodes`) or waves (`neurons_in_waves`). In terms
+of the loops of the field theory, order 1/N is one loop for ⟨C⟩ and none for Cov C; order 1/N² two
+loops, one, and none for the third cumulant.
 """
 
 from __future__ import annotations

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, factorial, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
 
-from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.hermite_modes import Observable, Square, square_of
+from fieldtheory.numerics.hermite_modes import Observable, Square, overlooks, square_of
 
 # Waves whose width times the deviation of the noise, or of the signals, exceeds this are nothing:
 # behind noise, and of the Gaussian times polynomials.
@@ -272,6 +272,7 @@ def grids_of(
         In deviations of the signals.
     """
     square, (C, K), stretch = square_of(network), (x[:-1] for x in kernels), _stretches(network)
+    layers = layer_coefficients(network)
     if square.kinks or not (np.square(stretch).all() and K.all()):
         return None
     variances, noise = K / stretch**2, C / stretch**2
@@ -279,8 +280,11 @@ def grids_of(
     noise = np.concatenate([[np.inf], noise[1:], [np.inf]])
     grids: list[Grid] = []
     for part in _parts(variances, stretch):
-        ends = (part.start, part.stop - 1)
-        k = max(_wave_number(square, sqrt(K[l]), left_out, reach) * abs(stretch[l]) for l in ends)
+        k = 0.0
+        for l in (part.start, part.stop - 1):
+            overlooked = partial(overlooks, layers, kernels[0], l)
+            found = _wave_number(square, sqrt(K[l]), left_out, reach, overlooked)
+            k = max(k, found * abs(stretch[l]))
         least = noise[part.start : part.stop + 1].min()
         kept = min(k, _NOISE / sqrt(least)) if least > 0 else k
         kept, k = (max(number, _WIDTH / sqrt(variances[part.start])) for number in (kept, k))
@@ -313,7 +317,13 @@ def _stretches(network: LayeredNetwork) -> np.ndarray:
     return np.concatenate([[1.0], np.cumprod(np.broadcast_to(network.skip_scales, network.depth))])
 
 
-def _wave_number(square: Square, deviation: float, left_out: float, reach: float) -> float:
+def _wave_number(
+    square: Square,
+    deviation: float,
+    left_out: float,
+    reach: float,
+    overlooked: Callable[[np.ndarray, np.ndarray], bool],
+) -> float:
     """Beyond which the waves of φ² times the Gaussian are small; infinite where none is found."""
     points = _FEWEST_POINTS
     while points <= _MOST_POINTS:
@@ -323,6 +333,9 @@ def _wave_number(square: Square, deviation: float, left_out: float, reach: float
             g = square.derivatives[0](deviation * z)
             if not np.abs(g).max() <= _LARGEST * sqrt(g**2 @ bell / bell.sum()):
                 return np.inf
+        if overlooked(g, bell / bell.sum()):
+            points *= 2
+            continue
         sizes = np.abs(fft.rfft((g - (g @ bell) / bell.sum()) * bell))
         curvatures = sizes * np.arange(len(sizes)) ** 2.0
         relevant = (curvatures > left_out * curvatures.max()) & (sizes > _ROUNDING * sizes.max())

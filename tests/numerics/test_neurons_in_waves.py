@@ -81,6 +81,15 @@ def test_order_one_is_the_sum_over_pairs_of_layers(depth, scale, K0):
     np.testing.assert_allclose(found.variance, q, rtol=1e-11)
 
 
+@pytest.mark.parametrize("K0", [3e5, 1e6, 1e7])
+def test_what_is_narrow_beside_the_signals_is_seen(K0):
+    """Where modes and waves are few, erf² is 1 at all nodes."""
+    net = network("erf", 0.05, depth=3)
+    s = ft.solve(net, K0)
+    known = mean_at_one_loop(net, K0)
+    np.testing.assert_allclose(net.width * s.mean_shift[2:], known[2:], rtol=1e-9)
+
+
 @pytest.mark.parametrize("K0", [100.0, 1e3, 1e4])
 def test_one_hidden_layer_of_wide_signals(K0):
     """1/N² of ⟨C^(2)⟩ for exp(−h²) and γ = 1, from the moments of C^(1) given one neuron h.
@@ -138,7 +147,7 @@ def test_densities_on_a_wider_grid(even):
 def test_what_two_grids_differ_by_exceeds_the_error(name, scale, skip, K0):
     net = network(name, scale, skip, depth=12)
     natural = sizes(ft.solve(net, K0))
-    tried = (1e-2, 5.0), (1e-4, 6.5), (1e-6, 7.5), *finite_width._WAVES
+    tried = (1e-1, 6.0), (1e-4, 6.5), (1e-6, 7.5), *finite_width._WAVES
     found = [np.array(waves(net, K0, 2, limits)[:3]) for limits in tried]
     size = np.abs(found[-1]) + 1e-5 * natural
     rough, finer, best = np.array(found[:-2]), np.array(found[1:-1]), found[-1]

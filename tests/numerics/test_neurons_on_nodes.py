@@ -127,7 +127,7 @@ def test_errors_are_those_that_are_asked_for(name, scale, K0, monkeypatch):
     allowed = 1e-8 * (np.abs(finer) + 1e-5 * sizes(s))
     assert (np.abs(found - finer) <= allowed).all()
     # The estimate exceeds the error: fewer nodes, or waves, are told from more.
-    monkeypatch.setattr(finite_width, "_WAVES", ((0.1, 2.0), (0.1, 3.0)))
+    monkeypatch.setattr(finite_width, "_WAVES", ((0.1, 6.0), (0.1, 6.5)))
     monkeypatch.setattr(finite_width, "_PANELS", ((4.0, 9), (4.0, 18)))
     with pytest.raises(QuadratureError, match=r"\d+ nodes .* relative error .* in layer \d"):
         _ = ft.solve(net, K0, order=2).mean_shift_2
