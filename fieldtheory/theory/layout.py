@@ -84,7 +84,10 @@ class Array:
         front = f"{latex(1 / self.factor)} " if below else ""
         places = [(i, j) for i in range(self.right.rows) for j in range(self.right.cols)]
         return [
-            Entry(front + self.label(i, j), self.right[i, j] / (self.factor if below else 1))
+            Entry(
+                front + self.label(i, j),
+                _over(self.right[i, j], self.factor if below else sp.S.One),
+            )
             for i, j in places
             if self.right[i, j] != 0 and not (self.symmetric and i > j)
         ]
@@ -238,9 +241,14 @@ def page(blocks: Sequence[Any]) -> str:
     return _environment([f"&{text}" for text in shown])
 
 
+def _over(expr: sp.Expr, factor: sp.Expr) -> sp.Expr:
+    """An expression without a factor that its terms have in common."""
+    return sp.Add(*(term / factor for term in sp.Add.make_args(expr)))
+
+
 def _array(setter: Setter, array: Array) -> str | None:
     """A matrix in brackets behind its factor, None where that is too wide."""
-    inner = array.right / array.factor
+    inner = array.right.applyfunc(lambda entry: _over(entry, array.factor))
     inline = Setter({"order": None, "fold_short_frac": True})
     rows = [[inline._print(entry) for entry in row] for row in inner.tolist()]
     front = f"{setter._print(array.factor)} " if array.factor != 1 else ""

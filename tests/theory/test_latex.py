@@ -86,7 +86,7 @@ def typeset(folder, displays):
     for line in done.stdout.decode(errors="replace").splitlines():
         if line.startswith("NAME"):
             name = line.removeprefix("NAME ")
-        elif line.startswith(("!", "Overfull \\hbox")):
+        elif line.startswith(("!", "Overfull")):
             said.setdefault(name, []).append(line)
     return said
 
@@ -95,7 +95,23 @@ def typeset(folder, displays):
 def test_everything_fits_the_text_of_an_article(depth, inputs, activation, of_paper, tmp_path):
     found = dict(strings(depth, inputs, activation, of_paper))
     found["notebook"] = theory(depth, inputs, activation, of_paper)._repr_latex_().strip("$")
+    assert {k: v for k, v in typeset(tmp_path, found).items() if tall(v) < len(v)} == {}
+
+
+def tall(lines):
+    return sum(r"\vbox" in line for line in lines)
+
+
+def test_what_is_abbreviated_fits_a_page_at_depth_three(tmp_path):
+    th = ft.derive(3, activation="gelu")
+    found = {q: th.latex(q, layers="explicit") for q in ("saddle_point", "hessian", "G12", "G11")}
     assert typeset(tmp_path, found) == {}
+
+
+def test_entries_have_no_common_factor_left():
+    text = ft.derive(3).latex("G11", layers="explicit")
+    assert "N G_{11}^{1 2} &= a_{1} a_{2} Q_{0 1} + a_{1}^{2} a_{2} M'_{1} Q_{0 0}" in text
+    assert r"{N}" not in text
 
 
 def test_what_does_not_fit_is_seen(tmp_path):
