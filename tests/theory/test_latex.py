@@ -111,7 +111,7 @@ def test_what_is_abbreviated_fits_a_page_at_depth_three(tmp_path):
 def test_entries_have_no_common_factor_left():
     text = ft.derive(3).latex("G11", layers="explicit")
     assert "N G_{11}^{1 2} &= a_{1} a_{2} Q_{0 1} + a_{1}^{2} a_{2} M'_{1} Q_{0 0}" in text
-    assert r"{N}" not in text
+    assert r"}{N}" not in text
 
 
 def test_what_does_not_fit_is_seen(tmp_path):
