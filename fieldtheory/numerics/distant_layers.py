@@ -13,7 +13,7 @@ from math import ceil, log
 
 import numpy as np
 
-from fieldtheory.numerics.pair_averages import HermiteCoefficients
+from fieldtheory.numerics.hermite_coefficients import HermiteCoefficients
 
 # Fewer layers are quick by any rule. The most orders; powers of the correlation left out.
 _LEAST_LAYERS, _MOST_ORDERS, _LEFT_OUT = 6, 512, 1e-17

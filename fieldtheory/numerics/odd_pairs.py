@@ -26,8 +26,8 @@ from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.hermite_coefficients import HermiteCoefficients
 from fieldtheory.numerics.kinked_features import curvature, feature, is_odd
-from fieldtheory.numerics.pair_averages import HermiteCoefficients
 from fieldtheory.theory.elementary_averages import X, Y
 
 # Correlations of which series are taken, the orders n that count then, and those of derivatives.

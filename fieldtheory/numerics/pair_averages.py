@@ -18,33 +18,32 @@ Where resolved they agree with the averages themselves to 2e-11 of their size (s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ramps
-from fieldtheory.averages.hermite import basis, weighted_hermite
-from fieldtheory.averages.narrow import cuts_of
-from fieldtheory.averages.panels import breakpoints
 from fieldtheory.averages.precise_grid import separated
-from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics import mehler_sums
 from fieldtheory.numerics.entries import Entries
-from fieldtheory.numerics.interpolation import nodes, polynomials, transform
+from fieldtheory.numerics.hermite_coefficients import (
+    HermiteCoefficients,
+    Signals,
+    coefficients_of,
+    has_coefficients,
+)
 from fieldtheory.numerics.known_range import as_far_as_known
 from fieldtheory.numerics.strong_pairs import StrongPairs
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
-# Coefficients kept, tried one after the other (the last for kinks alone), those that are fitted
-# together, and the nodes in ln K of a piece.
+# Coefficients kept, tried one after the other, the last for kinks alone.
 _ORDERS = (64, 96, 224, 512, 1024, 1536)
-_FITTED = (5, 32, 96, 320, 1024, 1536)
 # To find where a maximum is, so many are tried before.
 _ROUGH_ORDER = 16
 # From this order on boxes of strong pairs are tried before, with so many transforms for a pair, and
@@ -55,176 +54,21 @@ _FEW = 96
 # Kinks have coefficients that fall off as powers, so that of so many powers of the correlation
 # less than the rest is left.
 _SHARE = 0.8
-_SIZES = (16, 24, 36, 54, 80)
 # Where ⟨φ'φ'⟩ is in the whole flow and in a part of it.
 _SLOPE = {True: 3, False: 1}
-# A piece is a range of K by this power of two.
-_OCTAVES = 2
-# K beyond is left to the averages themselves, and NaN where it is larger still.
-_SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e8, 1e13
+# Averages at larger K are NaN.
+_FARTHEST = 1e13
 # A rough search does without variances beyond this one where they are not resolved: integrals of
 # functions that oscillate take seconds there, and are far beyond a largest response.
 _ROUGH_FARTHEST = 64.0
-# Radius of the integrals, nodes of a panel, of its check, and the phase of h_n on a panel.
-_REACH, _NODES, _CHECK_NODES, _PHASE = 13.0, 20, 26, 8.0
-# Halvings of panels towards zero go up by so many, so that pieces share them.
-_LEVELS = 3
-# Where in a piece it is compared with a finer integral.
-_CHECKED = 0.371
-# Allowed last coefficients and errors, relative to √⟨φ²⟩, and rest of the series of ⟨φ'φ'⟩.
-_TAIL, _ERROR, REST = 2e-14, 5e-14, 1e-12
+# What the series of ⟨φ'φ'⟩ may leave out, relative to it.
+REST = 1e-12
 # Coefficients of φ² for M, M' and M'', and the least 2 K M' relative to those.
 _OF_SQUARE, _LEAST = 5, 1e-5
-# What φ e^(-z²/4) may be at the ends of the integrals, relative to √⟨φ²⟩.
-_AT_ENDS = 1e-13
 # Most that the terms of ⟨φ'φ'⟩ may cancel.
 _LOST = 1e3
 # Correlations nearer to ±1, where the inputs' distance counts, are left to the averages.
 _APART = 3e-3
-
-
-class _Piece(NamedTuple):
-    """Chebyshev coefficients (order, nodes) in ln K on a piece, and whether they are resolved."""
-
-    coefficients: np.ndarray
-    resolved: bool
-
-
-@dataclass(frozen=True, eq=False)
-class HermiteCoefficients:
-    """f_n(K) of a function of one variable, interpolated in ln K.
-
-    Parameters
-    ----------
-    f : callable
-        Vectorised, of one array.
-    kinks : tuple of float
-        Where it is not smooth.
-    parity : {0, 1}, optional
-        0 for an even, 1 for an odd function.
-
-    Examples
-    --------
-    >>> found, resolved = HermiteCoefficients(np.tanh, ())(np.array([0.5]), 64)
-    >>> float((found**2).sum().round(10)), bool(resolved[0])
-    (0.2736763079, True)
-    """
-
-    f: Callable[..., Any]
-    kinks: tuple[float, ...]
-    parity: int | None = None
-    _pieces: dict[tuple[int, int], _Piece] = field(default_factory=dict)
-
-    def __call__(self, K: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """The coefficients of variances (m,), shape (m, order), and which of them are resolved."""
-        place = np.log2(K) / _OCTAVES
-        number = np.floor(place).astype(int)
-        fitted = _fitted_together(order)
-        pieces = {each: self._piece(each, fitted) for each in set(number.tolist())}
-        size = max(coefficients.shape[1] for coefficients, _ in pieces.values())
-        T = polynomials(2 * (place - number) - 1, size)
-        values, resolved = np.zeros((order, len(K))), np.empty(len(K), dtype=bool)
-        some = slice(self.parity, order, 2 if self.parity is not None else 1)
-        for each, (coefficients, good) in pieces.items():
-            inside = number == each if len(pieces) > 1 else slice(None)
-            values[some, inside] = coefficients[some] @ T[: coefficients.shape[1], inside]
-            resolved[inside] = good
-        return values.T, resolved
-
-    def _piece(self, number: int, order: int) -> _Piece:
-        if (number, order) not in self._pieces:
-            self._pieces[number, order] = self._fitted(number, order)
-        return self._pieces[number, order]
-
-    def _fitted(self, number: int, order: int) -> _Piece:
-        for size in _SIZES:
-            K = 2.0 ** (_OCTAVES * (number + (nodes(size) + 1) / 2))
-            values, square = self.integrated(K, order)
-            if not (np.isfinite(values) & np.isfinite(square)[:, None]).all():
-                break
-            scale = np.sqrt(square.max())
-            coefficients = transform(size) @ values
-            if np.abs(coefficients[-2:]).max() <= _TAIL * scale:
-                # Between the nodes, by a finer rule.
-                between = 2.0 ** (_OCTAVES * (number + np.array([_CHECKED])))
-                finer, _ = self.integrated(between, order, _CHECK_NODES)
-                here = polynomials(np.array([2 * _CHECKED - 1]), size).T @ coefficients
-                good = bool(np.abs(finer - here).max() <= _ERROR * scale)
-                return _Piece(np.ascontiguousarray(coefficients.T), good)
-        return _Piece(np.zeros((order, 1)), False)
-
-    def integrated(
-        self, K: np.ndarray, order: int, count: int = _NODES
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The coefficients (m, order) and ⟨f²⟩ (m,) by Gauss-Legendre panels that end at kinks."""
-        dev = np.sqrt(K)[:, None]
-        level = _LEVELS * int(np.ceil(np.log2(K.max()) / 2 / _LEVELS))
-        cuts, z, table = _panels(order, count, max(0, level))
-        with np.errstate(all="ignore"):
-            values = np.broadcast_to(self.f(dev * z), (len(K), len(z)))
-        ends = np.abs(values[:, [0, -1]]).max(axis=1) * np.exp(-(z[0] ** 2) / 4)
-        kinks = np.array([kink for kink in self.kinks if kink]) / dev
-        if kinks.size:
-            split, *rule = _at_kinks(cuts, kinks, count)
-            values = np.where(np.repeat(split, count, axis=1), 0.0, values)
-        found, square = values @ table.T, values**2 @ table[0]
-        if kinks.size:
-            near, weights = rule
-            with np.errstate(all="ignore"):
-                values = self.f(dev * near)
-            square += (values**2 * next(weighted_hermite(1, near, weights))).sum(axis=1)
-            for n, h in enumerate(weighted_hermite(order, near, weights)):
-                found[:, n] += np.einsum("ij,ij->i", values, h)
-        # Beyond the ends is nothing that counts, or the integrals are not known.
-        known = (ends <= _AT_ENDS * np.sqrt(square)) | (square == 0)
-        return np.where(known[:, None], found, np.nan), square
-
-
-@dataclass(frozen=True, eq=False)
-class _Signals:
-    """Variances (m,) and the coefficients of functions of them, for series of all orders."""
-
-    own: np.ndarray
-    _tables: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
-
-    def coefficients(self, f: HermiteCoefficients, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """f_n (m, order), and which are resolved; none where the variance is too small or large."""
-        most = _fitted_together(order)
-        if (id(f), most) not in self._tables:
-            usual = _usual(self.own)
-            table, resolved = f(np.where(usual, self.own, 1.0), most)
-            self._tables[id(f), most] = table, resolved & usual
-        table, resolved = self._tables[id(f), most]
-        return table[:, :order], resolved
-
-
-@lru_cache(maxsize=6)
-def _panels(order: int, count: int, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cuts, nodes and h_n N(z; 0, 1) times weights of panels graded to zero down to 2^-level."""
-    number = 2 + int(2 * _REACH * np.sqrt(max(order, _ORDERS[0])) / _PHASE)
-    graded = np.array(breakpoints([0.0], 0.5**level, _REACH))
-    even = np.linspace(-_REACH, _REACH, number)
-    cuts = np.union1d(even, graded[np.abs(graded) < 1])
-    z, weights = composite(cuts, count)
-    return cuts, z, basis(order, z, weights)
-
-
-def _at_kinks(
-    cuts: np.ndarray, kinks: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which panels have kinks (m, kinks) inside, and a rule on their parts, each (m, ...)."""
-    kinks = np.sort(np.clip(kinks, cuts[0], cuts[-1]), axis=1)
-    panel = np.clip(np.searchsorted(cuts, kinks, side="right") - 1, 0, len(cuts) - 2)
-    low, high = cuts[panel], cuts[panel + 1]
-    # The part on the left of a kink starts at the kink before; the last one has a right part too.
-    low[:, 1:] = np.maximum(low[:, 1:], kinks[:, :-1])
-    high[:, :-1] = np.where(kinks[:, 1:] < high[:, :-1], kinks[:, :-1], high[:, :-1])
-    split = np.zeros((len(kinks), len(cuts) - 1), dtype=bool)
-    np.put_along_axis(split, panel, True, axis=1)
-    rules = [composite(np.stack(part, axis=-1), count) for part in ((low, kinks), (kinks, high))]
-    nodes, weights = (np.concatenate(both, axis=-1) for both in zip(*rules, strict=True))
-    flat = len(kinks), -1
-    return split, nodes.reshape(flat), weights.reshape(flat)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +99,7 @@ class InterpolatedEntries:
 
     @cached_property
     def _square(self) -> HermiteCoefficients:
-        return _coefficients(self.averages.square, X)
+        return coefficients_of(self.averages.square, X)
 
     @cached_property
     def _square_derivatives(self) -> list[HermiteCoefficients]:
@@ -263,7 +107,7 @@ class InterpolatedEntries:
         square = self.averages.square
         if has_steps(square):
             return []
-        return [_coefficients(sp.diff(square, X, 2 * n) / 2**n, X) for n in (1, 2)]
+        return [coefficients_of(sp.diff(square, X, 2 * n) / 2**n, X) for n in (1, 2)]
 
     def moments(self, K: Any, order: int = 2) -> list[Any]:
         """M(K) = ⟨φ²⟩ and its derivatives up to the order, from three coefficients of φ²."""
@@ -294,7 +138,7 @@ class InterpolatedEntries:
     def _of_square(self, K: np.ndarray, order: int = 2) -> np.ndarray:
         """M, M' and M'' of variances (m,) from coefficients of φ², NaN where not resolved."""
         values = np.full((3, K.size), np.nan)
-        (usual,) = np.nonzero(_usual(K))
+        (usual,) = np.nonzero(has_coefficients(K))
         if len(usual):
             chosen = K[usual]
             f, resolved = self._square(chosen, _OF_SQUARE)
@@ -355,7 +199,7 @@ class InterpolatedEntries:
         if terms is None:
             return None
         return [
-            (float(weight), _coefficients(f, X), _coefficients(g.xreplace({Y: X}), X))
+            (float(weight), coefficients_of(f, X), coefficients_of(g.xreplace({Y: X}), X))
             for weight, (f, g) in terms
         ]
 
@@ -407,70 +251,69 @@ class InterpolatedEntries:
 
     def _of_pairs(self, own: np.ndarray, pairs: Any, r: np.ndarray, whole: bool) -> np.ndarray:
         """The flow of all pairs, (7, ...), or only ⟨φφ⟩ and ⟨φ'φ'⟩, (2, ...)."""
-        shape, r = r.shape, r.ravel()
-        rows = np.arange(own.size // own.shape[-1])[:, None] * own.shape[-1]
-        own, at = own.ravel(), [(rows + one).ravel() for one in pairs]
-        p, q = own[at[0]], own[at[1]]
-        values = np.full((7 if whole else 2, r.size), np.nan)
-        with np.errstate(all="ignore"):
-            c = r / np.sqrt(p * q)
-        known = np.zeros(r.size, dtype=bool)
-        allowed = _usual(own)
-        usual = (np.abs(c) <= 1 - _APART) & allowed[at[0]] & allowed[at[1]]
-        if self._ramps is not None and not whole:
-            inside = np.flatnonzero(allowed[at[0]] & allowed[at[1]] & np.isfinite(c))
-            weight, f, g = self._ramps
-            # Pairs share the means of their inputs.
-            variances = np.where(allowed, own, 1.0)
-            of_f = np.array(ramps.means(f, variances))
-            of_g = of_f if f == g else np.array(ramps.means(g, variances))
-            of_each = of_f[:, at[0][inside]], of_g[:, at[1][inside]]
-            some = p[inside], q[inside], r[inside]
-            found, good = ramps.average(f, g, *some, of_each, self.rest > REST)
-            values[:, inside] = weight * found
-            known[inside] = good.all(axis=0)
+        wanted = _Wanted.of(own, pairs, r, 7 if whole else 2)
         if not whole:
-            self._from_boxes(values, known, np.flatnonzero(~known), (p, q, r), 0.0)
-        left = np.flatnonzero(usual & ~known & (self._products is not None))
-        first, signals = self._first_orders(c), _Signals(own)
-        for order in _ORDERS if self.rest <= REST else (_ROUGH_ORDER, *_ORDERS):
-            if not len(left) or (order > _FEW and not whole and self._closed):
-                break
-            if order == _ORDERS[-1] and not self._kinked:
-                break
-            if order == _STRONG and not whole:
-                left = left[~self._from_boxes(values, known, left, (p, q, r), _PER_SERIES)]
-            tried = left[first[left] <= order]
-            if len(tried):
-                known[tried] = self._summed(values, tried, signals, at, c, order, whole)
-                left = left[~known[left]]
+            self._by_ramps(wanted)
+            self._from_boxes(wanted, ~wanted.known, 0.0)
+        self._by_series(wanted)
         if not whole:
-            near = np.flatnonzero(~known & (c >= _STRONGLY) & (np.minimum(p, q) >= _WIDE))
-            self._from_boxes(values, known, near, (p, q, r), _PER_INTEGRAL)
+            near = (wanted.c >= _STRONGLY) & (np.minimum(wanted.p, wanted.q) >= _WIDE)
+            self._from_boxes(wanted, ~wanted.known & near, _PER_INTEGRAL)
         # What is beyond the range of numbers stays unknown.
-        (left,) = np.nonzero(~known & np.isfinite(c) & (np.maximum(p, q) <= _FARTHEST))
+        inside = np.isfinite(wanted.c) & (np.maximum(wanted.p, wanted.q) <= _FARTHEST)
+        (left,) = np.nonzero(~wanted.known & inside)
         if len(left):
-            chosen = p[left], q[left], r[left]
             exact = self.entries.covariance_flow if whole else self.entries.covariance_gain
-            values[:, left] = self._exact(exact, len(values), *chosen)
-        return values.reshape(-1, *shape)
+            chosen = (k[left] for k in (wanted.p, wanted.q, wanted.r))
+            wanted.values[:, left] = self._exact(exact, len(wanted.values), *chosen)
+        return wanted.values.reshape(-1, *r.shape)
 
-    def _from_boxes(
-        self,
-        values: np.ndarray,
-        known: np.ndarray,
-        index: np.ndarray,
-        K: tuple[np.ndarray, ...],
-        most: float,
-    ) -> np.ndarray:
-        """Fill in the values at the index that boxes of strong pairs have; returns which."""
-        if self._closed or self._strong is None or not len(index):
-            return np.zeros(len(index), dtype=bool)
-        weight, of_pairs = self._strong
-        p, q, r = (k[index] for k in K)
-        found, good = of_pairs(p, q, r, most)
-        values[:, index[good]], known[index[good]] = weight * found[:, good], True
-        return good
+    def _by_ramps(self, wanted: _Wanted) -> None:
+        """Fill in the averages of piecewise linear functions."""
+        if self._ramps is None:
+            return
+        weight, f, g = self._ramps
+        allowed, at = wanted.allowed, wanted.at
+        inside = np.flatnonzero(allowed[at[0]] & allowed[at[1]] & np.isfinite(wanted.c))
+        # Pairs share the means of their inputs.
+        variances = np.where(allowed, wanted.signals.own, 1.0)
+        of_f = np.array(ramps.means(f, variances))
+        of_g = of_f if f == g else np.array(ramps.means(g, variances))
+        of_each = of_f[:, at[0][inside]], of_g[:, at[1][inside]]
+        p, q, r = (k[inside] for k in (wanted.p, wanted.q, wanted.r))
+        found, good = ramps.average(f, g, p, q, r, of_each, self.rest > REST)
+        wanted.values[:, inside] = weight * found
+        wanted.known[inside] = good.all(axis=0)
+
+    def _from_boxes(self, wanted: _Wanted, which: np.ndarray, most: float) -> None:
+        """Fill in what boxes of strong pairs have of those that are marked."""
+        if self._closed or self._strong is None or not which.any():
+            return
+        (weight, of_pairs), (index,) = self._strong, np.nonzero(which)
+        found, good = of_pairs(wanted.p[index], wanted.q[index], wanted.r[index], most)
+        wanted.values[:, index[good]] = weight * found[:, good]
+        wanted.known[index[good]] = True
+
+    def _by_series(self, wanted: _Wanted) -> None:
+        """Fill in what series of growing orders resolve."""
+        whole, usual = len(wanted.values) > 2, np.abs(wanted.c) <= 1 - _APART
+        for one in wanted.at:
+            usual &= wanted.allowed[one]
+        if self._products is None or not usual.any():
+            return
+        first = self._first_orders(wanted.c)
+        for order in _ORDERS if self.rest <= REST else (_ROUGH_ORDER, *_ORDERS):
+            hopeless = order == _ORDERS[-1] and not self._kinked
+            if hopeless or (order > _FEW and not whole and self._closed):
+                return
+            if order == _STRONG and not whole:
+                self._from_boxes(wanted, usual & ~wanted.known, _PER_SERIES)
+            left = usual & ~wanted.known
+            if not left.any():
+                return
+            (tried,) = np.nonzero(left & (first <= order))
+            if len(tried):
+                wanted.known[tried] = self._summed(wanted, tried, order)
 
     @cached_property
     def _kinked(self) -> bool:
@@ -483,26 +326,18 @@ class InterpolatedEntries:
         with np.errstate(all="ignore"):
             return _SHARE * np.log(self.rest) / np.log(np.abs(c))
 
-    def _summed(
-        self,
-        values: np.ndarray,
-        index: np.ndarray,
-        signals: _Signals,
-        at: list[np.ndarray],
-        c: np.ndarray,
-        order: int,
-        whole: bool,
-    ) -> np.ndarray:
+    def _summed(self, wanted: _Wanted, index: np.ndarray, order: int) -> np.ndarray:
         """Fill in the values at the index by series of an order; returns which are resolved."""
-        at_p, at_q = (one[index] for one in at)
+        whole, signals = len(wanted.values) > 2, wanted.signals
+        at_p, at_q = (one[index] for one in wanted.at)
         if order > _FEW:
             # Long tables of those only that need them.
             used, row = np.unique(np.concatenate([at_p, at_q]), return_inverse=True)
-            signals, (at_p, at_q) = _Signals(signals.own[used]), row.reshape(2, -1)
-        own = signals.own
+            signals, (at_p, at_q) = Signals(signals.own[used]), row.reshape(2, -1)
+        own, c = signals.own, wanted.c[index]
         known = np.ones(len(index), dtype=bool)
-        sums, left, size = np.zeros((len(values), len(index))), np.zeros(1), np.zeros(1)
-        near = np.abs(c[index])
+        sums, left, size = np.zeros((len(wanted.values), len(index))), np.zeros(1), np.zeros(1)
+        near = np.abs(c)
         for weight, f, g in self._products or []:
             first, good = signals.coefficients(f, order)
             other, fine = (first, good) if f is g else signals.coefficients(g, order)
@@ -513,12 +348,51 @@ class InterpolatedEntries:
             most = np.abs(first[at_p, 1]) * of_g[at_q] + np.abs(other[at_q, 1]) * of_f[at_p]
             size = size + abs(weight) * (most + near * of_f[at_p] * of_g[at_q])
             parity = f.parity if f.parity == g.parity else None
-            found, rest = _sums(first, other, (at_p, at_q), c[index], whole, parity)
+            found, rest = _sums(first, other, (at_p, at_q), c, whole, parity)
             sums += weight * found
             left = left + abs(weight) * rest
         known &= np.maximum(left, size * REST / _LOST) <= self.rest * np.abs(sums[_SLOPE[whole]])
-        values[:, index] = _scaled(sums, own[at_p], own[at_q])
+        wanted.values[:, index] = _scaled(sums, own[at_p], own[at_q])
         return known
+
+
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """What is asked of pairs (m,), and what is known of it so far.
+
+    Parameters
+    ----------
+    signals : Signals
+        Their variances, and ``at`` which two each pair has.
+    p, q, r, c : ndarray, shape (m,)
+        K_xx, K_yy, K_xy and the correlation.
+    values : ndarray, shape (wanted, m)
+        NaN where not known.
+    known : ndarray of bool, shape (m,)
+    allowed : ndarray of bool, shape (signals,)
+        Of the signals, whether they have coefficients.
+    """
+
+    signals: Signals
+    at: list[np.ndarray]
+    p: np.ndarray
+    q: np.ndarray
+    r: np.ndarray
+    c: np.ndarray
+    values: np.ndarray
+    known: np.ndarray
+    allowed: np.ndarray
+
+    @classmethod
+    def of(cls, own: np.ndarray, pairs: Any, r: np.ndarray, count: int) -> _Wanted:
+        """Of variances (..., P), the inputs of pairs (n,) and covariances (..., n)."""
+        rows = np.arange(own.size // own.shape[-1])[:, None] * own.shape[-1]
+        own, at, r = own.ravel(), [(rows + one).ravel() for one in pairs], r.ravel()
+        p, q = own[at[0]], own[at[1]]
+        with np.errstate(all="ignore"):
+            c = r / np.sqrt(p * q)
+        values, known = np.full((count, r.size), np.nan), np.zeros(r.size, dtype=bool)
+        return cls(Signals(own), at, p, q, r, c, values, known, has_coefficients(own))
 
 
 def _sums(
@@ -547,11 +421,6 @@ def _sums(
     return found, rest
 
 
-def _fitted_together(order: int) -> int:
-    """How many coefficients are fitted where so many are asked for."""
-    return next((n for n in _FITTED if n >= order), order)
-
-
 def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     root = np.sqrt(p * q)
     if len(sums) == 2:
@@ -562,17 +431,6 @@ def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
 def _told_apart(average: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """Whether averages (m,) are more than rounding of the coefficients (m, order)."""
     return np.abs(average) >= _LEAST * np.sqrt((coefficients**2).sum(axis=1))
-
-
-def _usual(K: np.ndarray) -> np.ndarray:
-    return (K >= _SMALLEST) & (K <= _LARGEST)
-
-
-@lru_cache(maxsize=64)
-def _coefficients(f: sp.Expr, x: sp.Symbol) -> HermiteCoefficients:
-    mirrored = f.subs(x, -x)
-    parity = 0 if mirrored == f else 1 if mirrored == -f else None
-    return HermiteCoefficients(vectorised([x], f), tuple(cuts_of(f, x)), parity)
 
 
 @lru_cache(maxsize=64)
