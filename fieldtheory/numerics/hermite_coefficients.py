@@ -36,6 +36,8 @@ _SMALLEST, _LARGEST = 1e-12, 1e8
 # Radius of the integrals, nodes of a panel, of its check, and the phase of h_n on a panel, for so
 # many orders at least.
 _REACH, _NODES, _CHECK_NODES, _PHASE, _LOW = 13.0, 20, 26, 8.0, 64
+# Orders whose tables take little memory.
+_MODERATE = 320
 # Halvings of panels towards zero go up by so many, so that pieces share them.
 _LEVELS = 3
 # Where in a piece it is compared with a finer integral.
@@ -160,8 +162,12 @@ class Signals:
         return table[:, :order], resolved
 
 
-@lru_cache(maxsize=6)
 def _panels(order: int, count: int, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Those of few orders are kept for all variances, long tables for a while."""
+    return (_few_panels if order <= _MODERATE else _many_panels)(order, count, level)
+
+
+def _panels_made(order: int, count: int, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cuts, nodes and h_n N(z; 0, 1) times weights of panels graded to zero down to 2^-level."""
     number = 2 + int(2 * _REACH * np.sqrt(max(order, _LOW)) / _PHASE)
     graded = np.array(breakpoints([0.0], 0.5**level, _REACH))
@@ -169,6 +175,9 @@ def _panels(order: int, count: int, level: int) -> tuple[np.ndarray, np.ndarray,
     cuts = np.union1d(even, graded[np.abs(graded) < 1])
     z, weights = composite(cuts, count)
     return cuts, z, basis(order, z, weights)
+
+
+_few_panels, _many_panels = lru_cache(maxsize=32)(_panels_made), lru_cache(maxsize=4)(_panels_made)
 
 
 def _at_kinks(

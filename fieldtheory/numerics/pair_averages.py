@@ -252,10 +252,12 @@ class InterpolatedEntries:
     def _of_pairs(self, own: np.ndarray, pairs: Any, r: np.ndarray, whole: bool) -> np.ndarray:
         """The flow of all pairs, (7, ...), or only ⟨φφ⟩ and ⟨φ'φ'⟩, (2, ...)."""
         wanted = _Wanted.of(own, pairs, r, 7 if whole else 2)
+        if self.rest > REST:
+            self._by_series(wanted, (_ROUGH_ORDER,))
         if not whole:
             self._by_ramps(wanted)
             self._from_boxes(wanted, ~wanted.known, 0.0)
-        self._by_series(wanted)
+        self._by_series(wanted, _ORDERS)
         if not whole:
             near = (wanted.c >= _STRONGLY) & (np.minimum(wanted.p, wanted.q) >= _WIDE)
             self._from_boxes(wanted, ~wanted.known & near, _PER_INTEGRAL)
@@ -274,7 +276,8 @@ class InterpolatedEntries:
             return
         weight, f, g = self._ramps
         allowed, at = wanted.allowed, wanted.at
-        inside = np.flatnonzero(allowed[at[0]] & allowed[at[1]] & np.isfinite(wanted.c))
+        inside = allowed[at[0]] & allowed[at[1]] & np.isfinite(wanted.c) & ~wanted.known
+        (inside,) = np.nonzero(inside)
         # Pairs share the means of their inputs.
         variances = np.where(allowed, wanted.signals.own, 1.0)
         of_f = np.array(ramps.means(f, variances))
@@ -294,15 +297,15 @@ class InterpolatedEntries:
         wanted.values[:, index[good]] = weight * found[:, good]
         wanted.known[index[good]] = True
 
-    def _by_series(self, wanted: _Wanted) -> None:
-        """Fill in what series of growing orders resolve."""
+    def _by_series(self, wanted: _Wanted, orders: tuple[int, ...]) -> None:
+        """Fill in what series of these orders resolve, one after the other."""
         whole, usual = len(wanted.values) > 2, np.abs(wanted.c) <= 1 - _APART
         for one in wanted.at:
             usual &= wanted.allowed[one]
         if self._products is None or not usual.any():
             return
         first = self._first_orders(wanted.c)
-        for order in _ORDERS if self.rest <= REST else (_ROUGH_ORDER, *_ORDERS):
+        for order in orders:
             hopeless = order == _ORDERS[-1] and not self._kinked
             if hopeless or (order > _FEW and not whole and self._closed):
                 return

@@ -21,11 +21,12 @@ _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
 # It is searched with rough averages of pairs: what their series leave out, the least difference of
 # heights that is trusted, and how far around the vertex the maximum is sought, of a step, which is
 # divided into so many parts.
-_ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.35, 8
-# From values at five equal steps to the polynomial through them.
-_QUARTIC = np.linalg.inv(np.vander(np.arange(5.0), increasing=True))
+_ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.27, 8
+# From values at equal steps around a top to the polynomial through them.
+_STEPS = 7
+_POLYNOMIAL = np.linalg.inv(np.vander(np.arange(_STEPS) - _STEPS // 2.0, increasing=True))
 # Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
-_NODES = 15
+_NODES = 14
 _RESOLVED = 3e-10
 # How often the bounds are moved, or drawn closer around the highest node by so many nodes.
 _TRIES, _CLOSER = 5, 3
@@ -202,13 +203,13 @@ def _maxima(
 def _around_vertex(
     grid: np.ndarray, values: np.ndarray, top: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds around the highest point of the quartics in ln s through the values next to a top."""
-    columns = np.arange(len(top))
-    first = np.clip(top - 2, 1, len(grid) - 5)
-    quartic = _QUARTIC @ values[first + np.arange(5)[:, None], columns]
+    """Bounds around the highest point of the polynomials in ln s through the values by a top."""
+    columns, half = np.arange(len(top)), _STEPS // 2
+    middle = np.clip(top, half + 1, len(grid) - 1 - half)
+    around = _POLYNOMIAL @ values[middle + np.arange(-half, half + 1)[:, None], columns]
     # Networks and inputs with common places share the averages of their variances.
     parts = np.arange(-_PARTS, _PARTS + 1) / _PARTS
-    heights = np.polynomial.polynomial.polyval(top - first + parts[:, None], quartic, tensor=False)
+    heights = np.polynomial.polynomial.polyval(top - middle + parts[:, None], around, tensor=False)
     step = np.log(grid[-1] / grid[-2])
     vertex = parts[heights.argmax(axis=0)] * step
     return tuple(grid[top, columns] * np.exp(vertex + d * step) for d in (-_NEAR, _NEAR))
