@@ -65,11 +65,15 @@ def _with_series(
         x, y, xy = np.broadcast_arrays(*K)
         with np.errstate(divide="ignore", invalid="ignore"):
             c = xy / np.sqrt(x * y)
-        weak = (np.abs(c) <= _WEAK) & (c != 0)
+        weak, apart = (np.abs(c) <= _WEAK) & (c != 0), c == 0
         found = averages(*K)
-        if not weak.any():
+        if not (weak | apart).any():
             return found
         found = [np.array(np.broadcast_to(values, c.shape), dtype=float) for values in found]
+        for place, *_ in derivatives:
+            found[place][apart] = 0.0
+        if not weak.any():
+            return found
         f, g = (_coefficients(phi, k[weak]) for k in (x, y))
         for place, i, j, factor in derivatives:
             scale = factor * x[weak] ** (-i / 2) * y[weak] ** (-j / 2)

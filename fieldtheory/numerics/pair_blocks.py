@@ -59,6 +59,8 @@ def seconds_needed(signals: PairObservables, slopes: bool) -> float:
     if _has_orthants(signals) if slopes else closed:
         return 0.0
     pairs = np.flatnonzero(signals.pairs[0] != signals.pairs[1])
+    found_at_once = (signals.turned(pairs) != 0) | (slopes & signals.vanish(pairs))
+    pairs = pairs[~found_at_once]
     first, second = np.triu_indices(len(signals.K), int(slopes))
     count = len(pairs) * len(first)
     nodes, seconds = [], _PER_NODE[int(slopes)]
@@ -173,6 +175,8 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     """`correlators` of one pair, of layers k <= l, shape (L + 1, L + 1, 3, 3)."""
     size, network = len(signals.K), signals.network
     two = _two_inputs(signals, pair)
+    if (known := of_one_input(signals, pair)) is not None:
+        return known
     closed = four_inputs.has_closed_form(network_entries(network).averages.observable)
     if not closed and not signals.same(np.array([pair])).any():
         found = np.zeros((size, size, 3, 3))
@@ -189,6 +193,20 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     fill_weak(alone, 1, np.array([0, 2, 1]), known)
     found = four_inputs.by_averages(alone, known)
     return np.transpose(found[:, order][..., order], (0, 2, 1, 3))
+
+
+def of_one_input(signals: PairObservables, pair: int) -> np.ndarray | None:
+    """`_unresolved` of inputs that are one up to a sign, all layers k and l; None of others.
+
+    Averages over signals that rounding sets apart would have the root of that at kinks.
+    """
+    sign = float(signals.turned(np.array([pair]))[0])
+    if not sign:
+        return None
+    first = signals.pairs[0][pair]
+    found = connected_squares(signals.network, signals.K[:, first, first])
+    signs = np.array([1.0, 1.0, sign])
+    return found[:, :, None, None] * signs[:, None] * signs
 
 
 def fill_weak(signals: PairObservables, pair: int, places: np.ndarray, found: np.ndarray) -> None:

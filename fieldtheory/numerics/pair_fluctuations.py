@@ -145,6 +145,8 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
     if closed:
         for pair, chosen in zip(others.tolist(), of_two, strict=True):
             pair_blocks.fill_weak(signals, pair, chosen, found)
+            if (known := pair_blocks.of_one_input(signals, pair)) is not None:
+                found[:, chosen[:, None], :, chosen] = np.moveaxis(known, (2, 3), (0, 1))
     else:
         for chosen in of_two:
             found[:, chosen[:, None], :, chosen] = 0.0

@@ -19,7 +19,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.kinked_features import Feature, feature
+from fieldtheory.numerics.kinked_features import Feature, feature, is_odd
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.pair_modes import (
     coefficients,
@@ -105,6 +105,27 @@ class PairObservables:
         own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
         distance = (own[:, first] - joint) + (own[:, second] - joint)
         return distance <= (_SAME if self.has_kinks else 0.0) * own[:, first]
+
+    def vanish(self, pairs: np.ndarray) -> np.ndarray:
+        """Whether ⟨g(h_α, h_β)⟩ is zero whatever the variances are, shape (pairs,).
+
+        The two inputs of an odd φ are independent in all layers.
+        """
+        first, second = (members[pairs] for members in self.pairs)
+        apart = np.asarray((self.K[:, first, second] == 0).all(axis=0))
+        return apart if is_odd(kinked_features(self.network)) else np.zeros_like(apart)
+
+    def turned(self, pairs: np.ndarray) -> np.ndarray:
+        """1 for two inputs that count as one in all layers, −1 for opposite ones of an odd φ, or 0.
+
+        Shape (pairs,).
+        """
+        first, second = (members[pairs] for members in self.pairs)
+        own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
+        opposite = ((joint == -own[:, first]) & (joint == -own[:, second])).all(axis=0)
+        if not is_odd(kinked_features(self.network)):
+            opposite[:] = False
+        return self.same(pairs).all(axis=0) * 1.0 - opposite
 
     @cached_property
     def R(self) -> np.ndarray:

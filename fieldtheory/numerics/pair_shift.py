@@ -50,15 +50,19 @@ def shift_of_covariances(
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]
     # Signals that are the same make of a covariance a variance.
     same = signals.same(others)
+    turned = signals.turned(others)
+    used = ~same & ~signals.vanish(others) & (turned == 0)
     sources = np.zeros((len(a), len(others)))
-    sources[1:] = _seen(a, layers, gains, signals, ~same)
-    sources[1:] += _bent(gains, signals, variances(), ~same)
+    if used.any():
+        sources[1:] = _seen(a, layers, gains, signals, used)
+        sources[1:] += _bent(gains, signals, variances(), used)
     sources *= a
     shift, kernel = np.zeros_like(sources), np.zeros_like(sources[0])
     own = np.zeros_like(own_shift[0])
     for m in range(1, len(a)):
         moved = gains.pair[m] * kernel + gains.first[m] * own[alpha] + gains.second[m] * own[beta]
         shift[m] = np.where(same[m - 1], own_shift[m, alpha], sources[m] + moved)
+        shift[m] = np.where(turned, turned * own_shift[m, alpha], shift[m])
         kernel = carried(layers.skips[m], kernel, shift[m])
         own = carried(layers.skips[m], own, own_shift[m])
     return shift

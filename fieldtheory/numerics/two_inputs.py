@@ -23,7 +23,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.numerics.kinked_features import Feature, centres
+from fieldtheory.numerics.kinked_features import Feature, centres, is_odd
 from fieldtheory.numerics.kinked_planes import (
     ORDER,
     RESOLUTIONS,
@@ -180,9 +180,8 @@ class TwoInputs:
             yield self._of_layers(k, range(k + 1, len(self.K)), _Joint.slopes, True)
 
     def correlates_little(self, bound: float) -> np.ndarray:
-        """Whether the two signals of a layer do, but are not independent, shape (L + 1,)."""
-        found = np.abs([_correlation(K) for K in self.K])
-        return (found <= bound) & (found > 0)
+        """Whether the two signals of a layer do, shape (L + 1,)."""
+        return np.abs([_correlation(K) for K in self.K]) <= bound
 
     def nodes(self, k: int, l: int) -> float:
         """About how many nodes of h^(k) and η a pair of layers k <= l takes; 0 if independent."""
@@ -264,11 +263,12 @@ class TwoInputs:
             cuts = plane.cuts((first.noise, second.noise), resolution.panel)
             z, weights = composite(cuts, ORDER)
             rows = self._rows(both[0, 0] * z) * weights
-            alone.append(first.averaged(rows, z)[:, 0])
+            alone.append(self._without_rounding(first.averaged(rows, z)[:, 0], first))
             late = self._late(both[1], z, (first, second), resolution.panel, orders)
             # By rows, orders, b, η and z.
             joined = rows[:, None, None, None] * np.moveaxis(late, 2, -1)
             joined = np.swapaxes(first.averaged(joined, z)[..., 0, :], 3, 4)
+            joined = self._without_rounding(joined, first, second)
             if slopes:
                 # Derivatives by z_2 times √(1 − t)^i as derivatives by the signal.
                 step = both[1, 1] * second.noise
@@ -276,7 +276,8 @@ class TwoInputs:
                 divided.append(abs(step) ** (len(orders) - 1))
             else:
                 square = self._late_square(both[1], z, resolution.panel)
-                squares.append(first.averaged(rows * square, z)[:, 0])
+                square = first.averaged(rows * square, z)[:, 0]
+                squares.append(self._without_rounding(square, first))
             values, count = np.swapaxes(joined, 0, 1), len(self.psi)
             if slopes and self._sloped:
                 values = np.concatenate([values[:1, :, :count], values[:, :, count:]])
@@ -290,6 +291,23 @@ class TwoInputs:
             np.stack(features, axis=1),
             float(min(divided)),
         )
+
+    def _without_rounding(self, values: np.ndarray, *factors: Factor) -> np.ndarray:
+        """Coefficients of 1, ψ, g times 1, or ψ^(i) and ψ^(i+1), zero where they are for odd φ.
+
+        What rounding leaves of them would be all there is of inputs that are independent.
+
+        Parameters
+        ----------
+        values : ndarray, shape (3, n) or (3, orders, 1 or 2, n, m)
+        *factors : Factor
+            Of n, and of m.
+        """
+        if self._odd and all(isinstance(one, WeakFactor) for one in factors):
+            order = sum(np.indices(values.shape[1:])) + (values.ndim > 2)
+            values[[0, 2]] = np.where(order % 2, 0.0, values[[0, 2]])
+            values[1] = np.where(order % 2, values[1], 0.0)
+        return values
 
     def _late(
         self,
@@ -350,6 +368,10 @@ class TwoInputs:
     @cached_property
     def _kinks(self) -> tuple[float, ...]:
         return centres(self.psi)
+
+    @cached_property
+    def _odd(self) -> bool:
+        return is_odd(self.psi)
 
     @cached_property
     def _sloped(self) -> bool:

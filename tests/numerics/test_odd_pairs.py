@@ -98,3 +98,65 @@ def test_first_order_of_softsign(K, c):
 def test_mean_shift_is_linear_in_small_correlations(name):
     near, far = (ft.solve(network(name, 2, 0.3), two(0.6, c)).mean_shift for c in (1e-9, 1e-12))
     np.testing.assert_allclose(near[2:, 0, 1], 1e3 * far[2:, 0, 1], rtol=1e-11)
+
+
+def averaged(f, K):
+    """⟨f⟩ of an even f with a kink at zero, on panels that grow from there."""
+    x, w = np.polynomial.legendre.leggauss(40)
+    edges = np.concatenate([[0.0], 9.0 * K**0.5 * 2.0 ** np.arange(-20.0, 1.0)])
+    half = np.diff(edges)[:, None] / 2
+    h = (edges[:-1, None] + half * (1 + x)).ravel()
+    density = np.exp(-(h**2) / (2 * K)) / np.sqrt(2 * np.pi * K)
+    return 2 * ((half * w).ravel() * density) @ f(h)
+
+
+def softsign(h):
+    return h / (1 + np.abs(h))
+
+
+@pytest.mark.parametrize("rho", [1e-3, 1e-5])
+def test_independent_inputs_of_small_branches(rho):
+    """Products of what one input has; what is odd in either signal is zero, not rounding."""
+    net = network("softsign", 1, rho**2).replace(width=1, skip_scale=1.0)
+    K, a = np.array([0.6, 0.9]), rho**2
+    s = ft.solve(net, np.diag(K))
+    n, v = np.polynomial.hermite_e.hermegauss(40)
+    v /= v.sum()
+    q = a * np.array([averaged(lambda h: softsign(h) ** 2, k) for k in K])
+    again = [
+        averaged(lambda h, r=r: softsign(h) * (softsign(h[:, None] + r * n) @ v), k)
+        for k, r in zip(K, np.sqrt(q), strict=True)
+    ]
+    slopes = [averaged(lambda h: (1 + h) ** -2, k) for k in K + q]
+    # Of C_12 in the hidden layer and in the readout, whose derivative by it is ⟨φ'⟩⟨φ'⟩.
+    first = np.prod(q)
+    assert s.G11[1, 1, 1, 1] == pytest.approx(first, rel=1e-10, abs=0)
+    expected = a * np.prod(again) + np.prod(slopes) * first
+    assert s.G11[1, 2, 1, 1] == pytest.approx(expected, rel=1e-10, abs=0)
+    assert not s.G11[:, :, [0, 0, 1], [1, 2, 2]].any()
+    assert not s.mean_shift[:, 0, 1].any()
+
+
+def test_inputs_that_correlate_by_biases_alone():
+    """⟨φ(x)² ; φ(u) φ(v)⟩ is zero while v is independent of all else, as it is in layer 0."""
+    net = network("hard_tanh", 1, 1e-6).replace(bias_variance=0.05, skip_scale=1.0, width=1)
+    s = ft.solve(net, np.diag([0.6, 0.9]))
+    assert not s.G11[1, 1, [0, 0, 1], [1, 2, 2]].any()
+    q = [1e-6 * averaged(lambda h: np.minimum(np.abs(h), 1.0) ** 2, k) for k in (0.6, 0.9)]
+    assert s.G11[1, 1, 1, 1] == pytest.approx(np.prod(q), rel=1e-4, abs=0)
+    # To leading order in what biases add the readout has what it has without them.
+    without = ft.solve(net.replace(bias_variance=0), np.diag([0.6, 0.9])).G11
+    np.testing.assert_allclose(s.G11, without, rtol=0, atol=1e-6 * np.abs(without).max())
+
+
+@pytest.mark.parametrize("name", ["softsign", "hard_tanh", "elu"])
+@pytest.mark.parametrize("rho", [1.0, 1e-3])
+def test_inputs_that_are_one_up_to_a_sign(name, rho):
+    """Signals that are the same, or opposite ones of an odd φ, have what one of them has."""
+    net = network(name, 2, rho**2).replace(width=1, skip_scale=1.0)
+    one = ft.solve(net, 0.7)
+    for c in (1, -1) if name != "elu" else (1,):
+        s, signs = ft.solve(net, two(0.7, c)), np.array([1, c, 1])
+        expected = one.G11[:, :, None, None] * np.outer(signs, signs)
+        np.testing.assert_allclose(s.G11, expected, rtol=1e-9, atol=0)
+        np.testing.assert_allclose(s.mean_shift[:, 0, 1], c * one.mean_shift, rtol=1e-12, atol=0)
