@@ -132,6 +132,7 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     found = np.zeros((size, size, 3, 3, len(pairs)))
     left = np.ones(len(pairs), dtype=bool)
     added = _least_added(signals, pairs)
+    missed: QuadratureError | None = None
     by_factors = used.all(axis=0) & (not _has_orthants(signals) or added < _ADDS_LITTLE)
     for number in signals.counted(np.flatnonzero(by_factors), _SLOPES_TITLE):
         two = _two_inputs(signals, pairs[number])
@@ -143,6 +144,14 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
             if not _else_found(signals) and isinstance(error, NearlyParallelError):
                 raise QuadratureError(f"the shift of means: {error}") from None
             found[..., number] = 0.0
+            if not isinstance(error, NearlyParallelError):
+                missed = error
+    if missed and added < _ADDS_TOO_LITTLE:
+        raise QuadratureError(
+            f"the shift of means: {missed}; closed forms have fewer digits, as layers add "
+            f"{added:.1g} of their kernel: ask for a larger error, solve(..., rtol=1e-6), or for "
+            "a larger branch_scale"
+        )
     if (used & left).any() and added < _ADDS_TOO_LITTLE:
         raise QuadratureError(
             f"the shift of means: layers add {added:.1g} of their kernel, which is too little for "

@@ -39,6 +39,23 @@ def test_closed_forms_that_would_lose_digits_say_so(name):
             shift(name, rho, PARALLEL)
 
 
+@pytest.mark.parametrize(("name", "rho"), [("sign", 1e-8), ("heaviside(x)", 1e-5)])
+def test_what_is_not_resolved_says_by_how_much(name, rho):
+    """Inputs that are far from parallel are not called so, and a larger error is a way out."""
+    net = ft.ResidualNetwork(depth=1, activation=name, branch_scale=rho)
+    K0 = np.array([[1.0, 0.5], [0.5, 1.0]])
+    with pytest.raises(QuadratureError, match="rules differ by .* add .* a larger error") as raised:
+        _ = ft.solve(net, K0).mean_shift
+    assert "parallel" not in str(raised.value)
+    found, larger = (
+        net.width * ft.solve(net.replace(branch_scale=one), K0, rtol=1e-6).mean_shift[2, 0, 1]
+        for one in (rho, 1e-4)
+    )
+    # To leading order ρ² of sign(x), and ρ of a step that sees its own mean.
+    power = 2 if name == "sign" else 1
+    assert found / rho**power == pytest.approx(larger / 1e-4**power, rel=1e-3)
+
+
 def clipped(rho, K0, low, high):
     """N (⟨C⟩ − C*) of layer 2 of φ = max(low, min(x, high)), low <= 0.
 
