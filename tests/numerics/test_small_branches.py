@@ -6,6 +6,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
+from tests.oracles import ramp_pairs
 from tests.tables import slow
 
 EQUAL = np.array([[0.5, 0.15], [0.15, 0.5]])
@@ -54,6 +55,22 @@ def test_what_is_not_resolved_says_by_how_much(name, rho):
     # To leading order ρ² of sign(x), and ρ of a step that sees its own mean.
     power = 2 if name == "sign" else 1
     assert found / rho**power == pytest.approx(larger / 1e-4**power, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "slopes", "c", "rho"),
+    [("abs", (1, -1), 0.9999, 0.1), ("abs", (1, -1), 0.9999, 1e-3), ("relu", (1, 0), -1.0, 1e-3)],
+)
+def test_nearly_parallel_and_opposite_inputs_of_ramps(name, slopes, c, rho):
+    """The shift over ρ² grows ten times where branches are smaller than the angle of the inputs."""
+    net = ft.ResidualNetwork(depth=1, activation=name, branch_scale=rho, skip_scale=1.0, width=1)
+    net = net.replace(weight_variance=1, bias_variance=0, readout_weight_variance=1)
+    K0 = [[1.0, c], [c, 1.0]]
+    with mpmath.workdps(50):
+        expected = float(ramp_pairs.shift(*slopes, K0, rho))
+    found = ft.solve(net, K0).mean_shift[2, 0, 1]
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-10 * rho**2)
 
 
 def clipped(rho, K0, low, high):
