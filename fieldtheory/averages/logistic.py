@@ -78,17 +78,20 @@ def _inverse(power: sp.Expr) -> sp.Expr:
 
 def _product(product: sp.Expr) -> sp.Expr:
     """e^(mu) s(−u)^n as s(u)^m s(−u)^(n−m)."""
+    # Products of two variables have one exponential of both.
     exponentials = [f for f in product.args if isinstance(f, sp.exp)]
+    terms = [(e, term) for e in exponentials for term in sp.Add.make_args(e.exp)]
     for factor in product.args:
         base, n = factor.as_base_exp()
         if not isinstance(base, _EXPIT):
             continue
         u = -base.args[0]
-        for exponential in exponentials:
-            m = exponential.exp / u
+        for exponential, term in terms:
+            m = term / u
             if m.is_Integer and 0 < m <= n:
-                rest = product / factor / exponential
-                return _product(rest * _EXPIT(u) ** m * base ** (n - m))
+                others = [f for f in product.args if f not in (factor, exponential)]
+                others.append(sp.exp(exponential.exp - term))
+                return _product(sp.Mul(*others, _EXPIT(u) ** m, base ** (n - m)))
     return product
 
 

@@ -32,3 +32,16 @@ def test_against_mpmath(name):
         with mpmath.workdps(850):
             expected = float(exact(mpmath.mpf(point)))
         assert value == pytest.approx(expected, rel=1e-13, abs=1e-300)
+
+
+@pytest.mark.parametrize("form", ["its square, once", "SiLU of 2h"])
+def test_products_of_two_variables(form):
+    """Their exponentials are joined, e^x e^y = e^{x+y}."""
+    f = (SOFTPLUS**2).diff(h) if form == "its square, once" else FORMS[form + ", twice"]
+    y = sp.Symbol("y", real=True)
+    both = vectorised([h, y], f * f.subs(h, y))
+    points = np.array(POINTS)
+    with np.errstate(over="ignore", under="ignore"):
+        values = both(points[:, None], points[None, :])
+        one = vectorised([h], f)(points)
+    np.testing.assert_allclose(values, np.outer(one, one), rtol=1e-13, atol=1e-300)

@@ -6,6 +6,7 @@ from mpmath import mp, mpf, sin
 
 import fieldtheory as ft
 from fieldtheory.numerics.decorrelations import decorrelations
+from fieldtheory.numerics.large_variances import pair_averages
 from tests.oracles import deep_kernels
 from tests.tables import crossed, slow
 
@@ -79,3 +80,23 @@ def test_deep_unscaled_relu_forgets_angles_as_one_over_depth_squared(weight_vari
 def test_zero_inputs_have_no_angle():
     with pytest.raises(ValueError, match="decorrelation needs positive variances, got 0 in K0"):
         ft.solve(ft.ResidualNetwork(depth=2), np.diag([0.0, 1.0])).decorrelation  # noqa: B018
+
+
+@pytest.mark.parametrize("K", [1e6, 1e14, 1e30])
+def test_slopes_of_parallel_wide_signals_of_softplus_squared(K):
+    """4 ⟨max(0, x) max(0, y)⟩ = 2 √(K_xx K_yy) up to 1/K, of e^{x + y} beyond float64."""
+    net = ft.ResidualNetwork(depth=1, activation="softplus(h)**2")
+    one = np.ones(2)
+    found = pair_averages(net, "slope", K * one, K * np.array([1.0, 4.0]), one)
+    np.testing.assert_allclose(found, [2 * K, 4 * K], rtol=10 / K + 1e-12)
+
+
+def test_nearly_parallel_inputs_of_softplus_squared():
+    """Where its kernels exceed float64 they are those of max(0, h)², K' = 3/2 a K² of one input."""
+    near = [[1.0, 1 - 1e-9], [1 - 1e-9, 1.0]]
+    net = ft.ResidualNetwork(depth=40, activation="softplus(h)**2")
+    found = ft.solve(net, near).log_kernels
+    assert (found[:, 0, 1] <= found[:, 0, 0]).all()
+    weight = 1.5 * net.branch_scale**2 * net.weight_variance
+    expected = 2 * found[9:-2, 0, 0] + np.log(weight)
+    np.testing.assert_allclose(found[10:-1, 0, 0], expected, rtol=1e-13)
