@@ -81,9 +81,9 @@ class WaveLayers:
 
     @cached_property
     def gains(self) -> Scaled:
-        """γ_l² + a_l M' or γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
+        """γ_l² + a_l M' or γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L."""
         step = partial(_gain, "slope_square" if self.own else "response")
-        layers = zip(self._layers.skips[1:], self._layers.weights[1:], strict=True)
+        layers = zip(self._layers.skips[1:-1], self._layers.weights[1:-1], strict=True)
         with mp.workdps(_DIGITS):
             return _stacked([self._layer(step, l, *given) for l, given in enumerate(layers)]).scaled
 

@@ -7,6 +7,7 @@ import pytest
 from mpmath import mp, mpf
 
 import fieldtheory as ft
+from fieldtheory.numerics import wave_layers
 from tests.numerics.test_logarithms import layers, logs, network
 
 TWO = np.array([[1.0, 0.3], [0.3, 2.0]])
@@ -231,3 +232,21 @@ def test_batches():
         alone = quietly(ft.solve(net.replace(branch_scale=scale), TWO), *FIELDS)
         for one, all_of_them in zip(alone, together, strict=True):
             np.testing.assert_array_equal(all_of_them[i], one)
+
+
+@pytest.mark.parametrize("name", ["response", "slope_square"])
+def test_responses_take_no_average_of_the_readout(monkeypatch, name):
+    """Theirs end with layer L: it is behind the variances K^(0), ..., K^(L-1) alone."""
+    layered = wave_layers.wave_layers(network("exp(h)*sin(h)", 2), np.diagonal(TWO), 1)
+    if name == "slope_square":
+        pairs = np.triu_indices(2, 1)
+        layered = wave_layers.wave_pairs(layered, np.diagonal(TWO), TWO[pairs], pairs)
+    taken, around = [], wave_layers.around
+    monkeypatch.setattr(
+        wave_layers, "around", lambda *given: taken.append(given[1:3]) or around(*given)
+    )
+    found = layered.gains
+    assert len(found.mantissa) == 2
+    assert {each for each, _ in taken} == {name}
+    kernels = layered.kernels.value
+    assert {K[-1] for _, K in taken} == set(kernels[:2].ravel())
