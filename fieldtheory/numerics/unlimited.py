@@ -19,7 +19,7 @@ import numpy as np
 import sympy as sp
 from mpmath import mp
 
-from fieldtheory.averages import beyond_float
+from fieldtheory.averages import beyond_float, logarithmic_slopes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.steps import (
     between,
@@ -329,7 +329,9 @@ def covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
 
 def pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     """⟨φ'φ'⟩, likewise."""
-    return _of_two(network, "slope", slope_of, *K)
+    parts = [logarithmic_slopes.slope(f, _H, *K) for f in features_of(network)]
+    found = [part for part in parts if part is not None]
+    return sum(found) if len(found) == len(parts) else _of_two(network, "slope", slope_of, *K)
 
 
 def slope_of(f: sp.Expr) -> sp.Expr:

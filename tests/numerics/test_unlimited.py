@@ -8,6 +8,7 @@ import fieldtheory as ft
 from fieldtheory.averages import beyond_float
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.numerics.unlimited import needs_unlimited, unlimited_layers, unlimited_pairs
+from tests.averages.test_logarithmic_slopes import of_asinh as slope_of_asinh
 from tests.numerics.test_logarithms import layers, logs, network
 from tests.oracles import deep_kernels
 from tests.tables import some
@@ -341,3 +342,16 @@ def test_kernels_whose_functions_exceed_float64(K0):
     """0·∞ and ∞/∞ are no zeros."""
     with pytest.raises((QuadratureError, OverflowError)):
         ft.solve(network("sinh(h)/cosh(h/2)", 1), K0).kernels  # noqa: B018
+
+
+@pytest.mark.slow
+def test_tangent_kernels_of_logarithms():
+    """The readout's ⟨φ'φ'⟩, with weight at all sizes of two signals, beside a large Θ^(L)."""
+    net = network("asinh(h)", 600, skip_scale=2.0, weight_variance=1.5)
+    solution = ft.solve(net, [[1.0, 0.3], [0.3, 1.0]])
+    K, a, t = map(mp.exp, solution.log_kernels[-2][[0, 1, 0], [0, 1, 1]])
+    last = mp.exp(solution.log_kernels[-1, 0, 1])
+    before, found = map(mp.exp, solution.log_tangent_kernels[-2:, 0, 1])
+    _, weight, _ = layers(net)[-1]
+    expected = weight * slope_of_asinh(K, a, t) * before + last
+    assert found / expected == pytest.approx(1, rel=1e-11)

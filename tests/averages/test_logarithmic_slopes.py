@@ -1,0 +1,62 @@
+"""⟨φ'φ'⟩ of wide signals of functions that grow as logarithms, against sums of Gaussians."""
+
+import numpy as np
+import pytest
+import sympy as sp
+from mpmath import mp, mpf
+
+from fieldtheory.averages import beyond_float
+from fieldtheory.averages.logarithmic_slopes import slope
+
+h = sp.Symbol("h", real=True)
+CORRELATIONS = [-0.9, -0.2, 0.0, 0.3, 1 - 1e-9]
+K, SECOND = mpf(10) ** 100, 3 * mpf(10) ** 102
+
+
+def of_asinh(K, a, t):
+    """φ' = ∫ ds e^{-s(1 + h²)}/√(πs), in units of K."""
+    step, size = 0.25, float(mp.log(K))
+    logs = np.arange(-90.0, size + 5, step)
+    weights = step * np.sqrt(1 / np.pi) * np.exp(-np.exp(logs - size))
+    inverse, a, t = np.exp(-logs), float(a / K), float(t / K)
+    minor = 2 * inverse[:, None] * a + 2 * inverse + np.outer(inverse, inverse) + 4 * (a - t * t)
+    return (weights @ (1 / np.sqrt(minor)) @ weights) / K
+
+
+@pytest.mark.parametrize("c", CORRELATIONS)
+def test_odd(c):
+    t = c * mp.sqrt(K * SECOND)
+    found = slope(sp.asinh(h), h, K, SECOND, t)
+    # 1 − c² of the sum has digits of float64.
+    assert found / of_asinh(K, SECOND, t) == pytest.approx(1, rel=1e-7 if c > 0.9 else 1e-12)
+
+
+@pytest.mark.parametrize("c", [-0.9, 0.3])
+@pytest.mark.parametrize("name", ["log(1+h**2)", "log(1+Abs(h))", "log(cosh(asinh(h)))"])
+def test_even(name, c):
+    """Both signals are of the size of their standard deviations: a quadrature on a plane."""
+    f = sp.sympify(name, {"h": h})
+    expected = beyond_float.pair(f.diff(h).doit(), h, (K, SECOND), c, 1 - c)
+    found = slope(f, h, K, SECOND, c * mp.sqrt(K * SECOND))
+    assert found / expected == pytest.approx(1, rel=1e-11)
+
+
+def test_both():
+    """⟨φ'φ'⟩ of odd and even functions are added."""
+    t = mpf(0.3) * mp.sqrt(K * SECOND)
+    parts = [slope(f, h, K, SECOND, t) for f in (sp.asinh(h), sp.log(1 + h**2))]
+    both = slope(sp.asinh(h) + sp.log(1 + h**2), h, K, SECOND, t)
+    assert both / sum(parts) == pytest.approx(1, rel=1e-14)
+    one_sided = slope(sp.log(1 + sp.Max(0, h)), h, K, SECOND, t)
+    odd, even = (slope(f, h, K, SECOND, t) for f in (sp.asinh(h / 2), sp.log(1 + h**2)))
+    assert one_sided / (odd / 4 + even / 16) == pytest.approx(1, rel=1e-14)
+
+
+@pytest.mark.parametrize("name", ["h*log(1+Abs(h))", "log(1+exp(h))", "exp(h)", "sin(h)+asinh(h)"])
+def test_others(name):
+    assert slope(sp.sympify(name, {"h": h}), h, K, K, mp.zero) is None
+
+
+def test_narrow_and_parallel_signals():
+    assert slope(sp.asinh(h), h, mpf(100), K, mp.zero) is None
+    assert slope(sp.asinh(h), h, K, K, K) is None
