@@ -121,6 +121,8 @@ def activation_text(activation: Activation) -> str:
 def activation_from_text(text: str, name: str = "") -> Activation:
     """φ from its name, from arithmetic in h such as "tanh(2*h)", or from `activation_text`.
 
+    The name is that of a registered activation or of a function below: "sech" is "sech(h)".
+
     The text is read, never executed. Arithmetic has numbers, h or another letter, pi, E, + - * / **
     |h| and functions: the names of registered activations, abs, sign, sqrt, max, min, exp, log, ln,
     erfc, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, sech, sinc and Heaviside.
@@ -157,6 +159,8 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     text = text.strip()
     if registered := registered_name(text):
         return ACTIVATIONS[registered]
+    if text.lower() in _UNARY:
+        text = f"{text.lower()}(h)"
     if not text or (re.fullmatch(_NAME, text) and text not in _NAMES):
         known = ", ".join(ACTIVATIONS)
         raise ValueError(

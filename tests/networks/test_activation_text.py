@@ -111,6 +111,14 @@ class TestTyped:
         assert activation_from_text("0.5*h", "half").name == "half"
         assert activation_from_text("tanh", "mine") is ACTIVATIONS["tanh"]
 
+    @pytest.mark.parametrize(("text", "expected"), [("sech", sp.sech(h)), ("Cosh", sp.cosh(h))])
+    def test_a_function_is_that_of_h(self, text, expected):
+        assert activation_from_text(text).expression == expected
+
+    def test_a_function_that_is_not_real(self):
+        with pytest.raises(ValueError, match=r"real for every real h, got log\(h\)"):
+            activation_from_text("log")
+
 
 class TestStored:
     @pytest.mark.parametrize(
