@@ -59,6 +59,11 @@ class StrongPairs:
     _in_vain: list[int] = field(default_factory=list)
     _waiting: list[float] = field(default_factory=lambda: [0.0])
 
+    @property
+    def made(self) -> int:
+        """How many boxes there are."""
+        return len(self._boxes)
+
     def __call__(
         self, p: np.ndarray, q: np.ndarray, r: np.ndarray, most: float
     ) -> tuple[np.ndarray, np.ndarray]:
