@@ -219,11 +219,17 @@ def require_time(signals: PairObservables, quantity: str, seconds: float, instea
     why = f"of integrals, as {widest} are not resolved by Hermite polynomials"
     if signals.resolved:
         why = f"of sums, as {widest} take {signals.count} orders of Hermite polynomials"
-    said = f"{quantity} of {inputs} inputs in {len(signals.K)} layers takes about"
+    _announced(f"{quantity} of {inputs} inputs in {len(signals.K)} layers", seconds, why, instead)
+
+
+def _announced(what: str, seconds: float, why: str, instead: str) -> None:
+    """QuadratureError where something takes longer than the longest, else a warning."""
     if seconds > LONGEST:
-        raise QuadratureError(f"{said} {seconds / 3600:.2g} hours {why}: {instead}")
+        hours = f"{seconds / 3600:.2g} hours"
+        raise QuadratureError(f"{what} takes about {hours} {why}: {instead}")
+    minutes = f"{seconds / 60:.2g} minutes"
     warnings.warn(
-        f"{said} {seconds / 60:.2g} minutes {why}; if that is too long, {instead}",
+        f"{what} takes about {minutes} {why}; if that is too long, {instead}",
         stacklevel=validation.level_of_user(),
     )
 
@@ -376,13 +382,8 @@ def _require_time_of_slopes(g: sp.Expr, K: np.ndarray) -> None:
     seconds = _SLOPES * float(nodes) * len(matrices)
     if seconds <= min(_LONG, LONGEST) or not _is_integrated(g):
         return
-    said = f"the shift of means of two inputs, of {_signals_of(K)}, takes about"
-    if seconds > LONGEST:
-        raise QuadratureError(f"{said} {seconds / 3600:.2g} hours of integrals: {_NOT_RESOLVED}")
-    warnings.warn(
-        f"{said} {seconds / 60:.2g} minutes of integrals; if that is too long, {_NOT_RESOLVED}",
-        stacklevel=validation.level_of_user(),
-    )
+    what = f"the shift of means of two inputs, of {_signals_of(K)},"
+    _announced(what, seconds, "of integrals", _NOT_RESOLVED)
 
 
 def _signals_of(K: np.ndarray) -> str:

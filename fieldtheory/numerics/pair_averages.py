@@ -293,8 +293,6 @@ class InterpolatedEntries:
         if self._closed or self._strong is None or not which.any():
             return
         (weight, of_pairs), (index,) = self._strong, np.nonzero(which)
-        if not most and not of_pairs.made:
-            return
         found, good = of_pairs(wanted.p[index], wanted.q[index], wanted.r[index], most)
         wanted.values[:, index[good]] = weight * found[:, good]
         wanted.known[index[good]] = True

@@ -37,7 +37,7 @@ _SMALL, _ERROR = 1e-3, 10.0
 _COMPARED, _IN_VAIN, _AT_ONCE = 6, 3, 2048
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class StrongPairs:
     """⟨f(x)f(y)⟩ and ⟨f'(x)f'(y)⟩ of positively correlated pairs, where a box has them.
 
@@ -56,13 +56,8 @@ class StrongPairs:
     exact: Callable[..., Any]
     rest: float = 1e-12
     _boxes: list[_Box] = field(default_factory=list)
-    _in_vain: list[int] = field(default_factory=list)
-    _waiting: list[float] = field(default_factory=lambda: [0.0])
-
-    @property
-    def made(self) -> int:
-        """How many boxes there are."""
-        return len(self._boxes)
+    _in_vain: int = 0
+    _waiting: float = 0.0
 
     def __call__(
         self, p: np.ndarray, q: np.ndarray, r: np.ndarray, most: float
@@ -88,22 +83,24 @@ class StrongPairs:
         (True, True)
         """
         values, known = np.full((2, len(p)), np.nan), np.zeros(len(p), dtype=bool)
+        if not self._boxes and not most:
+            return values, known
         places = _places(p, q, r)
         for box in self._boxes:
             self._fill(values, known, places, box)
         (left,) = np.nonzero(~known & np.isfinite(places).all(axis=0))
-        while most and len(left) and len(self._in_vain) < _IN_VAIN:
+        while most and len(left) and self._in_vain < _IN_VAIN:
             low, high = _around(places[:, left])
             inside = left[_within(places[:, left], low, high)]
             sizes = _sizes(low, high, self.rest)
             # Pairs of many calls pay for a box together.
-            self._waiting[0] += most * len(inside)
-            if sizes[0] * sizes[1] > self._waiting[0]:
+            self._waiting += most * len(inside)
+            if sizes[0] * sizes[1] > self._waiting:
                 break
-            self._waiting[0] = 0.0
+            self._waiting = 0.0
             new = self._fitted(low, high, sizes, inside, places, (p, q, r))
             if new is None:
-                self._in_vain.append(len(inside))
+                self._in_vain += 1
                 break
             self._boxes.append(new)
             self._fill(values, known, places, new)
@@ -138,7 +135,6 @@ class StrongPairs:
                 values = np.moveaxis(np.tensordot(transform(n), values, (1, axis)), 0, axis)
             size = np.abs(values)
             last = size[-2:].max(), size[:, -2:].max(), size[:, :, -2:].max()
-
             if not max(last) <= self.rest * size.max():
                 return None
             found.append(values)
@@ -199,10 +195,9 @@ def _places(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 def _around(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of a box around places (3, m), those at the lower end of the variances at least."""
+    """Bounds of a box around places (3, m), or around the middle of those that lie far apart."""
     low, high = places.min(axis=1), places.max(axis=1)
     for axis in range(3):
-        # The slopes and distances that are most common count, not the farthest ones.
         if high[axis] - low[axis] > _RANGES[axis]:
             middle = np.median(places[axis])
             low[axis] = max(low[axis], middle - _RANGES[axis] / 2)
