@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.montecarlo.forward import TILE_KEPT, forward, gram, in_tiles, tile_size
+from fieldtheory.montecarlo.forward import forward, gram
+from fieldtheory.montecarlo.trajectories import sampled
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_fluctuations import PairGains
@@ -90,10 +91,8 @@ def controlled_pairs(
     >>> bool((found["rest"].std(axis=0) < 0.5 * found["residual"].std(axis=0)).all())
     True
     """
-    tile = tile_size(network.width * (network.depth + 1) * len(packed(K0)), TILE_KEPT)
-    draw = partial(_one_tile, network, K0, generator, across)
-    parts = in_tiles(draw, samples, tile)
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    draw = partial(_one_tile, across=across)
+    return sampled(draw, network, K0, generator, samples, len(packed(K0)))
 
 
 def origin_of(network: LayeredNetwork, K0: np.ndarray) -> Solution:
@@ -147,8 +146,8 @@ def _one_tile(
     network: LayeredNetwork,
     K0: np.ndarray,
     generator: np.random.Generator,
-    across: bool,
     samples: int,
+    across: bool,
 ) -> dict[str, np.ndarray]:
     point = _origin(network, (K0.tobytes(), len(K0)))
     weights, biases, skips = point.layers.weights, point.layers.biases, point.layers.skips

@@ -21,12 +21,16 @@ from fieldtheory.numerics.solution import Solution, solve
 def sampled(
     draw: Callable[..., dict[str, np.ndarray]],
     network: LayeredNetwork,
-    K0: float,
+    K0: float | np.ndarray,
     generator: np.random.Generator,
     samples: int,
+    numbers: int = 1,
 ) -> dict[str, np.ndarray]:
-    """``draw(network, K0, generator, size)`` for as many networks at once as memory allows."""
-    tile = tile_size(network.width * (network.depth + 1), TILE_KEPT)
+    """``draw(network, K0, generator, size)`` for as many networks at once as memory allows.
+
+    So many ``numbers`` belong to each neuron of each layer.
+    """
+    tile = tile_size(network.width * (network.depth + 1) * numbers, TILE_KEPT)
     parts = in_tiles(lambda size: draw(network, K0, generator, size), samples, tile)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
