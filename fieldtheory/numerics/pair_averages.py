@@ -102,12 +102,8 @@ class InterpolatedEntries:
         return coefficients_of(self.averages.square, X)
 
     @cached_property
-    def _square_derivatives(self) -> list[HermiteCoefficients]:
-        """(φ²)''/2 and (φ²)''''/4, whose averages are M' and M''; none of φ with kinks."""
-        square = self.averages.square
-        if has_steps(square):
-            return []
-        return [coefficients_of(sp.diff(square, X, 2 * n) / 2**n, X) for n in (1, 2)]
+    def _smooth(self) -> bool:
+        return not has_steps(self.averages.square)
 
     def moments(self, K: Any, order: int = 2) -> list[Any]:
         """M(K) = ⟨φ²⟩ and its derivatives up to the order, from three coefficients of φ²."""
@@ -148,8 +144,9 @@ class InterpolatedEntries:
             far = known & ((order < 2) | _told_apart(terms[2], f))
             terms[1:] /= np.stack([chosen, chosen**2])
             (flat,) = np.nonzero(resolved & ~far)
-            if len(flat) and order and self._square_derivatives:
-                found = [of(chosen[flat], _OF_SQUARE) for of in self._square_derivatives[:order]]
+            if len(flat) and order and self._smooth:
+                derivatives = [_derivative(self.averages.square, n) for n in range(1, order + 1)]
+                found = [of(chosen[flat], _OF_SQUARE) for of in derivatives]
                 fine = np.all([good & _told_apart(g[:, 0], g) for g, good in found], axis=0)
                 for n, (g, _) in enumerate(found, 1):
                     terms[n, flat[fine]] = g[fine, 0]
@@ -357,6 +354,12 @@ class InterpolatedEntries:
         known &= np.maximum(left, size * REST / _LOST) <= self.rest * np.abs(sums[_SLOPE[whole]])
         wanted.values[:, index] = _scaled(sums, own[at_p], own[at_q])
         return known
+
+
+@lru_cache(maxsize=64)
+def _derivative(square: sp.Expr, n: int) -> HermiteCoefficients:
+    """Half of (φ²)'' or a quarter of (φ²)'''', whose averages are M' and M''."""
+    return coefficients_of(sp.diff(square, X, 2 * n) / 2**n, X)
 
 
 @dataclass(frozen=True, eq=False)

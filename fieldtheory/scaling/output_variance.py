@@ -34,8 +34,8 @@ _SMALL = 1e-3
 _FLAT = 1e-12
 # Chebyshev nodes between two of them, for digits that are printed.
 _SHOWN = 10
-# For these a response that is lost in rounding at large variances is not looked for.
-_ROUGH = 1e-3
+# Where integrals of functions that oscillate are not tried beyond a variance, and one below that.
+_ROUGH, _NEAR = 1e-3, 60.0
 # Of an interval between two values that are searched, to rounding.
 _HALVINGS = 52
 
@@ -128,7 +128,7 @@ def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.
     (array([0.1366]), array([0.1383]))
     """
     parameters = _parameters(network)
-    candidates, values = _maxima(*parameters, network.activation.name)
+    candidates, values = _maxima(*parameters, network.activation.name, bool((K0 > _NEAR).any()))
     if parameters[2] == 0 and (K0 == 0).any():
         raise ValueError("K0 must be > 0 without biases for the method deep_limit, got 0.0")
     later = (candidates[:, None] > K0.ravel()) & (candidates[:, None] > 0)
@@ -173,9 +173,13 @@ def _parameters(network: LayeredNetwork) -> tuple[InterpolatedEntries, float, fl
 
 @lru_cache(maxsize=64)
 def _maxima(
-    averages: InterpolatedEntries, weight: float, bias: float, name: str
+    averages: InterpolatedEntries, weight: float, bias: float, name: str, far: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The local maxima of ln[M'(K) F(K)] over K >= 0, and their values."""
+    """The local maxima of ln[M'(K) F(K)] over K >= 0, and their values.
+
+    Of functions that oscillate those at large variances are looked for where the largest values
+    are there, or if they are asked for as ``far``.
+    """
 
     def slope(K: np.ndarray) -> np.ndarray:
         M, gain, curvature = averages.moments(K)
@@ -187,7 +191,9 @@ def _maxima(
         return known.curvature(K) / gain + weight * gain / rate
 
     K = _SEARCHED
-    heights = _searched(averages, weight, bias)
+    heights = _searched(averages, weight, bias, REST if far else _ROUGH)
+    if not far and np.isnan(heights[int(np.nanargmax(heights)) + 1 :][:1]).any():
+        heights = _searched(averages, weight, bias)
     near = _near_tops(heights) & np.isfinite(heights)
     with np.errstate(all="ignore"):
         for function in (slope, exact):
