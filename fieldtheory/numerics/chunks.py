@@ -126,12 +126,18 @@ def ordered_chunks(
         yield waiting.pop(wanted) if wanted in waiting else storage.read_npz(files[wanted])
 
 
-def with_progress(results: Iterable, total: int, title: str) -> Iterator:
-    """The same results, counted by a progress bar on stderr."""
+def with_progress(
+    results: Iterable, total: int, title: str, size: Callable[[Any], int] = lambda _: 1
+) -> Iterator:
+    """The same results, each counted as its size by a progress bar on stderr."""
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
-    return iter(track(results, title, total=total, console=Console(stderr=True)))
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total)
+        for result in results:
+            yield result
+            bar.advance(task, size(result))
 
 
 def one_thread() -> AbstractContextManager[Any]:

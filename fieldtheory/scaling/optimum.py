@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
+from fieldtheory.scaling.interpolated_pairs import in_blocks
 
 # Pairs of inputs, times networks, that are solved together.
 _AT_ONCE = 1024
@@ -46,7 +46,8 @@ def optimal_scaling(
 
     "response" is exact: ρ* = argmax χ^out(ρ), the root of the derivative of the recursion of F25
     eqs. (51)-(55), found by a bracketing root finder around the highest maximum on a grid, for all
-    networks and entries of the kernel at once. "saturation" is F25 eq. (67), the scaling at which
+    networks and entries of the kernel at once; of many pairs of inputs most are interpolated from
+    others, to 1e-9. "saturation" is F25 eq. (67), the scaling at which
     the linearised signal fills the dynamic range, K^(L) = (V/2)²; "large_depth" its form (68) for
     L → ∞, up to O(L^{-3/2}). "deep_limit" is exact for L → ∞,
 
@@ -266,28 +267,27 @@ def _of_kernel(
     variances = kernel if kernel.ndim < 2 else np.diagonal(kernel, axis1=-2, axis2=-1)
     same = _identical(kernel) if kernel.ndim > 1 else np.ones((1, 1), dtype=bool)
     pairs = np.nonzero(np.triu(~same, 1))
-    size = max(1, _AT_ONCE // len(networks))
-    blocks = [slice(start, start + size) for start in range(0, len(pairs[0]), size)]
-    of_blocks = (
-        of_covariances(networks, *(K[block] for K in _entries_of(kernel, pairs)))
-        for block in blocks
-    )
-    parts: Iterator[np.ndarray] = chain([of_variances(networks, variances.ravel())], of_blocks)
-    if progress:
-        parts = chunks.with_progress(parts, 1 + len(blocks), "optimal_scaling")
-    own, *found = parts
-    own = own.reshape(len(networks), *variances.shape)
+    own = of_variances(networks, variances.ravel()).reshape(len(networks), *variances.shape)
     if kernel.ndim < 2:
         return own
+    count, size = len(pairs[0]), max(1, _AT_ONCE // len(networks))
+    found = np.empty((len(networks), count))
+    optima = partial(of_covariances, networks)
+    blocks: Iterator[tuple[np.ndarray, ...]] = in_blocks(optima, *_entries_of(kernel, pairs), size)
+    if progress:
+        blocks = chunks.with_progress(blocks, count, "optimal_scaling", lambda part: len(part[0]))
+    for index, values in blocks:
+        found[:, index] = values
     result = np.where(same, own[..., None], 0.0)
-    if blocks:
-        by_entry = np.moveaxis(result, 0, -1)
-        transposed = (*pairs[:-2], pairs[-1], pairs[-2])
-        by_entry[pairs] = by_entry[transposed] = np.concatenate(found, axis=1).T
+    by_entry = np.moveaxis(result, 0, -1)
+    transposed = (*pairs[:-2], pairs[-1], pairs[-2])
+    by_entry[pairs] = by_entry[transposed] = found.T
     return result
 
 
-def _entries_of(kernel: np.ndarray, pairs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+def _entries_of(
+    kernel: np.ndarray, pairs: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """K_xx, K_yy and K_xy of pairs of inputs, each (pairs,)."""
     *batch, first, second = pairs
     return kernel[(*batch, first, first)], kernel[(*batch, second, second)], kernel[pairs]
