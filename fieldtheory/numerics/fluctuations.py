@@ -57,8 +57,11 @@ def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
         values = interpolated(averages.connected_steps, averages.connected, K)
         if values is not None:
             return values
-    lower, upper = np.triu_indices(size)
-    values = np.empty((size, size))
+    # Signals that vanish do not fluctuate.
+    (alive,) = np.nonzero(K > 0)
+    one, other = np.triu_indices(len(alive))
+    lower, upper = alive[one], alive[other]
+    values = np.zeros((size, size))
     values[lower, upper] = averages.connected(K[lower], K[upper], covariance[lower, upper])
     values[upper, lower] = values[lower, upper]
     return values
@@ -148,7 +151,10 @@ def shift_by_averages(
         N Var K^(l).
     """
     averages, size = network_entries(network), network.depth + 1
-    later, earlier = np.tril_indices(size, -1)
+    # Signals that vanish do not fluctuate, whatever the derivatives at zero.
+    (alive,) = np.nonzero(K[:-1] > 0)
+    one, other = np.tril_indices(len(alive), -1)
+    later, earlier = alive[one], alive[other]
     # The response of K^(m-1) to C^(k), and the covariance of the signals h^(m-1) and h^(k-1).
     response, covariance = np.zeros((size, size)), signal_covariance(network, K[:-1])
     for k in range(size):
@@ -159,6 +165,6 @@ def shift_by_averages(
         K[later], K[earlier], covariance[later, earlier]
     )
     seen = (slope[:, :-1] * layers.weights[1:size] * response[:, 1:]).sum(axis=1)
-    sources = np.zeros(size + 1)
-    sources[1:] = layers.weights[1:] * (averages.curvature(K[:-1]) * kernel_variance / 2 + seen)
+    seen[alive] += averages.curvature(K[alive]) * kernel_variance[alive] / 2
+    sources = np.append(0.0, layers.weights[1:] * seen)
     return propagate(layers.skips, gains, sources)

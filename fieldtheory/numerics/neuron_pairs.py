@@ -77,6 +77,8 @@ class Pairs(NamedTuple):
         Q, R = np.linalg.qr(np.concatenate(columns, axis=1))
         cores = R @ cores @ R.T
         norms = np.abs(cores).max(axis=(1, 2))
+        if not norms.any():
+            return Pairs.none()
         seen = np.concatenate(cores[norms > 0] / norms[norms > 0, None, None], axis=1)
         left, sizes, _ = np.linalg.svd(seen, full_matrices=False)
         left = left[:, sizes > _ROUNDING * sizes[0]]

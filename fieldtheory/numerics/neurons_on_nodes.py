@@ -245,12 +245,14 @@ def _matrices(here: Nodes, there: Nodes, c: float, noise: float, variance: float
         columns = np.where(columns < count, count - 1 - columns, columns - count)
     square, shape = x * x, (len(there.z), len(here.z))
     found = [sparse.csr_matrix((density, columns, starts), shape)]
+    # Kernels of signals that vanish do not fluctuate.
+    scale = 1 / (2 * variance * noise**2) if variance > 0 else 0.0
     for j, lower in enumerate(_LOWER_POWERS, start=1):
         values = square + lower[0]
         for coefficient in lower[1:]:
             values *= square
             values += coefficient
-        values *= density / (factorial(j) * (2 * variance * noise**2) ** j)
+        values *= density * (scale**j / factorial(j))
         # The matrices share their places.
         same = found[0].indices, found[0].indptr
         found.append(sparse.csr_matrix((values, *same), shape))

@@ -292,6 +292,28 @@ def test_shifts_of_the_signals_are_sums_over_the_layers_before():
             assert np.abs(total[2:]).min() > 0
 
 
+@pytest.mark.parametrize("name", ["tanh", "relu", "h**2", "softsign"])
+def test_input_that_vanishes(name):
+    """The biases of the first layer are the input of a network with a layer less."""
+    net = uniform(3, 0.7, scale=0.5)
+    whole = coefficients(net, name, 0.0)
+    rest = coefficients(uniform(2, 0.7, scale=0.5), name, 0.5**2 * net.bias_variance)
+    for k, (x, y) in enumerate(zip(whole, rest, strict=True)):
+        found = x[1:, 1:] if x.ndim == 2 else x[1:]
+        assert x.flat[0] == 0
+        np.testing.assert_allclose(found, y, rtol=1e-9, atol=1e-9 * np.abs(y).max(), err_msg=k)
+
+
+@pytest.mark.parametrize(
+    ("name", "skip", "K0"),
+    [("relu", 1.0, 0.0), ("h**2", 1.0, 0.0), ("softsign", 1.0, 0.0), ("sign(h)", 0.7, 0.4)],
+)
+def test_kernels_that_do_not_fluctuate(name, skip, K0):
+    found = coefficients(uniform(3, skip, bias=(0.0, 0.0)), name, K0)
+    for values in (*found[:2], *found[3:]):
+        np.testing.assert_array_equal(values, 0)
+
+
 def test_what_is_not_resolved_is_named():
     # Layers that coincide but for noise narrower than any nodes.
     solution = ft.solve(
