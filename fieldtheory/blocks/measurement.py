@@ -55,7 +55,7 @@ class BlockMeasurement(Stored):
     G_Rz           ()               mean of R(z) z, PDLT-B (B.43)
     pairs_zz       (P, P)           G_zz, G_RR and G_Rz of every pair of inputs: ⟨z_α z_β⟩,
     pairs_RR       (P, P)           ⟨R_α R_β⟩ and ⟨R_α z_β⟩, of which the above are the means of
-    pairs_Rz       (P, P)           the diagonals
+    pairs_Rz       (P, P)           the diagonals; PDLT-B (B.41), (B.40), averaged over neurons
     skip_scale     ()               γ, as it was given
     branch_scale   ()               ξ with which a layer keeps the mean variance, PDLT-B (B.45)
     parallel       ()               χ_∥ with these (γ, ξ), PDLT-B (B.13), (B.15)

@@ -32,8 +32,8 @@ def measure_block(
 ) -> BlockMeasurement:
     """Measure a residual block of any kind and tune its network to criticality.
 
-    In a network of layers z' = γ z + ξ R(z), PDLT-B (B.39), with a new block R in each, a layer
-    keeps the kernel G_zz if
+    In a network of layers z' = γ z + ξ R(z), PDLT-B (B.38), (B.39), with a new block R in each, a
+    layer keeps the kernel G_zz if
 
         (1 − γ²) G_zz = ξ² G_RR + 2 γ ξ G_Rz,                                     PDLT-B (B.45)
 
