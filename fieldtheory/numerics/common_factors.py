@@ -117,10 +117,7 @@ class FourSignals:
             if error <= allowed:
                 return float(value)
             previous = value
-        raise QuadratureError(
-            f"the fluctuations of signals of the variances {np.diag(self.K)[[a, b, c, d]]} did not "
-            f"converge: two rules differ by {error:.1e}, allowed is {allowed:.1e}"
-        )
+        raise pair_grids.not_converged(np.diag(self.K)[[a, b, c, d]], error, allowed)
 
     def nodes(self, four: Sequence[int] | np.ndarray) -> float:
         """About how many nodes of planes `connected` takes."""

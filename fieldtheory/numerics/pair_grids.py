@@ -34,6 +34,8 @@ _REACH = 8.6
 _ALLOWED, _ROUNDING = 1e-10, 5e-13
 # Sizes of correlators relative to the deviations that are rounding, and that are small.
 NOTHING, _SMALL = 1e-14, 1e-2
+# Errors that one may want to take.
+_ACCEPTABLE = 0.05
 # 1 − s that is rounding.
 _EQUAL = 1e-13
 # Nodes of a plane, and those that are held at once.
@@ -87,6 +89,15 @@ def own_scale(value: float, scale: float, odd: bool) -> float:
     return abs(value) if odd and small else scale
 
 
+def not_converged(variances: np.ndarray, error: float, allowed: float) -> QuadratureError:
+    """What is wrong with a correlator of signals of these variances, and what to do about it."""
+    taken = f"; solve(..., rtol={2 * error:.1g}) takes it" if error < _ACCEPTABLE else ""
+    return QuadratureError(
+        f"the fluctuations of signals of the variances {variances} did not converge: two rules "
+        f"differ by {error:.1e}, allowed is {allowed:.1e}{taken}"
+    )
+
+
 def connected(
     f: Observable, first: np.ndarray, second: np.ndarray, across: np.ndarray, odd: bool = False
 ) -> float:
@@ -130,10 +141,7 @@ def connected(
         if error <= allowed:
             return value
         previous = value
-    raise QuadratureError(
-        f"the fluctuations of signals of the variances {np.diag(first)} and {np.diag(second)} did "
-        f"not converge: two rules differ by {error:.1e}, allowed is {allowed:.1e}"
-    )
+    raise not_converged(np.concatenate([np.diag(first), np.diag(second)]), error, allowed)
 
 
 def _held(axis: _Axis) -> int:

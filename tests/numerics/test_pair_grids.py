@@ -1,5 +1,6 @@
 """Correlators of four signals by rules on planes: closed forms, dense integrals, singular ones."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.special import erf
 import fieldtheory as ft
 from fieldtheory.averages import signs
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.numerics.pair_grids import connected
 from tests.oracles.several_inputs import of_factors
 from tests.tables import slow
@@ -87,6 +89,18 @@ def test_steps_that_are_not_resolved_are_an_error():
     K = np.eye(4) + 1
     with pytest.raises(QuadratureError, match="did not converge"):
         connected(partial(product, np.sign), *blocks(K))
+
+
+def test_what_misses_the_error_names_one_that_takes_it():
+    slope, K = 10, np.eye(4) + 1
+    steep = partial(product, lambda h: erf(slope * h))
+    with pytest.raises(QuadratureError, match="takes it") as caught:
+        connected(steep, *blocks(K))
+    rtol = float(re.search(r"rtol=(\S+)\)", str(caught.value))[1])
+    with relative_tolerance(rtol):
+        found = connected(steep, *blocks(K))
+    exact = signs.connected((K + np.eye(4) / (2 * slope**2))[..., None])[0]
+    assert abs(found - exact) < rtol
 
 
 @pytest.mark.parametrize("text", ["exp(-1e5*h**2)", slow("exp(-1e6*(h-3)**2)")])
