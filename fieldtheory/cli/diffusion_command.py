@@ -14,7 +14,7 @@ import typer
 from fieldtheory.cli import diffusion_inputs, values
 from fieldtheory.cli.diffusion_rows import SIMULATED, SOLVED, compared_rows, rows_of
 from fieldtheory.cli.options import ACTIVATION, Classes, Count, OutputFormat
-from fieldtheory.cli.resuming import parts_of
+from fieldtheory.cli.resuming import parts_of, require_place
 from fieldtheory.cli.terminal import Format, print_rows
 
 _NETWORK, _SIMULATION = "The network", "Simulation"
@@ -370,6 +370,7 @@ def _print_solution(
 ) -> None:
     import fieldtheory as ft
 
+    require_place(save, ".npz", ".nc")
     solution = ft.solve(network, Z)
     also: dict[str, Any] = {}
     if correction:

@@ -12,6 +12,24 @@ import typer
 INTERRUPTED = 130
 
 
+def require_place(save: Path | None, *suffixes: str) -> None:
+    """Raise ValueError unless a file, if there is one, can be written: before the work, not after.
+
+    Parameters
+    ----------
+    save : Path or None
+    *suffixes : str
+        How its name may end.
+    """
+    if save is None:
+        return
+    if save.suffix not in suffixes:
+        known = " or ".join(suffixes)
+        raise ValueError(f"save must be a file that ends in {known}, got {str(save)!r}")
+    if not save.parent.is_dir():
+        raise ValueError(f"save must lie in a folder that exists, got {str(save)!r}")
+
+
 @contextlib.contextmanager
 def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
     """The folder of finished parts beside a file, removed when the file has been written.
@@ -30,13 +48,8 @@ def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
     ValueError
         If it ends otherwise or lies in no folder.
     """
-    parts = None
-    if save is not None:
-        if save.suffix != suffix:
-            raise ValueError(f"save must be a file that ends in {suffix}, got {str(save)!r}")
-        if not save.parent.is_dir():
-            raise ValueError(f"save must lie in a folder that exists, got {str(save)!r}")
-        parts = save.with_name(f".{save.name}.parts")
+    require_place(save, suffix)
+    parts = None if save is None else save.with_name(f".{save.name}.parts")
     try:
         yield parts
     except KeyboardInterrupt:

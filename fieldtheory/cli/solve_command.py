@@ -28,6 +28,7 @@ from fieldtheory.cli.options import (
     WeightVariance,
     Width,
 )
+from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import Format, print_rows
 
 _LOGARITHMS = {"log_kernels": "ln|K|", "log_response": "ln|chi|"}
@@ -125,6 +126,7 @@ def solve(
     """
     import fieldtheory as ft
 
+    require_place(save, ".npz", ".nc")
     net = values.network(
         depth=depth,
         typed_activation=activation,

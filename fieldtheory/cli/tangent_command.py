@@ -27,6 +27,7 @@ from fieldtheory.cli.options import (
     WeightVariance,
     Width,
 )
+from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import Format, print_rows
 
 _NETWORK = "The network"
@@ -127,6 +128,7 @@ def tangent(
     """
     import fieldtheory as ft
 
+    require_place(save, ".npz", ".nc")
     rescaled = data is not None and samples.variance(scale) is not None
     if rescaled and readin_bias_variance is None:
         readin_bias_variance = 0.0

@@ -238,7 +238,7 @@ class TestSimulated:
         (["-n", 20, "-m", "gram", "-a", "swish"], "method 'gram' is for"),
         (["-n", 20, "--correction"], "correction is not for simulations"),
         (["-n", 20, "--save", "e.nc"], "save must be a file that ends in .npz"),
-        (["--save", "s.txt"], "path must end in .npz or .nc"),
+        (["--save", "s.txt"], "save must be a file that ends in .npz or .nc"),
     ],
     ids=str,
 )

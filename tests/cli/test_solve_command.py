@@ -131,8 +131,21 @@ def test_a_file_holds_the_solution(suffix, tmp_path):
     np.testing.assert_array_equal(loaded.kernels, expected.kernels)
 
 
-def test_a_file_of_another_kind_is_refused():
-    assert "path must end in .npz or .nc, got 's.txt'" in refusal("solve", "--save", "s.txt")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("solve", "--K0=-1"),
+        ("tangent", "--K0=-1"),
+        ("diffusion", "-a", "sinh(h)", "--weight-variance", 1e300),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(command, tmp_path):
+    other, nowhere = tmp_path / "s.txt", tmp_path / "none" / "s.npz"
+    assert "save must" not in refusal(*command)
+    ends = "save must be a file that ends in .npz or .nc, got"
+    assert ends in refusal(*command, "--save", other)
+    assert "save must lie in a folder that exists" in refusal(*command, "--save", nowhere)
 
 
 def test_schedules_by_name():

@@ -104,7 +104,7 @@ def test_a_file_holds_the_result(suffix, tmp_path):
         (["--bias-rates", "-1"], "bias_rates must be >= 0"),
         (["--parametrization", "mup"], "must be one of 'ntk', 'standard', got 'mup'"),
         (["-k", 0.01, "--parametrization", "standard"], "K0 must have variances of at least"),
-        (["--save", "theta.txt"], "path must end in .npz or .nc"),
+        (["--save", "theta.txt"], "save must be a file that ends in .npz or .nc"),
         (["--scale", "none"], "scale must be left out without data"),
     ],
     ids=str,
