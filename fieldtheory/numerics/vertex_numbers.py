@@ -183,7 +183,9 @@ def joint_moments(
     def integrands(nodes: np.ndarray) -> np.ndarray:
         factors: list[dict[tuple[int, int], np.ndarray]] = []
         for i, h in enumerate(nodes):
-            jet = [f(h) + np.zeros_like(h) for f in derivatives]
+            # Where powers of cosh(h) overflow, derivatives of tanh(h) are nothing.
+            with np.errstate(over="ignore"):
+                jet = [f(h) + np.zeros_like(h) for f in derivatives]
             jet[0] = jet[0] - centres[i]
             powers = _powers(jet, max(s for s, _ in used[i]))
             factors.append({(s, p): powers[s][min(p, smooth)] for s, p in used[i]})

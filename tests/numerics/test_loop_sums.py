@@ -154,6 +154,13 @@ def test_diagrams_and_interacting_neurons_agree(activation, gamma, depth):
         assert found[-1] != 0
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_wide_signals():
+    net = network(1, "tanh", [0.0], width=100)
+    found = np.diagonal(loop_correction(net, 1e3, legs=2, loops=1))
+    np.testing.assert_allclose(found, ft.solve(net, 1e3, order=2).variance_2, rtol=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["erf", "tanh", "relu", "gelu"])
 def test_simulations_see_the_second_order(activation):
