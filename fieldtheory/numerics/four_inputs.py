@@ -225,8 +225,9 @@ def require_time(signals: PairObservables, quantity: str, seconds: float, instea
 def _announced(what: str, seconds: float, why: str, instead: str) -> None:
     """QuadratureError where something takes longer than the longest, else a warning."""
     if seconds > LONGEST:
-        hours = f"{seconds / 3600:.2g} hours"
-        raise QuadratureError(f"{what} takes about {hours} {why}: {instead}")
+        hours = seconds / 3600
+        digits = 0 if hours >= 10 else 1
+        raise QuadratureError(f"{what} takes about {hours:,.{digits}f} hours {why}: {instead}")
     minutes = f"{seconds / 60:.2g} minutes"
     warnings.warn(
         f"{what} takes about {minutes} {why}; if that is too long, {instead}",
