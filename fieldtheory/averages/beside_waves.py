@@ -2,7 +2,8 @@
 
 Such a function is a sum of waves w, those that grow to the right as they stand there and those that
 grow to the left as they stand there, and a rest r that does not grow exponentially:
-|h| e^h sin(h) is h e^h sin(h), and −2h e^h sin(h) on the left. Of
+|h| e^h sin(h) is h e^h sin(h), and −2h e^h sin(h) on the left; for products with tanh, erf and
+the like see `far_waves`. Of
 
     ⟨f(x) f(y)⟩ = ⟨w w⟩ + ⟨w(x) r(y)⟩ + ⟨r(x) w(y)⟩ + ⟨r r⟩
 
@@ -13,6 +14,7 @@ variance v = a_x − t²/a_y, of which waves have closed forms: the second is an
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,7 +22,10 @@ import sympy as sp
 from mpmath import mp
 
 from fieldtheory.averages import beyond_float
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.far_waves import far
 from fieldtheory.averages.growing_waves import (
+    Terms,
     Wave,
     Waves,
     as_waves,
@@ -28,7 +33,7 @@ from fieldtheory.averages.growing_waves import (
     mean_power,
     wave_terms,
 )
-from fieldtheory.averages.steps import between, branch, break_points, has_steps, pieces
+from fieldtheory.averages.steps import between, branch, break_points, has_steps
 from fieldtheory.averages.waves import grows, has_waves
 
 # Digits of integrals, and twice the logarithm of what waves may cancel of them.
@@ -70,7 +75,7 @@ def split_of(f: sp.Expr, h: sp.Symbol) -> Split | None:
     tanh(h)
     >>> split_of(sp.Abs(h) * sp.exp(h) * sp.sin(h), h).rest
     Piecewise((-2*h*exp(h)*sin(h), h < 0), (0, True))
-    >>> split_of(sp.exp(h) * sp.sin(h) * sp.tanh(h), h) is None
+    >>> split_of(sp.exp(h) * sp.sin(h) / (1 + h**2), h) is None
     True
     """
     try:
@@ -78,6 +83,9 @@ def split_of(f: sp.Expr, h: sp.Symbol) -> Split | None:
     except ValueError:
         return None
     sides = [wave_terms(branch(f, h, middle), h) for middle in between(cuts)]
+    if not cuts and sides[0].others != 0:
+        cuts, sides = [sp.S.Zero], sides * 2
+    sides[0], sides[-1] = _far(sides[0], h, -1), _far(sides[-1], h, 1)
     kept = {
         key: factor
         for terms, sign in ((sides[-1].waves, 1), (sides[0].waves, -1))
@@ -96,9 +104,18 @@ def split_of(f: sp.Expr, h: sp.Symbol) -> Split | None:
     rest, envelope = (_joined(values, cuts, h) for values in (rests, envelopes))
     if rest == 0:
         return Split(as_waves(kept), _sum(kept, h), sp.S.Zero, sp.S.Zero)
-    if not kept or grows(pieces(envelope, [h]), h):
+    if not kept or grows(envelope, h):
         return None
     return Split(as_waves(kept), _sum(kept, h), rest, envelope)
+
+
+def _far(terms: Terms, h: sp.Symbol, side: int) -> Terms:
+    """With the waves that others become where they grow."""
+    found = far(terms.others, h, side)
+    if found is None or found.waves == 0:
+        return terms
+    more = wave_terms(_sum(terms.waves, h) + found.waves, h)
+    return Terms(more.waves, found.rest + more.others)
 
 
 def _sum(terms: dict[tuple[int, sp.Expr], sp.Expr], h: sp.Symbol) -> sp.Expr:
@@ -128,7 +145,9 @@ def size(f: Split, h: sp.Symbol, variance: mp.mpf) -> mp.mpf:
         return mp.zero
     envelope = beyond_float.function_of(f.envelope, h)
     near = max(abs(envelope(side * place)) for place in _PLACES for side in (1, -1))
-    far = beyond_float.bound(f.envelope, h, variance) if mp.isfinite(variance) else mp.inf
+    far = mp.inf
+    with suppress(QuadratureError):
+        far = beyond_float.bound(f.envelope, h, variance) if mp.isfinite(variance) else far
     return max(near, mp.sqrt(far))
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import sympy as sp
 from mpmath import mp
 from numpy.polynomial import chebyshev, hermite_e
+from sympy.codegen.cfunctions import log1p
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.exponentials import factored
+from fieldtheory.averages.exponentials import factored, of_exponentials
 from fieldtheory.averages.logarithmic_signals import (
     LEAST,
     Function,
@@ -278,7 +279,7 @@ def function_of(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
     """f of numbers of mpmath, its limits where these are endless."""
     near = _evaluated(f, h)
     # Differences of hyperbolic functions, as 1 − tanh(h), cancel far out.
-    far = _evaluated(factored(f.rewrite(sp.exp)), h) if f.has(HyperbolicFunction) else near
+    far = _evaluated(factored(of_exponentials(f)), h) if f.has(HyperbolicFunction) else near
 
     def function(z: mp.mpf) -> mp.mpf:
         value = (far if abs(z) > 1 else near)(z)
@@ -292,6 +293,10 @@ def function_of(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
 def _evaluated(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
     powers = f.replace(
         lambda e: e.is_Pow and e.exp.has(h), lambda e: sp.exp(e.exp * sp.log(e.base))
+    )
+    # Of ln(1 + e^{-h}) nothing else is left far out.
+    powers = powers.replace(
+        sp.log, lambda e: log1p(e - 1) if e.is_Add and 1 in e.args else sp.log(e)
     )
     guarded = {name: _guarded(name) for name in (*_LIMITED, *_PERIODIC)}
     return sp.lambdify([h], powers, modules=[guarded, "mpmath"], cse=True)

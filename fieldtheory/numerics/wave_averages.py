@@ -15,6 +15,7 @@ from mpmath import mp
 from fieldtheory.averages.beside_waves import Split, beside, size, size_beside, split_of
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.growing_waves import Waves, average, waves_of
+from fieldtheory.averages.steps import step_form
 from fieldtheory.networks import activations
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
@@ -37,7 +38,7 @@ def has_growing_waves(network: LayeredNetwork) -> bool:
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> texts = "exp(h)*sin(h)", "sinh(h)", "exp(h)*sin(h) + tanh(h)", "exp(h)*sin(h)*tanh(h)"
+    >>> texts = "exp(h)*sin(h)", "sinh(h)", "exp(h)*sin(h)*tanh(h)", "exp(h)*sin(h)/(1 + h**2)"
     >>> [has_growing_waves(ResidualNetwork(depth=1, activation=phi)) for phi in texts]
     [True, False, True, False]
     """
@@ -72,6 +73,8 @@ def around(
     if all(f.rest == 0 for f in splits):
         return of_waves
     if not all(map(mp.isfinite, K)):
+        if _is_nothing(factors, splits, K):
+            return of_waves
         return lambda K: (of_waves(K)[0], mp.inf)
     if not all(_three(K)[:2]):
         return lambda K: (_at_once(network, name, K), mp.zero)
@@ -101,9 +104,11 @@ def around(
 def _is_nothing(factors: list[tuple[Waves, Waves]], splits: list[Split], K: Kernels) -> bool:
     """Whether rests of kernels beyond all logarithms are nothing beside waves.
 
-    All exponents are linear in the kernels: smaller ones of the same ratios tell.
+    All exponents are linear in the kernels: smaller ones of the same ratios tell, and for those
+    that are infinite much larger ones than the others.
     """
-    nearer = [_NEARER * each / max(map(abs, K)) for each in K]
+    scale = _NEARER / max(_NEARER, *(abs(each) for each in K if mp.isfinite(each)), mp.one)
+    nearer = [scale * each if mp.isfinite(each) else mp.sign(each) * _NEARER**2 for each in K]
     waves = _total(average(f, g, nearer, [mp.zero] * len(K)) for f, g in factors)[0]
     left = _total(_sizes(f, nearer, [mp.zero] * len(K)) for f in splits)[0]
     return bool(left <= _NOTHING * abs(waves))
@@ -156,8 +161,8 @@ def _of_rests(f: Split, a: mp.mpf, b: mp.mpf, t: mp.mpf) -> Known:
 
 @lru_cache(maxsize=64)
 def _of_rest(rest: sp.Expr) -> LayeredNetwork:
-    """A network whose averages are those of a rest."""
-    return ResidualNetwork(depth=1, activation=rest)
+    """A network whose averages are those of a rest, whose waves its steps let stand out."""
+    return ResidualNetwork(depth=1, activation=step_form(rest))
 
 
 @lru_cache(maxsize=256)
