@@ -25,7 +25,7 @@ from fieldtheory.averages.quadrature import legendre
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.asymptotes import angle_of
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.large_variances import lines_at_angles, pair_averages
+from fieldtheory.numerics.large_variances import at_angles, pair_averages
 from fieldtheory.numerics.logarithms import ScaledLayers, scaled_layers
 
 # 1 − c from which on a difference keeps its digits; nodes on panels in the angle, and their ratio.
@@ -86,7 +86,7 @@ def of_pairs(
         skip, branch, _ = shares[..., first] * shares[..., second]
         near, moments = layers.near[l - 1], layers.moments[l - 1]
         own = near[..., first], near[..., second]
-        size = np.sqrt(moments[..., first] * moments[..., second])
+        size = np.sqrt(moments[..., first]) * np.sqrt(moments[..., second])
         delta = found[-1]
         found.append(apart + skip * delta + branch * of_features(layers.network, *own, size, delta))
     return np.stack(found)
@@ -96,9 +96,9 @@ def of_features(
     network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray, size: np.ndarray, delta: np.ndarray
 ) -> np.ndarray:
     """δ_φ, for √(M_xx M_yy) = ``size``."""
-    lines, closed = lines_at_angles(network, K_xx, K_yy)
+    form, closed = at_angles(network, K_xx, K_yy)
     closed = np.broadcast_to(closed, delta.shape)
-    values = np.empty(delta.shape) if lines is None else lines.decorrelation(delta)
+    values = np.empty(delta.shape) if form is None else form.decorrelation(delta)
     if not closed.all():
         parts = (np.broadcast_to(k, delta.shape)[~closed] for k in (K_xx, K_yy, size, delta))
         values[~closed] = _by_price(network, *parts)

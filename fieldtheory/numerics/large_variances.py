@@ -13,6 +13,7 @@ from fieldtheory.networks import activations
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.asymptotes import Lines, lines_of
 from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.powers import Powers, powers_of
 from fieldtheory.numerics.wide_pairs import CANCELLING, WIDE
 from fieldtheory.numerics.wide_signals import WideSignals, wide_signals
 from fieldtheory.theory.elementary_averages import feature_parameters
@@ -28,6 +29,9 @@ _ROUNDED = 1e-10
 _OCTAVES, _BETWEEN = 30, 0.5
 # From this variance on the lines give ⟨φφ⟩ of any φ to rounding, but for 1/K.
 _FAR = 2.0**44
+# What is nothing beside averages of powers, at how many octaves φ is compared with them, and 1 − c
+# of nearly opposite signals.
+_ROUNDING, _ALL, _OPPOSITE = 1e-17, 8, 1.9
 # From this variance on nothing but the slopes of the lines counts.
 FARTHEST = 2.0**110
 
@@ -106,20 +110,21 @@ def _half(power: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _is_scale_free(phi: sp.Expr) -> bool:
+def _is_power(phi: sp.Expr, power: sp.Rational) -> bool:
+    """Whether φ(s x) = s^p φ(x) for s > 0."""
     t = sp.Symbol("t", positive=True)
-    slopes = [phi.subs(activations.h, sign * t) / t for sign in (1, -1)]
+    sides = [phi.subs(activations.h, sign * t) / t**power for sign in (1, -1)]
     # Two numbers tell most functions at once.
-    changes = [(slope.subs(t, 3) - slope.subs(t, 1)).evalf() for slope in slopes]
+    changes = [(side.subs(t, 3) - side.subs(t, 1)).evalf() for side in sides]
     if any(change.is_number and abs(complex(change)) > _BENT for change in changes):
         return False
-    return not any(sp.simplify(slope).has(t) for slope in slopes)
+    return not any(sp.simplify(side).has(t) for side in sides)
 
 
 def is_scale_free(network: LayeredNetwork) -> bool:
     """Whether φ(s x) = s φ(x) for s > 0: two straight lines that meet in zero."""
     phi = _feature(network)
-    return phi is not None and _is_scale_free(phi)
+    return phi is not None and _is_power(phi, sp.S.One)
 
 
 def network_lines(network: LayeredNetwork) -> Lines | None:
@@ -134,15 +139,36 @@ def farthest_lines(network: LayeredNetwork) -> Lines | None:
     return None if phi is None else lines_of(phi) or lines_of(phi, slowly=True)
 
 
-def lines_at_angles(
+def at_angles(
     network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray
-) -> tuple[Lines | None, np.ndarray]:
-    """The lines of a network, and for which variances nothing counts but their slopes."""
-    lines = farthest_lines(network)
-    if lines is None or lines.A == lines.B == 0:
-        return None, np.zeros(np.broadcast_shapes(K_xx.shape, K_yy.shape), dtype=bool)
-    bent = lines.is_homogeneous and is_scale_free(network)
-    return lines, (np.minimum(K_xx, K_yy) >= FARTHEST) | bent
+) -> tuple[Lines | Powers | None, np.ndarray]:
+    """The lines or powers that φ becomes, and for which variances nothing else counts."""
+    nearest, lines = np.minimum(K_xx, K_yy), farthest_lines(network)
+    if lines is not None and any(lines[:2]):
+        bent = lines.is_homogeneous and is_scale_free(network)
+        return lines, (nearest >= FARTHEST) | bent
+    powers, start = _powers(network)
+    return powers, nearest >= start
+
+
+@lru_cache(maxsize=64)
+def _powers(network: LayeredNetwork) -> tuple[Powers | None, float]:
+    """The powers as which φ grows, and the variance from which on they are all."""
+    phi, far = _feature(network), power_of(network_entries(network), 1)
+    if phi is None or far is None or far.moment <= 1:
+        return None, np.inf
+    powers = powers_of(phi, far.moment, 2.0 ** (far.start / 2))
+    if powers is None:
+        return None, np.inf
+    if _is_power(phi, sp.nsimplify(far.moment)):
+        return powers, 0.0
+    # Of ⟨φ'φ'⟩ smaller signals than h are (h/√K)^(2p−1), or less.
+    beyond = _ROUNDING ** (-1 / (2 * far.moment - 1))
+    for exponent in range(far.start // 2):
+        reached = (powers_of(phi, far.moment, 2.0**n) for n in range(exponent, exponent + _ALL))
+        if all(reached):
+            return powers, min((2.0**exponent * beyond) ** 2, 2.0**far.start)
+    return powers, 2.0**far.start
 
 
 def _feature(network: LayeredNetwork) -> sp.Expr | None:
@@ -191,6 +217,30 @@ def pair_averages(
         1 − c with its digits, for slopes.
     """
     K_xx, K_yy, c, delta = np.broadcast_arrays(K_xx, K_yy, c, 1 - c if delta is None else delta)
+    powers, start = _powers(network)
+    if powers is None:
+        return _without_powers(network, name, K_xx, K_yy, c, delta)
+    nearest = np.minimum(K_xx, K_yy)
+    # Of nearly opposite signals of which one is nothing what is no power is left.
+    closed = (nearest >= start) & ((delta < _OPPOSITE) | (nearest >= FARTHEST) | (not start))
+    found = np.empty(c.shape)
+    x, y, z, apart = (each[closed] for each in (K_xx, K_yy, c, delta))
+    slopes = name == "slope"
+    found[closed] = powers.slope(x, y, z, apart) if slopes else powers.covariance(x, y, z)
+    if not closed.all():
+        rest = (each[~closed] for each in (K_xx, K_yy, c, delta))
+        found[~closed] = _without_powers(network, name, *rest)
+    return found
+
+
+def _without_powers(
+    network: LayeredNetwork,
+    name: str,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    c: np.ndarray,
+    delta: np.ndarray,
+) -> np.ndarray:
     lines, wide = network_lines(network), _wide_signals(network)
     if lines is not None:
         start = _FAR if wide is None else WIDE * wide.tau**2

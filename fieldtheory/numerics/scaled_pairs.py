@@ -16,10 +16,11 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.numerics.angles import of_input
+from fieldtheory.numerics.asymptotes import Lines
 from fieldtheory.numerics.decorrelations import of_features
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.kernels import identical
-from fieldtheory.numerics.large_variances import lines_at_angles, pair_averages
+from fieldtheory.numerics.large_variances import at_angles, pair_averages
 from fieldtheory.numerics.logarithms import ScaledLayers
 from fieldtheory.numerics.scaled_numbers import Scaled, product, scaled, total
 from fieldtheory.numerics.tangents import Pairs, Trained
@@ -100,10 +101,11 @@ class ScaledPairs:
         return _stacked(kernels), _stacked(found)
 
     @cached_property
+    @np.errstate(over="ignore", invalid="ignore")
     def _averages(self) -> Scaled:
         """⟨φ_α φ_β⟩ of the layers up to L, from c_φ."""
         moments = self._of_both(self.layers.halvings * self.layers.powers("moment"))
-        size = np.sqrt(np.multiply(*self._of_both(self.layers.moments)))
+        size = np.multiply(*self._of_both(np.sqrt(self.layers.moments)))
         return scaled(self.of_phi * size, moments[0] + moments[1])
 
     @cached_property
@@ -112,7 +114,8 @@ class ScaledPairs:
         """s and e of ⟨φ'_α φ'_β⟩ = s 2^e of the layers up to L."""
         first, second = self._of_both(self.layers.halvings * self.layers.powers("pair"))
         near, c, delta = self._near, self.correlations[:-1], self.decorrelations[:-1]
-        lines, closed = lines_at_angles(self.layers.network, *near)
+        form, closed = at_angles(self.layers.network, *near)
+        lines = form if isinstance(form, Lines) else None
         closed = np.broadcast_to(closed, c.shape)
         if lines is None or not closed.all():
             slopes = pair_averages(self.layers.network, "slope", *near, c, delta)
@@ -203,9 +206,10 @@ def _of_phi(
     """c_φ and 1 − c_φ of the signals of layer l."""
     first, second = (layers.near[l][..., index] for index in pairs)
     first, second = np.broadcast_to(first, c.shape), np.broadcast_to(second, c.shape)
-    size = np.sqrt(layers.moments[l][..., pairs[0]] * layers.moments[l][..., pairs[1]])
+    roots = np.sqrt(layers.moments[l])
+    size = roots[..., pairs[0]] * roots[..., pairs[1]]
     size = np.broadcast_to(size, c.shape)
-    _, closed = lines_at_angles(layers.network, first, second)
+    _, closed = at_angles(layers.network, first, second)
     exact = (size > 0) & (closed & (c > _NEAR) | (delta > 0) & (delta < _SMALL))
     found, apart = np.zeros(c.shape), np.ones(c.shape)
     if not exact.all():
