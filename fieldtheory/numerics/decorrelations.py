@@ -27,6 +27,7 @@ from fieldtheory.numerics.asymptotes import angle_of
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.large_variances import at_angles, pair_averages
 from fieldtheory.numerics.logarithms import ScaledLayers, scaled_layers
+from fieldtheory.numerics.steady_waves import are_steady_waves, decorrelation
 
 # 1 − c from which on a difference keeps its digits; nodes on panels in the angle, and their ratio.
 _NARROW, _NODES, _GROWTH = 1e-2, 12, 4
@@ -113,6 +114,8 @@ def _by_price(
     delta: np.ndarray,
 ) -> np.ndarray:
     """δ_φ of any φ; the plain difference of wide angles."""
+    if are_steady_waves(network, K_xx, K_yy):
+        return decorrelation(network, K_xx, K_yy, delta)
     found = np.empty(delta.shape)
     wide = delta >= _NARROW
     if wide.any():

@@ -14,6 +14,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.asymptotes import Lines, lines_of
 from fieldtheory.numerics.entries import Entries, network_entries
 from fieldtheory.numerics.powers import Powers, powers_of
+from fieldtheory.numerics.steady_waves import are_steady_waves, average_of_two
 from fieldtheory.numerics.wide_pairs import CANCELLING, WIDE
 from fieldtheory.numerics.wide_signals import WideSignals, wide_signals
 from fieldtheory.theory.elementary_averages import feature_parameters
@@ -217,6 +218,8 @@ def pair_averages(
         1 − c with its digits, for slopes.
     """
     K_xx, K_yy, c, delta = np.broadcast_arrays(K_xx, K_yy, c, 1 - c if delta is None else delta)
+    if are_steady_waves(network, K_xx, K_yy):
+        return average_of_two(network, name, K_xx, K_yy, c, delta)
     powers, start = _powers(network)
     if powers is None:
         return _without_powers(network, name, K_xx, K_yy, c, delta)

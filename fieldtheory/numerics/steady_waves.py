@@ -1,0 +1,91 @@
+"""Averages of two signals of φ that is a sum of powers times waves, h² sin(h), in closed form.
+
+Of nearly parallel signals ⟨φφ⟩ has factors e^{-(√K_xx − √K_yy)²/2 − √(K_xx K_yy) δ}: with as
+many digits as 1 − c = δ takes, mpmath has all of them, and those of 1 − ⟨φφ⟩/√(MM).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+import numpy as np
+import sympy as sp
+from mpmath import mp
+
+from fieldtheory.averages.growing_waves import Waves, average, waves_of
+from fieldtheory.networks import activations
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.theory.elementary_averages import feature_parameters
+
+# Digits beside those of δ and those that cancel where variances are small, and the smallest.
+_DIGITS, _CANCELLING, _NARROWEST = 50, 10, 1e-30
+# Correlations of which c has more digits than 1 − c.
+_WEAK = 0.5
+_H = activations.h
+
+
+@lru_cache(maxsize=64)
+def steady_waves(network: LayeredNetwork, name: str = "covariance") -> tuple[Waves, ...]:
+    """The waves of φ, or of φ' for the name "slope"; none of others, and where none has a power.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> texts = "h*sin(h)", "sin(h)", "h**2", "h*tanh(h)", "exp(h)*sin(h)"
+    >>> [bool(steady_waves(ResidualNetwork(depth=1, activation=phi))) for phi in texts]
+    [True, False, False, False, False]
+    """
+    known = dict(feature_parameters(network))
+    functions = map(sp.sympify, type(network).features(network.activation, _H, known))
+    found = [waves_of(sp.diff(f, _H) if name == "slope" else f, _H) for f in functions]
+    terms = [w for waves in found for w in waves or ()]
+    if None in found or any(w.rate.real for w in terms):
+        return ()
+    moving = any(w.rate.imag and (w.power or name == "slope") for w in terms)
+    return tuple(waves for waves in found if waves is not None) if moving else ()
+
+
+def are_steady_waves(network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray) -> bool:
+    """Whether there are the averages below of signals of a network."""
+    return bool(steady_waves(network) and (np.minimum(K_xx, K_yy) > _NARROWEST).all())
+
+
+def average_of_two(
+    network: LayeredNetwork,
+    name: str,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    c: np.ndarray,
+    delta: np.ndarray,
+) -> np.ndarray:
+    """⟨φφ⟩ or ⟨φ'φ'⟩, by ``name`` "covariance" or "slope", of variances, c and 1 − c."""
+    return _vectorised(partial(_average, steady_waves(network, name)), K_xx, K_yy, delta, c)
+
+
+def decorrelation(
+    network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray
+) -> np.ndarray:
+    """1 − ⟨φφ⟩/√(MM)."""
+    return _vectorised(partial(_decorrelation, steady_waves(network)), K_xx, K_yy, delta)
+
+
+def _vectorised(function: Callable[..., mp.mpf], *given: np.ndarray) -> np.ndarray:
+    *variances, delta = given[:3]
+    narrow = np.log10(np.min(variances, initial=1.0))
+    near = np.log10(np.min(delta, initial=1.0, where=delta > 0))
+    with mp.workdps(_DIGITS - int(near + _CANCELLING * narrow)):
+        numbers = (np.frompyfunc(mp.mpf, 1, 1)(each) for each in given)
+        return np.asarray(np.frompyfunc(function, len(given), 1)(*numbers), dtype=float)
+
+
+def _average(
+    features: tuple[Waves, ...], a: mp.mpf, b: mp.mpf, delta: mp.mpf, c: mp.mpf = mp.one
+) -> mp.mpf:
+    K = a, b, mp.sqrt(a * b) * (c if abs(c) < _WEAK else 1 - delta)
+    return sum((average(f, f, K, (0, 0, 0))[0] for f in features), mp.zero)
+
+
+def _decorrelation(features: tuple[Waves, ...], a: mp.mpf, b: mp.mpf, delta: mp.mpf) -> mp.mpf:
+    size = mp.sqrt(_average(features, a, a, mp.zero) * _average(features, b, b, mp.zero))
+    return 1 - _average(features, a, b, delta) / size
