@@ -298,8 +298,13 @@ def _evaluated(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
     powers = powers.replace(
         sp.log, lambda e: log1p(e - 1) if e.is_Add and 1 in e.args else sp.log(e)
     )
-    guarded = {name: _guarded(name) for name in (*_LIMITED, *_PERIODIC)}
+    guarded = {name: _guarded(name) for name in (*_LIMITED, *_PERIODIC)} | {"log1p": _log1p}
     return sp.lambdify([h], powers, modules=[guarded, "mpmath"], cse=True)
+
+
+def _log1p(x: mp.mpf) -> mp.mpf:
+    """ln(1 + x); mpmath's takes long where no digits are lost."""
+    return mpmath.log1p(x) if mp.mag(x) < 0 else mpmath.log(1 + x)
 
 
 def _guarded(name: str) -> Callable:

@@ -27,7 +27,7 @@ from fieldtheory.averages.steps import first_derivative
 # Where φ is compared with logarithms, with how many digits, and how well they agree.
 _PLACES, _DIGITS, _AGREES = (mp.mpf(10) ** 60, mp.mpf(10) ** 80, mp.mpf(10) ** 100), 60, 1e-40
 # Variances K (1 − c²) from which on the logarithms are all, and 1 − c² that keeps its digits.
-_WIDE, _APART = mp.mpf(10) ** 60, 1e-12
+_WIDE, _APART = mp.mpf(10) ** 32, 1e-12
 
 
 class Logarithms(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
 
@@ -50,6 +51,8 @@ _LONGEST = 30
 _WIDEST = 1e150
 # How small a correlator may be, relative to the standard deviations, that is a sum in float64.
 _VISIBLE = 1e-3
+# Variances from which on smooth functions are seen in the logarithms of signals alone.
+_SIZES = 1e14
 # Standard deviations at which panels end.
 _PANELS_END = 13.6
 # Rules and reasons.
@@ -350,6 +353,8 @@ def _pairs(
             return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
         return spectral.average(f, g, a, b, c, known)
 
+    waves = any(side.has(sp.sin, sp.cos) for side in sides)
+    of_sizes = not (without_means or any(kinks) or waves)
     if any(kinks) or any(has_short_waves(side, _x) for side in sides):
         stages = hermite.CUSP_ORDERS if cusps else hermite.PANEL_ORDERS
         rules: list[Callable] = [partial(series, stages)]
@@ -376,6 +381,11 @@ def _pairs(
             left = ~(good | grows)
             if left.any():
                 values[left], good[left] = rule(*(k[left] for k in flat))
+        wide = ~good & (np.minimum(*flat[:2]) >= _SIZES) & of_sizes
+        for pair in np.nonzero(wide)[0]:
+            with suppress(QuadratureError):
+                values[pair] = size_logarithms.pairs(f, g, *(k[[pair]] for k in flat))[0]
+                good[pair] = True
         if not good.all():
             values[~good] = otherwise(*(k[~good] for k in flat))
         return values.reshape(a.shape)

@@ -14,7 +14,13 @@ from mpmath import mp
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exact_differences import determinant
-from fieldtheory.averages.logarithmic_signals import Function, Values, on_a_line, on_a_plane
+from fieldtheory.averages.logarithmic_signals import (
+    LEAST,
+    Function,
+    Values,
+    on_a_line,
+    on_a_plane,
+)
 
 # ρ between which the power as which a function behaves at zero is seen.
 _PLACES = np.array([-300.0, -290.0])
@@ -102,4 +108,8 @@ def _in_float64(f: Callable, variance: float) -> Function:
         raise QuadratureError(_TOO_LARGE)
     # The last before the first that is too large, or the last of all.
     largest = _FAR[beyond.argmax() - 1]
-    return Function(lambda *_: values, mp.one, largest=largest, power=power)
+    # Where functions decay, signals that are small against 1 have the weight.
+    wide = max(0.5 * np.log(variance), 0.0)
+    decays = wide and values(np.array([-wide])).logs.max() > values(np.zeros(1)).logs.max()
+    least = LEAST - (wide if decays else 0.0)
+    return Function(lambda *_: values, mp.one, least, largest, power)

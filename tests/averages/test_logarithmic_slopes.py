@@ -5,8 +5,10 @@ import pytest
 import sympy as sp
 from mpmath import mp, mpf
 
+import fieldtheory as ft
 from fieldtheory.averages import beyond_float
 from fieldtheory.averages.logarithmic_slopes import slope
+from fieldtheory.numerics.entries import network_entries
 
 h = sp.Symbol("h", real=True)
 CORRELATIONS = [-0.9, -0.2, 0.0, 0.3, 1 - 1e-9]
@@ -60,3 +62,22 @@ def test_others(name):
 def test_narrow_and_parallel_signals():
     assert slope(sp.asinh(h), h, mpf(100), K, mp.zero) is None
     assert slope(sp.asinh(h), h, K, K, K) is None
+
+
+def test_moderately_wide_signals():
+    """From 1e32 on the logarithms are all that counts."""
+    K = mpf(10) ** 33
+    for t in (3 * K / 10, -K / 5):
+        assert slope(sp.asinh(h), h, K, K, t) / of_asinh(K, K, t) == pytest.approx(1, rel=1e-13)
+
+
+@pytest.mark.parametrize(("K", "away"), [(1e16, 1e-4), (1e16, 1e-9), (1e20, 1e-4), (1e20, 1e-9)])
+def test_nearly_parallel_signals_in_float64(K, away):
+    """Panels of both signals are off by 3e-3 at the last of these."""
+    averages = network_entries(ft.ResidualNetwork(depth=1, activation="asinh"))
+    t = K * (1 - away)
+    found = averages.covariance_susceptibility(*(np.array([v]) for v in (K, K, t)))
+    s = np.exp(np.arange(-120.0, 5.0, 0.125))
+    weights = 0.125 * np.sqrt(s / np.pi) * np.exp(-s)
+    sums = 1 + 2 * K * (s[:, None] + s) + 4 * np.outer(s, s) * (K - t) * (K + t)
+    assert found[0] == pytest.approx(weights @ (1 / np.sqrt(sums)) @ weights, rel=1e-12)
