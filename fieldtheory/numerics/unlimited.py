@@ -97,7 +97,8 @@ class UnlimitedLayers:
         hidden = self._hidden_gains if self.own else self._gains(gain, range(self.network.depth))
         readout = self._gains(gain, [self.network.depth])
         weights, biases = trained.shaped(self.trailing, self._batch)
-        step = np.frompyfunc(partial(_tangent, self.network), 4 + len(self._signals), 1)
+        tangent = partial(_known, partial(_tangent, self.network))
+        step = np.frompyfunc(tangent, 4 + len(self._signals), 1)
         with mp.workdps(_DIGITS):
             found = [weights[0] * self.kernels[0] + biases[0]]
             for l, handed_on in enumerate(np.concatenate([hidden, readout])):
@@ -117,7 +118,8 @@ class UnlimitedLayers:
         coefficients = layers.skips[1:], layers.weights[1:]
         given = [values[signals] for values in (*coefficients, *self._signals)]
         with mp.workdps(_DIGITS):
-            return np.frompyfunc(partial(gain, self.network), len(given), 1)(*given)
+            step = partial(_known, partial(gain, self.network))
+            return np.frompyfunc(step, len(given), 1)(*given)
 
     @property
     def _signals(self) -> tuple[np.ndarray, ...]:
@@ -179,7 +181,7 @@ def _through_layers(
 ) -> UnlimitedLayers:
     layers = layer_coefficients(network, trailing, initial.ndim - trailing)
     shape = np.broadcast_shapes(layers.weights.shape[1:], initial.shape)
-    step = np.frompyfunc(partial(_next, network), 4 + len(own), 1)
+    step = np.frompyfunc(partial(_known, partial(_next, network)), 4 + len(own), 1)
     with mp.workdps(_DIGITS):
         kernels = [np.frompyfunc(mp.mpf, 1, 1)(np.broadcast_to(initial, shape))]
         for l in range(1, network.depth + 2):
@@ -187,6 +189,16 @@ def _through_layers(
             given = layers.skips[l], layers.weights[l], layers.biases[l], *of_both, kernels[-1]
             kernels.append(np.asarray(step(*given), dtype=object))
     return UnlimitedLayers(network, np.stack(kernels), own, trailing)
+
+
+def _known(step: Average, *given: Any) -> mp.mpf:
+    """A number of the next layer, NaN behind those and where an average does not converge."""
+    if any(map(mp.isnan, given)):
+        return mp.nan
+    try:
+        return step(*given)
+    except QuadratureError:
+        return mp.nan
 
 
 def _next(network: LayeredNetwork, skip: float, weight: float, bias: float, *K: mp.mpf) -> mp.mpf:

@@ -300,3 +300,13 @@ def test_responses_take_no_average_of_the_readout(monkeypatch, name):
     assert {each for each, _ in taken} == {name}
     kernels = layered.kernels.value
     assert {K[-1] for _, K in taken} == set(kernels[:2].ravel())
+
+
+def test_products_that_become_no_waves():
+    """Single inputs have numbers, two have them while float64 holds them, and a warning behind."""
+    solution = ft.solve(network("exp(h)*sin(h)*h/sqrt(1+h**2)", 6), K0S["one norm"])
+    for field in FIELDS:
+        with pytest.warns(ft.ValidityWarning, match="or their averages do not converge"):
+            found = getattr(solution, field)
+        assert np.isfinite(found[:3]).all() and np.isnan(found[-1, 0, 1])
+        assert not np.isnan(found[:, [0, 1], [0, 1]]).any()
