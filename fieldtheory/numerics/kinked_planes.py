@@ -105,13 +105,16 @@ def averages_seen(
 
     Of values times weights (..., z), with u = (z − centre)/noise; z and the centres ascend.
     """
+    highest = max(orders)
     found = np.zeros((*values.shape[:-1], len(orders), len(centres)))
     for some, near in _near(z, centres, noise):
         u = (z[some, None] - centres[near]) / noise
-        density = np.exp(-u * u / 2) / (np.sqrt(2 * np.pi) * noise)
-        for place, order in enumerate(orders):
-            seen = density * (1.0, u, u * u - 1)[order]
-            found[..., place, near] += values[..., some] @ seen
+        seen = np.exp(-u * u / 2) / (np.sqrt(2 * np.pi) * noise)
+        below = np.zeros_like(seen)
+        for order in range(highest + 1):
+            if order in orders:
+                found[..., orders.index(order), near] += values[..., some] @ seen
+            seen, below = u * seen - order * below, seen
     return found
 
 
@@ -252,7 +255,7 @@ class Plane:
             values = functions(*(along * z for along in self.A[:, 0]))
             return values[:, None, :, None] * second.one
         edges = _even(-REACH, REACH, panel * second.noise)
-        nodes, weights = composite(edges, ORDER)
+        nodes, _ = composite(edges, ORDER)
         if len(nodes) * len(z) > _MOST_NODES:
             raise QuadratureError(
                 f"signals with kinks that are nearly parallel take {len(nodes) * len(z)} nodes"
@@ -261,61 +264,74 @@ class Plane:
         parts = []
         for start in range(0, len(z), rows):
             part = z[start : start + rows]
-            values = self._on_nodes(functions, part, edges, nodes, weights)
+            values = self._on_nodes(functions, part, edges)
             parts.append(second.averaged(values, nodes, orders))
         return np.swapaxes(np.concatenate(parts, axis=1), 1, 2)
 
-    def _signals(self, z: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
-        return [along * z[:, None] + across * other for along, across in self.A]
-
-    def _on_nodes(
-        self,
-        functions: Functions,
-        z: np.ndarray,
-        edges: np.ndarray,
-        nodes: np.ndarray,
-        weights: np.ndarray,
-    ) -> np.ndarray:
+    def _on_nodes(self, functions: Functions, z: np.ndarray, edges: np.ndarray) -> np.ndarray:
         """f times weights at the nodes of z_2, as if it had no kinks, (functions, z, nodes)."""
-        count = len(edges) - 1
-        row, panel, low, high = self._pieces(z, edges)
-        cut = np.zeros((len(z), count), dtype=bool)
-        cut[row, panel] = True
-        found = functions(*self._signals(z, nodes)) * weights
-        found = found.reshape(len(found), len(z) * count, ORDER)
-        found[:, cut.ravel()] = 0.0
-        if len(row):
-            x, w = legendre(ORDER)
-            half = (high - low) / 2
-            own = (low + high)[:, None] / 2 + half[:, None] * x
-            values = functions(*self._signals(z[row], own)) * (half[:, None] * w)
-            middle, width = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
-            polynomials = np.polynomial.legendre.legvander(
-                (own - middle[panel, None]) / width[panel, None], ORDER - 1
-            )
-            moments = values.transpose(1, 0, 2) @ polynomials @ _on_panel()
-            places, first = np.unique(row * count + panel, return_index=True)
-            found[:, places] = np.add.reduceat(moments, first).transpose(1, 0, 2)
-        return found.reshape(len(found), len(z), -1)
-
-    def _pieces(self, z: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Of all panels that a kink cuts, the parts: z, panel, and ends, in this order."""
         widest = edges[1] - edges[0]
-        moving = []
+        moving = [np.empty((len(z), 0))]
         for along, across in self.A:
             if across:
                 beside = graded(BESIDE / abs(across), widest)
                 around = np.concatenate([-beside, [0.0], beside])
                 for kink in self.kinks:
                     moving.append((kink - along * z[:, None]) / across + around)
-        cuts = np.concatenate([*moving, np.tile(edges, (len(z), 1))], axis=1)
-        cuts = np.sort(np.clip(cuts, edges[0], edges[-1]), axis=1)
-        low, high = cuts[:, :-1], cuts[:, 1:]
-        width = high - low
-        row, place = np.nonzero((width > _WHOLE * widest) & (width < (1 - _WHOLE) * widest))
-        low, high = low[row, place], high[row, place]
-        panel = np.searchsorted(edges, (low + high) / 2) - 1
-        return row, panel, low, high
+
+        def of_rows(row: np.ndarray, other: np.ndarray) -> np.ndarray:
+            return functions(*(along * z[row] + across * other for along, across in self.A))
+
+        return on_panels(of_rows, edges, np.concatenate(moving, axis=1))
+
+
+def on_panels(
+    f: Callable[[np.ndarray, np.ndarray], np.ndarray], edges: np.ndarray, cuts: np.ndarray
+) -> np.ndarray:
+    """f times weights at the nodes of panels, as if it had no kinks at the cuts of its row.
+
+    What a panel with cuts has is integrated between these against Legendre polynomials.
+
+    Parameters
+    ----------
+    f : callable
+        Of numbers of rows and of places, arrays that broadcast, to (functions, *shape).
+    edges : ndarray, shape (panels + 1,)
+    cuts : ndarray, shape (rows, n)
+
+    Returns
+    -------
+    ndarray, shape (functions, rows, panels * ORDER)
+    """
+    nodes, weights = composite(edges, ORDER)
+    count, rows = len(edges) - 1, np.arange(len(cuts))
+    row, panel, low, high = _pieces(edges, cuts)
+    found = f(rows[:, None], nodes) * weights
+    found = found.reshape(len(found), len(cuts) * count, ORDER)
+    if len(row):
+        x, w = legendre(ORDER)
+        half = (high - low) / 2
+        own = (low + high)[:, None] / 2 + half[:, None] * x
+        values = f(row[:, None], own) * (half[:, None] * w)
+        middle, width = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+        polynomials = np.polynomial.legendre.legvander(
+            (own - middle[panel, None]) / width[panel, None], ORDER - 1
+        )
+        moments = values.transpose(1, 0, 2) @ polynomials @ _on_panel()
+        places, first = np.unique(row * count + panel, return_index=True)
+        found[:, places] = np.add.reduceat(moments, first).transpose(1, 0, 2)
+    return found.reshape(len(found), len(cuts), -1)
+
+
+def _pieces(edges: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Of all panels that are cut, the parts: row, panel, and ends, in this order."""
+    cuts = np.concatenate([cuts, np.tile(edges, (len(cuts), 1))], axis=1)
+    cuts = np.sort(np.clip(cuts, edges[0], edges[-1]), axis=1)
+    low, high = cuts[:, :-1], cuts[:, 1:]
+    panel = np.clip(np.searchsorted(edges, (low + high) / 2) - 1, 0, len(edges) - 2)
+    share = (high - low) / np.diff(edges)[panel]
+    row, place = np.nonzero((share > _WHOLE) & (share < 1 - _WHOLE))
+    return row, panel[row, place], low[row, place], high[row, place]
 
 
 def _on_panel() -> np.ndarray:

@@ -23,7 +23,7 @@ from fieldtheory.numerics.fluctuations import connected_squares
 from fieldtheory.numerics.kinked_features import is_odd
 from fieldtheory.numerics.pair_modes import packed_size
 from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
-from fieldtheory.numerics.two_inputs import NearlyParallelError, TwoInputs
+from fieldtheory.numerics.two_inputs import TwoInputs
 from fieldtheory.numerics.weak_pairs import WEAK
 
 # ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
@@ -133,7 +133,7 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     left = np.ones(len(pairs), dtype=bool)
     added = _least_added(signals, pairs)
     missed: QuadratureError | None = None
-    by_factors = used.all(axis=0) & (not _has_orthants(signals) or added < _ADDS_LITTLE)
+    by_factors = used.any(axis=0) & (not _has_orthants(signals) or added < _ADDS_LITTLE)
     for number in signals.counted(np.flatnonzero(by_factors), _SLOPES_TITLE):
         two = _two_inputs(signals, pairs[number])
         try:
@@ -141,22 +141,14 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
                 found[k, k + 1 :, ..., number] = np.moveaxis(block, -1, 0)
             left[number] = False
         except QuadratureError as error:
-            if not _else_found(signals) and isinstance(error, NearlyParallelError):
-                raise QuadratureError(f"the shift of means: {error}") from None
-            found[..., number] = 0.0
-            if not isinstance(error, NearlyParallelError):
-                missed = error
+            missed = error
     if missed and added < _ADDS_TOO_LITTLE:
         raise QuadratureError(
             f"the shift of means: {missed}; closed forms have fewer digits, as layers add "
             f"{added:.1g} of their kernel: ask for a larger error, solve(..., rtol=1e-6), or for "
             "a larger branch_scale"
         )
-    if (used & left).any() and added < _ADDS_TOO_LITTLE:
-        raise QuadratureError(
-            f"the shift of means: layers add {added:.1g} of their kernel, which is too little for "
-            "inputs that are nearly parallel; leave one of them out"
-        )
+    np.copyto(found, 0.0, where=~(used & ~left)[:, None, None])
     _averaged_slopes(signals, pairs, used & left, found)
     return found
 
@@ -256,12 +248,6 @@ def _least_added(signals: PairObservables, pairs: np.ndarray) -> float:
 def _has_orthants(signals: PairObservables) -> bool:
     """Whether averages are moments of orthants, which are quicker."""
     return all(psi.has_orthants for psi in kinked_features(signals.network))
-
-
-def _else_found(signals: PairObservables) -> bool:
-    """Whether averages over four signals that are nearly parallel are found by integrals."""
-    g = network_entries(signals.network).averages.observable
-    return not signals.has_kinks or four_inputs.has_closed_form(g)
 
 
 def _two_inputs(signals: PairObservables, pair: int) -> TwoInputs:

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.numerics.joint_averages import Joint
 from fieldtheory.numerics.kinked_features import Feature, centres, is_odd
 from fieldtheory.numerics.kinked_planes import (
     ORDER,
@@ -35,109 +35,20 @@ from fieldtheory.numerics.kinked_planes import (
     factor_size,
 )
 from fieldtheory.numerics.later_layers import from_few
+from fieldtheory.numerics.nearly_parallel import NearlyParallel
+from fieldtheory.numerics.parallel_nodes import Signals
 from fieldtheory.numerics.smoothed_features import Smoothed, averages
 
 # Allowed difference of two resolutions relative to the sizes of the functions, the finer one being
-# nearer by orders of magnitude; most nodes of a factor and of both.
-_TOLERANCE, _MOST, _MOST_TOGETHER = 3e-10, 1e3, 2.5e5
-# Rounding of averages in units of that difference, of which sizes count no more than themselves.
-_ROUNDING = 1e-4
-# Least 1 − t that counts nodes.
-_SHARED = 1e-6
+# nearer by orders of magnitude.
+_TOLERANCE = 3e-10
+# Nodes of a factor and of both from which on panels take less.
+_MANY, _MANY_TOGETHER = 1e3, 1e5
+# Deviations of noise for which smooth functions are polynomials.
+_SMALL = 0.1
+# Nodes of a factor that take as long as one on panels.
+_AS_LONG = 4.0
 _TINY = float(np.finfo(float).tiny)
-
-
-class NearlyParallelError(QuadratureError):
-    """Two inputs share nearly all, so that averages given what they share are not smooth."""
-
-
-class _Joint(NamedTuple):
-    """What two inputs share in a pair of layers k <= l, with rows r(h) = 1, ψ_a, g.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (n, m)
-        Of ξ and η.
-    early_weights, one : ndarray, shape (n,)
-        Of ξ, and what stands for a function of it that is 1.
-    alone : ndarray, shape (2, r, n)
-        ⟨r(h^(k))⟩ of either input.
-    of_squares : ndarray, shape (2, r, n)
-        ⟨r(h^(k)) g(h^(l), h^(l))⟩ of either input, whatever η is; none for slopes.
-    of_features : ndarray, shape (orders, 2, r, b, n, m)
-        ⟨r(h^(k)) ψ_b(h^(l))⟩ of either input, and its derivatives by the mean of h^(l).
-    divided : float
-        What derivatives are divided by, that magnifies rounding: √q √(1 − d) of the input that
-        gains less, for every derivative that is not one of ψ.
-    """
-
-    weights: np.ndarray
-    early_weights: np.ndarray
-    one: np.ndarray
-    alone: np.ndarray
-    of_squares: np.ndarray
-    of_features: np.ndarray
-    divided: float
-
-    def total(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """⟨F G⟩ of arrays (..., n, m), and √(⟨F²⟩⟨G²⟩)."""
-        return _total(self.weights, F, G)
-
-    def early_total(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """The same of functions of ξ, arrays (..., n)."""
-        return _total(self.early_weights, F, G)
-
-    def correlators(self) -> np.ndarray:
-        """⟨g_e^(k) ; g_e'^(l)⟩ and the sizes of what it is made of, shape (2, 3, 3)."""
-        features, squares, alone = self.of_features[0], self.of_squares, self.alone
-        found = np.zeros((2, 3, 3))
-        for own, other in ((0, 1), (1, 0)):
-            # Functions less their means, as the rest may be small.
-            early, late = self._mean(alone[own, -1]), self._mean(squares[own, 0])
-            moving = alone[own, -1] - early * self.one
-            of_pair = features[own, -1] - early * features[own, 0]
-            found[:, own, 2] = self.total(of_pair, features[other, 0])
-            of_pair = squares[own, 1:-1] - late * alone[own, 1:-1]
-            found[:, 2, own] = self.early_total(of_pair, alone[other, 1:-1])
-            other_late = self._mean(squares[other, 0]) * self.one
-            found[:, own, other] = self.early_total(moving, squares[other, 0] - other_late)
-        found[:, 2, 2] = self.total(features[0, 1:-1], features[1, 1:-1])
-        found[0, 2, 2] -= self._early * self.total(features[0, 0], features[1, 0])[0]
-        return found
-
-    def slopes(self) -> np.ndarray:
-        """∂_e ⟨g^(l) ; g_e'^(k)⟩ and the sizes of what it is made of, shape (2, 3, 3)."""
-        (F, first, second), alone, total = self.of_features, self.alone, self.total
-        found = np.zeros((2, 3, 3))
-        for own, other in ((0, 1), (1, 0)):
-            means = self._mean(alone[own, -1]), self._mean(alone[other, -1])
-            found[:, 2, own] = total(first[own, -1] - means[0] * first[own, 0], first[other, 0])
-            of_own = total(second[own, -1] - means[0] * second[own, 0], F[other, 0])
-            of_other = total(second[own, 0], F[other, -1] - means[1] * F[other, 0])
-            crossed = total(second[own, 1:-1], F[other, 1:-1])
-            crossed[0] -= self._early * total(second[own, 0], F[other, 0])[0]
-            found[:, own, own], found[:, own, other] = of_own / 2, of_other / 2
-            found[:, own, 2] = crossed / 2
-        found[:, 2, 2] = total(first[0, 1:-1], first[1, 1:-1])
-        found[0, 2, 2] -= self._early * total(first[0, 0], first[1, 0])[0]
-        # Rounding that is small in what layers add to means.
-        found[1] += min(_ROUNDING / self.divided, 1.0) * max(
-            total(F[0], F[1])[1], total(first[0], first[1])[1]
-        )
-        return found
-
-    @property
-    def _early(self) -> float:
-        """⟨g(h_α, h_β)⟩ of the earlier layer."""
-        return float(self.early_total(self.alone[0, 1:-1], self.alone[1, 1:-1])[0])
-
-    def _mean(self, F: np.ndarray) -> float:
-        return float(np.sum(self.early_weights * self.one * F))
-
-
-def _total(weights: np.ndarray, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-    value, first, second = (np.sum(weights * a * b) for a, b in ((F, G), (F, F), (G, G)))
-    return np.array([value, np.sqrt(first * second)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +80,7 @@ class TwoInputs:
 
     def of_layer(self, k: int) -> np.ndarray:
         """One of the `correlators`."""
-        return self._of_layers(k, range(k, len(self.K)), _Joint.correlators, False)
+        return self._of_layers(k, range(k, len(self.K)), Joint.correlators, False)
 
     def slopes(self) -> Iterator[np.ndarray]:
         """∂_e ⟨g^(l) ; g_e'^(k)⟩ for k = 0, ..., L, each (3, 3, L − k), with l > k.
@@ -177,7 +88,7 @@ class TwoInputs:
         By the entries e = αα, ββ, αβ of the kernel of the later layer, of which g = g(h_α, h_β).
         """
         for k in range(len(self.K)):
-            yield self._of_layers(k, range(k + 1, len(self.K)), _Joint.slopes, True)
+            yield self._of_layers(k, range(k + 1, len(self.K)), Joint.slopes, True)
 
     def correlates_little(self, bound: float) -> np.ndarray:
         """Whether the two signals of a layer do, shape (L + 1,)."""
@@ -187,11 +98,13 @@ class TwoInputs:
         """About how many nodes of h^(k) and η a pair of layers k <= l takes; 0 if independent."""
         if not self.carried[l, k]:
             return 0.0
-        both, shares = self._two_layers(k, l)
-        t = np.minimum(np.abs(shares), 1 - _SHARED)
-        noise, panel = np.sqrt(1 - t), RESOLUTIONS[1].panel
+        planes, shares = self._two_layers(k, l)
+        t, panel = np.minimum(np.abs(shares), 1.0), RESOLUTIONS[1].panel
+        if _are_many(t):
+            return _AS_LONG * len(self._nearly_parallel(planes, t, panel).weights)
+        noise = np.sqrt(1 - t)
         seen = float(noise[0]), float(noise[1])
-        ends = [len(Plane(one, self._kinks).cuts(seen, panel)) for one in both]
+        ends = [len(Plane(one, self._kinks).cuts(seen, panel)) for one in planes]
         return float(sum(ends)) * ORDER * factor_size(float(t[1]))
 
     def _two_layers(self, k: int, l: int) -> tuple[list[np.ndarray], np.ndarray]:
@@ -207,7 +120,7 @@ class TwoInputs:
         return both, shares
 
     def _of_layers(
-        self, k: int, later: range, asked: Callable[[_Joint], np.ndarray], slopes: bool
+        self, k: int, later: range, asked: Callable[[Joint], np.ndarray], slopes: bool
     ) -> np.ndarray:
         found = np.zeros((3, 3, len(later)))
         # Without skip connections layers are independent.
@@ -228,7 +141,7 @@ class TwoInputs:
         return np.tensordot(self.carried[l, k + 1 : l + 1] ** 2, self.C[k + 1 : l + 1], 1)
 
     def _converged(
-        self, k: int, l: int, asked: Callable[[_Joint], np.ndarray], slopes: bool
+        self, k: int, l: int, asked: Callable[[Joint], np.ndarray], slopes: bool
     ) -> np.ndarray:
         previous, error, allowed = np.full((3, 3), np.nan), np.inf, max(tolerance(), _TOLERANCE)
         for resolution in RESOLUTIONS:
@@ -242,17 +155,13 @@ class TwoInputs:
             f"differ by {error:.1e}, allowed is {allowed:.1e}"
         )
 
-    def _joint(self, k: int, l: int, resolution: Resolution, slopes: bool) -> _Joint:
+    def _joint(self, k: int, l: int, resolution: Resolution, slopes: bool) -> Joint:
         """What the inputs share, with derivatives by the signals of the later layer or without."""
         planes, shares = self._two_layers(k, l)
         t = np.minimum(np.abs(shares), 1.0)
-        sizes = [factor_size(one) for one in t]
-        if max(sizes) > _MOST or np.prod(sizes) > _MOST_TOGETHER:
-            raise NearlyParallelError(
-                f"two inputs are too nearly parallel: their signals in layer {k} have the "
-                f"correlation 1 − {1 - t[0]:.2g}, and what they gain to layer {l} has "
-                f"1 − {1 - t[1]:.2g}; leave one of them out"
-            )
+        if _are_many(t):
+            near = self._nearly_parallel(planes, t, resolution.panel)
+            return self._joint_of_nearly_parallel(near, slopes)
         first, second = (factor(float(one), resolution) for one in t)
         alone, features, squares, divided = [], [], [], [1.0]
         orders = range(1 + slopes * (1 if self._sloped else 2))
@@ -282,7 +191,7 @@ class TwoInputs:
             if slopes and self._sloped:
                 values = np.concatenate([values[:1, :, :count], values[:, :, count:]])
             features.append(values)
-        return _Joint(
+        return Joint(
             first.weights[:, None] * second.weights,
             first.weights,
             first.one,
@@ -291,6 +200,33 @@ class TwoInputs:
             np.stack(features, axis=1),
             float(min(divided)),
         )
+
+    def _nearly_parallel(
+        self, planes: Sequence[np.ndarray], t: np.ndarray, panel: float
+    ) -> NearlyParallel:
+        inputs = [Signals.of(both, t) for both in planes]
+        kinks = {jump.place for psi in self.psi for jump in psi.jumps}
+        # Smooth functions change as fast as kinks for noise that is not small.
+        if max(max(one.sigma, one.s) for one in inputs) > _SMALL:
+            kinks = set(self._kinks)
+        return NearlyParallel(inputs, tuple(kinks), self._kinks, panel)
+
+    def _joint_of_nearly_parallel(self, near: NearlyParallel, slopes: bool) -> Joint:
+        """The same on nodes that are few where kinks are far."""
+        weights, count = near.early_weights, len(self.psi)
+        if slopes:
+            of_both = near.of_both(self._rows, self._with_slopes, range(2 if self._sloped else 3))
+            squares = np.empty(0)
+        else:
+            of_both = near.of_both(self._rows, self._features)
+            squares = near.of_both(self._rows, self._square, given_first=True)[:, :, 0, 0]
+        # By orders, input, rows, b and nodes.
+        values = np.moveaxis(of_both, 3, 0)
+        if slopes and self._sloped:
+            values = np.concatenate([values[:1, :, :, :count], values[:, :, :, count:]])
+        alone, power = near.of_first(self._rows), len(values) - 1
+        divided = min(one.tau for one in near.inputs) ** power
+        return Joint(near.weights, weights, np.ones_like(weights), alone, squares, values, divided)
 
     def _without_rounding(self, values: np.ndarray, *factors: Factor) -> np.ndarray:
         """Coefficients of 1, ψ, g times 1, or ψ^(i) and ψ^(i+1), zero where they are for odd φ.
@@ -376,6 +312,12 @@ class TwoInputs:
     @cached_property
     def _sloped(self) -> bool:
         return all(f.has_bounded_slope for f in self.psi)
+
+
+def _are_many(t: np.ndarray) -> bool:
+    """Whether there are too many nodes of factors, as inputs are nearly parallel."""
+    sizes = [factor_size(float(one)) for one in t]
+    return max(sizes) > _MANY or float(np.prod(sizes)) > _MANY_TOGETHER
 
 
 def _correlation(K: np.ndarray) -> float:
