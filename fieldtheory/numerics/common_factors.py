@@ -173,8 +173,7 @@ class FourSignals:
     def _by_rule(self, split: _Split, resolution: Resolution) -> float:
         """⟨g g⟩."""
         crossed = split.order != _PLANES[0]
-        one, two = split.t
-        if two == 1:
+        if split.t[1] == 1:
             A = np.concatenate([split.first, split.second])
 
             def product(*h: np.ndarray) -> np.ndarray:
@@ -191,22 +190,43 @@ class FourSignals:
             return np.sum([psi(x) * psi(y) for psi in self.psi], axis=0)[None]
 
         planes = [Plane(A, self.kinks) for A in (split.first, split.second)]
-        second = factor(float(two), resolution)
-        if one == 1:
-            ends = [plane.cuts((1.0, second.noise), resolution.panel) for plane in planes]
-            z, weights = composite(distinct(np.concatenate(ends)), ORDER)
-            F, G = (p.given(functions, z, second, resolution.panel)[:, 0] for p in planes)
-            bell = weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
-            return float(np.einsum("fzn,fzn,z,n", F, G, bell, second.weights, optimize=True))
-        first = factor(float(one), resolution)
-        found = []
-        for plane in planes:
-            cuts = plane.cuts((first.noise, second.noise), resolution.panel)
-            z, weights = composite(cuts, ORDER)
-            inner = plane.given(functions, z, second, resolution.panel)[:, 0]
-            found.append(first.averaged(np.swapaxes(inner * weights[:, None], 1, 2), z)[:, :, 0])
-        F, G = found
-        return float(np.einsum("fnx,fnx,x,n", F, G, first.weights, second.weights, optimize=True))
+        return float(np.trace(joint_averages(planes, split.t, (functions, functions), resolution)))
+
+
+def joint_averages(
+    planes: Sequence[Plane],
+    t: np.ndarray,
+    functions: Sequence[Callable[..., np.ndarray]],
+    resolution: Resolution,
+) -> np.ndarray:
+    """⟨f_i(A z) f'_j(A' w)⟩ of two planes, shape (functions f, functions f').
+
+    Parameters
+    ----------
+    planes : pair of Plane
+        A and A', in canonical directions.
+    t : ndarray, shape (2,)
+        Their correlations in descending order, of which the second is not 1.
+    functions : pair of callable
+        f and f', each of two arrays to (functions, *shape).
+    resolution : Resolution
+    """
+    second = factor(float(t[1]), resolution)
+    panel, pairs = resolution.panel, list(zip(planes, functions, strict=True))
+    if t[0] == 1:
+        ends = [plane.cuts((1.0, second.noise), panel) for plane in planes]
+        z, weights = composite(distinct(np.concatenate(ends)), ORDER)
+        F, G = (plane.given(f, z, second, panel)[:, 0] for plane, f in pairs)
+        bell = weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+        return np.einsum("fzn,gzn,z,n->fg", F, G, bell, second.weights, optimize=True)
+    first = factor(float(t[0]), resolution)
+    found = []
+    for plane, f in pairs:
+        z, weights = composite(plane.cuts((first.noise, second.noise), panel), ORDER)
+        inner = plane.given(f, z, second, panel)[:, 0]
+        found.append(first.averaged(np.swapaxes(inner * weights[:, None], 1, 2), z)[:, :, 0])
+    F, G = found
+    return np.einsum("fnx,gnx,x,n->fg", F, G, first.weights, second.weights, optimize=True)
 
 
 _TINY = float(np.finfo(float).tiny)

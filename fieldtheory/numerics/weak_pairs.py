@@ -3,25 +3,29 @@
 Where all correlations X of one pair of signals with another are small, few Hermite orders of the
 observables count, in ⟨g ; g⟩ = Σ_n g_nᵀ Sⁿ(X) g_n. Differences of averages keep no digits there.
 Two pairs αβ and αγ of odd φ share an input, but their correlator is as small as the correlations:
-the two signals of α make one pair, those of β and γ the other, of ψ ψ instead of g.
+the two signals of α make one pair, those of β and γ the other, of ψ ψ instead of g. Where one
+signal alone hardly correlates with three that do, averages over it are series (`weak_signals`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import composite
 from fieldtheory.averages.signs import rotations
+from fieldtheory.numerics import weak_signals
 from fieldtheory.numerics.kinked_features import Feature, centres, is_odd
 from fieldtheory.numerics.kinked_planes import ORDER, RESOLUTIONS, Plane, WeakFactor, hermite
 from fieldtheory.numerics.pair_modes import correlations, packed_places, triangle, unit_row
 from fieldtheory.numerics.pair_observables import PairObservables, apply, kinked_features
 
 # Correlations of pairs and of their two signals that are small, and the orders that count then.
-WEAK, _SHARED, _COUNT = 1e-2, 1e-3, 13
+WEAK, _SHARED, _COUNT = 5e-2, 1e-3, 13
 _ORDERS = WeakFactor(0.0, np.zeros(_COUNT), np.ones(_COUNT))
 
 
@@ -57,6 +61,31 @@ def fill(signals: PairObservables, found: np.ndarray) -> None:
             )
             values = np.sum(apply(X[..., weak], f, _COUNT) * g, axis=0)
             found[k, early, l, late] = found[l, late, k, early] = values
+    if is_odd(kinked_features(signals.network)) and signals.has_kinks:
+        _fill_alone(signals, found)
+
+
+def _fill_alone(signals: PairObservables, found: np.ndarray) -> None:
+    """⟨g ; g⟩ of four signals of which one hardly correlates with the others, in place.
+
+    What is known already is left, and so is what integrals do not find.
+    """
+    psi, p = kinked_features(signals.network), found.shape[1]
+    rows, columns = (places.ravel() for places in np.indices((p, p)))
+    inputs = np.array([members[pairs] for pairs in (rows, columns) for members in signals.pairs])
+    for k, l in combinations_with_replacement(range(len(found)), 2):
+        K = signals.K[k][inputs[:, None], inputs]
+        K[:2, 2:] *= signals.carried[l, k]
+        K[2:, :2] *= signals.carried[l, k]
+        K[2:, 2:] = signals.K[l][inputs[2:, None], inputs[2:]]
+        which = weak_signals.alone(K)
+        unknown = np.isnan(found[k, rows, l, columns]) & ((k < l) | (rows <= columns))
+        for n in np.flatnonzero((which >= 0) & unknown).tolist():
+            with suppress(QuadratureError):
+                value = weak_signals.correlator(
+                    psi[0].function, centres(psi), K[..., n], int(which[n])
+                )
+                found[k, rows[n], l, columns[n]] = found[l, columns[n], k, rows[n]] = value
 
 
 def _fill_shared(signals: PairObservables, found: np.ndarray) -> None:

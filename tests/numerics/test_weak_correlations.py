@@ -9,7 +9,10 @@ from scipy.special import erf, ndtr
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.four_inputs import connected
 from fieldtheory.numerics.pair_powers import block, correlated
+from fieldtheory.numerics.weak_signals import alone, correlator
 from tests.oracles import closed_fluctuations
 from tests.tables import slow
 
@@ -152,13 +155,44 @@ def test_three_inputs_that_hermite_coefficients_do_not_resolve(name, K):
     np.testing.assert_allclose(near, far * 10.0**order, rtol=2e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "K"),
-    [("softsign", 0.6), ("hard_tanh", 0.6), ("tanh", 300.0), ("erf", 300.0)],
-)
-def test_what_has_no_digits_is_refused(name, K):
-    # Two inputs that correlate, and one that hardly does with them.
-    K0 = K * np.array([[1.0, 0.5, 1e-9], [0.5, 1.0, -3e-10], [1e-9, -3e-10, 1.0]])
+def one_apart(K, c):
+    """Two inputs that correlate, and one that hardly does with them."""
+    return K * np.array([[1.0, 0.5, c], [0.5, 1.0, -0.3 * c], [c, -0.3 * c, 1.0]])
+
+
+@pytest.mark.parametrize("name", ["softsign", "hard_tanh"])
+def test_one_input_that_hardly_correlates_with_two_that_do(name):
+    near, far = (ft.solve(network(name, 1), one_apart(0.6, c)).G11[1:, 1:] for c in (1e-7, 1e-10))
+    order = np.round(np.log(near / far) / np.log(1e3))
+    assert set(order.ravel()) == {0, 1, 2}
+    np.testing.assert_allclose(near, far * 1e3**order, rtol=1e-9)
+    K0 = one_apart(0.6, 0.0)
+    assert np.abs(ft.solve(network(name, 1), K0).G11[1, 1, 1, [2, 4]]).max() < 1e-18
+
+
+@pytest.mark.parametrize("four", [(0, 1, 0, 2), (0, 1, 3, 5), (0, 2, 3, 4), (2, 2, 3, 5)])
+def test_one_signal_alone_against_closed_forms(four):
+    """Of hard tanh, with digits at correlations of a percent, from which odd series go down."""
+    g = network_entries(network("hard_tanh", 1)).averages.observable
+
+    def both(c):
+        C = one_apart(1.0, c)
+        K = np.block([[C, C], [C, 1.1 * C]])
+        own = K[np.ix_(four, four)]
+        which = int(alone(own[..., None])[0])
+        closed = connected(g, K, np.array(four)[:, None])[0]
+        return correlator(PHI["hard_tanh"][0], (-1.0, 0.0, 1.0), own, which), closed
+
+    places = np.array([0.01, 0.02, 0.03, 0.04])
+    found, closed = np.array([both(c) for c in places]).T
+    np.testing.assert_allclose(found, closed, rtol=1e-10)
+    series = np.linalg.solve(places[:, None] ** [1, 3, 5, 7], closed)
+    assert both(1e-9)[0] == pytest.approx(1e-9 * series[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf"])
+def test_what_has_no_digits_is_refused(name, K=300.0):
+    K0 = one_apart(K, 1e-9)
     with pytest.raises(QuadratureError):
         _ = ft.solve(network(name, 1), K0).G11
     K0[2, :2] = K0[:2, 2] = 0.0
