@@ -37,7 +37,7 @@ from fieldtheory.numerics.pair_grids import canonical
 
 # Allowed difference of two resolutions relative to the deviations, or that which may be rounding
 # relative to the sizes; most nodes of a factor and of both.
-_ALLOWED, _ROUNDING, _MOST, _MOST_TOGETHER = 3e-10, 1e-12, 2e3, 2.5e5
+_ALLOWED, _ROUNDING, _MOST, _MOST_TOGETHER = 3e-10, 1e-12, 3e4, 1e6
 # 1 − t of directions that are the same.
 _SAME = 1e-13
 # Ways to make two planes of four signals.

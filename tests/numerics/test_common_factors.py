@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.networks import ResidualNetwork
 from fieldtheory.numerics.common_factors import FourSignals
+from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.four_inputs import connected
 from tests.oracles.several_inputs import in_a_plane, kinked_nodes
 from tests.tables import slow
 
@@ -92,6 +95,25 @@ def test_on_a_line():
 def test_order_of_the_signals(order):
     X = factors("layers", 4, 0.5)
     assert correlator("elu", X, order) == pytest.approx(correlator("elu", X), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("c", "added", "four"),
+    [
+        (0.9999, 1e-6, (0, 1, 3, 5)),
+        *[slow(1 - 1e-5, 1e-3, four) for four in ((0, 1, 0, 2), (0, 1, 3, 5), (0, 0, 4, 5))],
+        slow(1 - 1e-6, 1e-6, (0, 2, 4, 5)),
+        slow(1 - 1e-6, 1e-6, (0, 1, 3, 5)),
+    ],
+)
+def test_nearly_parallel_inputs_beside_a_third(c, added, four):
+    """Of hard tanh in closed form, in layers that add little."""
+    C = np.array([[1.0, c, 0.5], [c, 1.0, 0.5], [0.5, 0.5, 1.0]])
+    K = np.block([[C, C], [C, (1 + added) * C]])
+    g = network_entries(ResidualNetwork(depth=1, activation="hard_tanh")).averages.observable
+    found = FourSignals([PHI["hard_tanh"]], KINKS["hard_tanh"], K, True).connected(four)
+    expected = connected(g, K, np.array(four)[:, None])[0]
+    assert found == pytest.approx(expected, rel=1e-10)
 
 
 def test_what_is_too_steep_is_an_error():
