@@ -11,6 +11,9 @@ from fieldtheory.numerics.distant_layers import connected_by_series
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.hermite_modes import square_of
+from fieldtheory.numerics.jump_slopes import SMALL
+from fieldtheory.numerics.jump_slopes import slope as jump_slope
+from fieldtheory.numerics.kinked_features import curvature
 from fieldtheory.numerics.layer_pairs import interpolated
 from fieldtheory.numerics.substitution import accumulate, propagate
 
@@ -130,7 +133,7 @@ def shift_by_averages(
     network: LayeredNetwork,
     layers: LayerCoefficients,
     gains: np.ndarray,
-    K: np.ndarray,
+    kernels: tuple[np.ndarray, np.ndarray],
     kernel_variance: np.ndarray,
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) to order 1/N from averages over the signals of two layers, shape (L + 2,).
@@ -145,12 +148,12 @@ def shift_by_averages(
     network, layers
     gains : ndarray, shape (L + 2,)
         a_m M'(K^(m-1)).
-    K : ndarray, shape (L + 2,)
-        K*^(l).
+    kernels : pair of ndarray, shape (L + 2,)
+        C*^(l) and K*^(l).
     kernel_variance : ndarray, shape (L + 1,)
         N Var K^(l).
     """
-    averages, size = network_entries(network), network.depth + 1
+    averages, size, (C, K) = network_entries(network), network.depth + 1, kernels
     # Signals that vanish do not fluctuate, whatever the derivatives at zero.
     (alive,) = np.nonzero(K[:-1] > 0)
     one, other = np.tril_indices(len(alive), -1)
@@ -164,7 +167,29 @@ def shift_by_averages(
     slope[later, earlier] = averages.connected_slope(
         K[later], K[earlier], covariance[later, earlier]
     )
+    _replace_at_jumps(network, C, K, covariance, slope)
     seen = (slope[:, :-1] * layers.weights[1:size] * response[:, 1:]).sum(axis=1)
     seen[alive] += averages.curvature(K[alive]) * kernel_variance[alive] / 2
     sources = np.append(0.0, layers.weights[1:] * seen)
     return propagate(layers.skips, gains, sources)
+
+
+def _replace_at_jumps(
+    network: LayeredNetwork, C: np.ndarray, K: np.ndarray, covariance: np.ndarray, slope: np.ndarray
+) -> None:
+    """Slopes of φ² with jumps, in place, where layers add too little for differences of kernels."""
+    square = network_entries(network).averages.square
+    if not any(jump.sizes[0] for jump in square_of(network).jumps):
+        return
+    bent = curvature(square)
+    if bent is None:
+        return
+    means = network_entries(network).second_moment(K)
+    for k in range(len(slope) - 1):
+        q = 0.0
+        for l in range(k + 1, len(slope)):
+            q = network.skip_scales[l - 1] ** 2 * q + C[l]
+            if 0 < q < SMALL * K[l] and covariance[l, k] and K[k]:
+                A = float(covariance[l, k] / K[k])
+                own = float(K[l]), float(K[k])
+                slope[l, k] = jump_slope(square, bent, float(means[k]), own, A, float(q))

@@ -108,11 +108,11 @@ def mean_at_one_loop(network: LayeredNetwork, K0: float) -> np.ndarray:
     (22,)
     """
     layers = layer_coefficients(network)
-    _, K = variances(network, np.asarray(K0))
+    C, K = variances(network, np.asarray(K0))
     gains = variance_gains(network, K)
     S22 = source_covariance(network, layers, K)
     variance = accumulated_variance(layers, kernel_covariance(layers, gains, S22, 1))
-    return shift_by_averages(network, layers, gains, K, variance)
+    return shift_by_averages(network, layers, gains, (C, K), variance)
 
 
 def _propagators(vertex: VertexNumbers) -> dict[str, np.ndarray]:

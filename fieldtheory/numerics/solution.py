@@ -570,7 +570,7 @@ class Solution(Result):
         S22 = fluctuations.source_covariance(self.network, layers, K)
         G11 = fluctuations.kernel_covariance(layers, gains, S22, 1)
         variance = fluctuations.accumulated_variance(layers, G11)
-        return fluctuations.shift_by_averages(self.network, layers, gains, K, variance)
+        return fluctuations.shift_by_averages(self.network, layers, gains, (C, K), variance)
 
     @cached_property
     def _resummed(self) -> tuple[np.ndarray, np.ndarray]:
