@@ -24,7 +24,7 @@ from fieldtheory.numerics.smoothed_features import averages
 from fieldtheory.theory.elementary_averages import X
 
 # Noise relative to K_xx that is small; widths of panels in deviations.
-SMALL, _PANEL = 1e-3, 3.0
+SMALL, PANEL = 1e-3, 3.0
 
 
 def slope(
@@ -57,7 +57,7 @@ def slope(
         """⟨g(y)⟩ − ⟨g⟩ and its derivative by x, x ascending."""
         means = share * x
         order = slice(None, None, -1 if share < 0 else 1)
-        found = averages(centred, kinks, noise, means[order], _PANEL, (0, 1))[0][:, order]
+        found = averages(centred, kinks, noise, means[order], PANEL, (0, 1))[0][:, order]
         return found * np.array([[1.0], [share / noise]])
 
     def density(x: np.ndarray) -> np.ndarray:
@@ -67,18 +67,20 @@ def slope(
     jumps, of_slopes = np.array([jump.sizes for jump in bent.jumps]).T
     F, slopes = given(at)
     found = float(np.sum(density(at) * (of_slopes * F - jumps * (slopes - at / K_xx * F))))
-    x, weights = composite(_edges(kinks, share, noise, float(np.sqrt(K_xx))), ORDER)
+    x, weights = composite(edges_given(kinks, share, noise, float(np.sqrt(K_xx))), ORDER)
     curved = bent.between(x)
     if np.any(curved):
         found += float(np.sum(weights * density(x) * curved * given(x)[0]))
     return found / 2
 
 
-def _edges(kinks: tuple[float, ...], share: float, noise: float, deviation: float) -> np.ndarray:
-    """Ends of panels of x."""
-    reach, widest = REACH * deviation, _PANEL * deviation
+def edges_given(
+    kinks: tuple[float, ...], share: float, noise: float, deviation: float
+) -> np.ndarray:
+    """Ends of panels of x for averages over y given x, of the mean share·x and of the noise."""
+    reach, widest = REACH * deviation, PANEL * deviation
     seen = noise / abs(share)
-    around = np.append(beside(_PANEL * seen, SIGHT * seen, widest), graded(BESIDE, widest))
+    around = np.append(beside(PANEL * seen, SIGHT * seen, widest), graded(BESIDE, widest))
     edges = [np.linspace(-reach, reach, int(2 * reach / widest) + 2)]
     for kink in kinks:
         edges += [kink + around, kink - around, kink / share + around, kink / share - around]

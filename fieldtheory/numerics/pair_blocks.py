@@ -16,13 +16,17 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics import four_inputs, later_layers, odd_pairs
+from fieldtheory.numerics import four_inputs, later_layers, odd_pairs, parallel_curvatures
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.fluctuations import connected_squares
 from fieldtheory.numerics.kinked_features import is_odd
 from fieldtheory.numerics.pair_modes import packed_size
-from fieldtheory.numerics.pair_observables import PairObservables, kinked_features
+from fieldtheory.numerics.pair_observables import (
+    PairObservables,
+    feature_expressions,
+    kinked_features,
+)
 from fieldtheory.numerics.two_inputs import TwoInputs
 from fieldtheory.numerics.weak_pairs import WEAK
 
@@ -106,6 +110,10 @@ def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) ->
     x, y, xy = (k[used] for k in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
     curvature = odd_pairs.covariance_curvature(signals.network)
     (xx, mixed, of_x, crossed), (yy, _, of_y, _) = curvature(x, y, xy), curvature(y, x, xy)
+    if signals.has_kinks:
+        xx, yy = np.array(xx), np.array(yy)
+        parallel_curvatures.replace(feature_expressions(signals.network), xx, x, y, xy)
+        parallel_curvatures.replace(feature_expressions(signals.network), yy, y, x, xy)
     found[:, :, used] = [[xx, mixed, of_x], [mixed, yy, of_y], [of_x, of_y, crossed]]
     return found
 

@@ -273,15 +273,16 @@ def apply(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
 
 def features(network: LayeredNetwork) -> tuple[tuple[Function, ...], ...]:
     """The ψ_k of a network as functions of arrays, with four derivatives if they are smooth."""
-    return _compiled(_expressions(network))
+    return _compiled(feature_expressions(network))
 
 
 def kinked_features(network: LayeredNetwork) -> tuple[Feature, ...]:
     """The ψ_k of a network with what is known of their kinks."""
-    return tuple(feature(psi) for psi in _expressions(network))
+    return tuple(feature(psi) for psi in feature_expressions(network))
 
 
-def _expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
+def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
+    """The ψ_k of a network in ``X``."""
     return tuple(network.features(network.activation, X, dict(feature_parameters(network))))
 
 

@@ -11,7 +11,8 @@ from fieldtheory.networks import ResidualNetwork
 from fieldtheory.numerics import two_inputs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.four_inputs import connected
-from fieldtheory.numerics.pair_observables import kinked_features
+from fieldtheory.numerics.pair_observables import feature_expressions, kinked_features
+from fieldtheory.numerics.parallel_curvatures import replace
 from fieldtheory.numerics.two_inputs import TwoInputs
 from tests.oracles import ramp_pairs
 from tests.tables import slow
@@ -133,7 +134,7 @@ def test_brute_force(name, early, late, count, rtol):
         ("softsign", 0.05, 0.99),
         *[slow(name, 0.05, c) for name in ("elu", "hard_tanh", "relu6") for c in (0.98, -0.99)],
         slow("softsign", 1e-6, 0.99),
-        slow("sign", 0.05, 0.98),
+        slow("heaviside(x)", 0.05, 0.98),
         slow("selu", 3.0, -0.98),
         slow("elu", 0.05, 0.3),
     ],
@@ -193,6 +194,19 @@ def test_the_shifts_of_ramps_are_those_of_50_digits(name, slopes, c, rho, expect
     with mpmath.workdps(50):
         shift = ramp_pairs.shift(*slopes, [[1.0, c], [c, 1.0]], rho)
     assert float(shift) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("c", [0.995, -0.9999, 1 - 1e-6, 1 - 1e-10])
+def test_fourth_derivatives_of_relu(c):
+    """⟨δ''(x) max(y, 0)⟩ in closed form, with 1 − c² to all digits."""
+    K = np.array([0.7, 1.1])
+    left = (1 - c) * (1 + c)
+    share, s = c * np.sqrt(K[1] / K[0]), np.sqrt(K[1] * left)
+    expected = (share**2 / s - s / K[0]) / (2 * np.pi * np.sqrt(K[0])) / 4
+    found = np.zeros(1)
+    psi = feature_expressions(ResidualNetwork(depth=1, activation="relu"))
+    replace(psi, found, *K[:, None], np.array([c * np.sqrt(K.prod())]))
+    assert found[0] == pytest.approx(expected, rel=1e-12 + 3e-16 / left)
 
 
 ANGLES = 1e-3 * np.array([2, 3, 5, 8, 13, 20, 30, 45, 60, 75, 90, 105, 120, 135])
