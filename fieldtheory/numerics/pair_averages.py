@@ -60,7 +60,7 @@ _SLOPE = {True: 3, False: 1}
 _FARTHEST = 1e13
 # A rough search does without variances beyond this one where they are not resolved: integrals of
 # functions that oscillate take seconds there, and are far beyond a largest response.
-_ROUGH_FARTHEST = 64.0
+ROUGH_FARTHEST = 64.0
 # What the series of ⟨φ'φ'⟩ may leave out, relative to it.
 REST = 1e-12
 # Coefficients of φ² for M, M' and M'', and the least 2 K M' relative to those.
@@ -124,7 +124,7 @@ class InterpolatedEntries:
 
     @property
     def _farthest(self) -> float:
-        return _ROUGH_FARTHEST if self.rest > REST and self.searching else _FARTHEST
+        return ROUGH_FARTHEST if self.rest > REST and self.searching else _FARTHEST
 
     def _exact(self, function: Callable[..., Any], count: int, *K: np.ndarray) -> np.ndarray:
         if self.searching:

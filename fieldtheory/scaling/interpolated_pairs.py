@@ -146,7 +146,7 @@ class _Box:
 
 def _in_box(optima: Optima, box: _Box, places: np.ndarray, size: int) -> np.ndarray | None:
     """ρ* (n, k) at places (3, k) from the nodes of a box, None where they do not resolve it."""
-    if box.sizes[0] > 1 and not _smooth_along_edges(optima, box, size):
+    if min(box.sizes) > 1 and not _smooth_along_edges(optima, box, size):
         return None
     some = np.unique(np.linspace(0, places.shape[1] - 1, _COMPARED).astype(int))
     found = _found(optima, np.concatenate([box.grid(), places[:, some]], axis=1), size)

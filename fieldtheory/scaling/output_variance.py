@@ -18,7 +18,12 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.known_range import as_far_as_known
-from fieldtheory.numerics.pair_averages import REST, InterpolatedEntries, interpolated
+from fieldtheory.numerics.pair_averages import (
+    REST,
+    ROUGH_FARTHEST,
+    InterpolatedEntries,
+    interpolated,
+)
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
@@ -34,8 +39,8 @@ _SMALL = 1e-3
 _FLAT = 1e-12
 # Chebyshev nodes between two of them, for digits that are printed.
 _SHOWN = 10
-# Where integrals of functions that oscillate are not tried beyond a variance, and one below that.
-_ROUGH, _NEAR = 1e-3, 60.0
+# With this rest integrals of functions that oscillate are not tried beyond a variance.
+_ROUGH = 1e-3
 # Of an interval between two values that are searched, to rounding.
 _HALVINGS = 52
 
@@ -128,7 +133,8 @@ def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.
     (array([0.1366]), array([0.1383]))
     """
     parameters = _parameters(network)
-    candidates, values = _maxima(*parameters, network.activation.name, bool((K0 > _NEAR).any()))
+    far = bool((K0 > ROUGH_FARTHEST).any())
+    candidates, values = _maxima(*parameters, network.activation.name, far)
     if parameters[2] == 0 and (K0 == 0).any():
         raise ValueError("K0 must be > 0 without biases for the method deep_limit, got 0.0")
     later = (candidates[:, None] > K0.ravel()) & (candidates[:, None] > 0)

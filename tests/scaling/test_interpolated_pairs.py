@@ -74,6 +74,15 @@ def test_scalings_of_inputs_of_different_norms(activation):
     assert asked < (0.5 if activation != "sech" else 1.5) * len(pairs[0])
 
 
+def test_pairs_of_one_correlation_and_different_norms():
+    norms = np.geomspace(0.02, 0.09, 60)
+    first, second = np.triu_indices(60, 1)
+    p, q = norms[first], norms[second]
+    values, asked = found(lambda p, q, r: np.sqrt(1 + p + q + r), (p, q, 0.3 * np.sqrt(p * q)))
+    np.testing.assert_allclose(values[0], np.sqrt(1 + p + q + 0.3 * np.sqrt(p * q)), rtol=1e-9)
+    assert asked < 0.2 * len(p)
+
+
 def test_deep_limit_is_interpolated_too():
     network = ft.ResidualNetwork(depth=50, activation="erf")
     kernel = kernel_of(24, one_norm=True)
