@@ -222,7 +222,10 @@ def _node_counts(order: int) -> tuple[int, int]:
 
 def basis(order: int, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """h_n(z) N(z; 0, 1) times the weights, h_n orthonormal; shape (order, nodes)."""
-    return np.stack(list(weighted_hermite(order, z, weights)))
+    table, rows = np.empty((order, *np.shape(z))), weighted_hermite(order, z, weights)
+    for place, row in zip(table, rows, strict=True):
+        place[...] = row
+    return table
 
 
 def weighted_hermite(order: int, z: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:

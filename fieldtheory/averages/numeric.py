@@ -71,6 +71,8 @@ _RAMPS = (
 )
 # Bells as wide as this are seen by nodes that know nothing of them.
 _WIDE = 0.05
+# Variances and correlations from which on Fourier transforms are tried before series.
+_SPREAD, _CLOSE = 4.0, 0.8
 _BELLS = "sums of exponentials of squares; their differences by a closed form that keeps its digits"
 _SMOOTH = (
     "smooth functions of one variable each; Fourier transforms where the correlation is strong, "
@@ -353,6 +355,14 @@ def _pairs(
             return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
         return spectral.average(f, g, a, b, c, known)
 
+    def transforms_of_wide(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
+        # Their series hardly ever converge.
+        wide = (np.minimum(a, b) >= _SPREAD) & (c >= _CLOSE * np.sqrt(a) * np.sqrt(b))
+        values, good = np.zeros(len(c)), np.zeros(len(c), dtype=bool)
+        if wide.any():
+            values[wide], good[wide] = transforms(a[wide], b[wide], c[wide])
+        return values, good
+
     waves = any(side.has(sp.sin, sp.cos) for side in sides)
     of_sizes = not (without_means or any(kinks) or waves)
     if any(kinks) or any(has_short_waves(side, _x) for side in sides):
@@ -361,6 +371,8 @@ def _pairs(
     else:
         many, more = (partial(high, s) for s in (hermite.HIGH_ORDERS, hermite.HIGHEST_ORDERS))
         rules = [partial(series, hermite.LOW_ORDERS), many, transforms, more]
+        if not without_means:
+            rules = [transforms_of_wide, *rules]
 
     def compute(*K: np.ndarray) -> np.ndarray:
         a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))

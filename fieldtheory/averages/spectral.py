@@ -13,7 +13,8 @@ reported, not returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
@@ -42,6 +43,26 @@ _CLASS = 1.25
 _PER_DEVIATION = 0.45
 _BLOCK = 1 << 18
 _LONGEST = 1 << 20
+
+
+class Digits(NamedTuple):
+    """Steps and reach of a grid, its taper, and what is allowed: ends, transforms, rounding.
+
+    The ranges of pairs that share one differ by the factor ``shared``.
+    """
+
+    steps: tuple[float, ...] = _STEPS
+    reach: float = _REACH
+    taper: float = _TAPER
+    shared: float = _CLASS
+    end: float = _END
+    aliased: float = _ALIASED
+    noise: float = _NOISE
+
+
+EXACT = Digits()
+# Of values to about 1e-5.
+ROUGH = Digits((0.3, 0.15), 6.0, 8.0, 2.0, 1e-5, 1e-11, 1e-5)
 
 
 def average(
@@ -76,35 +97,69 @@ def average(
     >>> float(values[0].round(10)), bool(converged[0])
     (0.5834850911, True)
     """
-    values, converged = np.zeros(len(K_xx)), np.zeros(len(K_xx), dtype=bool)
+    values, converged = averages([(f, g)], K_xx, K_yy, K_xy, means=means)
+    return values[0], converged
+
+
+def averages(
+    products: Sequence[tuple[Callable, Callable]],
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    K_xy: np.ndarray,
+    digits: Digits = EXACT,
+    means: tuple[np.ndarray, np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """`average` of several products on common grids: values (n, m), and where all converged.
+
+    Parameters
+    ----------
+    products : sequence of pairs (f, g)
+    digits : Digits
+        Of what the grids are asked.
+    means : pair of ndarray, shape (m,), optional
+        Those of f and g if there is one product.
+
+    Examples
+    --------
+    >>> K = np.array([100.0])
+    >>> products = [(np.tanh, np.tanh), (np.arctan, np.tanh)]
+    >>> values, converged = averages(products, K, K, np.array([80.0]), ROUGH)
+    >>> values[:, 0].round(4).tolist(), converged.tolist()
+    ([0.5835, 0.8411], [True])
+    """
+    values, converged = np.zeros((len(products), len(K_xx))), np.zeros(len(K_xx), dtype=bool)
     strong = np.abs(K_xy) >= WEAKEST * np.sqrt(K_xx * K_yy)
-    strong &= fades(f, g, K_xx, K_yy, K_xy, _REACH)
+    for f, g in products:
+        strong &= fades(f, g, K_xx, K_yy, K_xy, _REACH)
     with np.errstate(all="ignore"):
         for swapped in (False, True):
             # The narrower variable is x, so that f is not the steeper function of u.
             (index,) = np.nonzero(strong & (K_xx > 0) & (K_yy > 0) & ((K_yy < K_xx) == swapped))
-            functions, kernels, known = (f, g), (K_xx, K_yy), means
-            if swapped:
-                functions, kernels = (g, f), (K_yy, K_xx)
-                known = means[::-1] if means else None
-            parts = [k[index] for k in (*kernels, K_xy, *(known or ()))]
-            values[index], converged[index] = _ordered(*functions, parts)
+            if not len(index):
+                continue
+            turn = -1 if swapped else 1
+            chosen = (K_xx, K_yy)[::turn] + (K_xy,) + (means[::turn] if means else ())
+            parts = [k[index] for k in chosen]
+            ordered = [(g, f) for f, g in products] if swapped else products
+            values[:, index], converged[index] = _ordered(ordered, parts, digits)
     return values, converged
 
 
-def _ordered(f: Callable, g: Callable, parts: list) -> tuple[np.ndarray, np.ndarray]:
+def _ordered(
+    products: Sequence[tuple[Callable, Callable]], parts: list, digits: Digits
+) -> tuple[np.ndarray, np.ndarray]:
     a, b, c = parts[:3]
-    values, converged = np.zeros(len(a)), np.zeros(len(a), dtype=bool)
+    values, converged = np.zeros((len(products), len(a))), np.zeros(len(a), dtype=bool)
     slope = c / a
-    reach = _REACH * (np.abs(slope) * np.sqrt(a) + np.sqrt(determinant(a, b, c) / a))
-    ranges = np.ceil(np.log(reach + _TAPER) / np.log(_CLASS)).astype(int)
-    steep = np.floor(np.log2(np.minimum(np.abs(slope), 1.0))).astype(int)
-    for step in _STEPS:
+    reach = digits.reach * (np.abs(slope) * np.sqrt(a) + np.sqrt(determinant(a, b, c) / a))
+    ranges = np.ceil(np.log(reach + digits.taper) / np.log(digits.shared)).astype(int)
+    steep = np.floor(np.log(np.minimum(np.abs(slope), 1.0)) / np.log(_CLASS)).astype(int)
+    for step in digits.steps:
         left = ~converged
         for key in set(zip(ranges[left], steep[left], strict=True)):
             (index,) = np.nonzero(left & (ranges == key[0]) & (steep == key[1]))
-            radius = _CLASS ** key[0]
-            points = 2 * radius / (step * 2.0 ** key[1])
+            radius = digits.shared ** key[0]
+            points = 2 * radius / (step * _CLASS ** key[1])
             if not points < _LONGEST:
                 continue
             count = fft.next_fast_len(int(points) + 2, real=True)
@@ -114,12 +169,17 @@ def _ordered(f: Callable, g: Callable, parts: list) -> tuple[np.ndarray, np.ndar
             for start in range(0, len(index), rows):
                 some = index[start : start + rows]
                 chosen = [p[some] for p in parts]
-                values[some], converged[some] = _on_grid(f, g, chosen, radius, count)
+                found = _on_grid(products, chosen, radius, count, digits)
+                values[:, some], converged[some] = found
     return values, converged
 
 
 def on_tensor(
-    f: Callable, K: np.ndarray, slopes: np.ndarray, rests: np.ndarray
+    functions: Sequence[Callable],
+    K: np.ndarray,
+    slopes: np.ndarray,
+    rests: np.ndarray,
+    digits: Digits = EXACT,
 ) -> np.ndarray | None:
     """⟨f(x) f(y)⟩ of y = s x + w for all variances of x, slopes s and variances of w.
 
@@ -127,116 +187,140 @@ def on_tensor(
 
     Parameters
     ----------
-    f : callable
-        Smooth, vectorised.
+    functions : sequence of callable
+        Smooth, vectorised; each f has its average.
     K : ndarray, shape (n,)
         Variances of x, > 0.
     slopes : ndarray, shape (m,)
         s > 0.
     rests : ndarray, shape (k,)
         Variances of w, >= 0.
+    digits : Digits
+        Of what the grids are asked.
 
     Returns
     -------
-    ndarray, shape (n, m, k), or None
+    ndarray, shape (functions, n, m, k), or None
         None where the grids do not resolve f or rounding is above 2e-13 of a value.
 
     Examples
     --------
-    >>> values = on_tensor(np.tanh, np.array([100.0]), np.array([0.8]), np.array([36.0]))
-    >>> float(values[0, 0, 0].round(10))
+    >>> values = on_tensor([np.tanh], np.array([100.0]), np.array([0.8]), np.array([36.0]))
+    >>> float(values[0, 0, 0, 0].round(10))
     0.5834850911
     """
     x, s = (k.ravel() for k in np.broadcast_arrays(K[:, None], slopes))
     rests = np.asarray(rests, dtype=float)
-    reach = _REACH * (s * np.sqrt(x) + np.sqrt(rests.max())) + _TAPER
+    reach = digits.reach * (s * np.sqrt(x) + np.sqrt(rests.max())) + digits.taper
     classes = np.ceil(np.log(reach) / np.log(_CLASS))
-    step = min(1.0, slopes.min(), 4 * float((s * np.sqrt(x)).min()))
-    values = np.empty((len(x), len(rests)))
+    least = min(1.0, slopes.min(), 4 * float((s * np.sqrt(x)).min()))
+    values = np.empty((len(functions), len(x), len(rests)))
     with np.errstate(all="ignore"):
-        if not fades(f, f, x, s * s * x + rests.max(), s * x, _REACH).all():
+        widest = x, s * s * x + rests.max(), s * x
+        if not all(fades(f, f, *widest, _REACH).all() for f in functions):
             return None
         for number in np.unique(classes):
             same = classes == number
-            found = _of_rests(f, x[same], s[same], rests, _CLASS**number, step)
+            found = _of_rests(functions, x[same], s[same], rests, _CLASS**number, least, digits)
             if found is None:
                 return None
-            values[same] = found
-    return values.reshape(len(K), len(slopes), -1)
+            values[:, same] = found
+    return values.reshape(len(functions), len(K), len(slopes), -1)
 
 
 def _of_rests(
-    f: Callable, K: np.ndarray, slopes: np.ndarray, rests: np.ndarray, radius: float, least: float
+    functions: Sequence[Callable],
+    K: np.ndarray,
+    slopes: np.ndarray,
+    rests: np.ndarray,
+    radius: float,
+    least: float,
+    digits: Digits,
 ) -> np.ndarray | None:
     """⟨f(x) f(s x + w)⟩ of pairs (K, s), shape (m,), on one grid for all variances of w (k,).
 
-    Shape (m, k); None if they are not resolved.
+    Shape (functions, m, k); None if they are not resolved.
     """
     dev = (slopes * np.sqrt(K))[:, None]
-    for step in _STEPS:
+    for step in digits.steps:
         points = 2 * radius / (step * least)
         if not points * len(K) < _LONGEST:
             return None
         count = fft.next_fast_len(int(points) + 2, real=True)
         step = 2 * radius / count
         u = step * (np.arange(count) - count // 2)
-        z = u / dev
-        tapered = f(u) * _taper(u, radius)
-        weighted = _weighted(f(u / slopes[:, None]), z, step / dev[:, 0])
-        F, G = fft.rfft(weighted), fft.rfft(tapered)
-        if _resolved(F, G).all():
-            k = 2 * np.pi * fft.rfftfreq(count, step)
-            products = (F.conj() * G).real * _multiplicities(count) / count
-            values = products @ np.exp(-0.5 * np.outer(k * k, rests))
+        z, x, k = u / dev, u / slopes[:, None], 2 * np.pi * fft.rfftfreq(count, step)
+        taper, bell = _taper(u, radius, digits.taper), _bell(z, step / dev[:, 0], digits.reach)
+        factors = np.exp(-0.5 * np.outer(k * k, rests)) * (_multiplicities(count) / count)[:, None]
+        values, good = [], True
+        for f in functions:
+            tapered, weighted = f(u) * taper, np.where(bell > 0, f(x) * bell, 0.0)
+            F, G = fft.rfft(weighted), fft.rfft(tapered)
+            if not _resolved(F, G, digits.aliased).all():
+                break
+            values.append((F.real * G.real + F.imag * G.imag) @ factors)
             noise = _noise(weighted, tapered)[:, None]
-            good = (noise <= _NOISE * np.abs(values)).all() and _inside(weighted, z).all()
-            return values if good else None
+            good &= bool((noise <= digits.noise * np.abs(values[-1])).all())
+            good &= bool(_inside(weighted, z, digits).all())
+        else:
+            return np.stack(values) if good else None
     return None
 
 
 def _on_grid(
-    f: Callable, g: Callable, parts: list, radius: float, count: int
+    products: Sequence[tuple[Callable, Callable]],
+    parts: list,
+    radius: float,
+    count: int,
+    digits: Digits,
 ) -> tuple[np.ndarray, np.ndarray]:
     a, b, c, *means = parts
     slope = c / a
     step = 2 * radius / count
     u = step * (np.arange(count) - count // 2)
-    outer = g(u)
-    if means:
-        # Any constant may be left out of g, since f − ⟨f⟩ has no mean.
-        outer = outer - means[1].mean()
-    tapered = outer * _taper(u, radius)
-    G = fft.rfft(tapered)
     z = u / (slope * np.sqrt(a))[:, None]
     # One row where all pairs have the same slope, as the signals of two layers do.
-    inner = f(u / slope[:1] if (slope == slope[0]).all() else u / slope[:, None])
-    if means:
-        inner = inner - means[0][:, None]
-    weighted = _weighted(inner, z, step / np.abs(slope * np.sqrt(a)))
-    F = fft.rfft(weighted)
+    x = u / slope[:1] if (slope == slope[0]).all() else u / slope[:, None]
+    taper, steps = _taper(u, radius, digits.taper), step / np.abs(slope * np.sqrt(a))
+    bell = _bell(z, steps, digits.reach)
     k = 2 * np.pi * fft.rfftfreq(count, step)
-    products = (F.conj() * G).real
-    products *= np.exp(-0.5 * (determinant(a, b, c) / a)[:, None] * k * k)
-    values = products @ _multiplicities(count) / count
-    good = _resolved(F, G) & (_noise(weighted, tapered) <= _NOISE * np.abs(values))
-    return values, good & _inside(weighted, z)
+    factors = np.exp(-0.5 * (determinant(a, b, c) / a)[:, None] * k * k)
+    factors *= _multiplicities(count) / count
+    values, good = np.empty((len(products), len(a))), np.ones(len(a), dtype=bool)
+    for row, (f, g) in zip(values, products, strict=True):
+        outer, inner = g(u), f(x)
+        if means:
+            # Any constant may be left out of g, since f − ⟨f⟩ has no mean.
+            outer, inner = outer - means[1].mean(), inner - means[0][:, None]
+        tapered, weighted = outer * taper, np.where(bell > 0, inner * bell, 0.0)
+        F, G = fft.rfft(weighted), fft.rfft(tapered)
+        row[:] = ((F.real * G.real + F.imag * G.imag) * factors).sum(axis=1)
+        good &= _resolved(F, G, digits.aliased) & _inside(weighted, z, digits)
+        good &= _noise(weighted, tapered) <= digits.noise * np.abs(row)
+    return values, good
 
 
-def _taper(u: np.ndarray, radius: float) -> np.ndarray:
+def _taper(u: np.ndarray, radius: float, width: float = _TAPER) -> np.ndarray:
     """One, and zero towards the ends of the grid, where a period would have a jump."""
-    return erfc((np.abs(u) - radius + _TAPER / 2) / _SMEARING) / 2
+    return erfc((np.abs(u) - radius + width / 2) / _SMEARING) / 2
 
 
 def _weighted(values: np.ndarray, z: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Values times the Gaussian at z, as far as it counts, and the step of z in each row."""
+    bell = _bell(z, steps, _REACH)
+    return np.where(bell > 0, values * bell, 0.0)
+
+
+def _bell(z: np.ndarray, steps: np.ndarray, reach: float) -> np.ndarray:
+    """The Gaussian at z, zero beyond the reach, times the step of z in each row."""
     bell = np.exp(-z * z / 2) * (steps / np.sqrt(2 * np.pi))[:, None]
-    return np.where(np.abs(z) <= _REACH, values * bell, 0.0)
+    return np.where(np.abs(z) <= reach, bell, 0.0)
 
 
-def _inside(weighted: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _inside(weighted: np.ndarray, z: np.ndarray, digits: Digits = EXACT) -> np.ndarray:
     """Whether the values where the Gaussian is cut off are negligible."""
-    ends = np.where(np.abs(z) > _REACH - 0.5, np.abs(weighted), 0.0)
-    return ends.max(axis=-1) <= _END * np.abs(weighted).max(axis=-1)
+    ends = np.where(np.abs(z) > digits.reach - 0.5, np.abs(weighted), 0.0)
+    return ends.max(axis=-1) <= digits.end * np.abs(weighted).max(axis=-1)
 
 
 def _multiplicities(count: int) -> np.ndarray:
@@ -253,11 +337,11 @@ def _noise(weighted: np.ndarray, tapered: np.ndarray) -> np.ndarray:
     return _ROUNDING * np.sqrt((weighted**2).sum(axis=-1) * (tapered**2).mean())
 
 
-def _resolved(F: np.ndarray, G: np.ndarray) -> np.ndarray:
+def _resolved(F: np.ndarray, G: np.ndarray, aliased: float = _ALIASED) -> np.ndarray:
     """Whether both transforms are negligible at the end of the band."""
     end = -max(1, len(G) // 16)
     ends = [np.abs(T[..., end:]).max(axis=-1) / np.abs(T).max(axis=-1) for T in (F, G)]
-    return np.maximum(*ends) ** 2 <= _ALIASED
+    return np.maximum(*ends) ** 2 <= aliased
 
 
 def connected_steps(f: Callable, means: np.ndarray, K: np.ndarray, steps: np.ndarray) -> np.ndarray:

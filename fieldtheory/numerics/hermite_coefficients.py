@@ -123,7 +123,7 @@ class HermiteCoefficients:
         """The coefficients (m, order) and ⟨f²⟩ (m,) by Gauss-Legendre panels that end at kinks."""
         dev = np.sqrt(K)[:, None]
         level = _LEVELS * int(np.ceil(np.log2(K.max()) / 2 / _LEVELS))
-        cuts, z, table = _panels(order, count, max(0, level))
+        cuts, z, tables = _panels(order, count, max(0, level))
         with np.errstate(all="ignore"):
             values = np.broadcast_to(self.f(dev * z), (len(K), len(z)))
         ends = np.abs(values[:, [0, -1]]).max(axis=1) * np.exp(-(z[0] ** 2) / 4)
@@ -131,7 +131,13 @@ class HermiteCoefficients:
         if kinks.size:
             split, *rule = _at_kinks(cuts, kinks, count)
             values = np.where(np.repeat(split, count, axis=1), 0.0, values)
-        found, square = values @ table.T, values**2 @ table[0]
+        # Even orders see the even part of f, odd ones the odd part.
+        lower, upper = values[:, : len(z) // 2][:, ::-1], values[:, len(z) // 2 :]
+        square = (lower**2 + upper**2) @ tables[0][0]
+        found = np.zeros((len(K), order))
+        for which, side in enumerate((upper + lower, upper - lower)):
+            if self.parity in (None, which):
+                found[:, which::2] = side @ tables[which].T
         if kinks.size:
             near, weights = rule
             with np.errstate(all="ignore"):
@@ -162,19 +168,26 @@ class Signals:
         return table[:, :order], resolved
 
 
-def _panels(order: int, count: int, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+_Panels = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]
+
+
+def _panels(order: int, count: int, level: int) -> _Panels:
     """Those of few orders are kept for all variances, long tables for a while."""
     return (_few_panels if order <= _MODERATE else _many_panels)(order, count, level)
 
 
-def _panels_made(order: int, count: int, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cuts, nodes and h_n N(z; 0, 1) times weights of panels graded to zero down to 2^-level."""
+def _panels_made(order: int, count: int, level: int) -> _Panels:
+    """Cuts and nodes of panels graded to zero down to 2^-level, and h_n N(z; 0, 1) times weights.
+
+    The latter for even and for odd orders, of the nodes z > 0.
+    """
     number = 2 + int(2 * _REACH * np.sqrt(max(order, _LOW)) / _PHASE)
     graded = np.array(breakpoints([0.0], 0.5**level, _REACH))
     even = np.linspace(-_REACH, _REACH, number)
-    cuts = np.union1d(even, graded[np.abs(graded) < 1])
-    z, weights = composite(cuts, count)
-    return cuts, z, basis(order, z, weights)
+    upper = np.union1d(even[even > 0], graded[(graded >= 0) & (graded < 1)])
+    z, weights = composite(upper, count)
+    table = basis(order, z, weights)
+    return np.union1d(-upper, upper), np.concatenate([-z[::-1], z]), (table[::2], table[1::2])
 
 
 _few_panels, _many_panels = lru_cache(maxsize=32)(_panels_made), lru_cache(maxsize=4)(_panels_made)

@@ -4,8 +4,8 @@ With the coefficients f_n and g_n of two functions and the correlation c,
 
     ⟨f(x)g(y)⟩ = Σ_n f_n g_n cⁿ
 
-and derivatives by c are those of the polynomial, summed together by Horner's rule. Functions of
-one parity have every other term only.
+and derivatives by c are those of the polynomial, summed together by Horner's rule or, of few pairs,
+from a table of powers. Functions of one parity have every other term only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 # Pairs of a block and numbers of a group of its terms, which stay in the cache, and the last
 # coefficients that tell the rest.
 _PAIRS, _AT_ONCE, _LAST = 1 << 12, 1 << 13, 8
+# Pairs up to which arrays of all terms cost less than a loop over them.
+_FEW = 256
 
 
 def polynomials(
@@ -53,26 +55,8 @@ def polynomials(
     order = f.shape[1]
     first, step = (0, 1) if parity is None else (parity, 2)
     f, g = (np.ascontiguousarray(table.T[first::step]) for table in (f, g))
-    z, (i, j), count = c if parity is None else c * c, at, len(f)
-    # The value and Taylor coefficients at z.
-    sums, last = np.zeros((derivatives + 1, len(c))), np.zeros(len(c))
-    for start in range(0, len(c), _PAIRS):
-        part = slice(start, start + _PAIRS)
-        x, rows, largest = z[part], [row[part] for row in sums], last[part]
-        size = max(1, _AT_ONCE // len(x))
-        for stop in range(count, 0, -size):
-            group = slice(max(0, stop - size), stop)
-            terms = np.take(f[group], i[part], axis=1)
-            terms *= np.take(g[group], j[part], axis=1)
-            for n, term in zip(range(stop - 1, -1, -1), terms[::-1], strict=False):
-                for k in range(min(derivatives, count - 1 - n), 0, -1):
-                    rows[k] *= x
-                    rows[k] += rows[k - 1]
-                rows[0] *= x
-                rows[0] += term
-                if n >= count - _LAST // step:
-                    np.maximum(largest, np.abs(term), out=largest)
-        largest *= np.abs(x) ** (count - 1)
+    z, summed = c if parity is None else c * c, _by_powers if len(c) <= _FEW else _by_horner
+    sums, last = summed(f, g, at, z, derivatives, _LAST // step)
     if derivatives == 2:
         sums[2] *= 2
     if parity is not None:
@@ -86,3 +70,58 @@ def polynomials(
         sums[0] = c**parity * value
     with np.errstate(divide="ignore"):
         return sums, last * order**2.0 / (1 - np.abs(c))
+
+
+def _by_powers(
+    f: np.ndarray,
+    g: np.ndarray,
+    at: tuple[np.ndarray, np.ndarray],
+    z: np.ndarray,
+    derivatives: int,
+    last: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The value and Taylor coefficients at z, (derivatives + 1, m), and the largest last term.
+
+    Tables (count, inputs) are those of the coefficients; of few pairs whole arrays cost less.
+    """
+    terms = np.take(f, at[0], axis=1)
+    terms *= np.take(g, at[1], axis=1)
+    powers = np.empty_like(terms)
+    powers[0], powers[1:] = 1.0, z
+    np.multiply.accumulate(powers, axis=0, out=powers)
+    n, sums = np.arange(float(len(f))), np.zeros((derivatives + 1, len(z)))
+    for k, binomial in enumerate((np.ones(len(n)), n, n * (n - 1) / 2)[: derivatives + 1]):
+        kept = slice(None, len(n) - k)
+        sums[k] = np.einsum("n,nm,nm->m", binomial[k:], terms[k:], powers[kept])
+    return sums, np.abs(terms[-last:]).max(axis=0) * np.abs(powers[-1])
+
+
+def _by_horner(
+    f: np.ndarray,
+    g: np.ndarray,
+    at: tuple[np.ndarray, np.ndarray],
+    z: np.ndarray,
+    derivatives: int,
+    last: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_by_powers`, of many pairs."""
+    (i, j), count = at, len(f)
+    sums, most = np.zeros((derivatives + 1, len(z))), np.zeros(len(z))
+    for start in range(0, len(z), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        x, rows, largest = z[part], [row[part] for row in sums], most[part]
+        size = max(1, _AT_ONCE // len(x))
+        for stop in range(count, 0, -size):
+            group = slice(max(0, stop - size), stop)
+            terms = np.take(f[group], i[part], axis=1)
+            terms *= np.take(g[group], j[part], axis=1)
+            for n, term in zip(range(stop - 1, -1, -1), terms[::-1], strict=False):
+                for k in range(min(derivatives, count - 1 - n), 0, -1):
+                    rows[k] *= x
+                    rows[k] += rows[k - 1]
+                rows[0] *= x
+                rows[0] += term
+                if n >= count - last:
+                    np.maximum(largest, np.abs(term), out=largest)
+        largest *= np.abs(x) ** (count - 1)
+    return sums, most

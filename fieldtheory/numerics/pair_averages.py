@@ -256,8 +256,8 @@ class InterpolatedEntries:
             self._from_boxes(wanted, ~wanted.known, 0.0)
         self._by_series(wanted, _ORDERS)
         if not whole:
-            near = (wanted.c >= _STRONGLY) & (np.minimum(wanted.p, wanted.q) >= _WIDE)
-            self._from_boxes(wanted, ~wanted.known & near, _PER_INTEGRAL)
+            self._from_boxes(wanted, ~wanted.known & _wide_and_strong(wanted), _PER_INTEGRAL)
+            self._by_transforms(wanted, ~wanted.known & _wide_and_strong(wanted))
         # What is beyond the range of numbers stays unknown.
         inside = np.isfinite(wanted.c) & (np.maximum(wanted.p, wanted.q) <= _FARTHEST)
         (left,) = np.nonzero(~wanted.known & inside)
@@ -294,6 +294,15 @@ class InterpolatedEntries:
         wanted.values[:, index[good]] = weight * found[:, good]
         wanted.known[index[good]] = True
 
+    def _by_transforms(self, wanted: _Wanted, which: np.ndarray) -> None:
+        """Fill in what Fourier transforms resolve of those that are marked."""
+        if self._closed or self._strong is None or not which.any():
+            return
+        (weight, of_pairs), (index,) = self._strong, np.nonzero(which)
+        found, good = of_pairs.transformed(wanted.p[index], wanted.q[index], wanted.r[index])
+        wanted.values[:, index[good]] = weight * found[:, good]
+        wanted.known[index[good]] = True
+
     def _by_series(self, wanted: _Wanted, orders: tuple[int, ...]) -> None:
         """Fill in what series of these orders resolve, one after the other."""
         whole, usual = len(wanted.values) > 2, np.abs(wanted.c) <= 1 - _APART
@@ -309,6 +318,8 @@ class InterpolatedEntries:
             if order == _STRONG and not whole:
                 self._from_boxes(wanted, usual & ~wanted.known, _PER_SERIES)
             left = usual & ~wanted.known
+            if order > _FEW and not whole and not self._kinked:
+                left &= ~_wide_and_strong(wanted)
             if not left.any():
                 return
             (tried,) = np.nonzero(left & (first <= order))
@@ -399,6 +410,11 @@ class _Wanted:
             c = r / np.sqrt(p * q)
         values, known = np.full((count, r.size), np.nan), np.zeros(r.size, dtype=bool)
         return cls(Signals(own), at, p, q, r, c, values, known, has_coefficients(own))
+
+
+def _wide_and_strong(wanted: _Wanted) -> np.ndarray:
+    """Pairs whose series are long, while their Fourier transforms are short."""
+    return (wanted.c >= _STRONGLY) & (np.minimum(wanted.p, wanted.q) >= _WIDE)
 
 
 def _sums(

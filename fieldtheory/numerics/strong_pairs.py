@@ -33,6 +33,8 @@ _RANGES = (3.0, 0.5, 4.0)
 _MORE, _INSIDE = 3, 0.7
 # Coefficients that are left out, of the digits, and allowed differences.
 _SMALL, _ERROR = 1e-3, 10.0
+# Where no more is asked for, rough transforms do.
+_ROUGH = 1e-4
 # Pairs that are compared, boxes in vain after which no more are tried, and pairs at a time.
 _COMPARED, _IN_VAIN, _AT_ONCE = 6, 3, 2048
 
@@ -107,6 +109,17 @@ class StrongPairs:
             left = left[~known[left]]
         return values, known
 
+    def transformed(
+        self, p: np.ndarray, q: np.ndarray, r: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The averages (2, m) without boxes, and where they are resolved."""
+        products = [(one, one) for one in (self.f, self.slope)]
+        return spectral.averages(products, p, q, r, self._digits)
+
+    @property
+    def _digits(self) -> spectral.Digits:
+        return spectral.ROUGH if self.rest >= _ROUGH else spectral.EXACT
+
     def _fill(self, values: np.ndarray, known: np.ndarray, places: np.ndarray, box: _Box) -> None:
         (inside,) = np.nonzero(~known & _within(places, box.low, box.high))
         if len(inside):
@@ -126,19 +139,19 @@ class StrongPairs:
         logs, slopes, rests = (
             a + (b - a) * (nodes(n) + 1) / 2 for a, b, n in zip(low, high, sizes, strict=True)
         )
-        found = []
-        for function in (self.f, self.slope):
-            values = spectral.on_tensor(function, np.exp(logs), slopes, np.exp(rests))
-            if values is None:
-                return None
-            for axis, n in enumerate(sizes):
-                values = np.moveaxis(np.tensordot(transform(n), values, (1, axis)), 0, axis)
-            size = np.abs(values)
-            last = size[-2:].max(), size[:, -2:].max(), size[:, :, -2:].max()
-            if not max(last) <= self.rest * size.max():
-                return None
-            found.append(values)
-        box = _Box.of(low, high, np.stack(found), _SMALL * self.rest)
+        functions = self.f, self.slope
+        values = spectral.on_tensor(functions, np.exp(logs), slopes, np.exp(rests), self._digits)
+        if values is None:
+            return None
+        for axis, n in enumerate(sizes, 1):
+            values = np.moveaxis(np.tensordot(transform(n), values, (1, axis)), 0, axis)
+        size = np.abs(values)
+        largest = size.max(axis=(1, 2, 3))
+        ends = size[:, -2:], size[:, :, -2:], size[..., -2:]
+        last = np.max([end.max(axis=(1, 2, 3)) for end in ends], axis=0)
+        if not (last <= self.rest * largest).all():
+            return None
+        box = _Box.of(low, high, values, _SMALL * self.rest)
         some = inside[:: max(1, len(inside) // _COMPARED)]
         exact = np.array(self.exact(*(k[some] for k in K)))
         agrees = np.abs(box(places[:, some]) - exact) <= _ERROR * self.rest * np.abs(exact)

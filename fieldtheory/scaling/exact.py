@@ -21,12 +21,12 @@ _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
 # It is searched with rough averages of pairs: what their series leave out, the least difference of
 # heights that is trusted, and how far around the vertex the maximum is sought, of a step, which is
 # divided into so many parts.
-_ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.27, 8
+_ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.2, 8
 # From values at equal steps around a top to the polynomial through them.
 _STEPS = 7
 _POLYNOMIAL = np.linalg.inv(np.vander(np.arange(_STEPS) - _STEPS // 2.0, increasing=True))
 # Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
-_NODES = 14
+_NODES = 12
 _RESOLVED = 3e-10
 # How often the bounds are moved, or drawn closer around the highest node by so many nodes.
 _TRIES, _CLOSER = 5, 3

@@ -46,6 +46,28 @@ def test_connected_squares_of_tanh_are_relative(K, correlation):
         assert abs(values[0] / exact - 1) < 1e-12
 
 
+@pytest.mark.parametrize("K", [4.0, 60.0, 5e3])
+def test_rough_grids_have_four_digits_of_every_product(K):
+    correlations = np.array([0.45, 0.9, 0.999, -0.8])
+    a, b = np.full(4, K), np.full(4, 1.2 * K)
+    c = correlations * np.sqrt(a * b)
+    products = [(swish, swish), (slope, slope), (np.tanh, swish)]
+    rough, converged = spectral.averages(products, a, b, c, spectral.ROUGH)
+    assert converged.all()
+    for row, (f, g) in zip(rough, products, strict=True):
+        np.testing.assert_allclose(row, spectral.average(f, g, a, b, c)[0], rtol=1e-4)
+
+
+def test_products_on_common_grids_converge_together():
+    K = np.array([2.0, 9.0])
+    products = [(np.tanh, np.tanh), (np.abs, np.abs)]
+    assert not spectral.averages(products, K, K, 0.9 * K)[1].any()
+    values, converged = spectral.averages(products[:1] * 2, K, K, 0.9 * K)
+    assert converged.all()
+    np.testing.assert_array_equal(*values)
+    np.testing.assert_array_equal(values[0], spectral.average(*products[0], K, K, 0.9 * K)[0])
+
+
 def test_swapping_the_variables_changes_nothing_but_rounding():
     a, b, c = np.array([3.0]), np.array([40.0]), np.array([9.0])
     one = spectral.average(np.tanh, swish, a, b, c)[0]

@@ -9,13 +9,14 @@ from fieldtheory.numerics import mehler_sums
 
 @pytest.mark.parametrize("parity", [None, 0, 1])
 @pytest.mark.parametrize("order", [2, 3, 8])
-def test_sums_and_their_derivatives_are_those_of_the_polynomial(parity, order):
+# More pairs than are summed at once, and few.
+@pytest.mark.parametrize("pairs", [5000, 256, 3])
+def test_sums_and_their_derivatives_are_those_of_the_polynomial(parity, order, pairs):
     rng = np.random.default_rng(order)
     f, g = rng.normal(size=(2, order, 5))
     if parity is not None:
         f[1 - parity :: 2] = 0
-    # More pairs than are summed at once.
-    at, c = rng.integers(0, 5, size=(2, 5000)), rng.uniform(-1, 1, 5000)
+    at, c = rng.integers(0, 5, size=(2, pairs)), rng.uniform(-1, 1, pairs)
     c[:2] = 0, 1
     terms = f[:, at[0]] * g[:, at[1]]
     for derivatives in range(3):
@@ -23,6 +24,20 @@ def test_sums_and_their_derivatives_are_those_of_the_polynomial(parity, order):
         for k, values in enumerate(found):
             known = polynomial.polyval(c, polynomial.polyder(terms, k), tensor=False)
             np.testing.assert_allclose(values, known, rtol=1e-12, atol=1e-12)
+
+
+def test_few_pairs_have_the_sums_and_rests_of_many():
+    rng = np.random.default_rng(3)
+    table, at = rng.normal(size=(4, 60)) / np.arange(1.0, 61.0), rng.integers(0, 4, size=(2, 600))
+    c = rng.uniform(-0.99, 0.99, 600)
+    many = mehler_sums.polynomials(table, table, at, c, 2)
+    few = [
+        mehler_sums.polynomials(table, table, at[:, p], c[p], 2)
+        for p in np.arange(600).reshape(3, -1)
+    ]
+    for k, values in enumerate(many):
+        found = np.concatenate([one[k] for one in few], axis=-1)
+        np.testing.assert_allclose(found, values, rtol=1e-12, atol=1e-14 * np.abs(values).max())
 
 
 def test_what_the_series_misses_is_about_its_rest():
