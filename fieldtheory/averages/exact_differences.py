@@ -20,6 +20,12 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
     (1.9073486328115905, 1.9073486328125)
     """
     x, y, z = (np.asarray(each, dtype=float) for each in (K_xx, K_yy, K_xy))
+    near = np.abs(z)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, second = x - near, y - near
+        if np.minimum(first, second).min(initial=0.0) >= 0:
+            # A sum of positive terms.
+            return first * second + near * (first + second)
     product, square = x * y, z * z
     with np.errstate(over="ignore", invalid="ignore"):
         (x_high, x_low), (y_high, y_low), (z_high, z_low) = map(_halves, (x, y, z))
