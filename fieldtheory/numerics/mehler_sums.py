@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-# Pairs of a block and numbers of a group of its terms, which stay in the cache, and the last
-# coefficients that tell the rest.
-_PAIRS, _AT_ONCE, _LAST = 1 << 12, 1 << 13, 8
+# Pairs of a block and numbers of a group of its terms, which stay in the cache.
+_PAIRS, _AT_ONCE = 1 << 12, 1 << 13
+# The last coefficients that tell the rest, at least so many and such a share of all: those of kinks
+# beside zero are slow waves in n.
+_LAST, _SHARE = 8, 4
 # Pairs up to which arrays of all terms cost less than a loop over them.
 _FEW = 256
 
@@ -27,7 +29,7 @@ def polynomials(
     derivatives: int,
     parity: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_n f_n g_n cⁿ of many pairs and its derivatives by c, and about what the first misses.
+    """Σ_n f_n g_n cⁿ of many pairs and its derivatives by c, and about what the last one misses.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ def polynomials(
     first, step = (0, 1) if parity is None else (parity, 2)
     f, g = (np.ascontiguousarray(table.T[first::step]) for table in (f, g))
     z, summed = c if parity is None else c * c, _by_powers if len(c) <= _FEW else _by_horner
-    sums, last = summed(f, g, at, z, derivatives, _LAST // step)
+    sums, last = summed(f, g, at, z, derivatives, max(_LAST // step, len(f) // _SHARE))
     if derivatives == 2:
         sums[2] *= 2
     if parity is not None:
@@ -69,7 +71,7 @@ def polynomials(
             sums[1] = value + 2 * z * slopes[0] if parity else 2 * c * slopes[0]
         sums[0] = c**parity * value
     with np.errstate(divide="ignore"):
-        return sums, last * order**2.0 / (1 - np.abs(c))
+        return sums, last * float(order) ** derivatives / (1 - np.abs(c))
 
 
 def _by_powers(

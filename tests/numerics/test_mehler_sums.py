@@ -1,10 +1,16 @@
 """Mehler's series of many pairs against polynomials of NumPy."""
 
+import itertools
+
 import numpy as np
 import pytest
+import sympy as sp
 from numpy.polynomial import polynomial
 
 from fieldtheory.numerics import mehler_sums
+from fieldtheory.numerics.hermite_coefficients import coefficients_of
+
+x = sp.Symbol("x", real=True)
 
 
 @pytest.mark.parametrize("parity", [None, 0, 1])
@@ -48,3 +54,18 @@ def test_what_the_series_misses_is_about_its_rest():
     )
     missed = many[1] - few[1]
     assert 0.1 * missed < estimate < 1000 * missed
+
+
+@pytest.mark.parametrize("K", [3.0, 20.0, 100.0])
+@pytest.mark.parametrize("phi", [sp.Min(sp.Max(x, 0), 6), x / (1 + sp.Abs(x)), sp.tanh(x)])
+def test_rests_bound_what_series_of_kinks_and_poles_miss(phi, K):
+    coefficients = coefficients_of(phi, x)
+    f, _ = coefficients(np.array([K]), 1536)
+    c, at = np.array([0.3, 0.8, 0.9, 0.95]), np.zeros((2, 4), dtype=int)
+    parity = coefficients.parity
+    whole, _ = mehler_sums.polynomials(f, f, at, c, 2, parity)
+    for order, derivatives in itertools.product((16, 64, 96, 224, 512), (1, 2)):
+        some = f[:, :order]
+        found, rest = mehler_sums.polynomials(some, some, at, c, derivatives, parity)
+        missed = np.abs(whole[derivatives] - found[derivatives])
+        assert (rest >= 0.7 * missed - 1e-13 * np.abs(whole[derivatives])).all()
