@@ -12,6 +12,7 @@ angle, of which no digits cancel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from fieldtheory.numerics.asymptotes import angle_of
 # Where a function is compared with powers, over a first place, and how well it agrees.
 _PLACES, _AGREES = np.array([1.0, 1.3, 1.7, 2.9, 8.0]), 1e-13
 # Step of the double exponential rule, and how many there are on either side.
-_STEP, _COUNT = 1 / 12, 38
+_STEP, _COUNT = 1 / 12, 48
 # Correlations below which the difference of both sectors loses digits.
 _WEAK = 0.5
 
@@ -50,10 +51,10 @@ class Powers(NamedTuple):
 
     def decorrelation(self, delta: np.ndarray) -> np.ndarray:
         """1 − ⟨φφ⟩/√(MM), of 1 − c."""
-        angle, (x, weights) = angle_of(delta)[..., None], _rule()
+        angle, (x, weights) = angle_of(delta)[..., None], double_exponential()
         near = 2 * np.sin(angle * x / 2) ** 2
         slopes = self._slope(1 - near, near) * np.sin(angle * x)
-        moment = (self.up**2 + self.down**2) * _sector(self.power, np.zeros(1))[0]
+        moment = (self.up**2 + self.down**2) * sector(self.power, np.zeros(1), np.full(1, np.pi))[0]
         return angle[..., 0] * (slopes @ weights) / (_size(self.power) * moment)
 
     def _slope(self, c: np.ndarray, delta: np.ndarray) -> np.ndarray:
@@ -63,7 +64,7 @@ class Powers(NamedTuple):
 def _average(up: float, down: float, p: float, c: np.ndarray, delta: np.ndarray) -> np.ndarray:
     """Of signals of variance 1."""
     angle = angle_of(delta)
-    same, other = _sector(p, angle), _sector(p, np.pi - angle)
+    same, other = sector(p, angle, np.pi - angle), sector(p, np.pi - angle, angle)
     found = (up**2 + down**2) * same + 2 * up * down * other
     weak = np.abs(c) < _WEAK
     if weak.any():
@@ -79,16 +80,27 @@ def _size(p: float) -> float:
     return float(2**p * gamma(p + 1) / (2 * np.pi))
 
 
-def _sector(p: float, angle: np.ndarray) -> np.ndarray:
-    """A_p(θ)."""
-    nodes, weights = _rule()
-    left = np.pi - angle[..., None]
-    x = left * nodes / 2
-    return left[..., 0] * ((np.sin(x) * np.sin(x + angle[..., None])) ** p @ weights)
+def sector(
+    p: float,
+    angle: np.ndarray,
+    left: np.ndarray,
+    factor: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+) -> np.ndarray:
+    """A_p(θ) of θ and π − θ, with a symmetric factor of the logarithms of both sines, if any."""
+    nodes, weights = double_exponential()
+    x = left[..., None] * nodes / 2
+    # The second sine has its digits at both ends.
+    acute = angle < left
+    s = np.sin(x)
+    t = np.sin(np.where(acute, angle, left)[..., None] + np.where(acute, 1, -1)[..., None] * x)
+    values = (s * t) ** p
+    if factor is not None:
+        values = values * factor(np.log(s), np.log(t))
+    return left * (values @ weights)
 
 
 @lru_cache(maxsize=1)
-def _rule() -> tuple[np.ndarray, np.ndarray]:
+def double_exponential() -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights on (0, 1) for functions that are powers at its ends."""
     t = _STEP * np.arange(-_COUNT, _COUNT + 1)
     x = 1 / (1 + np.exp(-np.pi * np.sinh(t)))

@@ -2,7 +2,8 @@
 
 Such φ (exp(h), h log(1 + |h|)) cannot be halved as `logarithms` does. The recursion runs in
 numbers of mpmath, whose exponents have no end; averages are those of float64 where it holds them,
-else those of `beyond_float`. Where the logarithm itself exceeds float64, kernels are infinite.
+else those of `beyond_float`, and of `logarithmic_powers` where φ is a power times logarithms. Where
+the logarithm itself exceeds float64, kernels are infinite.
 For waves that grow exponentially see `wave_layers`.
 """
 
@@ -35,6 +36,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.large_variances import pair_averages, power_of, single_average
+from fieldtheory.numerics.logarithmic_powers import LogarithmicPowers, logarithmic_powers
 from fieldtheory.numerics.scaled_numbers import Scaled, of_numbers
 from fieldtheory.numerics.tangents import Pairs, Trained
 from fieldtheory.theory.elementary_averages import feature_parameters
@@ -264,6 +266,8 @@ def _is_faint(
 
 @lru_cache(maxsize=_KEPT)
 def _bound(network: LayeredNetwork, order: int, K: mp.mpf) -> mp.mpf:
+    if (found := _far_out(network, ("moment", "slope_square")[order], K)) is not None:
+        return found
     functions = features_of(network)
     if any(f.has(sp.sin, sp.cos) or has_steps(f) for f in functions):
         return mp.inf
@@ -280,12 +284,16 @@ def _slope(f: sp.Expr, order: int = 1) -> sp.Expr:
 @lru_cache(maxsize=_KEPT)
 def moment(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
     """⟨φ²⟩."""
+    if (found := _far_out(network, "moment", K)) is not None:
+        return found
     return _of_one(network, "second_moment", K, lambda f: beyond_float.single(f, f, _H, K))
 
 
 @lru_cache(maxsize=_KEPT)
 def slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
     """⟨φ'²⟩."""
+    if (found := _far_out(network, "slope_square", K)) is not None:
+        return found
 
     def wide(f: sp.Expr) -> mp.mpf:
         return beyond_float.single(_slope(f), _slope(f), _H, K)
@@ -295,6 +303,8 @@ def slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
 
 def response(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
     """M'."""
+    if (found := _far_out(network, "response", K)) is not None:
+        return found
 
     def wide(f: sp.Expr) -> mp.mpf:
         # M' = ⟨h (φ²)'⟩/2K, and jumps of φ² at a add their a p(a)/2K.
@@ -336,14 +346,35 @@ def _number(value: sp.Expr) -> mp.mpf:
 @lru_cache(maxsize=_KEPT)
 def covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     """⟨φφ⟩ of K_xx, K_yy and K_xy."""
+    if (found := _far_out(network, "covariance", *K)) is not None:
+        return found
     return _of_two(network, "covariance", lambda f: f, *K)
 
 
 def pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     """⟨φ'φ'⟩, likewise."""
+    if (far := _far_out(network, "slope", *K)) is not None:
+        return far
     parts = [logarithmic_slopes.slope(f, _H, *K) for f in features_of(network)]
     found = [part for part in parts if part is not None]
     return sum(found) if len(found) == len(parts) else _of_two(network, "slope", slope_of, *K)
+
+
+def _far_out(network: LayeredNetwork, name: str, *K: mp.mpf) -> mp.mpf | None:
+    """An average of signals so wide that φ is a power times logarithms, None of others."""
+    forms = _logarithmic(network)
+    wide = all(form.start <= k < mp.inf for form in forms for k in K[:2])
+    if not forms or not wide:
+        return None
+    found = [getattr(form, name)(*K) for form in forms]
+    return None if None in found else sum(found, mp.zero)
+
+
+@lru_cache(maxsize=64)
+def _logarithmic(network: LayeredNetwork) -> tuple[LogarithmicPowers, ...]:
+    """The features as powers times logarithms, none if one of them is not."""
+    found = [logarithmic_powers(f) for f in features_of(network)]
+    return tuple(form for form in found if form) if all(found) else ()
 
 
 def slope_of(f: sp.Expr) -> sp.Expr:

@@ -38,6 +38,9 @@ OTHERS = [
     "h*tanh(h)+exp(h/4)",
     "sin(h)*h**2",
     "h*log(1+h**2)",
+    "relu(h)*log(1+Abs(h))",
+    "gelu(h)*log(1+h**2)",
+    "softplus(h)*log(1+Abs(h))",
     "exp(h)*sin(h)*tanh(h)",
 ]
 NAMES = [*LINEAR, *OTHERS]
