@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
 
@@ -19,6 +18,7 @@ import sympy as sp
 
 from fieldtheory.averages import (
     bells,
+    exact_differences,
     hermite,
     narrow_pairs,
     price,
@@ -53,6 +53,8 @@ _WIDEST = 1e150
 _VISIBLE = 1e-3
 # Variances from which on smooth functions are seen in the logarithms of signals alone.
 _SIZES = 1e14
+# Larger ones, and 1 − c², of which panels see nothing narrow.
+_FARTHEST, _PARALLEL = 1e20, 1e-2
 # Standard deviations at which panels end.
 _PANELS_END = 13.6
 # Rules and reasons.
@@ -364,7 +366,8 @@ def _pairs(
         return values, good
 
     waves = any(side.has(sp.sin, sp.cos) for side in sides)
-    of_sizes = not (without_means or any(kinks) or waves)
+    away_from_zero = any(place for cuts in kinks for place in cuts)
+    of_sizes = not (without_means or away_from_zero or waves)
     if any(kinks) or any(has_short_waves(side, _x) for side in sides):
         stages = hermite.CUSP_ORDERS if cusps else hermite.PANEL_ORDERS
         rules: list[Callable] = [partial(series, stages)]
@@ -395,14 +398,25 @@ def _pairs(
                 values[left], good[left] = rule(*(k[left] for k in flat))
         wide = ~good & (np.minimum(*flat[:2]) >= _SIZES) & of_sizes
         for pair in np.nonzero(wide)[0]:
-            with suppress(QuadratureError):
-                values[pair] = size_logarithms.pairs(f, g, *(k[[pair]] for k in flat))[0]
+            given = [k[[pair]] for k in flat]
+            try:
+                values[pair] = size_logarithms.pairs(f, g, *given)[0]
                 good[pair] = True
+            except QuadratureError:
+                if _is_unresolved(*given):
+                    raise
         if not good.all():
             values[~good] = otherwise(*(k[~good] for k in flat))
         return values.reshape(a.shape)
 
     return compute
+
+
+def _is_unresolved(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> bool:
+    """Whether panels of signals that are wide and nearly parallel miss what is narrow in them."""
+    size = K_xx * K_yy
+    narrow = exact_differences.determinant(K_xx, K_yy, K_xy) < _PARALLEL * size
+    return bool((narrow & (np.minimum(K_xx, K_yy) > _FARTHEST)).any())
 
 
 def _weak_by_series(f: Callable, g: Callable, strong: Callable, *K: np.ndarray) -> np.ndarray:

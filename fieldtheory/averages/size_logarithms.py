@@ -8,10 +8,12 @@ The logarithms of the signals' sizes have neither cusps nor ends.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 from mpmath import mp
 
+from fieldtheory.averages import polar_sizes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exact_differences import determinant
 from fieldtheory.averages.logarithmic_signals import (
@@ -26,6 +28,8 @@ from fieldtheory.averages.logarithmic_signals import (
 _PLACES = np.array([-300.0, -290.0])
 # ρ of the largest signals, as far as functions stay within float64, and the smallest signals.
 _FAR, _SMALLEST = np.linspace(0.0, 4.0, 161), 1e-300
+# 1 − |c| of correlations so weak that the sectors of both signs may cancel.
+_WEAK = 0.99
 _TOO_LARGE = "the average exceeds float64, or needs signals of which the function does"
 
 
@@ -63,9 +67,24 @@ def pairs(
         size = np.sqrt(K[0]) * np.sqrt(K[1])
         c = float(np.clip(K[2] / size, -1, 1))
         away = float(determinant(K_xx[at], K_yy[at], K_xy[at]) / (size * (size + abs(K[2]))))
+        if c and away and (quick := _polar(f, g, K[0], K[1], away, c < 0)) is not None:
+            found[at] = quick
+            continue
         x, y = _in_float64(f, K[0]), _in_float64(g, K[1])
         found[at] = float(on_a_plane(x, y, c, away) if away else on_a_line(x, y, opposite=c < 0))
     return _finite(found)
+
+
+def _polar(
+    f: Callable, g: Callable, K_xx: float, K_yy: float, away: float, opposite: bool
+) -> float | None:
+    """By `polar_sizes`, None where that does not converge, as of functions that grow fast."""
+    if away > _WEAK:
+        return None
+    turned = (lambda h: g(-h)) if opposite else g
+    with suppress(QuadratureError):
+        return polar_sizes.average(f, turned, K_xx, K_yy, away)
+    return None
 
 
 def singles(f: Callable, K: np.ndarray) -> np.ndarray:

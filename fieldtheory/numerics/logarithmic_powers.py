@@ -109,9 +109,10 @@ class LogarithmicPowers(NamedTuple):
         """⟨φφ⟩, None where small signals count."""
         root = mp.sqrt(K_xx * K_yy)
         away = float((root - abs(K_xy)) / root)
-        if self._is_opposite(K_xx, K_yy, K_xy, away):
+        small = self.sides.slope.power < -0.5
+        if self._is_opposite(K_xx, K_yy, K_xy, away) or (small and away < _NEAR):
             return None
-        if away >= _NEAR or self.sides.slope.power < -0.5:
+        if away >= _NEAR:
             return _average(self.sides, K_xx, K_yy, K_xy)
         (angle,), (x, weights) = angle_of(np.array([away])), double_exponential()
         psi = angle * x

@@ -20,8 +20,9 @@ import numpy as np
 import sympy as sp
 from mpmath import mp
 
-from fieldtheory.averages import beyond_float, logarithmic_slopes
+from fieldtheory.averages import beyond_float, logarithmic_slopes, polar_sizes
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.narrow import narrow_cuts
 from fieldtheory.averages.steps import (
     between,
     branch,
@@ -30,6 +31,8 @@ from fieldtheory.averages.steps import (
     has_steps,
     slope_of_pieces,
 )
+from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.averages.waves import has_waves
 from fieldtheory.networks import activations
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
@@ -45,6 +48,10 @@ from fieldtheory.theory.elementary_averages import feature_parameters
 _DIGITS, _SMALLEST, _LARGEST, _NOTHING = 30, 1e-280, 1e270, 1e-20
 # Averages that are kept: deep networks of several inputs take each of them a few times.
 _KEPT = 2**16
+# 1 − c below which pairs are compared with parallel ones.
+_NEAR = 1e-3
+# A variance of which float64 holds averages, and beside which signals of size one are nothing.
+_REFERENCE = 1e100
 # Moments of which integrals over two signals in float64 would fail late.
 _STEEP = 1e275
 _H = activations.h
@@ -241,6 +248,8 @@ def _gain(average: Average, network: LayeredNetwork, skip: float, weight: float,
 
 
 def _pair_gain(network: LayeredNetwork, skip: float, weight: float, *K: mp.mpf) -> mp.mpf:
+    if weight and (closed := _closed_slope(network, *K)) is not None:
+        return skip + weight * closed
     if weight and _is_faint(network, (1, K[0]), (1, K[1]), skip / weight):
         return mp.mpf(skip)
     if skip and weight:
@@ -294,6 +303,11 @@ def slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
     """⟨φ'²⟩."""
     if (found := _far_out(network, "slope_square", K)) is not None:
         return found
+    forms = _logarithmic(network)
+    if _LARGEST < K < mp.inf and forms and not any(form.sides.power for form in forms):
+        # Of logarithms φ' ~ 1/h counts at small signals alone.
+        reference = mp.mpf(_REFERENCE)
+        return slope_square(network, reference) * mp.sqrt(reference / K)
 
     def wide(f: sp.Expr) -> mp.mpf:
         return beyond_float.single(_slope(f), _slope(f), _H, K)
@@ -353,11 +367,17 @@ def covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
 
 def pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     """⟨φ'φ'⟩, likewise."""
+    closed = _closed_slope(network, *K)
+    return _of_two(network, "slope", slope_of, *K) if closed is None else closed
+
+
+def _closed_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf | None:
+    """⟨φ'φ'⟩ of wide signals, None where it has no closed form."""
     if (far := _far_out(network, "slope", *K)) is not None:
         return far
     parts = [logarithmic_slopes.slope(f, _H, *K) for f in features_of(network)]
     found = [part for part in parts if part is not None]
-    return sum(found) if len(found) == len(parts) else _of_two(network, "slope", slope_of, *K)
+    return sum(found, mp.zero) if len(found) == len(parts) else None
 
 
 def _far_out(network: LayeredNetwork, name: str, *K: mp.mpf) -> mp.mpf | None:
@@ -410,6 +430,9 @@ def _of_two(
         # Waves that average out, of which quadrature tells late that it does not resolve them.
         with suppress(QuadratureError):
             return wide()
+    if size and _SMALLEST < K_xx * K_yy < _LARGEST and correlations[1] < _NEAR:
+        with suppress(QuadratureError):
+            return _nearly_parallel(network, functions, name, (K_xx, K_yy), correlations[1])
     moderate = max(moment(network, K) for K in (K_xx, K_yy)) < _STEEP
     if not size or (moderate and _SMALLEST < K_xx * K_yy < _LARGEST):
         given = (np.array([float(v)]) for v in (K_xx, K_yy, *correlations))
@@ -419,6 +442,39 @@ def _of_two(
                 return mp.mpf(found)
     found = wide()
     return -found if odd and mp.isinf(found) else found
+
+
+def _nearly_parallel(
+    network: LayeredNetwork,
+    functions: list[sp.Expr],
+    name: str,
+    variances: tuple[mp.mpf, mp.mpf],
+    away: float,
+) -> mp.mpf:
+    """⟨φφ⟩ or ⟨φ'φ'⟩ of 1 − c = ``away``; of the former no digits of 1 − ⟨φφ⟩/√(MM) cancel."""
+    if not all(_is_analytic(f) for f in functions):
+        raise QuadratureError("functions with waves, and kinks away from zero")
+    x, y = map(float, variances)
+    of_numbers = [vectorised([_H], f) for f in functions]
+    if name == "slope":
+        return mp.mpf(sum(polar_sizes.average(f, f, x, y, away) for f in of_numbers))
+    moments = [moment(network, K) for K in variances]
+    scales = [1 / float(mp.sqrt(M)) for M in moments]
+    apart = 0.0
+    for f in of_numbers:
+        one, other = (partial(_times, scale, f) for scale in scales)
+        apart += polar_sizes.half_square(one, other, x, y, away)
+    return mp.sqrt(moments[0] * moments[1]) * (1 - mp.mpf(apart))
+
+
+def _times(scale: float, f: Callable[..., Any], signals: np.ndarray) -> np.ndarray:
+    return scale * f(signals)
+
+
+@lru_cache(maxsize=64)
+def _is_analytic(f: sp.Expr) -> bool:
+    """Whether a function is, but for zero."""
+    return not (has_waves(f) or any(kinks_of(f, _H)) or narrow_cuts(f, _H))
 
 
 def _beyond_float(

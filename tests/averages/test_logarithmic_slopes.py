@@ -6,7 +6,8 @@ import sympy as sp
 from mpmath import mp, mpf
 
 import fieldtheory as ft
-from fieldtheory.averages import beyond_float
+from fieldtheory.averages import beyond_float, size_logarithms
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.logarithmic_slopes import slope
 from fieldtheory.numerics.entries import network_entries
 
@@ -71,13 +72,27 @@ def test_moderately_wide_signals():
         assert slope(sp.asinh(h), h, K, K, t) / of_asinh(K, K, t) == pytest.approx(1, rel=1e-13)
 
 
-@pytest.mark.parametrize(("K", "away"), [(1e16, 1e-4), (1e16, 1e-9), (1e20, 1e-4), (1e20, 1e-9)])
+@pytest.mark.parametrize("K", [1e16, 1e20, 1e21, 1e24, 1e30, 1e40])
+@pytest.mark.parametrize("away", [1e-4, 1e-9, 1e-14])
 def test_nearly_parallel_signals_in_float64(K, away):
-    """Panels of both signals are off by 3e-3 at the last of these."""
+    """Panels of both signals are off by per cents from K = 1e21 on, without a word."""
     averages = network_entries(ft.ResidualNetwork(depth=1, activation="asinh"))
     t = K * (1 - away)
     found = averages.covariance_susceptibility(*(np.array([v]) for v in (K, K, t)))
-    s = np.exp(np.arange(-120.0, 5.0, 0.125))
+    s = np.exp(np.arange(-160.0, 5.0, 0.125))
     weights = 0.125 * np.sqrt(s / np.pi) * np.exp(-s)
     sums = 1 + 2 * K * (s[:, None] + s) + 4 * np.outer(s, s) * (K - t) * (K + t)
     assert found[0] == pytest.approx(weights @ (1 / np.sqrt(sums)) @ weights, rel=1e-12)
+
+
+def test_what_is_narrow_in_parallel_signals_is_not_left_to_panels(monkeypatch):
+    """Where the logarithms of the signals fail there is no number instead of a wrong one."""
+
+    def fails(*given):
+        raise QuadratureError("not resolved")
+
+    monkeypatch.setattr(size_logarithms, "pairs", fails)
+    averages = network_entries(ft.ResidualNetwork(depth=1, activation="asinh(h/7)"))
+    K = np.array([1e24])
+    with pytest.raises(QuadratureError, match="not resolved"):
+        averages.covariance_susceptibility(K, K, K * (1 - 1e-9))

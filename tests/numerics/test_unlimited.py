@@ -200,6 +200,47 @@ def test_responses_of_two_inputs_behind_skip_connections():
     np.testing.assert_allclose(responses[30:, 0], chi + deep, rtol=1e-12)
 
 
+def test_responses_of_nearly_parallel_inputs():
+    """K − K_αβ =: D grows by γ² D + a ∫_0^D ⟨φ'φ'⟩ dD', of 1 − c = 1e-9 too."""
+    net = network("asinh(h)", 520, skip_scale=2.0, weight_variance=1.5, bias_variance=0.2)
+    K0 = np.array([[1.0, 1 - 1e-9], [1 - 1e-9, 1.0]])
+    solution = ft.solve(net, K0)
+    K, D, chi = 1.0, 1 - K0[0, 1], 0.0
+    s = np.exp(np.arange(-150.0, 5.0, 0.25))
+    weights = 0.25 * np.sqrt(s / np.pi) * np.exp(-s)
+    x, w = np.polynomial.legendre.leggauss(14)
+
+    def slope(D):
+        inner = 1 + 2 * K * (s[:, None] + s) + 4 * np.outer(s, s) * D * (2 * K - D)
+        return weights @ (1 / np.sqrt(inner)) @ weights
+
+    for l in range(1, 71):
+        chi += np.log(4 + 1.5 * slope(D))
+        # Powers of D beside its logarithms are smooth in D = p^3.
+        p = (1 + x) / 2
+        integral = sum(
+            each * 1.5 * q * q * D * slope(D * q**3) for q, each in zip(p, w, strict=True)
+        )
+        K, D = 4 * K + 1.5 * of_one(K)[0] + 0.2, 4 * D + 1.5 * integral
+        assert solution.log_response[l, 0, 1] == pytest.approx(chi, rel=1e-12)
+        assert solution.log_kernels[l, 0, 1] == pytest.approx(np.log(K - D), rel=1e-12)
+    steps = np.diff(solution.log_response[70:, 0, 1])
+    np.testing.assert_allclose(steps, np.log(4), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", some(["log(1+Abs(h))", "sign(h)*log(1+Abs(h))", "asinh(h)"], {"asinh(h)"})
+)
+def test_tangents_of_logarithms_behind_skip_connections(name):
+    """⟨φ'²⟩ of the readout is that of small signals alone, 1/√K of what it is at another K."""
+    net = network(name, 600, skip_scale=2.0)
+    solution = ft.solve(net, [[1.0, 1 - 1e-9], [1 - 1e-9, 1.0]])
+    for field in ("log_kernels", "log_response", "log_tangent_kernels"):
+        values = getattr(solution, field)
+        assert np.isfinite(values).all()
+        np.testing.assert_allclose(np.diff(values[100:600], axis=0), np.log(4), rtol=1e-11)
+
+
 def test_tangent_kernels_take_no_averages_that_are_nothing_beside_what_is_carried(monkeypatch):
     taken, single = [], beyond_float.single
     monkeypatch.setattr(
