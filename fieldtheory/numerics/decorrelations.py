@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import legendre
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.asymptotes import angle_of
@@ -69,7 +70,13 @@ def of_pairs(
     ------
     ValueError
         If a variance vanishes.
+    QuadratureError
+        If an average does not converge.
     """
+    unknown = np.isnan(layers.kernels.mantissa)
+    if unknown.any():
+        layer = int(np.argmax(unknown.reshape(len(unknown), -1).any(axis=1)))
+        raise QuadratureError(f"an average of φ does not converge before layer {layer}")
     if (layers.kernels.mantissa == 0).any():
         layer = int(
             np.argmax((layers.kernels.mantissa == 0).reshape(len(layers.near) + 1, -1).any(1))

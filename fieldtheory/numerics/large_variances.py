@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -234,6 +235,37 @@ def pair_averages(
         rest = (each[~closed] for each in (K_xx, K_yy, c, delta))
         found[~closed] = _without_powers(network, name, *rest)
     return found
+
+
+def where_known(average: Callable[..., np.ndarray], *K: np.ndarray) -> np.ndarray:
+    """An average of every entry of some arrays, NaN of NaN and where it does not converge.
+
+    Examples
+    --------
+    >>> def average(K):
+    ...     if (K > 2).any():
+    ...         raise QuadratureError("too large")
+    ...     return 2 * K
+    >>> where_known(average, np.array([1.0, 3.0, np.nan, 2.0]))
+    array([ 2., nan, nan,  4.])
+    """
+    K = tuple(np.broadcast_arrays(*K))
+    known = ~np.logical_or.reduce([np.isnan(k) for k in K])
+    found = np.full(K[0].shape, np.nan)
+    if known.any():
+        found[known] = _halved(average, *(k[known] for k in K))
+    return found
+
+
+def _halved(average: Callable[..., np.ndarray], *K: np.ndarray) -> np.ndarray:
+    """An average of arrays (m,), taken apart where it does not converge."""
+    try:
+        return average(*K)
+    except QuadratureError:
+        if (count := len(K[0])) == 1:
+            return np.array([np.nan])
+        halves = [[k[part] for k in K] for part in (slice(count // 2), slice(count // 2, None))]
+        return np.concatenate([_halved(average, *half) for half in halves])
 
 
 def _without_powers(

@@ -5,14 +5,15 @@ a power of its argument to all digits, the signals are halved j times before ave
 
     M(K) = M(K 4^-j) 2^(2jp),   ⟨φ_α φ_β⟩ is 2^((j_α + j_β) p) times that of the halved signals
 
-with the power p measured, see `power_of`. Likewise where a variance is so small. For pairs
+with the power p measured, see `power_of`. Likewise where a variance is so small. Behind averages
+that do not converge everything is NaN. For pairs
 of inputs see `scaled_pairs`, for φ that grows as no power `unlimited`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from fieldtheory.numerics.large_variances import (
     power_of,
     single_average,
     slope_powers,
+    where_known,
 )
 from fieldtheory.numerics.scaled_numbers import Scaled, joined, product, recursion, scaled, total
 from fieldtheory.numerics.tangents import Trained
@@ -74,13 +76,13 @@ class ScaledLayers:
     @np.errstate(over="ignore")
     def gains(self) -> Scaled:
         """γ_l² + a_l M'(K^(l-1)) of the layers 1, ..., L + 1."""
-        slopes = single_average(self.network, "susceptibility", self.near)
+        slopes = where_known(partial(single_average, self.network, "susceptibility"), self.near)
         return self.gains_of(slopes, 2 * self.halvings * self.powers("response"))
 
     @np.errstate(over="ignore")
     def tangents(self, trained: Trained) -> Scaled:
         """Θ^(l), shape (L + 2, ...)."""
-        slopes = single_average(self.network, "slope_square", self.near)
+        slopes = where_known(partial(single_average, self.network, "slope_square"), self.near)
         gains = self.gains_of(slopes, 2 * self.halvings * self.powers("slope"))
         averages = scaled(self.moments, 2 * self.halvings * self.powers("moment"))
         return self.tangents_of(trained, gains, Scaled(*(k[:1] for k in self.kernels)), averages)
@@ -160,7 +162,7 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
         near.append(K.mantissa * np.exp2(np.clip(inside, -_COUNTS, _COUNTS)))
         halvings.append(j)
         with np.errstate(over="ignore", invalid="ignore"):
-            moments.append(single_average(network, "second_moment", np.asarray(near[-1])))
+            moments.append(where_known(partial(_moment, network), np.asarray(near[-1])))
         _require_finite(network, moments[-1], l)
         with np.errstate(over="ignore", invalid="ignore"):
             powers = _powers(network, j, "moment")
@@ -179,6 +181,12 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
         np.stack(shares, axis=1),
         trailing,
     )
+
+
+def _moment(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
+    """M, infinite where it exceeds float64."""
+    found = single_average(network, "second_moment", K)
+    return np.where(np.isnan(found), np.inf, found)
 
 
 def _halvings(network: LayeredNetwork, K: Scaled) -> np.ndarray:
@@ -213,7 +221,7 @@ def _power(averages: Entries, sign: int, kind: str) -> float:
 
 
 def _require_finite(network: LayeredNetwork, moments: np.ndarray, layer: int) -> None:
-    if not np.isfinite(moments).all():
+    if np.isinf(moments).any():
         raise OverflowError(
             f"this needs φ that grows as a power of its argument, {network.activation.name} does "
             f"not, and its kernel exceeds the range of float64 in layer {layer}"

@@ -85,7 +85,10 @@ def total(parts: Sequence[Scaled]) -> tuple[Scaled, np.ndarray]:
         for part, gap in zip(parts, gaps, strict=True)
     ]
     found = np.add.reduce(terms)
-    return scaled(found, largest), np.stack([ratio(term + 0 * found, found) for term in terms])
+    # A ratio to what is not known is no zero.
+    unknown = np.where(np.isnan(found), np.nan, 0.0)
+    shares = [ratio(term + 0 * found, found) + unknown for term in terms]
+    return scaled(found, largest), np.stack(shares)
 
 
 def joined(*parts: Scaled) -> Scaled:

@@ -11,7 +11,7 @@ and where that is near 1 as δ = 1 − c, see `decorrelations`: slopes of φ wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fieldtheory.numerics.asymptotes import Lines
 from fieldtheory.numerics.decorrelations import of_features
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.kernels import identical
-from fieldtheory.numerics.large_variances import at_angles, pair_averages
+from fieldtheory.numerics.large_variances import at_angles, pair_averages, where_known
 from fieldtheory.numerics.logarithms import ScaledLayers
 from fieldtheory.numerics.scaled_numbers import Scaled, product, scaled, total
 from fieldtheory.numerics.tangents import Pairs, Trained
@@ -118,7 +118,8 @@ class ScaledPairs:
         lines = form if isinstance(form, Lines) else None
         closed = np.broadcast_to(closed, c.shape)
         if lines is None or not closed.all():
-            slopes = pair_averages(self.layers.network, "slope", *near, c, delta)
+            average = partial(pair_averages, self.layers.network, "slope")
+            slopes = where_known(average, *near, c, delta)
         if lines is not None:
             exact = lines.slope_at(delta)
             slopes = exact if closed.all() else np.where(closed, exact, slopes)
@@ -214,11 +215,13 @@ def _of_phi(
     found, apart = np.zeros(c.shape), np.ones(c.shape)
     if not exact.all():
         rest = ~exact
-        average = pair_averages(layers.network, "covariance", first[rest], second[rest], c[rest])
-        found[rest] = ratio(average, size[rest])
+        covariance = partial(pair_averages, layers.network, "covariance")
+        average = where_known(covariance, first[rest], second[rest], c[rest])
+        unknown = np.isnan(average + size[rest])
+        found[rest] = np.where(unknown, np.nan, ratio(average, size[rest]))
         apart[rest] = 1 - found[rest]
     if exact.any():
         given = first[exact], second[exact], size[exact], delta[exact]
-        apart[exact] = of_features(layers.network, *given)
+        apart[exact] = where_known(partial(of_features, layers.network), *given)
         found[exact] = 1 - apart[exact]
     return found, apart

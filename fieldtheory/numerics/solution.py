@@ -724,7 +724,7 @@ class Solution(Result):
     def scaled_tangents(self, trained: tangents.Trained | None = None) -> Scaled:
         """Θ^(l) as `trained_tangents` gives it, whatever its size."""
         if self._kernels_stay:
-            with suppress(OverflowError):
+            with suppress(ArithmeticError):
                 return scaled(self.trained_tangents(trained))
         whole = tangents.Trained.everything(self.network) if trained is None else trained
         layers, pairs = self._beyond_float64

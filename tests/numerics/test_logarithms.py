@@ -9,12 +9,15 @@ import sympy as sp
 from mpmath import mp, mpf
 
 import fieldtheory as ft
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.numerics import logarithms, scaled_pairs
 from fieldtheory.numerics.asymptotes import lines_of
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.large_variances import power_of
 from tests.oracles import deep_kernels
 from tests.tables import slow, some
 
+FIELDS = "log_kernels", "log_response", "log_tangent_kernels"
 h = sp.Symbol("h", real=True)
 P = np.array([[0.3, 0.1], [0.1, 0.5]])
 OPPOSITE = np.array([[1.5, -0.7], [-0.7, 0.5]])
@@ -297,3 +300,45 @@ def test_covariances_that_variances_leave_behind(activation):
     # Logarithms near 7 of covariances near 600.
     np.testing.assert_allclose(grows, 0.25, rtol=1e-9)
     np.testing.assert_allclose(np.diff(found[100:-1, 0, 0]), np.log(1.5), rtol=1e-12)
+
+
+@pytest.mark.parametrize("beyond", [1e30, slow(1e3)])
+def test_averages_that_do_not_converge_are_unknown_beside_others(monkeypatch, beyond):
+    """Of one of three pairs ⟨φφ⟩ is not found once the variances are large: NaN with a warning."""
+    net = network("h+tanh(h)", 260, skip_scale=1.0, weight_variance=20.0)
+    K0 = np.array([[1.0, 0.2, -0.8], [0.2, 2.0, 0.9], [-0.8, 0.9, 3.0]])
+    expected = ft.solve(net, K0)
+    expected = {field: getattr(expected, field) for field in FIELDS}
+    of_pairs, of_one = scaled_pairs.pair_averages, logarithms.single_average
+
+    def pairs(net, name, K_xx, K_yy, c, delta=None):
+        if ((c < 0) & (K_yy > beyond)).any():
+            raise QuadratureError("not resolved")
+        return of_pairs(net, name, K_xx, K_yy, c, delta)
+
+    monkeypatch.setattr(scaled_pairs, "pair_averages", pairs)
+    solution = ft.solve(net, K0)
+    with pytest.warns(ft.ValidityWarning, match="log_kernels are NaN"):
+        found = solution.log_kernels
+    unknown = np.isnan(found)
+    assert unknown[-1, 0, 2] and unknown[-1, 2, 0] and unknown.sum() == 2 * unknown[:, 0, 2].sum()
+    np.testing.assert_array_equal(found[~unknown], expected["log_kernels"][~unknown])
+    for field in FIELDS[1:]:
+        with pytest.warns(ft.ValidityWarning, match=f"{field} are NaN"):
+            found = getattr(solution, field)
+        assert np.isnan(found[-1, 0, 2])
+        known = ~np.isnan(found)
+        assert known.sum() >= found.size - 2 * len(found)
+        np.testing.assert_array_equal(found[known], expected[field][known])
+
+    def single(net, name, K):
+        if (K > beyond).any():
+            raise QuadratureError("not resolved")
+        return of_one(net, name, K)
+
+    monkeypatch.setattr(logarithms, "single_average", single)
+    with pytest.warns(ft.ValidityWarning, match="log_kernels are NaN"):
+        found = ft.solve(net, K0).log_kernels
+    assert np.isnan(found[-1]).all() and np.isfinite(found[:2]).all()
+    with pytest.raises(QuadratureError, match="does not converge"):
+        ft.solve(net, K0).decorrelation  # noqa: B018
