@@ -217,17 +217,20 @@ class Plane:
                     cuts.append(_even(low, high, width))
                 if width < widest:
                     cuts += [np.array([centre]), centre + beside, centre - beside]
-        cuts.append(self._meetings())
-        return distinct(np.concatenate(cuts))
+        return distinct(np.concatenate([*cuts, *self._meetings(widest)]))
 
-    def _meetings(self) -> np.ndarray:
-        """z_1 where two signals are at kinks."""
+    def _meetings(self, widest: float) -> list[np.ndarray]:
+        """z_1 where two signals are at kinks, and panels beside as wide as those of both."""
         found = []
         for (a, b), (c, d) in combinations(self.A, 2):
             determinant = a * d - b * c
             if determinant:
-                found += [(k * d - l * b) / determinant for k in self.kinks for l in self.kinks]
-        return np.array(found)
+                beside = graded(BESIDE * (abs(b) + abs(d)) / abs(determinant), widest)
+                around = np.concatenate([-beside, [0.0], beside])
+                found += [
+                    (k * d - l * b) / determinant + around for k in self.kinks for l in self.kinks
+                ]
+        return found
 
     @property
     def is_line(self) -> bool:

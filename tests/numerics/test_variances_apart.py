@@ -1,0 +1,80 @@
+"""G11 of inputs whose variances or correlations are orders of magnitude apart, entry by entry."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+import fieldtheory as ft
+from tests.numerics.test_weak_correlations import assert_entries, network, one_apart
+from tests.oracles import error_functions
+from tests.tables import slow
+
+PHI = {"tanh": np.tanh, "softsign": lambda h: h / (1 + np.abs(h)), "erf": erf}
+APART = np.diag([1e-6, 1.0, 50.0]) + 5e-4 * (1 - np.eye(3))
+# Two wide inputs, one narrow.
+NARROW = np.array([[300.0, 122.0, 5e-6], [122.0, 200.0, 4e-9], [5e-6, 4e-9, 0.1]])
+
+
+@pytest.mark.parametrize("depth", [1, slow(3)])
+@pytest.mark.parametrize(
+    "K0", [APART, NARROW, one_apart(300.0, 1e-6), one_apart(300.0, 1e-9), 30 * APART**0.5]
+)
+def test_error_functions(K0, depth):
+    found = ft.solve(network("erf", depth), K0).G11 * network("erf", depth).width
+    assert_entries(found, error_functions.G11(K0, depth))
+
+
+def graded(first, end):
+    """Ends of panels on both sides of zero that grow from there."""
+    cuts = np.minimum([0.0, *first * 2.2 ** np.arange(12)], end)
+    return np.unique(np.concatenate([-cuts, cuts]))
+
+
+def rule(K, count=14):
+    """Three signals, and weights, by panels of each given those before."""
+    x, w = np.polynomial.legendre.leggauss(count)
+    L = np.linalg.cholesky(K)
+    z, weights = np.zeros((3, 1)), np.ones(1)
+    for i in range(3):
+        mean, parts = L[i, :i] @ z[:i], []
+        ends = graded(min(0.5, 2 * L[i, i]), 9 * L[i, i] + np.abs(mean).max())
+        for low, high in pairwise(ends):
+            cuts = [np.clip((end - mean) / L[i, i], -9.0, 9.0) for end in (low, high)]
+            half = (cuts[1] - cuts[0]) / 2
+            nodes = cuts[0] + half * (1 + x[:, None])
+            parts.append((nodes, weights * half * w[:, None] * np.exp(-(nodes**2) / 2)))
+        nodes, attached = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
+        used = attached > 1e-19
+        z = np.repeat(z[:, None, :], len(nodes), axis=1)
+        z[i] = nodes
+        z, weights = z[:, used], attached[used] / np.sqrt(2 * np.pi)
+    return L @ z, weights
+
+
+@pytest.mark.parametrize("name", list(PHI))
+def test_the_first_layer_by_panels(name):
+    """⟨φφ;φφ⟩ of three signals of which one is narrow and one is wide."""
+    net, order = network(name, 1), [2, 1, 0]
+    h, weights = rule(APART[np.ix_(order, order)])
+    values = PHI[name](h[order])
+    pairs = list(zip(*np.triu_indices(3), strict=True))
+    products = np.array([values[i] * values[j] for i, j in pairs])
+    means = products @ weights
+    # Sums of what is left less the means, of parity even in all signals.
+    expected = (products * weights) @ products.T - np.outer(means, means)
+    found = ft.solve(net, APART).G11[1, 1] * net.width
+    size = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    np.testing.assert_allclose(found / size, expected / size, rtol=0, atol=2e-11)
+    seen = np.abs(expected) > 1e-4 * size
+    np.testing.assert_allclose(found[seen], expected[seen], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["tanh", "softsign"])
+def test_wide_signals_of_which_one_hardly_correlates(name):
+    net = network(name, 1)
+    near, far = (ft.solve(net, one_apart(300.0, c)).G11[1:, 1:] for c in (1e-6, 1e-9))
+    order = np.round(np.log(near / far) / np.log(1e3))
+    assert set(order.ravel()) == {0, 1, 2}
+    np.testing.assert_allclose(near, far * 1e3**order, rtol=1e-9)
