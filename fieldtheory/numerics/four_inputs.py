@@ -58,6 +58,11 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
     size, p = members.shape[1:]
     g = network_entries(signals.network).averages.observable
     found = np.full((size, p, size, p), np.nan) if known is None else known
+    if not network_entries(signals.network).second_moment(np.zeros(1))[0]:
+        # φ of signals that vanish does, and has no averages over what is beside kinks.
+        still = signals.still(np.arange(p))
+        found[still] = 0.0
+        found[:, :, still] = 0.0
     unknown = np.isnan(found)
     if not has_closed_form(g):
         _one_by_one(signals, K, members, found)

@@ -12,6 +12,9 @@ from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.recursion import carried
 
+# A variance that is as good as none, relative to another.
+_NARROW = 1e-32
+
 
 def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
@@ -36,18 +39,28 @@ def covariance_gains(
 
 
 def cross_gains(
-    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+    network: LayeredNetwork,
+    K: np.ndarray,
+    kernel: np.ndarray,
+    pairs: tuple,
+    fluctuations: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances.
 
     Where φ has a kink at zero they diverge as the variance vanishes, where it jumps for parallel
-    inputs; this raises ValueError.
+    inputs; this raises ValueError. Of ``fluctuations`` those by a variance that vanishes are zero:
+    it vanishes at any width.
     """
     slope = odd_pairs.cross_susceptibility(network)
     weights = layer_coefficients(network, 1, K.ndim - 2).weights
     alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
     with np.errstate(divide="ignore", invalid="ignore"):
         averages = slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])
+        if fluctuations and not (alpha * beta).all():
+            averages = (
+                _beside_zero(network, averages[0], (alpha, beta)),
+                _beside_zero(network, averages[1], (beta, alpha)),
+            )
     if not np.isfinite(averages).all():
         name = network.activation.name
         if (K[:-1] > 0).all():
@@ -57,6 +70,21 @@ def cross_gains(
             )
         raise ValueError(f"K0 must have positive variances: ⟨φφ''⟩ of {name} diverges at zero")
     return _gains(weights, averages[0]), _gains(weights, averages[1])
+
+
+def _beside_zero(
+    network: LayeredNetwork, averages: np.ndarray, K: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """⟨φ''(x) φ(y)⟩/2 with those of a signal x = 0 zero, and ⟨φ''⟩ φ(0)/2 where y alone is."""
+    (x, y), found = K, np.where(K[0] == 0, 0.0, averages)
+    only = (x > 0) & (y == 0)
+    if only.any():
+        # A limit, as integrals over kinks are not those of a point.
+        found[only] = 0.0
+        if network_entries(network).second_moment(np.zeros(1))[0]:
+            slope, near = odd_pairs.cross_susceptibility(network), _NARROW * x[only]
+            found[only] = slope(x[only], near, np.zeros_like(near))
+    return found
 
 
 def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -43,6 +43,8 @@ _ASKED = 50
 # What layers add relative to their kernels, below which derivatives of closed forms lose digits,
 # about 1e-16 over it, and below which too many.
 _ADDS_LITTLE, _ADDS_TOO_LITTLE = 1e-5, 1e-7
+# A variance that is as good as none, relative to another.
+_NARROW = 1e-32
 # Coefficients of one function that are held at once.
 _TOGETHER = 1 << 23
 
@@ -316,8 +318,17 @@ def _averaged_slopes(
     earlier, later, pair = np.nonzero((skip != 0) & used)
     if not len(pair):
         return
-    early = K[:, :, earlier, pair]
+    early, late = K[:, :, earlier, pair], K[:, :, later, pair]
+    still = np.array([early[i, i] == 0 for i in range(2)])
+    if _has_orthants(signals):
+        # Those of a point are a limit.
+        for i in range(2):
+            early[i, i] = np.where(still[i], _NARROW * late[i, i], early[i, i])
     across = skip[earlier, later, 0] * early
-    upper = np.concatenate([K[:, :, later, pair], across], axis=1)
+    upper = np.concatenate([late, across], axis=1)
     joint = np.concatenate([upper, np.concatenate([across, early], axis=1)])
-    found[earlier, later, :, :, pair] = np.moveaxis(four_inputs.slopes(g, joint), -1, 0)
+    slopes = four_inputs.slopes(g, joint)
+    if not network_entries(signals.network).second_moment(np.zeros(1))[0]:
+        slopes[:, :2][:, still] = 0.0
+        slopes[:, 2, still.any(axis=0)] = 0.0
+    found[earlier, later, :, :, pair] = np.moveaxis(slopes, -1, 0)

@@ -115,6 +115,11 @@ class PairObservables:
         apart = np.asarray((self.K[:, first, second] == 0).all(axis=0))
         return apart if is_odd(kinked_features(self.network)) else np.zeros_like(apart)
 
+    def still(self, pairs: np.ndarray) -> np.ndarray:
+        """Whether a signal of the two vanishes in a layer, shape (L + 1, pairs)."""
+        zero = np.diagonal(self.K, axis1=1, axis2=2) == 0
+        return zero[:, self.pairs[0][pairs]] | zero[:, self.pairs[1][pairs]]
+
     def turned(self, pairs: np.ndarray) -> np.ndarray:
         """1 for two inputs that count as one in all layers, −1 for opposite ones of an odd φ, or 0.
 

@@ -51,7 +51,7 @@ def shift_of_covariances(
     # Signals that are the same make of a covariance a variance.
     same = signals.same(others)
     turned = signals.turned(others)
-    used = ~same & ~signals.vanish(others) & (turned == 0)
+    used = ~same & ~signals.still(others) & ~signals.vanish(others) & (turned == 0)
     sources = np.zeros((len(a), len(others)))
     if used.any():
         sources[1:] = _seen(a, layers, gains, signals, used)

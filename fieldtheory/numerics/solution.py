@@ -317,7 +317,8 @@ class Solution(Result):
             return G11
         K = self._variances[1]
         S22 = fluctuations.source_covariance(self.network, self._chain, K)
-        G11 = fluctuations.kernel_covariance(self._chain, self._own_gains, S22, self.network.width)
+        gains, width = self._moving_gains, self.network.width
+        G11 = fluctuations.kernel_covariance(self._chain, gains, S22, width)
         warn_if_not_small(self.network, np.diagonal(G11), self._variances[0])
         return G11
 
@@ -336,11 +337,11 @@ class Solution(Result):
         if self._has_matrix:
             theory = self.pair_theory
             own = [
-                self._shift_of_one(theory.layers, C[:, i], K[:, i], self._own_gains[:, i])
+                self._shift_of_one(theory.layers, C[:, i], K[:, i], self._moving_gains[:, i])
                 for i in range(self.inputs)
             ]
             return unpacked(theory.shift(np.stack(own, axis=-1)), True) / width
-        return self._shift_of_one(self._chain, C, K, self._own_gains) / width
+        return self._shift_of_one(self._chain, C, K, self._moving_gains) / width
 
     @field
     def kernel_shift(self) -> np.ndarray:
@@ -358,7 +359,7 @@ class Solution(Result):
         """
         if self._has_matrix:
             return self.pair_theory.four_point
-        gains, K = self._own_gains, self.kernels
+        gains, K = self._moving_gains, self.kernels
         seen = fluctuations.seen_by_neurons(self.network, self._chain, gains, K)
         return self.network.width * self.kernel_variance + 2 * seen
 
@@ -551,10 +552,12 @@ class Solution(Result):
     @cached_property
     def pair_theory(self) -> PairTheory:
         """What the fluctuations of several inputs are made of."""
-        cross = gains.cross_gains(
-            self.network, self._variances[1], self._covariances[1], self._pairs
-        )
-        moved = PairGains(self._own_gains, self._pair_gains, *cross)
+        K, kernel = self._variances[1], self._covariances[1]
+        cross = gains.cross_gains(self.network, K, kernel, self._pairs, fluctuations=True)
+        still = (K[:-1, self._pairs[0]] == 0) | (K[:-1, self._pairs[1]] == 0)
+        pair = self._pair_gains.copy()
+        pair[1:][still] = 0.0
+        moved = PairGains(self._moving_gains, pair, *cross)
         layers = layer_coefficients(self.network)
         kernels = self.kernels[:-1], self.residual_kernels[:-1]
         return PairTheory(layers, moved, PairObservables(self.network, *kernels, self.progress))
@@ -685,6 +688,13 @@ class Solution(Result):
     def _own_gains(self) -> np.ndarray:
         K = self._variances[1]
         return gains.variance_gains(self.network, K, int(self._has_matrix))
+
+    @cached_property
+    def _moving_gains(self) -> np.ndarray:
+        """`_own_gains`, zero by variances that vanish, as they do at any width."""
+        moving = self._own_gains.copy()
+        moving[1:][self._variances[1][:-1] == 0] = 0.0
+        return moving
 
     def trained_tangents(self, trained: tangents.Trained | None = None) -> np.ndarray:
         """Θ^(l) with what is said to be trained, everything if left out; see `tangent_kernels`."""
