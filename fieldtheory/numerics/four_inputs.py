@@ -44,6 +44,8 @@ _NOT_RESOLVED = (
     "leave one of these nearly parallel inputs out, or ask for a larger error, "
     "solve(..., rtol=1e-6)"
 )
+# Variances of signals of which closed forms have too few digits, relative to kinks: below, above.
+_NARROW, _WIDE = 1e-3, 1e3
 # Differences of averages relative to deviations that have nine digits.
 _DIGITS = 1e-7
 
@@ -68,6 +70,7 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
         _one_by_one(signals, K, members, found)
         return found
     together = max(1, _TOGETHER // p**2)
+    lost, odd = without_digits(signals), is_odd(kinked_features(signals.network))
     for k in signals.counted(range(size), _TITLE):
         for start in range(k, size, together):
             later = slice(start, start + together)
@@ -76,17 +79,54 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
             # Layers are independent without skip connections.
             joined = carried[k, start + l] != 0
             block[rows[~joined], l[~joined], columns[~joined]] = 0.0
-            rows, l, columns = rows[joined], l[joined], columns[joined]
+            kept = joined & ~(lost[k, rows] | lost[start + l, columns])
+            rows, l, columns = rows[kept], l[kept], columns[kept]
             # Many pairs: what one layer has is too much for one array.
             for first in range(0, len(rows), _TOGETHER):
                 some = slice(first, first + _TOGETHER)
                 one, later_ones, other = rows[some], l[some], columns[some]
                 four = np.concatenate([members[:, k, one], members[:, start + later_ones, other]])
-                block[one, later_ones, other] = connected(g, K, four)
+                values = connected(g, K, four)
+                block[one, later_ones, other] = (
+                    np.where(_alone(K, four), 0.0, values) if odd else values
+                )
             found[later, :, k] = np.moveaxis(block, 0, -1)
-    if is_odd(kinked_features(signals.network)):
+    if np.isnan(found).any():
+        _one_by_one(signals, K, members, found)
+    if odd:
         _require_digits(found, unknown)
     return found
+
+
+def _alone(K: np.ndarray, four: np.ndarray) -> np.ndarray:
+    """Whether one of four signals (4, m) is independent of the others, shape (m,)."""
+    apart = np.array([[K[i, j] == 0 for j in four] for i in four])
+    return np.any(np.sum(apart, axis=1) >= 3, axis=0)
+
+
+def is_closed(signals: PairObservables) -> bool:
+    """Whether closed forms have all correlators, with their digits."""
+    g = network_entries(signals.network).averages.observable
+    return has_closed_form(g) and not without_digits(signals).any()
+
+
+def without_digits(signals: PairObservables) -> np.ndarray:
+    """Pairs with a signal of which closed forms have too few digits, shape (L + 1, p).
+
+    They are differences, but for φ that are homogeneous: of terms of size one for narrow signals,
+    and of powers of the distance from kinks for wide ones.
+    """
+    psi = kinked_features(signals.network)
+    # Of error functions the scale on which they change is one.
+    kinks = [abs(jump.place) for each in psi for jump in each.jumps] or [1.0]
+    if not any(kinks):
+        return np.zeros((len(signals.K), len(signals.pairs[0])), dtype=bool)
+    own = np.diagonal(signals.K, axis1=1, axis2=2) / max(kinks) ** 2
+    least, most = (
+        choose(*(own[:, members] for members in signals.pairs))
+        for choose in (np.minimum, np.maximum)
+    )
+    return (least > 0) & ((least < _NARROW) | (signals.has_kinks & (most > _WIDE)))
 
 
 def _require_digits(found: np.ndarray, unknown: np.ndarray) -> None:
@@ -135,6 +175,8 @@ def _one_by_one(
 ) -> None:
     """What is not known, one correlator after the other, at any width of the signals."""
     (k, rows, l, columns), distinct, places = _left(members, found)
+    g = network_entries(signals.network).averages.observable
+    closed = has_closed_form(g)
     psi = [feature.function for feature in kinked_features(signals.network)]
     kinked = _four_signals(signals, K)
 
@@ -143,22 +185,21 @@ def _one_by_one(
 
     def correlator(one: np.ndarray) -> float:
         first, second, across = _blocks(K, one)
-        if not across.any() or (kinked.odd and _is_alone(K[np.ix_(one, one)])):
+        if not across.any() or (kinked.odd and _alone(K, one[:, None])[0]):
             return 0.0
         if signals.has_kinks:
-            return kinked.connected(one)
+            try:
+                return kinked.connected(one)
+            except QuadratureError:
+                if not closed:
+                    raise
+                return float(connected(g, K, one[:, None])[0])
         return pair_grids.connected(observable, first, second, across, kinked.odd)
 
     values = np.zeros(distinct.shape[1])
     for number in signals.counted(range(len(values)), _TITLE):
         values[number] = correlator(distinct[:, number])
     found[k, rows, l, columns] = found[l, columns, k, rows] = values[places.ravel()]
-
-
-def _is_alone(K: np.ndarray) -> bool:
-    """Whether an odd number of four signals is independent of the others."""
-    joined = np.linalg.matrix_power((K != 0) | np.eye(len(K), dtype=bool), len(K))
-    return bool((np.count_nonzero(joined, axis=1) % 2).any())
 
 
 def _left(

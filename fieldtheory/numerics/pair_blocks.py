@@ -61,8 +61,7 @@ def seconds_needed(signals: PairObservables, slopes: bool) -> float:
         return float(brought * _PER_ORDERS * signals.count**3)
     if not signals.has_kinks:
         return 0.0
-    closed = four_inputs.has_closed_form(network_entries(signals.network).averages.observable)
-    if _has_orthants(signals) if slopes else closed:
+    if _has_orthants(signals) if slopes else four_inputs.is_closed(signals):
         return 0.0
     pairs = np.flatnonzero(signals.pairs[0] != signals.pairs[1])
     found_at_once = (signals.turned(pairs) != 0) | (slopes & signals.vanish(pairs))
@@ -188,8 +187,7 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     two = _two_inputs(signals, pair)
     if (known := of_one_input(signals, pair)) is not None:
         return known
-    closed = four_inputs.has_closed_form(network_entries(network).averages.observable)
-    if not closed and not signals.same(np.array([pair])).any():
+    if not four_inputs.is_closed(signals) and not signals.same(np.array([pair])).any():
         found = np.zeros((size, size, 3, 3))
         try:
             for k, block in enumerate(two.correlators()):

@@ -14,7 +14,6 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics import four_inputs, pair_blocks, weak_pairs
-from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.pair_observables import TOGETHER, PairObservables
 from fieldtheory.numerics.pair_powers import correlated
 from fieldtheory.numerics.recursion import carried
@@ -131,7 +130,7 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
     Of pairs that hardly correlate by few orders; of two inputs by `pair_blocks`, but by closed
     forms of averages where there are any; and of more by closed forms and integrals.
     """
-    closed = four_inputs.has_closed_form(network_entries(signals.network).averages.observable)
+    closed = four_inputs.is_closed(signals)
     first, second = signals.pairs
     size, p = len(signals.K), len(first)
     found = np.full((size, p, size, p), np.nan)

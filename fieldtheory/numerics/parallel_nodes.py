@@ -144,7 +144,8 @@ def _strip(
     row = np.repeat(np.arange(len(xi)), eta.shape[1])
     if near:
         return Strip(near, xi, xi_weights, eta[0], row, weights)
-    (used,) = np.nonzero(weights > _NOTHING)
+    # Without η the nodes are those of ξ, all of which functions of ξ alone have.
+    (used,) = np.nonzero((weights > _NOTHING) | (not lines))
     return Strip(near, xi, xi_weights, eta.ravel()[used], row[used], weights[used])
 
 

@@ -168,9 +168,11 @@ class _Terms:
         self, K: np.ndarray, others: Sequence[int], which: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """μ as weights of other signals, and m_j/j!, zero for even j."""
-        own = K[np.ix_(others, others)]
+        deviations = np.sqrt(np.diag(K)[others])
+        own = K[np.ix_(others, others)] / np.outer(deviations, deviations)
         # Signals that are the same share what one of them has.
-        weights = np.linalg.pinv(own, rcond=1e-13, hermitian=True) @ K[others, which]
+        inverse = np.linalg.pinv(own, rcond=1e-13, hermitian=True)
+        weights = inverse @ (K[others, which] / deviations) / deviations
         mean = float(weights @ K[others, which])
         s = float(np.sqrt(K[which, which] - mean))
         share = mean / K[which, which]
