@@ -89,7 +89,7 @@ def remainder(F: sp.Expr, h: sp.Symbol) -> Remainder:
     if steady.plain:
         return Remainder(steady, np.zeros(0), np.zeros((2, 0)))
     slope = _SLOPE * np.sqrt(steady.variance / WIDE)
-    bends = max((abs(place) for place in _centres(F, h)), default=0.0) + _BENDS
+    bends = max((abs(place) for place in centres_of(F, h)), default=0.0) + _BENDS
     widths = np.array([1.0, _WIDER]) * (_HALF * slope + bends)
     end = widths[1] + _HALF * slope
     panels = np.linspace(-end, end, 2 * int(np.ceil(end * _PANELS / slope)) + 1)
@@ -103,7 +103,7 @@ def remainder(F: sp.Expr, h: sp.Symbol) -> Remainder:
     return Remainder(steady, places, weights * window)
 
 
-def _centres(F: sp.Expr, h: sp.Symbol) -> set[float]:
+def centres_of(F: sp.Expr, h: sp.Symbol) -> set[float]:
     """Kinks, and what functions other than waves are centred at: 3 of exp(−(h − 3)²)."""
     found = set(cuts_of(F, h))
     for node in F.atoms(sp.Function, sp.Pow):

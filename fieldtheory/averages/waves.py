@@ -75,14 +75,14 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
     kept, numbers, plain = [], set(), True
     # Terms of one wave may cancel where each of them grows, as eʰ − eʰ θ(h).
     beside: dict[sp.Expr, sp.Expr] = {}
-    for term in _terms(F, h):
-        moving = [factor for factor in sp.Mul.make_args(term) if _moves(factor, h)]
+    for term in terms_of(F, h):
+        moving = [factor for factor in sp.Mul.make_args(term) if moves(factor, h)]
         if not moving:
             kept.append(term)
             continue
         steady = term / sp.Mul(*moving)
         try:
-            spectrum = reduce(_product, [_spectrum(factor, h) for factor in moving])
+            spectrum = reduce(product_of, [spectrum_of(factor, h) for factor in moving])
         except QuadratureError:
             spectrum = _of_period(sp.Mul(*moving), h)
         kept.append(steady * sp.re(spectrum.get(sp.S.Zero, sp.S.Zero)))
@@ -97,7 +97,7 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
     return Steady(sp.Add(*kept), WIDE / min(numbers) ** 2, exponential, plain)
 
 
-def _terms(F: sp.Expr, h: sp.Symbol) -> list[sp.Expr]:
+def terms_of(F: sp.Expr, h: sp.Symbol) -> list[sp.Expr]:
     """F multiplied out, but for sums without waves whose terms cancel, as 1 − tanh²(h)."""
     masks: dict[sp.Expr, sp.Dummy] = {}
 
@@ -138,7 +138,7 @@ def grows(steady: sp.Expr, h: sp.Symbol) -> bool:
         return not all(rate < _RATE * float(_FAR[1] - _FAR[0]) for rate in rates)
 
 
-def _moves(factor: sp.Expr, h: sp.Symbol) -> bool:
+def moves(factor: sp.Expr, h: sp.Symbol) -> bool:
     """Whether it has waves that do not become ever longer, as those of sin(log(1 + h²)) do."""
     phases = {wave.args[0] for wave in factor.atoms(sp.sin, sp.cos) if wave.has(h)}
     return any(has_waves(phase) or any(_slopes(phase, h)) for phase in phases)
@@ -167,7 +167,7 @@ def _number(phase: sp.Expr, h: sp.Symbol) -> float:
     return min(found)
 
 
-def _spectrum(factor: sp.Expr, h: sp.Symbol) -> Spectrum:
+def spectrum_of(factor: sp.Expr, h: sp.Symbol) -> Spectrum:
     """Of a power of one sine or cosine."""
     wave, power = factor.as_base_exp()
     if not isinstance(wave, sp.sin | sp.cos) or not (power.is_Integer and power > 0):
@@ -176,10 +176,11 @@ def _spectrum(factor: sp.Expr, h: sp.Symbol) -> Spectrum:
     if has_waves(phase):
         raise QuadratureError(_REFUSED.format(factor))
     half = sp.exp(sp.I * offset) / (2 if isinstance(wave, sp.cos) else 2 * sp.I)
-    return reduce(_product, [{phase: half, -phase: sp.conjugate(half)}] * int(power))
+    return reduce(product_of, [{phase: half, -phase: sp.conjugate(half)}] * int(power))
 
 
-def _product(first: Spectrum, second: Spectrum) -> Spectrum:
+def product_of(first: Spectrum, second: Spectrum) -> Spectrum:
+    """Of two functions."""
     found: Spectrum = defaultdict(lambda: sp.S.Zero)
     for a, p in first.items():
         for b, q in second.items():
@@ -190,20 +191,7 @@ def _product(first: Spectrum, second: Spectrum) -> Spectrum:
 @lru_cache(maxsize=64)
 def _of_period(factor: sp.Expr, h: sp.Symbol) -> Spectrum:
     """The mean of a smooth periodic function, and its longest wave."""
-    numbers = []
-
-    def phase_of(wave: sp.Expr) -> sp.Expr:
-        line = wave.args[0].as_poly(h)
-        if line is None or line.degree() != 1:
-            return wave
-        numbers.append(abs(line.coeff_monomial(h)))
-        return wave.func(sp.Dummy())
-
-    inner = factor.replace(lambda e: isinstance(e, sp.sin | sp.cos), phase_of)
-    ratios = [sp.nsimplify(number / numbers[0]) for number in numbers] if numbers else []
-    if inner.has(h) or not ratios or not all(ratio.is_Rational for ratio in ratios):
-        raise QuadratureError(_REFUSED.format(factor))
-    base = numbers[0] * reduce(sp.gcd, ratios)
+    base = wave_number_of(factor, h)
     with mp.workdps(_DIGITS + 10):
         value = sp.lambdify([h], factor, "mpmath")
         period = 2 * mp.pi / mp.mpf(sp.N(base, _DIGITS + 10))
@@ -218,3 +206,21 @@ def _of_period(factor: sp.Expr, h: sp.Symbol) -> Spectrum:
                 return {sp.S.Zero: found, base * h: sp.S.One}
             if places > _PLACES:
                 raise QuadratureError(_REFUSED.format(factor))
+
+
+def wave_number_of(factor: sp.Expr, h: sp.Symbol) -> sp.Expr:
+    """2π over the period of a periodic function."""
+    numbers = []
+
+    def phase_of(wave: sp.Expr) -> sp.Expr:
+        line = wave.args[0].as_poly(h)
+        if line is None or line.degree() != 1:
+            return wave
+        numbers.append(abs(line.coeff_monomial(h)))
+        return wave.func(sp.Dummy())
+
+    inner = factor.replace(lambda e: isinstance(e, sp.sin | sp.cos), phase_of)
+    ratios = [sp.nsimplify(number / numbers[0]) for number in numbers] if numbers else []
+    if inner.has(h) or not ratios or not all(ratio.is_Rational for ratio in ratios):
+        raise QuadratureError(_REFUSED.format(factor))
+    return numbers[0] * reduce(sp.gcd, ratios)

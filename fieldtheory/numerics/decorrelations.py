@@ -19,11 +19,14 @@ Price's theorem, 1 − ⟨φφ⟩/√(MM) of parallel signals and an integral ov
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import legendre
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import similar_waves
 from fieldtheory.numerics.asymptotes import angle_of
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.large_variances import at_angles, pair_averages
@@ -109,8 +112,31 @@ def of_features(
     values = np.empty(delta.shape) if form is None else form.decorrelation(delta)
     if not closed.all():
         parts = (np.broadcast_to(k, delta.shape)[~closed] for k in (K_xx, K_yy, size, delta))
-        values[~closed] = _by_price(network, *parts)
+        values[~closed] = _otherwise(network, *parts)
     return values
+
+
+def _otherwise(
+    network: LayeredNetwork,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    size: np.ndarray,
+    delta: np.ndarray,
+) -> np.ndarray:
+    """δ_φ of φ that is no power."""
+    if are_steady_waves(network, K_xx, K_yy):
+        return decorrelation(network, K_xx, K_yy, delta)
+    wide = delta < _NARROW
+    wide &= similar_waves.reach(network, "covariance", K_xx, K_yy, delta)
+    if not wide.any():
+        return _by_price(network, K_xx, K_yy, size, delta)
+    found, given = np.empty(delta.shape), (K_xx, K_yy, size, delta)
+    price = partial(_by_price, network)
+    some = tuple(each[wide] for each in given)
+    found[wide] = similar_waves.decorrelation(network, some, of_features, price)
+    if not wide.all():
+        found[~wide] = price(*(each[~wide] for each in given))
+    return found
 
 
 def _by_price(
@@ -120,9 +146,7 @@ def _by_price(
     size: np.ndarray,
     delta: np.ndarray,
 ) -> np.ndarray:
-    """δ_φ of any φ; the plain difference of wide angles."""
-    if are_steady_waves(network, K_xx, K_yy):
-        return decorrelation(network, K_xx, K_yy, delta)
+    """By Price's theorem; the plain difference of wide angles."""
     found = np.empty(delta.shape)
     wide = delta >= _NARROW
     if wide.any():

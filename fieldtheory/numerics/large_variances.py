@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import sympy as sp
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks import activations
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import similar_waves
 from fieldtheory.numerics.asymptotes import Lines, lines_of
 from fieldtheory.numerics.entries import Entries, network_entries
 from fieldtheory.numerics.powers import Powers, powers_of
@@ -221,6 +222,27 @@ def pair_averages(
     K_xx, K_yy, c, delta = np.broadcast_arrays(K_xx, K_yy, c, 1 - c if delta is None else delta)
     if are_steady_waves(network, K_xx, K_yy):
         return average_of_two(network, name, K_xx, K_yy, c, delta)
+    wide = similar_waves.reach(network, name, K_xx, K_yy, delta)
+    if not wide.any():
+        return _without_waves(network, name, K_xx, K_yy, c, delta)
+    found, given = np.empty(c.shape), (K_xx, K_yy, c, delta)
+    otherwise = partial(_without_waves, network, name)
+    some = tuple(each[wide] for each in given)
+    found[wide] = similar_waves.average_of_two(network, name, some, pair_averages, otherwise)
+    if not wide.all():
+        found[~wide] = otherwise(*(each[~wide] for each in given))
+    return found
+
+
+def _without_waves(
+    network: LayeredNetwork,
+    name: str,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    c: np.ndarray,
+    delta: np.ndarray,
+) -> np.ndarray:
+    """Waves not being taken out."""
     powers, start = _powers(network)
     if powers is None:
         return _without_powers(network, name, K_xx, K_yy, c, delta)

@@ -37,6 +37,7 @@ OTHERS = [
     "exp(h)-h**3",
     "h*tanh(h)+exp(h/4)",
     "sin(h)*h**2",
+    "h**2*sin(h)*tanh(h)",
     "h*log(1+h**2)",
     "relu(h)*log(1+Abs(h))",
     "gelu(h)*log(1+h**2)",
