@@ -81,7 +81,7 @@ def power_of(entries: Entries, sign: int) -> Power | None:
 
 
 @lru_cache(maxsize=64)
-def slope_powers(entries: Entries, sign: int) -> tuple[float, float]:
+def slope_powers(network: LayeredNetwork, sign: int) -> tuple[float, float]:
     """The powers of the variance as which ⟨φ'²⟩ and ⟨φ'_α φ'_β⟩ go, where φ is a power.
 
     They differ where φ' vanishes far away: a peak of fixed width gives K^(-1/2) and K^(-1).
@@ -89,18 +89,22 @@ def slope_powers(entries: Entries, sign: int) -> tuple[float, float]:
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> averages = network_entries(ResidualNetwork(depth=1, activation="erf"))
-    >>> slope_powers(averages, 1), slope_powers(averages, -1)
+    >>> network = ResidualNetwork(depth=1, activation="erf")
+    >>> slope_powers(network, 1), slope_powers(network, -1)
     ((-0.5, -1.0), (0.0, 0.0))
     """
+    entries = network_entries(network)
     power = power_of(entries, sign)
     if power is None:
         return 0.0, 0.0
     K = np.exp2(power.start + sign * np.array([0.0, _OCTAVES]))
     with np.errstate(all="ignore"):
         own = np.log2(entries.slope_square(K))
-        pair = np.log2(np.abs(entries.covariance_susceptibility(K, K, _BETWEEN * K)))
-        of_each = [found[1] - found[0] for found in (own, pair)]
+        if are_steady_waves(network, K, K):
+            slopes = pair_averages(network, "slope", K, K, np.full(2, _BETWEEN))
+        else:
+            slopes = entries.covariance_susceptibility(K, K, _BETWEEN * K)
+        of_each = [found[1] - found[0] for found in (own, np.log2(np.abs(slopes)))]
     own_power, pair_power = (
         _half(change / (sign * _OCTAVES)) if np.isfinite(change) else 0.0 for change in of_each
     )

@@ -19,7 +19,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.large_variances import (
     PLACES,
     power_of,
@@ -204,18 +204,18 @@ def _halvings(network: LayeredNetwork, K: Scaled) -> np.ndarray:
 
 def _powers(network: LayeredNetwork, halvings: np.ndarray, kind: str) -> np.ndarray:
     """See `ScaledLayers.powers`."""
-    averages, found = network_entries(network), np.zeros_like(halvings)
+    found = np.zeros_like(halvings)
     for sign in (1, -1):
         chosen = halvings * sign > 0
         if chosen.any():
-            found = np.where(chosen, _power(averages, sign, kind), found)
+            found = np.where(chosen, _power(network, sign, kind), found)
     return found
 
 
-def _power(averages: Entries, sign: int, kind: str) -> float:
+def _power(network: LayeredNetwork, sign: int, kind: str) -> float:
     if kind in ("slope", "pair"):
-        return slope_powers(averages, sign)[kind == "pair"]
-    power = power_of(averages, sign)
+        return slope_powers(network, sign)[kind == "pair"]
+    power = power_of(network_entries(network), sign)
     assert power is not None
     return power.moment if kind == "moment" else power.slope
 
