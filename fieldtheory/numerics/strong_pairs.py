@@ -116,6 +116,14 @@ class StrongPairs:
         products = [(one, one) for one in (self.f, self.slope)]
         return spectral.averages(products, p, q, r, self._digits)
 
+    def _compared(self, *K: np.ndarray) -> np.ndarray:
+        """The averages (2, m) of pairs (m,) themselves; by rough transforms if those will do."""
+        if self.rest >= _ROUGH:
+            values, known = self.transformed(*K)
+            if known.all():
+                return values
+        return np.array(self.exact(*K))
+
     @property
     def _digits(self) -> spectral.Digits:
         return spectral.ROUGH if self.rest >= _ROUGH else spectral.EXACT
@@ -153,7 +161,7 @@ class StrongPairs:
             return None
         box = _Box.of(low, high, values, _SMALL * self.rest)
         some = inside[:: max(1, len(inside) // _COMPARED)]
-        exact = np.array(self.exact(*(k[some] for k in K)))
+        exact = self._compared(*(k[some] for k in K))
         agrees = np.abs(box(places[:, some]) - exact) <= _ERROR * self.rest * np.abs(exact)
         return box if agrees.all() else None
 
