@@ -74,6 +74,41 @@ def polynomials(
         return sums, last * float(order) ** derivatives / (1 - np.abs(c))
 
 
+def flow(
+    f: np.ndarray,
+    g: np.ndarray,
+    at: tuple[np.ndarray, np.ndarray],
+    c: np.ndarray,
+    whole: bool,
+    parity: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """⟨φφ⟩, its gradient and that of ⟨φ'φ'⟩ by (K_xx, K_yy, K_xy), (7, m), and about their rest.
+
+    Without powers of the variances, which `scaled` puts in; if not the ``whole``, only ⟨φφ⟩ and
+    ⟨φ'φ'⟩, (2, m). The parameters are those of `polynomials`.
+    """
+    by_c, rest = polynomials(f, g, at, c, 2 if whole else 1, parity)
+    if not whole:
+        return by_c, rest
+    found = np.empty((7, len(c)))
+    found[0], found[3], found[6] = by_c
+    n = np.arange(f.shape[1] - 2.0)
+    # Coefficients of half the second derivative.
+    raised = np.sqrt((n + 1) * (n + 2)) / 2
+    sides = (raised * f[:, 2:], g[:, :-2]), (f[:, :-2], raised * g[:, 2:])
+    for rows, side in zip(([1, 4], [2, 5]), sides, strict=True):
+        found[rows], _ = polynomials(*side, at, c, 1, parity)
+    return found, rest
+
+
+def scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The sums of `flow` with the powers of the variances p and q, (m,), that belong to them."""
+    root = np.sqrt(p * q)
+    if len(sums) == 2:
+        return np.stack([sums[0], sums[1] / root])
+    return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q])
+
+
 def _by_powers(
     f: np.ndarray,
     g: np.ndarray,

@@ -40,6 +40,7 @@ from fieldtheory.numerics.hermite_coefficients import (
 )
 from fieldtheory.numerics.known_range import as_far_as_known
 from fieldtheory.numerics.strong_pairs import StrongPairs
+from fieldtheory.numerics.wanted_pairs import WantedPairs
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
 # Coefficients kept, tried one after the other, the last for kinks alone.
@@ -47,8 +48,8 @@ _ORDERS = (64, 96, 224, 512, 1024, 1536)
 # To find where a maximum is, so many are tried before.
 _ROUGH_ORDER = 16
 # From this order on boxes of strong pairs are tried before, with so many transforms for a pair, and
-# with so many where it takes integrals, which those of narrow signals and weak correlations do not.
-_STRONG, _PER_SERIES, _PER_INTEGRAL, _STRONGLY, _WIDE = 224, 0.1, 0.5, 0.5, 1.0
+# with so many where it takes integrals.
+_STRONG, _PER_SERIES, _PER_INTEGRAL = 224, 0.1, 0.5
 # With a closed form no more than these.
 _FEW = 96
 # Kinks have coefficients that fall off as powers, so that of so many powers of the correlation
@@ -248,7 +249,7 @@ class InterpolatedEntries:
 
     def _of_pairs(self, own: np.ndarray, pairs: Any, r: np.ndarray, whole: bool) -> np.ndarray:
         """The flow of all pairs, (7, ...), or only ⟨φφ⟩ and ⟨φ'φ'⟩, (2, ...)."""
-        wanted = _Wanted.of(own, pairs, r, 7 if whole else 2)
+        wanted = WantedPairs.of(own, pairs, r, 7 if whole else 2)
         if self.rest > REST:
             self._by_series(wanted, (_ROUGH_ORDER,))
         if not whole:
@@ -256,8 +257,8 @@ class InterpolatedEntries:
             self._from_boxes(wanted, ~wanted.known, 0.0)
         self._by_series(wanted, _ORDERS)
         if not whole:
-            self._from_boxes(wanted, ~wanted.known & _wide_and_strong(wanted), _PER_INTEGRAL)
-            self._by_transforms(wanted, ~wanted.known & _wide_and_strong(wanted))
+            self._from_boxes(wanted, ~wanted.known & wanted.wide_and_strong, _PER_INTEGRAL)
+            self._by_transforms(wanted, ~wanted.known & wanted.wide_and_strong)
         # What is beyond the range of numbers stays unknown.
         inside = np.isfinite(wanted.c) & (np.maximum(wanted.p, wanted.q) <= _FARTHEST)
         (left,) = np.nonzero(~wanted.known & inside)
@@ -267,7 +268,7 @@ class InterpolatedEntries:
             wanted.values[:, left] = self._exact(exact, len(wanted.values), *chosen)
         return wanted.values.reshape(-1, *r.shape)
 
-    def _by_ramps(self, wanted: _Wanted) -> None:
+    def _by_ramps(self, wanted: WantedPairs) -> None:
         """Fill in the averages of piecewise linear functions."""
         if self._ramps is None:
             return
@@ -285,7 +286,7 @@ class InterpolatedEntries:
         wanted.values[:, inside] = weight * found
         wanted.known[inside] = good.all(axis=0)
 
-    def _from_boxes(self, wanted: _Wanted, which: np.ndarray, most: float) -> None:
+    def _from_boxes(self, wanted: WantedPairs, which: np.ndarray, most: float) -> None:
         """Fill in what boxes of strong pairs have of those that are marked."""
         if self._closed or self._strong is None or not which.any():
             return
@@ -294,7 +295,7 @@ class InterpolatedEntries:
         wanted.values[:, index[good]] = weight * found[:, good]
         wanted.known[index[good]] = True
 
-    def _by_transforms(self, wanted: _Wanted, which: np.ndarray) -> None:
+    def _by_transforms(self, wanted: WantedPairs, which: np.ndarray) -> None:
         """Fill in what Fourier transforms resolve of those that are marked."""
         if self._closed or self._strong is None or not which.any():
             return
@@ -303,7 +304,7 @@ class InterpolatedEntries:
         wanted.values[:, index[good]] = weight * found[:, good]
         wanted.known[index[good]] = True
 
-    def _by_series(self, wanted: _Wanted, orders: tuple[int, ...]) -> None:
+    def _by_series(self, wanted: WantedPairs, orders: tuple[int, ...]) -> None:
         """Fill in what series of these orders resolve, one after the other."""
         whole, usual = len(wanted.values) > 2, np.abs(wanted.c) <= 1 - _APART
         for one in wanted.at:
@@ -319,7 +320,7 @@ class InterpolatedEntries:
                 self._from_boxes(wanted, usual & ~wanted.known, _PER_SERIES)
             left = usual & ~wanted.known
             if order > _FEW and not whole and not self._kinked:
-                left &= ~_wide_and_strong(wanted)
+                left &= ~wanted.wide_and_strong
             if not left.any():
                 return
             (tried,) = np.nonzero(left & (first <= order))
@@ -337,7 +338,7 @@ class InterpolatedEntries:
         with np.errstate(all="ignore"):
             return _SHARE * np.log(self.rest) / np.log(np.abs(c))
 
-    def _summed(self, wanted: _Wanted, index: np.ndarray, order: int) -> np.ndarray:
+    def _summed(self, wanted: WantedPairs, index: np.ndarray, order: int) -> np.ndarray:
         """Fill in the values at the index by series of an order; returns which are resolved."""
         whole, signals = len(wanted.values) > 2, wanted.signals
         at_p, at_q = (one[index] for one in wanted.at)
@@ -359,11 +360,11 @@ class InterpolatedEntries:
             most = np.abs(first[at_p, 1]) * of_g[at_q] + np.abs(other[at_q, 1]) * of_f[at_p]
             size = size + abs(weight) * (most + near * of_f[at_p] * of_g[at_q])
             parity = f.parity if f.parity == g.parity else None
-            found, rest = _sums(first, other, (at_p, at_q), c, whole, parity)
+            found, rest = mehler_sums.flow(first, other, (at_p, at_q), c, whole, parity)
             sums += weight * found
             left = left + abs(weight) * rest
         known &= np.maximum(left, size * REST / _LOST) <= self.rest * np.abs(sums[_SLOPE[whole]])
-        wanted.values[:, index] = _scaled(sums, own[at_p], own[at_q])
+        wanted.values[:, index] = mehler_sums.scaled(sums, own[at_p], own[at_q])
         return known
 
 
@@ -371,83 +372,6 @@ class InterpolatedEntries:
 def _derivative(square: sp.Expr, n: int) -> HermiteCoefficients:
     """Half of (φ²)'' or a quarter of (φ²)'''', whose averages are M' and M''."""
     return coefficients_of(sp.diff(square, X, 2 * n) / 2**n, X)
-
-
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    """What is asked of pairs (m,), and what is known of it so far.
-
-    Parameters
-    ----------
-    signals : Signals
-        Their variances, and ``at`` which two each pair has.
-    p, q, r, c : ndarray, shape (m,)
-        K_xx, K_yy, K_xy and the correlation.
-    values : ndarray, shape (wanted, m)
-        NaN where not known.
-    known : ndarray of bool, shape (m,)
-    allowed : ndarray of bool, shape (signals,)
-        Of the signals, whether they have coefficients.
-    """
-
-    signals: Signals
-    at: list[np.ndarray]
-    p: np.ndarray
-    q: np.ndarray
-    r: np.ndarray
-    c: np.ndarray
-    values: np.ndarray
-    known: np.ndarray
-    allowed: np.ndarray
-
-    @classmethod
-    def of(cls, own: np.ndarray, pairs: Any, r: np.ndarray, count: int) -> _Wanted:
-        """Of variances (..., P), the inputs of pairs (n,) and covariances (..., n)."""
-        rows = np.arange(own.size // own.shape[-1])[:, None] * own.shape[-1]
-        own, at, r = own.ravel(), [(rows + one).ravel() for one in pairs], r.ravel()
-        p, q = own[at[0]], own[at[1]]
-        with np.errstate(all="ignore"):
-            c = r / np.sqrt(p * q)
-        values, known = np.full((count, r.size), np.nan), np.zeros(r.size, dtype=bool)
-        return cls(Signals(own), at, p, q, r, c, values, known, has_coefficients(own))
-
-
-def _wide_and_strong(wanted: _Wanted) -> np.ndarray:
-    """Pairs whose series are long, while their Fourier transforms are short."""
-    return (wanted.c >= _STRONGLY) & (np.minimum(wanted.p, wanted.q) >= _WIDE)
-
-
-def _sums(
-    f: np.ndarray,
-    g: np.ndarray,
-    at: tuple[np.ndarray, np.ndarray],
-    c: np.ndarray,
-    whole: bool,
-    parity: int | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The flow of pairs without powers of the variances, (7, m), and its rest.
-
-    If not the ``whole``, only ⟨φφ⟩ and ⟨φ'φ'⟩, (2, m).
-    """
-    by_c, rest = mehler_sums.polynomials(f, g, at, c, 2 if whole else 1, parity)
-    if not whole:
-        return by_c, rest
-    found = np.empty((7, len(c)))
-    found[0], found[3], found[6] = by_c
-    n = np.arange(f.shape[1] - 2.0)
-    # Coefficients of half the second derivative.
-    raised = np.sqrt((n + 1) * (n + 2)) / 2
-    sides = (raised * f[:, 2:], g[:, :-2]), (f[:, :-2], raised * g[:, 2:])
-    for rows, side in zip(([1, 4], [2, 5]), sides, strict=True):
-        found[rows], _ = mehler_sums.polynomials(*side, at, c, 1, parity)
-    return found, rest
-
-
-def _scaled(sums: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    root = np.sqrt(p * q)
-    if len(sums) == 2:
-        return np.stack([sums[0], sums[1] / root])
-    return sums / np.stack([np.ones(len(p)), p, q, root, p * root, q * root, p * q])
 
 
 def _told_apart(average: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
