@@ -11,7 +11,7 @@ term is all that is known.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import comb, factorial
 from typing import NamedTuple
@@ -133,7 +133,11 @@ def _number(value: sp.Expr) -> mp.mpc:
 
 
 def average(
-    f: Waves, g: Waves, kernels: Sequence[mp.mpf], errors: Sequence[mp.mpf]
+    f: Waves,
+    g: Waves,
+    kernels: Sequence[mp.mpf],
+    errors: Sequence[mp.mpf],
+    moment: Callable[..., mp.mpc] | None = None,
 ) -> tuple[mp.mpf, mp.mpf]:
     """⟨f(x) g(y)⟩ as far as phases are known, and the size of all terms of which they are not.
 
@@ -144,6 +148,8 @@ def average(
         K_xx, K_yy and K_xy; K_xx and K_xy of signals of one variance; or K_xx alone if x = y.
     errors : sequence of mpf
         Theirs.
+    moment : callable, optional
+        What stands for ⟨(x + αa + βt)^m (y + βb + αt)^n⟩, a function of (m, n), (α, β), a, b, t.
 
     Returns
     -------
@@ -170,7 +176,8 @@ def average(
             continue
         factor = product.factor
         if any(product.powers):
-            factor *= _moment(product, kernels[0], kernels[-2:][0], kernels[-1])
+            given = kernels[0], kernels[-2:][0], kernels[-1]
+            factor *= (moment or _moment)(product.powers, product.rates, *given)
         if not mp.isfinite(factor) or mp.isnan(size):
             unknown = mp.inf
         elif _sum([abs(phase) for phase in product.phases], errors) > _UNKNOWN:
@@ -216,9 +223,11 @@ def exponential(exponent: mp.mpf) -> mp.mpf:
     return mp.exp(exponent)
 
 
-def _moment(product: _Product, a: mp.mpf, b: mp.mpf, t: mp.mpf) -> mp.mpc:
+def _moment(
+    powers: tuple[int, int], rates: tuple[mp.mpc, mp.mpc], a: mp.mpf, b: mp.mpf, t: mp.mpf
+) -> mp.mpc:
     """⟨(x + αa + βt)^m (y + βb + αt)^n⟩."""
-    (m, n), (alpha, beta) = product.powers, product.rates
+    (m, n), (alpha, beta) = powers, rates
     one, other = alpha * a + beta * t, beta * b + alpha * t
     return sum(
         (

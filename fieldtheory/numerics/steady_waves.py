@@ -40,8 +40,8 @@ def steady_waves(network: LayeredNetwork, name: str = "covariance") -> tuple[Wav
     [True, False, False, False, False, True]
     """
     known = dict(feature_parameters(network))
-    functions = map(sp.sympify, type(network).features(network.activation, _H, known))
-    functions = [sp.diff(f, _H) if name == "slope" else f for f in functions]
+    features = map(sp.sympify, type(network).features(network.activation, _H, known))
+    functions = [sp.diff(f, _H) if name == "slope" else f for f in features]
     found = [waves_of(f, _H) for f in functions]
     if None in found:
         return _chirps(functions)

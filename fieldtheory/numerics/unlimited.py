@@ -322,7 +322,7 @@ def response(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
 
     def wide(f: sp.Expr) -> mp.mpf:
         # M' = ⟨h (φ²)'⟩/2K, and jumps of φ² at a add their a p(a)/2K.
-        slope = slope_of_pieces(f, _H)
+        slope = slope_of_pieces(f, _H) if _slope(f).has(sp.DiracDelta) else _slope(f)
         smooth = beyond_float.single(f, slope, _H, K, 1) / mp.sqrt(K)
         return smooth + sum(a * step * mp.npdf(a, 0, mp.sqrt(K)) for a, step in _jumps(f)) / (2 * K)
 

@@ -7,11 +7,14 @@ integrated where it is not. What neither is possible for is of a size that is kn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 import sympy as sp
 from mpmath import mp
 
+from fieldtheory.averages import algebraic_waves
+from fieldtheory.averages.algebraic_waves import Algebraic
 from fieldtheory.averages.beside_waves import Split, beside, size, size_beside, split_of
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.growing_waves import Waves, average, waves_of
@@ -26,6 +29,8 @@ _NOTHING, _CHANGE, _UNKNOWN = mp.mpf(10) ** -20, 1e-9, 0.1
 # Kernels that tell of others beyond all logarithms, and errors of integrals over rests.
 _NEARER = mp.mpf(10) ** 6
 _QUADRATURE = 1e-12
+# Errors of Hermite coefficients.
+_CANCELLED = 5e-15
 _H = activations.h
 Kernels = Sequence[mp.mpf]
 # What is known of a number, and the size of what is not.
@@ -40,8 +45,10 @@ def has_growing_waves(network: LayeredNetwork) -> bool:
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> texts = "exp(h)*sin(h)", "sinh(h)", "exp(h)*sin(h)*tanh(h)", "exp(h)*sin(h)/(1 + h**2)"
     >>> [has_growing_waves(ResidualNetwork(depth=1, activation=phi)) for phi in texts]
-    [True, False, True, False]
+    [True, False, True, True]
     """
+    if _algebraic(network, "moment"):
+        return True
     splits = [split_of(f, _H) for f in unlimited.features_of(network)]
     if any(f is None for f in splits):
         return False
@@ -64,6 +71,8 @@ def around(
     """
     if not weight:
         return lambda K: (mp.zero, mp.zero)
+    if _algebraic(network, "moment"):
+        return _around_algebraic(network, name, K, errors)
     factors = _factors(network, name)
 
     def of_waves(K: Kernels) -> Known:
@@ -99,6 +108,56 @@ def around(
     if change <= _CHANGE * abs(known + rests[0]):
         return lambda K: _total([of_waves(K), rests, (mp.zero, change)])
     return lambda K: _total([of_waves(K), of_rests(K)])
+
+
+def _around_algebraic(
+    network: LayeredNetwork, name: str, K: Kernels, errors: Kernels
+) -> Callable[[Kernels], Known]:
+    """Of waves beside algebraic functions, by the shift of signals or by quadrature."""
+    if len(K) == 1:
+        return lambda K: _converged(network, name, K)
+    found = _algebraic(network, name)
+    if not found:
+        return lambda K: (mp.zero, mp.inf)
+
+    def of_waves(K: Kernels) -> Known:
+        return _total(algebraic_waves.of_waves(f, K, errors) for f in found)
+
+    if not all(map(mp.isfinite, K)):
+        return of_waves
+    a, b, t = _three(K)
+    if not (a and b):
+        return lambda K: (_at_once(network, name, K), mp.zero)
+    left = sum((algebraic_waves.left_near_zero(f, a, b, t) for f in found), mp.zero)
+    average = unlimited.moment if name == "moment" else unlimited.slope_square
+    # Quadrature sums up products of Hermite coefficients, which have errors relative to √M.
+    most = mp.sqrt(average(network, a) * average(network, b))
+    aligned = sum((algebraic_waves.size(f, (a, b, abs(t))) for f in found), mp.zero)
+    lost = _CANCELLED * mp.sqrt(most * (aligned + left))
+    if lost < left:
+        with suppress(QuadratureError):
+            _at_once(network, name, K)
+            return lambda K: (_at_once(network, name, K), lost)
+    return lambda K: _total([of_waves(K), (mp.zero, left)])
+
+
+def _converged(network: LayeredNetwork, name: str, K: Kernels) -> Known:
+    with suppress(QuadratureError):
+        return _at_once(network, name, K), mp.zero
+    return mp.zero, mp.inf
+
+
+@lru_cache(maxsize=256)
+def _algebraic(network: LayeredNetwork, name: str) -> tuple[Algebraic, ...]:
+    """φ, or φ' of slopes, as waves beside algebraic functions; nothing if it has others."""
+    features = unlimited.features_of(network)
+    if any(split_of(f, _H) is not None for f in features):
+        return ()
+    with suppress(QuadratureError):
+        functions = [unlimited.slope_of(f) if name == "slope_square" else f for f in features]
+        found = [algebraic_waves.algebraic_of(f, _H) for f in functions]
+        return () if None in found else tuple(f for f in found if f is not None)
+    return ()
 
 
 def _is_nothing(factors: list[tuple[Waves, Waves]], splits: list[Split], K: Kernels) -> bool:

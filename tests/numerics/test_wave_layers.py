@@ -304,9 +304,26 @@ def test_responses_take_no_average_of_the_readout(monkeypatch, name):
 
 def test_products_that_become_no_waves():
     """Single inputs have numbers, two have them while float64 holds them, and a warning behind."""
-    solution = ft.solve(network("exp(h)*sin(h)*h/sqrt(1+h**2)", 6), K0S["one norm"])
+    solution = ft.solve(network("exp(h)*sin(h)*h**2/sqrt(1+h**4)", 6), K0S["one norm"])
     for field in FIELDS:
         with pytest.warns(ft.ValidityWarning, match="or their averages do not converge"):
             found = getattr(solution, field)
         assert np.isfinite(found[:3]).all() and np.isnan(found[-1, 0, 1])
         assert not np.isnan(found[:, [0, 1], [0, 1]]).any()
+
+
+@pytest.mark.parametrize("name", ["h/sqrt(1+h**2)", "h/(1+abs(h))", "2*atan(h)/pi"])
+def test_waves_beside_algebraic_functions(name):
+    """Which are 1 far out, where e^h sin(h) gives e^{2t}/2 of inputs of one norm."""
+    net = network(f"exp(h)*sin(h)*{name}", 6, weight_variance=2.0, bias_variance=0.1)
+    solution = ft.solve(net, K0S["one norm"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        logs, chi = solution.log_kernels, solution.log_response
+    assert not np.isnan(logs).any() and not np.isnan(chi).any()
+    assert np.isposinf(logs[-2:]).all() and np.isposinf(chi[-1]).all()
+    for l in np.nonzero((logs[:-1, 0, 1] > 4) & np.isfinite(logs[1:, 0, 1]))[0]:
+        twice = 2 * np.exp(logs[l, 0, 1])
+        # Smaller by what 1 − A is at the variance.
+        apart = 4 * np.exp(-logs[l, 0, 0] * (2 if "sqrt" in name else 1))
+        assert logs[l + 1, 0, 1] == pytest.approx(twice, abs=1e-9 * twice + apart)
