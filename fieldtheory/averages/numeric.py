@@ -24,6 +24,7 @@ from fieldtheory.averages import (
     price,
     quadrature,
     ramps,
+    sectors,
     size_logarithms,
     spectral,
     two_variables,
@@ -51,8 +52,9 @@ _LONGEST = 30
 _WIDEST = 1e150
 # How small a correlator may be, relative to the standard deviations, that is a sum in float64.
 _VISIBLE = 1e-3
-# Variances from which on smooth functions are seen in the logarithms of signals alone.
-_SIZES = 1e14
+# Variances from which on the logarithms of radius and angle are tried, and those from which on
+# smooth functions are seen in the logarithms of signals alone.
+_WIDE, _SIZES = 4096.0, 1e14
 # Larger ones, and 1 − c², of which panels see nothing narrow.
 _FARTHEST, _PARALLEL = 1e20, 1e-2
 # Standard deviations at which panels end.
@@ -396,6 +398,11 @@ def _pairs(
             left = ~(good | grows)
             if left.any():
                 values[left], good[left] = rule(*(k[left] for k in flat))
+        if of_sizes and not good.all():
+            left = ~good
+            values[left], good[left] = sectors.average(f, g, *(k[left] for k in flat))
+            left = ~good & (np.minimum(*flat[:2]) >= _WIDE)
+            values[left], good[left] = size_logarithms.by_angles(f, g, *(k[left] for k in flat))
         wide = ~good & (np.minimum(*flat[:2]) >= _SIZES) & of_sizes
         for pair in np.nonzero(wide)[0]:
             given = [k[[pair]] for k in flat]
@@ -406,10 +413,16 @@ def _pairs(
                 if _is_unresolved(*given):
                     raise
         if not good.all():
-            values[~good] = otherwise(*(k[~good] for k in flat))
+            values[~good] = _once(otherwise, *(k[~good] for k in flat))
         return values.reshape(a.shape)
 
     return compute
+
+
+def _once(rule: Callable, *K: np.ndarray) -> np.ndarray:
+    """A rule of arrays (m,), of equal entries once: deep layers may have reached a fixed point."""
+    different, places = np.unique(np.stack(K), axis=1, return_inverse=True)
+    return rule(*different)[places.ravel()]
 
 
 def _is_unresolved(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> bool:

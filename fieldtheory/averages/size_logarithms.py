@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from mpmath import mp
@@ -67,7 +68,7 @@ def pairs(
         size = np.sqrt(K[0]) * np.sqrt(K[1])
         c = float(np.clip(K[2] / size, -1, 1))
         away = float(determinant(K_xx[at], K_yy[at], K_xy[at]) / (size * (size + abs(K[2]))))
-        if c and away and (quick := _polar(f, g, K[0], K[1], away, c < 0)) is not None:
+        if (quick := _polar(f, g, K[0], K[1], away, c)) is not None:
             found[at] = quick
             continue
         x, y = _in_float64(f, K[0]), _in_float64(g, K[1])
@@ -75,13 +76,23 @@ def pairs(
     return _finite(found)
 
 
-def _polar(
-    f: Callable, g: Callable, K_xx: float, K_yy: float, away: float, opposite: bool
-) -> float | None:
+def by_angles(
+    f: Callable, g: Callable, K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `polar_sizes` has of the averages of pairs (m,), and which that are."""
+    size = np.sqrt(K_xx) * np.sqrt(K_yy)
+    away = determinant(K_xx, K_yy, K_xy) / (size * (size + np.abs(K_xy)))
+    given = zip(K_xx, K_yy, away, K_xy / size, strict=True)
+    found = [_polar(f, g, *map(float, each)) for each in given]
+    values = np.array([np.nan if value is None else value for value in found])
+    return values, ~np.isnan(values)
+
+
+def _polar(f: Callable, g: Callable, K_xx: float, K_yy: float, away: float, c: float) -> Any:
     """By `polar_sizes`, None where that does not converge, as of functions that grow fast."""
-    if away > _WEAK:
+    if not 0 < away <= _WEAK:
         return None
-    turned = (lambda h: g(-h)) if opposite else g
+    turned = (lambda h: g(-h)) if c < 0 else g
     with suppress(QuadratureError):
         return polar_sizes.average(f, turned, K_xx, K_yy, away)
     return None

@@ -82,9 +82,13 @@ def covariances(
     C = np.empty((*K.shape[:-1], len(first)))
     kernel = np.empty_like(C)
     C[0] = kernel[0] = K0
+    average, before = np.empty(0), None
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 2):
-            average = moment(K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1])
+            given = K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1]
+            # Kernels may have reached a fixed point.
+            if before is None or any(map(np.any, map(np.not_equal, given, before))):
+                average, before = moment(*given), given
             C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
             kernel[l] = carried(layers.skips[l], kernel[l - 1], C[l])
             if same.any():

@@ -92,6 +92,8 @@ def test_what_is_narrow_in_parallel_signals_is_not_left_to_panels(monkeypatch):
         raise QuadratureError("not resolved")
 
     monkeypatch.setattr(size_logarithms, "pairs", fails)
+    none = np.zeros(1), np.zeros(1, dtype=bool)
+    monkeypatch.setattr(size_logarithms, "by_angles", lambda *given: none)
     averages = network_entries(ft.ResidualNetwork(depth=1, activation="asinh(h/7)"))
     K = np.array([1e24])
     with pytest.raises(QuadratureError, match="not resolved"):
