@@ -46,8 +46,9 @@ _NOT_RESOLVED = (
 )
 # Variances of signals of which closed forms have too few digits, relative to kinks: below, above.
 _NARROW, _WIDE = 1e-3, 1e3
-# Differences of averages relative to deviations that have nine digits.
-_DIGITS = 1e-7
+# Differences of averages relative to deviations that have nine digits, and relative to products of
+# sizes that are rounding.
+_DIGITS, _ROUNDING = 1e-7, 1e-15
 
 
 def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np.ndarray:
@@ -94,14 +95,15 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
     if np.isnan(found).any():
         _one_by_one(signals, K, members, found)
     if odd:
-        _require_digits(found, unknown)
+        _require_digits(signals, found, unknown)
     return found
 
 
 def _alone(K: np.ndarray, four: np.ndarray) -> np.ndarray:
     """Whether one of four signals (4, m) is independent of the others, shape (m,)."""
-    apart = np.array([[K[i, j] == 0 for j in four] for i in four])
-    return np.any(np.sum(apart, axis=1) >= 3, axis=0)
+    # Signals that vanish are limits, not independent of themselves.
+    joined = np.array([[(K[i, j] != 0) | (i == j) for j in four] for i in four])
+    return np.any(np.count_nonzero(joined, axis=1) == 1, axis=0)
 
 
 def is_closed(signals: PairObservables) -> bool:
@@ -129,7 +131,7 @@ def without_digits(signals: PairObservables) -> np.ndarray:
     return (least > 0) & ((least < _NARROW) | (signals.has_kinks & (most > _WIDE)))
 
 
-def _require_digits(found: np.ndarray, unknown: np.ndarray) -> None:
+def _require_digits(signals: PairObservables, found: np.ndarray, unknown: np.ndarray) -> None:
     """QuadratureError if differences of averages of odd φ are small, but not zero.
 
     They are as small as correlations are.
@@ -143,7 +145,12 @@ def _require_digits(found: np.ndarray, unknown: np.ndarray) -> None:
         out=np.ones_like(square),
         where=np.outer(deviations, deviations) > 0,
     )
-    lost = unknown.reshape(square.shape) & (share > pair_grids.NOTHING) & (share < _DIGITS)
+    # Of φ² that hardly fluctuates, as of sign(h), deviations are rounding too.
+    own = network_entries(signals.network).second_moment(np.diagonal(signals.K, axis1=1, axis2=2))
+    sizes = np.sqrt(np.prod([own[:, members] for members in signals.pairs], axis=0)).ravel()
+    seen = np.abs(square) > _ROUNDING * np.outer(sizes, sizes)
+    seen &= share > pair_grids.NOTHING
+    lost = unknown.reshape(square.shape) & seen & (share < _DIGITS)
     if lost.any():
         raise QuadratureError(
             f"fluctuations of inputs of which some correlate by {share[lost].min():.1g} and others "
@@ -373,19 +380,20 @@ def slopes(g: sp.Expr, K: np.ndarray) -> np.ndarray:
     if not has_steps(g):
         _require_time_of_slopes(g, K)
     found = np.empty((3, 3, *K.shape[2:]))
-    # Of opposite u and v the covariance is singular.
-    opposite = (K[2, 2] == K[3, 3]) & (K[2, 3] == -K[2, 2]) & (K[2, 2] > 0)
-    for where in (opposite, ~opposite):
+    # Of v = u and of v = −u the covariance is singular.
+    one = (K[2, 2] == K[3, 3]) & (np.abs(K[2, 3]) == K[2, 2]) & (K[2, 2] > 0)
+    same, opposite = one & (K[2, 3] > 0), one & (K[2, 3] < 0)
+    for where, v in ((same, 2), (opposite, ~2), (~one, 3)):
         if where.any():
-            found[:, :, where] = _slopes(g, K[:, :, where], where is opposite)
+            found[:, :, where] = _slopes(g, K[:, :, where], v)
     return found
 
 
-def _slopes(g: sp.Expr, K: np.ndarray, opposite: bool) -> np.ndarray:
-    """`slopes` of matrices (4, 4, n) in which v is −u, or in none."""
+def _slopes(g: sp.Expr, K: np.ndarray, v: int) -> np.ndarray:
+    """`slopes` of matrices (4, 4, n) in which v is the second signal u, minus it, or its own."""
     exchanged = K[[1, 0, 3, 2]][:, [1, 0, 3, 2]]
     found = np.empty((3, 3, *K.shape[2:]))
-    both = (0, 1, 2, ~2) if opposite else (0, 1, 2, 3)
+    both = (0, 1, 2, v)
     for source, pattern in ((0, (0, 1, 2, 2)), (2, both)):
         for e in range(3):
             if (e, source) != (1, 2):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from fieldtheory.averages.quadrature import composite
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import odd_pairs
 from fieldtheory.numerics.angles import exact_averages
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.kinked_features import centres
+from fieldtheory.numerics.kinked_planes import ORDER, RESOLUTIONS, Plane
+from fieldtheory.numerics.pair_observables import kinked_features
 from fieldtheory.numerics.recursion import carried
 
-# A variance that is as good as none, relative to another.
-_NARROW = 1e-32
+# A variance that is as good as none, relative to another, and 1 − |c| that is rounding.
+_NARROW, _PARALLEL = 1e-32, 4e-15
 
 
 def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
@@ -39,44 +43,87 @@ def covariance_gains(
 
 
 def cross_gains(
-    network: LayeredNetwork,
-    K: np.ndarray,
-    kernel: np.ndarray,
-    pairs: tuple,
-    fluctuations: bool = False,
+    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances.
 
     Where φ has a kink at zero they diverge as the variance vanishes, where it jumps for parallel
-    inputs; this raises ValueError. Of ``fluctuations`` those by a variance that vanishes are zero:
-    it vanishes at any width.
+    inputs; this raises ValueError.
     """
-    slope = odd_pairs.cross_susceptibility(network)
+    averages = _cross_averages(network, K, kernel, pairs)
+    _require_no_divergence(network, K, averages)
     weights = layer_coefficients(network, 1, K.ndim - 2).weights
-    alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        averages = slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])
-        if fluctuations and not (alpha * beta).all():
-            averages = (
-                _beside_zero(network, averages[0], (alpha, beta)),
-                _beside_zero(network, averages[1], (beta, alpha)),
-            )
-    if not np.isfinite(averages).all():
-        name = network.activation.name
-        if (K[:-1] > 0).all():
-            raise ValueError(
-                f"K0 must have no parallel inputs, same or opposite: ⟨φφ''⟩ of {name} diverges "
-                "for them; leave one of them out"
-            )
-        raise ValueError(f"K0 must have positive variances: ⟨φφ''⟩ of {name} diverges at zero")
     return _gains(weights, averages[0]), _gains(weights, averages[1])
 
 
+def gains_of_fluctuations(
+    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple, pair: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The gains of covariances by themselves, ``pair``, and by the variances, as kernels can move.
+
+    A variance that vanishes does so at any width, and K_αβ and K_ββ of parallel signals follow
+    K_αα, so that derivatives which diverge there are not asked for.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K : ndarray, shape (L + 2, P)
+    kernel : ndarray, shape (L + 2, P(P−1)/2)
+    pairs : tuple of ndarray
+    pair : ndarray, shape (L + 2, P(P−1)/2)
+
+    Returns
+    -------
+    tuple of three ndarrays, shape (L + 2, P(P−1)/2)
+    """
+    first, second = _cross_averages(network, K, kernel, pairs)
+    (x, y), xy = (K[:-1][:, members] for members in pairs), kernel[:-1]
+    first, second = _beside_zero(network, first, x, y), _beside_zero(network, second, y, x)
+    weights = layer_coefficients(network, 1).weights
+    pair = np.where(np.pad(x * y == 0, ((1, 0), (0, 0))), 0.0, pair)
+    parallel = (x * y > 0) & (np.abs(xy) >= (1 - _PARALLEL) * np.sqrt(x * y))
+    if parallel.any() and any(psi.jumps for psi in kinked_features(network)):
+        first[parallel] = second[parallel] = 0.0
+        at = np.nonzero(parallel)
+        factors = np.sign(xy[parallel]) * np.sqrt(y[parallel] / x[parallel])
+        along = [
+            _along(network, float(k), float(factor))
+            for k, factor in zip(x[parallel], factors, strict=True)
+        ]
+        pair[1:][parallel] = weights[1:].reshape(len(x), -1)[at[0], 0] * along
+    _require_no_divergence(network, K, (first, second))
+    return pair, _gains(weights, first), _gains(weights, second)
+
+
+def _cross_averages(
+    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    """⟨φ''_α φ_β⟩/2 and ⟨φ_α φ''_β⟩/2."""
+    slope = odd_pairs.cross_susceptibility(network)
+    alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])
+
+
+def _require_no_divergence(
+    network: LayeredNetwork, K: np.ndarray, averages: tuple[np.ndarray, np.ndarray]
+) -> None:
+    if np.isfinite(averages).all():
+        return
+    name = network.activation.name
+    if (K[:-1] > 0).all():
+        raise ValueError(
+            f"K0 must have no parallel inputs, same or opposite: ⟨φφ''⟩ of {name} diverges "
+            "for them; leave one of them out"
+        )
+    raise ValueError(f"K0 must have positive variances: ⟨φφ''⟩ of {name} diverges at zero")
+
+
 def _beside_zero(
-    network: LayeredNetwork, averages: np.ndarray, K: tuple[np.ndarray, np.ndarray]
+    network: LayeredNetwork, averages: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
     """⟨φ''(x) φ(y)⟩/2 with those of a signal x = 0 zero, and ⟨φ''⟩ φ(0)/2 where y alone is."""
-    (x, y), found = K, np.where(K[0] == 0, 0.0, averages)
+    found = np.where(x == 0, 0.0, averages)
     only = (x > 0) & (y == 0)
     if only.any():
         # A limit, as integrals over kinks are not those of a point.
@@ -85,6 +132,16 @@ def _beside_zero(
             slope, near = odd_pairs.cross_susceptibility(network), _NARROW * x[only]
             found[only] = slope(x[only], near, np.zeros_like(near))
     return found
+
+
+def _along(network: LayeredNetwork, K: float, factor: float) -> float:
+    """∂⟨φ(h) φ(λh)⟩/∂K_xy with the variances K and λ²K that move with it: ⟨(h² − K) φφ⟩/(2λK²)."""
+    psi = kinked_features(network)
+    line = Plane(np.sqrt(K) * np.array([[1.0, 0.0], [factor, 0.0]]), centres(psi))
+    z, weights = composite(line.cuts((1.0, 1.0), RESOLUTIONS[1].panel), ORDER)
+    bell, h = weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), np.sqrt(K) * z
+    values = np.sum([each.function(h) * each.function(factor * h) for each in psi], axis=0)
+    return float((bell * (z * z - 1)) @ values) / (2 * factor * K)
 
 
 def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -45,6 +45,8 @@ _ASKED = 50
 _ADDS_LITTLE, _ADDS_TOO_LITTLE = 1e-5, 1e-7
 # A variance that is as good as none, relative to another.
 _NARROW = 1e-32
+# 1 − |c| of parallel signals, by rounding.
+_PARALLEL = 1e-15
 # Coefficients of one function that are held at once.
 _TOGETHER = 1 << 23
 
@@ -205,17 +207,17 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
 
 
 def of_one_input(signals: PairObservables, pair: int) -> np.ndarray | None:
-    """`_unresolved` of inputs that are one up to a sign, all layers k and l; None of others.
+    """`_unresolved` of inputs that are one up to a factor, all layers k and l; None of others.
 
     Averages over signals that rounding sets apart would have the root of that at kinks.
     """
-    sign = float(signals.turned(np.array([pair]))[0])
-    if not sign:
+    factor = float(signals.turned(np.array([pair]))[0])
+    if not factor:
         return None
     first = signals.pairs[0][pair]
     found = connected_squares(signals.network, signals.K[:, first, first])
-    signs = np.array([1.0, 1.0, sign])
-    return found[:, :, None, None] * signs[:, None] * signs
+    factors = np.array([1.0, factor**2, factor])
+    return found[:, :, None, None] * factors[:, None] * factors
 
 
 def fill_weak(signals: PairObservables, pair: int, places: np.ndarray, found: np.ndarray) -> None:
@@ -325,8 +327,23 @@ def _averaged_slopes(
     across = skip[earlier, later, 0] * early
     upper = np.concatenate([late, across], axis=1)
     joint = np.concatenate([upper, np.concatenate([across, early], axis=1)])
-    slopes = four_inputs.slopes(g, joint)
+    factor = np.ones(len(pair))
+    if signals.is_homogeneous:
+        factor = _made_equal(joint)
+    slopes = four_inputs.slopes(g, joint) * np.stack([factor**0, factor**2, factor])[None]
     if not network_entries(signals.network).second_moment(np.zeros(1))[0]:
         slopes[:, :2][:, still] = 0.0
         slopes[:, 2, still.any(axis=0)] = 0.0
     found[earlier, later, :, :, pair] = np.moveaxis(slopes, -1, 0)
+
+
+def _made_equal(K: np.ndarray) -> np.ndarray:
+    """λ of the covariances (4, 4, n) where v = ±λu, and of ±u in place of v there; else 1."""
+    x, y, xy = K[2, 2], K[3, 3], K[2, 3]
+    parallel = (np.abs(xy) >= (1 - _PARALLEL) * np.sqrt(x * y)) & (xy != 0) & (x != y)
+    sign, factor = np.sign(xy), np.ones_like(x)
+    factor[parallel] = np.sqrt(y[parallel] / x[parallel])
+    for i in (0, 1, 2):
+        K[i, 3] = K[3, i] = np.where(parallel, sign * K[i, 2], K[i, 3])
+    K[3, 3] = np.where(parallel, x, y)
+    return factor

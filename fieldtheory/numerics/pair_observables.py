@@ -44,6 +44,8 @@ _COPIES = 5
 # Signals with kinks count as the same where ⟨(x − y)²⟩ is this share of their variance: what that
 # changes is of the same relative size, and nearer ones lose as many digits.
 _SAME = 5e-8
+# What rounding leaves between two kernels of parallel signals, relative to them.
+_PARALLEL = 1e-14
 # Squares of coefficients, relative to all of them, that may be rounding.
 _ROUNDING = 1e-24
 
@@ -121,16 +123,30 @@ class PairObservables:
         return zero[:, self.pairs[0][pairs]] | zero[:, self.pairs[1][pairs]]
 
     def turned(self, pairs: np.ndarray) -> np.ndarray:
-        """1 for two inputs that count as one in all layers, −1 for opposite ones of an odd φ, or 0.
+        """The factor between two inputs that count as one up to it in all layers, or 0.
 
-        Shape (pairs,).
+        1 for the same, −1 for opposite ones of an odd φ, and the ratio of their norms for parallel
+        ones of φ(λh) = λφ(h). Shape (pairs,).
         """
         first, second = (members[pairs] for members in self.pairs)
         own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
         opposite = ((joint == -own[:, first]) & (joint == -own[:, second])).all(axis=0)
         if not is_odd(kinked_features(self.network)):
             opposite[:] = False
-        return self.same(pairs).all(axis=0) * 1.0 - opposite
+        found = np.where(opposite, -1.0, 0.0)
+        if self.is_homogeneous:
+            factor = np.sqrt(ratio(own[0, second], own[0, first]))
+            apart = [joint - factor * own[:, first], factor * joint - own[:, second]]
+            near = np.abs(apart) <= _PARALLEL * factor**2 * own[:, first]
+            found = np.where(near.all(axis=(0, 1)) & (factor > 0), factor, found)
+        return np.where(self.same(pairs).all(axis=0), 1.0, found)
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether φ(λh) = λφ(h) for λ > 0."""
+        psi = kinked_features(self.network)
+        at_zero = [float(each.function(np.zeros(1))[0]) for each in psi]
+        return all(each.has_orthants for each in psi) and not any(at_zero)
 
     @cached_property
     def R(self) -> np.ndarray:

@@ -553,11 +553,10 @@ class Solution(Result):
     def pair_theory(self) -> PairTheory:
         """What the fluctuations of several inputs are made of."""
         K, kernel = self._variances[1], self._covariances[1]
-        cross = gains.cross_gains(self.network, K, kernel, self._pairs, fluctuations=True)
-        still = (K[:-1, self._pairs[0]] == 0) | (K[:-1, self._pairs[1]] == 0)
-        pair = self._pair_gains.copy()
-        pair[1:][still] = 0.0
-        moved = PairGains(self._moving_gains, pair, *cross)
+        of_pairs = gains.gains_of_fluctuations(
+            self.network, K, kernel, self._pairs, self._pair_gains
+        )
+        moved = PairGains(self._moving_gains, *of_pairs)
         layers = layer_coefficients(self.network)
         kernels = self.kernels[:-1], self.residual_kernels[:-1]
         return PairTheory(layers, moved, PairObservables(self.network, *kernels, self.progress))

@@ -1,0 +1,54 @@
+"""Fluctuations of inputs that are exactly parallel, of different norms."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from tests.numerics.test_several_inputs import network
+from tests.tables import slow
+
+
+def two(x, y, c):
+    K = c * np.sqrt(x * y)
+    return np.array([[x, K], [K, y]])
+
+
+@pytest.mark.parametrize("name", ["relu", "abs", "leaky_relu"])
+def test_homogeneous_functions_scale(name):
+    """φ(λh) = λφ(h) without biases: what one input has, times λ for every signal of the other."""
+    net = network(name, 0.7, 3, bias_variance=0.0, readout_bias_variance=0.0)
+    s, one, factor = ft.solve(net, two(0.3, 3.0, 1.0)), ft.solve(net, 0.3), np.sqrt(10)
+    factors = np.array([1.0, factor, factor**2])
+    expected = one.G11[:, :, None, None] * np.outer(factors, factors)
+    np.testing.assert_allclose(s.G11, expected, rtol=1e-11)
+    expected = one.four_point[:, None, None] * np.outer(factors, factors)
+    np.testing.assert_allclose(s.four_point, expected, rtol=1e-11)
+    size = np.abs(one.residual_kernels)
+    expected = factor * one.mean_shift
+    assert (np.abs(s.mean_shift[:, 0, 1] - expected) <= 1e-12 * size).all()
+
+
+@pytest.mark.parametrize("name", ["relu", "abs", slow("hard_tanh")])
+@pytest.mark.parametrize(("c", "bias"), [(1.0, 0.07), (-1.0, 0.0), (-1.0, 0.07)])
+def test_they_are_the_limit_of_nearly_parallel_ones(name, c, bias):
+    net = network(name, 0.7, 2, bias_variance=bias, readout_bias_variance=bias)
+    s, near = (ft.solve(net, two(0.3, 3.0, c * (1 - off))) for off in (0.0, 1e-9))
+    for field in ("G11", "mean_shift", "four_point"):
+        value = getattr(s, field)
+        # Shifts of |h| are small beside the kernels.
+        size = max(np.abs(value).max(), 1 / net.width)
+        np.testing.assert_allclose(getattr(near, field), value, atol=5e-9 * size)
+
+
+@pytest.mark.parametrize("c", [1.0, -1.0])
+def test_signs_of_parallel_inputs(c):
+    """Their product is constant in the first layer, and what biases make of it later."""
+    net = network("sign", 0.7, 2)
+    s, near = (ft.solve(net, two(0.3, 3.0, c * (1 - off))) for off in (0.0, 1e-10))
+    # By the rounding of K0 they are parallel to 1e-8.
+    assert net.width * np.abs(s.G11[1, 1]).max() < 1e-8
+    for field in ("G11", "mean_shift", "four_point"):
+        # Apart by the root of what they are from parallel.
+        value = getattr(s, field)
+        size = max(np.abs(value).max(), 1 / net.width)
+        np.testing.assert_allclose(getattr(near, field), value, atol=3e-4 * size)
