@@ -101,7 +101,8 @@ def shift_of_covariance(
     -------
     ndarray, shape (L + 1,), or None
         None where few orders do not resolve it: of wide signals, of steep or kinked φ, and of
-        nearly parallel signals.
+        nearly parallel signals; and where it is so small, of narrow signals, that it is a
+        difference without digits.
     """
     own = np.sqrt(K[:, 0, 0] * K[:, 1, 1])
     if square_of(network).kinks or not own.all():
@@ -118,7 +119,8 @@ def shift_of_covariance(
             size = np.abs(shift) + _NATURAL * natural
             error = float(ratio(np.abs(shift - rough), size).max())
             if error <= allowed:
-                return shift
+                small = (np.abs(shift) < _NATURAL * natural) & (shift != 0)
+                return None if small.any() else shift
             if error > _FALL * before:
                 return None
             before = error

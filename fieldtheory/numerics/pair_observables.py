@@ -25,6 +25,7 @@ from fieldtheory.numerics.pair_modes import (
     coefficients,
     coefficients_alone,
     correlations,
+    packed_places,
     packed_size,
     triangle,
     unit_row,
@@ -46,6 +47,8 @@ _COPIES = 5
 _SAME = 5e-8
 # What rounding leaves between two kernels of parallel signals, relative to them.
 _PARALLEL = 1e-14
+# Deviations of signals of which derivatives of φ are constants nearly, and most derivatives known.
+_NARROW, _HIGHEST = 0.03, 4
 # Squares of coefficients, relative to all of them, that may be rounding.
 _ROUNDING = 1e-24
 
@@ -217,7 +220,40 @@ class PairObservables:
         if not first and not second:
             return self.observables[:, pairs]
         products = [(psi[first], psi[second]) for psi in features(self.network)]
-        return self._of_functions(products, self.count, pairs)
+        found = self._of_functions(products, self.count, pairs)
+        if first and second and first + second < _HIGHEST:
+            self._take_slopes(first, second, pairs, found)
+        return found
+
+    def _take_slopes(self, first: int, second: int, pairs: np.ndarray, found: np.ndarray) -> None:
+        """`projected` of orders n > 0 from those of the slopes of the function, n − 1, in place.
+
+        A function that is a constant nearly, as φ'(x) φ'(y) of narrow signals is, has them by
+        rounding: n F_ij = √i (∂_1 F)_(i−1)j + √j (∂_2 F)_i(j−1), with ∂ by z.
+        """
+        widest = np.sqrt(np.diagonal(self.K, axis1=1, axis2=2).max(axis=0))
+        (narrow,) = np.nonzero(
+            np.maximum(*(widest[members[pairs]] for members in self.pairs)) < _NARROW
+        )
+        if not len(narrow):
+            return
+        n, i = packed_places(self.count)
+        of_narrow, R = pairs[narrow], self.R[:, :, :, pairs[narrow], None]
+        by_x, by_y = (
+            self._of_functions(
+                [(psi[a], psi[b]) for psi in features(self.network)], self.count, of_narrow
+            )
+            for a, b in ((first + 1, second), (first, second + 1))
+        )
+        values = found[:, narrow]
+        values[..., 1:] = 0.0
+        for column, orders, lower in ((0, i, i - 1), (1, n - i, i)):
+            slope = R[0, column] * by_x + R[1, column] * by_y
+            (some,) = np.nonzero(orders)
+            # The places of (lower, n − 1 − lower).
+            below = slope[..., n[some] * (n[some] - 1) // 2 + lower[some]]
+            values[..., some] += np.sqrt(orders[some]) / n[some] * below
+        found[:, narrow] = values
 
     def squares(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients of g(h_α, h_α) and of g(h_β, h_β) by the modes of the pair αβ."""

@@ -111,3 +111,13 @@ def test_wide_signals_of_which_one_hardly_correlates(name):
     order = np.round(np.log(near / far) / np.log(1e3))
     assert set(order.ravel()) == {0, 1, 2}
     np.testing.assert_allclose(near, far * 1e3**order, rtol=1e-9)
+
+
+@pytest.mark.parametrize("inputs", [2, 3])
+@pytest.mark.parametrize("c", [0.3, 0.9])
+def test_mean_shift_of_nearly_linear_networks(inputs, c):
+    """tanh(h) = h − h³/3 + ... of narrow signals: to leading order −12 c K² and −108 c K²."""
+    K, net = 5e-11, network("tanh", 2)
+    K0 = K * (c + (1 - c) * np.eye(inputs))
+    shift = net.width * ft.solve(net, K0).mean_shift[2:, 0, 1]
+    np.testing.assert_allclose(shift / K**2, [-12 * c, -108 * c], rtol=4e-9)
