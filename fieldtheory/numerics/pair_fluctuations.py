@@ -156,7 +156,7 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
         for number, chosen in enumerate(of_two):
             one = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
             found[:, chosen[:, None], :, chosen] = one
-    weak_pairs.fill(signals, found, weak_pairs.WEAK if closed else weak_pairs.MODERATE)
+    weak_pairs.fill(signals, found, closed)
     return four_inputs.by_averages(signals, found)
 
 

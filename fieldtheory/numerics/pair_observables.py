@@ -133,10 +133,10 @@ class PairObservables:
         """
         first, second = (members[pairs] for members in self.pairs)
         own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
-        opposite = ((joint == -own[:, first]) & (joint == -own[:, second])).all(axis=0)
-        if not is_odd(kinked_features(self.network)):
-            opposite[:] = False
-        found = np.where(opposite, -1.0, 0.0)
+        odd = is_odd(kinked_features(self.network))
+        sums = np.abs([joint + own[:, first], joint + own[:, second]])
+        opposite = (sums <= _PARALLEL * own[:, first]).all(axis=(0, 1))
+        found = np.where(opposite & odd, -1.0, 0.0)
         if self.is_homogeneous:
             factor = np.sqrt(ratio(own[0, second], own[0, first]))
             apart = [joint - factor * own[:, first], factor * joint - own[:, second]]

@@ -28,9 +28,11 @@ from fieldtheory.numerics.pair_observables import PairObservables, apply, kinked
 # than integrals over four signals, and the orders that count up to either.
 WEAK, MODERATE = 5e-2, 0.3
 _COUNTS = ((WEAK, 13), (0.15, 22), (MODERATE, 36))
+# A correlation of one signal with others that leaves differences of closed forms twelve digits.
+_FEW_DIGITS = 1e-4
 
 
-def fill(signals: PairObservables, found: np.ndarray, bound: float = WEAK) -> None:
+def fill(signals: PairObservables, found: np.ndarray, closed: bool) -> None:
     """⟨g(h_α, h_β)^(k) ; g(h_γ, h_δ)^(l)⟩ of pairs that hardly correlate, in place.
 
     Parameters
@@ -38,10 +40,11 @@ def fill(signals: PairObservables, found: np.ndarray, bound: float = WEAK) -> No
     signals : PairObservables
     found : ndarray, shape (L + 1, p, L + 1, p)
         Others are left as they are.
-    bound : float
-        Of their correlations, at most 0.3.
+    closed : bool
+        Whether closed forms have those that correlate with all their digits.
     """
     size, p = found.shape[:2]
+    bound = WEAK if closed else MODERATE
     series = _Series(signals)
     if is_odd(series.psi):
         _fill_shared(series, found, bound)
@@ -63,10 +66,10 @@ def fill(signals: PairObservables, found: np.ndarray, bound: float = WEAK) -> No
             values = np.sum(apply(X[..., some], f, count) * g, axis=0)
             found[k, early, l, late] = found[l, late, k, early] = values
     if is_odd(series.psi):
-        _fill_alone(signals, found)
+        _fill_alone(signals, found, _FEW_DIGITS if closed else weak_signals.WEAK)
 
 
-def _fill_alone(signals: PairObservables, found: np.ndarray) -> None:
+def _fill_alone(signals: PairObservables, found: np.ndarray, weak: float) -> None:
     """⟨g ; g⟩ of four signals of which one hardly correlates with the others, in place.
 
     What is known already is left, and so is what integrals do not find.
@@ -79,7 +82,7 @@ def _fill_alone(signals: PairObservables, found: np.ndarray) -> None:
         K[:2, 2:] *= signals.carried[l, k]
         K[2:, :2] *= signals.carried[l, k]
         K[2:, 2:] = signals.K[l][inputs[2:, None], inputs[2:]]
-        which = weak_signals.alone(K)
+        which = weak_signals.alone(K, weak)
         unknown = np.isnan(found[k, rows, l, columns]) & ((k < l) | (rows <= columns))
         for n in np.flatnonzero((which >= 0) & unknown).tolist():
             with suppress(QuadratureError):

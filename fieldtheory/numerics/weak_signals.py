@@ -40,12 +40,14 @@ _TINY = float(np.finfo(float).tiny)
 Function = Callable[[np.ndarray], np.ndarray]
 
 
-def alone(K: np.ndarray) -> np.ndarray:
+def alone(K: np.ndarray, weak: float = WEAK) -> np.ndarray:
     """Which of four signals correlates weakly with all others, −1 unless it is one, shape (m,).
 
     Parameters
     ----------
     K : ndarray, shape (4, 4, m)
+    weak : float
+        Correlations that count as weak.
 
     Examples
     --------
@@ -55,10 +57,10 @@ def alone(K: np.ndarray) -> np.ndarray:
     (array([2]), array([-1]))
     """
     own = np.sqrt(np.einsum("iim->im", K))
-    weak = np.count_nonzero(np.abs(K) <= WEAK * own[:, None] * own, axis=1) == 3
+    found = np.count_nonzero(np.abs(K) <= weak * own[:, None] * own, axis=1) == 3
     across = np.where(np.eye(4, dtype=bool)[..., None], 0.0, K)
-    joined = np.any(across * weak, axis=(0, 1)) & own.all(axis=0)
-    return np.where((weak.sum(axis=0) == 1) & joined, weak.argmax(axis=0), -1)
+    joined = np.any(across * found, axis=(0, 1)) & own.all(axis=0)
+    return np.where((found.sum(axis=0) == 1) & joined, found.argmax(axis=0), -1)
 
 
 def correlator(psi: Function, kinks: Sequence[float], K: np.ndarray, which: int) -> float:

@@ -161,8 +161,16 @@ def test_equal_inputs_are_one(name):
     np.testing.assert_allclose(same, np.broadcast_to(known[:, :1, :1], same.shape), rtol=1e-12)
 
 
-def test_steps_have_no_shift_for_parallel_inputs():
+def test_shifts_of_steps_of_parallel_inputs():
+    """The same inputs stay the same; opposite ones, apart by biases, are limits of others."""
     net = ft.ResidualNetwork(depth=2, activation="sign", branch_scale=0.1)
-    for c in (0.5, -0.5):
-        with pytest.raises(ValueError, match="no parallel inputs"):
-            _ = ft.solve(net, [[0.5, c], [c, 0.5]]).mean_shift
+    same = ft.solve(net, [[0.5, 0.5], [0.5, 0.5]])
+    np.testing.assert_array_equal(same.mean_shift[:, 0, 1], same.mean_shift[:, 0, 0])
+    opposite, *near = (
+        ft.solve(net, [[0.5, c], [c, 0.5]]).mean_shift[:, 0, 1]
+        for c in -0.5 * (1 - np.array([0.0, 1e-6, 1e-8]))
+    )
+    # Angles, and with them the rest, go as the root of what is missing.
+    for found, missing in zip(near, (1e-6, 1e-8), strict=True):
+        np.testing.assert_allclose(found, opposite, rtol=0, atol=2e-4 * np.sqrt(missing))
+    assert opposite[-1] > 1e-5
