@@ -71,6 +71,8 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
     >>> h = sp.Symbol("h", real=True)
     >>> without_waves(sp.exp(h) * sp.sin(h) ** 2 + sp.cos(h + 1), h)
     Steady(function=exp(h)/2, variance=200.0, exponential=True, plain=True)
+    >>> without_waves(sp.sin(h) ** 2 / h**2, h).function
+    erf(h)**2/(2*h**2)
     """
     kept, numbers, plain = [], set(), True
     # Terms of one wave may cancel where each of them grows, as eʰ − eʰ θ(h).
@@ -94,7 +96,19 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
     if not numbers:
         return Steady(F, 0.0)
     exponential = any(grows(pieces(steady, [h]), h) for steady in beside.values())
-    return Steady(sp.Add(*kept), WIDE / min(numbers) ** 2, exponential, plain)
+    bounded = [_without_pole(term, h) for term in kept]
+    plain &= bounded == kept
+    return Steady(sp.Add(*bounded), WIDE / min(numbers) ** 2, exponential, plain)
+
+
+def _without_pole(term: sp.Expr, h: sp.Symbol) -> sp.Expr:
+    """A term of h^-n times erf(h)^n, the same far out.
+
+    Where waves cancel poles, as those of sin²(h)/h², their mean 1/(2h²) would have no average.
+    """
+    powers = [p.exp for p in sp.Mul.make_args(term) if p.is_Pow and p.base == h]
+    order = sum(-n for n in powers if n.is_Integer and n.is_negative)
+    return term * sp.erf(h) ** order
 
 
 def terms_of(F: sp.Expr, h: sp.Symbol) -> list[sp.Expr]:

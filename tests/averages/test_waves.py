@@ -1,5 +1,6 @@
 """What is left of waves over wide signals, against closed forms."""
 
+import numpy as np
 import pytest
 import sympy as sp
 from mpmath import mp, mpf
@@ -7,6 +8,8 @@ from mpmath import mp, mpf
 from fieldtheory.averages import beyond_float
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.waves import without_waves
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.entries import network_entries
 
 h = sp.Symbol("h", real=True)
 sin, cos = sp.sin, sp.cos
@@ -65,3 +68,35 @@ def test_pairs():
 
         with pytest.raises(QuadratureError, match="grow exponentially have no average over two"):
             beyond_float.pair(sp.exp(h) * sin(h) * sp.tanh(h), h, (K, 2 * K), 0.5, 0.5)
+
+
+def _of_sinc(K):
+    """⟨s²⟩, its derivative by K, and ⟨s'²⟩ of s = sin(h)/h, from its Fourier transform 1/2."""
+    with mp.workdps(50):
+        K = mp.mpf(K)
+        most = min(mp.mpf(2), 16 / mp.sqrt(K))
+
+        def integral(f):
+            return mp.quad(lambda u: f(u) * mp.exp(-(u**2) * K / 2), [0, most / 4, most]) / 2
+
+        square = integral(lambda u: 2 - u)
+        change = integral(lambda u: -(2 - u) * u**2 / 2)
+        slope = integral(lambda u: (1 - (u - 1) ** 3) / 3 - u * (1 - (u - 1) ** 2) / 2)
+        return square, change, slope
+
+
+@pytest.mark.parametrize("K", [2e4, 1e9, 1e30])
+def test_means_of_waves_with_poles(K):
+    """sin²(h)/h² has no pole, its mean over the phase has one."""
+    square, change, slope = _of_sinc(K)
+    of_line = network_entries(ResidualNetwork(depth=1, activation="h+sin(h)/h"))
+    alone = network_entries(ResidualNetwork(depth=1, activation="sin(h)/h"))
+    for found, expected in (
+        (of_line.second_moment(K), K + square),
+        (of_line.susceptibility(K), 1 + change),
+        (of_line.slope_square(K), 1 + slope),
+        (alone.second_moment(K), square),
+        (alone.susceptibility(K), change),
+        (alone.slope_square(K), slope),
+    ):
+        np.testing.assert_allclose(float(found), float(expected), rtol=1e-11)

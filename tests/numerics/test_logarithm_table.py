@@ -24,6 +24,7 @@ LINEAR = {
     "hard_swish": 0.5,
     "swish(1.7*h)": 1.7**2 / 2,
     "abs(h)": 1.0,
+    "h+sin(h)/h": 1.0,
 }
 OTHERS = [
     "relu(h)**2",
@@ -48,7 +49,7 @@ NAMES = [*LINEAR, *OTHERS]
 QUICK = {"mish", "abs(h)**0.5*h", "exp(h)-h**3", "sin(h)*h**2"}
 
 
-@pytest.mark.parametrize("name", some(LINEAR, {"mish", "abs(h)"}))
+@pytest.mark.parametrize("name", some(LINEAR, {"mish", "abs(h)", "h+sin(h)/h"}))
 def test_linear_growth(name):
     """Far out every layer multiplies K and χ by γ² + a ⟨φ²⟩/K."""
     net = network(name, 600, skip_scale=1.0, weight_variance=10.0)
@@ -58,6 +59,15 @@ def test_linear_growth(name):
     for field in FIELDS[:2]:
         steps = np.diff(getattr(solution, field)[400:601])
         np.testing.assert_allclose(steps, growth, rtol=1e-12)
+
+
+def test_tangents_of_waves_with_poles():
+    """Θ^(l) = (γ² + a ⟨φ'²⟩) Θ^(l-1) + C^(l), and the last average is 1 far out."""
+    net = network("h+sin(h)/h", 600, skip_scale=1.0, weight_variance=10.0)
+    solution = ft.solve(net, 1.0)
+    kernels, tangents = solution.log_kernels[400:601], solution.log_tangent_kernels[400:601]
+    added = 10 * np.exp(kernels[:-1] - tangents[:-1])
+    np.testing.assert_allclose(np.diff(tangents), np.log(11 + added), rtol=1e-11)
 
 
 # The oracle resolves no cusps, and no kinks away from zero.
