@@ -54,7 +54,7 @@ _WIDEST = 1e150
 _VISIBLE = 1e-3
 # Variances from which on the logarithms of radius and angle are tried, and those from which on
 # smooth functions are seen in the logarithms of signals alone.
-_WIDE, _SIZES = 4096.0, 1e14
+_ANGLES, _SIZES = 0.05, 1e14
 # Larger ones, and 1 − c², of which panels see nothing narrow.
 _FARTHEST, _PARALLEL = 1e20, 1e-2
 # Standard deviations at which panels end.
@@ -401,7 +401,7 @@ def _pairs(
         if of_sizes and not good.all():
             left = ~good
             values[left], good[left] = sectors.average(f, g, *(k[left] for k in flat))
-            left = ~good & (np.minimum(*flat[:2]) >= _WIDE)
+            left = ~good & (np.minimum(*flat[:2]) >= _ANGLES)
             values[left], good[left] = size_logarithms.by_angles(f, g, *(k[left] for k in flat))
         wide = ~good & (np.minimum(*flat[:2]) >= _SIZES) & of_sizes
         for pair in np.nonzero(wide)[0]:
