@@ -51,7 +51,7 @@ test: $(INSTALLED) ## doctests, tests and notebooks, without the slow ones
 	$(ONE_THREAD) $(BIN)/python -m $(PYTEST) $(PYTEST_ARGS)
 
 test-all: $(INSTALLED) ## the same, with the slow ones
-	$(ONE_THREAD) $(BIN)/python -m $(PYTEST) -m "" $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m $(PYTEST) -m "" -o faulthandler_timeout=3600 $(PYTEST_ARGS)
 
 # SlipCover puts its probes into the bytecode and takes them out again: the tests keep their speed.
 coverage: $(INSTALLED) ## the tests of make test, and which lines they run

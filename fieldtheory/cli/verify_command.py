@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from fieldtheory.cli.terminal import Format, display, print_rows
 from fieldtheory.literature import checks, verdicts
 from fieldtheory.literature.checks import Check
 from fieldtheory.literature.claim import Verdict
+from fieldtheory.numerics import chunks
 
 
 def verify(
@@ -52,7 +52,7 @@ def verify(
         fieldtheory verify --activations erf --papers F25
     """
     named, chosen = values.names(activations), values.names(papers)
-    jobs = min(os.cpu_count() or 1, 8)
+    jobs = chunks.usable_processes()
     # Bad names are refused before the work.
     verdicts.claims(chosen)
     with display(None) as progress:

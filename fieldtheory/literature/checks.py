@@ -6,8 +6,7 @@ What the papers print is checked elsewhere, see `fieldtheory.literature.verdicts
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from fieldtheory.averages.steps import has_steps
 from fieldtheory.literature.claim import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS, Activation
 from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics import chunks
 from fieldtheory.numerics.entries import entries
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import maximum_entropy as entropy
@@ -93,7 +93,7 @@ def run_checks(
     progress : callable, optional
         Called with a description when a group of checks is done.
     jobs : int
-        Number of processes.
+        Number of joblib's processes.
     activations : sequence of str, optional
         Registered activations to check; those of ``CHECKED`` if left out. The network has φ = erf
         and is checked in any case.
@@ -108,6 +108,8 @@ def run_checks(
         If ``digits`` < 20, or for an activation that is not registered.
     TypeError
         If ``activations`` is one name and not a sequence.
+    ImportError
+        For several processes without joblib.
 
     Notes
     -----
@@ -140,7 +142,9 @@ def run_checks(
         ),
     ]
     results: list[Check] = []
-    for (description, _, _), checks in zip(tasks, _run(tasks, jobs), strict=True):
+    calls = ((function, *arguments) for _, function, arguments in tasks)
+    found = chunks.in_order(calls, jobs, "checks in several processes")
+    for (description, _, _), checks in zip(tasks, found, strict=True):
         results += checks
         if progress is not None:
             progress(description)
@@ -164,17 +168,6 @@ def chosen_activations(activations: Sequence[str] | None) -> tuple[str, ...]:
             validation.choice("activations", name, tuple(ACTIVATIONS)) for name in activations
         )
     )
-
-
-def _run(tasks: Sequence[tuple[Any, ...]], jobs: int) -> Iterable[list[Check]]:
-    if jobs == 1:
-        for _, function, arguments in tasks:
-            yield function(*arguments)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(function, *arguments) for _, function, arguments in tasks]
-        for future in futures:
-            yield future.result()
 
 
 def activation_checks(name: str, digits: int) -> list[Check]:

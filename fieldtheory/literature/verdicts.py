@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 
 from fieldtheory import validation
 from fieldtheory.literature import f23, f25, pdlt, pf, sr
 from fieldtheory.literature.claim import Claim, Evidence, Verdict
+from fieldtheory.numerics import chunks
 
 PAPERS: dict[str, tuple[Claim, ...]] = {
     paper.PAPER: paper.CLAIMS for paper in (f25, f23, pdlt, sr, pf)
@@ -56,7 +56,7 @@ def verdicts(
     progress : callable, optional
         Called with a description when a claim is checked.
     jobs : int
-        Number of processes.
+        Number of joblib's processes.
 
     Returns
     -------
@@ -66,6 +66,8 @@ def verdicts(
     ------
     ValueError
         For an unknown paper, or ``digits`` < 20.
+    ImportError
+        For several processes without joblib.
 
     Examples
     --------
@@ -76,12 +78,10 @@ def verdicts(
     digits = validation.integer("digits", digits, 20)
     validation.integer("jobs", jobs, 1)
     places = _places(papers)
-    if jobs == 1:
-        return [_reported(place, _evidence(*place, digits), progress) for place in places]
-    with ProcessPoolExecutor(jobs) as pool:
-        # A claim holds functions that stay in the process; its evidence is text.
-        running = [(place, pool.submit(_evidence, *place, digits)) for place in places]
-        return [_reported(place, future.result(), progress) for place, future in running]
+    # A claim holds functions that stay in the process; its evidence is text.
+    tasks = ((_evidence, *place, digits) for place in places)
+    found = chunks.in_order(tasks, jobs, "verdicts in several processes")
+    return [_reported(*one, progress) for one in zip(places, found, strict=True)]
 
 
 def _places(papers: Sequence[str] | None) -> list[tuple[str, int]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +85,51 @@ def computed_chunks(
     ImportError
         If joblib is missing.
     """
+    joblib = _joblib(purpose)
+    run = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    return run(joblib.delayed(evaluate)(task) for task in tasks)
+
+
+def in_order(tasks: Iterable[tuple], jobs: int, purpose: str) -> Iterator[Any]:
+    """What every task returns, in their order.
+
+    Processes are joblib's, which start from nothing: one that is forked beside threads, as those
+    of JAX, can wait forever for what a thread held.
+
+    Parameters
+    ----------
+    tasks : iterable of tuple
+        Functions of modules, which the processes import, with their arguments.
+    jobs : int
+        Number of processes; this one for 1.
+    purpose : str
+        What needs joblib, for the error.
+
+    Raises
+    ------
+    ImportError
+        If joblib is missing and ``jobs`` is not 1.
+    """
+    if jobs == 1:
+        return (function(*arguments) for function, *arguments in tasks)
+    joblib = _joblib(purpose)
+    run = joblib.Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
+    return run(joblib.delayed(function)(*arguments) for function, *arguments in tasks)
+
+
+def usable_processes() -> int:
+    """One for each core, up to 8; one without joblib."""
+    return min(os.cpu_count() or 1, 8) if find_spec("joblib") else 1
+
+
+def _joblib(purpose: str) -> Any:
     try:
-        from joblib import Parallel, delayed
+        import joblib
     except ImportError:
         raise ImportError(
             f"{purpose} needs joblib: pip install 'fieldtheory-networks[parallel]'"
         ) from None
-    run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    return run(delayed(evaluate)(task) for task in tasks)
+    return joblib
 
 
 def ordered_chunks(

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +40,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.literature import checks, claim, verdicts
+from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import solve
 from fieldtheory.report import results_folder, results_page
 from fieldtheory.report.inputs import INPUT_SCALE, Inputs, load, pair_classes
@@ -216,7 +216,7 @@ def _write(
     pictures = _write_figures(folder, inputs, depths, scaling[depths[-1]], simulated)
 
     progress(5, f"checks with {digits} digits")
-    jobs = min(os.cpu_count() or 1, 8)
+    jobs = chunks.usable_processes()
 
     def checked(text: str) -> None:
         progress(5, f"checked: {text}")
