@@ -13,14 +13,17 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics import four_inputs, pair_blocks, weak_pairs
-from fieldtheory.numerics.pair_observables import TOGETHER, PairObservables
-from fieldtheory.numerics.pair_powers import correlated
+from fieldtheory.numerics import four_inputs, pair_blocks, shared_signals, weak_pairs
+from fieldtheory.numerics.pair_modes import packed_size
+from fieldtheory.numerics.pair_observables import PairObservables
+from fieldtheory.numerics.pair_powers import correlated, orders_needed
 from fieldtheory.numerics.recursion import carried
 
 # Seconds of a function that changes its pair of signals, per power 2.5 of its Hermite orders, as
 # measured, and of two functions that are multiplied, per square of them.
 _CHANGED, _MULTIPLIED = 2.5e-9, 2e-10
+# Coefficients that are held at once, of pairs that have no input in common.
+_TOGETHER = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,27 +175,52 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
     size, p = f.shape[:2]
     found = np.empty((size, p, size, p))
     every = np.arange(p)
-    together = max(1, TOGETHER // p)
     for k in signals.counted(range(size), "G11, layers"):
-        # By pair, order and layer.
-        later = np.moveaxis(signals.brought_back(f[k:], k, every), 0, -1)
-        for start in range(0, p, together):
-            rows = every[start : start + together]
-            meeting = signals.between(k, np.repeat(rows, p), k, np.tile(every, len(rows)))
-            seen = correlated(meeting, np.repeat(f[k, rows].T, p, axis=1), signals.count)
-            # By the later pair: the earlier one by the layers.
-            values = seen.reshape(-1, len(rows), p).transpose(2, 1, 0) @ later
-            found[k, rows, k:] = values.transpose(1, 2, 0)
-            found[k:, :, k, rows] = values.transpose(2, 0, 1)
+        later = signals.brought_back(f[k:], k, every)
+        # Later ones are turned, once each, where that is less than to turn what they meet.
+        shared = shared_signals.meetings(signals, k) & (p > size - k)
+        # By the earlier pair, the later one and its layer.
+        values = np.zeros((p, p, size - k))
+        if shared.any():
+            shared_signals.fill(signals, k, later, shared, values)
+        _fill_apart(signals, k, later, ~shared, values)
+        found[k, :, k:] = values.transpose(0, 2, 1)
+        found[k:, :, k] = values.transpose(2, 1, 0)
     return found
+
+
+def _fill_apart(
+    signals: PairObservables, k: int, later: np.ndarray, chosen: np.ndarray, found: np.ndarray
+) -> None:
+    """Correlators of the ``chosen`` pairs in layer k and later ones, in place; see `_by_modes`.
+
+    Those of which many orders matter first, as many at once as stay in the cache.
+    """
+    rows, columns = np.nonzero(chosen)
+    X = signals.between(k, rows, k, columns)
+    needed = orders_needed(X, signals.count)
+    order = np.argsort(-needed, kind="stable")
+    start = 0
+    while start < len(order) and (count := int(needed[order[start]])):
+        some = order[start : start + max(1, _TOGETHER // packed_size(count))]
+        start += len(some)
+        some = some[np.argsort(columns[some], kind="stable")]
+        own = later[0, rows[some], : packed_size(count)].T
+        seen = correlated(X[..., some], own, count).T
+        ends = np.flatnonzero(np.diff(columns[some], append=-1)) + 1
+        for first, last in zip([0, *ends[:-1]], ends, strict=True):
+            column = columns[some[first]]
+            values = seen[first:last] @ later[:, column, : packed_size(count)].T
+            found[rows[some[first:last]], column] = values
 
 
 def _seconds_of_modes(signals: PairObservables) -> float:
     """About how many seconds `_by_modes` takes."""
     size, p, orders = len(signals.K), len(signals.pairs[0]), float(signals.count)
     layers = size * (size + 1) / 2
-    changed = p * layers + p**2 * size
-    return changed * _CHANGED * orders**2.5 + p**2 * layers * _MULTIPLIED * orders**2
+    inputs = signals.K.shape[-1]
+    changed = p * layers + p * size * min(p, size / 2)
+    return changed * _CHANGED * orders**2.5 + inputs * p * layers * _MULTIPLIED * orders**2
 
 
 def kernel_covariance(

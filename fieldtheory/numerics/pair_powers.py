@@ -17,6 +17,8 @@ from fieldtheory.averages.signs import rotations
 # Powers of correlations that are left out, beside the lowest order that observables begin with,
 # (h³ − 3h)(h'³ − 3h') of independent signals.
 _NEGLIGIBLE, _LOWEST = 1e-16, 6
+# Distances from one of the largest correlation that are rounding.
+_ROUNDING = 1e-16
 # Entries that are small beside the largest, and what scaling makes of a row or a column of them: so
 # little that high powers of the norm do not grow.
 _SMALL, _MADE = 3e-3, 0.05
@@ -50,12 +52,10 @@ def correlated(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
     >>> (product / X[0, 0] / X[1, 1]).round(12)
     array([1.])
     """
-    *_, large, _ = rotations(X)
+    needed = orders_needed(X, count)
     # Those of which few orders matter come last.
-    order = np.argsort(-large)
-    large = large[order]
-    powers = large ** np.maximum(np.arange(count) - _LOWEST, 0)[:, None]
-    used = np.count_nonzero((powers > _NEGLIGIBLE) & (large > 0), axis=1)
+    order = np.argsort(-needed)
+    used = np.count_nonzero(needed[order] > np.arange(count)[:, None], axis=1)
     one_to_one = _one_to_one(X[..., order])
     found = np.zeros(f.shape)
     for chosen, kind in ((one_to_one, _Sheared), (~one_to_one, _Turned)):
@@ -70,6 +70,22 @@ def correlated(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
             seen[block(n), :kept] = power.applied(n, own[block(n), :kept])
         found[:, order[places]] = seen
     return found
+
+
+def orders_needed(X: np.ndarray, count: int) -> np.ndarray:
+    """How many of the orders 0, ..., count − 1 are more than rounding, for X (2, 2, m).
+
+    Examples
+    --------
+    >>> X = np.zeros((2, 2, 3))
+    >>> X[0, 0] = 1.0, 0.2, 0.0
+    >>> orders_needed(X, 80).tolist()
+    [80, 29, 0]
+    """
+    *_, large, _ = rotations(X)
+    with np.errstate(divide="ignore"):
+        falls = np.log(_NEGLIGIBLE) / np.minimum(np.log(large), -_ROUNDING)
+    return np.where(large > 0, np.minimum(np.ceil(_LOWEST + falls), count), 0).astype(int)
 
 
 class _Power(Protocol):
