@@ -322,10 +322,13 @@ def connected(g: sp.Expr, K: np.ndarray, four: np.ndarray) -> np.ndarray:
     return found
 
 
-def ways_out() -> str:
+def ways_out(signals: PairObservables) -> str:
     """What there is instead of a G11 that takes too long."""
+    error = "a larger rtol="
+    if not signals.has_kinks and not signals.resolved:
+        error = f"solve(..., rtol={2 * signals.left_out:.1g}), which Hermite polynomials take"
     return (
-        "use fewer inputs or layers, a larger rtol=, or "
+        f"use fewer inputs or layers, {error}, or "
         "ft.covariance_with(..., samples=10000), which contracts G11 with a matrix in seconds"
     )
 

@@ -154,7 +154,9 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
             found[:, chosen[:, None], :, chosen] = 0.0
         seconds = four_inputs.seconds_needed(signals, found)
         seconds += pair_blocks.seconds_needed(signals, slopes=False)
-        four_inputs.require_time(signals, "G11 of all pairs", seconds, four_inputs.ways_out())
+        four_inputs.require_time(
+            signals, "G11 of all pairs", seconds, four_inputs.ways_out(signals)
+        )
         blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
         for number, chosen in enumerate(of_two):
             one = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
@@ -170,7 +172,7 @@ def _by_modes(signals: PairObservables) -> np.ndarray:
     earlier layer, where it meets the other pair.
     """
     quantity, seconds = "G11 of all pairs", _seconds_of_modes(signals)
-    four_inputs.require_time(signals, quantity, seconds, four_inputs.ways_out())
+    four_inputs.require_time(signals, quantity, seconds, four_inputs.ways_out(signals))
     f = signals.observables
     size, p = f.shape[:2]
     found = np.empty((size, p, size, p))

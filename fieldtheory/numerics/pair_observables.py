@@ -104,6 +104,11 @@ class PairObservables:
         """QuadratureError unless Hermite coefficients resolve the observables."""
         _ = self._resolved
 
+    @property
+    def left_out(self) -> float:
+        """The relative error that the most Hermite orders leave, or those that it takes."""
+        return self._expansion[2]
+
     def same(self, pairs: np.ndarray) -> np.ndarray:
         """Whether the two signals of a pair count as one in a layer, shape (L + 1, pairs)."""
         first, second = (members[pairs] for members in self.pairs)
@@ -177,9 +182,24 @@ class PairObservables:
         """Orders 0, ..., count − 1 are kept, as many as it takes."""
         return self._resolved[1]
 
-    @cached_property
+    @property
     def _resolved(self) -> tuple[np.ndarray, int]:
-        allowed = max(tolerance(), PAIR_TOLERANCE)
+        found, count, error = self._expansion
+        if found is None:
+            raise QuadratureError(
+                f"{count} Hermite orders of two signals leave a relative error of {error:.1g} in "
+                f"the fluctuations of several inputs, allowed is {self._allowed:.1g}; "
+                f"solve(..., rtol={2 * error:.1g}) takes it"
+            )
+        return found, count
+
+    @cached_property
+    def _allowed(self) -> float:
+        return max(tolerance(), PAIR_TOLERANCE)
+
+    @cached_property
+    def _expansion(self) -> tuple[np.ndarray | None, int, float]:
+        """Coefficients of as many orders as it takes, None if none suffice; what they leave out."""
         products = [(psi[0], psi[0]) for psi in features(self.network)]
         every, layers = np.arange(len(self.pairs[0])), np.arange(len(self.K))
         few = every[:: max(1, len(every) // _ASKED_FIRST)]
@@ -190,7 +210,7 @@ class PairObservables:
             for asked, where in ((few, widest), (every, layers)):
                 found = self._of_functions(products, count, asked, where)
                 error = max(_left_out(found, count), self._missed(found, asked, where))
-                if error > allowed:
+                if error > self._allowed:
                     break
                 require_memory(
                     f"the expansion of {self.K.shape[-1]} inputs in {count} Hermite orders",
@@ -198,12 +218,8 @@ class PairObservables:
                     "use fewer inputs or layers, or a larger rtol=",
                 )
             else:
-                return found, count
-        raise QuadratureError(
-            f"{count} Hermite orders of two signals leave a relative error of {error:.1g} in the "
-            f"fluctuations of several inputs, allowed is {allowed:.1g}; "
-            f"solve(..., rtol={2 * error:.1g}) takes it"
-        )
+                return found, count, error
+        return None, count, error
 
     def _missed(
         self, found: np.ndarray, pairs: np.ndarray, layers: Sequence[int] | np.ndarray

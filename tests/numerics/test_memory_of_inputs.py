@@ -90,6 +90,18 @@ def test_fluctuations_that_take_long_say_so_before_they_start(monkeypatch):
         _ = ft.solve(s.network, s.input_kernel).four_point
 
 
+def test_the_error_that_takes_less_time_is_named(monkeypatch):
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-2)
+    net, K = network("tanh", 1.0, 2), 20 * np.eye(3) + 10
+    with pytest.raises(
+        QuadratureError, match=r"not resolved .*solve\(\.\.\., rtol=0\.\d+\), wh"
+    ) as e:
+        _ = ft.solve(net, K).G11
+    rtol = float(str(e.value).split("rtol=")[1].split(")")[0])
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 60.0)
+    assert np.isfinite(ft.solve(net, K, rtol=rtol).G11).all()
+
+
 def test_the_time_of_fluctuations_is_about_what_is_said():
     rng = np.random.default_rng(0)
     inputs = rng.standard_normal((6, 20))
