@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,15 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import expanded, with_masks
 from fieldtheory.averages.narrow import is_fine
 from fieldtheory.averages.steps import (
+    between,
     branch,
+    break_points,
     first_derivative,
     has_cusp,
     has_steps,
     second_derivative,
     sift,
+    slope_of_pieces,
 )
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.averages.vectorising import kinks_of
@@ -94,7 +97,7 @@ class Entries:
 
         At K = 0 it is the limit from above, for φ with a kink at zero the mean of both sides.
         """
-        return self._of_moment(1, lambda psi: [X * psi.diff(X) / (2 * K_XX)])
+        return self._of_moment(1, lambda psi: [X * slope_of_pieces(psi, X) / (2 * K_XX)])
 
     @cached_property
     def curvature(self) -> Callable:
@@ -276,6 +279,12 @@ class Entries:
             return numeric.by_parts(forms, X, K_XX, _only_by_parts)
         if self.backend != "numpy" or not derivative.doit().has(GaussianAverage):
             return plain
+        if order == 1 and (moved := _of_jumps(self.averages.square)):
+            of_jumps = self._of_variance(moved)
+            smooth = numeric.by_parts(
+                by_parts(self.averages.square), X, K_XX, lambda K: plain(K) - of_jumps(K)
+            )
+            return lambda K: smooth(K) + of_jumps(K)
         polynomial, rest = self._even_square
 
         def of(square: sp.Expr, otherwise: Callable) -> Callable:
@@ -324,6 +333,18 @@ def _only_by_parts(K: np.ndarray) -> np.ndarray:
         f"a derivative of ⟨φ²⟩ at the variance {np.min(K):.6g} did not reach the relative "
         f"tolerance {tolerance():g}: φ² has kinks with infinite slopes"
     )
+
+
+def _of_jumps(psi: sp.Expr) -> sp.Expr:
+    """What jumps of ψ add to ∂⟨ψ⟩/∂K = ⟨hψ'⟩/(2K) in K: those at zero do not move."""
+    cuts = break_points(psi, X) if psi.diff(X).has(sp.DiracDelta) else []
+    parts = [branch(psi, X, middle) for middle in between(cuts)]
+    return sp.Add(
+        *[
+            cut * (above - below).subs(X, cut) * sp.exp(-(cut**2) / (2 * K_XX))
+            for cut, (below, above) in zip(cuts, pairwise(parts), strict=True)
+        ]
+    ) / sp.sqrt(8 * sp.pi * K_XX**3)
 
 
 def _with_scaling(F: sp.Expr) -> list[sp.Expr]:

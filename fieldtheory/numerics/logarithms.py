@@ -124,8 +124,13 @@ def of_array(values: np.ndarray) -> np.ndarray:
 
 
 def leaves_float64(kernels: np.ndarray) -> bool:
-    """Whether kernels have become so small that they lose digits."""
-    return bool((np.abs(kernels) < _SMALLEST).any())
+    """Whether kernels have become so small that they lose digits.
+
+    Layer axis first; of independent inputs of odd φ they are zero from the first layer on.
+    """
+    sizes = np.abs(kernels)
+    vanishes = (sizes[1:] == 0) & (sizes[:-1] > 0)
+    return bool(((sizes > 0) & (sizes < _SMALLEST)).any() or vanishes.any())
 
 
 def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> ScaledLayers:
@@ -158,7 +163,7 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
         j = _halvings(network, K)
         exact = np.abs(K.exponent) < _EXACT
         with np.errstate(invalid="ignore"):
-            inside = np.where(exact, K.exponent - 2 * j, 120.0)
+            inside = np.where(exact, K.exponent - 2 * j, PLACES[0][0] + 1.0)
         near.append(K.mantissa * np.exp2(np.clip(inside, -_COUNTS, _COUNTS)))
         halvings.append(j)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -190,12 +195,15 @@ def _moment(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
 
 
 def _halvings(network: LayeredNetwork, K: Scaled) -> np.ndarray:
-    """How often signals are halved (or doubled, if negative) before averages are taken."""
+    """How often signals are halved (or doubled, if negative) before averages are taken.
+
+    Large variances stay above the first at which φ is a power.
+    """
     e, j = K.exponent, np.zeros_like(K.exponent)
     averages = network_entries(network)
     least = PLACES[-1][0]
     if (e > least).any() and (large := power_of(averages, 1)) is not None:
-        j = np.where(e > large.start + 2, (e - large.start) / 2, j)
+        j = np.where(e > large.start + 2, (e - 1 - large.start) / 2, j)
     usual = (e < -least) & (K.mantissa > 0)
     if usual.any() and (small := power_of(averages, -1)) is not None:
         j = np.where(usual & (e < small.start - 2), (e - small.start) / 2, j)

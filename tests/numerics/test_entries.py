@@ -214,3 +214,39 @@ def test_nothing_is_nan_at_tiny_variances(name):
         assert of(name).susceptibility(K) == pytest.approx(slope, rel=1e-12)
         found = of(name).curvature(K)
         assert found == pytest.approx(curvature, rel=1e-12) if np.isfinite(curvature) else found < 0
+
+
+JUMPING = {
+    "softplus(h)*sign(h) + softplus(h)*h**3/6": (
+        lambda h: mpmath.sign(h) + h**3 / 6,
+        lambda h: h**2 / 2,
+    ),
+    "softplus(h)*h**2*Heaviside(h - 1)": (
+        lambda h: h**2 if h > 1 else mpf(0),
+        lambda h: 2 * h if h > 1 else mpf(0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JUMPING)
+@pytest.mark.parametrize("variance", ["0.7", "1e3", "1e20", "1e60"])
+def test_moments_of_what_jumps(name, variance):
+    """∂⟨φ²⟩/∂K of φ = softplus(h) g(h) is ⟨hφφ'⟩/K, with what jumps away from zero add."""
+    (g, slope), k = JUMPING[name], mpf(variance)
+
+    def density(h):
+        return mpmath.exp(-(h**2) / (2 * k)) / mpmath.sqrt(2 * mpmath.pi * k)
+
+    def dilation(h):
+        soft = mpmath.log1p(mpmath.exp(h)) if h < 60 else h + mpmath.exp(-h)
+        logistic = 1 / (1 + mpmath.exp(-h))
+        return h * soft * g(h) * (logistic * g(h) + soft * slope(h)) / k * density(h)
+
+    with mpmath.workdps(30):
+        scale = mpmath.sqrt(k)
+        cuts = [*(-80, -20, -4, -1, 0, 1, 4, 20, 80), *(scale * x for x in (1, 4, 8, 14))]
+        places = sorted({-scale * 14, *cuts} if k < 10 else set(cuts))
+        expected = mpmath.quad(dilation, places)
+        if "Heaviside" in name:
+            expected += mpmath.log1p(mpmath.e) ** 2 * density(mpf(1)) / (2 * k)
+    assert of(name).susceptibility(float(variance)) == pytest.approx(float(expected), rel=1e-12)

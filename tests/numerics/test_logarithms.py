@@ -190,6 +190,23 @@ def test_zero_inputs_and_zero_covariances():
     assert (same == same[:, :1, :1]).all()
 
 
+def test_zero_covariances_of_odd_functions_are_numbers():
+    """Those of independent inputs have nothing to lose; those that underflow have."""
+    assert not logarithms.leaves_float64(np.array([[1.0, 0.0], [2.0, 0.0]]))
+    assert not logarithms.leaves_float64(np.array([[1.0, 0.0], [2.0, 0.3]]))
+    assert logarithms.leaves_float64(np.array([[1.0, 1e-200], [2.0, 0.0]]))
+    assert logarithms.leaves_float64(np.array([[1.0, 0.2], [2.0, 1e-300]]))
+
+
+@pytest.mark.parametrize("exponent", range(300, 304))
+def test_halved_variances_are_those_of_powers(exponent):
+    """At which averages are closed."""
+    net = network("h*sqrt(1+h**2)", 1)
+    start = power_of(network_entries(net), 1).start
+    near = logarithms.scaled_layers(net, np.array(0.6 * 2.0**exponent)).near[0]
+    assert 2.0**start <= near < 2.0 ** (start + 2)
+
+
 def test_lines_that_are_approached_slowly():
     """sqrt(1 + h^2) is |h| where nothing else counts, and the kernels of both go on alike."""
     slow, exact = network("sqrt(1+h**2)", 1100), network("abs(h)", 1100)
