@@ -22,7 +22,7 @@ from fieldtheory.averages.steps import step_form
 from fieldtheory.networks import activations
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics import unlimited
+from fieldtheory.numerics import unlimited_averages as averages
 
 # What is nothing beside waves, changes that are nothing, and those of which phases are not known.
 _NOTHING, _CHANGE, _UNKNOWN = mp.mpf(10) ** -20, 1e-9, 0.1
@@ -49,7 +49,7 @@ def has_growing_waves(network: LayeredNetwork) -> bool:
     """
     if _algebraic(network, "moment"):
         return True
-    splits = [split_of(f, _H) for f in unlimited.features_of(network)]
+    splits = [split_of(f, _H) for f in averages.features_of(network)]
     if any(f is None for f in splits):
         return False
     return any(w.rate.imag and w.rate.real for f in splits if f for w in f.waves)
@@ -129,7 +129,7 @@ def _around_algebraic(
     if not (a and b):
         return lambda K: (_at_once(network, name, K), mp.zero)
     left = sum((algebraic_waves.left_near_zero(f, a, b, t) for f in found), mp.zero)
-    average = unlimited.moment if name == "moment" else unlimited.slope_square
+    average = averages.moment if name == "moment" else averages.slope_square
     # Quadrature sums up products of Hermite coefficients, which have errors relative to √M.
     most = mp.sqrt(average(network, a) * average(network, b))
     aligned = sum((algebraic_waves.size(f, (a, b, abs(t))) for f in found), mp.zero)
@@ -150,11 +150,11 @@ def _converged(network: LayeredNetwork, name: str, K: Kernels) -> Known:
 @lru_cache(maxsize=256)
 def _algebraic(network: LayeredNetwork, name: str) -> tuple[Algebraic, ...]:
     """φ, or φ' of slopes, as waves beside algebraic functions; nothing if it has others."""
-    features = unlimited.features_of(network)
+    features = averages.features_of(network)
     if any(split_of(f, _H) is not None for f in features):
         return ()
     with suppress(QuadratureError):
-        functions = [unlimited.slope_of(f) if name == "slope_square" else f for f in features]
+        functions = [averages.slope_of(f) if name == "slope_square" else f for f in features]
         found = [algebraic_waves.algebraic_of(f, _H) for f in functions]
         return () if None in found else tuple(f for f in found if f is not None)
     return ()
@@ -176,8 +176,8 @@ def _is_nothing(factors: list[tuple[Waves, Waves]], splits: list[Split], K: Kern
 def _at_once(network: LayeredNetwork, name: str, K: Kernels) -> mp.mpf:
     """Of φ as it is."""
     if len(K) == 1:
-        return getattr(unlimited, name)(network, *K)
-    average = unlimited.covariance if name == "moment" else unlimited.pair_slope
+        return getattr(averages, name)(network, *K)
+    average = averages.covariance if name == "moment" else averages.pair_slope
     return average(network, *_three(K))
 
 
@@ -212,7 +212,7 @@ def _of_rests(f: Split, a: mp.mpf, b: mp.mpf, t: mp.mpf) -> Known:
             found.append(beside(w, f, _H, *K) or (mp.zero, size_beside(w, f, _H, *K)))
     most = size(f, _H, a) * size(f, _H, b)
     try:
-        own = unlimited.covariance(_of_rest(f.rest), a, b, t), _QUADRATURE * most
+        own = averages.covariance(_of_rest(f.rest), a, b, t), _QUADRATURE * most
     except QuadratureError:
         own = mp.zero, most
     return _total([*found, own])
@@ -237,8 +237,8 @@ def _factors(network: LayeredNetwork, name: str) -> list[tuple[Waves, Waves]]:
 @lru_cache(maxsize=256)
 def _splits(network: LayeredNetwork, name: str) -> list[Split]:
     """φ, or φ' of slopes, as waves and rests."""
-    found = unlimited.features_of(network)
-    splits = [split_of(unlimited.slope_of(f) if name == "slope_square" else f, _H) for f in found]
+    found = averages.features_of(network)
+    splits = [split_of(averages.slope_of(f) if name == "slope_square" else f, _H) for f in found]
     if None in splits:
         raise QuadratureError(f"waves of the slope of {found} do not stand beside its other parts")
     return [f for f in splits if f is not None]
