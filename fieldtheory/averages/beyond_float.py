@@ -82,6 +82,24 @@ def single(
     return _single(first, second, h, variance, power)
 
 
+def about(f: sp.Expr, h: sp.Symbol, mean: mp.mpf, variance: mp.mpf) -> mp.mpf:
+    """⟨f(h)⟩ of a mean and a variance, which may be zero, as `single`.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h", real=True)
+    >>> mp.nstr(about(sp.exp(h / 2), h, mp.mpf(3), mp.mpf(8)), 15)
+    '12.1824939607035'
+    """
+    if not variance:
+        return function_of(f, h)(mean)
+    if not mean:
+        return single(f, sp.S.One, h, variance)
+    if has_waves(f):
+        raise QuadratureError(f"waves of {f} have no average about {mp.nstr(mean, 6)}")
+    return _single(f, sp.S.One, h, variance, mean=mean)
+
+
 def pair(
     f: sp.Expr,
     h: sp.Symbol,
@@ -149,9 +167,14 @@ def bound(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> mp.mpf:
 
 
 def _single(
-    first: sp.Expr, second: sp.Expr, h: sp.Symbol, variance: mp.mpf, power: int = 0
+    first: sp.Expr,
+    second: sp.Expr,
+    h: sp.Symbol,
+    variance: mp.mpf,
+    power: int = 0,
+    mean: mp.mpf = mp.zero,
 ) -> mp.mpf:
-    f, g = (_scaled(each, h, variance) for each in (first, second))
+    f, g = (_scaled(each, h, variance, mean) for each in (first, second))
     if f is None or g is None:
         return mp.inf
     if not (f.reference and g.reference):
@@ -253,7 +276,7 @@ def _logarithm(value: mp.mpf, reference: mp.mpf) -> float:
     return float(mp.log(abs(value) / reference))
 
 
-def _scaled(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> Function | None:
+def _scaled(f: sp.Expr, h: sp.Symbol, variance: mp.mpf, mean: mp.mpf = mp.zero) -> Function | None:
     """None where f is beyond all logarithms."""
     function = function_of(f, h)
     with mp.workdps(_DIGITS):
@@ -261,14 +284,14 @@ def _scaled(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> Function | None:
 
         def at(rho: float) -> tuple[mp.mpf, mp.mpf]:
             z = root * mp.exp(rho)
-            return function(z), function(-z)
+            return function(mean + z), function(mean - z)
 
         if not mp.isfinite(root):
             return None
         reference = sum(map(abs, at(0.0)))
         if not mp.isfinite(reference):
             return None
-        near = abs(function(mp.one)) + abs(function(-mp.one))
+        near = abs(function(mean + 1)) + abs(function(mean - 1))
         # Where functions decay, signals that are small against 1 have the weight.
         below = max(float(mp.log(root)), 0.0) if near > reference else 0.0
         return Function(partial(_sampled, at, reference), reference, LEAST - below)

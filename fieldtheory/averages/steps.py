@@ -136,6 +136,23 @@ def slope_of_pieces(expr: sp.Expr, variable: sp.Expr) -> sp.Expr:
     return Piecewise(*[(value.diff(variable), condition) for value, condition in split.args])
 
 
+def jumps(expr: sp.Expr, variable: sp.Expr) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
+    """Where an expression may jump, and what it is below and above.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h", real=True)
+    >>> jumps(sp.sign(h - 2) * h, h)
+    [(2, -2, 2)]
+    """
+    cuts = break_points(expr, variable) if has_steps(expr) else []
+    parts = [branch(expr, variable, middle) for middle in between(cuts)]
+    return [
+        (cut, below.subs(variable, cut), above.subs(variable, cut))
+        for cut, (below, above) in zip(cuts, pairwise(parts), strict=True)
+    ]
+
+
 def _resolve(expr: sp.Expr) -> sp.Expr:
     """Kinks and jumps written by steps, innermost first."""
     if not has_steps(expr):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,11 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import expanded, with_masks
 from fieldtheory.averages.narrow import is_fine
 from fieldtheory.averages.steps import (
-    between,
     branch,
-    break_points,
     first_derivative,
     has_cusp,
     has_steps,
+    jumps,
     second_derivative,
     sift,
     slope_of_pieces,
@@ -337,14 +336,9 @@ def _only_by_parts(K: np.ndarray) -> np.ndarray:
 
 def _of_jumps(psi: sp.Expr) -> sp.Expr:
     """What jumps of ψ add to ∂⟨ψ⟩/∂K = ⟨hψ'⟩/(2K) in K: those at zero do not move."""
-    cuts = break_points(psi, X) if psi.diff(X).has(sp.DiracDelta) else []
-    parts = [branch(psi, X, middle) for middle in between(cuts)]
-    return sp.Add(
-        *[
-            cut * (above - below).subs(X, cut) * sp.exp(-(cut**2) / (2 * K_XX))
-            for cut, (below, above) in zip(cuts, pairwise(parts), strict=True)
-        ]
-    ) / sp.sqrt(8 * sp.pi * K_XX**3)
+    found = jumps(psi, X) if psi.diff(X).has(sp.DiracDelta) else []
+    terms = [a * (above - below) * sp.exp(-(a**2) / (2 * K_XX)) for a, below, above in found]
+    return sp.Add(*terms) / sp.sqrt(8 * sp.pi * K_XX**3)
 
 
 def _with_scaling(F: sp.Expr) -> list[sp.Expr]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,9 @@ from mpmath import mp
 
 from fieldtheory.averages import beyond_float, logarithmic_slopes, polar_sizes
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.jumps_beyond_float import jumps_of, of_slopes
 from fieldtheory.averages.narrow import narrow_cuts
 from fieldtheory.averages.steps import (
-    between,
-    branch,
-    break_points,
     first_derivative,
     has_steps,
     slope_of_pieces,
@@ -98,6 +95,8 @@ def slope_square(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
         return slope_square(network, reference) * mp.sqrt(reference / K)
 
     def wide(f: sp.Expr) -> mp.mpf:
+        if jumps_of(f, _H):
+            raise ValueError(f"⟨φ'²⟩ of what jumps diverges, got {f}")
         return beyond_float.single(_slope(f), _slope(f), _H, K)
 
     return _of_one(network, "slope_square", K, wide)
@@ -110,9 +109,9 @@ def response(network: LayeredNetwork, K: mp.mpf) -> mp.mpf:
 
     def wide(f: sp.Expr) -> mp.mpf:
         # M' = ⟨h (φ²)'⟩/2K, and jumps of φ² at a add their a p(a)/2K.
-        slope = slope_of_pieces(f, _H) if _slope(f).has(sp.DiracDelta) else _slope(f)
-        smooth = beyond_float.single(f, slope, _H, K, 1) / mp.sqrt(K)
-        return smooth + sum(a * step * mp.npdf(a, 0, mp.sqrt(K)) for a, step in _jumps(f)) / (2 * K)
+        smooth = beyond_float.single(f, _between_jumps(f), _H, K, 1) / mp.sqrt(K)
+        steps = jumps_of(f**2, _H)
+        return smooth + sum(a * step * mp.npdf(a, 0, mp.sqrt(K)) for a, step in steps) / (2 * K)
 
     return _of_one(network, "susceptibility", K, wide)
 
@@ -128,23 +127,6 @@ def _of_one(
     return sum(map(wide, features_of(network)), mp.zero) if mp.isfinite(K) else mp.inf
 
 
-@lru_cache(maxsize=64)
-def _jumps(f: sp.Expr) -> tuple[tuple[mp.mpf, mp.mpf], ...]:
-    """Where f² jumps, and by how much."""
-    cuts = break_points(f, _H) if has_steps(f) else []
-    parts = [branch(f, _H, middle) for middle in between(cuts)]
-    steps = [
-        (right**2 - left**2).subs(_H, cut)
-        for cut, (left, right) in zip(cuts, pairwise(parts), strict=True)
-    ]
-    with mp.workdps(DIGITS):
-        return tuple((_number(cut), _number(step)) for cut, step in zip(cuts, steps, strict=True))
-
-
-def _number(value: sp.Expr) -> mp.mpf:
-    return mp.mpf(value.evalf(DIGITS))
-
-
 @lru_cache(maxsize=_KEPT)
 def covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     """⟨φφ⟩ of K_xx, K_yy and K_xy."""
@@ -156,7 +138,7 @@ def covariance(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
 def pair_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf:
     """⟨φ'φ'⟩, likewise."""
     closed = closed_slope(network, *K)
-    return _of_two(network, "slope", slope_of, *K) if closed is None else closed
+    return _of_two(network, "slope", _between_jumps, *K) if closed is None else closed
 
 
 def closed_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf | None:
@@ -185,6 +167,12 @@ def _logarithmic(network: LayeredNetwork) -> tuple[LogarithmicPowers, ...]:
     return tuple(form for form in found if form) if all(found) else ()
 
 
+@lru_cache(maxsize=64)
+def _between_jumps(f: sp.Expr) -> sp.Expr:
+    """f' without the δ-functions of jumps."""
+    return slope_of_pieces(f, _H) if _slope(f).has(sp.DiracDelta) else _slope(f)
+
+
 def slope_of(f: sp.Expr) -> sp.Expr:
     """f', if f does not jump."""
     found = _slope(f)
@@ -204,8 +192,10 @@ def _of_two(
     K_yy: mp.mpf,
     K_xy: mp.mpf,
 ) -> mp.mpf:
-    functions = [function(f) for f in features_of(network)]
-    odd = K_xy <= 0 and all(sp.expand(f + f.subs(_H, -_H)) == 0 for f in functions)
+    features = features_of(network)
+    functions = [function(f) for f in features]
+    parity = 1 if name == "covariance" else -1
+    odd = K_xy <= 0 and all(sp.expand(f + parity * f.subs(_H, -_H)) == 0 for f in features)
     if K_xy == 0 and odd:
         return mp.zero
     if not (mp.isfinite(K_xx) and mp.isfinite(K_yy)):
@@ -213,14 +203,24 @@ def _of_two(
     size = mp.sqrt(K_xx * K_yy)
     c = max(min(K_xy / size, mp.one), -mp.one) if size else mp.zero
     correlations = float(c), float(1 - c)
-    wide = partial(_beyond_float, functions, (K_xx, K_yy), (c, correlations[1]))
+
+    def of_jumps() -> mp.mpf:
+        if name == "covariance":
+            return mp.zero
+        jumping = [f for f in features if jumps_of(f, _H)]
+        return sum((of_slopes(f, _H, (K_xx, K_yy), c, 1 - abs(c)) for f in jumping), mp.zero)
+
+    def wide() -> mp.mpf:
+        return _beyond_float(functions, (K_xx, K_yy), (c, correlations[1])) + of_jumps()
+
     if size and any(f.has(sp.sin, sp.cos) for f in functions):
         # Waves that average out, of which quadrature tells late that it does not resolve them.
         with suppress(QuadratureError):
             return wide()
     if size and _SMALLEST < K_xx * K_yy < _LARGEST and correlations[1] < _NEAR:
+        near = (K_xx, K_yy), correlations[1]
         with suppress(QuadratureError):
-            return _nearly_parallel(network, functions, name, (K_xx, K_yy), correlations[1])
+            return _nearly_parallel(network, functions, name, *near) + of_jumps()
     moderate = max(moment(network, K) for K in (K_xx, K_yy)) < _STEEP
     if not size or (moderate and _SMALLEST < K_xx * K_yy < _LARGEST):
         given = (np.array([float(v)]) for v in (K_xx, K_yy, *correlations))
