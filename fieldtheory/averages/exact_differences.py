@@ -1,4 +1,7 @@
-"""Differences of nearly equal numbers without cancellation, for closed forms in float64."""
+"""Differences of nearly equal numbers without cancellation, for closed forms in float64.
+
+Angles of two variables are among them, as differences from right angles.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,28 @@ def exponential_difference(u: np.ndarray, v: np.ndarray, gap: np.ndarray) -> np.
 def difference_variance(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     """⟨(x − y)²⟩ = K_xx + K_yy − 2 K_xy."""
     return (K_xx - K_xy) + (K_yy - K_xy)
+
+
+def arcsine(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
+    """The arcsine of the correlation; π/2 of two variables that vanish, which are the same.
+
+    A variable that vanishes is the limit of narrow ones, independent of others.
+    """
+    found = np.arctan2(K_xy, np.sqrt(determinant(K_xx, K_yy, K_xy)))
+    return np.where(np.maximum(K_xx, K_yy) > 0, found, np.pi / 2)
+
+
+def angle_from_opposite(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
+    """π/2 + `arcsine`, which keeps its digits where it is small.
+
+    Examples
+    --------
+    >>> [float(angle_from_opposite(x, 1.0, -x) / np.pi) for x in (0.0, 1.0)]
+    [0.5, 0.0]
+    """
+    found = np.arctan2(np.sqrt(determinant(K_xx, K_yy, K_xy)), -np.asarray(K_xy, dtype=float))
+    found = np.where(np.minimum(K_xx, K_yy) > 0, found, np.pi / 2)
+    return np.where(np.maximum(K_xx, K_yy) > 0, found, np.pi)
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -40,6 +40,7 @@ from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
 from fieldtheory.averages.steps import has_cusp, has_steps, polynomial_pieces
 from fieldtheory.averages.tails import fades
+from fieldtheory.averages.vanishing import narrow, narrow_alone
 from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, vectorised
 
 _x = sp.Dummy("x", real=True)
@@ -59,6 +60,8 @@ _ANGLES, _SIZES = 0.05, 1e14
 _FARTHEST, _PARALLEL = 1e20, 1e-2
 # Standard deviations at which panels end.
 _PANELS_END = 13.6
+# Beside zero, and by how much functions that do not jump may change there.
+_BESIDE, _STEADY = 1e-50, 1e-9
 # Rules and reasons.
 _POLAR = "polar coordinates"
 _CUSPS = "cusps at zero: one quadrant in the logarithms of the radius and of the angle"
@@ -85,7 +88,14 @@ _SMOOTH = (
 
 
 def average(node: GaussianAverage) -> Rule:
-    """⟨F⟩ of one or two variables as a function of K, or of (K_xx, K_yy, K_xy)."""
+    """⟨F⟩ of one or two variables as a function of K, or of (K_xx, K_yy, K_xy).
+
+    Where F jumps at zero a variance of zero is the limit of small ones.
+    """
+    return _with_narrow_limit(_average(node), node)
+
+
+def _average(node: GaussianAverage) -> Rule:
     F, variables = node.integrand, node.variables
     kinks = [kinks_of(F, v) for v in variables]
     if len(variables) == 1:
@@ -121,7 +131,11 @@ def average(node: GaussianAverage) -> Rule:
 
 
 def connected(node: ConnectedCorrelator) -> Rule:
-    """⟨F(x);G(y)⟩ as a function of K, or of (K_xx, K_yy, K_xy)."""
+    """⟨F(x);G(y)⟩ as a function of K, or of (K_xx, K_yy, K_xy), at zero as in `average`."""
+    return _with_narrow_limit(_connected(node), node)
+
+
+def _connected(node: ConnectedCorrelator) -> Rule:
     found = apart(node)
     if found is None:
         raise ValueError(f"node must correlate two functions of one variable each, got {node}")
@@ -162,6 +176,37 @@ def connected(node: ConnectedCorrelator) -> Rule:
     if len(node.variables) == 1:
         return Rule(name, reason, lambda K: compute(K, K, K))
     return Rule(name, reason, compute)
+
+
+def _with_narrow_limit(rule: Rule, node: GaussianAverage | ConnectedCorrelator) -> Rule:
+    """The rule with variances of zero as limits where functions jump at zero."""
+    variables = tuple(node.variables)
+    jumps = [any(_jumps_at_zero(F, x, variables) for F in node.functions) for x in variables]
+    if not any(jumps):
+        return rule
+
+    def everywhere(*K: np.ndarray) -> np.ndarray:
+        if all(np.all(k) for k in K[: len(jumps)]):
+            return rule.function(*K)
+        if len(jumps) == 1:
+            return rule.function(narrow_alone(K[0]))
+        return rule.function(*narrow(K[0], K[1], K[2], (jumps[0], jumps[1])))
+
+    return rule._replace(function=everywhere)
+
+
+def _jumps_at_zero(F: sp.Expr, x: sp.Symbol, variables: tuple) -> bool:
+    """Whether F is another below zero, at it or above it, and finite."""
+    if not has_steps(F):
+        return False
+    function, others = vectorised(variables, F), np.linspace(-3.1, 3.0, 8)
+    with np.errstate(all="ignore"):
+        values = [
+            function(*(np.full(8, place) if v == x else others for v in variables))
+            for place in (-_BESIDE, 0.0, _BESIDE)
+        ]
+    finite = bool(np.isfinite(values).all())
+    return finite and not np.allclose(values[:-1], values[1:], 0, _STEADY)
 
 
 def bells_in(node: ConnectedCorrelator) -> tuple[list[bells.Bell], list[bells.Bell]] | None:

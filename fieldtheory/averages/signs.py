@@ -126,28 +126,38 @@ def connected(K: np.ndarray, means: np.ndarray | None = None) -> np.ndarray:
 class _Groups(NamedTuple):
     """Variables of variance one as unit vectors of two planes that are correlated axis by axis.
 
-    With z and w the axes of the two planes, ⟨z_1 w_1⟩ = 1 − first >= ⟨z_2 w_2⟩ = 1 − second >= 0,
-    and h_i = cos α_i z_1 + sin α_i z_2, h_j = cos β_j w_1 + sin β_j w_2. All minors follow from
-    these, so that what is rounded belongs to one covariance.
+    With z and w the axes of the two planes, ⟨z_1 w_1⟩ = large >= ⟨z_2 w_2⟩ = small >= 0, and
+    h_i = cos α_i z_1 + sin α_i z_2, h_j = cos β_j w_1 + sin β_j w_2. All minors follow from these,
+    so that what is rounded belongs to one covariance.
 
     Parameters
     ----------
     angles : ndarray, shape (d, m)
         α and β.
-    first, second : ndarray, shape (m,)
+    large, small : ndarray, shape (m,)
     means : ndarray, shape (d, m), or None
     """
 
     angles: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
+    large: np.ndarray
+    small: np.ndarray
     means: np.ndarray | None
+
+    @property
+    def first(self) -> np.ndarray:
+        """1 − large."""
+        return 1 - self.large
+
+    @property
+    def second(self) -> np.ndarray:
+        """1 − small."""
+        return 1 - self.small
 
     def of(self, some: np.ndarray) -> _Groups:
         """Those of some averages."""
-        angles, first, second, means = self
+        angles, large, small, means = self
         chosen = None if means is None else means[:, some]
-        return _Groups(angles[:, some], first[some], second[some], chosen)
+        return _Groups(angles[:, some], large[some], small[some], chosen)
 
 
 def _groups(K: np.ndarray, means: np.ndarray | None) -> _Groups:
@@ -170,8 +180,8 @@ def _groups(K: np.ndarray, means: np.ndarray | None) -> _Groups:
     angles[split:] -= v
     # Correlations of one sign, by a reflection of the second plane.
     angles[split:] *= np.where(small < 0, -1.0, 1.0)
-    first, second = (np.clip(1 - np.abs(s), 0.0, 1.0) for s in (large, small))
-    return _Groups(angles, first, second, None if means is None else means / deviations)
+    large, small = (np.minimum(np.abs(s), 1.0) for s in (large, small))
+    return _Groups(angles, large, small, None if means is None else means / deviations)
 
 
 def _angle(K: np.ndarray, i: int, j: int) -> np.ndarray:
@@ -254,7 +264,7 @@ def _slope(groups: _Groups, i: int, j: int, path: _Path) -> np.ndarray:
     far = 2 * size - 3 - j
     alpha, beta = groups.angles[i], groups.angles[j]
     cosines, sines = np.cos(alpha) * np.cos(beta), np.sin(alpha) * np.sin(beta)
-    s1, s2 = 1 - groups.first, 1 - groups.second
+    s1, s2 = groups.large, groups.small
     r = s1 * cosines + s2 * sines
     half = (alpha - beta) / 2
     shift = groups.first * cosines + groups.second * sines

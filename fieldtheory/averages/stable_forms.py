@@ -19,8 +19,12 @@ NUMPY: dict[str, Callable] = {
     "determinant": exact_differences.determinant,
     "exponential_difference": exact_differences.exponential_difference,
     "difference_variance": exact_differences.difference_variance,
+    "arcsine": exact_differences.arcsine,
+    "angle_from_opposite": exact_differences.angle_from_opposite,
 }
-determinant, _exponential_difference, _difference_variance = map(sp.Function, NUMPY)
+determinant, _exponential_difference, _difference_variance, _arcsine, _angle = map(
+    sp.Function, NUMPY
+)
 
 
 def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
@@ -55,6 +59,24 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
         value = _bottom_up(value, lambda e: _with_determinant(e, *entries))
         value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
     return _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
+
+
+def with_angles(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
+    """A stable form of two variables with its angles by functions that know of variances of zero.
+
+    Examples
+    --------
+    >>> a, b, c = sp.symbols("a b c")
+    >>> K = sp.ImmutableMatrix([[a, c], [c, b]])
+    >>> with_angles(stable(sp.atan2(c, sp.sqrt(a * b - c**2)), K), K)
+    arcsine(a, b, c)
+    """
+    if K.shape != (2, 2):
+        return value
+    a, b, c = K[0, 0], K[1, 1], K[0, 1]
+    root = sp.sqrt(determinant(a, b, c))
+    angles = {sp.atan2(root, -c): _angle(a, b, c), sp.atan2(c, root): _arcsine(a, b, c)}
+    return value.xreplace(angles)
 
 
 def _with_density(product: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:

@@ -264,9 +264,26 @@ def _difference_variance(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
     return (K_xx - K_xy) + (K_yy - K_xy)
 
 
+def _arcsine(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
+    import jax.numpy as jnp
+
+    found = jnp.arctan2(K_xy, jnp.sqrt(_determinant(K_xx, K_yy, K_xy)))
+    return jnp.where(jnp.maximum(K_xx, K_yy) > 0, found, jnp.pi / 2)
+
+
+def _angle_from_opposite(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
+    import jax.numpy as jnp
+
+    found = jnp.arctan2(jnp.sqrt(_determinant(K_xx, K_yy, K_xy)), -K_xy)
+    found = jnp.where(jnp.minimum(K_xx, K_yy) > 0, found, jnp.pi / 2)
+    return jnp.where(jnp.maximum(K_xx, K_yy) > 0, found, jnp.pi)
+
+
 # The functions named in `stable_forms.NUMPY`.
 _EXACT_DIFFERENCES: dict[str, Callable] = {
     "determinant": _determinant,
     "exponential_difference": _exponential_difference,
     "difference_variance": _difference_variance,
+    "arcsine": _arcsine,
+    "angle_from_opposite": _angle_from_opposite,
 }

@@ -21,7 +21,7 @@ from fieldtheory.averages.choosing import choose
 from fieldtheory.averages.gaussian import without_deltas
 from fieldtheory.averages.precise_rules import choose_precise
 from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
-from fieldtheory.averages.stable_forms import NUMPY, stable
+from fieldtheory.averages.stable_forms import NUMPY, stable, with_angles
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.vectorising import in_float64
 
@@ -167,7 +167,9 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
 
     value = value.replace(lambda e: isinstance(e, AverageNode), integrated)
     if backend == "numpy":
-        rewritten = stable(value, node.covariance) if size <= 2 else value
+        rewritten = (
+            with_angles(stable(value, node.covariance), node.covariance) if size <= 2 else value
+        )
         if rewritten != value:
             notes.append("stable form in float64")
         value = rewritten

@@ -166,7 +166,8 @@ def gaussian(covariance: np.ndarray, normals: np.ndarray) -> np.ndarray:
 def psd_root(matrix: np.ndarray) -> np.ndarray:
     """A matrix R with R Rᵀ = ``matrix``, (..., P, P), positive semidefinite and maybe singular.
 
-    Eigenvalues that are not above rounding count as zero, so that identical inputs stay identical.
+    Eigenvalues of the correlations that are not above rounding count as zero, so that identical
+    inputs stay identical, and narrow ones beside others stay what they are.
 
     Examples
     --------
@@ -178,10 +179,12 @@ def psd_root(matrix: np.ndarray) -> np.ndarray:
     size = matrix.shape[-1]
     if size == 1:
         return np.sqrt(np.maximum(matrix, 0.0))
-    values, vectors = np.linalg.eigh(matrix)
+    deviations = np.sqrt(np.maximum(np.diagonal(matrix, axis1=-2, axis2=-1), 0.0))[..., None]
+    units = np.where(deviations > 0, deviations, 1.0)
+    values, vectors = np.linalg.eigh(matrix / units / units.swapaxes(-1, -2))
     rounding = size * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
     roots = np.sqrt(np.where(values > rounding, values, 0.0))
-    return vectors * roots[..., None, :]
+    return deviations * vectors * roots[..., None, :]
 
 
 def tile_size(numbers: int, most: int = TILE) -> int:

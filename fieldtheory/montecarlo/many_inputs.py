@@ -31,6 +31,7 @@ from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.result import MOST_LINES, Result
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.numerics.vanishing_signals import seen_input
 from fieldtheory.plotting.curves import Curve, over_layers
 
 # Paths have random numbers other than those of the networks of `simulate`.
@@ -243,7 +244,8 @@ def _sources(
     inputs = C.shape[-1]
     first, second = np.triu_indices(inputs)
     a = layers.weights.reshape(len(C), -1)[:, 0]
-    roots, factors = psd_root(C[:-1]), np.sqrt(layers.skips)
+    drawn = np.concatenate([seen_input(solution.network, C[0])[None], C[1:-1]])
+    roots, factors = psd_root(drawn), np.sqrt(layers.skips)
     # ⟨g⟩ a, and the weights as matrices whose sum over all entries is that over the pairs.
     means = (C - layers.biases.reshape(len(C), -1)[:, :1, None])[1:]
     matrices = np.zeros((len(C) - 1, inputs, inputs))

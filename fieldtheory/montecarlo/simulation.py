@@ -25,6 +25,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.numerics.vanishing_signals import seen_input
 
 
 @door
@@ -62,9 +63,11 @@ def simulate(
     network : LayeredNetwork
         Of any family, without batch axes; its ``width`` is N.
     K0 : float or array_like, shape (P, P)
-        Kernel of the inputs: every neuron has h^(0) ~ N(0, K0).
+        Kernel of the inputs: every neuron has h^(0) ~ N(0, K0). Variances of zero are as in
+        `solve`, the limit of small ones.
     X : array_like, shape (P, d)
         The inputs themselves, in place of K0: h^(0) = W_in x + b_in, of kernel `input_kernel`.
+        Where φ jumps at zero, method "weights" takes φ(0+) of signals that are exactly zero.
     samples : int
         Number of networks, at least 20.
     seed : int
@@ -205,11 +208,12 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     # What SeedSequence.spawn gives, without spawning all blocks before.
     key = (list(SAMPLERS).index(run.method), block.number)
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
+    kernel = seen_input(run.network, run.kernel)
     if run.variance_reduction:
-        given = run.variance_reduction, run.network, run.kernel, run.cross_inputs
+        given = run.variance_reduction, run.network, kernel, run.cross_inputs
         samples, residual = reduced_samples(*given, generator, block.size)
     else:
-        samples, residual = _plain(run, generator, block.size)
+        samples, residual = _plain(run, kernel, generator, block.size)
     found = moments_of_parts(samples, block)
     if run.keep:
         found["draws"] = residual
@@ -217,10 +221,10 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
 
 
 def _plain(
-    run: Run, generator: np.random.Generator, size: int
+    run: Run, kernel: np.ndarray, generator: np.random.Generator, size: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Groups of variables (n, groups, variables), and C^(l), l >= 1, of every network."""
-    inputs = Inputs(np.atleast_2d(run.kernel), run.data, run.cross_inputs)
+    inputs = Inputs(np.atleast_2d(kernel), run.data, run.cross_inputs)
     draws = sampler(run.method, run.backend)(run.network, inputs, generator, size)
     residual, second = packed(draws.residual), packed(draws.second)
     samples = {"residual": residual.swapaxes(1, 2)}

@@ -87,16 +87,20 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
                 some = slice(first, first + _TOGETHER)
                 one, later_ones, other = rows[some], l[some], columns[some]
                 four = np.concatenate([members[:, k, one], members[:, start + later_ones, other]])
-                values = connected(g, K, four)
-                block[one, later_ones, other] = (
-                    np.where(_alone(K, four), 0.0, values) if odd else values
-                )
+                independent = _apart(K, four) | (odd & _alone(K, four))
+                block[one, later_ones, other] = np.where(independent, 0.0, connected(g, K, four))
             found[later, :, k] = np.moveaxis(block, 0, -1)
     if np.isnan(found).any():
         _one_by_one(signals, K, members, found)
-    if odd:
+    if odd and not are_signs(signals):
         _require_digits(signals, found, unknown)
     return found
+
+
+def are_signs(signals: PairObservables) -> bool:
+    """Whether correlators are those of signs, which keep their digits where signals hardly do."""
+    psi = kinked_features(signals.network)
+    return all(each.degree == 0 and all(j.place == 0 for j in each.jumps) for each in psi)
 
 
 def _alone(K: np.ndarray, four: np.ndarray) -> np.ndarray:
@@ -104,6 +108,12 @@ def _alone(K: np.ndarray, four: np.ndarray) -> np.ndarray:
     # Signals that vanish are limits, not independent of themselves.
     joined = np.array([[(K[i, j] != 0) | (i == j) for j in four] for i in four])
     return np.any(np.count_nonzero(joined, axis=1) == 1, axis=0)
+
+
+def _apart(K: np.ndarray, four: np.ndarray) -> np.ndarray:
+    """Whether the first two of four signals (4, m) are independent of the others, shape (m,)."""
+    first, second = four[:2, None], four[None, 2:]
+    return np.all((K[first, second] == 0) & (first != second), axis=(0, 1))
 
 
 def is_closed(signals: PairObservables) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 # Rounding of averages in units of the allowed difference of two rules, of which sizes count no more
-# than themselves.
+# than themselves: what is left of averages less their products is not known better.
 _ROUNDING = 1e-4
 
 
@@ -63,10 +63,16 @@ class Joint(NamedTuple):
             moving = alone[own, -1] - early * self.one
             of_pair = features[own, -1] - early * features[own, 0]
             found[:, own, 2] = self.total(of_pair, features[other, 0])
+            found[1, own, 2] += (
+                _ROUNDING * early * self.total(features[own, 0], features[other, 0])[1]
+            )
             of_pair = squares[own, 1:-1] - late * alone[own, 1:-1]
             found[:, 2, own] = self.early_total(of_pair, alone[other, 1:-1])
-            other_late = self._mean(squares[other, 0]) * self.one
-            found[:, own, other] = self.early_total(moving, squares[other, 0] - other_late)
+            found[1, 2, own] += _ROUNDING * late * self.early_total(*alone[:, 1:-1])[1]
+            other_late = self._mean(squares[other, 0])
+            of_other = squares[other, 0] - other_late * self.one
+            found[:, own, other] = self.early_total(moving, of_other)
+            found[1, own, other] += _ROUNDING * early * other_late
         found[:, 2, 2] = self.total(features[0, 1:-1], features[1, 1:-1])
         found[0, 2, 2] -= self._early * self.total(features[0, 0], features[1, 0])[0]
         return found

@@ -16,7 +16,13 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics import four_inputs, later_layers, odd_pairs, parallel_curvatures
+from fieldtheory.numerics import (
+    four_inputs,
+    later_layers,
+    odd_pairs,
+    parallel_curvatures,
+    weak_pairs,
+)
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.fluctuations import connected_squares
@@ -28,7 +34,6 @@ from fieldtheory.numerics.pair_observables import (
     kinked_features,
 )
 from fieldtheory.numerics.two_inputs import TwoInputs
-from fieldtheory.numerics.weak_pairs import WEAK
 
 # ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
 _SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
@@ -201,7 +206,10 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
             pass
     order, alone = [0, 2, 1], PairObservables(network, two.K, two.C)
     known = np.full((size, 3, size, 3), np.nan)
+    for own, place in enumerate((0, 2)):
+        known[:, place, :, place] = connected_squares(network, two.K[:, own, own])
     fill_weak(alone, 1, np.array([0, 2, 1]), known)
+    weak_pairs.fill(alone, known, four_inputs.is_closed(alone))
     found = four_inputs.by_averages(alone, known)
     return np.transpose(found[:, order][..., order], (0, 2, 1, 3))
 
@@ -234,10 +242,10 @@ def fill_weak(signals: PairObservables, pair: int, places: np.ndarray, found: np
         Of e = αα, ββ and αβ.
     found : ndarray, shape (L + 1, p, L + 1, p)
     """
-    if not is_odd(kinked_features(signals.network)):
+    if not is_odd(kinked_features(signals.network)) or four_inputs.are_signs(signals):
         return
     two = _two_inputs(signals, pair)
-    for k in np.flatnonzero(two.correlates_little(WEAK)).tolist():
+    for k in np.flatnonzero(two.correlates_little(weak_pairs.WEAK)).tolist():
         with suppress(QuadratureError):
             values = two.of_layer(k)
             for e, f in product(range(3), range(3)):

@@ -14,6 +14,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics import four_inputs, pair_blocks, shared_signals, weak_pairs
+from fieldtheory.numerics.fluctuations import connected_squares
 from fieldtheory.numerics.pair_modes import packed_size
 from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.pair_powers import correlated, orders_needed
@@ -145,6 +146,10 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
         for pair in others
     ]
     if closed:
+        for alpha, place in enumerate(np.diagonal(places)):
+            # Closed forms of more signals are differences where layers hardly correlate.
+            own = connected_squares(signals.network, signals.K[:, alpha, alpha])
+            found[:, place, :, place] = own
         for pair, chosen in zip(others.tolist(), of_two, strict=True):
             pair_blocks.fill_weak(signals, pair, chosen, found)
             if (known := pair_blocks.of_one_input(signals, pair)) is not None:
@@ -161,7 +166,8 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
         for number, chosen in enumerate(of_two):
             one = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
             found[:, chosen[:, None], :, chosen] = one
-    weak_pairs.fill(signals, found, closed)
+    if not four_inputs.are_signs(signals):
+        weak_pairs.fill(signals, found, closed)
     return four_inputs.by_averages(signals, found)
 
 

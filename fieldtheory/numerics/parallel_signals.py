@@ -1,4 +1,4 @@
-"""Averages of two signals with kinks where the signals are parallel, as limits.
+"""Averages of two signals with kinks where the signals are parallel or vanish, as limits.
 
 Beside a kink of φ(x) the other signal is Gaussian of the variance D/K_xx, D = K_xx K_yy − K_xy².
 Closed forms have its ratios to D, which are 0/0 where two kinks meet at D = 0, though the averages
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.averages.exact_differences import determinant
+from fieldtheory.averages.vanishing import narrow
 
 # Below this w² signals are parallel within rounding; 1 − |c| of the two places of the line.
 _PARALLEL, _PLACES = 1e-15, (2.0**-44, 2.0**-42)
-# By how much the values there differ at most.
-_STRAIGHT = 1e-4
+# By how much the values there differ at most, and what grows beyond all limits for narrow signals.
+_STRAIGHT, _DIVERGES = 1e-4, 1e30
 
 
 def with_parallel_limit(average: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,19 +66,32 @@ def _filled(average: Callable[..., Any], instead: Callable[..., Any]) -> Callabl
     def everywhere(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = average(K_xx, K_yy, K_xy)
-        values = found if isinstance(found, list) else [found]
+        values = _listed(found)
         if not any(np.isnan(value).any() for value in values):
             return found
         K = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in (K_xx, K_yy, K_xy)))
         whole = [np.array(np.broadcast_to(value, K[0].shape), dtype=float) for value in values]
+        vanishing = np.isnan(whole).any(axis=0) & ((K[0] == 0) | (K[1] == 0))
+        if vanishing.any():
+            limits = _listed(everywhere(*narrow(*(k[vanishing] for k in K))))
+            limits = [np.where(np.abs(v) > _DIVERGES, np.copysign(np.inf, v), v) for v in limits]
+            _replace_nan(whole, vanishing, limits)
         with np.errstate(divide="ignore", invalid="ignore"):
             chosen = np.isnan(whole).any(axis=0) & (_sine_squared(*K) <= _PARALLEL)
         if chosen.any():
-            for old, new in zip(whole, instead(*(k[chosen] for k in K)), strict=True):
-                old[chosen] = np.where(np.isnan(old[chosen]), new, old[chosen])
+            _replace_nan(whole, chosen, instead(*(k[chosen] for k in K)))
         return [v[()] for v in whole] if isinstance(found, list) else whole[0][()]
 
     return everywhere
+
+
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
+
+
+def _replace_nan(whole: list[np.ndarray], where: np.ndarray, values: list[np.ndarray]) -> None:
+    for old, new in zip(whole, values, strict=True):
+        old[where] = np.where(np.isnan(old[where]), new, old[where])
 
 
 def _limits(average: Callable[..., Any], K: tuple[np.ndarray, ...]) -> list[np.ndarray]:
@@ -90,7 +104,7 @@ def _limits(average: Callable[..., Any], K: tuple[np.ndarray, ...]) -> list[np.n
         widths.append(np.sqrt(_sine_squared(K_xx, K_yy, beside)))
         with np.errstate(divide="ignore", invalid="ignore"):
             found = average(K_xx, K_yy, beside)
-        values.append(found if isinstance(found, list) else [found])
+        values.append(_listed(found))
     near, far = widths
     return [
         np.where(

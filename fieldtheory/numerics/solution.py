@@ -34,6 +34,7 @@ from fieldtheory.numerics import (
     pair_map,
     tangents,
     unlimited,
+    vanishing_signals,
     wave_averages,
     wave_layers,
 )
@@ -315,7 +316,7 @@ class Solution(Result):
                 self.network, same[:, self.pair_theory.gains.places[0]], self._variances[0]
             )
             return G11
-        K = self._variances[1]
+        K = self._seen[1]
         S22 = fluctuations.source_covariance(self.network, self._chain, K)
         gains, width = self._moving_gains, self.network.width
         G11 = fluctuations.kernel_covariance(self._chain, gains, S22, width)
@@ -333,7 +334,7 @@ class Solution(Result):
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
         width = self.network.width
-        C, K = self._variances
+        C, K = self._seen
         if self._has_matrix:
             theory = self.pair_theory
             own = [
@@ -524,7 +525,7 @@ class Solution(Result):
         variance = self.network.width * np.diagonal(self.G11)
         try:
             found, failures = finite_width.at_second_order(
-                self.network, self._chain, self._variances, variance
+                self.network, self._chain, self._seen, variance
             )
         except QuadratureError as error:
             raise QuadratureError(f"at order 1/N²: {error}{_WITHOUT}") from None
@@ -558,8 +559,10 @@ class Solution(Result):
         )
         moved = PairGains(self._moving_gains, *of_pairs)
         layers = layer_coefficients(self.network)
-        kernels = self.kernels[:-1], self.residual_kernels[:-1]
-        return PairTheory(layers, moved, PairObservables(self.network, *kernels, self.progress))
+        seen = vanishing_signals.seen_kernels(
+            self.network, self.kernels[:-1], self.residual_kernels[:-1]
+        )
+        return PairTheory(layers, moved, PairObservables(self.network, *seen, self.progress))
 
     def _shift_of_one(
         self, layers: LayerCoefficients, C: np.ndarray, K: np.ndarray, gains: np.ndarray
@@ -632,6 +635,13 @@ class Solution(Result):
     @cached_property
     def _variances(self) -> tuple[Any, ...]:
         return kernels.variances(self.network, self._single_inputs, int(self._has_matrix))
+
+    @cached_property
+    def _seen(self) -> tuple[np.ndarray, np.ndarray]:
+        """C*^(l) and K^(l) of single inputs as φ that jumps at zero sees them."""
+        C, K = self._variances
+        seen = vanishing_signals.seen(self.network, K)
+        return np.concatenate([seen[:1], C[1:]]), seen
 
     @cached_property
     def _scaled(self) -> logarithms.ScaledLayers:
@@ -823,7 +833,9 @@ def solve(
         Its ``branch_scale`` and ``skip_scale`` may have leading batch axes.
     K0 : float or array_like
         Kernel of the input: a variance, an array of variances (a batch), or a covariance matrix
-        (..., P, P) of P inputs. See `input_kernel`.
+        (..., P, P) of P inputs. See `input_kernel`. A variance of zero is the limit of small ones:
+        where φ jumps at zero, as sign(h) and Heaviside(h) do, averages do not see φ(0), but φ on
+        either side, so that ⟨φ⟩ is the mean of both.
     convention : {"derivative", "F25"}
         "derivative": η, χ, χ^out and N G12 are derivatives by the kernel of the input, with
         η^(0) = 1 (F25 eq. (57)). "F25": they are N ⟨· C̃^(0)⟩ with ν_0 = d_in/N, from

@@ -91,8 +91,9 @@ class TwoInputs:
             yield self._of_layers(k, range(k + 1, len(self.K)), Joint.slopes, True)
 
     def correlates_little(self, bound: float) -> np.ndarray:
-        """Whether the two signals of a layer do, shape (L + 1,)."""
-        return np.abs([_correlation(K) for K in self.K]) <= bound
+        """Whether the two signals of a layer do, shape (L + 1,); no signals that vanish."""
+        alive = self.K[:, [0, 1], [0, 1]].min(axis=1) > 0
+        return alive & (np.abs([_correlation(K) for K in self.K]) <= bound)
 
     def nodes(self, k: int, l: int) -> float:
         """About how many nodes of h^(k) and η a pair of layers k <= l takes; 0 if independent."""

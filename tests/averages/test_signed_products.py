@@ -199,6 +199,18 @@ def test_signs_of_weakly_coupled_pairs():
         assert value == pytest.approx(float(exact), rel=1e-13)
 
 
+@pytest.mark.parametrize("c", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_signs_of_which_one_pair_is_weakly_coupled(c):
+    """(2/π)² asin c asin d, however small c is beside d, at any scale."""
+    K = np.eye(4)
+    K[0, 2] = K[2, 0] = c
+    K[1, 3] = K[3, 1] = 0.75
+    scale = np.array([2.0**-40, 1.0, 4.0, 2.0])
+    exact = (2 / mpmath.pi) ** 2 * mpmath.asin(c) * mpmath.asin(0.75)
+    for one in (K, K * scale * scale[:, None]):
+        assert signs.connected(one[..., None])[0] == pytest.approx(float(exact), rel=1e-14)
+
+
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 3.0, 10.0])
 def test_signs_with_means(size, scale):

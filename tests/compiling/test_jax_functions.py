@@ -202,9 +202,13 @@ def test_exact_differences_are_those_of_numpy():
     np.testing.assert_allclose(compiled(A, B, C), exact, rtol=1e-13, atol=1e-22)
     assert not np.any(compiled(A, A, A)) and not np.any(compiled(A, 4 * A, -2 * A))
     np.testing.assert_allclose(compiled(A, B[::-1], 0.3), determinant(A, B[::-1], 0.3), rtol=1e-15)
+    vanishing = np.array([[0.0, 0.0, 0.3], [0.0, 0.2, 0.2], [0.0, 0.0, 0.1]])
     for name, arguments in (
         ("exponential_difference", (-A, -B, B - A)),
         ("difference_variance", (A, B, C)),
+        ("arcsine", vanishing),
+        ("angle_from_opposite", vanishing),
+        ("angle_from_opposite", (A, B, C)),
     ):
         values = jax.jit(own[name])(*arguments)
         np.testing.assert_allclose(values, NUMPY[name](*arguments), rtol=1e-13)

@@ -1,10 +1,15 @@
-"""Fluctuations of several inputs of which one is zero: its signals begin with the biases."""
+"""Inputs that are zero beside others: their signals begin with the biases, or with φ(0±)."""
 
+import mpmath
 import numpy as np
 import pytest
 
 import fieldtheory as ft
-from tests.numerics.test_several_inputs import dense, network, of_pairs, upper
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.numerics.entries import entries
+from tests.numerics.test_several_inputs import STEPPED, dense, network, of_pairs, upper
+from tests.oracles.several_inputs import kinked_nodes
 from tests.tables import slow
 
 K0 = np.array([[0.0, 0.0, 0.0], [0.0, 0.3, 0.11], [0.0, 0.11, 0.2]])
@@ -29,16 +34,71 @@ def test_without_biases_it_stays_zero(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("relu", 24), ("abs", 24), ("leaky_relu", 24), slow("softsign", 26)]
+    ("name", "count"),
+    [
+        *[("heaviside", 24), ("sign", 24), (STEPPED, 24), ("relu", 24), ("abs", 24), ("cos", 24)],
+        *[slow(name, 24) for name in ("leaky_relu", "elu", "selu")],
+        slow("softsign", 26),
+        *[slow("tanh", 40), slow("erf", 36), slow("gelu", 28), slow("exp(-h**2)", 50)],
+        *[slow("hard_tanh", 26), slow("relu6", 24)],
+    ],
 )
-def test_with_biases_against_dense_blocks(name, count):
+@pytest.mark.parametrize("bias", [0.0, 0.07])
+def test_against_dense_blocks(name, count, bias):
     """Of a readout of biases too, the first layer that zero signals change."""
-    net = network(name, 0.7, 1)
+    net = network(name, 0.7, 1, bias_variance=bias, readout_bias_variance=bias)
     s, known, N = ft.solve(net, K0[:2, :2]), dense(net, NARROW, count), net.width
+    np.testing.assert_allclose(upper(s.residual_kernels), upper(known.C), rtol=0, atol=1e-12)
     np.testing.assert_allclose(N * of_pairs(s.G11), known.G11, rtol=0, atol=1e-9)
     np.testing.assert_allclose(s.four_point, known.vertex, rtol=0, atol=1e-9)
     shift = known.shift.reshape(3, -1)
     np.testing.assert_allclose(N * upper(s.mean_shift), shift, rtol=0, atol=1e-9)
+
+
+SLOPES = {
+    "relu": lambda h: (h > 0) * 1.0,
+    "abs": np.sign,
+    "elu": lambda h: np.where(h > 0, 1.0, np.exp(np.minimum(h, 0))),
+    "softsign": lambda h: 1 / (1 + np.abs(h)) ** 2,
+    "tanh": lambda h: 1 / np.cosh(h) ** 2,
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+@pytest.mark.parametrize("bias", [0.0, 0.07])
+def test_responses(name, bias):
+    """Of a covariance: beside zero slopes are the mean of both sides, as they are of narrow x."""
+    net = network(name, 0.7, 2, bias_variance=bias)
+    s, a = ft.solve(net, K0[:2, :2]), layer_coefficients(net).weights
+    expected = 1.0
+    for l, K in enumerate(s.kernels[:-1]):
+        near = K + np.diag([1e-26 * (K[0, 0] == 0), 0.0])
+        h, weights = kinked_nodes(near, 40)
+        gain = a[l + 1] * (weights @ np.prod(SLOPES[name](h), axis=0))
+        expected *= (0.49 if l < 2 else 0.0) + gain
+    assert s.output_response[0, 1] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["heaviside", "sign", "relu", "tanh", slow("hard_tanh")])
+def test_pairs_of_more_inputs(name):
+    """Two inputs that are zero are the same, and every pair is what it is alone."""
+    net = network(name, 0.7, 2)
+    s, four = ft.solve(net, K0), ft.solve(net, np.pad(K0, ((1, 0), (1, 0))))
+    places = {pair: n for n, pair in enumerate(zip(*np.triu_indices(3), strict=True))}
+    of = [
+        places[tuple(sorted((max(i - 1, 0), max(j - 1, 0))))]
+        for i, j in zip(*np.triu_indices(4), strict=True)
+    ]
+    np.testing.assert_allclose(four.G11, s.G11[:, :, of][..., of], rtol=1e-9, atol=1e-14)
+    two = ft.solve(net, K0[:2, :2])
+    chosen = [places[pair] for pair in ((0, 0), (0, 1), (1, 1))]
+    alone = s.G11[:, :, chosen][..., chosen]
+    np.testing.assert_allclose(alone, two.G11, rtol=1e-9, atol=1e-14)
+    for field in ("residual_kernels", "mean_shift"):
+        value, other = getattr(s, field), getattr(two, field)
+        np.testing.assert_allclose(value[:, :2, :2], other, rtol=1e-8, atol=1e-14)
+        value, other = getattr(four, field), getattr(s, field)
+        np.testing.assert_allclose(value[:, 1:, 1:], other, rtol=1e-8, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["max(0,h)+1", "abs(h-1)"])
@@ -61,3 +121,88 @@ def test_no_input_at_all(name, inputs):
         assert np.isfinite(value).all() and value[-1].any()
         expected = np.broadcast_to(np.expand_dims(value, (-1, -2)), getattr(s, field).shape)
         np.testing.assert_allclose(getattr(s, field), expected, rtol=1e-9, atol=1e-18)
+
+
+@pytest.mark.parametrize("name", ["heaviside", "sign", STEPPED])
+@pytest.mark.parametrize("gamma", [0.0, 1.0])
+def test_one_input_that_jumps(name, gamma):
+    """K0 = 0 is the limit of narrow inputs, whose φ² fluctuate."""
+    net = network(name, gamma, 2, bias_variance=0.0)
+    s, near = ft.solve(net, 0.0), ft.solve(net, 1e-24)
+    for field in ("residual_kernels", "G11", "mean_shift", "four_point"):
+        value, other = getattr(s, field), getattr(near, field)
+        np.testing.assert_allclose(value, other, atol=1e-10 * np.abs(value).max())
+    assert s.G11[1, 1] == pytest.approx(0 if name == "sign" else (0.36 * 1.3 / 2) ** 2 / net.width)
+
+
+@pytest.mark.parametrize("k", [1e-6, 1e-13, 1e-20, 1e-40])
+@pytest.mark.parametrize("bias", [0.0, 0.07])
+def test_narrow_signals_of_signs(k, bias):
+    """⟨s s ; s s⟩ by the arcsine law where two inputs are independent, of layers 0 and 1."""
+    net = ft.ResidualNetwork(depth=1, activation="sign", branch_scale=0.7, skip_scale=0.9)
+    net = net.replace(bias_variance=0.0, width=1, readout_bias_variance=bias)
+    (_, a, b), gamma, narrow = layer_coefficients(net).weights, mpmath.mpf(0.9), mpmath.mpf(k)
+    s = ft.solve(net, np.diag([k, 0.3]))
+    seen = [
+        mpmath.asin(gamma * mpmath.sqrt(own / (gamma**2 * own + a)))
+        for own in (narrow, mpmath.mpf(0.3))
+    ]
+    correlator = (2 / mpmath.pi) ** 2 * seen[0] * seen[1]
+    # What the fluctuations of layer 1 make of the output: a ⟨φ'φ'⟩ of independent signals.
+    whole = [gamma**2 * own + a for own in (narrow, mpmath.mpf(0.3))]
+    gain = 2 / mpmath.pi / mpmath.sqrt(whole[0] * whole[1])
+    expected = a * b * correlator + a**2 * b * gain
+    assert s.G11[1, 2, 1, 1] == pytest.approx(float(expected), rel=1e-12)
+    at_zero = ft.solve(net, np.diag([0.0, 0.3])).G11
+    np.testing.assert_allclose(s.G11, at_zero, atol=max(10 * k**0.5, 1e-15))
+
+
+@pytest.mark.parametrize("k", [1e-20, slow(1e-6), slow(1e-13), slow(1e-40)])
+def test_narrow_signals_of_hard_tanh(k):
+    """Beside others and with biases, they are approached as their variance."""
+    net = network("hard_tanh", 0.9, 2, bias_variance=0.1)
+    s, at_zero = (ft.solve(net, np.diag([own, 0.3])).G11 for own in (k, 0.0))
+    np.testing.assert_allclose(s, at_zero, atol=(10 * k + 1e-13) * at_zero.max())
+
+
+def test_no_signals_of_hard_tanh_but_biases():
+    s = ft.solve(network("hard_tanh", 0.9, 2), np.zeros((2, 2)))
+    one = ft.solve(network("hard_tanh", 0.9, 2), 0.0)
+    for field in ("G11", "four_point"):
+        value = getattr(one, field)[..., None, None]
+        np.testing.assert_allclose(getattr(s, field), value + np.zeros((3, 3)), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_the_shift_of_narrow_inputs_of_abs_vanishes_with_them():
+    """As √K; without biases that of an input that is zero is zero, and so are all of variances."""
+    net = network("abs", 0.9, 1, bias_variance=0.0, readout_bias_variance=0.0)
+    shifts = [ft.solve(net, np.diag([k, 0.3])).mean_shift[-1, 0, 1] for k in (0.0, 1e-8, 1e-12)]
+    assert shifts[0] == 0.0 and shifts[1] == pytest.approx(100 * shifts[2], rel=1e-3)
+    known = dense(net, np.diag([1e-8, 0.3]), 22).shift.reshape(3, -1)
+    assert net.width * shifts[1] == pytest.approx(known[-1, 1], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["heaviside", "sign"])
+def test_networks_that_are_drawn(name):
+    """Theory and simulation mean the same by an input that is zero, or tiny."""
+    net = network(name, 0.9, 2, bias_variance=0.0, width=40)
+    for k in (0.0, 1e-30):
+        s = ft.solve(net, np.diag([k, 0.3]))
+        for method in ("kernel", "weights"):
+            e = ft.simulate(net, np.diag([k, 0.3]), samples=1500, seed=1, method=method)
+            error = np.maximum(e.mean_error[1:], 1e-12)
+            off = (e.mean - s.residual_kernels - s.mean_shift)[1:]
+            assert np.abs(off / error).max() < 4.5
+
+
+@pytest.mark.parametrize("text", ["Heaviside(h)*(h+2)", "Heaviside(h)*(h**2+1)"])
+def test_closed_forms_that_divide_by_variances(text):
+    """Averages of narrow signals in place of 0/0, infinite where these grow beyond all limits."""
+    averages = entries(as_activation(text))
+    found, near = (
+        averages.covariance(np.array([k, 0.3]), np.array([0.3, k]), np.zeros(2))
+        for k in (0.0, 1e-28)
+    )
+    np.testing.assert_allclose(found, near, rtol=1e-12)
+    assert averages.covariance_susceptibility(0.0, 0.3, 0.0) == np.inf

@@ -22,6 +22,8 @@ from tests.tables import slow
 
 # Kinks at two places, one of them inside the denominator.
 OFFSET = "abs(x-1)/(1+abs(x))"
+STEPPED = "Heaviside(h)*cos(h)"
+SELU = (1.0507009873554804934193349852946, 1.6732632423543772848170429916717)
 PHI = {
     "erf": erf,
     "tanh": np.tanh,
@@ -32,10 +34,16 @@ PHI = {
     "hard_tanh": lambda h: np.clip(h, -1, 1),
     "relu6": lambda h: np.clip(h, 0, 6),
     "elu": lambda h: np.where(h > 0, h, np.expm1(np.minimum(h, 0))),
+    "selu": lambda h: SELU[0] * np.where(h > 0, h, SELU[1] * np.expm1(np.minimum(h, 0))),
     "softsign": lambda h: h / (1 + np.abs(h)),
+    "sign": np.sign,
+    "heaviside": lambda h: np.heaviside(h, 0.5),
+    STEPPED: lambda h: np.heaviside(h, 0.5) * np.cos(h),
+    "cos": np.cos,
+    "exp(-h**2)": lambda h: np.exp(-(h**2)),
     OFFSET: lambda h: np.abs(h - 1) / (1 + np.abs(h)),
 }
-KINKED = ("relu", "leaky_relu", "abs", "elu", "softsign")
+KINKED = ("relu", "leaky_relu", "abs", "elu", "selu", "softsign", "sign", "heaviside", STEPPED)
 TWO = np.array([[0.3, 0.11], [0.11, 0.2]])
 OPPOSED = TWO * [[1, -1], [-1, 1]]
 THREE = np.array([[0.3, 0.1, -0.05], [0.1, 0.25, 0.12], [-0.05, 0.12, 0.4]])
@@ -54,6 +62,8 @@ def dense(net, K0, count):
     rule = kinked_nodes if name in KINKED else smooth_nodes
     if name == "hard_tanh":
         rule = partial(kinked_nodes, kinks=(-1.0, 1.0))
+    if name == "relu6":
+        rule = partial(kinked_nodes, kinks=(0.0, 6.0))
     if name == OFFSET:
         rule = partial(kinked_nodes, kinks=(0.0, 1.0))
     return Dense(PHI[name], layers.weights, layers.biases, gammas, K0, rule, count)
