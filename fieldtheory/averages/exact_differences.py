@@ -26,8 +26,7 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
     near = np.abs(z)
     with np.errstate(over="ignore", invalid="ignore"):
         first, second = x - near, y - near
-        within = x.max(initial=0.0) * y.max(initial=0.0) < np.inf
-        if within and np.minimum(first, second).min(initial=0.0) >= 0:
+        if np.minimum(first, second).min(initial=0.0) >= 0:
             # A sum of positive terms.
             return first * second + near * (first + second)
     product, square = x * y, z * z

@@ -86,7 +86,7 @@ def lambdify(
     compiled = numpy_code(arguments, translated, functions)
 
     def function(*values: Any) -> Any:
-        shapes = {np.shape(value) for value in values}
+        shapes = set(map(np.shape, values))
         # Arrays of one shape are usual, and `np.broadcast_shapes` is slow.
         shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
         result = _broadcast(compiled(*values), shape)

@@ -28,6 +28,7 @@ from fieldtheory.averages.steps import (
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.averages.vectorising import kinks_of
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
@@ -322,7 +323,7 @@ class Entries:
         average = lambdify([K_XX, K_YY, K_XY], expression, self.backend)
         if self.backend != "numpy":
             return average
-        if names:
+        if names and not is_closed(self.averages.covariance):
             average = with_wide_signals(average, self.averages, names)
         return with_parallel_limit(average) if has_steps(self.averages.observable) else average
 

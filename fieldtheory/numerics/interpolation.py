@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.polynomial import chebyshev
 
@@ -10,11 +12,13 @@ _STEPS = 60
 _SETTLED = 4e-16
 
 
+@lru_cache(maxsize=64)
 def nodes(count: int) -> np.ndarray:
     """The zeros of T_count, ascending, shape (count,)."""
-    return chebyshev.chebpts1(count)
+    return _kept(chebyshev.chebpts1(count))
 
 
+@lru_cache(maxsize=64)
 def transform(count: int) -> np.ndarray:
     """The matrix from values at the nodes to the coefficients of T_0, ..., T_{count-1}.
 
@@ -25,7 +29,13 @@ def transform(count: int) -> np.ndarray:
     """
     matrix = chebyshev.chebvander(nodes(count), count - 1).T * (2 / count)
     matrix[0] /= 2
-    return matrix
+    return _kept(matrix)
+
+
+def _kept(values: np.ndarray) -> np.ndarray:
+    """Values that are shared by all that ask for them."""
+    values.flags.writeable = False
+    return values
 
 
 def polynomials(x: np.ndarray, count: int) -> np.ndarray:
@@ -65,16 +75,18 @@ def roots(coefficients: np.ndarray) -> np.ndarray:
     >>> roots(np.array([[0.5, 0.0], [1.0, 1.0]])).round(12) + 0.0
     array([-0.5,  0. ])
     """
-    slopes = chebyshev.chebder(coefficients)
+    both = np.zeros((2, *coefficients.shape))
+    both[0], both[1, :-1] = coefficients, chebyshev.chebder(coefficients)
     low, high = (np.full(coefficients.shape[1], end) for end in (-1.0, 1.0))
-    at_low, at_high = (chebyshev.chebval(x, coefficients, tensor=False) for x in (low, high))
+    signs = (-1.0) ** np.arange(len(coefficients))
+    at_low, at_high = signs @ coefficients, coefficients.sum(axis=0)
     x = np.zeros(len(low))
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(_STEPS):
-            value = chebyshev.chebval(x, coefficients, tensor=False)
+            value, slope = (both * polynomials(x, len(coefficients))).sum(axis=1)
             left = np.sign(value) == np.sign(at_low)
             low, high = np.where(left, x, low), np.where(left, high, x)
-            step = x - value / chebyshev.chebval(x, slopes, tensor=False)
+            step = x - value / slope
             inside = (low <= step) & (step <= high)
             last, x = x, np.where(inside, step, (low + high) / 2)
             # A series of values of one sign has no root to be settled on.

@@ -109,7 +109,7 @@ class InterpolatedEntries:
     def moments(self, K: Any, order: int = 2) -> list[Any]:
         """M(K) = ⟨φ²⟩ and its derivatives up to the order, from three coefficients of φ²."""
         K = np.asarray(K, dtype=float)
-        if order < 2 and self._closed_moment:
+        if order < 2 and self.closed_moment:
             names = ("second_moment", "susceptibility")[: order + 1]
             return [getattr(self.entries, name)(K) for name in names]
         flat = K.ravel()
@@ -158,13 +158,22 @@ class InterpolatedEntries:
 
     def moment_and_about_slope(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """M(K) and about M'(K), 0 where it would take an integral, for iterations."""
-        if self._closed_moment:
+        if self.closed_moment:
             return self.entries.second_moment(K), self.entries.susceptibility(K)
         M, slope, _ = self._of_square(K)
         (left,) = np.nonzero(np.isnan(M) & (K <= self._farthest))
         if len(left):
             (M[left],) = self._exact(lambda K: [self.entries.second_moment(K)], 1, K[left])
         return M, np.nan_to_num(slope, nan=0.0)
+
+    def moments_and_slopes(self, K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """M(K) of variances (..., P), and M'(K) of the first so many, 0 for the others."""
+        M, slopes = np.empty(K.shape), np.zeros(K.shape)
+        if count:
+            M[..., :count], slopes[..., :count] = self.moments(K[..., :count], 1)
+        if count < K.shape[-1]:
+            M[..., count:] = self.second_moment(K[..., count:])
+        return M, slopes
 
     def second_moment(self, K: Any) -> Any:
         """M(K) = ⟨φ²⟩."""
@@ -179,13 +188,13 @@ class InterpolatedEntries:
         return self.moments(K)[2]
 
     @cached_property
-    def _closed_moment(self) -> bool:
+    def closed_moment(self) -> bool:
         """Whether M has a closed form, but for φ with kinks, where it costs more than it saves."""
         kinks = any(kinks_of(self.averages.square, X))
         return not kinks and is_closed(self.averages.moment)
 
     @cached_property
-    def _closed(self) -> bool:
+    def closed(self) -> bool:
         """Whether ⟨φφ⟩ has a closed form; steps away from zero have none for pairs."""
         kinks = any(kinks_of(self.averages.square, X))
         return not kinks and is_closed(self.averages.covariance)
@@ -243,8 +252,9 @@ class InterpolatedEntries:
 
     def covariance_gain(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩; the parameters are those of the flow."""
-        if self._closed:
-            return self.entries.covariance_gain(own[..., pairs[0]], own[..., pairs[1]], r)
+        if self.closed:
+            first, second = (own.take(one, axis=-1) for one in pairs)
+            return self.entries.covariance_gain(first, second, r)
         return list(self._of_pairs(own, pairs, r, whole=False))
 
     def _of_pairs(self, own: np.ndarray, pairs: Any, r: np.ndarray, whole: bool) -> np.ndarray:
@@ -288,7 +298,7 @@ class InterpolatedEntries:
 
     def _from_boxes(self, wanted: WantedPairs, which: np.ndarray, most: float) -> None:
         """Fill in what boxes of strong pairs have of those that are marked."""
-        if self._closed or self._strong is None or not which.any():
+        if self.closed or self._strong is None or not which.any():
             return
         (weight, of_pairs), (index,) = self._strong, np.nonzero(which)
         found, good = of_pairs(wanted.p[index], wanted.q[index], wanted.r[index], most)
@@ -297,7 +307,7 @@ class InterpolatedEntries:
 
     def _by_transforms(self, wanted: WantedPairs, which: np.ndarray) -> None:
         """Fill in what Fourier transforms resolve of those that are marked."""
-        if self._closed or self._strong is None or not which.any():
+        if self.closed or self._strong is None or not which.any():
             return
         (weight, of_pairs), (index,) = self._strong, np.nonzero(which)
         found, good = of_pairs.transformed(wanted.p[index], wanted.q[index], wanted.r[index])
@@ -314,7 +324,7 @@ class InterpolatedEntries:
         first = self._first_orders(wanted.c)
         for order in orders:
             hopeless = order == _ORDERS[-1] and not self._kinked
-            if hopeless or (order > _FEW and not whole and self._closed):
+            if hopeless or (order > _FEW and not whole and self.closed):
                 return
             if order == _STRONG and not whole:
                 self._from_boxes(wanted, usual & ~wanted.known, _PER_SERIES)

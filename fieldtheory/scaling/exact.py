@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
-from fieldtheory.numerics.pair_averages import InterpolatedEntries, interpolated
-from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.pair_averages import interpolated
+from fieldtheory.scaling.responses import Stack, height, slope, stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
@@ -26,112 +24,52 @@ _ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.2, 8
 _STEPS = 7
 _POLYNOMIAL = np.linalg.inv(np.vander(np.arange(_STEPS) - _STEPS // 2.0, increasing=True))
 # Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
-_NODES = 12
+_NODES = 14
 _RESOLVED = 3e-10
 # How often the bounds are moved, or drawn closer around the highest node by so many nodes.
 _TRIES, _CLOSER = 5, 3
 
 
-@dataclass(frozen=True, eq=False)
-class _Stack:
-    """Networks of one activation, as long as the deepest: what each element has of its own.
-
-    ``depths``, ``weights`` and ``biases`` (...) are L, σ²_w and σ²_b, ``skips`` (max L, ...) γ_l²,
-    ``numbers`` (...) those of the networks.
-    """
-
-    averages: InterpolatedEntries
-    numbers: np.ndarray
-    depths: np.ndarray
-    weights: np.ndarray
-    biases: np.ndarray
-    skips: np.ndarray
-
-    def of(self, index: np.ndarray) -> _Stack:
-        """The networks of these numbers."""
-        numbers, depths = self.numbers[index], self.depths[index]
-        weights, biases = self.weights[index], self.biases[index]
-        return _Stack(self.averages, numbers, depths, weights, biases, self.skips[:, index])
-
-    def of_one_layer(self) -> _Stack:
-        """One layer of L times the weights and biases in place of L layers."""
-        weights, biases = self.depths * self.weights, self.depths * self.biases
-        depths = np.ones_like(self.depths)
-        return replace(self, depths=depths, weights=weights, biases=biases, skips=self.skips[:1])
-
-    def through(self, step: Callable[..., Any], *start: np.ndarray) -> list[np.ndarray]:
-        """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
-        *_, state = self.layers(step, *start)
-        return state
-
-    def layers(self, step: Callable[..., Any], *start: np.ndarray) -> Iterator[list[np.ndarray]]:
-        """The state before every layer, and after the last."""
-        state, shallowest = list(start), self.depths.min(initial=len(self.skips))
-        for l, skip in enumerate(self.skips):
-            yield state
-            new = step(skip, *state)
-            if l >= shallowest:
-                runs = l < self.depths
-                new = [np.where(runs, *both) for both in zip(new, state, strict=True)]
-            state = new
-        yield state
-
-
-def _stacked(networks: Sequence[LayeredNetwork]) -> _Stack:
-    depth = max(network.depth for network in networks)
-    skips = np.zeros((depth, len(networks)))
-    for i, network in enumerate(networks):
-        skips[: network.depth, i] = network.skip_scales**2
-    branches = [unit_branch(network) for network in networks]
-    return _Stack(
-        interpolated(network_entries(networks[0])),
-        np.arange(len(networks)),
-        np.array([network.depth for network in networks]),
-        np.array([branch.weight for branch in branches]),
-        np.array([branch.bias for branch in branches]),
-        skips,
-    )
-
-
-def variance_optima(networks: Sequence[LayeredNetwork], K0: np.ndarray) -> np.ndarray:
-    """ρ* of the variances K0 (P,), for networks of one activation, (n, P)."""
-    return _maximise(_variance_height, _variance_slope, networks, K0)
-
-
-def covariance_optima(
+def optima(
     networks: Sequence[LayeredNetwork], p: np.ndarray, q: np.ndarray, r: np.ndarray
 ) -> np.ndarray:
-    """ρ* of the covariances r of inputs with the variances p and q, each (pairs,): (n, pairs)."""
-    return _maximise(_covariance_height, _covariance_slope, networks, p, q, r)
+    """ρ* of the covariances r of inputs with the variances p and q, for networks of one activation.
 
+    Parameters
+    ----------
+    networks : sequence of LayeredNetwork
+    p, q, r : ndarray, shape (m,)
+        Where all three are equal it is the variance of one input.
 
-def _maximise(
-    height: Callable[..., Any],
-    slope: Callable[..., Any],
-    networks: Sequence[LayeredNetwork],
-    *fields: np.ndarray,
-) -> np.ndarray:
-    """ρ at the highest maximum of ln χ^out, for every network and entry of the fields.
+    Returns
+    -------
+    ndarray, shape (n, m)
 
-    ``height(stack, s, *fields)`` returns ln|χ^out| for s = ρ², ``slope`` its derivative by s.
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> p = np.array([0.05, 0.05])
+    >>> optima([ResidualNetwork(depth=50)], p, p, np.array([0.05, 0.03])).round(4)
+    array([[0.1384, 0.4214]])
     """
-    stack, shape = _stacked(networks), (len(networks), len(fields[0]))
+    stack = stacked(networks, interpolated(network_entries(networks[0])))
+    shape = (len(networks), len(p))
     index = np.repeat(np.arange(shape[0]), shape[1])
-    fields = tuple(np.tile(f, shape[0]) for f in fields)
+    fields = tuple(np.tile(f, shape[0]) for f in (p, q, r))
     each = stack.of(index)
     entries = stack.averages.entries
     rough = replace(each, averages=interpolated(entries, _ROUGH, searching=True))
     grid = _SEARCHED[:, None] / (each.depths * each.weights)
     with np.errstate(all="ignore"):
-        values = height(rough, grid, *(f[None] for f in fields))
-        squares = _maxima(height, slope, each, grid, values, _MARGIN, *fields)
+        values = height(rough, grid, *fields)
+        squares = _maxima(each, grid, values, _MARGIN, *fields)
         (left,) = np.nonzero(np.isnan(squares))
         if len(left):
             part, own = each.of(left), [f[left] for f in fields]
             grid = grid[: _searched_rows(values[:, left]), left]
             exact = replace(part, averages=interpolated(entries, searching=True))
-            values = height(exact, grid, *(f[None] for f in own))
-            squares[left] = _maxima(height, slope, part, grid, values, 0.0, *own)
+            values = height(exact, grid, *own)
+            squares[left] = _maxima(part, grid, values, 0.0, *own)
     if np.isnan(squares).any():
         raise _without_maximum(networks[0].activation.name, grid, values)
     return np.sqrt(squares).reshape(shape)
@@ -152,9 +90,7 @@ def _without_maximum(name: str, grid: np.ndarray, values: np.ndarray) -> ValueEr
 
 
 def _maxima(
-    height: Callable[..., Any],
-    slope: Callable[..., Any],
-    each: _Stack,
+    each: Stack,
     grid: np.ndarray,
     values: np.ndarray,
     margin: float,
@@ -188,14 +124,12 @@ def _maxima(
     bounds = low, high
     if margin:
         bounds = _around_vertex(grid[:, rising], values[:, rising], best[rising])
-    squares = _interpolated_maxima(height, each, rising, bounds, (low, high), *fields)
+    squares = _interpolated_maxima(each, rising, bounds, (low, high), *fields)
     missing = np.isnan(squares)
     if missing.any() and not margin:
         bounds = low[missing], high[missing]
         args = [f[rising[missing]] for f in fields]
-        squares[missing] = _bracketed(
-            slope, each.of(rising[missing]), middle[missing], bounds, *args
-        )
+        squares[missing] = _bracketed(each.of(rising[missing]), middle[missing], bounds, *args)
     result[rising] = squares
     return result
 
@@ -216,8 +150,7 @@ def _around_vertex(
 
 
 def _bracketed(
-    slope: Callable[..., Any],
-    each: _Stack,
+    each: Stack,
     middle: np.ndarray,
     bounds: tuple[np.ndarray, ...],
     *fields: np.ndarray,
@@ -240,8 +173,7 @@ def _bracketed(
 
 
 def _interpolated_maxima(
-    height: Callable[..., Any],
-    each: _Stack,
+    each: Stack,
     chosen: np.ndarray,
     bounds: tuple[np.ndarray, ...],
     limits: tuple[np.ndarray, ...],
@@ -261,7 +193,7 @@ def _interpolated_maxima(
             break
         places = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
         part = chosen[left]
-        values = height(each.of(part), np.exp(places), *(f[None, part] for f in fields))
+        values = height(each.of(part), np.exp(places), *(f[part] for f in fields))
         coefficients = transform(_NODES) @ values
         size = np.abs(coefficients[1:]).max(axis=0)
         known = np.abs(coefficients[-2:]).max(axis=0) <= _RESOLVED * size
@@ -281,107 +213,3 @@ def _interpolated_maxima(
         goes_on = ~inside & (~known | (at_end & (middle > lowest) & (middle < highest)))
         left, low, high, lowest, highest = (k[goes_on] for k in (left, *new, lowest, highest))
     return result
-
-
-def _variance_height(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
-    average, weight, bias = stack.averages, stack.weights, stack.biases
-
-    def step(skip: Any, K: Any, value: Any) -> list[Any]:
-        M, gain = average.moments(K, 1)
-        factor = skip + s * weight * gain
-        K = carried(skip, K, s * residual_kernel(weight, bias, M))
-        return [K, value + np.log(np.abs(factor))]
-
-    K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
-    K, value = stack.through(step, K, np.zeros(K.shape))
-    return value + np.log(np.abs(average.susceptibility(K)))
-
-
-def _variance_slope(stack: _Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
-    average, weight, bias = stack.averages, stack.weights, stack.biases
-
-    def step(skip: Any, K: Any, dK: Any, slope: Any) -> list[Any]:
-        M, gain, curvature = average.moments(K)
-        C = residual_kernel(weight, bias, M)
-        factor = skip + s * weight * gain
-        slope = slope + weight * (gain + s * curvature * dK) / factor
-        return [carried(skip, K, s * C), carried(factor, dK, C), slope]
-
-    K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
-    K, dK, slope = stack.through(step, K, *np.zeros((2, *K.shape)))
-    _, gain, curvature = average.moments(K)
-    return slope + curvature * dK / gain
-
-
-def _signals(
-    stack: _Stack, s: np.ndarray, *fields: np.ndarray
-) -> tuple[_Stack, np.ndarray, np.ndarray, np.ndarray]:
-    """What the pairs share: networks, s and variances of different signals, and those of a pair."""
-    count = len(stack.depths)
-    own = np.concatenate([np.broadcast_to(K.ravel(), count) for K in fields])[None]
-    keys = np.concatenate([stack.numbers[None], s.reshape(-1, count)])
-    keys = np.concatenate([np.tile(keys, len(fields)), own])
-    _, chosen, at = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    own, s = own[0, chosen], s[..., chosen % count]
-    return stack.of(chosen % count), s, np.broadcast_to(own, s.shape), at.reshape(-1, count)
-
-
-def _covariance_height(
-    stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
-) -> np.ndarray:
-    average, weight, bias = stack.averages, stack.weights, stack.biases
-    signals, of_signals, start, pairs = _signals(stack, s, p0, q0)
-
-    def own_step(skip: Any, K: Any) -> list[Any]:
-        M = average.second_moment(K)
-        C = residual_kernel(signals.weights, signals.biases, M)
-        return [carried(skip, K, of_signals * C)]
-
-    own = signals.layers(own_step, start)
-
-    def step(skip: Any, r: Any, value: Any) -> list[Any]:
-        (K,) = next(own)
-        G, gain = average.covariance_gain(K, pairs, r)
-        factor = skip + s * weight * gain
-        r = carried(skip, r, s * residual_kernel(weight, bias, G))
-        return [r, value + np.log(np.abs(factor))]
-
-    r = np.broadcast_to(r0, s.shape)
-    r, value = stack.through(step, r, np.zeros(s.shape))
-    (K,) = next(own)
-    return value + np.log(np.abs(average.covariance_gain(K, pairs, r)[1]))
-
-
-def _covariance_slope(
-    stack: _Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
-) -> np.ndarray:
-    average, weight, bias = stack.averages, stack.weights, stack.biases
-    signals, of_signals, start, pairs = _signals(stack, s, p0, q0)
-
-    def own_step(skip: Any, K: Any, dK: Any) -> list[Any]:
-        M, gain = average.moments(K, 1)
-        C = residual_kernel(signals.weights, signals.biases, M)
-        factor = skip + of_signals * signals.weights * gain
-        return [carried(skip, K, of_signals * C), carried(factor, dK, C)]
-
-    own = signals.layers(own_step, start, np.zeros(start.shape))
-
-    def changes(r: Any, dr: Any) -> tuple[Any, ...]:
-        """⟨φφ⟩ and ⟨φ'φ'⟩ with their derivatives by s."""
-        K, dK = next(own)
-        G, by_p, by_q, gain, *curvature = average.covariance_flow(K, pairs, r)
-        down = dK[..., pairs[0]], dK[..., pairs[1]], dr
-        dG = by_p * down[0] + by_q * down[1] + gain * dr
-        return G, dG, gain, sum(by * d for by, d in zip(curvature, down, strict=True))
-
-    def step(skip: Any, r: Any, dr: Any, slope: Any) -> list[Any]:
-        G, dG, gain, dgain = changes(r, dr)
-        factor = skip + s * weight * gain
-        slope = slope + weight * (gain + s * dgain) / factor
-        C = residual_kernel(weight, bias, G)
-        return [carried(skip, r, s * C), carried(skip, dr, C + s * weight * dG), slope]
-
-    none = np.zeros(s.shape)
-    r, dr, slope = stack.through(step, np.broadcast_to(r0, s.shape), none, none)
-    _, _, gain, dgain = changes(r, dr)
-    return slope + dgain / gain

@@ -70,7 +70,10 @@ def in_blocks(
     """
     places = _places(p, q, r)
     known = np.isfinite(places).all(axis=0)
-    few, waiting = [np.flatnonzero(~known)], [(np.flatnonzero(known), 0)]
+    few, waiting = [np.arange(len(p))], []
+    if _PAYS * np.count_nonzero(known) >= _MORE:
+        few, waiting = [], [(np.flatnonzero(known), 0)]
+        yield from _computed(optima, np.flatnonzero(~known), p, q, r, size)
     while waiting:
         index, failures = waiting.pop()
         if failures == _TRIES or _PAYS * len(index) < _MORE:
@@ -84,7 +87,13 @@ def in_blocks(
                 continue
             failures += 1
         waiting += [(half, failures) for half in _halves(places, index)]
-    index = np.sort(np.concatenate(few))
+    if few:
+        yield from _computed(optima, np.sort(np.concatenate(few)), p, q, r, size)
+
+
+def _computed(
+    optima: Optima, index: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray, size: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for start in range(0, len(index), size):
         block = index[start : start + size]
         yield block, optima(p[block], q[block], r[block])

@@ -121,18 +121,16 @@ def optimal_scaling(
         raise ValueError(f"order must be 1 or 2, got {order!r}")
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     limits: tuple[str, list[float]] | None = None
+    options = kernel, progress, len(networks)
     with relative_tolerance(rtol):
         if method in ("saturation", "large_depth"):
             width = 1.0 if dynamic_range is None else dynamic_range
             values = _saturating(networks, kernel, method, width, slope)
             limits = "(V/2)²", [width**2 / 4]
         elif method == "deep_limit":
-            scalings = output_variance.variance_scaling, deep_covariance.covariance_scaling
-            of = (partial(_deep_limit, scaling, order or 1) for scaling in scalings)
-            values = _of_kernel(networks, kernel, progress, *of)
+            values = _of_kernel(partial(_deep_limit, networks, order or 1), *options)
         else:
-            both = exact.variance_optima, exact.covariance_optima
-            values = _of_kernel(networks, kernel, progress, *both)
+            values = _of_kernel(partial(exact.optima, networks), *options)
         if (values == 0).any():
             _say_why_none(networks, values, limits)
     if not isinstance(network, Sequence):
@@ -244,44 +242,46 @@ def _checked(network: Any) -> list[LayeredNetwork]:
 
 
 def _deep_limit(
-    scaling: Callable[..., np.ndarray],
-    order: int,
-    networks: Sequence[LayeredNetwork],
-    *fields: np.ndarray,
+    networks: Sequence[LayeredNetwork], order: int, p: np.ndarray, q: np.ndarray, r: np.ndarray
 ) -> np.ndarray:
-    """``scaling`` of one network after the other."""
-    for net in networks:
+    """As `exact.optima`, one network after the other."""
+    alone = (p == r) & (q == r)
+    result = np.empty((len(networks), len(p)))
+    for values, net in zip(result, networks, strict=True):
         if not _plain(net):
             raise ValueError("network must have skip_scale=1 for the method deep_limit")
-    return np.stack([scaling(net, *fields, order) for net in networks])
+        if alone.any():
+            values[alone] = output_variance.variance_scaling(net, p[alone], order)
+        if not alone.all():
+            pairs = p[~alone], q[~alone], r[~alone]
+            values[~alone] = deep_covariance.covariance_scaling(net, *pairs, order)
+    return result
 
 
 def _of_kernel(
-    networks: Sequence[LayeredNetwork],
-    kernel: np.ndarray,
-    progress: bool,
-    of_variances: Callable[..., np.ndarray],
-    of_covariances: Callable[..., np.ndarray],
+    optima: Callable[..., np.ndarray], kernel: np.ndarray, progress: bool, networks: int
 ) -> np.ndarray:
-    """ρ* of all entries, (n, *shape of the kernel), from that of variances and of covariances."""
-    variances = kernel if kernel.ndim < 2 else np.diagonal(kernel, axis1=-2, axis2=-1)
-    same = _identical(kernel) if kernel.ndim > 1 else np.ones((1, 1), dtype=bool)
-    pairs = np.nonzero(np.triu(~same, 1))
-    own = of_variances(networks, variances.ravel()).reshape(len(networks), *variances.shape)
+    """ρ* of all entries, (networks, *shape of the kernel).
+
+    ``optima(p, q, r)`` has that of pairs of inputs, and of an input where all three are equal.
+    """
     if kernel.ndim < 2:
-        return own
-    count, size = len(pairs[0]), max(1, _AT_ONCE // len(networks))
-    found = np.empty((len(networks), count))
-    optima = partial(of_covariances, networks)
-    blocks: Iterator[tuple[np.ndarray, ...]] = in_blocks(optima, *_entries_of(kernel, pairs), size)
+        return optima(*[kernel.ravel()] * 3).reshape(networks, *kernel.shape)
+    upper = np.nonzero(np.broadcast_to(np.triu(np.ones(kernel.shape[-2:])), kernel.shape))
+    p, q, r = _entries_of(kernel, upper)
+    same = _identical(p, q, r)
+    q, r = np.where(same, p, q), np.where(same, p, r)
+    count, size = len(p), max(1, _AT_ONCE // networks)
+    blocks: Iterator[tuple[np.ndarray, ...]] = in_blocks(optima, p, q, r, size)
     if progress:
         blocks = chunks.with_progress(blocks, count, "optimal_scaling", lambda part: len(part[0]))
+    found = np.empty((networks, count))
     for index, values in blocks:
         found[:, index] = values
-    result = np.where(same, own[..., None], 0.0)
+    result = np.empty((networks, *kernel.shape))
     by_entry = np.moveaxis(result, 0, -1)
-    transposed = (*pairs[:-2], pairs[-1], pairs[-2])
-    by_entry[pairs] = by_entry[transposed] = found.T
+    transposed = (*upper[:-2], upper[-1], upper[-2])
+    by_entry[upper] = by_entry[transposed] = found.T
     return result
 
 
@@ -293,8 +293,6 @@ def _entries_of(
     return kernel[(*batch, first, first)], kernel[(*batch, second, second)], kernel[pairs]
 
 
-def _identical(kernel: np.ndarray) -> np.ndarray:
+def _identical(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Which inputs are the same up to rounding."""
-    variance = np.diagonal(kernel, axis1=-2, axis2=-1)
-    size = variance[..., :, None] + variance[..., None, :]
-    return size - 2 * kernel <= 1e-14 * size
+    return p + q - 2 * r <= 1e-14 * (p + q)

@@ -54,8 +54,8 @@ def test_scalings_of_inputs_of_one_norm(activation, depth):
     network = ft.ResidualNetwork(depth=depth, activation=activation)
     kernel = kernel_of(40, one_norm=True)
     pairs = pairs_of(kernel)
-    exactly = exact.covariance_optima([network], *pairs)
-    values, asked = found(lambda *K: exact.covariance_optima([network], *K), pairs)
+    exactly = exact.optima([network], *pairs)
+    values, asked = found(lambda *K: exact.optima([network], *K), pairs)
     np.testing.assert_allclose(values, exactly, rtol=1e-9)
     assert asked < (0.2 if (activation, depth) != ("sech", 3) else 1.2) * len(pairs[0])
     at = np.triu_indices(40, 1)
@@ -66,9 +66,9 @@ def test_scalings_of_inputs_of_one_norm(activation, depth):
 def test_scalings_of_inputs_of_different_norms(activation):
     networks = [ft.ResidualNetwork(depth=depth, activation=activation) for depth in (5, 20)]
     pairs = pairs_of(kernel_of(260, one_norm=False))
-    values, asked = found(lambda *K: exact.covariance_optima(networks, *K), pairs, size=2048)
+    values, asked = found(lambda *K: exact.optima(networks, *K), pairs, size=2048)
     some = np.random.default_rng(4).choice(len(pairs[0]), 150, replace=False)
-    exactly = exact.covariance_optima(networks, *(k[some] for k in pairs))
+    exactly = exact.optima(networks, *(k[some] for k in pairs))
     np.testing.assert_allclose(values[:, some], exactly, rtol=1e-9)
     # Of shallow networks with sech another maximum becomes the highest.
     assert asked < (0.5 if activation != "sech" else 1.5) * len(pairs[0])

@@ -3,7 +3,6 @@
 import math
 import re
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import mpmath
@@ -15,7 +14,8 @@ from scipy import integrate, optimize
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.numerics.entries import network_entries
-from fieldtheory.scaling import exact, mean_scaling, optimum
+from fieldtheory.numerics.pair_averages import interpolated
+from fieldtheory.scaling import exact, mean_scaling, optimum, responses
 from fieldtheory.theory.linearised import saturation_formula
 from tests.tables import slow
 
@@ -451,14 +451,37 @@ def test_averages_themselves_have_the_optimum_where_the_interpolated_do(activati
     kernel = np.array([[0.1, 0.03], [0.03, 0.2]])
     best = ft.optimal_scaling(network, kernel)[0, 1]
     averages = _Averages(network_entries(network))
-    stack = replace(exact._stacked([network]), averages=averages).of(np.zeros(2, dtype=int))
+    stack = responses.stacked([network], averages).of(np.zeros(2, dtype=int))
     squares = (best * np.array([1 - 1e-9, 1 + 1e-9])) ** 2
-    before, after = exact._covariance_slope(stack, squares, *np.array([[0.1], [0.2], [0.03]]))
+    before, after = responses._covariance_slope(
+        stack, squares, *np.array([[0.1] * 2, [0.2] * 2, [0.03] * 2])
+    )
     assert before > 0 > after
+
+
+@pytest.mark.filterwarnings("ignore:K0 has")
+@pytest.mark.parametrize("activation", ["erf", "cos"])
+def test_variances_and_covariances_go_through_the_layers_together_and_twice(
+    activation, monkeypatch
+):
+    network = ft.ResidualNetwork(depth=40, activation=activation)
+    ft.optimal_scaling(network, K0)
+    entries, calls = network_entries(network), []
+
+    def counted(average):
+        return lambda *K: calls.append(K) or average(*K)
+
+    for name, average in [*vars(entries).items()]:
+        if callable(average) and name not in ("averages", "backend"):
+            monkeypatch.setitem(vars(entries), name, counted(average))
+    ft.optimal_scaling(network, K0)
+    assert 4 * network.depth <= len(calls) < 4.5 * network.depth
 
 
 class _Averages:
     """The averages of a layer without interpolation, in the form of those with it."""
+
+    closed = closed_moment = False
 
     def __init__(self, entries, rest=0.0, searching=False):
         self.entries = self._entries = entries
@@ -466,6 +489,9 @@ class _Averages:
     def moments(self, K, order=2):
         of = self._entries
         return [f(K) for f in (of.second_moment, of.susceptibility, of.curvature)][: order + 1]
+
+    def moments_and_slopes(self, K, count):
+        return self.moments(K, 1)
 
     def susceptibility(self, K):
         return self._entries.susceptibility(K)
@@ -484,11 +510,11 @@ class _Averages:
 @pytest.mark.parametrize("name", ["cos(h)", "exp(-h**2)", "tanh(h) + h"])
 def test_slopes_without_a_branch_are_those_of_one_layer(name):
     nets = [ft.ResidualNetwork(depth=d, activation=name, bias_variance=0.1) for d in (7, 7)]
-    stack = exact._stacked(nets)
+    stack = responses.stacked(nets, interpolated(network_entries(nets[0])))
     K0, zero = np.array([0.2, 0.5]), np.zeros(2)
     for slope, fields in (
-        (exact._variance_slope, [K0]),
-        (exact._covariance_slope, [K0, K0, K0 / 3]),
+        (responses._variance_slope, [K0]),
+        (responses._covariance_slope, [K0, K0, K0 / 3]),
     ):
         whole = slope(stack, zero, *fields)
         np.testing.assert_allclose(slope(stack.of_one_layer(), zero, *fields), whole, rtol=1e-12)

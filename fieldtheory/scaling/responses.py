@@ -1,0 +1,316 @@
+"""ln χ^out of many networks and pairs of inputs at many scalings, and its derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory.networks.coefficients import unit_branch
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.pair_averages import InterpolatedEntries
+from fieldtheory.numerics.recursion import carried, residual_kernel
+
+# Numbers of closed forms that are found together, of as many layers as they are.
+_TOGETHER = 2**15
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Networks of one activation, as long as the deepest: what each element has of its own.
+
+    ``depths``, ``weights`` and ``biases`` (...) are L, σ²_w and σ²_b, ``skips`` (max L, ...) γ_l²,
+    ``numbers`` (...) those of the networks.
+    """
+
+    averages: InterpolatedEntries
+    numbers: np.ndarray
+    depths: np.ndarray
+    weights: np.ndarray
+    biases: np.ndarray
+    skips: np.ndarray
+
+    def of(self, index: np.ndarray) -> Stack:
+        """The networks of these numbers."""
+        numbers, depths = self.numbers[index], self.depths[index]
+        weights, biases = self.weights[index], self.biases[index]
+        return Stack(self.averages, numbers, depths, weights, biases, self.skips[:, index])
+
+    def of_one_layer(self) -> Stack:
+        """One layer of L times the weights and biases in place of L layers."""
+        weights, biases = self.depths * self.weights, self.depths * self.biases
+        depths = np.ones_like(self.depths)
+        return replace(self, depths=depths, weights=weights, biases=biases, skips=self.skips[:1])
+
+    def through(self, step: Callable[..., Any], *start: np.ndarray) -> list[np.ndarray]:
+        """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
+        *_, state = self.layers(step, *start)
+        return state
+
+    def layers(self, step: Callable[..., Any], *start: np.ndarray) -> Iterator[list[np.ndarray]]:
+        """The state before every layer, and after the last."""
+        state = list(start)
+        for l, skip in enumerate(self.skips):
+            yield state
+            new = step(skip, *state)
+            state = [self.after(l, *both) for both in zip(new, state, strict=True)]
+        yield state
+
+    @cached_property
+    def _shallowest(self) -> int:
+        return int(self.depths.min(initial=len(self.skips)))
+
+    def after(self, l: int, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+        """What is new after a layer l = 0, 1, ..., of the networks that have it."""
+        return new if l < self._shallowest else np.where(l < self.depths, new, old)
+
+
+def stacked(networks: Sequence[LayeredNetwork], averages: InterpolatedEntries) -> Stack:
+    """The stack of networks with these averages.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> from fieldtheory.numerics.entries import network_entries
+    >>> from fieldtheory.numerics.pair_averages import interpolated
+    >>> net = ResidualNetwork(depth=50)
+    >>> stack, K = stacked([net], interpolated(network_entries(net))), np.array([0.05])
+    >>> height(stack, np.array([[0.01], [0.02], [0.03]]), K, K, K).ravel().round(4)
+    array([0.374 , 0.4563, 0.3743])
+    """
+    depth = max(network.depth for network in networks)
+    skips = np.zeros((depth, len(networks)))
+    for i, network in enumerate(networks):
+        skips[: network.depth, i] = network.skip_scales**2
+    branches = [unit_branch(network) for network in networks]
+    return Stack(
+        averages,
+        np.arange(len(networks)),
+        np.array([network.depth for network in networks]),
+        np.array([branch.weight for branch in branches]),
+        np.array([branch.bias for branch in branches]),
+        skips,
+    )
+
+
+def height(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """ln|χ^out| at s = ρ² (rows, m), in one pass of the signals and of all pairs of them.
+
+    Parameters
+    ----------
+    stack : Stack
+        Of m elements.
+    s : ndarray, shape (rows, m)
+    p, q, r : ndarray, shape (m,)
+        Variances and covariances; where all three are equal, that of one input.
+    """
+    alone = _of_one_input(p, q, r)
+    signals, (apart,) = _signals(stack, s, p, q, alone), np.nonzero(~alone)
+    columns = np.concatenate([signals.chosen, apart])
+    # The rows of a column lie together in memory: operations on some columns are fast.
+    stack, s = stack.of(columns), np.asfortranarray(s[:, columns])
+    weight, bias = s * stack.weights, s * stack.biases
+    averages = _Joint(stack.averages, len(signals.chosen), signals.responding, signals.at[:, apart])
+    start = np.concatenate([signals.start, r[apart]])
+    kernel, value = np.broadcast_to(start, s.shape), np.zeros(s.shape)
+    block = max(1, _TOGETHER // s.size)
+    for first in range(0, len(stack.skips), block):
+        skips = stack.skips[first : first + block]
+        kernels = np.empty((len(skips), *s.shape[::-1])).swapaxes(1, 2)
+        gains = np.empty_like(kernels)
+        for l, skip in enumerate(skips):
+            kernels[l] = kernel
+            moment = averages.moments(kernel, gains[l])
+            new = carried(skip, kernel, residual_kernel(weight, bias, moment))
+            kernel = stack.after(first + l, new, kernel)
+        if averages.closed:
+            gains = averages.gains(kernels)
+        changes = np.log(np.abs(skips[:, None] + weight * gains))
+        runs = np.arange(first, first + len(skips))[:, None, None] < stack.depths
+        value = value + np.where(runs, changes, 0.0).sum(axis=0)
+    value = value + np.log(np.abs(averages.gains(kernel)))
+    own = signals.at[0].copy()
+    own[apart] = len(signals.chosen) + np.arange(len(apart))
+    return value[:, own]
+
+
+@dataclass(frozen=True, eq=False)
+class _Joint:
+    """⟨φ²⟩ of signals and ⟨φφ⟩ of pairs of them in one array (..., columns), signals first.
+
+    Parameters
+    ----------
+    averages : InterpolatedEntries
+    count, responding : int
+        Of signals, and of those whose gains count.
+    pairs : ndarray of int, shape (2, m)
+        The signals of each pair.
+    """
+
+    averages: InterpolatedEntries
+    count: int
+    responding: int
+    pairs: np.ndarray
+
+    @cached_property
+    def closed(self) -> bool:
+        """Whether gains are formulas of their own, that many layers are put in at once."""
+        own, known = self.averages.closed_moment, self.averages
+        return own and (known.closed or not self.pairs.size)
+
+    def moments(self, kernel: np.ndarray, gains: np.ndarray) -> np.ndarray:
+        """⟨φ²⟩ and ⟨φφ⟩; without closed forms their derivatives are written to ``gains``."""
+        if self.closed:
+            entries = self.averages.entries
+            return self._joined(kernel, entries.second_moment, entries.covariance)
+        K, r = kernel[..., : self.count], kernel[..., self.count :]
+        moments = np.empty_like(gains)
+        own = self.averages.moments_and_slopes(K, self.responding)
+        moments[..., : self.count], gains[..., : self.count] = own
+        if self.pairs.size:
+            both = self.averages.covariance_gain(K, self.pairs, r)
+            moments[..., self.count :], gains[..., self.count :] = both
+        return moments
+
+    def gains(self, kernel: np.ndarray) -> np.ndarray:
+        """The derivatives of ⟨φ²⟩ by the variance and of ⟨φφ⟩ by the covariance."""
+        if self.closed:
+            entries = self.averages.entries
+            return self._joined(kernel, entries.susceptibility, entries.covariance_susceptibility)
+        gains = np.empty_like(kernel)
+        self.moments(kernel, gains)
+        return gains
+
+    def _joined(
+        self, kernel: np.ndarray, of_signals: Callable[..., Any], of_pairs: Callable[..., Any]
+    ) -> np.ndarray:
+        K = kernel[..., : self.count]
+        if not self.pairs.size:
+            return of_signals(K)
+        found = np.empty_like(kernel)
+        found[..., : self.count] = of_signals(K)
+        first, second = (K.take(one, axis=-1) for one in self.pairs)
+        found[..., self.count :] = of_pairs(first, second, kernel[..., self.count :])
+        return found
+
+
+def slope(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """The derivative of ln|χ^out| by s, at s (m,)."""
+    result, alone = np.empty(len(s)), _of_one_input(p, q, r)
+    if alone.any():
+        result[alone] = _variance_slope(stack.of(alone), s[alone], p[alone])
+    if not alone.all():
+        fields = (f[~alone] for f in (p, q, r))
+        result[~alone] = _covariance_slope(stack.of(~alone), s[~alone], *fields)
+    return result
+
+
+def _of_one_input(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+    return (p == r) & (q == r)
+
+
+def _variance_slope(stack: Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
+    average, weight, bias = stack.averages, stack.weights, stack.biases
+
+    def step(skip: Any, K: Any, dK: Any, slope: Any) -> list[Any]:
+        M, gain, curvature = average.moments(K)
+        C = residual_kernel(weight, bias, M)
+        factor = skip + s * weight * gain
+        slope = slope + weight * (gain + s * curvature * dK) / factor
+        return [carried(skip, K, s * C), carried(factor, dK, C), slope]
+
+    K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
+    K, dK, slope = stack.through(step, K, *np.zeros((2, *K.shape)))
+    _, gain, curvature = average.moments(K)
+    return slope + curvature * dK / gain
+
+
+class _Signals(NamedTuple):
+    """The different signals of pairs.
+
+    Parameters
+    ----------
+    start : ndarray, shape (signals,)
+        Their variances.
+    chosen : ndarray of int, shape (signals,)
+        A pair that has the network and the s of each.
+    at : ndarray of int, shape (2, pairs)
+        Which two each pair has.
+    responding : int
+        So many of them, the first ones, are asked for the responses of their variances.
+    """
+
+    start: np.ndarray
+    chosen: np.ndarray
+    at: np.ndarray
+    responding: int
+
+
+def _signals(
+    stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, alone: np.ndarray
+) -> _Signals:
+    """Those of pairs with the variances p and q, of which some are ``alone``, one input."""
+    count = len(p)
+    keys = np.concatenate([stack.numbers[None], s.reshape(-1, count)])
+    own = np.concatenate([p, q])
+    keys = np.concatenate([own[None], np.tile(keys, 2)])
+    chosen, at = _different(keys)
+    at = at.reshape(2, count)
+    # The order of what does not respond is after what does.
+    silent = np.ones(len(chosen), dtype=bool)
+    silent[at[0, alone]] = False
+    order = np.argsort(silent, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    chosen = chosen[order]
+    return _Signals(own[chosen], chosen % count, place[at], len(chosen) - int(silent.sum()))
+
+
+def _different(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first of all equal columns, and to which of these each is equal; faster than NumPy's."""
+    order = np.lexsort(columns[::-1])
+    ordered = columns[:, order]
+    new = np.ones(len(order), dtype=bool)
+    np.any(ordered[:, 1:] != ordered[:, :-1], axis=0, out=new[1:])
+    number = np.empty(len(order), dtype=int)
+    number[order] = np.cumsum(new) - 1
+    return order[new], number
+
+
+def _covariance_slope(
+    stack: Stack, s: np.ndarray, p0: np.ndarray, q0: np.ndarray, r0: np.ndarray
+) -> np.ndarray:
+    average, weight, bias = stack.averages, stack.weights, stack.biases
+    start, chosen, pairs, _ = _signals(stack, s, p0, q0, np.zeros(len(p0), dtype=bool))
+    signals, of_signals = stack.of(chosen), s[chosen]
+
+    def own_step(skip: Any, K: Any, dK: Any) -> list[Any]:
+        M, gain = average.moments(K, 1)
+        C = residual_kernel(signals.weights, signals.biases, M)
+        factor = skip + of_signals * signals.weights * gain
+        return [carried(skip, K, of_signals * C), carried(factor, dK, C)]
+
+    own = signals.layers(own_step, start, np.zeros(start.shape))
+
+    def changes(r: Any, dr: Any) -> tuple[Any, ...]:
+        """⟨φφ⟩ and ⟨φ'φ'⟩ with their derivatives by s."""
+        K, dK = next(own)
+        G, by_p, by_q, gain, *curvature = average.covariance_flow(K, pairs, r)
+        down = dK[..., pairs[0]], dK[..., pairs[1]], dr
+        dG = by_p * down[0] + by_q * down[1] + gain * dr
+        return G, dG, gain, sum(by * d for by, d in zip(curvature, down, strict=True))
+
+    def step(skip: Any, r: Any, dr: Any, slope: Any) -> list[Any]:
+        G, dG, gain, dgain = changes(r, dr)
+        factor = skip + s * weight * gain
+        slope = slope + weight * (gain + s * dgain) / factor
+        C = residual_kernel(weight, bias, G)
+        return [carried(skip, r, s * C), carried(skip, dr, C + s * weight * dG), slope]
+
+    none = np.zeros(s.shape)
+    r, dr, slope = stack.through(step, np.broadcast_to(r0, s.shape), none, none)
+    _, _, gain, dgain = changes(r, dr)
+    return slope + dgain / gain
