@@ -62,14 +62,14 @@ def optima(
     grid = _SEARCHED[:, None] / (each.depths * each.weights)
     with np.errstate(all="ignore"):
         values = height(rough, grid, *fields)
-        squares = _maxima(each, grid, values, _MARGIN, *fields)
+        squares = _maxima(each, grid, values, True, *fields)
         (left,) = np.nonzero(np.isnan(squares))
         if len(left):
             part, own = each.of(left), [f[left] for f in fields]
             grid = grid[: _searched_rows(values[:, left]), left]
             exact = replace(part, averages=interpolated(entries, searching=True))
             values = height(exact, grid, *own)
-            squares[left] = _maxima(part, grid, values, 0.0, *own)
+            squares[left] = _maxima(part, grid, values, False, *own)
     if np.isnan(squares).any():
         raise _without_maximum(networks[0].activation.name, grid, values)
     return np.sqrt(squares).reshape(shape)
@@ -90,48 +90,52 @@ def _without_maximum(name: str, grid: np.ndarray, values: np.ndarray) -> ValueEr
 
 
 def _maxima(
-    each: Stack,
-    grid: np.ndarray,
-    values: np.ndarray,
-    margin: float,
-    *fields: np.ndarray,
+    each: Stack, grid: np.ndarray, values: np.ndarray, rough: bool, *fields: np.ndarray
 ) -> np.ndarray:
     """ρ² at the highest maximum, from the values on a grid; NaN where there is none.
 
-    If a margin is given, also where the maximum is not higher than all others by it or is not
-    found at once.
+    Maxima that are about the highest are all found and compared. From rough values the result is
+    also NaN where one of them is not found at once.
     """
     tops = np.full(values.shape, -np.inf)
     inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
     tops[1:-1][inside] = values[1:-1][inside]
     tops[0] = values[0]
-    columns, best = np.arange(len(each.depths)), tops.argmax(axis=0)
-    rivals = np.where(np.arange(len(grid))[:, None] == best, -np.inf, tops).max(axis=0)
-    sure = (tops[best, columns] > rivals + margin) | (margin == 0)
-    result = np.full(len(best), np.nan)
-    (at_zero,) = np.nonzero((best == 0) & sure)
+    chosen = (tops >= tops.max(axis=0) - _MARGIN) & np.isfinite(tops)
+    squares, heights = np.full(values.shape, np.nan), np.where(chosen, tops, -np.inf)
+    (at_zero,) = np.nonzero(chosen[0])
     if len(at_zero):
-        starting = each.of(at_zero)
-        # Without a branch, and with γ = 1, all layers are the first one.
-        starting = starting.of_one_layer() if (starting.skips == 1).all() else starting
-        falls = slope(starting, grid[0, at_zero], *(f[at_zero] for f in fields)) <= 0
-        result[at_zero[falls]] = 0.0
-        best[at_zero[~falls]] = tops[1:, at_zero[~falls]].argmax(axis=0) + 1
-    (rising,) = np.nonzero(np.isnan(result) & sure & np.isfinite(tops[best, columns]))
-    if not len(rising):
-        return result
-    low, middle, high = (grid[best[rising] + d, rising] for d in (-1, 0, 1))
+        falls, heights[0, at_zero] = _at_zero(each.of(at_zero), *(f[at_zero] for f in fields))
+        squares[0, at_zero[falls]] = 0.0
+        rising = at_zero[~falls]
+        chosen[0, rising], heights[0, rising] = False, -np.inf
+        (others,) = np.nonzero(~chosen.any(axis=0) & np.isfinite(tops[1:].max(axis=0)))
+        chosen[tops[1:, others].argmax(axis=0) + 1, others] = True
+    top, column = np.nonzero(chosen[1:])
+    top += 1
+    if not len(top):
+        return squares[0]
+    low, middle, high = (grid[top + d, column] for d in (-1, 0, 1))
     bounds = low, high
-    if margin:
-        bounds = _around_vertex(grid[:, rising], values[:, rising], best[rising])
-    squares = _interpolated_maxima(each, rising, bounds, (low, high), *fields)
-    missing = np.isnan(squares)
-    if missing.any() and not margin:
-        bounds = low[missing], high[missing]
-        args = [f[rising[missing]] for f in fields]
-        squares[missing] = _bracketed(each.of(rising[missing]), middle[missing], bounds, *args)
-    result[rising] = squares
-    return result
+    if rough:
+        bounds = _around_vertex(grid[:, column], values[:, column], top)
+    found, highest = _interpolated_maxima(each, column, bounds, (low, high), *fields)
+    missing = np.isnan(found)
+    if missing.any() and not rough:
+        own = each.of(column[missing]), [f[column[missing]] for f in fields]
+        found[missing] = _bracketed(own[0], middle[missing], (low[missing], high[missing]), *own[1])
+        highest[missing] = height(own[0], found[None, missing], *own[1])[0]
+    squares[top, column] = found
+    heights[top, column] = np.where(np.isnan(found), np.inf, highest)
+    return squares[heights.argmax(axis=0), np.arange(len(each.depths))]
+
+
+def _at_zero(each: Stack, *fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the height falls from s = 0 on, and the height there."""
+    # Without a branch, and with γ = 1, all layers are the first one.
+    each = each.of_one_layer() if (each.skips == 1).all() else each
+    zero = np.zeros(len(each.depths))
+    return slope(each, zero, *fields) <= 0, height(each, zero[None], *fields)[0]
 
 
 def _around_vertex(
@@ -178,13 +182,15 @@ def _interpolated_maxima(
     bounds: tuple[np.ndarray, ...],
     limits: tuple[np.ndarray, ...],
     *fields: np.ndarray,
-) -> np.ndarray:
-    """The highest points of the chosen elements around the bounds; NaN where not resolved.
+) -> tuple[np.ndarray, np.ndarray]:
+    """The highest points of the chosen elements around the bounds and how high they are.
+
+    Both are NaN where they are not resolved.
 
     The height is interpolated in ln s at Chebyshev nodes, which are computed at once and are common
     to all inputs of a network. Where an end is highest the bounds move there, up to the limits.
     """
-    result = np.full(len(chosen), np.nan)
+    result, heights = np.full((2, len(chosen)), np.nan)
     left = np.flatnonzero(limits[0] > 0)
     with np.errstate(divide="ignore"):
         low, high, lowest, highest = (np.log(bound[left]) for bound in (*bounds, *limits))
@@ -198,9 +204,11 @@ def _interpolated_maxima(
         size = np.abs(coefficients[1:]).max(axis=0)
         known = np.abs(coefficients[-2:]).max(axis=0) <= _RESOLVED * size
         slopes = chebyshev.chebder(coefficients)
-        found = low + (high - low) * (roots(slopes) + 1) / 2
+        vertex = roots(slopes)
+        found = low + (high - low) * (vertex + 1) / 2
         inside = known & (chebyshev.chebval(1.0, slopes) < 0) & np.isfinite(found)
         result[left[inside]] = np.exp(found[inside])
+        heights[left] = chebyshev.chebval(vertex, coefficients, tensor=False)
         top, columns = values.argmax(axis=0), np.arange(len(left))
         at_end = (top == 0) | (top == _NODES - 1)
         narrow = [places[np.clip(top + d, 0, _NODES - 1), columns] for d in (-_CLOSER, _CLOSER)]
@@ -212,4 +220,4 @@ def _interpolated_maxima(
         # What is resolved without a maximum, up to the limits, has none.
         goes_on = ~inside & (~known | (at_end & (middle > lowest) & (middle < highest)))
         left, low, high, lowest, highest = (k[goes_on] for k in (left, *new, lowest, highest))
-    return result
+    return result, heights

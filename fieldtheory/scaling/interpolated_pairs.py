@@ -8,8 +8,9 @@ symmetric in the first two, with singularities off the real axis such as those o
 at iπ and of c = ±1 at iπ/2. Chebyshev interpolants on boxes around the pairs take a number of nodes
 that does not grow with that of the pairs: 30 for inputs of one norm, a few thousand for others.
 A box is used where its coefficients have decayed and it agrees with ρ* itself at some of the pairs.
-It is divided where it is not, as where another maximum becomes the highest or ρ* vanishes, and
-where it would take too many nodes. Pairs that are too few for a box are computed.
+It is divided where it is not, at the jump of inputs of one norm where another maximum becomes the
+highest or ρ* vanishes, and where it would take too many nodes. Pairs that are too few for a box are
+computed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _MORE, _EACH_TIME, _TRIES = 5, 4, 3
 _REST, _ERROR = 3e-11, 5e-10
 # The last coefficients along the edges of a box from which on there is a jump.
 _ABOUT = 1e-6
+# The least change from one node to the next, of the larger value, that is taken for a jump.
+_JUMP = 0.3
 # Ranges that are rounding, pairs that are compared, and interpolated at once.
 _SAME, _COMPARED, _AT_ONCE = 1e-12, 5, 4096
 
@@ -72,21 +75,27 @@ def in_blocks(
     known = np.isfinite(places).all(axis=0)
     few, waiting = [np.arange(len(p))], []
     if _PAYS * np.count_nonzero(known) >= _MORE:
-        few, waiting = [], [(np.flatnonzero(known), 0)]
+        few, waiting = [], [(np.flatnonzero(known), 0, 0)]
         yield from _computed(optima, np.flatnonzero(~known), p, q, r, size)
     while waiting:
-        index, failures = waiting.pop()
+        index, failures, finer = waiting.pop()
         if failures == _TRIES or _PAYS * len(index) < _MORE:
             few.append(index)
             continue
-        box = _Box.around(places[:, index], _MORE + _EACH_TIME * failures)
+        box, jump = _Box.around(places[:, index], _MORE + _EACH_TIME * finer), None
         if box.count <= _PAYS * len(index):
-            values = _in_box(optima, box, places[:, index], size)
+            values, jump = _in_box(optima, box, places[:, index], size)
             if values is not None:
                 yield index, values
                 continue
             failures += 1
-        waiting += [(half, failures) for half in _halves(places, index)]
+            finer += jump is None
+        parts = _halves(places, index)
+        if jump is not None:
+            below, above = (places[2, index] <= jump[0]), (places[2, index] >= jump[1])
+            few.append(index[~below & ~above])
+            parts = [index[below], index[above]]
+        waiting += [(part, failures, finer) for part in parts]
     if few:
         yield from _computed(optima, np.sort(np.concatenate(few)), p, q, r, size)
 
@@ -153,14 +162,19 @@ class _Box:
         return values
 
 
-def _in_box(optima: Optima, box: _Box, places: np.ndarray, size: int) -> np.ndarray | None:
-    """ρ* (n, k) at places (3, k) from the nodes of a box, None where they do not resolve it."""
+def _in_box(
+    optima: Optima, box: _Box, places: np.ndarray, size: int
+) -> tuple[np.ndarray | None, tuple[float, float] | None]:
+    """ρ* (n, k) at places (3, k) from the nodes of a box, None where they do not resolve it.
+
+    Then the two ξ between which it jumps, if it does and the variances are all alike.
+    """
     if min(box.sizes) > 1 and not _smooth_along_edges(optima, box, size):
-        return None
+        return None, None
     some = np.unique(np.linspace(0, places.shape[1] - 1, _COMPARED).astype(int))
     found = _found(optima, np.concatenate([box.grid(), places[:, some]], axis=1), size)
     if found is None:
-        return None
+        return None, None
     at_nodes, exact = found[:, : box.count], found[:, box.count :]
     coefficients = box.full(at_nodes)
     for axis, n in enumerate(box.sizes, 1):
@@ -168,11 +182,19 @@ def _in_box(optima: Optima, box: _Box, places: np.ndarray, size: int) -> np.ndar
         coefficients = np.moveaxis(moved, 0, axis)
     sizes, least = np.abs(coefficients), at_nodes.min(axis=1)[:, None, None, None]
     ends = sizes[:, -2:], sizes[:, :, :, -2:]
-    if any((end > _REST * least).any() for end in ends if end.shape != sizes.shape):
-        return None
+    resolved = not any((end > _REST * least).any() for end in ends if end.shape != sizes.shape)
     values = box.interpolated(coefficients, places)
-    agrees = np.abs(values[:, some] - exact) <= _ERROR * exact
-    return values if agrees.all() else None
+    if resolved and (np.abs(values[:, some] - exact) <= _ERROR * exact).all():
+        return values, None
+    return None, _jump(at_nodes, box.grid()[2]) if box.count == box.sizes[2] else None
+
+
+def _jump(values: np.ndarray, xi: np.ndarray) -> tuple[float, float] | None:
+    """The two of ascending ξ (m,) between which ρ* (n, m) changes by far more than elsewhere."""
+    larger = np.maximum(values[:, 1:], values[:, :-1])
+    steps = (np.abs(np.diff(values)) / np.where(larger > 0, larger, 1.0)).max(axis=0)
+    place = int(steps.argmax())
+    return (xi[place], xi[place + 1]) if steps[place] >= _JUMP else None
 
 
 def _smooth_along_edges(optima: Optima, box: _Box, size: int) -> bool:

@@ -460,6 +460,18 @@ def test_averages_themselves_have_the_optimum_where_the_interpolated_do(activati
 
 
 @pytest.mark.filterwarnings("ignore:K0 has")
+def test_of_two_maxima_of_about_one_height_the_higher_counts():
+    network = ft.ResidualNetwork(depth=8, activation="exp(-Abs(h))")
+    kernel = 0.05 * np.array([[1, 0.451], [0.451, 1]])
+    found = ft.optimal_scaling(network, kernel)[0, 1]
+    rho = np.stack([np.linspace(0.15, 0.23, 21), np.linspace(0.9, 1.1, 21)])
+    networks = network.replace(branch_scale=rho[..., None] * np.ones(network.depth))
+    chi = np.log(ft.solve(networks, kernel).output_response[..., 0, 1])
+    assert abs(np.diff(chi.max(axis=1))) < 0.01
+    assert abs(found - rho.ravel()[chi.argmax()]) < 0.005
+
+
+@pytest.mark.filterwarnings("ignore:K0 has")
 @pytest.mark.parametrize("activation", ["erf", "cos"])
 def test_variances_and_covariances_go_through_the_layers_together_and_twice(
     activation, monkeypatch
