@@ -25,8 +25,9 @@ def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> [seen(ResidualNetwork(depth=1, activation=n), np.zeros(2)).max() for n in ("relu", "sign")]
-    [0.0, 1e-100]
+    >>> networks = [ResidualNetwork(depth=1, activation=name) for name in ("relu", "sign")]
+    >>> [seen(network, np.zeros(2)).tolist() for network in networks]
+    [[0.0, 0.0], [1e-100, 1e-100]]
     """
     if np.all(K) or not _jumps_at_zero(network):
         return K
