@@ -14,10 +14,11 @@ from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.kinked_features import centres
 from fieldtheory.numerics.kinked_planes import ORDER, RESOLUTIONS, Plane
 from fieldtheory.numerics.pair_observables import kinked_features
+from fieldtheory.numerics.parallel_signals import are_parallel
 from fieldtheory.numerics.recursion import carried
 
-# A variance that is as good as none, relative to another, and 1 − |c| that is rounding.
-_NARROW, _PARALLEL = 1e-32, 4e-15
+# A variance that is as good as none, relative to another.
+_NARROW = 1e-32
 
 
 def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
@@ -81,7 +82,7 @@ def gains_of_fluctuations(
     first, second = _beside_zero(network, first, x, y), _beside_zero(network, second, y, x)
     weights = layer_coefficients(network, 1).weights
     pair = np.where(np.pad(x * y == 0, ((1, 0), (0, 0))), 0.0, pair)
-    parallel = (x * y > 0) & (np.abs(xy) >= (1 - _PARALLEL) * np.sqrt(x * y))
+    parallel = are_parallel(x, y, xy)
     if parallel.any() and any(psi.jumps for psi in kinked_features(network)):
         first[parallel] = second[parallel] = 0.0
         at = np.nonzero(parallel)

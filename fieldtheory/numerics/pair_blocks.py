@@ -33,6 +33,7 @@ from fieldtheory.numerics.pair_observables import (
     feature_expressions,
     kinked_features,
 )
+from fieldtheory.numerics.parallel_signals import are_parallel
 from fieldtheory.numerics.two_inputs import TwoInputs
 
 # ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
@@ -50,8 +51,6 @@ _ASKED = 50
 _ADDS_LITTLE, _ADDS_TOO_LITTLE = 1e-5, 1e-7
 # A variance that is as good as none, relative to another.
 _NARROW = 1e-32
-# 1 − |c| of parallel signals, by rounding.
-_PARALLEL = 1e-15
 # Coefficients of one function that are held at once.
 _TOGETHER = 1 << 23
 
@@ -348,7 +347,7 @@ def _averaged_slopes(
 def _made_equal(K: np.ndarray) -> np.ndarray:
     """λ of the covariances (4, 4, n) where v = ±λu, and of ±u in place of v there; else 1."""
     x, y, xy = K[2, 2], K[3, 3], K[2, 3]
-    parallel = (np.abs(xy) >= (1 - _PARALLEL) * np.sqrt(x * y)) & (xy != 0) & (x != y)
+    parallel = are_parallel(x, y, xy) & (x != y)
     sign, factor = np.sign(xy), np.ones_like(x)
     factor[parallel] = np.sqrt(y[parallel] / x[parallel])
     for i in (0, 1, 2):

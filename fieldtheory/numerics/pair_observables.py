@@ -31,6 +31,7 @@ from fieldtheory.numerics.pair_modes import (
     unit_row,
 )
 from fieldtheory.numerics.pair_powers import block, correlated
+from fieldtheory.numerics.parallel_signals import ROUNDING
 from fieldtheory.theory.elementary_averages import X, feature_parameters
 
 # Orders kept, tried one after the other, and the relative error asked for unless rtol is larger.
@@ -43,10 +44,11 @@ _ASKED_FIRST = 8
 # Arrays of all coefficients that are held at once.
 _COPIES = 5
 # Signals with kinks count as the same where ⟨(x − y)²⟩ is this share of their variance: what that
-# changes is of the same relative size, and nearer ones lose as many digits.
+# changes is of the same relative size, and nearer ones lose as many digits. Jumps tell them apart
+# by the root of that.
 _SAME = 5e-8
-# What rounding leaves between two kernels of parallel signals, relative to them.
-_PARALLEL = 1e-14
+# By how much continuous functions may change at a kink by rounding.
+_STEADY = 1e-12
 # Deviations of signals of which derivatives of φ are constants nearly, and most derivatives known.
 _NARROW, _HIGHEST = 0.03, 4
 # Squares of coefficients, relative to all of them, that may be rounding.
@@ -90,6 +92,12 @@ class PairObservables:
         """Whether the observables are not smooth."""
         return len(features(self.network)[0]) == 1
 
+    @property
+    def jumps(self) -> bool:
+        """Whether φ jumps somewhere."""
+        jumps = (jump for psi in kinked_features(self.network) for jump in psi.jumps)
+        return any(abs(jump.sizes[0]) > _STEADY for jump in jumps)
+
     @cached_property
     def resolved(self) -> bool:
         """Whether Hermite coefficients resolve the observables."""
@@ -114,7 +122,7 @@ class PairObservables:
         first, second = (members[pairs] for members in self.pairs)
         own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
         distance = (own[:, first] - joint) + (own[:, second] - joint)
-        return distance <= (_SAME if self.has_kinks else 0.0) * own[:, first]
+        return distance <= (_SAME if self.has_kinks and not self.jumps else 0.0) * own[:, first]
 
     def vanish(self, pairs: np.ndarray) -> np.ndarray:
         """Whether ⟨g(h_α, h_β)⟩ is zero whatever the variances are, shape (pairs,).
@@ -140,12 +148,12 @@ class PairObservables:
         own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
         odd = is_odd(kinked_features(self.network))
         sums = np.abs([joint + own[:, first], joint + own[:, second]])
-        opposite = (sums <= _PARALLEL * own[:, first]).all(axis=(0, 1))
+        opposite = (sums <= ROUNDING * own[:, first]).all(axis=(0, 1))
         found = np.where(opposite & odd, -1.0, 0.0)
         if self.is_homogeneous:
             factor = np.sqrt(ratio(own[0, second], own[0, first]))
             apart = [joint - factor * own[:, first], factor * joint - own[:, second]]
-            near = np.abs(apart) <= _PARALLEL * factor**2 * own[:, first]
+            near = np.abs(apart) <= ROUNDING * factor**2 * own[:, first]
             found = np.where(near.all(axis=(0, 1)) & (factor > 0), factor, found)
         return np.where(self.same(pairs).all(axis=0), 1.0, found)
 

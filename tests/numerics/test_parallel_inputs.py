@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.networks.coefficients import layer_coefficients
 from tests.numerics.test_several_inputs import network
 from tests.tables import slow
 
@@ -52,3 +53,25 @@ def test_signs_of_parallel_inputs(c):
         value = getattr(s, field)
         size = max(np.abs(value).max(), 1 / net.width)
         np.testing.assert_allclose(getattr(near, field), value, atol=3e-4 * size)
+
+
+@pytest.mark.parametrize("off", [6e-15, 1e-12, 1e-9])
+def test_jumps_tell_nearly_equal_inputs_apart(off):
+    """sign(h) is odd: opposite inputs of the same norm have what equal ones have, by −1."""
+    net = network("sign", 0.7, 2, bias_variance=0.0, readout_bias_variance=0.0)
+    s, opposite = (ft.solve(net, two(0.3, 0.3, c * (1 - off))) for c in (1, -1))
+    np.testing.assert_allclose(s.G11[..., 1, 1], opposite.G11[..., 1, 1], rtol=1e-9)
+    np.testing.assert_allclose(s.mean_shift[:, 0, 1], -opposite.mean_shift[:, 0, 1], rtol=1e-7)
+    (_, a, *_), c = layer_coefficients(net).weights.ravel(), s.kernels[0, 0, 1] / 0.3
+    angle = np.arccos(c)
+    variance = a**2 * (1 - (1 - 2 * angle / np.pi) ** 2) / net.width
+    assert s.G11[1, 1, 1, 1] == pytest.approx(variance, rel=1e-5)
+
+
+def test_what_counts_as_parallel_does_so_everywhere():
+    """Kernels that rounding sets apart by less than 1e-14, of signals of different norms."""
+    K = two(0.3, 3.0, 1 - 6e-15)
+    s, exact = (ft.solve(network("relu", 0.7, 2), one) for one in (K, two(0.3, 3.0, 1.0)))
+    for field in ("G11", "mean_shift", "four_point"):
+        value = getattr(exact, field)
+        np.testing.assert_allclose(getattr(s, field), value, atol=1e-8 * np.abs(value).max())
