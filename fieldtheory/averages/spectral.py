@@ -25,6 +25,8 @@ from fieldtheory.averages.tails import fades
 
 # Steps in units of the argument of the functions, tried one after the other.
 _STEPS = (0.2, 0.1, 0.05)
+# By how much the first may be coarser, and what of the allowed size of transforms it leaves then.
+_COARSER, _SAFELY = (2.0, 1.75, 1.5, 1.25), 0.1
 # Weaker correlations lose digits to cancellation and suit the Mehler series.
 WEAKEST = 0.4
 # Standard deviations beyond which the Gaussian is left out.
@@ -172,6 +174,26 @@ def _ordered(
                 found = _on_grid(products, chosen, radius, count, digits)
                 values[:, some], converged[some] = found
     return values, converged
+
+
+def coarsest(functions: Sequence[Callable], digits: Digits = EXACT) -> Digits:
+    """The digits with a coarser first step, if one resolves the functions.
+
+    Examples
+    --------
+    >>> [round(coarsest([f]).steps[0], 2) for f in (lambda x: 1 / (1 + np.exp(-x)), np.tanh)]
+    [0.35, 0.2]
+    """
+    radius = digits.reach + 4 * digits.taper
+    for more in _COARSER:
+        step = more * digits.steps[0]
+        count = int(2 * radius / step)
+        u = step * (np.arange(count) - count // 2)
+        with np.errstate(all="ignore"):
+            transforms = [fft.rfft(f(u) * _taper(u, radius, digits.taper)) for f in functions]
+        if all(_resolved(G, G, _SAFELY * digits.aliased) for G in transforms):
+            return digits._replace(steps=(step, *digits.steps))
+    return digits
 
 
 def on_tensor(

@@ -49,7 +49,7 @@ _ORDERS = (64, 96, 224, 512, 1024, 1536)
 _ROUGH_ORDER = 16
 # From this order on boxes of strong pairs are tried before, with so many transforms for a pair, and
 # with so many where it takes integrals.
-_STRONG, _PER_SERIES, _PER_INTEGRAL = 224, 0.1, 0.5
+_STRONG, _PER_SERIES, _PER_INTEGRAL = 224, 0.1, 1.0
 # With a closed form no more than these.
 _FEW = 96
 # Kinks have coefficients that fall off as powers, so that of so many powers of the correlation

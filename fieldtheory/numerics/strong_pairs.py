@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -124,9 +125,10 @@ class StrongPairs:
                 return values
         return np.array(self.exact(*K))
 
-    @property
+    @cached_property
     def _digits(self) -> spectral.Digits:
-        return spectral.ROUGH if self.rest >= _ROUGH else spectral.EXACT
+        digits = spectral.ROUGH if self.rest >= _ROUGH else spectral.EXACT
+        return spectral.coarsest((self.f, self.slope), digits)
 
     def _fill(self, values: np.ndarray, known: np.ndarray, places: np.ndarray, box: _Box) -> None:
         (inside,) = np.nonzero(~known & _within(places, box.low, box.high))

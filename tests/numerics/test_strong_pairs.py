@@ -5,6 +5,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
+from fieldtheory.averages import spectral
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.pair_averages import InterpolatedEntries
 from fieldtheory.numerics.strong_pairs import StrongPairs
@@ -63,6 +64,25 @@ def test_a_box_against_dense_sums(place):
     for f, value in zip((logistic, slope), values, strict=True):
         known = (bell * f(at)) @ f(y) @ bell
         np.testing.assert_allclose(float(value[0]), float(known), rtol=1e-11)
+
+
+def test_functions_with_poles_far_away_are_transformed_on_fewer_nodes():
+    nodes = []
+
+    def logistic(h):
+        nodes.append(np.size(h))
+        return 1 / (1 + np.exp(-h))
+
+    def slope(h):
+        return 1 / (2 + 2 * np.cosh(h))
+
+    p, q, r = many_pairs(50)
+    products = [(f, f) for f in (logistic, slope)]
+    known, converged = spectral.averages(products, p, q, r)
+    usual, nodes = sum(nodes), []
+    values, resolved = StrongPairs(logistic, slope, lambda *K: None).transformed(p, q, r)
+    assert converged.all() and resolved.all() and sum(nodes) < 0.7 * usual
+    np.testing.assert_allclose(values, known, rtol=1e-12)
 
 
 def test_what_is_not_resolved_is_left_out():
