@@ -14,8 +14,9 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_averages import InterpolatedEntries
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
-# Numbers of closed forms that are found together, of as many layers as they are.
-_TOGETHER = 2**15
+# Numbers of closed forms that are found together, of as many layers as they are, and of a layer up
+# to which gains of many layers at once cost less than those that share terms with the averages.
+_TOGETHER, _FEW = 2**15, 2**11
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,8 @@ def height(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndar
     # The rows of a column lie together in memory: operations on some columns are fast.
     stack, s = stack.of(columns), np.asfortranarray(s[:, columns])
     weight, bias = s * stack.weights, s * stack.biases
-    averages = _Joint(stack.averages, len(signals.chosen), signals.responding, signals.at[:, apart])
+    pairs, few = signals.at[:, apart], s.size <= _FEW
+    averages = _Joint(stack.averages, len(signals.chosen), signals.responding, pairs, few)
     start = np.concatenate([signals.start, r[apart]])
     kernel, value = np.broadcast_to(start, s.shape), np.zeros(s.shape)
     block = max(1, _TOGETHER // s.size)
@@ -148,18 +150,21 @@ class _Joint:
         Of signals, and of those whose gains count.
     pairs : ndarray of int, shape (2, m)
         The signals of each pair.
+    apart : bool
+        Whether gains are found apart from the averages where they have closed forms.
     """
 
     averages: InterpolatedEntries
     count: int
     responding: int
     pairs: np.ndarray
+    apart: bool
 
     @cached_property
     def closed(self) -> bool:
         """Whether gains are formulas of their own, that many layers are put in at once."""
-        own, known = self.averages.closed_moment, self.averages
-        return own and (known.closed or not self.pairs.size)
+        known = self.averages
+        return self.apart and known.closed_moment and (known.closed or not self.pairs.size)
 
     def moments(self, kernel: np.ndarray, gains: np.ndarray) -> np.ndarray:
         """⟨φ²⟩ and ⟨φφ⟩; without closed forms their derivatives are written to ``gains``."""

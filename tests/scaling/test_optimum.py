@@ -490,6 +490,15 @@ def test_variances_and_covariances_go_through_the_layers_together_and_twice(
     assert 4 * network.depth <= len(calls) < 4.5 * network.depth
 
 
+def test_gains_of_many_layers_at_once_are_those_of_one_after_the_other(monkeypatch):
+    networks = [ft.ResidualNetwork(depth=d, skip_scale=s) for d, s in ((7, 0.9), (4, 1.0))]
+    found = ft.optimal_scaling(networks, K0)
+    monkeypatch.setattr(responses, "_TOGETHER", 200)
+    np.testing.assert_allclose(ft.optimal_scaling(networks, K0), found, rtol=1e-12)
+    monkeypatch.setattr(responses, "_FEW", 0)
+    np.testing.assert_allclose(ft.optimal_scaling(networks, K0), found, rtol=1e-12)
+
+
 class _Averages:
     """The averages of a layer without interpolation, in the form of those with it."""
 
