@@ -27,8 +27,10 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
     with np.errstate(over="ignore", invalid="ignore"):
         first, second = x - near, y - near
         if np.minimum(first, second).min(initial=0.0) >= 0:
-            # A sum of positive terms.
-            return first * second + near * (first + second)
+            # A sum of positive terms; what exceeds float64 is not known.
+            total = first * second + near * (first + second)
+            if total.max(initial=0.0) < np.inf:
+                return total
     product, square = x * y, z * z
     with np.errstate(over="ignore", invalid="ignore"):
         (x_high, x_low), (y_high, y_low), (z_high, z_low) = map(_halves, (x, y, z))
