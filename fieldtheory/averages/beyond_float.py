@@ -12,25 +12,24 @@ import mpmath
 import numpy as np
 import sympy as sp
 from mpmath import mp
-from numpy.polynomial import chebyshev, hermite_e
+from numpy.polynomial import hermite_e
 from sympy.codegen.cfunctions import log1p
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import factored, of_exponentials
+from fieldtheory.averages.logarithm_panels import DIGITS, LogarithmPanels, sampled_at
 from fieldtheory.averages.logarithmic_signals import (
     LEAST,
     Function,
     Sampled,
-    Values,
     on_a_line,
     on_a_plane,
 )
+from fieldtheory.averages.steps import break_points, has_steps
 from fieldtheory.averages.wave_remainders import moments, of_two, reaches, remainder, settled
 from fieldtheory.averages.waves import has_waves
 
-# Digits of the functions.
-_DIGITS = 30
 # The exponents of largest arguments of some functions: exponential ones have no logarithms beyond,
 # others have reached their limits, and angles have no digits.
 _LONGEST = 1030
@@ -40,10 +39,6 @@ _PERIODIC = ("sin", "cos", "tan")
 _FAR, _SLOW = (mp.mpf(10) ** 8, 2 * mp.mpf(10) ** 8), 1e-5
 # Signals over their standard deviation at which functions are bounded.
 _PLACES = tuple(mp.mpf(2) ** k for k in range(-8, 9))
-# Nodes of a panel, and how small the last of their coefficients are.
-_TERMS, _RESOLVED = 24, 4e-15
-
-Place = Callable[[float], tuple[mp.mpf, mp.mpf]]
 
 
 def single(
@@ -85,6 +80,9 @@ def single(
 def about(f: sp.Expr, h: sp.Symbol, mean: mp.mpf, variance: mp.mpf) -> mp.mpf:
     """⟨f(h)⟩ of a mean and a variance, which may be zero, as `single`.
 
+    With the nearest kink or jump a of f and δ = (a − mean)/√V it is e^{−δ²/2} times the average of
+    f(a + √V z) e^{−δz}, which is smooth on both sides of zero.
+
     Examples
     --------
     >>> h = sp.Symbol("h", real=True)
@@ -97,7 +95,19 @@ def about(f: sp.Expr, h: sp.Symbol, mean: mp.mpf, variance: mp.mpf) -> mp.mpf:
         return single(f, sp.S.One, h, variance)
     if has_waves(f):
         raise QuadratureError(f"waves of {f} have no average about {mp.nstr(mean, 6)}")
-    return _single(f, sp.S.One, h, variance, mean=mean)
+    cuts = break_points(f, h) if has_steps(f) else [sp.Float(mean, DIGITS)]
+    centre = min((mp.mpf(cut.evalf(DIGITS)) for cut in cuts), key=lambda cut: abs(cut - mean))
+    tilt = (centre - mean) / variance
+    function = function_of(f, h)
+    tilted = LogarithmPanels(lambda z: function(centre + z) * mp.exp(-tilt * z))
+    with mp.workdps(DIGITS):
+        found = _scaled(tilted, variance)
+        weight = mp.exp(-((centre - mean) ** 2) / (2 * variance))
+    if found is None:
+        return mp.inf
+    one = _scaled(_panels_of(sp.S.One, h), variance)
+    assert one is not None
+    return weight * on_a_line(found, one) if found.reference else mp.zero
 
 
 def pair(
@@ -158,7 +168,7 @@ def bound(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> mp.mpf:
     True
     """
     function, root = function_of(f, h), mp.sqrt(variance)
-    with mp.workdps(_DIGITS):
+    with mp.workdps(DIGITS):
         sizes = [
             max(abs(function(root * z)), abs(function(-root * z))) ** 2 * mp.exp(-(z**2) / 4)
             for z in _PLACES
@@ -167,14 +177,9 @@ def bound(f: sp.Expr, h: sp.Symbol, variance: mp.mpf) -> mp.mpf:
 
 
 def _single(
-    first: sp.Expr,
-    second: sp.Expr,
-    h: sp.Symbol,
-    variance: mp.mpf,
-    power: int = 0,
-    mean: mp.mpf = mp.zero,
+    first: sp.Expr, second: sp.Expr, h: sp.Symbol, variance: mp.mpf, power: int = 0
 ) -> mp.mpf:
-    f, g = (_scaled(each, h, variance, mean) for each in (first, second))
+    f, g = (_scaled(_panels_of(each, h), variance) for each in (first, second))
     if f is None or g is None:
         return mp.inf
     if not (f.reference and g.reference):
@@ -185,7 +190,7 @@ def _single(
 def _pair(
     f: sp.Expr, h: sp.Symbol, variances: tuple[mp.mpf, mp.mpf], correlation: float, away: float
 ) -> mp.mpf:
-    x, y = (_scaled(f, h, variance) for variance in variances)
+    x, y = (_scaled(_panels_of(f, h), variance) for variance in variances)
     if x is None or y is None:
         return mp.inf
     if not (x.reference and y.reference):
@@ -231,70 +236,35 @@ def _away(correlation: float, decorrelation: float) -> float:
     return decorrelation if correlation > 0 else 1 + correlation
 
 
-def _sampled(at: Place, reference: mp.mpf, limits: np.ndarray, most: int) -> Sampled:
-    """Polynomials on panels for the logarithms where at most so many do, else every value."""
-    angles = np.pi * (np.arange(_TERMS) + 0.5) / _TERMS
-    nodes = np.cos(angles)
-    transform = 2 / _TERMS * np.cos(np.outer(np.arange(_TERMS), angles))
-    transform[0] /= 2
-    waiting, found = [tuple(limits)], []
-    while waiting:
-        left, right = waiting.pop()
-        values = _values(at, reference, (left + right) / 2 + (right - left) / 2 * nodes)
-        finite = np.isfinite(values.logs).all()
-        if finite and (values.signs == values.signs[:, :1]).all():
-            terms = transform @ values.logs.T
-            if np.abs(terms[-3:]).max() < _RESOLVED * (1 + np.abs(terms).max()):
-                found.append((left, right, terms, values.signs[:, 0]))
-                continue
-        if len(found) + len(waiting) + 2 > most:
-            return partial(_values, at, reference)
-        waiting += [((left + right) / 2, right), (left, (left + right) / 2)]
-    starts, ends, series, signs = map(np.array, zip(*found, strict=True))
-
-    def interpolated(rho: np.ndarray) -> Values:
-        panel = np.clip(np.searchsorted(starts, rho, side="right") - 1, 0, None)
-        x = (2 * rho - starts[panel] - ends[panel]) / (ends - starts)[panel]
-        logs = chebyshev.chebval(x, series[panel].transpose(1, 2, 0), tensor=False)
-        return Values(signs[panel].T, logs)
-
-    return interpolated
-
-
-def _values(at: Place, reference: mp.mpf, rho: np.ndarray) -> Values:
-    with mp.workdps(_DIGITS):
-        both = [at(float(place)) for place in rho]
-        signs = np.array([[float(mp.sign(v)) for v in sides] for sides in both]).T
-        logs = [[_logarithm(v, reference) for v in sides] for sides in both]
-    return Values(signs, np.array(logs).T)
-
-
-def _logarithm(value: mp.mpf, reference: mp.mpf) -> float:
-    if not value or not mp.isfinite(value):
-        return np.inf if value else -np.inf
-    # A quotient near one, of which the logarithm has all digits.
-    return float(mp.log(abs(value) / reference))
-
-
-def _scaled(f: sp.Expr, h: sp.Symbol, variance: mp.mpf, mean: mp.mpf = mp.zero) -> Function | None:
-    """None where f is beyond all logarithms."""
-    function = function_of(f, h)
-    with mp.workdps(_DIGITS):
+def _scaled(panels: LogarithmPanels, variance: mp.mpf) -> Function | None:
+    """None where the function is beyond all logarithms."""
+    function = panels.function
+    with mp.workdps(DIGITS):
         root = mp.sqrt(variance)
 
         def at(rho: float) -> tuple[mp.mpf, mp.mpf]:
             z = root * mp.exp(rho)
-            return function(mean + z), function(mean - z)
+            return function(z), function(-z)
 
         if not mp.isfinite(root):
             return None
         reference = sum(map(abs, at(0.0)))
         if not mp.isfinite(reference):
             return None
-        near = abs(function(mean + 1)) + abs(function(mean - 1))
+        near = abs(function(mp.one)) + abs(function(-mp.one))
         # Where functions decay, signals that are small against 1 have the weight.
         below = max(float(mp.log(root)), 0.0) if near > reference else 0.0
-        return Function(partial(_sampled, at, reference), reference, LEAST - below)
+
+    def sampled(limits: np.ndarray, most: int) -> Sampled:
+        found = panels.sampled(root, reference, limits, most)
+        return sampled_at(at, reference) if found is None else found
+
+    return Function(sampled, reference, LEAST - below)
+
+
+@lru_cache(maxsize=32)
+def _panels_of(f: sp.Expr, h: sp.Symbol) -> LogarithmPanels:
+    return LogarithmPanels(function_of(f, h))
 
 
 @lru_cache(maxsize=64)

@@ -156,7 +156,7 @@ def moments(
     power : int
     """
     K = np.asarray(variances, dtype=float)[..., None]
-    bell = np.exp(-(left.places**2) / (2 * K)) * left.places**power
+    bell = np.exp(-(left.places**2) / 2 / K) * left.places**power
     sums = np.moveaxis(bell @ left.weights.T, -1, 0)
     return sums, np.abs(bell) @ np.abs(left.weights[1])
 

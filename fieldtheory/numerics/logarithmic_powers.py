@@ -31,6 +31,7 @@ from mpmath import mp
 
 from fieldtheory.averages.beyond_float import function_of
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.jumps_beyond_float import jumps_of
 from fieldtheory.averages.steps import first_derivative, slope_of_pieces
 from fieldtheory.networks.activations import h
 from fieldtheory.numerics.asymptotes import angle_of
@@ -85,11 +86,14 @@ class LogarithmicPowers(NamedTuple):
         The variance from which on nothing else counts.
     leans : bool
         Whether φ is large on one side only, and not zero on the other.
+    jump : mpf
+        By how much φ jumps, all jumps together.
     """
 
     sides: Sides
     start: mp.mpf
     leans: bool
+    jump: mp.mpf
 
     def moment(self, K: mp.mpf) -> mp.mpf:
         """⟨φ²⟩."""
@@ -101,8 +105,10 @@ class LogarithmicPowers(NamedTuple):
         return _parallel(self.sides, Sides(self.sides.power, up, down), K, K) / K
 
     def slope_square(self, K: mp.mpf) -> mp.mpf | None:
-        """⟨φ'²⟩, None where it depends on small signals."""
+        """⟨φ'²⟩, None where it depends on small signals, or diverges."""
         slope = self.sides.slope
+        if self.jump:
+            return None
         return _parallel(slope, slope, K, K) if slope.power > -0.5 else None
 
     def covariance(self, K_xx: mp.mpf, K_yy: mp.mpf, K_xy: mp.mpf) -> mp.mpf | None:
@@ -114,6 +120,8 @@ class LogarithmicPowers(NamedTuple):
             return None
         if away >= _NEAR:
             return _average(self.sides, K_xx, K_yy, K_xy)
+        if self._jumps_count(K_xx, K_yy, away):
+            return None
         (angle,), (x, weights) = angle_of(np.array([away])), double_exponential()
         psi = angle * x
         slopes, size = _at_angles(self.sides.slope, K_xx, K_yy, psi, K_xy < 0)
@@ -127,6 +135,8 @@ class LogarithmicPowers(NamedTuple):
         away = float((root - abs(K_xy)) / root)
         if slope.power < -0.5 or self._is_opposite(K_xx, K_yy, K_xy, away):
             return None
+        if self._jumps_count(K_xx, K_yy, away):
+            return None
         return _average(slope, K_xx, K_yy, K_xy)
 
     def _is_opposite(self, K_xx: mp.mpf, K_yy: mp.mpf, K_xy: mp.mpf, away: float) -> bool:
@@ -134,6 +144,15 @@ class LogarithmicPowers(NamedTuple):
         if not self.leans or K_xy >= 0:
             return False
         return bool(mp.sqrt(min(K_xx, K_yy)) * away ** (self.sides.power + 0.5) < _OPPOSITE)
+
+    def _jumps_count(self, K_xx: mp.mpf, K_yy: mp.mpf, away: float) -> bool:
+        """Whether δ-functions of φ' add to ⟨φ'φ'⟩; two at one place do as 1/sin θ."""
+        if not self.jump:
+            return False
+        root = mp.sqrt(min(K_xx, K_yy))
+        share = self.jump / (self.sides.around(root)[2] * root**self.sides.power)
+        together = share**2 / mp.sqrt(away) if away else mp.inf
+        return bool(max(share, together) > _ROUNDING)
 
 
 def _average(sides: Sides, K_xx: mp.mpf, K_yy: mp.mpf, K_xy: mp.mpf) -> mp.mpf:
@@ -268,7 +287,7 @@ def logarithmic_powers(f: sp.Expr) -> LogarithmicPowers | None:
     >>> logarithmic_powers(sp.exp(h)) is None
     True
     """
-    if f.has(sp.sin, sp.cos) or first_derivative(f, h).has(sp.DiracDelta):
+    if f.has(sp.sin, sp.cos):
         return None
     with mp.workdps(_DIGITS), suppress(QuadratureError, ArithmeticError, ValueError):
         sides = _far_out(function_of(f, h))
@@ -313,14 +332,15 @@ def _polynomial(t: list[mp.mpf], values: list[mp.mpf], size: mp.mpf) -> tuple[mp
     return tuple(found) if max(map(abs, rest)) < _AGREES * size else None
 
 
-def _from_where(f: sp.Expr, sides: Sides) -> LogarithmicPowers | None:
+def _from_where(phi: sp.Expr, sides: Sides) -> LogarithmicPowers | None:
     """The variance from which on nothing counts but what φ', or φ, is far out."""
     if sides.slope.power >= -0.5:
-        slope, far = slope_of_pieces(f, h), sides.slope
+        slope, far = slope_of_pieces(phi, h), sides.slope
         # Kinks that cancel leave no pieces.
-        f = first_derivative(f, h) if slope.has(sp.DiracDelta) else slope
+        f = first_derivative(phi, h) if slope.has(sp.DiracDelta) else slope
     else:
-        far = sides
+        f, far = phi, sides
+    jump = sum((abs(step) for _, step in jumps_of(phi, h)), mp.zero)
     function = function_of(f, h)
     places = [mp.mpf(2) ** k for k in _OCTAVES]
     size, rest = [], []
@@ -334,5 +354,5 @@ def _from_where(f: sp.Expr, sides: Sides) -> LogarithmicPowers | None:
         # The share of signals of one size is that size over the standard deviation.
         left = (r * min(z / root, 1) for z, r in zip(places, rest[: k + _BEYOND], strict=False))
         if root > 1 and max(left) <= _ROUNDING * usual:
-            return LogarithmicPowers(sides, root**2, leans)
+            return LogarithmicPowers(sides, root**2, leans, jump)
     return None

@@ -223,8 +223,8 @@ def _joined(
 
 
 def _gain(average: Average, network: LayeredNetwork, skip: float, weight: float, K: mp.mpf) -> Any:
-    # |M'| <= √(⟨h²φ²⟩⟨φ'²⟩)/K.
-    if weight and are_faint(network, (0, K), (1, K), min(mp.sqrt(K), 1) * skip / weight):
+    # |M'| <= √(⟨h²φ²⟩⟨φ'²⟩)/K, of which h² is about K.
+    if weight and are_faint(network, (0, K), (1, K), mp.sqrt(K) * skip / weight):
         return mp.mpf(skip)
     return skip + weight * average(network, K) if weight else mp.mpf(skip)
 

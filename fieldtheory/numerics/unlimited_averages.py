@@ -21,7 +21,6 @@ from fieldtheory.averages.jumps_beyond_float import jumps_of, of_slopes
 from fieldtheory.averages.narrow import narrow_cuts
 from fieldtheory.averages.steps import (
     first_derivative,
-    has_steps,
     slope_of_pieces,
 )
 from fieldtheory.averages.vectorising import kinks_of, vectorised
@@ -52,7 +51,7 @@ def are_faint(
 
     It takes a few values of φ, and no integrals: behind skip connections kernels grow without φ.
     """
-    if not size or not all(mp.isfinite(K) and K > _LARGEST for _, K in (first, second)):
+    if not size or not all(mp.isfinite(K) and K > _REFERENCE for _, K in (first, second)):
         return False
     bounds = [_bound(network, *each) for each in (first, second)]
     return bool(mp.sqrt(bounds[0] * bounds[1]) < NOTHING**2 * size)
@@ -62,12 +61,28 @@ def are_faint(
 def _bound(network: LayeredNetwork, order: int, K: mp.mpf) -> mp.mpf:
     if (found := _far_out(network, ("moment", "slope_square")[order], K)) is not None:
         return found
-    functions = features_of(network)
-    if any(f.has(sp.sin, sp.cos) or has_steps(f) for f in functions):
-        return mp.inf
     with suppress(QuadratureError):
-        return sum((beyond_float.bound(_slope(f, order), _H, K) for f in functions), mp.zero)
+        parts = [_amplitudes(_slope(f, order)) for f in features_of(network)]
+        roots = [sum(mp.sqrt(beyond_float.bound(f, _H, K)) for f in each) for each in parts]
+        return sum((root**2 for root in roots), mp.zero)
     return mp.inf
+
+
+@lru_cache(maxsize=64)
+def _amplitudes(f: sp.Expr) -> tuple[sp.Expr, ...]:
+    """Functions whose moduli add up to what a function with waves does not exceed."""
+    if f.has(sp.DiracDelta):
+        raise QuadratureError(f"δ-functions in {f}")
+    if not f.has(sp.sin, sp.cos):
+        return (f,)
+    found = []
+    for term in sp.Add.make_args(sp.expand(f)):
+        waves, rest = sp.sift(sp.Mul.make_args(term), lambda e: e.has(sp.sin, sp.cos), binary=True)
+        powers = [wave.as_base_exp() for wave in waves]
+        if not all(isinstance(b, sp.sin | sp.cos) and e.is_positive for b, e in powers):
+            raise QuadratureError(f"waves of {f} within other functions")
+        found.append(sp.Mul(*rest))
+    return tuple(found)
 
 
 @lru_cache(maxsize=64)
@@ -213,10 +228,6 @@ def _of_two(
     def wide() -> mp.mpf:
         return _beyond_float(functions, (K_xx, K_yy), (c, correlations[1])) + of_jumps()
 
-    if size and any(f.has(sp.sin, sp.cos) for f in functions):
-        # Waves that average out, of which quadrature tells late that it does not resolve them.
-        with suppress(QuadratureError):
-            return wide()
     if size and _SMALLEST < K_xx * K_yy < _LARGEST and correlations[1] < _NEAR:
         near = (K_xx, K_yy), correlations[1]
         with suppress(QuadratureError):

@@ -162,3 +162,20 @@ def test_growth_of_deep_networks(name):
         for v, x in zip(square, K, strict=True)
     ]
     np.testing.assert_allclose(np.diff(solution.log_response[300:601]), gains[:-1], rtol=1e-11)
+
+
+def test_jumps_are_nothing_beside_what_grows():
+    """But where both signals jump together."""
+    K_xx, K_yy = mpf(10) ** 80, 3 * mpf(10) ** 80
+    plain = logarithmic_powers(sp.sympify("h*log(1+h**2)", {"h": h}))
+    jumping = logarithmic_powers(sp.sympify("sign(h)+h*log(1+h**2)", {"h": h}))
+    assert jumping.start <= mpf(10) ** 40 and jumping.slope_square(K_xx) is None
+    for away in (mpf("0.4"), mpf(10) ** -6):
+        given = K_xx, K_yy, (1 - away) * mp.sqrt(K_xx * K_yy)
+        for name in ("covariance", "slope"):
+            found, expected = (getattr(form, name)(*given) for form in (jumping, plain))
+            assert mp.almosteq(found, expected, rel_eps=1e-14)
+    start = mp.mpf(jumping.start)
+    near = start, start, (1 - mpf(10) ** -45) * start
+    assert jumping.slope(*near) is None and jumping.covariance(*near) is None
+    assert plain.slope(*near) is not None

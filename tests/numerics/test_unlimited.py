@@ -11,7 +11,7 @@ from fieldtheory.numerics.unlimited import needs_unlimited, unlimited_layers, un
 from tests.averages.test_logarithmic_slopes import of_asinh as slope_of_asinh
 from tests.numerics.test_logarithms import layers, logs, network
 from tests.oracles import deep_kernels
-from tests.tables import some
+from tests.tables import slow, some
 
 TWO = np.array([[1.0, 0.3], [0.3, 2.0]])
 
@@ -177,6 +177,26 @@ def of_one(K):
     h, bell = np.sqrt(K) * z, 0.04 * z * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     phi = np.arcsinh(h)
     return bell @ phi**2, bell @ (phi * h / np.sqrt(1 + h**2)) / K
+
+
+@pytest.mark.parametrize(
+    "activation", ["cos(2*h)+asinh(h)", slow("sign(h)*atan(h)*asinh(h)+sin(h)")]
+)
+def test_waves_that_are_nothing_beside_skip_connections_are_not_taken(monkeypatch, activation):
+    """Layers with K > 1e100 multiply by γ² to all digits; the readout alone has averages."""
+    taken = []
+    for name in ("single", "pair"):
+        average = getattr(beyond_float, name)
+        place = 3 if name == "single" else 2
+
+        def counted(*given, average=average, place=place):
+            taken.append(max(np.atleast_1d(given[place])))
+            return average(*given)
+
+        monkeypatch.setattr(beyond_float, name, counted)
+    found = ft.solve(network(activation, 400, skip_scale=2.0), 1e95 * TWO).log_kernels
+    np.testing.assert_allclose(np.diff(found[:-1], axis=0), np.log(4), rtol=1e-12)
+    assert not [K for K in taken if 4e100 < K < 1e300]
 
 
 def test_responses_of_two_inputs_behind_skip_connections():
