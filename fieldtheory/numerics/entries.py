@@ -97,7 +97,7 @@ class Entries:
 
         At K = 0 it is the limit from above, for φ with a kink at zero the mean of both sides.
         """
-        return self._of_moment(1, lambda psi: [X * slope_of_pieces(psi, X) / (2 * K_XX)])
+        return self._of_moment(1, lambda psi: [X * _between_jumps(psi) / (2 * K_XX)])
 
     @cached_property
     def curvature(self) -> Callable:
@@ -333,6 +333,12 @@ def _only_by_parts(K: np.ndarray) -> np.ndarray:
         f"a derivative of ⟨φ²⟩ at the variance {np.min(K):.6g} did not reach the relative "
         f"tolerance {tolerance():g}: φ² has kinks with infinite slopes"
     )
+
+
+def _between_jumps(psi: sp.Expr) -> sp.Expr:
+    """ψ' without δ-functions; pieces hide waves, so that what does not jump stays whole."""
+    slope = psi.diff(X)
+    return slope_of_pieces(psi, X) if slope.has(sp.DiracDelta) else slope
 
 
 def _of_jumps(psi: sp.Expr) -> sp.Expr:

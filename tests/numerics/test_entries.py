@@ -250,3 +250,9 @@ def test_moments_of_what_jumps(name, variance):
         if "Heaviside" in name:
             expected += mpmath.log1p(mpmath.e) ** 2 * density(mpf(1)) / (2 * k)
     assert of(name).susceptibility(float(variance)) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_responses_of_waves_beside_kinks_are_known_far_out():
+    """(relu(h) + sin(h))² has no jumps to take out, and M' of wide signals is that of ReLU."""
+    far = np.array([2.0**60, 2.0**120])
+    np.testing.assert_allclose(of("relu(h) + sin(h)").susceptibility(far), 0.5, rtol=1e-12)
