@@ -15,10 +15,8 @@ import sympy as sp
 from mpmath import mp
 
 from fieldtheory.averages.beyond_float import about
+from fieldtheory.averages.logarithm_panels import DIGITS
 from fieldtheory.averages.steps import jumps, slope_of_pieces
-
-# Digits of the jumps.
-_DIGITS = 30
 
 Variances = tuple[mp.mpf, mp.mpf]
 
@@ -33,9 +31,9 @@ def jumps_of(f: sp.Expr, h: sp.Symbol) -> tuple[tuple[mp.mpf, mp.mpf], ...]:
     >>> [tuple(map(float, each)) for each in jumps_of(sp.sign(h - 1) * sp.exp(h / 2) + abs(h), h)]
     [(1.0, 3.2974425414002564)]
     """
-    with mp.workdps(_DIGITS):
+    with mp.workdps(DIGITS):
         found = [(a, above - below) for a, below, above in jumps(f, h)]
-        numbers = [tuple(mp.mpf(v.evalf(_DIGITS)) for v in each) for each in found]
+        numbers = [tuple(mp.mpf(v.evalf(DIGITS)) for v in each) for each in found]
         return tuple((a, jump) for a, jump in numbers if abs(jump) > mp.eps)
 
 

@@ -92,12 +92,6 @@ class PairObservables:
         """Whether the observables are not smooth."""
         return len(features(self.network)[0]) == 1
 
-    @property
-    def jumps(self) -> bool:
-        """Whether φ jumps somewhere."""
-        jumps = (jump for psi in kinked_features(self.network) for jump in psi.jumps)
-        return any(abs(jump.sizes[0]) > _STEADY for jump in jumps)
-
     @cached_property
     def resolved(self) -> bool:
         """Whether Hermite coefficients resolve the observables."""
@@ -122,7 +116,8 @@ class PairObservables:
         first, second = (members[pairs] for members in self.pairs)
         own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
         distance = (own[:, first] - joint) + (own[:, second] - joint)
-        return distance <= (_SAME if self.has_kinks and not self.jumps else 0.0) * own[:, first]
+        steady = self.has_kinks and not places_of_jumps(self.network)
+        return distance <= (_SAME if steady else 0.0) * own[:, first]
 
     def vanish(self, pairs: np.ndarray) -> np.ndarray:
         """Whether ⟨g(h_α, h_β)⟩ is zero whatever the variances are, shape (pairs,).
@@ -360,6 +355,12 @@ def features(network: LayeredNetwork) -> tuple[tuple[Function, ...], ...]:
 def kinked_features(network: LayeredNetwork) -> tuple[Feature, ...]:
     """The ψ_k of a network with what is known of their kinks."""
     return tuple(feature(psi) for psi in feature_expressions(network))
+
+
+def places_of_jumps(network: LayeredNetwork) -> list[float]:
+    """Where the ψ_k of a network jump."""
+    kinks = (kink for psi in kinked_features(network) for kink in psi.jumps)
+    return [kink.place for kink in kinks if abs(kink.sizes[0]) > _STEADY]
 
 
 def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:

@@ -6,10 +6,7 @@ import numpy as np
 
 from fieldtheory.averages.vanishing import narrow_alone
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.pair_observables import kinked_features
-
-# By how much continuous functions may change by rounding.
-_STEADY = 1e-12
+from fieldtheory.numerics.pair_observables import places_of_jumps
 
 
 def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -29,7 +26,7 @@ def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     >>> [seen(network, np.zeros(2)).tolist() for network in networks]
     [[0.0, 0.0], [1e-100, 1e-100]]
     """
-    if np.all(K) or not _jumps_at_zero(network):
+    if np.all(K) or 0.0 not in places_of_jumps(network):
         return K
     found = np.array(K)
     found[0] = narrow_alone(found[0])
@@ -62,8 +59,3 @@ def seen_input(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
     if K0.ndim:
         return seen_kernels(network, K0[None], K0[None])[0][0]
     return seen(network, K0[None])[0]
-
-
-def _jumps_at_zero(network: LayeredNetwork) -> bool:
-    jumps = (jump for psi in kinked_features(network) for jump in psi.jumps)
-    return any(jump.place == 0 and abs(jump.sizes[0]) > _STEADY for jump in jumps)

@@ -57,4 +57,3 @@ def test_many_inputs_fluctuate_as_two_of_them(activation):
     part = found[:, :, chosen[:, None], chosen]
     size = np.sqrt(np.einsum("llee->le", expected))
     assert (np.abs(part - expected) <= 1e-9 * size[:, None, :, None] * size[None, :, None]).all()
-    assert found[-1, -1, 0, 0] > 0
