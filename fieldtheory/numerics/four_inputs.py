@@ -271,17 +271,19 @@ def seconds_needed(signals: PairObservables, known: np.ndarray) -> float:
     return count * (overhead + per_node * float(np.mean(nodes)))
 
 
-def require_time(signals: PairObservables, quantity: str, seconds: float, instead: str) -> None:
+def require_time(
+    signals: PairObservables, quantity: str, seconds: float, instead: str, orders: int = 0
+) -> None:
     """QuadratureError if what is asked for takes too long, with what there is ``instead``.
 
-    A warning if it takes more than minutes.
+    A warning if it takes more than minutes. By Hermite polynomials of so many ``orders``, if any.
     """
     if seconds <= min(_LONG, LONGEST):
         return
     inputs, widest = signals.K.shape[-1], f"signals of variances up to {signals.K.max():.3g}"
     why = f"of integrals, as {widest} are not resolved by Hermite polynomials"
-    if signals.resolved:
-        why = f"of sums, as {widest} take {signals.count} orders of Hermite polynomials"
+    if orders:
+        why = f"of sums, as {widest} take {orders} orders of Hermite polynomials"
     _announced(f"{quantity} of {inputs} inputs in {len(signals.K)} layers", seconds, why, instead)
 
 
@@ -330,17 +332,6 @@ def connected(g: sp.Expr, K: np.ndarray, four: np.ndarray) -> np.ndarray:
         entries = K[signals[upper[0]], signals[upper[1]]]
         found[index] = _compiled(g, (a, b, c, d))(*entries)
     return found
-
-
-def ways_out(signals: PairObservables) -> str:
-    """What there is instead of a G11 that takes too long."""
-    error = "a larger rtol="
-    if not signals.has_kinks and not signals.resolved:
-        error = f"solve(..., rtol={2 * signals.left_out:.1g}), which Hermite polynomials take"
-    return (
-        f"use fewer inputs or layers, {error}, or "
-        "ft.covariance_with(..., samples=10000), which contracts G11 with a matrix in seconds"
-    )
 
 
 def four_signals_are_quick(network: LayeredNetwork) -> bool:

@@ -13,18 +13,16 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics import four_inputs, pair_blocks, shared_signals, weak_pairs
+from fieldtheory.numerics import (
+    four_inputs,
+    pair_blocks,
+    pair_correlators,
+    weak_pairs,
+    wide_correlators,
+)
 from fieldtheory.numerics.fluctuations import connected_squares
-from fieldtheory.numerics.pair_modes import packed_size
 from fieldtheory.numerics.pair_observables import PairObservables
-from fieldtheory.numerics.pair_powers import correlated, orders_needed
 from fieldtheory.numerics.recursion import carried
-
-# Seconds of a function that changes its pair of signals, per power 2.5 of its Hermite orders, as
-# measured, and of two functions that are multiplied, per square of them.
-_CHANGED, _MULTIPLIED = 2.5e-9, 2e-10
-# Coefficients that are held at once, of pairs that have no input in common.
-_TOGETHER = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +115,56 @@ def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np
     By Hermite coefficients, or where they fall off slowly, with kinks and for wide signals, by
     factors that two inputs have in common and by the averages themselves.
     """
-    return weighted(layers, (_by_modes if signals.resolved else _pair_by_pair)(signals))
+    return weighted(layers, _correlators(signals))
+
+
+def _correlators(signals: PairObservables) -> np.ndarray:
+    """⟨g ; g⟩, shape (L + 1, p, L + 1, p), in the way that takes least time."""
+    if signals.resolved:
+        _require_time(signals, pair_correlators.seconds_needed(signals), orders=signals.count)
+        return pair_correlators.by_modes(signals)
+    if signals.has_kinks or four_inputs.is_closed(signals):
+        return _pair_by_pair(signals)
+    plan = wide_correlators.orders(signals)
+    seconds = plan.seconds(len(signals.pairs[0]))
+    if plan.error <= signals.allowed and seconds < _seconds_of_averages(signals):
+        _require_time(signals, seconds, orders=int(plan.counts.max()))
+        return wide_correlators.correlators(signals, plan)
+    return _pair_by_pair(signals, min(plan.error, signals.left_out))
+
+
+def _require_time(
+    signals: PairObservables, seconds: float, left_out: float = 0.0, orders: int = 0
+) -> None:
+    """QuadratureError if G11 takes too long, with the error that Hermite polynomials leave."""
+    error = "a larger rtol="
+    if left_out > signals.allowed:
+        error = f"solve(..., rtol={2 * left_out:.1g}), which Hermite polynomials take"
+    four_inputs.require_time(
+        signals,
+        "G11 of all pairs",
+        seconds,
+        f"use fewer inputs or layers, {error}, or "
+        "ft.covariance_with(..., samples=10000), which contracts G11 with a matrix in seconds",
+        orders,
+    )
+
+
+def _seconds_of_averages(signals: PairObservables) -> float:
+    """About how many seconds `_pair_by_pair` takes for φ without closed forms."""
+    size, p = len(signals.K), len(signals.pairs[0])
+    found = np.full((size, p, size, p), np.nan)
+    for chosen in _of_two_inputs(signals):
+        found[:, chosen[:, None], :, chosen] = 0.0
+    seconds = four_inputs.seconds_needed(signals, found)
+    return seconds + pair_blocks.seconds_needed(signals, slopes=False)
+
+
+def _of_two_inputs(signals: PairObservables) -> list[np.ndarray]:
+    """Where the pairs αα, ββ and αβ of two inputs are, for each α < β."""
+    first, second = signals.pairs
+    (own,), (others,) = np.nonzero(first == second), np.nonzero(first != second)
+    return [np.array([own[first[pair]], own[second[pair]], pair]) for pair in others]
 
 
 def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
@@ -128,8 +175,10 @@ def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
     return S22
 
 
-def _pair_by_pair(signals: PairObservables) -> np.ndarray:
+def _pair_by_pair(signals: PairObservables, left_out: float = 0.0) -> np.ndarray:
     """⟨g ; g⟩, shape (L + 1, p, L + 1, p), without Hermite coefficients of two signals.
+
+    These leave out the relative error ``left_out`` at least, if they are any use.
 
     Of pairs that hardly correlate by few orders; of two inputs by `pair_blocks`, but by closed
     forms of averages where there are any; and of more by closed forms and integrals.
@@ -138,15 +187,10 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
     first, second = signals.pairs
     size, p = len(signals.K), len(first)
     found = np.full((size, p, size, p), np.nan)
-    places = np.zeros((first.max() + 1,) * 2, dtype=int)
-    places[first, second] = np.arange(p)
-    others = np.flatnonzero(first != second)
-    of_two = [
-        np.array([places[first[pair], first[pair]], places[second[pair], second[pair]], pair])
-        for pair in others
-    ]
+    (own_pairs,), (others,) = np.nonzero(first == second), np.nonzero(first != second)
+    of_two = _of_two_inputs(signals)
     if closed:
-        for alpha, place in enumerate(np.diagonal(places)):
+        for alpha, place in enumerate(own_pairs):
             # Closed forms of more signals are differences where layers hardly correlate.
             own = connected_squares(signals.network, signals.K[:, alpha, alpha])
             found[:, place, :, place] = own
@@ -155,13 +199,7 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
             if (known := pair_blocks.of_one_input(signals, pair)) is not None:
                 found[:, chosen[:, None], :, chosen] = np.moveaxis(known, (2, 3), (0, 1))
     else:
-        for chosen in of_two:
-            found[:, chosen[:, None], :, chosen] = 0.0
-        seconds = four_inputs.seconds_needed(signals, found)
-        seconds += pair_blocks.seconds_needed(signals, slopes=False)
-        four_inputs.require_time(
-            signals, "G11 of all pairs", seconds, four_inputs.ways_out(signals)
-        )
+        _require_time(signals, _seconds_of_averages(signals), left_out)
         blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
         for number, chosen in enumerate(of_two):
             one = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
@@ -169,66 +207,6 @@ def _pair_by_pair(signals: PairObservables) -> np.ndarray:
     if not four_inputs.are_signs(signals):
         weak_pairs.fill(signals, found, closed)
     return four_inputs.by_averages(signals, found)
-
-
-def _by_modes(signals: PairObservables) -> np.ndarray:
-    """⟨g ; g⟩, shape (L + 1, p, L + 1, p).
-
-    A later observable is averaged over what the layers between add, given the signals of the
-    earlier layer, where it meets the other pair.
-    """
-    quantity, seconds = "G11 of all pairs", _seconds_of_modes(signals)
-    four_inputs.require_time(signals, quantity, seconds, four_inputs.ways_out(signals))
-    f = signals.observables
-    size, p = f.shape[:2]
-    found = np.empty((size, p, size, p))
-    every = np.arange(p)
-    for k in signals.counted(range(size), "G11, layers"):
-        later = signals.brought_back(f[k:], k, every)
-        # Later ones are turned, once each, where that is less than to turn what they meet.
-        shared = shared_signals.meetings(signals, k) & (p > size - k)
-        # By the earlier pair, the later one and its layer.
-        values = np.zeros((p, p, size - k))
-        if shared.any():
-            shared_signals.fill(signals, k, later, shared, values)
-        _fill_apart(signals, k, later, ~shared, values)
-        found[k, :, k:] = values.transpose(0, 2, 1)
-        found[k:, :, k] = values.transpose(2, 1, 0)
-    return found
-
-
-def _fill_apart(
-    signals: PairObservables, k: int, later: np.ndarray, chosen: np.ndarray, found: np.ndarray
-) -> None:
-    """Correlators of the ``chosen`` pairs in layer k and later ones, in place; see `_by_modes`.
-
-    Those of which many orders matter first, as many at once as stay in the cache.
-    """
-    rows, columns = np.nonzero(chosen)
-    X = signals.between(k, rows, k, columns)
-    needed = orders_needed(X, signals.count)
-    order = np.argsort(-needed, kind="stable")
-    start = 0
-    while start < len(order) and (count := int(needed[order[start]])):
-        some = order[start : start + max(1, _TOGETHER // packed_size(count))]
-        start += len(some)
-        some = some[np.argsort(columns[some], kind="stable")]
-        own = later[0, rows[some], : packed_size(count)].T
-        seen = correlated(X[..., some], own, count).T
-        ends = np.flatnonzero(np.diff(columns[some], append=-1)) + 1
-        for first, last in zip([0, *ends[:-1]], ends, strict=True):
-            column = columns[some[first]]
-            values = seen[first:last] @ later[:, column, : packed_size(count)].T
-            found[rows[some[first:last]], column] = values
-
-
-def _seconds_of_modes(signals: PairObservables) -> float:
-    """About how many seconds `_by_modes` takes."""
-    size, p, orders = len(signals.K), len(signals.pairs[0]), float(signals.count)
-    layers = size * (size + 1) / 2
-    inputs = signals.K.shape[-1]
-    changed = p * layers + p * size * min(p, size / 2)
-    return changed * _CHANGED * orders**2.5 + inputs * p * layers * _MULTIPLIED * orders**2
 
 
 def kernel_covariance(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import isqrt
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -32,6 +33,17 @@ def packed_size(count: int) -> int:
     6
     """
     return count * (count + 1) // 2
+
+
+def order_count(size: int) -> int:
+    """Of how many orders there are ``size`` coefficients, the inverse of `packed_size`.
+
+    Examples
+    --------
+    >>> order_count(packed_size(448))
+    448
+    """
+    return (isqrt(8 * size + 1) - 1) // 2
 
 
 def triangle(variances: np.ndarray, covariances: np.ndarray) -> np.ndarray:
@@ -100,6 +112,7 @@ def coefficients(
     along: np.ndarray,
     across: np.ndarray,
     count: int,
+    most: int | None = None,
 ) -> np.ndarray:
     """The coefficients of f(x) g(y) of pairs of signals, packed; of order zero the average.
 
@@ -118,6 +131,9 @@ def coefficients(
     along, across : ndarray, shape (m,)
         c and s.
     count : int
+    most : int, optional
+        Orders of g that f multiplies, twice those kept and some more if it is not given: g of wide
+        signals has more.
 
     Returns
     -------
@@ -132,7 +148,7 @@ def coefficients(
     >>> np.abs(found).round(12).tolist()
     [[1.0, 0.0, 0.0, 0.0, 0.0, 1.414213562373]]
     """
-    nodes, basis, higher, fine, factors = _tables(count)
+    nodes, basis, higher, fine, factors = _tables(count, most or 2 * count + _BEYOND)
     widths, places = np.unique(deviations[1], return_inverse=True)
     single = fine.project(second(widths[:, None] * fine.nodes))
     sizes = np.abs(single)
@@ -188,7 +204,7 @@ def coefficients_alone(
     >>> (found[0, 5:] * 1e18).round(6)
     array([1.414214])
     """
-    *_, fine, factors = _tables(count)
+    *_, fine, factors = _tables(count, 2 * count + _BEYOND)
     single = fine.project(function(deviations[:, None] * fine.nodes))
     n, i = packed_places(count)
     powers, others = (x[:, None] ** np.arange(count) for x in (along, across))
@@ -205,14 +221,14 @@ def packed_places(count: int) -> tuple[np.ndarray, np.ndarray]:
 _BEYOND, _NEGLIGIBLE_ORDER, _COLUMNS = 64, 1e-17, 16
 
 
-# Nodes are those of as many orders at least: few orders of f(x) meet many of g(y).
-_FEWEST = 114
+# Nodes are those of as many orders at least, and of this share of those of g(y).
+_FEWEST, _SHARE = 114, 4
 
 
 @lru_cache(maxsize=8)
-def _tables(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Modes, np.ndarray]:
+def _tables(count: int, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Modes, np.ndarray]:
     """Nodes, h_n and more of them there, modes for these, and √((i+j)!/(i! j!))."""
-    modes, most = grid_modes(max(count, _FEWEST), False), 2 * count + _BEYOND
+    modes = grid_modes(max(count, _FEWEST, most // _SHARE), False)
     z = modes.nodes
     higher = modes_on(most, False, z, np.full_like(z, z[1] - z[0])).basis
     i, j = np.arange(most)[:, None], np.arange(1, count)

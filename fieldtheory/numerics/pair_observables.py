@@ -25,6 +25,7 @@ from fieldtheory.numerics.pair_modes import (
     coefficients,
     coefficients_alone,
     correlations,
+    order_count,
     packed_places,
     packed_size,
     triangle,
@@ -191,19 +192,48 @@ class PairObservables:
         if found is None:
             raise QuadratureError(
                 f"{count} Hermite orders of two signals leave a relative error of {error:.1g} in "
-                f"the fluctuations of several inputs, allowed is {self._allowed:.1g}; "
+                f"the fluctuations of several inputs, allowed is {self.allowed:.1g}; "
                 f"solve(..., rtol={2 * error:.1g}) takes it"
             )
         return found, count
 
     @cached_property
-    def _allowed(self) -> float:
+    def allowed(self) -> float:
+        """The relative error that is asked for."""
         return max(tolerance(), PAIR_TOLERANCE)
+
+    def left_out_by(self, count: int, most: int) -> tuple[float, float]:
+        """What orders from ``count`` on add to the variances of the widest pairs, and nodes miss.
+
+        Relative to the variances, and to deviations; see `expanded` for ``most``.
+        """
+        own = np.diagonal(self.K, axis1=1, axis2=2)
+        layer = [int(np.argmax(own.sum(axis=1)))]
+        sizes = own[layer[0]][np.array(self.pairs)].sum(axis=0)
+        widest = np.sort(np.argsort(-sizes, kind="stable")[:_ASKED_FIRST])
+        found = self.expanded(count, layer, widest, most)
+        apart, _ = self._apart(found, widest, layer)
+        deviations = np.sqrt((found[..., 1:] ** 2).sum(axis=-1))
+        missed = np.max(apart, initial=0.0) / np.max(deviations, initial=np.finfo(float).tiny)
+        return _left_out(found, count), float(missed)
+
+    def expanded(
+        self,
+        count: int,
+        layers: Sequence[int] | np.ndarray,
+        pairs: np.ndarray,
+        most: int | None = None,
+    ) -> np.ndarray:
+        """The coefficients of g(h_α, h_β) of orders below ``count``, (layers, pairs, orders).
+
+        From the orders of φ(h_β) below ``most``, twice as many and some more if it is not given.
+        """
+        products = [(psi[0], psi[0]) for psi in features(self.network)]
+        return self._of_functions(products, count, pairs, layers, most)
 
     @cached_property
     def _expansion(self) -> tuple[np.ndarray | None, int, float]:
         """Coefficients of as many orders as it takes, None if none suffice; what they leave out."""
-        products = [(psi[0], psi[0]) for psi in features(self.network)]
         every, layers = np.arange(len(self.pairs[0])), np.arange(len(self.K))
         few = every[:: max(1, len(every) // _ASKED_FIRST)]
         # The widest signals take most orders.
@@ -211,9 +241,9 @@ class PairObservables:
         for count in _COUNTS:
             entries = len(layers) * len(every) * packed_size(count)
             for asked, where in ((few, widest), (every, layers)):
-                found = self._of_functions(products, count, asked, where)
+                found = self.expanded(count, where, asked)
                 error = max(_left_out(found, count), self._missed(found, asked, where))
-                if error > self._allowed:
+                if error > self.allowed:
                     break
                 require_memory(
                     f"the expansion of {self.K.shape[-1]} inputs in {count} Hermite orders",
@@ -228,11 +258,18 @@ class PairObservables:
         self, found: np.ndarray, pairs: np.ndarray, layers: Sequence[int] | np.ndarray
     ) -> float:
         """By how much the nodes miss ⟨φ²⟩, as they do of bells that lie between them."""
+        apart, expected = self._apart(found, pairs, layers)
+        return float(np.max(ratio(apart, np.abs(expected)), initial=0.0))
+
+    def _apart(
+        self, found: np.ndarray, pairs: np.ndarray, layers: Sequence[int] | np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The distance of the first coefficients from ⟨φ²⟩, zero of signals that vanish, and it."""
         first, second = (members[pairs] for members in self.pairs)
         own = np.diagonal(self.K, axis1=1, axis2=2)[layers][:, first[first == second]]
         expected = network_entries(self.network).second_moment(own)
         apart = np.abs(found[:, first == second, 0] - expected)
-        return float(np.max(ratio(apart, np.abs(expected)), initial=0.0, where=own > 0))
+        return np.where(own > 0, apart, 0.0), expected
 
     def projected(self, first: int, second: int, pairs: np.ndarray) -> np.ndarray:
         """The coefficients of ∂^i_x ∂^j_y g(x, y) for some pairs, shape (L + 1, pairs, orders)."""
@@ -293,6 +330,7 @@ class PairObservables:
         count: int,
         pairs: np.ndarray,
         layers: Sequence[int] | np.ndarray | None = None,
+        most: int | None = None,
     ) -> np.ndarray:
         """The coefficients of Σ f(x) g(y), in all layers if none are given."""
         layers = range(len(self.K)) if layers is None else layers
@@ -303,7 +341,7 @@ class PairObservables:
             deviations = np.stack([own[first], own[second]])
             along, across = unit_row(self.R[:, :, l, pairs])
             for f, g in products:
-                found[row] += coefficients(f, g, deviations, along, across, count)
+                found[row] += coefficients(f, g, deviations, along, across, count, most)
         return found
 
     def between(
@@ -317,23 +355,33 @@ class PairObservables:
         covariance = covariance * self.carried[l, k]
         return correlations(self.R[:, :, k, rows], covariance, self.R[:, :, l, columns])
 
-    def brought_back(self, functions: np.ndarray, k: int, pairs: np.ndarray) -> np.ndarray:
-        """Functions of pairs in the last layers, given the signals of layer k, k at the earliest.
+    def brought_back(
+        self,
+        functions: np.ndarray,
+        k: int,
+        pairs: np.ndarray,
+        layers: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Functions of pairs in later layers, given the signals of layer k, k at the earliest.
 
         Parameters
         ----------
         functions : ndarray, shape (layers, pairs, orders)
         k : int
         pairs : ndarray of int
+        layers : ndarray of int, optional
+            The last ones if it is not given.
 
         Returns
         -------
         ndarray, shape (layers, pairs, orders)
         """
-        layers = np.arange(len(self.K) - len(functions), len(self.K))
+        if layers is None:
+            layers = np.arange(len(self.K) - len(functions), len(self.K))
+        count = order_count(functions.shape[-1])
         l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
         X = np.swapaxes(self.between(k, columns, l, columns), 0, 1)
-        found = apply(X, functions.reshape(len(l), -1).T, self.count).T.reshape(functions.shape)
+        found = apply(X, functions.reshape(len(l), -1).T, count).T.reshape(functions.shape)
         found[layers == k] = functions[layers == k]
         return found
 

@@ -232,7 +232,7 @@ def _rotated(n: int, phases: np.ndarray, f: np.ndarray) -> np.ndarray:
     return found
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
 def _generator(n: int) -> tuple[np.ndarray, np.ndarray]:
     """G of order n, which joins even and odd i, by its singular vectors among either."""
     i = np.arange(n)

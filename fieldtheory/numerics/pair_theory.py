@@ -85,7 +85,8 @@ class PairTheory:
             )
             kinds = (True,) if "G11" in vars(self) else (True, False)
             seconds = sum(pair_blocks.seconds_needed(self.signals, slopes) for slopes in kinds)
-            four_inputs.require_time(self.signals, "mean_shift", seconds, _FEWER)
+            orders = self.signals.count if self.signals.resolved else 0
+            four_inputs.require_time(self.signals, "mean_shift", seconds, _FEWER, orders)
             found[:, others] = pair_shift.shift_of_covariances(
                 self.layers, self.gains, self.signals, lambda: self._covariance_of_pairs, own
             )

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fieldtheory.numerics.pair_modes import packed_places, triangle, unit_row
+from fieldtheory.numerics.pair_modes import order_count, packed_places, triangle, unit_row
 from fieldtheory.numerics.pair_observables import PairObservables, apply
 from fieldtheory.numerics.pair_powers import orders_needed
 
@@ -51,16 +51,17 @@ def fill(
     first, second = signals.pairs
     place = np.zeros((inputs, inputs), dtype=int)
     place[first, second] = place[second, first] = np.arange(len(first))
-    turned, by_second = _turned(signals, k, later), _by_second(signals.count)
+    count = order_count(later.shape[-1])
+    turned, by_second = _turned(signals, k, later), _by_second(count)
     for alpha in range(inputs):
         pairs = place[alpha]
         functions = np.where(
             (np.arange(inputs) < alpha)[:, None], turned[:, pairs], later[:, pairs]
         )[..., by_second]
-        r = _partial_correlations(signals.K[k], alpha)
+        r = partial_correlations(signals.K[k], alpha)
         for beta, delta in np.argwhere(chosen[np.ix_(pairs, pairs)]):
             row, column = pairs[beta], pairs[delta]
-            weights = _weights(float(r[beta, delta]), signals.count)
+            weights = _weights(float(r[beta, delta]), count)
             weighted = functions[0, beta, 1 : len(weights)] * weights[1:]
             found[row, column] = functions[:, delta, 1 : len(weights)] @ weighted
 
@@ -70,10 +71,10 @@ def _turned(signals: PairObservables, k: int, functions: np.ndarray) -> np.ndarr
     c, s = unit_row(signals.R[:, :, k])
     layers, p, size = functions.shape
     Q = np.tile(np.array([[c, s], [s, -c]]), layers)
-    return apply(Q, functions.reshape(-1, size).T, signals.count).T.reshape(layers, p, size)
+    return apply(Q, functions.reshape(-1, size).T, order_count(size)).T.reshape(layers, p, size)
 
 
-def _partial_correlations(K: np.ndarray, alpha: int) -> np.ndarray:
+def partial_correlations(K: np.ndarray, alpha: int) -> np.ndarray:
     """Of h_β and h_δ beside h_α, shape (P, P); zero for what h_α alone determines."""
     variances = np.diagonal(K)
     _, (along, across) = triangle(

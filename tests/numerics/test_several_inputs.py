@@ -399,7 +399,7 @@ def test_four_signals_on_grids_and_by_modes(name, monkeypatch):
 def test_what_takes_too_long_says_so(name, field, instead, monkeypatch):
     """How long, and the way out."""
     monkeypatch.setattr(FEW, (12,))
-    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 0.01)
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-4)
     s = ft.solve(network(name, 0.7, 1), THREE)
     with pytest.raises(QuadratureError, match=f"of 3 inputs .* about .* hours.*{instead}"):
         getattr(s, field)
@@ -583,7 +583,7 @@ def test_wide_nearly_parallel_inputs_in_words_of_the_user(monkeypatch):
     with pytest.raises(QuadratureError, match=rf"{what}.*, misses .*1e-09.*rtol=1e-6") as caught:
         four_inputs.slopes(g, K)
     assert "_c" not in str(caught.value) and "tanh" not in str(caught.value)
-    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 0.01)
+    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-4)
     with pytest.raises(QuadratureError, match=rf"{what}.*, takes about .* hours.*rtol=1e-6"):
         four_inputs.slopes(g, K)
 
