@@ -123,10 +123,10 @@ def _correlators(signals: PairObservables) -> np.ndarray:
     if signals.resolved:
         _require_time(signals, pair_correlators.seconds_needed(signals), orders=signals.count)
         return pair_correlators.by_modes(signals)
-    if signals.has_kinks or four_inputs.is_closed(signals):
+    if four_inputs.is_closed(signals) or not wide_correlators.apply_to(signals):
         return _pair_by_pair(signals)
     plan = wide_correlators.orders(signals)
-    seconds = plan.seconds(len(signals.pairs[0]))
+    seconds = plan.seconds(signals.K.shape[-1])
     if plan.error <= signals.allowed and seconds < _seconds_of_averages(signals):
         _require_time(signals, seconds, orders=int(plan.counts.max()))
         return wide_correlators.correlators(signals, plan)

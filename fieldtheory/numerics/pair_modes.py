@@ -15,13 +15,12 @@ The coefficients of orders 0, ..., N − 1 are packed in one axis, by n and in i
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from math import isqrt
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fieldtheory.numerics.hermite_modes import Modes, grid_modes, modes_on
+from fieldtheory.numerics.product_rules import ProductRule, even_rule
 
 
 def packed_size(count: int) -> int:
@@ -112,7 +111,7 @@ def coefficients(
     along: np.ndarray,
     across: np.ndarray,
     count: int,
-    most: int | None = None,
+    rule: ProductRule | None = None,
 ) -> np.ndarray:
     """The coefficients of f(x) g(y) of pairs of signals, packed; of order zero the average.
 
@@ -131,9 +130,8 @@ def coefficients(
     along, across : ndarray, shape (m,)
         c and s.
     count : int
-    most : int, optional
-        Orders of g that f multiplies, twice those kept and some more if it is not given: g of wide
-        signals has more.
+    rule : ProductRule, optional
+        For functions that are not smooth or of wide signals, whose orders fall off slowly.
 
     Returns
     -------
@@ -148,9 +146,9 @@ def coefficients(
     >>> np.abs(found).round(12).tolist()
     [[1.0, 0.0, 0.0, 0.0, 0.0, 1.414213562373]]
     """
-    nodes, basis, higher, fine, factors = _tables(count, most or 2 * count + _BEYOND)
+    rule = even_rule(count, 2 * count + _BEYOND) if rule is None else rule
     widths, places = np.unique(deviations[1], return_inverse=True)
-    single = fine.project(second(widths[:, None] * fine.nodes))
+    single = rule.single(second, widths)
     sizes = np.abs(single)
     relevant = (sizes > _NEGLIGIBLE_ORDER * sizes.max(axis=1, keepdims=True)).any(axis=0)
     most = 1 + int(np.flatnonzero(relevant).max(initial=0))
@@ -161,13 +159,13 @@ def coefficients(
     n, i = packed_places(count)
     for width in np.unique(deviations[0]):
         (chosen,) = np.nonzero(deviations[0] == width)
-        matrix = (basis * first(width * nodes)) @ higher[:most].T
+        matrix = rule.matrix(first, width, most)
         powers = along[chosen] ** np.arange(most)[:, None]
         others = across[chosen, None] ** np.arange(count)
         product = np.zeros((count, len(chosen), count))
         for start in range(0, min(count, most), _COLUMNS):
             j, rows, orders = slice(start, start + _COLUMNS), count - start, most - start
-            turned = shifted[:orders, places[chosen], j] * factors[:orders, None, j]
+            turned = shifted[:orders, places[chosen], j] * rule.factors[:orders, None, j]
             turned *= powers[:orders, :, None] * others[:, j]
             met = matrix[:rows, :orders] @ turned.reshape(orders, -1)
             product[:rows, :, j] = met.reshape(rows, len(chosen), -1)
@@ -204,8 +202,8 @@ def coefficients_alone(
     >>> (found[0, 5:] * 1e18).round(6)
     array([1.414214])
     """
-    *_, fine, factors = _tables(count, 2 * count + _BEYOND)
-    single = fine.project(function(deviations[:, None] * fine.nodes))
+    rule = even_rule(count, 2 * count + _BEYOND)
+    single, factors = rule.single(function, deviations), rule.factors
     n, i = packed_places(count)
     powers, others = (x[:, None] ** np.arange(count) for x in (along, across))
     return single[:, n] * factors[i, n - i] * powers[:, i] * others[:, n - i]
@@ -219,18 +217,3 @@ def packed_places(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 # Orders of the function of one signal beyond twice those kept, those that count, columns at once.
 _BEYOND, _NEGLIGIBLE_ORDER, _COLUMNS = 64, 1e-17, 16
-
-
-# Nodes are those of as many orders at least, and of this share of those of g(y).
-_FEWEST, _SHARE = 114, 4
-
-
-@lru_cache(maxsize=8)
-def _tables(count: int, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Modes, np.ndarray]:
-    """Nodes, h_n and more of them there, modes for these, and √((i+j)!/(i! j!))."""
-    modes = grid_modes(max(count, _FEWEST, most // _SHARE), False)
-    z = modes.nodes
-    higher = modes_on(most, False, z, np.full_like(z, z[1] - z[0])).basis
-    i, j = np.arange(most)[:, None], np.arange(1, count)
-    factors = np.cumprod(np.hstack([np.ones((most, 1)), np.sqrt((i + j) / j)]), axis=1)
-    return z, modes.basis[:count], higher, grid_modes(most, False), factors

@@ -33,6 +33,7 @@ from fieldtheory.numerics.pair_modes import (
 )
 from fieldtheory.numerics.pair_powers import block, correlated
 from fieldtheory.numerics.parallel_signals import ROUNDING
+from fieldtheory.numerics.product_rules import ProductRule
 from fieldtheory.theory.elementary_averages import X, feature_parameters
 
 # Orders kept, tried one after the other, and the relative error asked for unless rtol is larger.
@@ -202,38 +203,10 @@ class PairObservables:
         """The relative error that is asked for."""
         return max(tolerance(), PAIR_TOLERANCE)
 
-    def left_out_by(self, count: int, most: int) -> tuple[float, float]:
-        """What orders from ``count`` on add to the variances of the widest pairs, and nodes miss.
-
-        Relative to the variances, and to deviations; see `expanded` for ``most``.
-        """
-        own = np.diagonal(self.K, axis1=1, axis2=2)
-        layer = [int(np.argmax(own.sum(axis=1)))]
-        sizes = own[layer[0]][np.array(self.pairs)].sum(axis=0)
-        widest = np.sort(np.argsort(-sizes, kind="stable")[:_ASKED_FIRST])
-        found = self.expanded(count, layer, widest, most)
-        apart, _ = self._apart(found, widest, layer)
-        deviations = np.sqrt((found[..., 1:] ** 2).sum(axis=-1))
-        missed = np.max(apart, initial=0.0) / np.max(deviations, initial=np.finfo(float).tiny)
-        return _left_out(found, count), float(missed)
-
-    def expanded(
-        self,
-        count: int,
-        layers: Sequence[int] | np.ndarray,
-        pairs: np.ndarray,
-        most: int | None = None,
-    ) -> np.ndarray:
-        """The coefficients of g(h_α, h_β) of orders below ``count``, (layers, pairs, orders).
-
-        From the orders of φ(h_β) below ``most``, twice as many and some more if it is not given.
-        """
-        products = [(psi[0], psi[0]) for psi in features(self.network)]
-        return self._of_functions(products, count, pairs, layers, most)
-
     @cached_property
     def _expansion(self) -> tuple[np.ndarray | None, int, float]:
         """Coefficients of as many orders as it takes, None if none suffice; what they leave out."""
+        products = [(psi[0], psi[0]) for psi in features(self.network)]
         every, layers = np.arange(len(self.pairs[0])), np.arange(len(self.K))
         few = every[:: max(1, len(every) // _ASKED_FIRST)]
         # The widest signals take most orders.
@@ -241,8 +214,8 @@ class PairObservables:
         for count in _COUNTS:
             entries = len(layers) * len(every) * packed_size(count)
             for asked, where in ((few, widest), (every, layers)):
-                found = self.expanded(count, where, asked)
-                error = max(_left_out(found, count), self._missed(found, asked, where))
+                found = self.expanded(products, count, asked, where)
+                error = max(left_out_of(found, count), self._missed(found, asked, where))
                 if error > self.allowed:
                     break
                 require_memory(
@@ -258,25 +231,18 @@ class PairObservables:
         self, found: np.ndarray, pairs: np.ndarray, layers: Sequence[int] | np.ndarray
     ) -> float:
         """By how much the nodes miss ⟨φ²⟩, as they do of bells that lie between them."""
-        apart, expected = self._apart(found, pairs, layers)
-        return float(np.max(ratio(apart, np.abs(expected)), initial=0.0))
-
-    def _apart(
-        self, found: np.ndarray, pairs: np.ndarray, layers: Sequence[int] | np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The distance of the first coefficients from ⟨φ²⟩, zero of signals that vanish, and it."""
         first, second = (members[pairs] for members in self.pairs)
         own = np.diagonal(self.K, axis1=1, axis2=2)[layers][:, first[first == second]]
         expected = network_entries(self.network).second_moment(own)
         apart = np.abs(found[:, first == second, 0] - expected)
-        return np.where(own > 0, apart, 0.0), expected
+        return float(np.max(ratio(apart, np.abs(expected)), initial=0.0, where=own > 0))
 
     def projected(self, first: int, second: int, pairs: np.ndarray) -> np.ndarray:
         """The coefficients of ∂^i_x ∂^j_y g(x, y) for some pairs, shape (L + 1, pairs, orders)."""
         if not first and not second:
             return self.observables[:, pairs]
         products = [(psi[first], psi[second]) for psi in features(self.network)]
-        found = self._of_functions(products, self.count, pairs)
+        found = self.expanded(products, self.count, pairs)
         if first and second and first + second < _HIGHEST:
             self._take_slopes(first, second, pairs, found)
         return found
@@ -296,7 +262,7 @@ class PairObservables:
         n, i = packed_places(self.count)
         of_narrow, R = pairs[narrow], self.R[:, :, :, pairs[narrow], None]
         by_x, by_y = (
-            self._of_functions(
+            self.expanded(
                 [(psi[a], psi[b]) for psi in features(self.network)], self.count, of_narrow
             )
             for a, b in ((first + 1, second), (first, second + 1))
@@ -324,13 +290,13 @@ class PairObservables:
                 found[1, l] += coefficients_alone(square, own[second], *turn, self.count)
         return found[0], found[1]
 
-    def _of_functions(
+    def expanded(
         self,
         products: list[tuple[Function, Function]],
         count: int,
         pairs: np.ndarray,
         layers: Sequence[int] | np.ndarray | None = None,
-        most: int | None = None,
+        rule: ProductRule | None = None,
     ) -> np.ndarray:
         """The coefficients of Σ f(x) g(y), in all layers if none are given."""
         layers = range(len(self.K)) if layers is None else layers
@@ -341,7 +307,7 @@ class PairObservables:
             deviations = np.stack([own[first], own[second]])
             along, across = unit_row(self.R[:, :, l, pairs])
             for f, g in products:
-                found[row] += coefficients(f, g, deviations, along, across, count, most)
+                found[row] += coefficients(f, g, deviations, along, across, count, rule)
         return found
 
     def between(
@@ -433,7 +399,7 @@ def _squared(f: Function) -> Function:
     return lambda h: f(h) ** 2
 
 
-def _left_out(found: np.ndarray, count: int) -> float:
+def left_out_of(found: np.ndarray, count: int) -> float:
     """What higher orders may add to correlators, relative to variances, from the last ones."""
     squares = found.reshape(-1, found.shape[-1]) ** 2
     of_orders = np.stack([squares[:, block(n)].sum(axis=1) for n in range(1, count)], axis=1)

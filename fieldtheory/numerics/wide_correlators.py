@@ -1,14 +1,9 @@
-"""Correlators of many inputs with wide signals, whose Hermite coefficients fall off slowly.
+"""Correlators of many inputs whose Hermite coefficients fall off slowly: wide signals, and kinks.
 
 Orders from n on add at most ε² sⁿ √(⟨g;g⟩ ⟨g';g'⟩) to a correlator ⟨g ; g'⟩, where ε² is their
 share of the variances and s the largest correlation between the signals of the two pairs. It is
 near one only for pairs that have an input in common, in layers that hardly differ. These take more
-orders than others, and within a layer they are integrals over this input,
-
-    ⟨g(h_α, h_β) g(h_α, h_δ)⟩ = ⟨Σ_j r^j g_j^β(h_α) g_j^δ(h_α)⟩,
-
-with the coefficients g_j^β of g as a function of what h_β has beside h_α, and the partial
-correlation r of h_β and h_δ.
+orders than others, and within a layer they are integrals over this input (`common_inputs`).
 """
 
 from __future__ import annotations
@@ -18,23 +13,21 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldtheory.averages.signs import rotations
-from fieldtheory.numerics.hermite_modes import grid_modes
+from fieldtheory.numerics import common_inputs, wide_observables
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.pair_correlators import CHANGED, of_layer
-from fieldtheory.numerics.pair_modes import packed_size, triangle
-from fieldtheory.numerics.pair_observables import PairObservables, features
+from fieldtheory.numerics.pair_modes import packed_size
+from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.shared_signals import partial_correlations
 
-# Orders kept, tried one after the other, and those of φ(h) that products are made of.
-_COUNTS, _MOST = (56, 80, 114, 160, 224, 320, 448, 560), 1088
+# Orders kept, tried one after the other.
+_COUNTS = (56, 80, 114, 160, 224, 320, 448, 560)
 # As many as are found once, for all layers.
 _USUAL = 160
-# Seconds of the coefficients of one function, per cube of their orders.
-_EXPANDED = 5e-10
+# Seconds of the coefficients of one input in a layer, per order.
+_EXPANDED = 4e-4
 # Arrays of the coefficients of a layer that are held at once.
 _COPIES = 5
-# Weights of nodes that are nothing.
-_NEGLIGIBLE = 1e-20
 
 
 class Orders(NamedTuple):
@@ -51,12 +44,21 @@ class Orders(NamedTuple):
     counts: np.ndarray
     error: float
 
-    def seconds(self, p: int) -> float:
-        """About how many seconds `correlators` of p pairs takes."""
+    def seconds(self, inputs: int) -> float:
+        """About how many seconds `correlators` takes."""
         later = np.triu(self.counts.astype(float))
         # Observables are brought back to the earlier layer and turned there.
-        changed = 2 * p * CHANGED * (later**2.5).sum()
-        return float(changed + p * _EXPANDED * (later.max(axis=1) ** 3).sum())
+        changed = inputs * (inputs + 1) * CHANGED * (later**2.5).sum()
+        return float(changed + inputs * _EXPANDED * later.max(axis=1).sum())
+
+
+def apply_to(signals: PairObservables) -> bool:
+    """Whether there are `correlators`, and there is no better way as for two inputs.
+
+    Those of kinks and signals that vanish are limits.
+    """
+    moves = bool((np.diagonal(signals.K, axis1=1, axis2=2) > 0).all())
+    return signals.K.shape[-1] > 2 and (moves or not signals.has_kinks)
 
 
 def orders(signals: PairObservables) -> Orders:
@@ -67,10 +69,10 @@ def orders(signals: PairObservables) -> Orders:
         more = errors > signals.allowed
         if not more.any():
             break
-        left_out, missed = signals.left_out_by(count, _MOST)
+        left_out, missed = wide_observables.left_out(signals, count)
         counts[more] = count
         errors[more] = np.maximum(left_out * largest[more] ** count, missed)
-    return Orders(counts, max(float(errors.max()), _missed(signals)))
+    return Orders(counts, max(float(errors.max()), common_inputs.missed(signals)))
 
 
 def correlators(signals: PairObservables, plan: Orders) -> np.ndarray:
@@ -88,7 +90,7 @@ def correlators(signals: PairObservables, plan: Orders) -> np.ndarray:
                 values.transpose(2, 0, 1),
                 values.transpose(2, 1, 0),
             )
-        within = _of_shared_inputs(signals, k, int(plan.counts[k, k]))
+        within = common_inputs.correlators(signals, k, int(plan.counts[k, k]))
         found[k, :, k][shared] = within[shared]
         expansions.leave(k)
     return found
@@ -122,7 +124,8 @@ class _Expansions(NamedTuple):
         _require_memory(
             signals, int(needed.max()), int(np.count_nonzero(later > _USUAL, axis=1).max())
         )
-        return cls(signals, signals.expanded(count, range(size), every, _MOST), needed, {})
+        usual = wide_observables.expanded(signals, count, range(size), every)
+        return cls(signals, usual, needed, {})
 
     def at(self, layers: np.ndarray, count: int) -> np.ndarray:
         """Those of some layers of orders below ``count``, shape (layers, p, orders)."""
@@ -132,7 +135,8 @@ class _Expansions(NamedTuple):
         for l in layers.tolist():
             if l not in self.wide:
                 every = np.arange(self.usual.shape[1])
-                self.wide[l] = self.signals.expanded(int(self.needed[l]), [l], every, _MOST)[0]
+                count = int(self.needed[l])
+                self.wide[l] = wide_observables.expanded(self.signals, count, [l], every)[0]
         return np.stack([self.wide[l][:, :size] for l in layers.tolist()])
 
     def leave(self, layer: int) -> None:
@@ -173,57 +177,3 @@ def _correlations(signals: PairObservables) -> np.ndarray:
             np.fill_diagonal(r, 0.0)
             found[k, k] = max(found[k, k], r.max())
     return np.minimum(found, 1.0)
-
-
-def _of_shared_inputs(signals: PairObservables, k: int, count: int) -> np.ndarray:
-    """⟨g ; g⟩ in layer k of pairs that have an input in common, NaN for others, shape (p, p)."""
-    K, (first, second) = signals.K[k], signals.pairs
-    inputs, p = len(K), len(first)
-    place = np.zeros((inputs, inputs), dtype=int)
-    place[first, second] = place[second, first] = np.arange(p)
-    found = np.full((p, p), np.nan)
-    for alpha in range(inputs):
-        of_orders, variances = _given(signals, K, alpha, count)
-        r = partial_correlations(K, alpha)
-        powers = r[..., None] ** np.arange(of_orders.shape[-1])
-        met = np.einsum("bnj,dnj->bdj", of_orders, of_orders, optimize=True)
-        values = (met * powers).sum(axis=-1)
-        np.fill_diagonal(values, variances)
-        found[np.ix_(place[alpha], place[alpha])] = values
-    return found
-
-
-def _given(
-    signals: PairObservables, K: np.ndarray, alpha: int, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """g(h_α, h_β) of every β by what h_β has beside h_α, and its variance, (P, nodes, count), (P,).
-
-    Without its average, and times the square roots of the weights of the nodes of h_α.
-    """
-    z, roots, basis = _nodes(count)
-    variances = np.diagonal(K)
-    own = np.full_like(variances, variances[alpha])
-    _, (along, across) = triangle(np.stack([own, variances]), K[alpha])
-    x = np.sqrt(variances[alpha]) * z
-    y = along[:, None, None] * z[:, None] + across[:, None, None] * z
-    g = sum(psi[0](x)[:, None] * psi[0](y) for psi in features(signals.network))
-    weights = roots**2
-    g -= (g @ weights @ weights)[:, None, None]
-    of_orders = (g * roots) @ basis.T * roots[:, None]
-    return of_orders, g**2 @ weights @ weights
-
-
-def _nodes(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes of one signal, square roots of their weights, and orders of polynomials there."""
-    modes = grid_modes(_COUNTS[-1], False)
-    kept = modes.roots**2 > _NEGLIGIBLE
-    return modes.nodes[kept], modes.roots[kept], modes.basis[:count, kept]
-
-
-def _missed(signals: PairObservables) -> float:
-    """By how much nodes miss ⟨g²⟩ of the widest signal: the square of what every second does."""
-    z, roots, _ = _nodes(1)
-    x = np.sqrt(np.diagonal(signals.K, axis1=1, axis2=2).max()) * z
-    squares = roots**2 * sum(psi[0](x) ** 2 for psi in features(signals.network)) ** 2
-    total = squares.sum()
-    return float((2 * squares[::2].sum() / total - 1) ** 2) if total else 0.0

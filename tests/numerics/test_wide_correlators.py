@@ -1,13 +1,20 @@
-"""Correlators of wide signals of several inputs, whose Hermite coefficients fall off slowly."""
+"""Correlators of several inputs whose Hermite coefficients fall off slowly: wide, with kinks."""
 
 import numpy as np
 import pytest
 
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import relative_tolerance
-from fieldtheory.numerics import pair_fluctuations, wide_correlators
+from fieldtheory.numerics import (
+    common_inputs,
+    pair_fluctuations,
+    wide_correlators,
+    wide_observables,
+)
+from fieldtheory.numerics.pair_modes import packed_size
 from fieldtheory.numerics.pair_observables import PairObservables
 from tests.numerics.test_several_inputs import slow
+from tests.oracles.several_inputs import kinked_nodes
 
 NET = ft.ResidualNetwork(depth=3, activation="tanh", width=50)
 KERNELS = {
@@ -85,18 +92,78 @@ def test_a_sum_over_three_and_four_signals(k, l, factor, step, rtol):
     np.testing.assert_allclose(found[k, 1, l, 2], expected, rtol=rtol)
 
 
-@pytest.mark.parametrize("name", ["arctan", slow("exp(-h**2)")])
-def test_features_of_other_shape(name):
+SHAPES = {
+    "arctan": 1e-5,
+    "softsign": 1e-7,
+    "elu": 1e-9,
+    "hardtanh": 1e-5,
+    "h*exp(-abs(h))": 1e-5,
+    "sin(h) + heaviside(h - 0.3)": 1e-3,
+    "exp(-h**2)": 1e-5,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "rtol"),
+    [(name, SHAPES[name]) for name in ("arctan", "softsign")]
+    + [slow(*each) for each in SHAPES.items() if each[0] not in ("arctan", "softsign")],
+)
+def test_features_of_other_shape(name, rtol):
+    """With kinks and without."""
     net = ft.ResidualNetwork(depth=2, activation=name, width=50, skip_scale=0.9)
-    K0 = 3 * np.eye(3) + 2
-    with relative_tolerance(1e-5):
+    K0 = np.array([[5.0, 2.0, -1.5], [2.0, 4.0, 2.0], [-1.5, 2.0, 3.0]])
+    with relative_tolerance(rtol):
         signals = signals_of(K0, net)
         plan = wide_correlators.orders(signals)
-        assert plan.error <= 1e-5
+        assert plan.error <= rtol
         found = wide_correlators.correlators(signals, plan)
-    with relative_tolerance(1e-8):
+    with relative_tolerance(min(rtol, 1e-8)):
         expected = pair_fluctuations._pair_by_pair(signals_of(K0, net))
-    assert deviation(found, expected) < 1e-5
+    assert deviation(found, expected) < rtol
+
+
+@pytest.mark.parametrize(("name", "kinks"), [("elu", (0.0,)), ("hardtanh", (-1.0, 1.0))])
+def test_kinks_of_three_signals(name, kinks):
+    """Within a layer, by nodes between kinks."""
+    net = ft.ResidualNetwork(depth=1, activation=name, width=50)
+    K0 = np.array([[2.0, 0.6, -0.5], [0.6, 1.0, 0.4], [-0.5, 0.4, 1.5]])
+    signals = signals_of(K0, net)
+    found = common_inputs.correlators(signals, 0, 114)
+    h, w = kinked_nodes(K0, 24, kinks)
+    phi = np.where(h > 0, h, np.expm1(h)) if name == "elu" else np.clip(h, -1, 1)
+    alpha, beta = np.triu_indices(3)
+    g = phi[alpha] * phi[beta]
+    g -= (g @ w)[:, None]
+    expected = (g * w) @ g.T
+    shared = ~np.isnan(found)
+    np.testing.assert_allclose(found[shared], expected[shared], rtol=0, atol=1e-11)
+    # All but αα with βγ.
+    assert np.count_nonzero(~shared) == 6 + 6
+
+
+@pytest.mark.parametrize(("name", "P"), [("elu", 4), slow("softsign", 6)])
+def test_kinks_of_many_inputs(name, P):
+    """Whose averages over four signals would take minutes."""
+    inputs, two = np.random.default_rng(0).standard_normal((P, 9)) / 3, [1, 3]
+    net, K0 = ft.ResidualNetwork(depth=P // 2, activation=name), inputs @ inputs.T
+    found, expected = ft.solve(net, K0).G11, ft.solve(net, K0[np.ix_(two, two)]).G11
+    alpha, beta = np.triu_indices(P)
+    (chosen,) = np.nonzero(np.isin(alpha, two) & np.isin(beta, two))
+    part = found[:, :, chosen[:, None], chosen]
+    size = np.sqrt(np.einsum("llee->le", expected))
+    assert (np.abs(part - expected) <= 1e-9 * size[:, None, :, None] * size[None, :, None]).all()
+
+
+@pytest.mark.parametrize("name", ["softsign", "hardtanh", "sign(h - 0.3)"])
+def test_what_is_left_out_of_kinks(name):
+    """Is less than is said, and not by orders of magnitude."""
+    signals = signals_of([[5.0, 2.0], [2.0, 4.0]], ft.ResidualNetwork(depth=1, activation=name))
+    every = np.arange(3)
+    squares = wide_observables.expanded(signals, 640, [1], every)[0, :, 1:] ** 2
+    rest = squares[:, packed_size(160) - 1 :].sum(axis=1) / squares.sum(axis=1)
+    said, missed = wide_observables.left_out(signals, 160)
+    assert rest.max() < said < 100 * rest.max()
+    assert missed < 1e-13
 
 
 @pytest.mark.slow
