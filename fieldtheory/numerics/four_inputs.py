@@ -35,6 +35,8 @@ _TOGETHER, _TITLE = 1 << 18, "G11, pairs of pairs"
 # Seconds of a correlator without a closed form, beside and per node, with kinks and without, and
 # those allowed in all, and those that are announced.
 _KINKED, _SMOOTH, LONGEST, _LONG = (5e-3, 5e-7), (1e-3, 1e-7), 7200.0, 600.0
+# Seconds of a correlator in closed form, with kinks that are not all at zero.
+_CLOSED = 3e-4
 # Correlators that tell how long all of them take.
 _ASKED = 200
 # Seconds of the slopes of one matrix per node of four signals.
@@ -120,6 +122,13 @@ def is_closed(signals: PairObservables) -> bool:
     """Whether closed forms have all correlators, with their digits."""
     g = network_entries(signals.network).averages.observable
     return has_closed_form(g) and not without_digits(signals).any()
+
+
+def seconds_of_closed(signals: PairObservables) -> float:
+    """About how many seconds a correlator in closed form takes, 0 for microseconds."""
+    psi = kinked_features(signals.network)
+    quick = all(each.has_orthants or not each.jumps for each in psi) or are_signs(signals)
+    return 0.0 if quick else _CLOSED
 
 
 def without_digits(signals: PairObservables) -> np.ndarray:

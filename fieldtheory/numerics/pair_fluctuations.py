@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics import (
     four_inputs,
@@ -23,6 +24,9 @@ from fieldtheory.numerics import (
 from fieldtheory.numerics.fluctuations import connected_squares
 from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.recursion import carried
+
+# Seconds that averages may take before other ways are looked for.
+_QUICK = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,14 +127,17 @@ def _correlators(signals: PairObservables) -> np.ndarray:
     if signals.resolved:
         _require_time(signals, pair_correlators.seconds_needed(signals), orders=signals.count)
         return pair_correlators.by_modes(signals)
-    if four_inputs.is_closed(signals) or not wide_correlators.apply_to(signals):
-        return _pair_by_pair(signals)
-    plan = wide_correlators.orders(signals)
-    seconds = plan.seconds(signals.K.shape[-1])
-    if plan.error <= signals.allowed and seconds < _seconds_of_averages(signals):
-        _require_time(signals, seconds, orders=int(plan.counts.max()))
-        return wide_correlators.correlators(signals, plan)
-    return _pair_by_pair(signals, min(plan.error, signals.left_out))
+    seconds = _seconds_of_averages(signals)
+    plan = wide_correlators.orders(signals) if seconds > _QUICK else None
+    if plan is None or plan.error > signals.allowed or plan.seconds(signals) > seconds:
+        try:
+            return _pair_by_pair(signals, seconds, plan.error if plan else 0.0)
+        except QuadratureError:
+            plan = plan or wide_correlators.orders(signals)
+            if plan.error > signals.allowed:
+                raise
+    _require_time(signals, plan.seconds(signals), orders=int(plan.counts.max()))
+    return wide_correlators.correlators(signals, plan)
 
 
 def _require_time(
@@ -138,7 +145,7 @@ def _require_time(
 ) -> None:
     """QuadratureError if G11 takes too long, with the error that Hermite polynomials leave."""
     error = "a larger rtol="
-    if left_out > signals.allowed:
+    if signals.allowed < left_out < 0.5:
         error = f"solve(..., rtol={2 * left_out:.1g}), which Hermite polynomials take"
     four_inputs.require_time(
         signals,
@@ -151,8 +158,10 @@ def _require_time(
 
 
 def _seconds_of_averages(signals: PairObservables) -> float:
-    """About how many seconds `_pair_by_pair` takes for φ without closed forms."""
+    """About how many seconds `_pair_by_pair` takes."""
     size, p = len(signals.K), len(signals.pairs[0])
+    if four_inputs.is_closed(signals):
+        return four_inputs.seconds_of_closed(signals) * (size * p) ** 2 / 2
     found = np.full((size, p, size, p), np.nan)
     for chosen in _of_two_inputs(signals):
         found[:, chosen[:, None], :, chosen] = 0.0
@@ -175,14 +184,17 @@ def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
     return S22
 
 
-def _pair_by_pair(signals: PairObservables, left_out: float = 0.0) -> np.ndarray:
+def _pair_by_pair(
+    signals: PairObservables, seconds: float = 0.0, left_out: float = 0.0
+) -> np.ndarray:
     """⟨g ; g⟩, shape (L + 1, p, L + 1, p), without Hermite coefficients of two signals.
 
-    These leave out the relative error ``left_out`` at least, if they are any use.
+    It takes so many ``seconds``, and these leave out the relative error ``left_out`` at least.
 
     Of pairs that hardly correlate by few orders; of two inputs by `pair_blocks`, but by closed
     forms of averages where there are any; and of more by closed forms and integrals.
     """
+    _require_time(signals, seconds, left_out)
     closed = four_inputs.is_closed(signals)
     first, second = signals.pairs
     size, p = len(signals.K), len(first)
@@ -199,7 +211,6 @@ def _pair_by_pair(signals: PairObservables, left_out: float = 0.0) -> np.ndarray
             if (known := pair_blocks.of_one_input(signals, pair)) is not None:
                 found[:, chosen[:, None], :, chosen] = np.moveaxis(known, (2, 3), (0, 1))
     else:
-        _require_time(signals, _seconds_of_averages(signals), left_out)
         blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
         for number, chosen in enumerate(of_two):
             one = np.moveaxis(blocks[..., number], (2, 3), (0, 1))

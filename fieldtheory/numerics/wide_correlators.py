@@ -44,25 +44,23 @@ class Orders(NamedTuple):
     counts: np.ndarray
     error: float
 
-    def seconds(self, inputs: int) -> float:
+    def seconds(self, signals: PairObservables) -> float:
         """About how many seconds `correlators` takes."""
+        inputs = signals.K.shape[-1]
         later = np.triu(self.counts.astype(float))
         # Observables are brought back to the earlier layer and turned there.
         changed = inputs * (inputs + 1) * CHANGED * (later**2.5).sum()
         return float(changed + inputs * _EXPANDED * later.max(axis=1).sum())
 
 
-def apply_to(signals: PairObservables) -> bool:
-    """Whether there are `correlators`, and there is no better way as for two inputs.
-
-    Those of kinks and signals that vanish are limits.
-    """
-    moves = bool((np.diagonal(signals.K, axis1=1, axis2=2) > 0).all())
-    return signals.K.shape[-1] > 2 and (moves or not signals.has_kinks)
-
-
 def orders(signals: PairObservables) -> Orders:
-    """As many orders as the error that is asked for takes, or the most there are."""
+    """As many orders as the error that is asked for takes, or the most there are.
+
+    The error is infinite where there are no `correlators`: those of kinks and signals that vanish
+    are limits.
+    """
+    if signals.has_kinks and not np.diagonal(signals.K, axis1=1, axis2=2).all():
+        return Orders(np.zeros((len(signals.K),) * 2, dtype=int), np.inf)
     largest = _correlations(signals)
     counts, errors = np.zeros(largest.shape, dtype=int), np.full(largest.shape, np.inf)
     for count in _COUNTS:
