@@ -12,6 +12,7 @@ import sympy as sp
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.narrow import cuts_of
+from fieldtheory.averages.steps import pieces
 from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.averages.wave_remainders import centres_of
 from fieldtheory.averages.waves import (
@@ -101,12 +102,15 @@ def amplitudes_of(F: sp.Expr, h: sp.Symbol) -> Amplitudes | None:
     if not has_waves(F):
         return None
     found: dict[sp.Expr, dict[sp.Expr, complex]] = defaultdict(dict)
+    # Terms of one wave may cancel where each of them grows, as eʰ − eʰ θ(h).
+    beside: dict[sp.Expr, sp.Expr] = defaultdict(lambda: sp.S.Zero)
     try:
         for term in terms_of(F, h):
-            moving = [factor for factor in sp.Mul.make_args(term) if moves(factor, h)]
-            steady, wave = term / sp.Mul(*moving), sp.Mul(*moving)
+            wave = sp.Mul(*[factor for factor in sp.Mul.make_args(term) if moves(factor, h)])
+            beside[wave] += term / wave
+        for wave, steady in beside.items():
             number, function = steady.as_independent(h, as_Add=False)
-            if moving and grows(function, h):
+            if wave != 1 and grows(pieces(function, [h]), h):
                 return None
             for phase, factor in _spectrum(wave, h).items():
                 slope = sp.expand(phase).coeff(h, 1)
@@ -153,4 +157,10 @@ def _series(wave: sp.Expr, h: sp.Symbol) -> Spectrum:
 
 def _compiled(F: sp.Expr, h: sp.Symbol) -> Callable:
     function = vectorised([h], F)
-    return lambda x: function(x) + np.zeros_like(x)
+
+    def values(x: np.ndarray) -> np.ndarray:
+        # Pieces are evaluated beyond their ends too.
+        with np.errstate(all="ignore"):
+            return function(x) + np.zeros_like(x)
+
+    return values

@@ -81,34 +81,34 @@ def power_of(entries: Entries, sign: int) -> Power | None:
 
 
 @lru_cache(maxsize=64)
-def slope_powers(network: LayeredNetwork, sign: int) -> tuple[float, float]:
-    """The powers of the variance as which ⟨φ'²⟩ and ⟨φ'_α φ'_β⟩ go, where φ is a power.
+def slope_power(network: LayeredNetwork, sign: int, of_pairs: bool) -> float:
+    """The power of the variance as which ⟨φ'²⟩ or ⟨φ'_α φ'_β⟩ goes, where φ is a power.
 
-    They differ where φ' vanishes far away: a peak of fixed width gives K^(-1/2) and K^(-1).
+    They differ where φ' vanishes far away: a peak of fixed width gives K^(-1/2) and K^(-1). Powers
+    that are not known are NaN.
 
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> network = ResidualNetwork(depth=1, activation="erf")
-    >>> slope_powers(network, 1), slope_powers(network, -1)
-    ((-0.5, -1.0), (0.0, 0.0))
+    >>> [slope_power(network, 1, of_pairs) for of_pairs in (False, True)]
+    [-0.5, -1.0]
     """
     entries = network_entries(network)
     power = power_of(entries, sign)
     if power is None:
-        return 0.0, 0.0
+        return 0.0
     K = np.exp2(power.start + sign * np.array([0.0, _OCTAVES]))
-    with np.errstate(all="ignore"):
-        own = np.log2(entries.slope_square(K))
-        if are_steady_waves(network, K, K):
-            slopes = pair_averages(network, "slope", K, K, np.full(2, _BETWEEN))
-        else:
-            slopes = entries.covariance_susceptibility(K, K, _BETWEEN * K)
-        of_each = [found[1] - found[0] for found in (own, np.log2(np.abs(slopes)))]
-    own_power, pair_power = (
-        _half(change / (sign * _OCTAVES)) if np.isfinite(change) else 0.0 for change in of_each
-    )
-    return own_power, pair_power
+    try:
+        with np.errstate(all="ignore"):
+            if of_pairs:
+                found = pair_averages(network, "slope", K, K, np.full(2, _BETWEEN))
+            else:
+                found = entries.slope_square(K)
+            change = np.diff(np.log2(np.abs(found)))[0]
+    except QuadratureError:
+        return float("nan")
+    return _half(change / (sign * _OCTAVES)) if np.isfinite(change) else 0.0
 
 
 def _half(power: float) -> float:

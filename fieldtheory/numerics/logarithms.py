@@ -24,7 +24,7 @@ from fieldtheory.numerics.large_variances import (
     PLACES,
     power_of,
     single_average,
-    slope_powers,
+    slope_power,
     where_known,
 )
 from fieldtheory.numerics.scaled_numbers import Scaled, joined, product, recursion, scaled, total
@@ -222,7 +222,7 @@ def _powers(network: LayeredNetwork, halvings: np.ndarray, kind: str) -> np.ndar
 
 def _power(network: LayeredNetwork, sign: int, kind: str) -> float:
     if kind in ("slope", "pair"):
-        return slope_powers(network, sign)[kind == "pair"]
+        return slope_power(network, sign, kind == "pair")
     power = power_of(network_entries(network), sign)
     assert power is not None
     return power.moment if kind == "moment" else power.slope

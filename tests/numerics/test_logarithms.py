@@ -359,3 +359,32 @@ def test_averages_that_do_not_converge_are_unknown_beside_others(monkeypatch, be
     assert np.isnan(found[-1]).all() and np.isfinite(found[:2]).all()
     with pytest.raises(QuadratureError, match="does not converge"):
         ft.solve(net, K0).decorrelation  # noqa: B018
+
+
+def test_responses_of_powers_that_jump():
+    """⟨φ'²⟩ diverges, ⟨φ'φ'⟩ = (K_xx K_yy + 2 K_xy²)/4 and M' = 5K²/4 are all far out."""
+    net = network("h**3/6+Heaviside(h+1)", 30, skip_scale=0.0)
+    solution = ft.solve(net, [[1.0, 0.5], [0.5, 1.0]])
+    kernels, weight = solution.log_kernels[5:-2], np.log(net.weight_variance)
+    steps = np.diff(solution.log_response[5:], axis=0)
+    np.testing.assert_allclose(
+        steps[:, 0, 0], weight + np.log(1.25) + 2 * kernels[:, 0, 0], rtol=1e-12
+    )
+    c = np.exp(kernels[:, 0, 1] - kernels[:, 0, 0])
+    expected = weight + np.log((1 + 2 * c**2) / 4) + 2 * kernels[:, 0, 0]
+    np.testing.assert_allclose(steps[:, 0, 1], expected, rtol=1e-11)
+    with pytest.raises(ValueError, match="tangent kernel"):
+        solution.log_tangent_kernels  # noqa: B018
+
+
+def test_growing_parts_that_cancel_beside_waves():
+    """e^h − e^h θ(h) is ∞ − ∞ in float64 where each of both is taken for an amplitude."""
+    net = network("sin(h)*tanh(h)+h**2*elu(h)", 8, skip_scale=0.0, weight_variance=2.0)
+    solution = ft.solve(net, [[1.0, 1 - 1e-9], [1 - 1e-9, 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        steps = np.diff(solution.log_response[4:], axis=0)
+        kernels = solution.log_kernels[4:-2]
+    # φ' is 3h² for h > 0: ⟨φ'φ'⟩ is 27 K²/2 of parallel signals, M' = 3 · 15 K²/2.
+    np.testing.assert_allclose(steps[:, 0, 0], np.log(45) + 2 * kernels[:, 0, 0], rtol=1e-10)
+    np.testing.assert_allclose(steps[:, 0, 1], np.log(27) + 2 * kernels[:, 0, 0], atol=1e-3)
