@@ -5,6 +5,7 @@ Functions are known by their logarithms, taken by mpmath, whose exponents have n
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable
 from functools import lru_cache, partial
 
@@ -26,7 +27,7 @@ from fieldtheory.averages.logarithmic_signals import (
     on_a_line,
     on_a_plane,
 )
-from fieldtheory.averages.steps import break_points, has_steps
+from fieldtheory.averages.steps import between, branch, break_points, has_steps
 from fieldtheory.averages.wave_remainders import moments, of_two, reaches, remainder, settled
 from fieldtheory.averages.waves import has_waves
 
@@ -270,6 +271,17 @@ def _panels_of(f: sp.Expr, h: sp.Symbol) -> LogarithmPanels:
 @lru_cache(maxsize=64)
 def function_of(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
     """f of numbers of mpmath, its limits where these are endless."""
+    try:
+        kinks = break_points(f, h) if has_steps(f) else []
+    except ValueError:
+        return _smooth(f, h)
+    # Of eʰ (1 − θ(h)) what is left for h > 0 is no rounding of eʰ.
+    sides = [_smooth(branch(f, h, middle), h) for middle in between(kinks)]
+    places = [mp.mpf(kink.evalf(DIGITS)) for kink in kinks]
+    return lambda z: sides[bisect(places, z)](z)
+
+
+def _smooth(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
     near = _evaluated(f, h)
     # Differences of hyperbolic functions, as 1 − tanh(h), cancel far out.
     far = _evaluated(factored(of_exponentials(f)), h) if f.has(HyperbolicFunction) else near

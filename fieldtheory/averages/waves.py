@@ -92,7 +92,8 @@ def without_waves(F: sp.Expr, h: sp.Symbol) -> Steady:
         numbers |= {_number(phase, h) for phase in phases}
         wave = sp.Mul(*moving)
         beside[wave] = beside.get(wave, sp.S.Zero) + steady
-        plain &= all(phase.is_polynomial(h) for phase in phases) and _is_of_exponentials(steady, h)
+        bends = not all(_is_of_exponentials(each, h) for each in _without_hyperbolic(steady))
+        plain &= all(phase.is_polynomial(h) for phase in phases) and not bends
     if not numbers:
         return Steady(F, 0.0)
     exponential = any(grows(pieces(steady, [h]), h) for steady in beside.values())
@@ -136,6 +137,13 @@ def _is_of_exponentials(steady: sp.Expr, h: sp.Symbol) -> bool:
     factors = sp.Mul.make_args(steady)
     growing = [f for f in factors if isinstance(f, sp.exp) and f.exp.diff(h).is_number]
     return bool((steady / sp.Mul(*growing)).is_polynomial(h))
+
+
+def _without_hyperbolic(steady: sp.Expr) -> tuple[sp.Expr, ...]:
+    """Its terms, with exponentials in place of sinh and cosh."""
+    if not steady.has(sp.sinh, sp.cosh):
+        return (steady,)
+    return sp.Add.make_args(sp.expand(steady.rewrite((sp.sinh, sp.cosh), sp.exp)))
 
 
 def grows(steady: sp.Expr, h: sp.Symbol) -> bool:

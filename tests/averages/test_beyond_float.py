@@ -4,7 +4,8 @@ import pytest
 import sympy as sp
 from mpmath import mp, mpf
 
-from fieldtheory.averages.beyond_float import pair, single
+from fieldtheory.averages.beyond_float import function_of, pair, single
+from fieldtheory.averages.steps import first_derivative
 from tests.tables import slow
 
 h = sp.Symbol("h", real=True)
@@ -123,3 +124,13 @@ def test_what_exceeds_all_logarithms_is_infinite():
     assert single(sp.exp(-(h**2)), sp.exp(-(h**2)), h, mpf(3)) < 1
     root = sp.exp(sp.sqrt(sp.Abs(h)))
     assert mp.isfinite(mp.log(single(root, root, h, K)))
+
+
+def test_exponentials_that_cancel_beside_steps():
+    """Of e^{2h} (1 − θ(h)) nothing is left for h > 0: its rounding is larger than e^h."""
+    f = sp.Piecewise((h, h > 0), (sp.exp(h) - 1, True)) * sp.sinh(h)
+    slope = function_of(first_derivative(f, h), h)
+    for place in (mp.mpf(90), mp.mpf(10) ** 8):
+        assert mp.almosteq(slope(place), mp.sinh(place) + place * mp.cosh(place), 1e-13)
+        below = mp.exp(-place) * mp.sinh(-place) + mp.expm1(-place) * mp.cosh(place)
+        assert mp.almosteq(slope(-place), below, 1e-13)

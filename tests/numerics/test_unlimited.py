@@ -424,3 +424,18 @@ def test_tangent_kernels_of_logarithms():
     _, weight, _ = layers(net)[-1]
     expected = weight * slope_of_asinh(K, a, t) * before + last
     assert found / expected == pytest.approx(1, rel=1e-11)
+
+
+@pytest.mark.parametrize("gamma", [0.7, 2.0])
+def test_cosh_beside_waves(gamma):
+    """⟨φφ⟩ = e^{(K_xx + K_yy)/2} cosh K_xy + e^{-(K_xx + K_yy)/2} sinh K_xy."""
+    net = network("cosh(h)+sin(h)", 600, skip_scale=gamma)
+    found = ft.solve(net, [[1.0, -0.5], [-0.5, 1.0]]).log_kernels
+    (K, t), kernels = (mpf(1), mpf(-0.5)), [[mpf(1), mpf(-0.5)]]
+    for skip, a, c in layers(net)[:3]:
+        both = [mp.exp(K) * mp.cosh(s) + mp.exp(-K) * mp.sinh(s) for s in (K, t)]
+        K, t = (skip * s + a * average + c for s, average in zip((K, t), both, strict=True))
+        kernels.append([K, t])
+    expected = [logs(each) for each in kernels]
+    np.testing.assert_allclose(found[:4, 0], expected, rtol=1e-11, atol=1e-12)
+    assert np.isposinf(found[5:]).all()
