@@ -42,6 +42,7 @@ from fieldtheory.averages.steps import has_cusp, has_steps, polynomial_pieces
 from fieldtheory.averages.tails import fades
 from fieldtheory.averages.vanishing import narrow, narrow_alone
 from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, vectorised
+from fieldtheory.averages.waves import has_waves
 
 _x = sp.Dummy("x", real=True)
 _PAIRS_PER_VARIANCE = 4
@@ -58,6 +59,8 @@ _VISIBLE = 1e-3
 _ANGLES, _SIZES = 0.05, 1e14
 # Larger ones, and 1 − c², of which panels see nothing narrow.
 _FARTHEST, _PARALLEL = 1e20, 1e-2
+# Variances from which on logarithms of signals do not resolve waves.
+_FEW_WAVES = 300.0
 # Standard deviations at which panels end.
 _PANELS_END = 13.6
 # Beside zero, and by how much functions that do not jump may change there.
@@ -107,16 +110,23 @@ def _average(node: GaussianAverage) -> Rule:
         # Derivatives of a product come multiplied out.
         products = separated(factored(F), *variables)
     x, y = variables
+    of_steady = partial(_of_steady, node=node)
     if products and len(products) == 1 and has_steps(F):
         first, second = vectorised([x], products[0][0]), vectorised([y], products[0][1])
         integral = partial(two_variables.average_2d, lambda x, y: first(x) * second(y), kinks=kinks)
         if set(chain(*kinks)) == {0.0}:
             if has_cusp(products[0][0], x) or has_cusp(products[0][1], y):
-                return Rule(_POLAR, _CUSPS, partial(_at_cusps, first, second, integral))
+                if not has_waves(F):
+                    return Rule(_POLAR, _CUSPS, partial(_at_cusps, first, second, integral))
+                # Logarithms of signals resolve few waves, of which series of weak ones take more.
+                f_part, g_part = _of_equal_parity(*products[0], x, y)
+                series = _pairs(f_part, g_part, (x, y), False, integral, cusps=True)
+                compute = partial(_at_cusps_with_waves, first, second, series)
+                compute = wide_waves.pair(products, (x, y), of_steady, compute)
+                return Rule(_POLAR, _CUSPS, compute)
     else:
         centres = [_places(F, v) for v in variables]
         integral = partial(two_variables.average_2d, vectorised(variables, F), kinks=centres)
-    of_steady = partial(_of_steady, node=node)
     if products is None or len(products) > 1:
         reason = "no product of a function of each variable: two nested integrals"
         return Rule(_PANELS, reason, wide_waves.pair(products or (), (x, y), of_steady, integral))
@@ -530,6 +540,20 @@ def _at_cusps(f: Callable, g: Callable, otherwise: Callable, *K: np.ndarray) -> 
     if (K_xx > 0).all() and (K_yy > 0).all():
         return size_logarithms.pairs(f, g, K_xx, K_yy, K_xy)[()]
     return otherwise(*K)
+
+
+def _at_cusps_with_waves(f: Callable, g: Callable, series: Callable, *K: np.ndarray) -> np.ndarray:
+    """By `_at_cusps`, which resolves few waves, or by a series; the other where one fails."""
+    given = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+    found, logarithms = np.empty(given[0].shape), partial(_at_cusps, f, g, series)
+    for at in np.ndindex(found.shape):
+        one = [k[at] for k in given]
+        rules = (logarithms, series) if max(one[:2]) < _FEW_WAVES else (series, logarithms)
+        try:
+            found[at] = rules[0](*one)
+        except QuadratureError:
+            found[at] = rules[1](*one)
+    return found[()]
 
 
 def _connected_at_cusps(

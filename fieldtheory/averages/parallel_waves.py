@@ -35,7 +35,7 @@ _SLOPE, _HALF = 13.0, 6.5
 # Nodes of panels, their width in inverse wave numbers and in the spread of w, and Hermite's nodes.
 ORDER, _WIDTH, _OF_SPREAD, _HERMITE = 16, 4.0, 2.5, 32
 # What is nothing beside an average, how well panels resolve, and how often they are halved.
-_NOTHING, _ACCURATE, _HALVINGS = 1e-17, 1e-12, 12
+_NOTHING, _ACCURATE, _HALVINGS = 1e-17, 1e-12, 200
 # Squared phases below which differences of waves count, and the least of them.
 _DIFFERENT, LEAST = 1.0, 1e-8
 # The variance of the rest of equal signals.
@@ -337,6 +337,9 @@ def panels_of(f: Amplitudes, end: float) -> np.ndarray:
         sizes = np.abs(values).max(axis=1)
         last = np.abs(values @ to_last).max(axis=1)
         rough = ~(last <= _ACCURATE * (sizes + 1e-2 * sizes.max()))
+        # Of 1/√|h| nothing but the integral becomes small.
+        shares = sizes * half[:, 0]
+        rough &= ~(shares <= _NOTHING * shares.sum())
         if not rough.any():
             return cuts
         if len(cuts) * ORDER > _MOST or not np.isfinite(sizes).all():

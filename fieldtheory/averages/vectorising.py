@@ -31,6 +31,9 @@ _NEAR_ZERO, _DIGITS = (sp.Rational(1, 2**26), sp.Rational(1, 2**30)), 60
 _PART, _POWER = 1e-3, 1e-6
 _NO_SERIES = (sp.Piecewise, sp.Heaviside, sp.Abs, sp.sign, sp.Max, sp.Min, sp.DiracDelta)
 
+# Nearer to zero no other step is.
+_BESIDE_ZERO = sp.Rational(1, 10**30)
+
 # Slopes inside functions, as that of erf(10 x), from which they are steep.
 _STEEP = 3.0
 
@@ -68,7 +71,7 @@ def _with_limit_at_zero(function: Callable, F: sp.Expr, variables: Sequence[sp.E
         if not np.isnan(function(*at_zero)).any():
             return function
     x, t = variables[0], sp.Dummy("t", positive=True)
-    sides = [sp.limit(F.subs(x, sign * t), t, 0, "+") for sign in (1, -1)]
+    sides = [sp.limit(_beside_zero(F, x, sign).subs(x, sign * t), t, 0, "+") for sign in (1, -1)]
     if sides[0] != sides[1] or not sides[0].is_finite:
         return function
     limit = sp.lambdify(list(variables[1:]), sides[0], "numpy")
@@ -78,6 +81,12 @@ def _with_limit_at_zero(function: Callable, F: sp.Expr, variables: Sequence[sp.E
             return np.where(np.equal(h, 0), limit(*others), function(h, *others))
 
     return everywhere
+
+
+def _beside_zero(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
+    """F without steps in x, whose limits take SymPy long."""
+    steps = [step for step in F.atoms(sp.Heaviside) if step.free_symbols == {x}]
+    return F.xreplace({step: step.subs(x, sign * _BESIDE_ZERO) for step in steps})
 
 
 def _without_cancelling(F: sp.Expr) -> tuple[sp.Expr, dict[str, Callable]]:

@@ -37,7 +37,7 @@ from fieldtheory.averages.waves import WIDE, Steady, without_waves
 # functions bend beyond their last kink, and how much wider the second window is.
 _SLOPE, _HALF, _BENDS, _WIDER = 13.0, 6.5, 20.0, 1.5
 # Panels of a slope, their nodes, how small the last coefficients are, and the most halvings.
-_PANELS, _ORDER, _RESOLVED, _HALVINGS, _MOST = 8, 24, 1e-12, 14, 2**16
+_PANELS, _ORDER, _RESOLVED, _HALVINGS, _MOST = 8, 24, 1e-12, 200, 2**16
 # Variances, in those from which on waves have a mean, where the series of pairs converge.
 _PAIRS_FROM, _TERMS, _FAINT = 50.0, 60, 1e-17
 # The rounding of moments, relative to their integrals of moduli, and infinite variances.
@@ -121,7 +121,7 @@ def _resolved(G: Callable, cuts: np.ndarray, F: sp.Expr) -> tuple[np.ndarray, np
     x, w = legendre(_ORDER)
     orders = np.arange(_ORDER)[-4:]
     to_last = (orders + 0.5) * w[:, None] * np.polynomial.legendre.legvander(x, _ORDER - 1)[:, -4:]
-    left, right, found, largest = cuts[:-1], cuts[1:], [], 0.0
+    left, right, found, largest, whole = cuts[:-1], cuts[1:], [], 0.0, 0.0
     for _ in range(_HALVINGS):
         half = (right - left)[:, None] / 2
         nodes = (left + right)[:, None] / 2 + half * x
@@ -131,6 +131,10 @@ def _resolved(G: Callable, cuts: np.ndarray, F: sp.Expr) -> tuple[np.ndarray, np
         sizes = np.abs(values).max(axis=1)
         largest = max(largest, sizes.max())
         good = np.abs(values @ to_last).max(axis=1) <= _RESOLVED * (sizes + 0.01 * largest)
+        # Of 1/√|h| nothing but the integral becomes small.
+        shares = sizes * half[:, 0]
+        whole = max(whole, shares.sum())
+        good |= shares <= _FAINT * whole
         found.append((nodes[good].ravel(), (values * half * w)[good].ravel()))
         left, right = left[~good], right[~good]
         if not len(left):

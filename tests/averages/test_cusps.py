@@ -152,3 +152,34 @@ def test_one_signal_of_functions_that_grow_exponentially(variance):
     assert found == pytest.approx(1, rel=2e-13, abs=0)
     both = averages.second_moment(np.array([variance, 0.5]))
     np.testing.assert_allclose(both[0], float(exact), rtol=2e-13)
+
+
+def on_graded_panels(f, K, c, odd):
+    """<f(x) f(y)> of one variance and an even or odd f, panels of 12 nodes growing from zero."""
+    t, w = np.polynomial.legendre.leggauss(12)
+    cuts = np.concatenate([[0], 2.0 ** np.arange(-100, 0), np.arange(1, 9.5 * np.sqrt(K))])
+    half = np.diff(cuts)[:, None] / 2
+    x = (cuts[:-1, None] + half * (1 + t)).ravel()
+    z, weighted = x / np.sqrt(K), (half * w).ravel() * f(x) / np.sqrt(K)
+    total = 0.0
+    for sign in (1, -1):
+        density = np.exp(-((z[:, None] - sign * c * z) ** 2) / 2 / (1 - c**2) - z**2 / 2)
+        total += (sign if odd else 1) * (weighted @ density @ weighted)
+    return total / np.pi / np.sqrt(1 - c**2)
+
+
+@pytest.mark.parametrize("K", [9.0, 400.0])
+@pytest.mark.parametrize("c", [0.5, 0.02])
+def test_cusps_with_waves(K, c):
+    averages = network_entries(ft.ResidualNetwork(depth=1, activation="cos(2*h)*sqrt(abs(h))"))
+    found = averages.covariance(K, K, c * K)
+    expected = on_graded_panels(lambda h: np.cos(2 * h) * np.sqrt(h), K, c, False)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+    def slope(h):
+        return np.cos(2 * h) / np.sqrt(h) / 2 - 2 * np.sin(2 * h) * np.sqrt(h)
+
+    found = averages.covariance_susceptibility(K, K, c * K)
+    # Terms of size one cancel.
+    expected = on_graded_panels(slope, K, c, True)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
