@@ -121,7 +121,7 @@ def _average(node: GaussianAverage) -> Rule:
                 # Logarithms of signals resolve few waves, of which series of weak ones take more.
                 f_part, g_part = _of_equal_parity(*products[0], x, y)
                 series = _pairs(f_part, g_part, (x, y), False, integral, cusps=True)
-                compute = partial(_at_cusps_with_waves, first, second, series)
+                compute: Callable = partial(_at_cusps_with_waves, first, second, series)
                 compute = wide_waves.pair(products, (x, y), of_steady, compute)
                 return Rule(_POLAR, _CUSPS, compute)
     else:

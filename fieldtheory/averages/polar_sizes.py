@@ -11,6 +11,7 @@ spacings.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -49,6 +50,18 @@ def average(f: Function, g: Function, K_xx: float, K_yy: float, away: float) -> 
 def half_square(f: Function, g: Function, K_xx: float, K_yy: float, away: float) -> float:
     """⟨(f(x) − g(y))²⟩/2, which keeps its digits where both hardly differ."""
     return _integral(_half_square, f, g, (np.sqrt(K_xx), np.sqrt(K_yy)), away)
+
+
+def decorrelation(
+    f: Function, norms: tuple[float, float], K_xx: float, K_yy: float, away: float
+) -> float:
+    """1 − ⟨f(x) f(y)⟩/(nm) of the norms n = √⟨f(x)²⟩ and m, with all its digits."""
+    one, other = (partial(_over, norm, f) for norm in norms)
+    return half_square(one, other, K_xx, K_yy, away)
+
+
+def _over(norm: float, f: Function, signals: np.ndarray) -> np.ndarray:
+    return f(signals) / norm
 
 
 def _half_square(x: np.ndarray, y: np.ndarray) -> np.ndarray:

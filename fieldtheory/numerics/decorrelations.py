@@ -23,15 +23,20 @@ from functools import partial
 
 import numpy as np
 
+from fieldtheory.averages import polar_sizes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import legendre
+from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.vectorising import vectorised
+from fieldtheory.networks.activations import h
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import similar_waves
 from fieldtheory.numerics.asymptotes import angle_of
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.large_variances import at_angles, pair_averages
+from fieldtheory.numerics.large_variances import at_angles, pair_averages, single_average
 from fieldtheory.numerics.logarithms import ScaledLayers, scaled_layers
 from fieldtheory.numerics.steady_waves import are_steady_waves, decorrelation
+from fieldtheory.numerics.unlimited_averages import features_of, is_analytic
 
 # 1 − c from which on a difference keeps its digits; nodes on panels in the angle, and their ratio.
 _NARROW, _NODES, _GROWTH = 1e-2, 12, 4
@@ -155,6 +160,11 @@ def _by_price(
         found[wide] = np.maximum(1 - ratio(average, size[wide]), 0.0)
     if not wide.all():
         x, y, size, delta = (k[~wide] for k in (K_xx, K_yy, size, delta))
+        try:
+            found[~wide] = _of_kinks(network, x, y, delta)
+            return found
+        except QuadratureError:
+            pass
         same = np.ones_like(delta)
         parallel = 1 - ratio(pair_averages(network, "covariance", x, y, same), size)
         integral = _over_angles(network, x, y, delta)
@@ -162,6 +172,21 @@ def _by_price(
             np.sqrt(x * y) * integral, size
         )
     return found
+
+
+def _of_kinks(
+    network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray
+) -> np.ndarray:
+    """⟨(φ_α/√M_α − φ_β/√M_β)²⟩/2 of φ with a kink at zero, whose slopes take longer to average."""
+    (phi, *others) = features_of(network)
+    if others or not has_steps(phi) or not is_analytic(phi):
+        raise QuadratureError(f"{phi} is smooth, or not analytic on both sides of zero")
+    f = vectorised([h], phi)
+    norms = [np.sqrt(single_average(network, "second_moment", K)) for K in (K_xx, K_yy)]
+    if not all((norm > 0).all() and np.isfinite(norm).all() for norm in norms):
+        raise QuadratureError(f"{phi} vanishes, or exceeds float64")
+    given = zip(*(each.tolist() for each in (*norms, K_xx, K_yy, delta)), strict=True)
+    return np.array([polar_sizes.decorrelation(f, (n, m), *pair) for n, m, *pair in given])
 
 
 def _over_angles(

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import sympy as sp
@@ -251,27 +250,20 @@ def _nearly_parallel(
     away: float,
 ) -> mp.mpf:
     """⟨φφ⟩ or ⟨φ'φ'⟩ of 1 − c = ``away``; of the former no digits of 1 − ⟨φφ⟩/√(MM) cancel."""
-    if not all(_is_analytic(f) for f in functions):
+    if not all(is_analytic(f) for f in functions):
         raise QuadratureError("functions with waves, and kinks away from zero")
     x, y = map(float, variances)
     of_numbers = [vectorised([_H], f) for f in functions]
     if name == "slope":
         return mp.mpf(sum(polar_sizes.average(f, f, x, y, away) for f in of_numbers))
     moments = [moment(network, K) for K in variances]
-    scales = [1 / float(mp.sqrt(M)) for M in moments]
-    apart = 0.0
-    for f in of_numbers:
-        one, other = (partial(_times, scale, f) for scale in scales)
-        apart += polar_sizes.half_square(one, other, x, y, away)
+    norms = float(mp.sqrt(moments[0])), float(mp.sqrt(moments[1]))
+    apart = sum(polar_sizes.decorrelation(f, norms, x, y, away) for f in of_numbers)
     return mp.sqrt(moments[0] * moments[1]) * (1 - mp.mpf(apart))
 
 
-def _times(scale: float, f: Callable[..., Any], signals: np.ndarray) -> np.ndarray:
-    return scale * f(signals)
-
-
 @lru_cache(maxsize=64)
-def _is_analytic(f: sp.Expr) -> bool:
+def is_analytic(f: sp.Expr) -> bool:
     """Whether a function is, but for zero."""
     return not (has_waves(f) or any(kinks_of(f, _H)) or narrow_cuts(f, _H))
 

@@ -100,3 +100,23 @@ def test_nearly_parallel_inputs_of_softplus_squared():
     weight = 1.5 * net.branch_scale**2 * net.weight_variance
     expected = 2 * found[9:-2, 0, 0] + np.log(weight)
     np.testing.assert_allclose(found[10:-1, 0, 0], expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("K", [1e-4, 1.0, 1e6])
+@pytest.mark.parametrize("delta", [1e-9, 1e-4])
+def test_jumps_tell_nearly_parallel_signals_apart(K, delta):
+    """sign(h) + h: 1 − c_φ = (2θ/π + K δ + 2 √(2K/π) δ)/(1 + K + 2 √(2K/π))."""
+    net = ft.ResidualNetwork(depth=1, activation="sign(h)+h", skip_scale=0.0, bias_variance=0.0)
+    found = decorrelations(net, [K, K], delta)[1]
+    angle, linear = 2 * np.arcsin(np.sqrt(delta / 2)), K + 2 * np.sqrt(2 * K / np.pi)
+    expected = (2 / np.pi * angle + linear * delta) / (1 + linear)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_slow_slopes_with_a_kink_of_wide_nearly_parallel_signals():
+    """atan|h| at K = 1e6: ⟨(φ(x) − φ(y))²⟩/2M by 16 nodes on panels that shrink towards x = ±y."""
+    net = ft.ResidualNetwork(
+        depth=1, activation="sign(h)*atan(h)", skip_scale=0.0, bias_variance=0.0
+    )
+    found = decorrelations(net, [1e6, 1e6], 1e-9)[1]
+    np.testing.assert_allclose(found, 2.4806365264446e-07, rtol=1e-12)

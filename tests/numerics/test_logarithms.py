@@ -377,6 +377,7 @@ def test_responses_of_powers_that_jump():
         solution.log_tangent_kernels  # noqa: B018
 
 
+@pytest.mark.slow
 def test_growing_parts_that_cancel_beside_waves():
     """e^h − e^h θ(h) is ∞ − ∞ in float64 where each of both is taken for an amplitude."""
     net = network("sin(h)*tanh(h)+h**2*elu(h)", 8, skip_scale=0.0, weight_variance=2.0)
