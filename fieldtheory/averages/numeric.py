@@ -538,7 +538,8 @@ def _of_one_variable(f: Callable, kinks: Sequence[float], K: np.ndarray) -> np.n
 def _at_cusps(f: Callable, g: Callable, otherwise: Callable, *K: np.ndarray) -> np.ndarray:
     K_xx, K_yy, K_xy = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
     if (K_xx > 0).all() and (K_yy > 0).all():
-        return size_logarithms.pairs(f, g, K_xx, K_yy, K_xy)[()]
+        pairs = partial(size_logarithms.pairs, f, g)
+        return _once(pairs, K_xx.ravel(), K_yy.ravel(), K_xy.ravel()).reshape(K_xx.shape)[()]
     return otherwise(*K)
 
 

@@ -35,6 +35,7 @@ from fieldtheory.numerics.unlimited_averages import (
     pair_slope,
     response,
     slope_square,
+    waves_are_faint,
 )
 
 Average = Callable[..., Any]
@@ -233,6 +234,8 @@ def _pair_gain(network: LayeredNetwork, skip: float, weight: float, *K: mp.mpf) 
     if weight and (closed := closed_slope(network, *K)) is not None:
         return skip + weight * closed
     if weight and are_faint(network, (1, K[0]), (1, K[1]), skip / weight):
+        return mp.mpf(skip)
+    if weight and waves_are_faint(network, K, skip / weight):
         return mp.mpf(skip)
     if skip and weight:
         # Cauchy and Schwarz again; slopes of cusps have no squares.

@@ -23,7 +23,8 @@ from fieldtheory.averages.steps import (
     slope_of_pieces,
 )
 from fieldtheory.averages.vectorising import kinks_of, vectorised
-from fieldtheory.averages.waves import has_waves
+from fieldtheory.averages.wave_remainders import reaches
+from fieldtheory.averages.waves import has_waves, without_waves
 from fieldtheory.networks import activations
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.large_variances import pair_averages, single_average
@@ -53,6 +54,27 @@ def are_faint(
     if not size or not all(mp.isfinite(K) and K > _REFERENCE for _, K in (first, second)):
         return False
     bounds = [_bound(network, *each) for each in (first, second)]
+    return bool(mp.sqrt(bounds[0] * bounds[1]) < NOTHING**2 * size)
+
+
+def waves_are_faint(network: LayeredNetwork, K: tuple[mp.mpf, ...], size: mp.mpf) -> bool:
+    """Whether ⟨φ'φ'⟩ of K_xx, K_yy and K_xy, whose waves do not move together, is nothing.
+
+    Their mean over phases decays, and what is left of them near zero is as rare as 1/√K.
+    """
+    K_xx, K_yy, K_xy = K
+    if not size or not all(mp.isfinite(k) and k > _REFERENCE for k in (K_xx, K_yy)):
+        return False
+    c = max(min(K_xy / mp.sqrt(K_xx * K_yy), mp.one), -mp.one)
+    try:
+        steady = [without_waves(_slope(f), _H) for f in features_of(network)]
+    except QuadratureError:
+        return False
+    if any(each.exponential or each.function.has(sp.DiracDelta) for each in steady):
+        return False
+    if not all(reaches((each, each), K_xx, K_yy, c, 1 - abs(c)) for each in steady):
+        return False
+    bounds = [sum(beyond_float.bound(s.function, _H, k) for s in steady) for k in (K_xx, K_yy)]
     return bool(mp.sqrt(bounds[0] * bounds[1]) < NOTHING**2 * size)
 
 

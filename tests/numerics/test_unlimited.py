@@ -199,6 +199,22 @@ def test_waves_that_are_nothing_beside_skip_connections_are_not_taken(monkeypatc
     assert not [K for K in taken if 4e100 < K < 1e300]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("c", [0.5, -0.5])
+def test_responses_of_waves_of_two_inputs(c):
+    """Waves of two signals average out: far out χ grows by γ²."""
+    K0 = [[1.0, c], [c, 1.0]]
+    found = ft.solve(network("cos(2*h)+asinh(h)", 600, skip_scale=2.0), K0).log_response
+    steps = np.diff(found[:, 0, 1])
+    np.testing.assert_allclose(steps[60:], np.log(4), rtol=1e-12)
+    # ⟨φ'φ'⟩ of the first layer by 100 nodes a signal.
+    z, w = np.polynomial.hermite_e.hermegauss(100)
+    x, y = z[:, None], c * z[:, None] + np.sqrt(1 - c**2) * z
+    slopes = [1 / np.sqrt(1 + h**2) - 2 * np.sin(2 * h) for h in (x, y)]
+    average = w @ (slopes[0] * slopes[1]) @ w / (2 * np.pi)
+    np.testing.assert_allclose(steps[0], np.log(4 + 1.25 * average), rtol=1e-9)
+
+
 def test_responses_of_two_inputs_behind_skip_connections():
     """Of the readout, whose kernels exceed all numbers, no response is taken."""
     net = network("asinh(h)", 520, skip_scale=2.0, weight_variance=1.5, bias_variance=0.2)
