@@ -43,6 +43,8 @@ _ROUNDING, _NOISE = 2e-16, 2e-13
 _CLASS = 1.25
 # Step of a grid in units of the smallest standard deviation on it.
 _PER_DEVIATION = 0.45
+# Deviations of a Gaussian beyond which it is nothing.
+_FAINT = 9.8
 _BLOCK = 1 << 18
 _LONGEST = 1 << 20
 
@@ -248,6 +250,81 @@ def on_tensor(
                 return None
             values[:, same] = found
     return values.reshape(len(functions), len(K), len(slopes), -1)
+
+
+def of_shared_parts(
+    functions: Sequence[Callable],
+    rests: np.ndarray,
+    shared: np.ndarray,
+    digits: Digits = EXACT,
+) -> np.ndarray | None:
+    """⟨f(a + v) f(a + w)⟩ for all variances of a and all common variances of v and w.
+
+    Signals of one variance have such a part a in common, and independent rests. The average over
+    the rests is one transform of f with a Gaussian factor, F, and ⟨F(a)²⟩ a sum.
+
+    Parameters
+    ----------
+    functions : sequence of callable
+        Smooth, vectorised; each f has its average.
+    rests : ndarray, shape (n,)
+        Variances of v and w, > 0.
+    shared : ndarray, shape (m,)
+        Variances of a, > 0.
+    digits : Digits
+        Of what the grid is asked.
+
+    Returns
+    -------
+    ndarray, shape (functions, n, m), or None
+        None where the grid does not resolve f or rounding is above 2e-13 of a value.
+
+    Examples
+    --------
+    >>> values = of_shared_parts([np.tanh], np.array([20.0]), np.array([80.0]))
+    >>> float(values[0, 0, 0].round(10))
+    0.5834850911
+    """
+    own, common = (np.array([k]) for k in (rests.max() + shared.max(), shared.max()))
+    radius = digits.reach * (np.sqrt(rests.max()) + np.sqrt(shared.max())) + digits.taper
+    with np.errstate(all="ignore"):
+        if not all(fades(f, f, own, own, common, _REACH).all() for f in functions):
+            return None
+        for step in digits.steps:
+            step = min(step, _PER_DEVIATION * float(np.sqrt(shared.min())))
+            points = 2 * radius / step
+            if not points * max(len(rests), len(shared)) < _LONGEST:
+                return None
+            count, u = _even_grid(radius, points)
+            tapered = np.stack([f(u) for f in functions]) * _taper(u, radius, digits.taper)
+            transforms = fft.rfft(tapered)
+            if not all(_resolved(G, G, digits.aliased) for G in transforms):
+                continue
+            # What is smooth after the rests needs fewer nodes.
+            k = np.pi / radius * np.arange(min(len(transforms[0]), _kept_waves(radius, rests)))
+            least = max(2 * len(k), 2 * radius / _PER_DEVIATION / float(np.sqrt(shared.min())))
+            fewer, u = _even_grid(radius, min(least, count - 2))
+            of_rests = transforms[:, None, : len(k)] * np.exp(-0.5 * np.outer(rests, k * k))
+            smooth = fft.irfft(of_rests, fewer) * (fewer / count)
+            dev = np.sqrt(shared)
+            z = u / dev.max()
+            bell = _bell(u / dev[:, None], 2 * radius / fewer / dev, digits.reach)
+            values = smooth**2 @ bell.T
+            noise = 2 * _ROUNDING * np.sqrt((tapered**2).mean(axis=1)[:, None, None] * values)
+            good = _inside(smooth * bell[dev.argmax()], z, digits).all()
+            return values if good and (noise <= digits.noise * values).all() else None
+    return None
+
+
+def _even_grid(radius: float, points: float) -> tuple[int, np.ndarray]:
+    """An even number of nodes, more than so many, and the nodes from −radius on."""
+    count = 2 * fft.next_fast_len(int(points / 2) + 1, real=True)
+    return count, 2 * radius / count * np.arange(count) - radius
+
+
+def _kept_waves(radius: float, rests: np.ndarray) -> int:
+    """How many wave numbers of a grid averages over rests of these variances leave."""
+    return 2 + int(_FAINT / np.sqrt(rests.min()) * radius / np.pi)
 
 
 def _of_rests(

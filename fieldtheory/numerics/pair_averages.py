@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ramps
+from fieldtheory.averages import ramps, spectral
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.vectorising import kinks_of, vectorised
@@ -232,7 +232,12 @@ class InterpolatedEntries:
         of_f, slope = (vectorised([X], one) for one in (f, sp.diff(f, X)))
 
         def exact(*K: np.ndarray) -> np.ndarray:
-            return np.array(self.entries.covariance_gain(*K)) / float(weight)
+            # Their own first rule for such pairs, without the derivation of the others.
+            values, good = spectral.averages([(of_f, of_f), (slope, slope)], K[0], K[1], K[2])
+            if not good.all():
+                left = [k[~good] for k in K]
+                values[:, ~good] = np.array(self.entries.covariance_gain(*left)) / float(weight)
+            return values
 
         return float(weight), StrongPairs(of_f, slope, exact, self.rest)
 

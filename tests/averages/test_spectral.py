@@ -92,3 +92,24 @@ def test_weak_correlations_and_zero_variances_are_left_to_others():
     b = np.array([1.0, 1.0, 1.0])
     c = np.array([0.2, 0.0, 0.0])
     assert not spectral.average(np.tanh, np.tanh, a, b, c)[1].any()
+
+
+@pytest.mark.parametrize("f", [np.tanh, slope, swish])
+@pytest.mark.parametrize(
+    "rests", [[1e-6, 0.02, 3.0], [0.5, 40.0], [300.0, 2e3]], ids=["narrow", "middle", "wide"]
+)
+def test_averages_of_shared_parts_agree_with_panels(f, rests):
+    rests, shared = np.array(rests), np.array([0.7, 9.0, 600.0])[f is swish :]
+    values = spectral.of_shared_parts([f, slope], rests, shared)
+    own, common = (k.ravel() for k in np.broadcast_arrays(rests[:, None], shared))
+    expected = two_variables.average_2d(
+        lambda x, y: f(x) * f(y), own + common, own + common, common
+    )
+    np.testing.assert_allclose(values[0].ravel(), expected, rtol=1e-12)
+    rough = spectral.of_shared_parts([f, slope], rests, shared, spectral.ROUGH)
+    np.testing.assert_allclose(rough, values, rtol=1e-4)
+
+
+@pytest.mark.parametrize("f", [np.abs, np.sign, np.exp, lambda h: np.exp(0.4 * h**2)])
+def test_shared_parts_of_what_has_kinks_or_grows_are_not_resolved(f):
+    assert spectral.of_shared_parts([np.tanh, f], np.array([1e-3, 30.0]), np.array([90.0])) is None

@@ -35,10 +35,26 @@ def test_boxes_have_the_averages_of_pairs(activation):
     found, (p, q, r) = InterpolatedEntries(exact), many_pairs(3000)
     pairs = np.arange(2 * len(p)).reshape(2, -1)
     values = np.array(found.covariance_gain(np.concatenate([p, q]), pairs, r))
-    assert found._strong is not None and found._strong[1]._boxes
+    assert found._strong is not None and found._strong[1]._of_two.made
     chosen = slice(None, None, 60)
     known = np.array(exact.covariance_gain(p[chosen], q[chosen], r[chosen]))
     np.testing.assert_allclose(values[:, chosen], known, rtol=1e-11)
+
+
+@pytest.mark.parametrize("activation", some(SMOOTH, ["logistic", 1 / (1 + x**2)]), ids=str)
+@pytest.mark.parametrize("rest", [1e-12, 1e-3])
+def test_boxes_of_pairs_of_one_variance(activation, rest):
+    exact = network_entries(ft.ResidualNetwork(depth=1, activation=activation))
+    found, (p, _, r) = InterpolatedEntries(exact, rest), many_pairs(300)
+    r = np.minimum(r, p * (1 - 1e-3))
+    # Norms of one length differ by rounding.
+    pairs, q = np.arange(2 * len(p)).reshape(2, -1), p * (1 + 4e-16)
+    values = np.array(found.covariance_gain(np.concatenate([p, q]), pairs, r))
+    assert found._strong is not None and found._strong[1]._of_one_variance.made
+    assert not found._strong[1]._of_two.made
+    chosen = slice(None, None, 20)
+    known = np.array(exact.covariance_gain(p[chosen], q[chosen], r[chosen]))
+    np.testing.assert_allclose(values[:, chosen], known, rtol=1e-11 if rest < 1e-9 else 1e-2)
 
 
 @pytest.mark.parametrize("place", [(30.0, 31.0, 0.97), (110.0, 109.0, 0.995)])
@@ -89,13 +105,14 @@ def test_what_is_not_resolved_is_left_out():
     def exact(p, q, r):
         return np.full((2, len(p)), 7.0)
 
-    p, q, r = many_pairs(400)
     wrong = StrongPairs(np.tanh, lambda h: 1 / np.cosh(h) ** 2, exact)
     steps = StrongPairs(np.sign, np.zeros_like, exact)
     growing = StrongPairs(np.exp, np.exp, exact)
+    p, q, r = many_pairs(400)
     for pairs in (wrong, steps, growing):
-        values, known = pairs(p, q, r, 1.0)
-        assert not known.any() and np.isnan(values).all()
+        for other in (p, q):
+            values, known = pairs(p, other, np.minimum(r, 0.999 * p), 1.0)
+            assert not known.any() and np.isnan(values).all()
 
 
 def test_boxes_wait_for_enough_pairs():
