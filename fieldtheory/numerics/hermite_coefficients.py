@@ -27,7 +27,7 @@ from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.numerics.interpolation import nodes, polynomials, transform
 
 # Coefficients that are fitted together; nodes in ln K of a piece, tried one after the other.
-_FITTED = (5, 32, 96, 320, 1024, 1536)
+_FITTED = (5, 32, 96, 320, 512, 1024, 1536)
 _SIZES = (16, 24, 36, 54, 80)
 # A piece is a range of K by this power of two.
 _OCTAVES = 2
@@ -38,8 +38,10 @@ _SMALLEST, _LARGEST = 1e-12, 1e8
 _REACH, _NODES, _CHECK_NODES, _PHASE, _LOW = 13.0, 20, 26, 8.0, 64
 # Orders whose tables take little memory.
 _MODERATE = 320
-# Halvings of panels towards zero go up by so many, so that pieces share them.
-_LEVELS = 3
+# Halvings of panels towards zero, at least, and by how many they go up, so that pieces share them.
+_LEAST, _LEVELS = 6, 3
+# By how much the last ones fall at least from one number of nodes to the next, or never enough.
+_FALLS = 0.1
 # Where in a piece it is compared with a finer integral.
 _CHECKED = 0.371
 # Allowed last coefficients and errors, and f e^(-z²/4) at the ends of the integrals, relative to
@@ -101,6 +103,7 @@ class HermiteCoefficients:
         return self._pieces[number, order]
 
     def _fitted(self, number: int, order: int) -> _Piece:
+        before = np.inf
         for size in _SIZES:
             K = 2.0 ** (_OCTAVES * (number + (nodes(size) + 1) / 2))
             values, square = self.integrated(K, order)
@@ -108,13 +111,17 @@ class HermiteCoefficients:
                 break
             scale = np.sqrt(square.max())
             coefficients = transform(size) @ values
-            if np.abs(coefficients[-2:]).max() <= _TAIL * scale:
+            tail = np.abs(coefficients[-2:]).max() / scale if scale else 0.0
+            if tail <= _TAIL:
                 # Between the nodes, by a finer rule.
                 between = 2.0 ** (_OCTAVES * (number + np.array([_CHECKED])))
                 finer, _ = self.integrated(between, order, _CHECK_NODES)
                 here = polynomials(np.array([2 * _CHECKED - 1]), size).T @ coefficients
                 good = bool(np.abs(finer - here).max() <= _ERROR * scale)
                 return _Piece(np.ascontiguousarray(coefficients.T), good)
+            if tail > _FALLS * before:
+                break
+            before = tail
         return _Piece(np.zeros((order, 1)), False)
 
     def integrated(
@@ -123,7 +130,7 @@ class HermiteCoefficients:
         """The coefficients (m, order) and ⟨f²⟩ (m,) by Gauss-Legendre panels that end at kinks."""
         dev = np.sqrt(K)[:, None]
         level = _LEVELS * int(np.ceil(np.log2(K.max()) / 2 / _LEVELS))
-        cuts, z, tables = _panels(order, count, max(0, level))
+        cuts, z, tables = _panels(order, count, max(_LEAST, level))
         with np.errstate(all="ignore"):
             values = np.broadcast_to(self.f(dev * z), (len(K), len(z)))
         ends = np.abs(values[:, [0, -1]]).max(axis=1) * np.exp(-(z[0] ** 2) / 4)

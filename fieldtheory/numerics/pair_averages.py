@@ -30,7 +30,7 @@ from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.compiling.translation import is_closed
-from fieldtheory.numerics import mehler_sums
+from fieldtheory.numerics import kinked_pairs, mehler_sums
 from fieldtheory.numerics.entries import Entries
 from fieldtheory.numerics.hermite_coefficients import (
     HermiteCoefficients,
@@ -39,6 +39,7 @@ from fieldtheory.numerics.hermite_coefficients import (
     has_coefficients,
 )
 from fieldtheory.numerics.known_range import as_far_as_known
+from fieldtheory.numerics.pair_boxes import Boxes
 from fieldtheory.numerics.strong_pairs import StrongPairs
 from fieldtheory.numerics.wanted_pairs import WantedPairs
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
@@ -47,9 +48,9 @@ from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 _ORDERS = (64, 96, 224, 512, 1024, 1536)
 # To find where a maximum is, so many are tried before.
 _ROUGH_ORDER = 16
-# From this order on boxes of strong pairs are tried before, with so many transforms for a pair, and
-# with so many where it takes integrals.
-_STRONG, _PER_SERIES, _PER_INTEGRAL = 224, 0.1, 1.0
+# From this order on, for smooth φ and with kinks, boxes are tried before, with so many transforms
+# for a pair, with so many where it takes integrals, and with so many series.
+_STRONG, _PER_SERIES, _PER_INTEGRAL, _PER_PAIR = (224, 96), 0.1, 1.0, 1.0
 # With a closed form no more than these.
 _FEW = 96
 # Kinks have coefficients that fall off as powers, so that of so many powers of the correlation
@@ -156,6 +157,13 @@ class InterpolatedEntries:
             values[:, usual[resolved]] = terms[:, resolved]
         return values
 
+    def resolved_moments(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """M(K) and M'(K) of variances (m,), NaN where they would take integrals."""
+        if self.closed_moment:
+            return self.entries.second_moment(K), self.entries.susceptibility(K)
+        M, slope, _ = self._of_square(K, 1)
+        return M, slope
+
     def moment_and_about_slope(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """M(K) and about M'(K), 0 where it would take an integral, for iterations."""
         if self.closed_moment:
@@ -241,6 +249,25 @@ class InterpolatedEntries:
 
         return float(weight), StrongPairs(of_f, slope, exact, self.rest)
 
+    @cached_property
+    def _long_series(self) -> Boxes:
+        """Averages of φ with kinks and pairs of one variance, on boxes."""
+
+        def series(K: np.ndarray, c: np.ndarray) -> np.ndarray:
+            at = np.repeat(np.arange(len(K)), len(c))
+            return summed(K, (at, at), np.outer(K, c).ravel()).reshape(2, len(K), len(c))
+
+        def exact(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+            at = np.arange(2 * len(p)).reshape(2, -1)
+            return summed(np.concatenate([p, q]), tuple(at), r)
+
+        def summed(own: np.ndarray, at: tuple[np.ndarray, ...], r: np.ndarray) -> np.ndarray:
+            wanted = WantedPairs.of(own, at, r, 2)
+            self._by_series(wanted, _ORDERS, boxes=False)
+            return wanted.values
+
+        return kinked_pairs.boxes(series, exact, self.rest, _ORDERS[-1])
+
     def covariance_flow(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩.
 
@@ -303,10 +330,18 @@ class InterpolatedEntries:
 
     def _from_boxes(self, wanted: WantedPairs, which: np.ndarray, most: float) -> None:
         """Fill in what boxes of strong pairs have of those that are marked."""
-        if self.closed or self._strong is None or not which.any():
+        if self.closed or not which.any():
             return
-        (weight, of_pairs), (index,) = self._strong, np.nonzero(which)
-        found, good = of_pairs(wanted.p[index], wanted.q[index], wanted.r[index], most)
+        (index,) = np.nonzero(which)
+        K = wanted.p[index], wanted.q[index], wanted.r[index]
+        if self._strong is not None:
+            weight, of_pairs = self._strong
+            found, good = of_pairs(*K, most)
+        elif self._kinked and self._ramps is None:
+            weight, found, good = 1.0, np.full((2, len(index)), np.nan), np.isnan(K[0])
+            self._long_series.fill(found, good, K, most)
+        else:
+            return
         wanted.values[:, index[good]] = weight * found[:, good]
         wanted.known[index[good]] = True
 
@@ -319,8 +354,8 @@ class InterpolatedEntries:
         wanted.values[:, index[good]] = weight * found[:, good]
         wanted.known[index[good]] = True
 
-    def _by_series(self, wanted: WantedPairs, orders: tuple[int, ...]) -> None:
-        """Fill in what series of these orders resolve, one after the other."""
+    def _by_series(self, wanted: WantedPairs, orders: tuple[int, ...], boxes: bool = True) -> None:
+        """Fill in what series of these orders resolve, one after the other, and boxes before."""
         whole, usual = len(wanted.values) > 2, np.abs(wanted.c) <= 1 - _APART
         for one in wanted.at:
             usual &= wanted.allowed[one]
@@ -331,8 +366,9 @@ class InterpolatedEntries:
             hopeless = order == _ORDERS[-1] and not self._kinked
             if hopeless or (order > _FEW and not whole and self.closed):
                 return
-            if order == _STRONG and not whole:
-                self._from_boxes(wanted, usual & ~wanted.known, _PER_SERIES)
+            if order == _STRONG[self._kinked] and boxes and not whole:
+                most = _PER_PAIR if self._kinked else _PER_SERIES
+                self._from_boxes(wanted, usual & ~wanted.known, most)
             left = usual & ~wanted.known
             if order > _FEW and not whole and not self._kinked:
                 left &= ~wanted.wide_and_strong

@@ -23,8 +23,9 @@ import numpy as np
 
 from fieldtheory.numerics.interpolation import nodes, polynomials, transform
 
-# Nodes of a box for each of its pairs, at most.
-_PAYS = 0.5
+# Nodes of a box for each of its pairs, at most; and how many pairs take as long as it takes to ask
+# once more, which counts where a box was in vain.
+_PAYS, _ASKING = 0.5, 64
 # How far from the real axis singularities are taken to be.
 _REACHES = np.array([2.0, 2.0, np.pi / 2])
 # Nodes beyond those at which coefficients fall to what may be left of them, relative to the
@@ -79,11 +80,12 @@ def in_blocks(
         yield from _computed(optima, np.flatnonzero(~known), p, q, r, size)
     while waiting:
         index, failures, finer = waiting.pop()
-        if failures == _TRIES or _PAYS * len(index) < _MORE:
+        spent = _ASKING * (failures > 0)
+        if failures == _TRIES or _PAYS * len(index) < _MORE + spent:
             few.append(index)
             continue
         box, jump = _Box.around(places[:, index], _MORE + _EACH_TIME * finer), None
-        if box.count <= _PAYS * len(index):
+        if box.count + spent <= _PAYS * len(index):
             values, jump = _in_box(optima, box, places[:, index], size)
             if values is not None:
                 yield index, values

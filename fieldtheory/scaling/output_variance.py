@@ -35,6 +35,8 @@ _NODES = (40, 80, 160, 320)
 _DIGITS = 30
 # Where interpolated M'' loses digits.
 _SMALL = 1e-3
+# Up to this variance shown ones do without what takes integrals.
+_HARDLY = 1e-4
 # Differences of heights that may be rounding.
 _FLAT = 1e-12
 # Chebyshev nodes between two of them, for digits that are printed.
@@ -107,9 +109,18 @@ def shown_output_variance(network: LayeredNetwork) -> float:
 @lru_cache(maxsize=64)
 def _shown(averages: InterpolatedEntries, weight: float, bias: float) -> float:
     parameters = averages, weight, bias
-    heights = _searched(*parameters, _ROUGH)
+    M, gain = averages.resolved_moments(_SEARCHED)
+    # Where φ² hardly depends on the smallest variances it takes integrals to see how.
+    first = int(np.isfinite(gain).argmax())
+    if (
+        _SEARCHED[first] > _HARDLY
+        or np.isnan(gain[first:][_SEARCHED[first:] <= ROUGH_FARTHEST]).any()
+    ):
+        first, heights = 0, _searched(*parameters, _ROUGH)
+    else:
+        heights = _height(M, gain, weight, bias)
     top = int(np.flatnonzero(heights >= np.nanmax(heights) - _FLAT)[0])
-    if top == 0:
+    if top == first:
         return 0.0
     if top == len(heights) - 1 or np.isnan(heights[top + 1]):
         return np.inf
@@ -250,6 +261,11 @@ def _log_response(
     K: np.ndarray, averages: InterpolatedEntries, weight: float, bias: float
 ) -> np.ndarray:
     M, gain = averages.moments(K, 1)
+    return _height(M, gain, weight, bias)
+
+
+def _height(M: np.ndarray, gain: np.ndarray, weight: float, bias: float) -> np.ndarray:
+    """ln[M' F]."""
     with np.errstate(divide="ignore"):
         return np.log(np.abs(gain * residual_kernel(weight, bias, M)))
 

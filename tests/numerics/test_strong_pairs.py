@@ -35,7 +35,7 @@ def test_boxes_have_the_averages_of_pairs(activation):
     found, (p, q, r) = InterpolatedEntries(exact), many_pairs(3000)
     pairs = np.arange(2 * len(p)).reshape(2, -1)
     values = np.array(found.covariance_gain(np.concatenate([p, q]), pairs, r))
-    assert found._strong is not None and found._strong[1]._of_two.made
+    assert found._strong is not None and found._strong[1].of_two.made
     chosen = slice(None, None, 60)
     known = np.array(exact.covariance_gain(p[chosen], q[chosen], r[chosen]))
     np.testing.assert_allclose(values[:, chosen], known, rtol=1e-11)
@@ -50,8 +50,8 @@ def test_boxes_of_pairs_of_one_variance(activation, rest):
     # Norms of one length differ by rounding.
     pairs, q = np.arange(2 * len(p)).reshape(2, -1), p * (1 + 4e-16)
     values = np.array(found.covariance_gain(np.concatenate([p, q]), pairs, r))
-    assert found._strong is not None and found._strong[1]._of_one_variance.made
-    assert not found._strong[1]._of_two.made
+    assert found._strong is not None and found._strong[1].of_one_variance.made
+    assert not found._strong[1].of_two.made
     chosen = slice(None, None, 20)
     known = np.array(exact.covariance_gain(p[chosen], q[chosen], r[chosen]))
     np.testing.assert_allclose(values[:, chosen], known, rtol=1e-11 if rest < 1e-9 else 1e-2)
