@@ -27,7 +27,7 @@ from fieldtheory.averages.vectorising import vectorised
 from fieldtheory.numerics.interpolation import nodes, polynomials, transform
 
 # Coefficients that are fitted together; nodes in ln K of a piece, tried one after the other.
-_FITTED = (5, 32, 96, 320, 512, 1024, 1536)
+_FITTED = (5, 32, 96, 320, 512, 1024, 1536, 3072)
 _SIZES = (16, 24, 36, 54, 80)
 # A piece is a range of K by this power of two.
 _OCTAVES = 2
@@ -37,7 +37,7 @@ _SMALLEST, _LARGEST = 1e-12, 1e8
 # many orders at least.
 _REACH, _NODES, _CHECK_NODES, _PHASE, _LOW = 13.0, 20, 26, 8.0, 64
 # Orders whose tables take little memory.
-_MODERATE = 320
+_MODERATE = 512
 # Halvings of panels towards zero, at least, and by how many they go up, so that pieces share them.
 _LEAST, _LEVELS = 6, 3
 # By how much the last ones fall at least from one number of nodes to the next, or never enough.

@@ -44,8 +44,10 @@ from fieldtheory.numerics.strong_pairs import StrongPairs
 from fieldtheory.numerics.wanted_pairs import WantedPairs
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
-# Coefficients kept, tried one after the other, the last for kinks alone.
-_ORDERS = (64, 96, 224, 512, 1024, 1536)
+# Coefficients kept, tried one after the other, the last for kinks alone; and to find where a
+# maximum is, where so many more do not pay.
+_ORDERS = (64, 96, 224, 512, 1024, 1536, 3072)
+_SOME_ORDERS = _ORDERS[:-1]
 # To find where a maximum is, so many are tried before.
 _ROUGH_ORDER = 16
 # From this order on, for smooth φ and with kinks, boxes are tried before, with so many transforms
@@ -63,6 +65,8 @@ _FARTHEST = 1e13
 # A rough search does without variances beyond this one where they are not resolved: integrals of
 # functions that oscillate take seconds there, and are far beyond a largest response.
 ROUGH_FARTHEST = 64.0
+# Nor does it transform φ of pairs beyond this one, which takes a hundred thousand nodes for each.
+_ROUGH_WIDEST = 1e5
 # What the series of ⟨φ'φ'⟩ may leave out, relative to it.
 REST = 1e-12
 # Coefficients of φ² for M, M' and M'', and the least 2 K M' relative to those.
@@ -263,10 +267,10 @@ class InterpolatedEntries:
 
         def summed(own: np.ndarray, at: tuple[np.ndarray, ...], r: np.ndarray) -> np.ndarray:
             wanted = WantedPairs.of(own, at, r, 2)
-            self._by_series(wanted, _ORDERS, boxes=False)
+            self._by_series(wanted, _SOME_ORDERS, boxes=False)
             return wanted.values
 
-        return kinked_pairs.boxes(series, exact, self.rest, _ORDERS[-1])
+        return kinked_pairs.boxes(series, exact, self.rest, _SOME_ORDERS[-1])
 
     def covariance_flow(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩.
@@ -297,12 +301,14 @@ class InterpolatedEntries:
         if not whole:
             self._by_ramps(wanted)
             self._from_boxes(wanted, ~wanted.known, 0.0)
-        self._by_series(wanted, _ORDERS)
-        if not whole:
-            self._from_boxes(wanted, ~wanted.known & wanted.wide_and_strong, _PER_INTEGRAL)
-            self._by_transforms(wanted, ~wanted.known & wanted.wide_and_strong)
+        self._by_series(wanted, _SOME_ORDERS if self.rest > REST else _ORDERS)
         # What is beyond the range of numbers stays unknown.
-        inside = np.isfinite(wanted.c) & (np.maximum(wanted.p, wanted.q) <= _FARTHEST)
+        farthest = _ROUGH_WIDEST if self.rest > REST and self.searching else _FARTHEST
+        inside = np.isfinite(wanted.c) & (np.maximum(wanted.p, wanted.q) <= farthest)
+        if not whole:
+            wide = inside & wanted.wide_and_strong
+            self._from_boxes(wanted, ~wanted.known & wide, _PER_INTEGRAL)
+            self._by_transforms(wanted, ~wanted.known & wide)
         (left,) = np.nonzero(~wanted.known & inside)
         if len(left):
             exact = self.entries.covariance_flow if whole else self.entries.covariance_gain
@@ -363,7 +369,7 @@ class InterpolatedEntries:
             return
         first = self._first_orders(wanted.c)
         for order in orders:
-            hopeless = order == _ORDERS[-1] and not self._kinked
+            hopeless = order >= _SOME_ORDERS[-1] and not self._kinked
             if hopeless or (order > _FEW and not whole and self.closed):
                 return
             if order == _STRONG[self._kinked] and boxes and not whole:
