@@ -303,8 +303,7 @@ class InterpolatedEntries:
             self._from_boxes(wanted, ~wanted.known, 0.0)
         self._by_series(wanted, _SOME_ORDERS if self.rest > REST else _ORDERS)
         # What is beyond the range of numbers stays unknown.
-        farthest = _ROUGH_WIDEST if self.rest > REST and self.searching else _FARTHEST
-        inside = np.isfinite(wanted.c) & (np.maximum(wanted.p, wanted.q) <= farthest)
+        inside = np.isfinite(wanted.c) & self._near(wanted)
         if not whole:
             wide = inside & wanted.wide_and_strong
             self._from_boxes(wanted, ~wanted.known & wide, _PER_INTEGRAL)
@@ -315,6 +314,11 @@ class InterpolatedEntries:
             chosen = (k[left] for k in (wanted.p, wanted.q, wanted.r))
             wanted.values[:, left] = self._exact(exact, len(wanted.values), *chosen)
         return wanted.values.reshape(-1, *r.shape)
+
+    def _near(self, wanted: WantedPairs) -> np.ndarray:
+        """Which pairs are not too wide to be averaged without series."""
+        farthest = _ROUGH_WIDEST if self.rest > REST and self.searching else _FARTHEST
+        return np.maximum(wanted.p, wanted.q) <= farthest
 
     def _by_ramps(self, wanted: WantedPairs) -> None:
         """Fill in the averages of piecewise linear functions."""
@@ -374,7 +378,7 @@ class InterpolatedEntries:
                 return
             if order == _STRONG[self._kinked] and boxes and not whole:
                 most = _PER_PAIR if self._kinked else _PER_SERIES
-                self._from_boxes(wanted, usual & ~wanted.known, most)
+                self._from_boxes(wanted, usual & ~wanted.known & self._near(wanted), most)
             left = usual & ~wanted.known
             if order > _FEW and not whole and not self._kinked:
                 left &= ~wanted.wide_and_strong

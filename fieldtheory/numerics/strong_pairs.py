@@ -73,9 +73,13 @@ class StrongPairs:
         (True, True)
         """
         values, known = np.full((2, len(p)), np.nan), np.zeros(len(p), dtype=bool)
-        for boxes in (self.of_one_variance, self.of_two):
-            boxes.fill(values, known, (p, q, r), most)
-        return values, known
+        self.of_one_variance.fill(values, known, (p, q, r), most)
+        # Boxes of two variances cost ten times as much.
+        waiting = ~known & np.isfinite(what_is_not_shared(p, q, r))
+        waiting &= not self.of_one_variance.in_vain
+        known |= waiting
+        self.of_two.fill(values, known, (p, q, r), most)
+        return values, known & ~waiting
 
     @cached_property
     def of_two(self) -> Boxes:
@@ -103,7 +107,8 @@ class StrongPairs:
         def reaches(_: np.ndarray) -> np.ndarray:
             return np.full(3, np.pi)
 
-        axes = Axes(_shared, averages, lambda n, *_: n, reaches, *_OF_ONE)
+        # A box costs as much as a few pairs do alone.
+        axes = Axes(_shared, averages, lambda n, *_: n / 4, reaches, *_OF_ONE)
         return Boxes(axes, self._compared, self.rest)
 
     def transformed(
