@@ -21,6 +21,7 @@ from fieldtheory.averages import (
     exact_differences,
     hermite,
     narrow_pairs,
+    plateaus,
     price,
     quadrature,
     ramps,
@@ -79,6 +80,7 @@ _RAMPS = (
     "piecewise linear functions of one variable each: one integral over the covariance of the "
     "densities where both are at kinks; nested integrals where its terms cancel"
 )
+_STEPS = "piecewise constant functions: one integral over the covariance of densities at jumps"
 # Bells as wide as this are seen by nodes that know nothing of them.
 _WIDE = 0.05
 # Variances and correlations from which on Fourier transforms are tried before series.
@@ -155,6 +157,12 @@ def _connected(node: ConnectedCorrelator) -> Rule:
         if len(node.variables) == 1:
             return Rule("bells", _BELLS, lambda K: exact(K, K, K))
         return Rule("bells", _BELLS, exact)
+    one, other = ramps.ramps_of_slopes(F, x), ramps.ramps_of_slopes(G, y)
+    if one and other and any((*one.points, *other.points)):
+        densities = plateaus.connected(one, other)
+        if len(node.variables) == 1:
+            return Rule(PRICE, _STEPS, lambda K: densities(K, K, K))
+        return Rule(PRICE, _STEPS, densities)
     a, b = sp.symbols("a b", positive=True)
     t = sp.Symbol("t", real=True)
     K = sp.ImmutableMatrix([[a, t], [t, b]])

@@ -92,7 +92,7 @@ def _mapped(
         )
         return last * singular * inner / np.cosh(v) ** 2
 
-    return _integrals(integrand, len(a), np.array([0.0, 1.0]))
+    return integrals(integrand, len(a), np.array([0.0, 1.0]))
 
 
 def _graded(
@@ -108,10 +108,10 @@ def _graded(
         det = least[some, None] + last**2 * nodes * (2 - nodes)
         return last * slope(a[some, None], b[some, None], last * (1 - nodes), det)
 
-    return _integrals(integrand, len(a), cuts)
+    return integrals(integrand, len(a), cuts)
 
 
-def _integrals(integrand: Callable, count: int, cuts: np.ndarray) -> np.ndarray:
+def integrals(integrand: Callable, count: int, cuts: np.ndarray) -> np.ndarray:
     """∫ over the panels of every one of ``count`` functions, each with as few nodes as it needs."""
     values, left = np.empty(count), np.arange(count)
     widths, starts = np.diff(cuts), cuts[:-1]
@@ -141,7 +141,7 @@ def _integrals(integrand: Callable, count: int, cuts: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=len(_ORDERS))
 def _projections(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes on [0, 1] and the weights of the Legendre coefficients that `_integrals` looks at."""
+    """Nodes on [0, 1] and the weights of the Legendre coefficients that `integrals` looks at."""
     x, w = legendre(order)
     degrees = np.array([0, *range(order // 2 - 3, order // 2), *range(order - 3, order)])
     polynomials = np.polynomial.legendre.legvander(x, order - 1)[:, degrees]

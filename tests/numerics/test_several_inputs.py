@@ -23,6 +23,7 @@ from tests.tables import slow
 # Kinks at two places, one of them inside the denominator.
 OFFSET = "abs(x-1)/(1+abs(x))"
 STEPPED = "Heaviside(h)*cos(h)"
+STEPS, STEP = "sign(h-1)+sign(h+1)", "Heaviside(h-1)"
 SELU = (1.0507009873554804934193349852946, 1.6732632423543772848170429916717)
 PHI = {
     "erf": erf,
@@ -42,6 +43,15 @@ PHI = {
     "cos": np.cos,
     "exp(-h**2)": lambda h: np.exp(-(h**2)),
     OFFSET: lambda h: np.abs(h - 1) / (1 + np.abs(h)),
+    STEPS: lambda h: np.sign(h - 1) + np.sign(h + 1),
+    STEP: lambda h: np.heaviside(h - 1, 0.5),
+}
+ELSEWHERE = {
+    "hard_tanh": (-1.0, 1.0),
+    "relu6": (0.0, 6.0),
+    OFFSET: (0.0, 1.0),
+    STEPS: (-1.0, 1.0),
+    STEP: (1.0,),
 }
 KINKED = ("relu", "leaky_relu", "abs", "elu", "selu", "softsign", "sign", "heaviside", STEPPED)
 TWO = np.array([[0.3, 0.11], [0.11, 0.2]])
@@ -60,12 +70,8 @@ def dense(net, K0, count):
     layers, name = layer_coefficients(net), net.activation.name
     gammas = np.broadcast_to(net.skip_scale, net.depth)
     rule = kinked_nodes if name in KINKED else smooth_nodes
-    if name == "hard_tanh":
-        rule = partial(kinked_nodes, kinks=(-1.0, 1.0))
-    if name == "relu6":
-        rule = partial(kinked_nodes, kinks=(0.0, 6.0))
-    if name == OFFSET:
-        rule = partial(kinked_nodes, kinks=(0.0, 1.0))
+    if name in ELSEWHERE:
+        rule = partial(kinked_nodes, kinks=ELSEWHERE[name])
     return Dense(PHI[name], layers.weights, layers.biases, gammas, K0, rule, count)
 
 
@@ -97,6 +103,11 @@ def upper(matrices):
         slow("elu", 1.0, THREE, 1, 26),
         slow("hard_tanh", 0.7, 2 * TWO, 1, 18),
         slow(OFFSET, 0.7, TWO, 1, 28),
+        slow(STEPS, 0.0, 3 * TWO, 1, 24),
+        slow(STEPS, 0.7, 3 * TWO, 1, 28),
+        slow(STEPS, 1.0, 3 * OPPOSED, 1, 28),
+        slow(STEP, 0.0, 3 * OPPOSED, 1, 28),
+        slow(STEP, 0.7, 4 * TWO, 1, 44),
         slow("leaky_relu", 1.0, TWO, 1, 32),
         slow("relu", 1.0, TWO, 2, 34),
         slow("erf", 0.7, THREE, 1, 36),
@@ -142,7 +153,9 @@ def test_linear_networks_are_exact(gamma):
     np.testing.assert_allclose(s.mean_shift, 0, atol=1e-15)
 
 
-@pytest.mark.parametrize(("name", "gamma"), [("erf", 0.7), ("gelu", 1.0), ("relu", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "gamma"), [("erf", 0.7), ("gelu", 1.0), ("relu", 0.0), (STEP, 0.7)]
+)
 def test_variances_are_those_of_single_inputs(name, gamma):
     net = network(name, gamma, 3)
     s, own = ft.solve(net, TWO), [0, 2]
