@@ -34,6 +34,8 @@ Jumps = list[tuple[float, float, float, float]]
 def connected(f: Ramps, g: Ramps) -> Callable:
     """⟨F ; G⟩ of the slopes of two ramps as a function of (K_xx, K_yy, K_xy), arrays.
 
+    A fourth argument is K_xx K_yy − K_xy² where that is known better than as a difference.
+
     Examples
     --------
     >>> import sympy as sp
@@ -44,13 +46,15 @@ def connected(f: Ramps, g: Ramps) -> Callable:
     0.1334837643
     """
     jumps = _jumps(f, g)
-    farthest = max(max(pair[:2]) for pair in jumps)
+    farthest = max((max(pair[:2]) for pair in jumps), default=0.0)
 
-    def compute(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
+    def compute(
+        K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray, left: np.ndarray | None = None
+    ) -> np.ndarray:
         K = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in (K_xx, K_yy, K_xy)))
         a, b, c = (k.ravel() for k in K)
         found = np.zeros(len(a))
-        rest = np.sqrt(determinant(a, b, c))
+        rest = np.sqrt(determinant(a, b, c) if left is None else left.ravel())
         with np.errstate(divide="ignore", over="ignore"):
             scale = np.ceil(np.log2(np.maximum(farthest**2 / np.minimum(a, b), 1.0)))
         halvings = np.minimum(_HALVINGS + np.stack([scale, scale - _HALVINGS]), _NARROWEST)

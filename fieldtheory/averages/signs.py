@@ -34,6 +34,8 @@ _EQUAL = 1e-24
 _SAME = 1e-8
 # Variance, as a part of it, and mean of a variable given others that may be rounding.
 _NO_VARIANCE, _NO_MEAN = 1e-14, 1e-8
+# Squares of what is left of a variable given others, below which it is no difference from one.
+_LITTLE = 0.25
 # Nodes of all averages held at once, so that the work arrays stay in the cache.
 _TOGETHER = 1 << 15
 _TINY = float(np.finfo(float).tiny)
@@ -93,10 +95,14 @@ def _change_together(K: np.ndarray, means: np.ndarray | None, i: int, j: int) ->
     return same
 
 
-def connected(K: np.ndarray, means: np.ndarray | None = None) -> np.ndarray:
+def connected(
+    K: np.ndarray, means: np.ndarray | None = None, left: np.ndarray | None = None
+) -> np.ndarray:
     """⟨s_1 s_2 ; s_3 s_4⟩ of four variables or ⟨s_1 ; s_2 s_3⟩ of three; arguments of `product`.
 
-    It keeps its relative accuracy where the two groups hardly depend on each other.
+    It keeps its relative accuracy where the two groups hardly depend on each other, and where the
+    first nearly determines the second if the covariance of what is ``left`` of the second given the
+    first, shape (2, 2, m), is known better than as a difference.
 
     Examples
     --------
@@ -109,7 +115,7 @@ def connected(K: np.ndarray, means: np.ndarray | None = None) -> np.ndarray:
     if means is None and len(K) == 3:
         return found
     with np.errstate(all="ignore"):
-        groups = _groups(K, means)
+        groups = _groups(K, means, left)
         count = _count(groups.first, means is not None)
         # The product of equal or of opposite signs does not vary.
         for i, j in ((0, 1), (2, 3)) if len(K) == 4 else ((1, 2),):
@@ -134,33 +140,26 @@ class _Groups(NamedTuple):
     ----------
     angles : ndarray, shape (d, m)
         α and β.
-    large, small : ndarray, shape (m,)
+    large, small, first, second : ndarray, shape (m,)
+        The latter are 1 − large and 1 − small.
     means : ndarray, shape (d, m), or None
     """
 
     angles: np.ndarray
     large: np.ndarray
     small: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
     means: np.ndarray | None
-
-    @property
-    def first(self) -> np.ndarray:
-        """1 − large."""
-        return 1 - self.large
-
-    @property
-    def second(self) -> np.ndarray:
-        """1 − small."""
-        return 1 - self.small
 
     def of(self, some: np.ndarray) -> _Groups:
         """Those of some averages."""
-        angles, large, small, means = self
-        chosen = None if means is None else means[:, some]
-        return _Groups(angles[:, some], large[some], small[some], chosen)
+        large, small, first, second = (each[some] for each in self[1:5])
+        chosen = None if self.means is None else self.means[:, some]
+        return _Groups(self.angles[:, some], large, small, first, second, chosen)
 
 
-def _groups(K: np.ndarray, means: np.ndarray | None) -> _Groups:
+def _groups(K: np.ndarray, means: np.ndarray | None, left: np.ndarray | None) -> _Groups:
     size, split = len(K), len(K) - 2
     deviations = np.sqrt(K[range(size), range(size)])
     inside = [_angle(K, split, split + 1)]
@@ -171,7 +170,17 @@ def _groups(K: np.ndarray, means: np.ndarray | None) -> _Groups:
         X[1] = _beyond(X[1], X[0], inside[0])
     else:
         X = np.concatenate([X, np.zeros_like(X)])
-    u, v, large, small = rotations(np.nan_to_num(X))
+    X = np.nan_to_num(X)
+    u, v, large, small = rotations(X)
+    first, second = 1 - large, 1 - np.abs(small)
+    if left is not None:
+        own = left / (deviations[split:, None] * deviations[split:])
+        near = _by_what_is_left(X, own, inside[-1])
+        known = near.first < _LITTLE
+        u, v, large, small, first, second = (
+            np.where(known, better, value)
+            for better, value in zip(near, (u, v, large, small, first, second), strict=True)
+        )
     angles = np.zeros((size, K.shape[-1]))
     if split == 2:
         angles[1] = inside[0]
@@ -181,7 +190,39 @@ def _groups(K: np.ndarray, means: np.ndarray | None) -> _Groups:
     # Correlations of one sign, by a reflection of the second plane.
     angles[split:] *= np.where(small < 0, -1.0, 1.0)
     large, small = (np.minimum(np.abs(s), 1.0) for s in (large, small))
-    return _Groups(angles, large, small, None if means is None else means / deviations)
+    first, second = (np.maximum(rest, 0.0) for rest in (first, second))
+    means = None if means is None else means / deviations
+    return _Groups(angles, large, small, first, second, means)
+
+
+class _Turned(NamedTuple):
+    """`rotations` of correlations, and what these leave of one."""
+
+    u: np.ndarray
+    v: np.ndarray
+    large: np.ndarray
+    small: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+def _by_what_is_left(X: np.ndarray, left: np.ndarray, angle: np.ndarray) -> _Turned:
+    """`rotations` from 1 − XᵀX, the covariance (2, 2, m) of what is left of two variables."""
+    cosine, sine = np.cos(angle), np.sin(angle)
+    a, crossed = left[0, 0], left[0, 1] - cosine * left[0, 0]
+    b = crossed / sine
+    d = (left[1, 1] - cosine * (left[0, 1] + crossed)) / sine**2
+    spread = np.hypot(a - d, 2 * b)
+    most = (a + d + spread) / 2
+    squares = np.maximum(a * d - b * b, 0.0) / most, most
+    v = (np.arctan2(2 * b, a - d) + np.pi) / 2
+    (x, y), (z, w) = X
+    along = x * np.cos(v) + y * np.sin(v), z * np.cos(v) + w * np.sin(v)
+    u, large = np.arctan2(along[1], along[0]), np.sqrt(np.maximum(1 - squares[0], 0.0))
+    small = (x * w - y * z) / large
+    first = squares[0] / (1 + large)
+    second = np.where(squares[1] < _LITTLE, squares[1] / (1 + np.abs(small)), 1 - np.abs(small))
+    return _Turned(u, v, large, small, first, second)
 
 
 def _angle(K: np.ndarray, i: int, j: int) -> np.ndarray:

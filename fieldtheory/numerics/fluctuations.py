@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from fieldtheory.averages import plateaus, ramps
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
@@ -16,6 +19,7 @@ from fieldtheory.numerics.jump_slopes import slope as jump_slope
 from fieldtheory.numerics.kinked_features import curvature
 from fieldtheory.numerics.layer_pairs import interpolated
 from fieldtheory.numerics.substitution import accumulate, propagate
+from fieldtheory.theory.elementary_averages import X
 
 
 def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -41,13 +45,41 @@ def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     return covariance
 
 
-def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
+def added_since(network: LayeredNetwork, C: np.ndarray, k: int) -> np.ndarray:
+    """What layers after k have added to the kernels of the layers k, ..., L, (L + 1 − k, ...).
+
+        Q^(l) = γ_l² Q^(l-1) + C^(l),   Q^(k) = 0
+
+    of which K^(l) − (γ_{k+1} ... γ_l)² K^(k) is a difference.
+    """
+    found = np.zeros_like(C[k : network.depth + 1])
+    for l in range(1, len(found)):
+        found[l] = network.skip_scales[k + l - 1] ** 2 * found[l - 1] + C[k + l]
+    return found
+
+
+def connected_squares(
+    network: LayeredNetwork, K: np.ndarray, C: np.ndarray | None = None
+) -> np.ndarray:
     """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1).
 
     The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K : ndarray, shape (L + 1,)
+        Variances of the signals.
+    C : ndarray, shape (L + 1,), optional
+        What each layer adds to them, which jumps see as its root.
     """
     size, averages = network.depth + 1, network_entries(network)
     covariance = signal_covariance(network, K)
+    steps = ramps.ramps_of_slopes(averages.averages.square, X)
+    if C is not None and steps is not None:
+        return _squares_of_steps(
+            steps, K, covariance, [added_since(network, C, k) for k in range(size)]
+        )
     if not is_closed(averages.averages.connected):
         square = square_of(network)
         places = tuple(jump.place for jump in square.jumps)
@@ -70,14 +102,30 @@ def connected_squares(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     return values
 
 
+def _squares_of_steps(
+    steps: ramps.Ramps, K: np.ndarray, covariance: np.ndarray, added: Sequence[np.ndarray]
+) -> np.ndarray:
+    """`connected_squares` of jumps, which see the angle of signals: the root of what layers add."""
+    lower, upper = np.triu_indices(len(K))
+    left = np.concatenate([own * later for own, later in zip(K, added, strict=True)])
+    entries = K[lower], K[upper], covariance[lower, upper]
+    values = np.zeros(covariance.shape)
+    values[lower, upper] = plateaus.connected(steps, steps)(*entries, left)
+    values[upper, lower] = values[lower, upper]
+    return values
+
+
 def source_covariance(
-    network: LayeredNetwork, layers: LayerCoefficients, K: np.ndarray
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    K: np.ndarray,
+    C: np.ndarray | None = None,
 ) -> np.ndarray:
     """S22/N, shape (L + 2, L + 2); row and column 0 vanish (F25 eq. (39) with σ²_w,out)."""
     S22 = np.zeros((network.depth + 2, network.depth + 2))
     weights = layers.weights[1:]
     with np.errstate(over="ignore", invalid="ignore"):
-        S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1])
+        S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1], C)
     for l, row in enumerate(S22):
         require_finite("the covariance of the kernels", row, l)
     return S22

@@ -17,7 +17,7 @@ from fieldtheory.averages.steps import has_steps
 from fieldtheory.averages.tolerance import relative_tolerance, tolerance
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics import pair_grids
+from fieldtheory.numerics import pair_grids, sign_pairs
 from fieldtheory.numerics.common_factors import FourSignals
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.kinked_features import centres, is_odd
@@ -73,6 +73,7 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
         _one_by_one(signals, K, members, found)
         return found
     together = max(1, _TOGETHER // p**2)
+    inputs, of_signs = signals.K.shape[-1], sign_pairs.have_two_values(signals)
     lost, odd = without_digits(signals), is_odd(kinked_features(signals.network))
     for k in signals.counted(range(size), _TITLE):
         for start in range(k, size, together):
@@ -90,19 +91,18 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
                 one, later_ones, other = rows[some], l[some], columns[some]
                 four = np.concatenate([members[:, k, one], members[:, start + later_ones, other]])
                 independent = _apart(K, four) | (odd & _alone(K, four))
-                block[one, later_ones, other] = np.where(independent, 0.0, connected(g, K, four))
+                values = np.empty(four.shape[1])
+                since = of_signs & (start + later_ones > k)
+                values[~since] = connected(g, K, four[:, ~since])
+                after = (start + later_ones)[since]
+                values[since] = sign_pairs.connected(signals, k, four[:, since] % inputs, after)
+                block[one, later_ones, other] = np.where(independent, 0.0, values)
             found[later, :, k] = np.moveaxis(block, 0, -1)
     if np.isnan(found).any():
         _one_by_one(signals, K, members, found)
-    if odd and not are_signs(signals):
+    if odd and not of_signs:
         _require_digits(signals, found, unknown)
     return found
-
-
-def are_signs(signals: PairObservables) -> bool:
-    """Whether correlators are those of signs, which keep their digits where signals hardly do."""
-    psi = kinked_features(signals.network)
-    return all(each.degree == 0 and all(j.place == 0 for j in each.jumps) for each in psi)
 
 
 def _alone(K: np.ndarray, four: np.ndarray) -> np.ndarray:

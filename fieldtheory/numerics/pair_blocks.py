@@ -21,6 +21,7 @@ from fieldtheory.numerics import (
     later_layers,
     odd_pairs,
     parallel_curvatures,
+    sign_pairs,
     weak_pairs,
 )
 from fieldtheory.numerics.entries import network_entries
@@ -67,7 +68,8 @@ def seconds_needed(signals: PairObservables, slopes: bool) -> float:
         return float(brought * _PER_ORDERS * signals.count**3)
     if not signals.has_kinks:
         return 0.0
-    if _has_orthants(signals) if slopes else four_inputs.is_closed(signals):
+    quick = _has_orthants(signals) or sign_pairs.have_two_values(signals)
+    if quick if slopes else four_inputs.is_closed(signals):
         return 0.0
     pairs = np.flatnonzero(signals.pairs[0] != signals.pairs[1])
     found_at_once = (signals.turned(pairs) != 0) | (slopes & signals.vanish(pairs))
@@ -146,6 +148,10 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     size = len(used)
     found = np.zeros((size, size, 3, 3, len(pairs)))
     left = np.ones(len(pairs), dtype=bool)
+    if sign_pairs.have_two_values(signals):
+        found = sign_pairs.slopes(signals, *(members[pairs] for members in signals.pairs))
+        np.copyto(found, 0.0, where=~used[:, None, None])
+        return found
     added = _least_added(signals, pairs)
     missed: QuadratureError | None = None
     by_factors = used.any(axis=0) & (not _has_orthants(signals) or added < _ADDS_LITTLE)
@@ -199,14 +205,16 @@ def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
             for k, block in enumerate(two.correlators()):
                 found[k, k:] = np.moveaxis(block, -1, 0)
             for e in range(2):
-                found[:, :, e, e] = connected_squares(network, two.K[:, e, e])
+                found[:, :, e, e] = connected_squares(network, two.K[:, e, e], two.C[:, e, e])
             return found
         except QuadratureError:
             pass
     order, alone = [0, 2, 1], PairObservables(network, two.K, two.C)
     known = np.full((size, 3, size, 3), np.nan)
     for own, place in enumerate((0, 2)):
-        known[:, place, :, place] = connected_squares(network, two.K[:, own, own])
+        known[:, place, :, place] = connected_squares(
+            network, two.K[:, own, own], two.C[:, own, own]
+        )
     fill_weak(alone, 1, np.array([0, 2, 1]), known)
     weak_pairs.fill(alone, known, four_inputs.is_closed(alone))
     found = four_inputs.by_averages(alone, known)
@@ -222,7 +230,8 @@ def of_one_input(signals: PairObservables, pair: int) -> np.ndarray | None:
     if not factor:
         return None
     first = signals.pairs[0][pair]
-    found = connected_squares(signals.network, signals.K[:, first, first])
+    own, added = signals.K[:, first, first], signals.C[:, first, first]
+    found = connected_squares(signals.network, own, added)
     factors = np.array([1.0, factor**2, factor])
     return found[:, :, None, None] * factors[:, None] * factors
 
@@ -241,7 +250,7 @@ def fill_weak(signals: PairObservables, pair: int, places: np.ndarray, found: np
         Of e = αα, ββ and αβ.
     found : ndarray, shape (L + 1, p, L + 1, p)
     """
-    if not is_odd(kinked_features(signals.network)) or four_inputs.are_signs(signals):
+    if not is_odd(kinked_features(signals.network)) or sign_pairs.have_two_values(signals):
         return
     two = _two_inputs(signals, pair)
     for k in np.flatnonzero(two.correlates_little(weak_pairs.WEAK)).tolist():

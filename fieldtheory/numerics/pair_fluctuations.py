@@ -18,6 +18,7 @@ from fieldtheory.numerics import (
     four_inputs,
     pair_blocks,
     pair_correlators,
+    sign_pairs,
     weak_pairs,
     wide_correlators,
 )
@@ -204,7 +205,8 @@ def _pair_by_pair(
     if closed:
         for alpha, place in enumerate(own_pairs):
             # Closed forms of more signals are differences where layers hardly correlate.
-            own = connected_squares(signals.network, signals.K[:, alpha, alpha])
+            K, C = signals.K[:, alpha, alpha], signals.C[:, alpha, alpha]
+            own = connected_squares(signals.network, K, C)
             found[:, place, :, place] = own
         for pair, chosen in zip(others.tolist(), of_two, strict=True):
             pair_blocks.fill_weak(signals, pair, chosen, found)
@@ -215,7 +217,7 @@ def _pair_by_pair(
         for number, chosen in enumerate(of_two):
             one = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
             found[:, chosen[:, None], :, chosen] = one
-    if not four_inputs.are_signs(signals):
+    if not sign_pairs.have_two_values(signals):
         weak_pairs.fill(signals, found, closed)
     return four_inputs.by_averages(signals, found)
 

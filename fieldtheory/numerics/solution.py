@@ -26,6 +26,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import (
     angles,
     decorrelations,
+    equal_inputs,
     finite_width,
     fluctuations,
     gains,
@@ -316,8 +317,8 @@ class Solution(Result):
                 self.network, same[:, self.pair_theory.gains.places[0]], self._variances[0]
             )
             return G11
-        K = self._seen[1]
-        S22 = fluctuations.source_covariance(self.network, self._chain, K)
+        C, K = self._seen
+        S22 = fluctuations.source_covariance(self.network, self._chain, K, C)
         gains, width = self._moving_gains, self.network.width
         G11 = fluctuations.kernel_covariance(self._chain, gains, S22, width)
         warn_if_not_small(self.network, np.diagonal(G11), self._variances[0])
@@ -553,16 +554,18 @@ class Solution(Result):
     @cached_property
     def pair_theory(self) -> PairTheory:
         """What the fluctuations of several inputs are made of."""
-        K, kernel = self._variances[1], self._covariances[1]
+        own, joint = self._variances[1], self._covariances[1]
         of_pairs = gains.gains_of_fluctuations(
-            self.network, K, kernel, self._pairs, self._pair_gains
+            self.network, own, joint, self._pairs, self._pair_gains
         )
         moved = PairGains(self._moving_gains, *of_pairs)
         layers = layer_coefficients(self.network)
         seen = vanishing_signals.seen_kernels(
             self.network, self.kernels[:-1], self.residual_kernels[:-1]
         )
-        return PairTheory(layers, moved, PairObservables(self.network, *seen, self.progress))
+        moved, kernel, added = equal_inputs.made_one(self.network, moved, *seen)
+        signals = PairObservables(self.network, kernel, added, self.progress)
+        return PairTheory(layers, moved, signals)
 
     def _shift_of_one(
         self, layers: LayerCoefficients, C: np.ndarray, K: np.ndarray, gains: np.ndarray
@@ -572,7 +575,7 @@ class Solution(Result):
             with suppress(QuadratureError):
                 first = finite_width.at_first_order(self.network, layers, (C, K))
                 return self._from_input(first.shift)
-        S22 = fluctuations.source_covariance(self.network, layers, K)
+        S22 = fluctuations.source_covariance(self.network, layers, K, C)
         G11 = fluctuations.kernel_covariance(layers, gains, S22, 1)
         variance = fluctuations.accumulated_variance(layers, G11)
         return fluctuations.shift_by_averages(self.network, layers, gains, (C, K), variance)

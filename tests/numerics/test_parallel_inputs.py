@@ -75,3 +75,33 @@ def test_what_counts_as_parallel_does_so_everywhere():
     for field in ("G11", "mean_shift", "four_point"):
         value = getattr(exact, field)
         np.testing.assert_allclose(getattr(s, field), value, atol=1e-8 * np.abs(value).max())
+
+
+@pytest.mark.parametrize(
+    "name", ["sign", "heaviside", *map(slow, ("heaviside(h)*exp(-h)", "heaviside(h-1)"))]
+)
+@pytest.mark.parametrize("off", [2e-16, 4e-15])
+def test_what_rounding_tells_apart_is_one(name, off):
+    """Kernels of X Xᵀ of one input twice, beside another one."""
+    net = network(name, 0.7, 2)
+    one, s = (ft.solve(net, K) for K in (two(0.3, 0.2, 0.4), beside(two(0.3, 0.2, 0.4), off)))
+    of = [0, 0, 1, 0, 1, 2]
+    for field in ("G11", "four_point"):
+        value = getattr(one, field)[..., of, :][..., of]
+        np.testing.assert_allclose(getattr(s, field), value, rtol=1e-7, atol=1e-12 * value.max())
+    value = one.mean_shift[:, [0, 0, 1]][:, :, [0, 0, 1]]
+    np.testing.assert_allclose(s.mean_shift, value, rtol=1e-7, atol=1e-12 * np.abs(value).max())
+
+
+def beside(K, off):
+    """Two inputs as three, of which the first two are the same but for 1 − c."""
+    found = K[np.ix_([0, 0, 1], [0, 0, 1])]
+    found[0, 1] = found[1, 0] = K[0, 0] * (1 - off)
+    return found
+
+
+def test_opposite_signs_are_one_up_to_the_sign():
+    net = network("sign", 0.7, 2, bias_variance=0.0, readout_bias_variance=0.0)
+    s, same = (ft.solve(net, two(0.3, 0.3, c * (1 - 2e-16))) for c in (-1, 1))
+    assert not s.G11.any() and not same.G11.any()
+    np.testing.assert_allclose(s.mean_shift, 0, atol=1e-15)
