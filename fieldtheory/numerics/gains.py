@@ -159,8 +159,18 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
         for l in range(1, len(eta)):
             eta[l] = gains[l] * chi[l - 1]
             chi[l] = carried(skips[l], chi[l - 1], eta[l])
+            _require_finite_gain(gains[l], l)
             require_finite("the response", chi[l], l, "log_response")
     return eta, chi
+
+
+def _require_finite_gain(gain: np.ndarray, layer: int) -> None:
+    if np.isinf(gain).any():
+        raise OverflowError(
+            f"the response of a covariance is infinite in layer {layer}: ⟨φ'φ'⟩ of an activation "
+            "that jumps diverges beside an input that is zero, and for inputs that are parallel; "
+            "leave these out of K0 (log_response says which they are)"
+        )
 
 
 def driven_response(
@@ -174,6 +184,7 @@ def driven_response(
     chi = np.zeros_like(variance_response)
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(chi)):
+            _require_finite_gain(gains[l], l)
             driven = sources[l] * variance_response[l - 1]
             chi[l] = carried(skips[l] + gains[l], chi[l - 1], driven)
             require_finite("the response to a variance", chi[l], l)

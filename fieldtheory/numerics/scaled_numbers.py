@@ -85,9 +85,9 @@ def total(parts: Sequence[Scaled]) -> tuple[Scaled, np.ndarray]:
         for part, gap in zip(parts, gaps, strict=True)
     ]
     found = np.add.reduce(terms)
-    # A ratio to what is not known is no zero.
-    unknown = np.where(np.isnan(found), np.nan, 0.0)
-    shares = [ratio(term + 0 * found, found) + unknown for term in terms]
+    # A ratio to what is not known is no zero, nor are shares of infinite sums known.
+    unknown = np.where(np.isfinite(found), 0.0, np.nan)
+    shares = [ratio(term + unknown, found) + unknown for term in terms]
     return scaled(found, largest), np.stack(shares)
 
 

@@ -206,3 +206,16 @@ def test_closed_forms_that_divide_by_variances(text):
     )
     np.testing.assert_allclose(found, near, rtol=1e-12)
     assert averages.covariance_susceptibility(0.0, 0.3, 0.0) == np.inf
+
+
+@pytest.mark.parametrize("name", ["sign", "heaviside"])
+@pytest.mark.parametrize("K", [np.diag([0.0, 0.3]), np.array([[0.3, 0.6], [0.6, 1.2]])])
+def test_responses_of_jumps_that_are_infinite(name, K):
+    """∂ arcsin c/∂K_xy = 1/√(K_xx K_yy − K_xy²), and so in the logarithm."""
+    s = ft.solve(network(name, 0.7, 2), K)
+    for field in ("response", "residual_response", "output_response"):
+        with pytest.raises(OverflowError, match="is infinite in layer 1: .* input that is zero"):
+            getattr(s, field)
+    own = np.log(0.49) * np.arange(3)
+    np.testing.assert_allclose(s.log_response[:, 0, 0], own, rtol=1e-12)
+    assert np.isposinf(s.log_response[1:, 0, 1]).all() and np.isfinite(s.G11).all()
