@@ -117,13 +117,25 @@ def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) ->
     alpha, beta = (members[pairs] for members in signals.pairs)
     own = np.diagonal(signals.K, axis1=1, axis2=2)
     x, y, xy = (k[used] for k in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
-    curvature = odd_pairs.covariance_curvature(signals.network)
-    (xx, mixed, of_x, crossed), (yy, _, of_y, _) = curvature(x, y, xy), curvature(y, x, xy)
-    if signals.has_kinks:
-        xx, yy = np.array(xx), np.array(yy)
-        parallel_curvatures.replace(feature_expressions(signals.network), xx, x, y, xy)
-        parallel_curvatures.replace(feature_expressions(signals.network), yy, y, x, xy)
+    xx, mixed, of_x, crossed = _curvature(signals, x, y, xy)
+    yy, _, of_y, _ = _curvature(signals, y, x, xy)
     found[:, :, used] = [[xx, mixed, of_x], [mixed, yy, of_y], [of_x, of_y, crossed]]
+    return found
+
+
+def _curvature(
+    signals: PairObservables, x: np.ndarray, y: np.ndarray, xy: np.ndarray
+) -> np.ndarray:
+    """∂²⟨g(x, y)⟩ by K_xx twice, by K_xx and K_yy, by K_xx and K_xy, by K_xy twice, (4, m)."""
+    psi, found = feature_expressions(signals.network), np.empty((4, len(x)))
+    near = np.zeros(len(x), dtype=bool)
+    if signals.has_kinks:
+        near = parallel_curvatures.are_near(psi, x, y, xy)
+        entries = x[near], y[near], xy[near]
+        found[:, near] = parallel_curvatures.covariance_curvature(psi, *entries)
+    if not near.all():
+        averages = odd_pairs.covariance_curvature(signals.network)
+        found[:, ~near] = averages(x[~near], y[~near], xy[~near])
     return found
 
 

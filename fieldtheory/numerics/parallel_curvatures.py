@@ -1,16 +1,18 @@
-"""⟨φ''''(x) φ(y)⟩ of nearly parallel signals of φ with kinks, from what y is given x.
+"""Curvatures of ⟨φ(x) φ(y)⟩ of nearly parallel signals of φ with kinks, from what y is given x.
 
-With the density p of x and F(x) = ⟨φ(y)⟩ given x, a function that is smooth on the scale of what x
-leaves of y,
+With the density p of x and F(x) = ⟨φ^(j)(y)⟩ given x, a function that is smooth on the scale of
+what x leaves of y,
 
-    ⟨φ''''(x) φ(y)⟩ = ⟨φ''(x) (p F)''(x)/p(x)⟩,
+    ⟨φ^(i)(x) φ^(j)(y)⟩ = (−1)^i ⟨φ''(x) (p F)^(i−2)(x)/p(x)⟩,   i >= 2,
 
-where φ'' has δ at the kinks. Other entries of curvatures cancel it nearly, by the angle.
+where φ'' has δ at the kinks and δ' at the jumps. Entries of curvatures cancel each other nearly, by
+the angle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 
 import numpy as np
 import sympy as sp
@@ -24,54 +26,72 @@ from fieldtheory.numerics.smoothed_features import averages
 
 # 1 − c² of signals that are nearly parallel.
 _NEAR = 1e-2
+# i, j and factors of ∂²⟨g⟩ by K_xx twice, by K_xx and K_yy, by K_xx and K_xy, and by K_xy twice.
+_DERIVATIVES = ((4, 0, 0.25), (2, 2, 0.25), (3, 1, 0.5), (2, 2, 1.0))
 
 
-def replace(
-    psi: Sequence[sp.Expr], found: np.ndarray, x: np.ndarray, y: np.ndarray, xy: np.ndarray
-) -> None:
-    """∂²⟨g(x, y)⟩/∂K_xx² = ⟨φ''''(x) φ(y)⟩/4 where signals are nearly parallel, in place.
+def are_near(psi: Sequence[sp.Expr], x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
+    """Whether `covariance_curvature` holds: for kinks with finite slopes, where signals are near.
 
     Parameters
     ----------
     psi : sequence of sympy.Expr
-        Of g = Σ ψ(x) ψ(y), with kinks; nothing is replaced if any of them jumps.
-    found : ndarray, shape (m,)
+        Of g = Σ ψ(x) ψ(y), with kinks.
     x, y, xy : ndarray, shape (m,)
         K_xx, K_yy and K_xy.
     """
-    bent = [curvature(one) for one in psi]
-    if any(one is None or any(jump.sizes[0] for jump in one.jumps) for one in bent):
-        return
     left = determinant(x, y, xy)
-    for n in np.flatnonzero((left > 0) & (left <= _NEAR * x * y)).tolist():
-        entries = float(x[n]), float(xy[n]), float(left[n])
-        found[n] = sum(
-            _fourth(one, of_one, *entries) / 4
-            for one, of_one in zip(psi, bent, strict=True)
-            if of_one is not None
-        )
+    near = (left > 0) & (left <= _NEAR * x * y)
+    return near & all(curvature(one) is not None for one in psi)
 
 
-def _fourth(psi: sp.Expr, bent: Curvature, K: float, covariance: float, left: float) -> float:
-    """⟨ψ''''(x) ψ(y)⟩, with K_xx K_yy − K_xy² ``left``."""
-    kinks = tuple(jump.place for jump in bent.jumps)
+def covariance_curvature(
+    psi: Sequence[sp.Expr], x: np.ndarray, y: np.ndarray, xy: np.ndarray
+) -> np.ndarray:
+    """`Entries.covariance_curvature` of signals that `are_near`, shape (4, m)."""
+    left, found = determinant(x, y, xy), np.zeros((len(_DERIVATIVES), len(x)))
+    for one in psi:
+        bent = curvature(one)
+        if bent is not None:
+            for n in range(len(x)):
+                found[:, n] += _of_one(one, bent, float(x[n]), float(xy[n]), float(left[n]))
+    return found
+
+
+def _of_one(psi: sp.Expr, bent: Curvature, K: float, covariance: float, left: float) -> list[float]:
+    """Those of ψ(x) ψ(y), with K_xx K_yy − K_xy² ``left``."""
+    at = np.array([jump.place for jump in bent.jumps])
+    jumps, slopes = np.array([jump.sizes for jump in bent.jumps]).T
     share, noise = covariance / K, float(np.sqrt(left / K))
-    function = feature(psi).function
+    kinks, function = tuple(at.tolist()), feature(psi).function
+    jumping = bool(np.any(jumps))
 
-    def bent_twice(x: np.ndarray) -> np.ndarray:
-        """(p F)'' at x that ascend."""
-        order = slice(None, None, -1 if share < 0 else 1)
-        F = averages(lambda h: function(h)[None], kinks, noise, share * x[order], PANEL, (0, 1, 2))[
-            0
-        ][:, order]
-        F *= (share / noise) ** np.arange(3)[:, None]
-        density = np.exp(-x * x / (2 * K)) / np.sqrt(2 * np.pi * K)
-        return density * ((x * x / K - 1) / K * F[0] - 2 * x / K * F[1] + F[2])
+    def given(x: np.ndarray) -> np.ndarray:
+        """⟨ψ^(j)(y)⟩ given x that ascend, (orders, n)."""
+        order, orders = slice(None, None, -1 if share < 0 else 1), range(3 + jumping)
+        F = averages(lambda h: function(h)[None], kinks, noise, share * x[order], PANEL, orders)
+        return F[0][:, order] / noise ** np.arange(len(orders))[:, None]
 
-    at, slopes = np.array(kinks), np.array([jump.sizes[1] for jump in bent.jumps])
-    found = float(np.sum(slopes * bent_twice(at)))
+    def density(x: np.ndarray) -> np.ndarray:
+        """p and its derivatives, (4, n)."""
+        z = x / np.sqrt(K)
+        hermite = np.polynomial.hermite_e.hermevander(z, 3).T
+        bell = np.exp(-z * z / 2) / np.sqrt(2 * np.pi * K)
+        return bell * hermite * (-1 / np.sqrt(K)) ** np.arange(4)[:, None]
+
+    def bent_by(n: int, j: int, p: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """The n-th derivative of p ⟨ψ^(j)(y)⟩."""
+        return sum(comb(n, k) * p[n - k] * share**k * F[j + k] for k in range(n + 1))
+
     x, weights = composite(edges_given(kinks, share, noise, float(np.sqrt(K))), ORDER)
-    curved = bent.between(x)
-    if np.any(curved):
-        found += float(np.sum(weights * curved * bent_twice(x)))
+    curved = weights * bent.between(x)
+    kinked, smooth = (density(at), given(at)), (density(x), given(x)) if curved.any() else None
+    found = []
+    for i, j, factor in _DERIVATIVES:
+        value = float(np.sum(slopes * bent_by(i - 2, j, *kinked)))
+        if jumping:
+            value -= float(np.sum(jumps * bent_by(i - 1, j, *kinked)))
+        if smooth:
+            value += float(np.sum(curved * bent_by(i - 2, j, *smooth)))
+        found.append((-1) ** i * factor * value)
     return found

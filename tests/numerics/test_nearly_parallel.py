@@ -12,7 +12,7 @@ from fieldtheory.numerics import two_inputs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.four_inputs import connected
 from fieldtheory.numerics.pair_observables import feature_expressions, kinked_features
-from fieldtheory.numerics.parallel_curvatures import replace
+from fieldtheory.numerics.parallel_curvatures import covariance_curvature
 from fieldtheory.numerics.two_inputs import TwoInputs
 from tests.oracles import ramp_pairs
 from tests.tables import slow
@@ -203,10 +203,41 @@ def test_fourth_derivatives_of_relu(c):
     left = (1 - c) * (1 + c)
     share, s = c * np.sqrt(K[1] / K[0]), np.sqrt(K[1] * left)
     expected = (share**2 / s - s / K[0]) / (2 * np.pi * np.sqrt(K[0])) / 4
-    found = np.zeros(1)
     psi = feature_expressions(ResidualNetwork(depth=1, activation="relu"))
-    replace(psi, found, *K[:, None], np.array([c * np.sqrt(K.prod())]))
+    found = covariance_curvature(psi, *K[:, None], np.array([c * np.sqrt(K.prod())]))
     assert found[0] == pytest.approx(expected, rel=1e-12 + 3e-16 / left)
+
+
+@pytest.mark.parametrize("c", [0.995, -0.9999, 1 - 1e-6, 1 - 1e-10])
+@pytest.mark.parametrize("place", [0.0, 0.4])
+def test_curvatures_of_steps(c, place):
+    """⟨θ(x − t) θ(y − t)⟩ has the slope N_2(t, t) by K_xy, by K_xx the tail of y beyond x = t."""
+    psi = feature_expressions(ResidualNetwork(depth=1, activation=f"heaviside(h-{place})"))
+    x, y, xy = 0.7, 0.7, 0.7 * c
+    found = covariance_curvature(psi, *np.array([[x], [y], [xy]]))[:, 0]
+    with mpmath.workdps(50):
+        t = mpmath.mpf(place)
+
+        def density(a, b, r):
+            det = a * b - r * r
+            form = t**2 * (a + b - 2 * r) / det
+            return mpmath.exp(-form / 2) / (2 * mpmath.pi * mpmath.sqrt(det))
+
+        def by_own(a, b, r):
+            """(1/2) ⟨δ'(x − t) θ(y − t)⟩ = −(1/2) ∂_t' p(t') P(y > t | x = t') at t' = t."""
+            det = a * b - r * r
+            bell = mpmath.exp(-(t**2) / (2 * a)) / mpmath.sqrt(2 * mpmath.pi * a)
+            tail = mpmath.erfc((t - r * t / a) / mpmath.sqrt(2 * det / a)) / 2
+            return (t / a * bell * tail - r / a * density(a, b, r)) / 2
+
+        at = tuple(map(mpmath.mpf, (x, y, xy)))
+        expected = [
+            mpmath.diff(by_own, at, (1, 0, 0)),
+            mpmath.diff(by_own, at, (0, 1, 0)),
+            mpmath.diff(by_own, at, (0, 0, 1)),
+            mpmath.diff(density, at, (0, 0, 1)),
+        ]
+    np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-9)
 
 
 ANGLES = 1e-3 * np.array([2, 3, 5, 8, 13, 20, 30, 45, 60, 75, 90, 105, 120, 135])
