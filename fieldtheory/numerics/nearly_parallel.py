@@ -28,6 +28,8 @@ from fieldtheory.numerics.smoothed_features import Smoothed
 _COUNTS, _LEFT_OUT, _MORE, _FINE = (8, 12, 16, 20, 24, 28), 1e-14, 2, 4.0
 # Panels in units of those of planes, where integrands have kinks.
 _WIDER = 1.25
+# Nodes at once, so that the work arrays stay in the cache.
+_BLOCK = 1 << 12
 # Of a panel, what is no part of it but rounding.
 _WHOLE = 1e-12
 
@@ -138,11 +140,17 @@ class NearlyParallel:
         polynomials = np.polynomial.hermite_e.hermevander(zeta, count - 1)
         powers = np.cumprod([1.0, *(one.A * one.sigma / one.s / np.arange(1, count))])
         at = one.e * strip.xi[:, None] + one.sigma * zeta
-        of_f = np.moveaxis(f(at) @ (weights[:, None] * polynomials * powers), 2, 1)[..., strip.row]
+        of_f = np.moveaxis(f(at) @ (weights[:, None] * polynomials * powers), 2, 1)
         v = one.A * one.e * strip.xi[strip.row] + one.m * strip.eta
-        of_g = self._table(g, one.s, v, range(count + more)).reshape(-1, count + more, len(v))
-        found = [np.einsum("fkn,gkn->fgn", of_f, of_g[:, i : i + count]) for i in orders]
-        return np.stack(found, axis=2) / one.s ** np.array(orders)[:, None]
+        table = self._table(g, one.s, v, range(count + more))
+        found = []
+        for start in range(0, len(v), _BLOCK):
+            some = slice(start, start + _BLOCK)
+            of_g = table(v[some]).reshape(-1, count + more, len(v[some]))
+            early = of_f[..., strip.row[some]]
+            met = [np.einsum("fkn,gkn->fgn", early, of_g[:, i : i + count]) for i in orders]
+            found.append(np.stack(met, axis=2))
+        return np.concatenate(found, axis=3) / one.s ** np.array(orders)[:, None]
 
     def _near(
         self, strip: Strip, one: Signals, f: Functions, g: Functions, orders: Sequence[int]
@@ -196,8 +204,8 @@ class NearlyParallel:
 
     def _table(
         self, g: Functions, noise: float, means: np.ndarray, orders: Sequence[int]
-    ) -> np.ndarray:
-        return self._table_up_to(g, noise, float(np.abs(means).max()), orders)(means)
+    ) -> Smoothed:
+        return self._table_up_to(g, noise, float(np.abs(means).max()), orders)
 
     def _table_up_to(
         self, g: Functions, noise: float, reach: float, orders: Sequence[int]
