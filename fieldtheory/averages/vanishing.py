@@ -10,6 +10,9 @@ independent of all others; two that vanish are the same.
 
 from __future__ import annotations
 
+from typing import Any
+
+import mpmath
 import numpy as np
 
 # A variance as good as none.
@@ -44,3 +47,17 @@ def narrow(
 def narrow_alone(K: np.ndarray) -> np.ndarray:
     """Variances with those of zero as good as none."""
     return np.where(np.equal(K, 0), _NONE, K)
+
+
+def narrow_precise(K_xx: Any, K_yy: Any, K_xy: Any) -> tuple[Any, Any, Any]:
+    """`narrow` of mpmath numbers, to the precision at the time.
+
+    Examples
+    --------
+    >>> [float(k) for k in narrow_precise(0, 2, 0)]
+    [1e-60, 2.0, 0.0]
+    """
+    none = mpmath.mpf(10) ** (-4 * mpmath.mp.dps)
+    if K_xx == 0 and K_yy == 0:
+        return none, none, none
+    return (none if K_xx == 0 else K_xx), (none if K_yy == 0 else K_yy), K_xy

@@ -26,6 +26,7 @@ from fieldtheory.averages.steps import (
     slope_of_pieces,
 )
 from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.averages.vectorising import kinks_of
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import is_closed
@@ -322,7 +323,9 @@ class Entries:
         """The function of an expression; the names are those of `with_wide_signals`."""
         average = lambdify([K_XX, K_YY, K_XY], expression, self.backend)
         if self.backend != "numpy":
-            return average
+            if not _jumps_at_zero(self.averages.observable):
+                return average
+            return lambda *K: average(*narrow_precise(*K))
         if names and not is_closed(self.averages.covariance):
             average = with_wide_signals(average, self.averages, names)
         return with_parallel_limit(average) if has_steps(self.averages.observable) else average
@@ -346,6 +349,11 @@ def _of_jumps(psi: sp.Expr) -> sp.Expr:
     found = jumps(psi, X) if psi.diff(X).has(sp.DiracDelta) else []
     terms = [a * (above - below) * sp.exp(-(a**2) / (2 * K_XX)) for a, below, above in found]
     return sp.Add(*terms) / sp.sqrt(8 * sp.pi * K_XX**3)
+
+
+def _jumps_at_zero(observable: sp.Expr) -> bool:
+    """Whether g(x, y) is another on either side of x = 0."""
+    return any(at == 0 and above != below for at, below, above in jumps(observable, X))
 
 
 def _with_scaling(F: sp.Expr) -> list[sp.Expr]:

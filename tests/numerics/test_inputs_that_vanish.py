@@ -219,3 +219,15 @@ def test_responses_of_jumps_that_are_infinite(name, K):
     own = np.log(0.49) * np.arange(3)
     np.testing.assert_allclose(s.log_response[:, 0, 0], own, rtol=1e-12)
     assert np.isposinf(s.log_response[1:, 0, 1]).all() and np.isfinite(s.G11).all()
+
+
+@pytest.mark.parametrize("text", ["sign", "heaviside", STEPPED, "sign(h)+h"])
+@pytest.mark.parametrize("K", [(0.0, 0.0, 0.0), (0.0, 0.3, 0.0), (0.3, 0.0, 0.0)])
+def test_averages_of_many_digits(text, K):
+    """Two signals that vanish are one in mpmath as well: ⟨φφ⟩ = (φ(0+)² + φ(0−)²)/2."""
+    exact = entries(as_activation(text), "mpmath")
+    with mpmath.workdps(30):
+        found = float(exact.covariance(*map(mpmath.mpf, K)))
+    if not any(K):
+        assert found == pytest.approx(0.5 if "eaviside" in text else 1.0, rel=1e-14)
+    assert found == pytest.approx(float(entries(as_activation(text)).covariance(*K)), abs=1e-14)
