@@ -79,9 +79,12 @@ def edges_given(
 ) -> np.ndarray:
     """Ends of panels of x for averages over y given x, of the mean share·x and of the noise."""
     reach, widest = REACH * deviation, PANEL * deviation
-    seen = noise / abs(share)
-    around = np.append(beside(PANEL * seen, SIGHT * seen, widest), graded(BESIDE, widest))
     edges = [np.linspace(-reach, reach, int(2 * reach / widest) + 2)]
-    for kink in kinks:
-        edges += [kink + around, kink - around, kink / share + around, kink / share - around]
+    around, places = graded(BESIDE, widest), list(kinks)
+    if abs(share) * reach > noise:
+        seen = noise / abs(share)
+        around = np.append(beside(PANEL * seen, SIGHT * seen, widest), around)
+        places += [kink / share for kink in kinks]
+    for place in places:
+        edges += [place + around, place - around]
     return np.unique(np.clip(np.concatenate(edges), -reach, reach))

@@ -25,11 +25,14 @@ from fieldtheory.averages.hermite import weighted_hermite
 from fieldtheory.averages.precise_grid import separated
 from fieldtheory.averages.steps import has_steps
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import parallel_curvatures
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.hermite_coefficients import HermiteCoefficients
 from fieldtheory.numerics.kinked_features import curvature, feature, is_odd
-from fieldtheory.theory.elementary_averages import X, Y
+from fieldtheory.theory.elementary_averages import X, Y, feature_parameters
 
+# Variances from which on exponentials of signals are large.
+_WIDE = 4.0
 # Correlations of which series are taken, the orders n that count then, and those of derivatives.
 _WEAK, _COUNT, _HIGHEST = 1e-2, 12, 4
 
@@ -42,7 +45,33 @@ def cross_susceptibility(network: LayeredNetwork) -> Callable[..., np.ndarray]:
         return [average(*K)]
 
     weak = _with_series(network, listed, ((0, 2, 0, 0.5),))
-    return lambda *K: weak(*K)[0]
+    psi = tuple(network.features(network.activation, X, dict(feature_parameters(network))))
+    if not _cancel(psi):
+        return lambda *K: weak(*K)[0]
+
+    def everywhere(*K: np.ndarray) -> np.ndarray:
+        found = np.array(weak(*K)[0], dtype=float)
+        x, y, xy = np.broadcast_arrays(*K)
+        lost = (np.maximum(x, y) > _WIDE) & (x * y > xy * xy) & ~are_weak(network, x, y, xy)
+        entries = x[lost], y[lost], xy[lost]
+        found[lost] = parallel_curvatures.cross_susceptibility(psi, *entries)
+        return found
+
+    return everywhere
+
+
+@lru_cache(maxsize=64)
+def _cancel(psi: tuple[sp.Expr, ...]) -> bool:
+    """Whether closed forms at kinks are differences for wide signals, of exponentials."""
+    bent = any(has_steps(one) and feature(one).degree is None for one in psi)
+    return bent and any(one.has(sp.exp) for one in psi) and parallel_curvatures.are_finite(psi)
+
+
+def are_weak(network: LayeredNetwork, x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
+    """Whether derivatives are these series, or zero, by K_xx, K_yy and K_xy."""
+    if _odd_feature(network_entries(network).averages.observable) is None:
+        return np.zeros(x.shape, dtype=bool)
+    return np.abs(xy) <= _WEAK * np.sqrt(x * y)
 
 
 def covariance_curvature(network: LayeredNetwork) -> Callable[..., list[np.ndarray]]:

@@ -128,14 +128,16 @@ def _curvature(
 ) -> np.ndarray:
     """∂²⟨g(x, y)⟩ by K_xx twice, by K_xx and K_yy, by K_xx and K_xy, by K_xy twice, (4, m)."""
     psi, found = feature_expressions(signals.network), np.empty((4, len(x)))
-    near = np.zeros(len(x), dtype=bool)
-    if signals.has_kinks:
-        near = parallel_curvatures.are_near(psi, x, y, xy)
-        entries = x[near], y[near], xy[near]
-        found[:, near] = parallel_curvatures.covariance_curvature(psi, *entries)
-    if not near.all():
+    given = np.zeros(len(x), dtype=bool)
+    if signals.has_kinks and parallel_curvatures.are_finite(psi):
+        given = parallel_curvatures.are_near(x, y, xy)
+        if not (_has_orthants(signals) or sign_pairs.have_two_values(signals)):
+            given |= (x > 0) & (y > 0) & ~odd_pairs.are_weak(signals.network, x, y, xy)
+        entries = x[given], y[given], xy[given]
+        found[:, given] = parallel_curvatures.covariance_curvature(psi, *entries)
+    if not given.all():
         averages = odd_pairs.covariance_curvature(signals.network)
-        found[:, ~near] = averages(x[~near], y[~near], xy[~near])
+        found[:, ~given] = averages(x[~given], y[~given], xy[~given])
     return found
 
 
