@@ -274,6 +274,9 @@ def function_of(f: sp.Expr, h: sp.Symbol) -> Callable[[mp.mpf], mp.mpf]:
     try:
         kinks = break_points(f, h) if has_steps(f) else []
     except ValueError:
+        kinks = []
+    if not kinks:
+        # There are none, or steps of which nothing is seen.
         return _smooth(f, h)
     # Of eʰ (1 − θ(h)) what is left for h > 0 is no rounding of eʰ.
     sides = [_smooth(branch(f, h, middle), h) for middle in between(kinks)]

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.kinked_features import is_odd
 from fieldtheory.numerics.pair_fluctuations import PairGains
@@ -22,11 +23,14 @@ def made_one(
 ) -> tuple[PairGains, np.ndarray, np.ndarray]:
     """Gains and kernels (L + 1, P, P) of inputs of which equal ones are one.
 
-    Opposite ones of odd φ are, up to the sign.
+    Opposite ones of odd φ are, up to the sign, if no biases move them apart.
     """
     if not places_of_jumps(network):
         return gains, K, C
-    of, sign = _first_of_each(K[0], is_odd(kinked_features(network)))
+    stay_opposite = (
+        is_odd(kinked_features(network)) and not layer_coefficients(network).biases.any()
+    )
+    of, sign = _first_of_each(K[0], stay_opposite)
     if (of == np.arange(len(of))).all():
         return gains, K, C
     signs = np.outer(sign, sign)

@@ -127,7 +127,9 @@ def is_closed(signals: PairObservables) -> bool:
 def seconds_of_closed(signals: PairObservables) -> float:
     """About how many seconds a correlator in closed form takes, 0 for microseconds."""
     psi = kinked_features(signals.network)
-    quick = all(each.has_orthants or not each.jumps for each in psi) or sign_pairs.have_two_values(signals)
+    quick = all(each.has_orthants or not each.jumps for each in psi) or sign_pairs.have_two_values(
+        signals
+    )
     return 0.0 if quick else _CLOSED
 
 

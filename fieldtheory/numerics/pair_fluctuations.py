@@ -129,7 +129,8 @@ def _correlators(signals: PairObservables) -> np.ndarray:
         _require_time(signals, pair_correlators.seconds_needed(signals), orders=signals.count)
         return pair_correlators.by_modes(signals)
     seconds = _seconds_of_averages(signals)
-    plan = wide_correlators.orders(signals) if seconds > _QUICK else None
+    slow = seconds > min(_QUICK, four_inputs.LONGEST)
+    plan = wide_correlators.orders(signals) if slow else None
     if plan is None or plan.error > signals.allowed or plan.seconds(signals) > seconds:
         try:
             return _pair_by_pair(signals, seconds, plan.error if plan else 0.0)

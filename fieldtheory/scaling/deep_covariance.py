@@ -175,8 +175,8 @@ def covariance_scaling(
     Notes
     -----
     c* is right to 1e-10 but for nearly identical inputs, whose distance the flow has to amplify: to
-    2e-7 where p + q − 2r is 1e-9 of p + q, to 1e-4 where it is 1e-12. Closer ones, and opposite
-    ones of an odd activation without biases, are an error.
+    2e-10 where p + q − 2r is 1e-6 of p + q, to 2e-7 where it is 1e-9, to 1e-4 where it is 1e-12.
+    Closer ones, and opposite ones of an odd activation without biases, are an error.
 
     Examples
     --------

@@ -8,7 +8,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.numerics import pair_fluctuations
+from fieldtheory.numerics import pair_correlators
 
 
 def network(name, gamma, depth):
@@ -93,9 +93,7 @@ def test_fluctuations_that_take_long_say_so_before_they_start(monkeypatch):
 def test_the_error_that_takes_less_time_is_named(monkeypatch):
     monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-2)
     net, K = network("tanh", 1.0, 2), 20 * np.eye(3) + 10
-    with pytest.raises(
-        QuadratureError, match=r"not resolved .*solve\(\.\.\., rtol=0\.\d+\), wh"
-    ) as e:
+    with pytest.raises(QuadratureError, match=r"not resolved .*solve\(\.\.\., rtol=\S+\), wh") as e:
         _ = ft.solve(net, K).G11
     rtol = float(str(e.value).split("rtol=")[1].split(")")[0])
     monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 60.0)
@@ -110,4 +108,4 @@ def test_the_time_of_fluctuations_is_about_what_is_said():
     assert signals.resolved
     start = process_time()
     _ = s.G11
-    assert 0.1 < pair_fluctuations._seconds_of_modes(signals) / (process_time() - start) < 10
+    assert 0.1 < pair_correlators.seconds_needed(signals) / (process_time() - start) < 10

@@ -31,21 +31,34 @@ def test_the_limit_of_small_branches_is_approached_as_their_square(name, K0):
         assert shift(name, small, K0) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "rho"), [("sign", 1e-8), ("heaviside(x)", 1e-5)])
-def test_what_is_not_resolved_says_by_how_much(name, rho):
+FAR_FROM_PARALLEL = np.array([[1.0, 0.5], [0.5, 1.0]])
+
+
+def test_what_is_not_resolved_says_by_how_much():
     """Inputs that are far from parallel are not called so, and a larger error is a way out."""
-    net = ft.ResidualNetwork(depth=1, activation=name, branch_scale=rho)
-    K0 = np.array([[1.0, 0.5], [0.5, 1.0]])
+    rho, net = 1e-5, ft.ResidualNetwork(depth=1, activation="sin(x) + heaviside(x - 0.3)")
+    small = net.replace(branch_scale=rho)
     with pytest.raises(QuadratureError, match="rules differ by .* add .* a larger error") as raised:
-        _ = ft.solve(net, K0).mean_shift
+        _ = ft.solve(small, FAR_FROM_PARALLEL).mean_shift
     assert "parallel" not in str(raised.value)
     found, larger = (
-        net.width * ft.solve(net.replace(branch_scale=one), K0, rtol=1e-6).mean_shift[2, 0, 1]
+        ft.solve(net.replace(branch_scale=one), FAR_FROM_PARALLEL, rtol=1e-6).mean_shift[2, 0, 1]
         for one in (rho, 1e-4)
     )
-    # To leading order ρ² of sign(x), and ρ of a step that sees its own mean.
-    power = 2 if name == "sign" else 1
-    assert found / rho**power == pytest.approx(larger / 1e-4**power, rel=1e-3)
+    # To leading order ρ of a step that sees its own mean.
+    assert found / rho == pytest.approx(larger / 1e-4, rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "power"), [("sign", 2), ("heaviside(x)", 1)])
+def test_steps_at_zero_are_resolved(name, power):
+    """To leading order ρ² of sign(x), and ρ of a step that sees its own mean."""
+    net = ft.ResidualNetwork(depth=1, activation=name)
+    over = [
+        ft.solve(net.replace(branch_scale=rho), FAR_FROM_PARALLEL).mean_shift[2, 0, 1] / rho**power
+        for rho in (1e-4, 1e-6, 1e-8, 1e-10)
+    ]
+    np.testing.assert_allclose(over[1:], over[0], rtol=1e-5)
+    np.testing.assert_allclose(over[2:], over[1], rtol=1e-7)
 
 
 @pytest.mark.slow

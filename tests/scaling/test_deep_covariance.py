@@ -239,7 +239,7 @@ def precise_limit(distance):
 
 
 @pytest.mark.parametrize(
-    "distance, tolerance", [(1e-3, 1e-10), (1e-6, 1e-10), (1e-9, 5e-7), (4e-12, 1e-4)]
+    "distance, tolerance", [(1e-3, 1e-10), (1e-6, 2e-10), (1e-9, 2e-7), (4e-12, 1e-4)]
 )
 def test_nearly_identical_inputs_lose_digits_as_stated(distance, tolerance):
     pair = (0.05, 0.05, 0.05 * (1 - distance))
