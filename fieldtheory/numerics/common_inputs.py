@@ -16,8 +16,8 @@ from fieldtheory.numerics import wide_observables
 from fieldtheory.numerics.hermite_modes import grid_modes
 from fieldtheory.numerics.pair_modes import triangle
 from fieldtheory.numerics.pair_observables import PairObservables, features
-from fieldtheory.numerics.product_rules import Function, PanelRule, on_panels
-from fieldtheory.numerics.shared_signals import partial_correlations
+from fieldtheory.numerics.product_rules import Function, PanelRule, on_panels, panel_rule
+from fieldtheory.numerics.shared_signals import partial_correlations, places
 
 # Orders whose even nodes are taken, and weights of nodes that are nothing.
 _FINE, _NEGLIGIBLE = 560, 1e-20
@@ -27,13 +27,10 @@ _ALONG = 1e-12
 
 def correlators(signals: PairObservables, k: int, count: int) -> np.ndarray:
     """⟨g ; g⟩ in layer k, NaN without a common input, by ``count`` orders j, shape (p, p)."""
-    K, (first, second) = signals.K[k], signals.pairs
-    inputs, p = len(K), len(first)
-    place = np.zeros((inputs, inputs), dtype=int)
-    place[first, second] = place[second, first] = np.arange(p)
+    K, place, p = signals.K[k], places(signals), len(signals.pairs[0])
     found = np.full((p, p), np.nan)
     given = _by_orders if signals.has_kinks else _on_nodes
-    for alpha in range(inputs):
+    for alpha in range(len(K)):
         of_orders, variances = given(signals, K, alpha, count)
         r = partial_correlations(K, alpha)
         met = np.einsum("bnj,dnj->bdj", of_orders, of_orders, optimize=True)
@@ -78,8 +75,7 @@ def _by_orders(
     signals: PairObservables, K: np.ndarray, alpha: int, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same of functions with kinks, from the orders of one signal, of which h_α is a part."""
-    rule = wide_observables.rule(signals, count)
-    assert isinstance(rule, PanelRule)
+    rule = panel_rule(count, wide_observables.MOST, wide_observables.kinks(signals))
     along, across = _beside(K, alpha)
     width = np.sqrt(K[alpha, alpha])
     z, basis = on_panels(tuple(kink / width for kink in rule.kinks), 0, rule.most)

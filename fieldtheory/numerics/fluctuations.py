@@ -18,6 +18,7 @@ from fieldtheory.numerics.jump_slopes import SMALL
 from fieldtheory.numerics.jump_slopes import slope as jump_slope
 from fieldtheory.numerics.kinked_features import curvature
 from fieldtheory.numerics.layer_pairs import interpolated
+from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.substitution import accumulate, propagate
 from fieldtheory.theory.elementary_averages import X
 
@@ -54,7 +55,7 @@ def added_since(network: LayeredNetwork, C: np.ndarray, k: int) -> np.ndarray:
     """
     found = np.zeros_like(C[k : network.depth + 1])
     for l in range(1, len(found)):
-        found[l] = network.skip_scales[k + l - 1] ** 2 * found[l - 1] + C[k + l]
+        found[l] = carried(network.skip_scales[k + l - 1] ** 2, found[l - 1], C[k + l])
     return found
 
 

@@ -108,11 +108,6 @@ class PairObservables:
         """QuadratureError unless Hermite coefficients resolve the observables."""
         _ = self._resolved
 
-    @property
-    def left_out(self) -> float:
-        """The relative error that the most Hermite orders leave, or those that it takes."""
-        return self._expansion[2]
-
     def same(self, pairs: np.ndarray) -> np.ndarray:
         """Whether the two signals of a pair count as one in a layer, shape (L + 1, pairs)."""
         first, second = (members[pairs] for members in self.pairs)
@@ -399,10 +394,15 @@ def _squared(f: Function) -> Function:
     return lambda h: f(h) ** 2
 
 
+def variances_of_orders(found: np.ndarray, count: int) -> np.ndarray:
+    """What the orders 1, ..., count − 1 are of ⟨g ; g⟩, shape (observables, count − 1)."""
+    squares = found.reshape(-1, found.shape[-1]) ** 2
+    return np.stack([squares[:, block(n)].sum(axis=1) for n in range(1, count)], axis=1)
+
+
 def left_out_of(found: np.ndarray, count: int) -> float:
     """What higher orders may add to correlators, relative to variances, from the last ones."""
-    squares = found.reshape(-1, found.shape[-1]) ** 2
-    of_orders = np.stack([squares[:, block(n)].sum(axis=1) for n in range(1, count)], axis=1)
+    of_orders = variances_of_orders(found, count)
     total = of_orders.sum(axis=1)
     near = of_orders[:, count // 2 : 3 * count // 4].sum(axis=1)
     last = of_orders[:, 3 * count // 4 :].sum(axis=1)

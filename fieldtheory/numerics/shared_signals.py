@@ -25,10 +25,22 @@ def meetings(signals: PairObservables, k: int) -> np.ndarray:
 
     Shape (p, p).
     """
+    still = signals.still(np.arange(len(signals.pairs[0])))[k]
+    return have_common_input(signals) & ~still[:, None] & ~still
+
+
+def have_common_input(signals: PairObservables) -> np.ndarray:
+    """Whether two pairs have an input in common, shape (p, p)."""
     own = np.array(signals.pairs)
-    shared = (own[:, None, :, None] == own[None, :, None, :]).any(axis=(0, 1))
-    still = signals.still(np.arange(own.shape[1]))[k]
-    return shared & ~still[:, None] & ~still
+    return (own[:, None, :, None] == own[None, :, None, :]).any(axis=(0, 1))
+
+
+def places(signals: PairObservables) -> np.ndarray:
+    """Where the pair of two inputs is among all, shape (P, P)."""
+    first, second = signals.pairs
+    found = np.zeros(signals.K.shape[1:], dtype=int)
+    found[first, second] = found[second, first] = np.arange(len(first))
+    return found
 
 
 def fill(
@@ -47,10 +59,7 @@ def fill(
     found : ndarray, shape (p, p, layers)
         By the pair of layer k and the later one.
     """
-    inputs = signals.K.shape[-1]
-    first, second = signals.pairs
-    place = np.zeros((inputs, inputs), dtype=int)
-    place[first, second] = place[second, first] = np.arange(len(first))
+    inputs, place = signals.K.shape[-1], places(signals)
     count = order_count(later.shape[-1])
     turned, by_second = _turned(signals, k, later), _by_second(count)
     for alpha in range(inputs):

@@ -18,7 +18,7 @@ from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.pair_correlators import CHANGED, of_layer
 from fieldtheory.numerics.pair_modes import packed_size
 from fieldtheory.numerics.pair_observables import PairObservables
-from fieldtheory.numerics.shared_signals import partial_correlations
+from fieldtheory.numerics.shared_signals import have_common_input, partial_correlations
 
 # Orders kept, tried one after the other.
 _COUNTS = (56, 80, 114, 160, 224, 320, 448, 560)
@@ -77,7 +77,8 @@ def correlators(signals: PairObservables, plan: Orders) -> np.ndarray:
     """⟨g ; g⟩, shape (L + 1, p, L + 1, p)."""
     size, p = len(signals.K), len(signals.pairs[0])
     found = np.empty((size, p, size, p))
-    every, shared, expansions = np.arange(p), _shared(signals), _Expansions.of(signals, plan)
+    every, shared = np.arange(p), have_common_input(signals)
+    expansions = _Expansions.of(signals, plan)
     for k in signals.counted(range(size), "G11, layers"):
         for count in np.unique(plan.counts[k, k:]).tolist():
             some = k + np.flatnonzero(plan.counts[k, k:] == count)
@@ -150,12 +151,6 @@ def _require_memory(signals: PairObservables, count: int, layers: int) -> None:
     )
 
 
-def _shared(signals: PairObservables) -> np.ndarray:
-    """Whether two pairs have an input in common, shape (p, p)."""
-    own = np.array(signals.pairs)
-    return (own[:, None, :, None] == own[None, :, None, :]).any(axis=(0, 1))
-
-
 def _correlations(signals: PairObservables) -> np.ndarray:
     """The largest correlation between signals of pairs in layers k <= l, shape (L + 1, L + 1).
 
@@ -163,7 +158,7 @@ def _correlations(signals: PairObservables) -> np.ndarray:
     """
     size, p = len(signals.K), len(signals.pairs[0])
     rows, columns = (each.ravel() for each in np.indices((p, p)))
-    apart = ~_shared(signals).ravel()
+    apart = ~have_common_input(signals).ravel()
     found = np.zeros((size, size))
     for k in range(size):
         for l in range(k, size):

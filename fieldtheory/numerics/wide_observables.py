@@ -18,6 +18,7 @@ from fieldtheory.numerics.pair_observables import (
     features,
     kinked_features,
     left_out_of,
+    variances_of_orders,
 )
 from fieldtheory.numerics.pair_powers import block
 from fieldtheory.numerics.product_rules import Function, ProductRule, even_rule, panel_rule
@@ -28,17 +29,19 @@ MOST, _ASKED = 1088, 8
 _SLOWEST, _SAFETY = 0.9, 3.0
 
 
-def rule(signals: PairObservables, count: int) -> ProductRule:
-    """Integrals that see what the features are like."""
+def kinks(signals: PairObservables) -> tuple[float, ...]:
+    """Where the features are not smooth."""
     places = {kink.place for psi in kinked_features(signals.network) for kink in psi.jumps}
-    return panel_rule(count, MOST, tuple(sorted(places))) if places else even_rule(count, MOST)
+    return tuple(sorted(places))
 
 
 def expanded(
     signals: PairObservables, count: int, layers: Sequence[int] | np.ndarray, pairs: np.ndarray
 ) -> np.ndarray:
     """The coefficients of orders below ``count``, shape (layers, pairs, orders)."""
-    products, how = [(psi[0], psi[0]) for psi in features(signals.network)], rule(signals, count)
+    products = [(psi[0], psi[0]) for psi in features(signals.network)]
+    places = kinks(signals)
+    how: ProductRule = panel_rule(count, MOST, places) if places else even_rule(count, MOST)
     found = signals.expanded(products, count, pairs, layers, how)
     first, second = (members[pairs] for members in signals.pairs)
     (same,) = np.nonzero(first == second)
@@ -75,8 +78,7 @@ def left_out(signals: PairObservables, count: int) -> tuple[float, float]:
 
 def _left_out_by_kinks(found: np.ndarray, count: int) -> float:
     """The same as `left_out_of` of coefficients that fall off as powers, up to waves of n."""
-    squares = found**2
-    of_orders = np.stack([squares[:, block(n)].sum(axis=1) for n in range(1, count)], axis=1)
+    of_orders = variances_of_orders(found, count)
     before, last = np.add.reduceat(of_orders, [count // 4, count // 2], axis=1).T
     fall = np.minimum(ratio(last, before), _SLOWEST)
     return float(np.max(ratio(_SAFETY * last * fall / (1 - fall), of_orders.sum(axis=1))))
