@@ -164,13 +164,12 @@ class _Joint:
     def closed(self) -> bool:
         """Whether gains are formulas of their own, that many layers are put in at once."""
         known = self.averages
-        return self.apart and known.closed_moment and (known.closed or not self.pairs.size)
+        return self.apart and known.closed_moment and (not self.pairs.size or known.closed)
 
     def moments(self, kernel: np.ndarray, gains: np.ndarray) -> np.ndarray:
         """⟨φ²⟩ and ⟨φφ⟩; without closed forms their derivatives are written to ``gains``."""
         if self.closed:
-            entries = self.averages.entries
-            return self._joined(kernel, entries.second_moment, entries.covariance)
+            return self._joined(kernel, "second_moment", "covariance")
         K, r = kernel[..., : self.count], kernel[..., self.count :]
         moments = np.empty_like(gains)
         own = self.averages.moments_and_slopes(K, self.responding)
@@ -183,22 +182,23 @@ class _Joint:
     def gains(self, kernel: np.ndarray) -> np.ndarray:
         """The derivatives of ⟨φ²⟩ by the variance and of ⟨φφ⟩ by the covariance."""
         if self.closed:
-            entries = self.averages.entries
-            return self._joined(kernel, entries.susceptibility, entries.covariance_susceptibility)
+            return self._joined(kernel, "susceptibility", "covariance_susceptibility")
         gains = np.empty_like(kernel)
         self.moments(kernel, gains)
         return gains
 
-    def _joined(
-        self, kernel: np.ndarray, of_signals: Callable[..., Any], of_pairs: Callable[..., Any]
-    ) -> np.ndarray:
-        K = kernel[..., : self.count]
+    def _joined(self, kernel: np.ndarray, of_signals: str, of_pairs: str) -> np.ndarray:
+        """Two entries by name: what is not asked for is not derived."""
+        entries, K = self.averages.entries, kernel[..., : self.count]
+        own = getattr(entries, of_signals)(K)
         if not self.pairs.size:
-            return of_signals(K)
+            return own
         found = np.empty_like(kernel)
-        found[..., : self.count] = of_signals(K)
+        found[..., : self.count] = own
         first, second = (K.take(one, axis=-1) for one in self.pairs)
-        found[..., self.count :] = of_pairs(first, second, kernel[..., self.count :])
+        found[..., self.count :] = getattr(entries, of_pairs)(
+            first, second, kernel[..., self.count :]
+        )
         return found
 
 
