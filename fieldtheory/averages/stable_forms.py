@@ -173,19 +173,28 @@ def _exponential_pairs(total: sp.Expr) -> sp.Expr:
                 return (
                     total - p - q - r + alpha * _exponential_difference(u / 2, v / 2, gap / 2) ** 2
                 )
-    for (p, u, alpha), (q, v, beta) in combinations(found, 2):
-        if alpha == -beta:
-            return total - p - q + alpha * _exponential_difference(u, v, _expanded(u - v))
-    return total
+    pairs = [
+        (p + q, u, v, _expanded(u - v), alpha)
+        for (p, u, alpha), (q, v, beta) in combinations(found, 2)
+        if alpha == -beta
+    ]
+    if not pairs:
+        return total
+    # Exponents that differ by the covariance alone are the closest.
+    terms, u, v, gap, alpha = min(pairs, key=lambda pair: len(sp.Add.make_args(pair[3])))
+    rest = total - terms
+    rest = _exponential_pairs(rest) if rest.is_Add else rest
+    return rest + alpha * _exponential_difference(u, v, gap)
 
 
 def _as_exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
-    """A term α e^u with u and the number α; a number is one with u = 0."""
-    coefficient, factor = term.as_coeff_Mul()
-    factors = sp.Mul.make_args(factor) if factor != 1 else ()
-    if not all(isinstance(f, sp.exp) for f in factors):
+    """A term α e^u with u and α; a number is one with u = 0."""
+    factors = sp.Mul.make_args(term)
+    of_exp = [f for f in factors if isinstance(f, sp.exp)]
+    alpha = sp.Mul(*[f for f in factors if not isinstance(f, sp.exp)])
+    if not (of_exp or alpha.is_number):
         return None
-    return term, sp.Add(*[f.args[0] for f in factors]), coefficient
+    return term, sp.Add(*[f.args[0] for f in of_exp]), alpha
 
 
 def _angles(total: sp.Expr) -> sp.Expr:

@@ -16,6 +16,7 @@ from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric, shifted
 from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.cancelling_forms import cancels, guarded, without_signs
 from fieldtheory.averages.checked_forms import keeps_digits
 from fieldtheory.averages.choosing import choose
 from fieldtheory.averages.gaussian import without_deltas
@@ -173,7 +174,26 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
         if rewritten != value:
             notes.append("stable form in float64")
         value = rewritten
+        if isinstance(node, GaussianAverage) and not integrals and size <= 2:
+            value = _where_it_keeps_digits(value, node, functions, notes)
     return Resolution(value.xreplace(symbols), tuple(integrals), tuple(notes))
+
+
+def _where_it_keeps_digits(
+    form: sp.Expr, node: GaussianAverage, functions: dict[str, Callable], notes: list[str]
+) -> sp.Expr:
+    """A closed form, or a call of what integrates where it is a small difference of its terms."""
+    K = node.covariance
+    symbols = [K[i, j] for i, j in entry_indices(len(node.variables))]
+    known = all(entry.is_Symbol for entry in symbols) and form.free_symbols <= set(symbols)
+    if not known or any(F.atoms(sp.DiracDelta, AppliedUndef) for F in node.functions):
+        return form
+    compiled = numpy_code(symbols, [form, without_signs(form)], {})
+    if not cancels(form, symbols, compiled):
+        return form
+    rule = choose(node)
+    notes.append(f"{rule.name} where the closed form is a small difference")
+    return call(guarded(compiled, rule.function), symbols, functions)
 
 
 def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) -> Resolution:
