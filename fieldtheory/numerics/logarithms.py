@@ -12,6 +12,7 @@ of inputs see `scaled_pairs`, for φ that grows as no power `unlimited`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -131,6 +132,14 @@ def leaves_float64(kernels: np.ndarray) -> bool:
     sizes = np.abs(kernels)
     vanishes = (sizes[1:] == 0) & (sizes[:-1] > 0)
     return bool(((sizes > 0) & (sizes < _SMALLEST)).any() or vanishes.any())
+
+
+def stays_in_float64(compute: Callable[[], np.ndarray]) -> bool:
+    """Whether kernels or responses can be computed and lose no digits."""
+    try:
+        return not leaves_float64(compute())
+    except ArithmeticError:
+        return False
 
 
 def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> ScaledLayers:
