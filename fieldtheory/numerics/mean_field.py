@@ -40,6 +40,11 @@ class MeanField:
         """1 if the last axis counts inputs, else 0; see `layer_coefficients`."""
         return int(self.has_matrix)
 
+    @property
+    def layer_axis(self) -> int:
+        """Where `assembled` has the layers."""
+        return -3 if self.has_matrix else -1
+
     @cached_property
     def pairs(self) -> tuple[Any, ...]:
         """α and β of the pairs of different inputs."""
@@ -110,8 +115,8 @@ class MeanField:
     def assembled(self, own: np.ndarray, pair: Any, lower: Any = None) -> np.ndarray:
         """Layer axis behind the batch axes, pairs as symmetric matrices."""
         if self.has_matrix:
-            return np.moveaxis(assembled(own, pair, self.pairs, lower), 0, -3)
-        return np.moveaxis(own, 0, -1)
+            own = assembled(own, pair, self.pairs, lower)
+        return np.moveaxis(own, 0, self.layer_axis)
 
     def at_output(self, layers: np.ndarray) -> np.ndarray:
         """The entry of the output of what `assembled` gives."""

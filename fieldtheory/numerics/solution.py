@@ -210,7 +210,8 @@ class Solution(Result):
     @field
     def log_response(self) -> np.ndarray:
         """ln|χ^(l)|, also where χ^(l) exceeds float64."""
-        if self._kernels_stay and logarithms.stays_in_float64(lambda: self.response):
+        axis = self._mean_field.layer_axis
+        if self._kernels_stay and logarithms.stays_in_float64(lambda: self.response, axis):
             return logarithms.of_array(self.response)
         found = self._beyond.log_response - np.log(self._responses.input_width)
         warn_if_unknown("log_response", found)
@@ -480,7 +481,7 @@ class Solution(Result):
 
     @cached_property
     def _kernels_stay(self) -> bool:
-        return logarithms.stays_in_float64(lambda: self.kernels)
+        return logarithms.stays_in_float64(lambda: self.kernels, self._mean_field.layer_axis)
 
     @cached_property
     def _tangents(self) -> TangentTheory:

@@ -129,7 +129,8 @@ class TangentKernels(Result):
     def _scaled(self) -> Scaled:
         field = self._theory.mean_field
         with relative_tolerance(self.rtol):
-            return self._theory.scaled(stays_in_float64(lambda: field.kernels))
+            stay = stays_in_float64(lambda: field.kernels, field.layer_axis)
+            return self._theory.scaled(stay)
 
     @property
     def _trained(self) -> Trained | None:
