@@ -20,7 +20,7 @@ from typeset import article, equation, rows, section
 
 import fieldtheory as ft
 from fieldtheory.literature import f25_entropy
-from fieldtheory.scaling import deep_covariance, deep_limit, maximum_entropy
+from fieldtheory.scaling import covariance_flow, deep_limit, maximum_entropy
 from fieldtheory.scaling.deep_limit import END, START
 from fieldtheory.scaling.maximum_entropy import VARIANCE
 from fieldtheory.theory import linearised
@@ -259,8 +259,8 @@ def next_order() -> list[str]:
 
 def covariance() -> list[str]:
     """The flow of two inputs, the response of their covariance and its 1/L correction."""
-    rates = deep_covariance.flow_rates()
-    state = (deep_covariance.P, deep_covariance.Q, deep_covariance.R)
+    rates = covariance_flow.flow_rates()
+    state = (covariance_flow.P, covariance_flow.Q, covariance_flow.R)
     slopes = sp.symbols("P_{p} P_{q} P_{r}")
     product = rates[3] / sym.WEIGHT**2
     short = {
@@ -270,7 +270,7 @@ def covariance() -> list[str]:
         rates[0]: sp.Symbol("F(p)"),
         rates[1]: sp.Symbol("F(q)"),
     }
-    condition = sp.expand(deep_covariance.response(rates).slope * product)
+    condition = sp.expand(covariance_flow.response(rates).slope * product)
     condition = sp.collect(condition, list(short)[:3]).subs(short)
     assert not condition.has(ft.GaussianAverage)
 
@@ -304,7 +304,7 @@ def covariance() -> list[str]:
         ),
         r"Write $G$ for the rate of $r$, $P = \langle \phi'(x)\,\phi'(y) \rangle$ and indices for "
         "its derivatives, such as",
-        equation(rf"P_{{r}} = {short_measure(sp.diff(product, deep_covariance.R))}."),
+        equation(rf"P_{{r}} = {short_measure(sp.diff(product, covariance_flow.R))}."),
         r"With the readout, $\chi^{\mathrm{out}} \propto P \exp \int_{0}^{T} \sigma_{w}^{2} P\, "
         r"dt$, which is largest where",
         equation(f"{latex(condition)} = 0."),

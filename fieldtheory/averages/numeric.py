@@ -1,16 +1,15 @@
 """Averages of one and two variables as NumPy functions: which rule for which integrand.
 
-One variable: composite Gauss-Legendre rules. Two variables: the Mehler series where it converges
-fast, Fourier transforms where the variables are strongly correlated, and two-dimensional panels
-where both give up or the integrand has kinks. Connected correlators whose inner average has a
-closed form: Price's theorem.
+One variable: composite Gauss-Legendre rules. Two variables: `pair_rules`, and two-dimensional
+panels where those give up or the integrand has kinks; see `cusps` for cusps at zero. Connected
+correlators whose inner average has a closed form: Price's theorem.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -18,14 +17,12 @@ import sympy as sp
 
 from fieldtheory.averages import (
     bells,
-    exact_differences,
-    hermite,
-    narrow_pairs,
+    cusps,
+    pair_rules,
     plateaus,
     price,
     quadrature,
     ramps,
-    sectors,
     size_logarithms,
     spectral,
     two_variables,
@@ -35,7 +32,7 @@ from fieldtheory.averages.connected import ConnectedCorrelator
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import expanded, factored
 from fieldtheory.averages.gaussian import GaussianAverage
-from fieldtheory.averages.narrow import cuts_of, has_short_waves, narrow_cuts
+from fieldtheory.averages.narrow import cuts_of, narrow_cuts
 from fieldtheory.averages.precise import separated
 from fieldtheory.averages.rules import PRICE, Rule
 from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
@@ -45,23 +42,8 @@ from fieldtheory.averages.vanishing import narrow, narrow_alone
 from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, vectorised
 from fieldtheory.averages.waves import has_waves
 
-_x = sp.Dummy("x", real=True)
-_PAIRS_PER_VARIANCE = 4
-# Correlations below which a series of 64 orders converges at once.
-_WEAK = 0.1
 # Terms of an integrand up to which a closed form is looked for.
 _LONGEST = 30
-# Variances of which two have a product in float64.
-_WIDEST = 1e150
-# How small a correlator may be, relative to the standard deviations, that is a sum in float64.
-_VISIBLE = 1e-3
-# Variances from which on the logarithms of radius and angle are tried, and those from which on
-# smooth functions are seen in the logarithms of signals alone.
-_ANGLES, _SIZES = 0.05, 1e14
-# Larger ones, and 1 − c², of which panels see nothing narrow.
-_FARTHEST, _PARALLEL = 1e20, 1e-2
-# Variances from which on logarithms of signals do not resolve waves.
-_FEW_WAVES = 300.0
 # Standard deviations at which panels end.
 _PANELS_END = 13.6
 # Beside zero, and by how much functions that do not jump may change there.
@@ -83,8 +65,6 @@ _RAMPS = (
 _STEPS = "piecewise constant functions: one integral over the covariance of densities at jumps"
 # Bells as wide as this are seen by nodes that know nothing of them.
 _WIDE = 0.05
-# Variances and correlations from which on Fourier transforms are tried before series.
-_SPREAD, _CLOSE = 4.0, 0.8
 _BELLS = "sums of exponentials of squares; their differences by a closed form that keeps its digits"
 _SMOOTH = (
     "smooth functions of one variable each; Fourier transforms where the correlation is strong, "
@@ -119,11 +99,11 @@ def _average(node: GaussianAverage) -> Rule:
         if set(chain(*kinks)) == {0.0}:
             if has_cusp(products[0][0], x) or has_cusp(products[0][1], y):
                 if not has_waves(F):
-                    return Rule(_POLAR, _CUSPS, partial(_at_cusps, first, second, integral))
+                    return Rule(_POLAR, _CUSPS, partial(cusps.at_cusps, first, second, integral))
                 # Logarithms of signals resolve few waves, of which series of weak ones take more.
-                f_part, g_part = _of_equal_parity(*products[0], x, y)
-                series = _pairs(f_part, g_part, (x, y), False, integral, cusps=True)
-                compute: Callable = partial(_at_cusps_with_waves, first, second, series)
+                f_part, g_part = pair_rules.of_equal_parity(*products[0], x, y)
+                series = pair_rules.pairs(f_part, g_part, (x, y), False, integral, cusps=True)
+                compute: Callable = partial(cusps.at_cusps_with_waves, first, second, series)
                 compute = wide_waves.pair(products, (x, y), of_steady, compute)
                 return Rule(_POLAR, _CUSPS, compute)
     else:
@@ -132,13 +112,13 @@ def _average(node: GaussianAverage) -> Rule:
     if products is None or len(products) > 1:
         reason = "no product of a function of each variable: two nested integrals"
         return Rule(_PANELS, reason, wide_waves.pair(products or (), (x, y), of_steady, integral))
-    f_part, g_part = _of_equal_parity(*products[0], x, y)
-    compute = _pairs(f_part, g_part, (x, y), False, integral)
+    f_part, g_part = pair_rules.of_equal_parity(*products[0], x, y)
+    compute = pair_rules.pairs(f_part, g_part, (x, y), False, integral)
     compute = wide_waves.pair(products, (x, y), of_steady, compute)
     for row, as_ramps in enumerate((ramps.ramps_of, ramps.ramps_of_slopes)):
         one, other = (as_ramps(part, v) for part, v in zip(products[0], (x, y), strict=True))
         if one and other:
-            return Rule(PRICE, _RAMPS, partial(_of_ramps, one, other, row, compute))
+            return Rule(PRICE, _RAMPS, partial(pair_rules.of_ramps, one, other, row, compute))
     return Rule(_SERIES, _KINKED if has_steps(F) else _SMOOTH, compute)
 
 
@@ -173,11 +153,8 @@ def _connected(node: ConnectedCorrelator) -> Rule:
         compute: Callable = partial(price.connected_by_price, *_inner(slope, K))
         terms = len(sp.Add.make_args(sp.expand(slope)))
         if terms > 1 and not (kinks_of(F, x) or kinks_of(G, y)):
-            f, g = (
-                _increment_of_one(_without_constant(part, v).xreplace({v: _x}))
-                for part, v in ((F, x), (G, y))
-            )
-            compute = partial(_weak_by_series, f, g, compute)
+            parts = _without_constant(F, x), _without_constant(G, y)
+            compute = pair_rules.weak_by_series(*parts, (x, y), compute)
     else:
         kinks = kinks_of(F, x), kinks_of(G, y)
         F, G = _without_constant(F, x), _without_constant(G, y)
@@ -187,10 +164,10 @@ def _connected(node: ConnectedCorrelator) -> Rule:
         )
         integral = partial(two_variables.connected_2d, f, g, kinks=centres)
         name, reason = _SERIES, _KINKED if any(kinks) else _SMOOTH
-        cusps = set(chain(*kinks)) == {0.0} and (has_cusp(F, x) or has_cusp(G, y))
-        if cusps:
-            integral = partial(_connected_at_cusps, f, g, integral)
-        compute = _pairs(F, G, (x, y), True, integral, cusps)
+        has_cusps = set(chain(*kinks)) == {0.0} and (has_cusp(F, x) or has_cusp(G, y))
+        if has_cusps:
+            integral = partial(cusps.connected_at_cusps, f, g, integral)
+        compute = pair_rules.pairs(F, G, (x, y), True, integral, has_cusps)
     if len(node.variables) == 1:
         return Rule(name, reason, lambda K: compute(K, K, K))
     return Rule(name, reason, compute)
@@ -323,18 +300,6 @@ def _of_steady(F: sp.Expr, G: sp.Expr, node: GaussianAverage) -> Callable:
     return lambda *K: float(scale * other) * both(*K)
 
 
-@lru_cache(maxsize=256)
-def _of_one(F: sp.Expr) -> Callable:
-    """`vectorised` for one variable; one function for one expression, as `hermite` needs it."""
-    return vectorised([_x], F)
-
-
-@lru_cache(maxsize=256)
-def _increment_of_one(F: sp.Expr) -> Callable:
-    """F(x) − F(0), again one function for one expression."""
-    return increment(F, _x)
-
-
 def apart(node: ConnectedCorrelator) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr] | None:
     """F(x), G(y), x and y; one shared variable counts as two equal ones. None for other nodes."""
     variables = tuple(node.variables)
@@ -358,174 +323,6 @@ def _without_constant(F: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return F if F.subs(x, 0) == 0 else expanded(F).as_independent(x, as_Add=True)[1]
 
 
-def _of_equal_parity(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol) -> tuple:
-    """F(x) and G(y) without the parts that do not contribute to ⟨FG⟩.
-
-    Where F is odd, ⟨F⟩ = 0 would come out as rounding times the mean of G.
-    """
-    sign = _parity(F, x) or _parity(G, y)
-    return (_part(F, x, sign), _part(G, y, sign)) if sign else (F, G)
-
-
-def _parity(F: sp.Expr, x: sp.Symbol) -> int:
-    """1 of an even function, −1 of an odd one, 0 of others."""
-    return next((sign for sign in (1, -1) if _part(F, x, -sign) == 0), 0)
-
-
-def _part(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
-    """The even (sign 1) or odd (−1) part of F; F as it stands where there is no other."""
-    mirrored = sign * F.subs(x, -x)
-    return F if mirrored == F else sp.expand((F + mirrored) / 2)
-
-
-def _pairs(
-    F: sp.Expr,
-    G: sp.Expr,
-    variables: tuple,
-    without_means: bool,
-    otherwise: Callable,
-    cusps: bool = False,
-) -> Callable:
-    """⟨F(x) G(y)⟩ or ⟨F(x) ; G(y)⟩, each pair by the first rule that holds."""
-    make = _increment_of_one if without_means else _of_one
-    sides = [part.xreplace({v: _x}) for v, part in zip(variables, (F, G), strict=True)]
-    f, g = (make(side) for side in sides)
-    kinks = tuple(tuple(cuts_of(side, _x)) for side in sides)
-    first = not any(kinks) or any(side.has(sp.sin, sp.cos) for side in sides)
-    first |= any(narrow_cuts(side, _x) for side in sides)
-
-    def means(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return two_variables.means(f, a, kinks[0]), two_variables.means(g, b, kinks[1])
-
-    subtracted = means if without_means else None
-    otherwise = narrow_pairs.beside(otherwise, f, g, kinks, subtracted, first)
-    parity = _parity(sides[0], _x) or _parity(sides[1], _x)
-    lowest, every = int(without_means), 1
-    if parity:
-        lowest, every = 1 if parity < 0 else 2 * lowest, 2
-
-    def series(stages: tuple, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-        return hermite.series(f, g, a, b, c, lowest, stages, kinks, every)
-
-    def high(stages: tuple, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-        # The coefficients belong to the variances, so that it takes many pairs to pay.
-        if len(c) < _PAIRS_PER_VARIANCE * (len(np.unique(a)) + len(np.unique(b))):
-            return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
-        return series(stages, a, b, c)
-
-    def transforms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-        if not without_means:
-            return spectral.average(f, g, a, b, c)
-        try:
-            known = means(a, b)
-        except QuadratureError:
-            return np.zeros(len(c)), np.zeros(len(c), dtype=bool)
-        return spectral.average(f, g, a, b, c, known)
-
-    def transforms_of_wide(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple:
-        # Their series hardly ever converge.
-        wide = (np.minimum(a, b) >= _SPREAD) & (c >= _CLOSE * np.sqrt(a) * np.sqrt(b))
-        values, good = np.zeros(len(c)), np.zeros(len(c), dtype=bool)
-        if wide.any():
-            values[wide], good[wide] = transforms(a[wide], b[wide], c[wide])
-        return values, good
-
-    waves = any(side.has(sp.sin, sp.cos) for side in sides)
-    away_from_zero = any(place for cuts in kinks for place in cuts)
-    of_sizes = not (without_means or away_from_zero or waves)
-    if any(kinks) or any(has_short_waves(side, _x) for side in sides):
-        stages = hermite.CUSP_ORDERS if cusps else hermite.PANEL_ORDERS
-        rules: list[Callable] = [partial(series, stages)]
-    else:
-        many, more = (partial(high, s) for s in (hermite.HIGH_ORDERS, hermite.HIGHEST_ORDERS))
-        rules = [partial(series, hermite.LOW_ORDERS), many, transforms, more]
-        if not without_means:
-            rules = [transforms_of_wide, *rules]
-
-    def compute(*K: np.ndarray) -> np.ndarray:
-        a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-        flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
-        if max(np.max(flat[0], initial=0), np.max(flat[1], initial=0)) > _WIDEST:
-            raise QuadratureError(
-                f"an average of two variables needs variances below {_WIDEST:.0e}, whose products "
-                f"float64 holds, got {max(flat[0].max(), flat[1].max()):.6g}"
-            )
-        values, good = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
-        grows = ~fades(f, g, flat[0], flat[1], flat[2], hermite.REACH)
-        if grows.any() and not without_means and not any(kinks):
-            values[grows], good[grows] = (
-                size_logarithms.pairs(f, g, *(k[grows] for k in flat)),
-                True,
-            )
-        for rule in rules:
-            left = ~(good | grows)
-            if left.any():
-                values[left], good[left] = rule(*(k[left] for k in flat))
-        if of_sizes and not good.all():
-            left = ~good
-            values[left], good[left] = sectors.average(f, g, *(k[left] for k in flat))
-            left = ~good & (np.minimum(*flat[:2]) >= _ANGLES)
-            values[left], good[left] = size_logarithms.by_angles(f, g, *(k[left] for k in flat))
-        wide = ~good & (np.minimum(*flat[:2]) >= _SIZES) & of_sizes
-        for pair in np.nonzero(wide)[0]:
-            given = [k[[pair]] for k in flat]
-            try:
-                values[pair] = size_logarithms.pairs(f, g, *given)[0]
-                good[pair] = True
-            except QuadratureError:
-                if _is_unresolved(*given):
-                    raise
-        if not good.all():
-            values[~good] = _once(otherwise, *(k[~good] for k in flat))
-        return values.reshape(a.shape)
-
-    return compute
-
-
-def _once(rule: Callable, *K: np.ndarray) -> np.ndarray:
-    """A rule of arrays (m,), of equal entries once: deep layers may have reached a fixed point."""
-    different, places = np.unique(np.stack(K), axis=1, return_inverse=True)
-    return rule(*different)[places.ravel()]
-
-
-def _is_unresolved(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> bool:
-    """Whether panels of signals that are wide and nearly parallel miss what is narrow in them."""
-    size = K_xx * K_yy
-    narrow = exact_differences.determinant(K_xx, K_yy, K_xy) < _PARALLEL * size
-    return bool((narrow & (np.minimum(K_xx, K_yy) > _FARTHEST)).any())
-
-
-def _weak_by_series(f: Callable, g: Callable, strong: Callable, *K: np.ndarray) -> np.ndarray:
-    """⟨f(x) ; g(y)⟩ of weak correlations c by the Mehler series, of others by another rule.
-
-    The terms of a closed form of ⟨F'G'⟩ cancel where it is of order c.
-    """
-    a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-    flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
-    found, known = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
-    weak = np.abs(flat[2]) < _WEAK * np.sqrt(flat[0] * flat[1])
-    if weak.any():
-        first, second, mixed = (k[weak] for k in flat)
-        of_orders = hermite.series(f, g, first, second, mixed, 1, hermite.LOW_ORDERS)
-        found[weak], known[weak] = of_orders
-    if not known.all():
-        found[~known] = strong(*(k[~known] for k in flat))
-    return found.reshape(a.shape)
-
-
-def _of_ramps(
-    f: ramps.Ramps, g: ramps.Ramps, row: int, otherwise: Callable, *K: np.ndarray
-) -> np.ndarray:
-    """⟨FG⟩ (row 0) or ⟨F'G'⟩ (row 1) of ramps; where their terms cancel, by another rule."""
-    a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-    flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
-    found, known = ramps.average(f, g, flat[0], flat[1], flat[2])
-    values, left = found[row], ~known[row]
-    if left.any():
-        values[left] = otherwise(*(k[left] for k in flat))
-    return values.reshape(a.shape)
-
-
 def _of_one_variable(f: Callable, kinks: Sequence[float], K: np.ndarray) -> np.ndarray:
     try:
         return quadrature.average_1d(f, K, kinks)
@@ -541,54 +338,6 @@ def _of_one_variable(f: Callable, kinks: Sequence[float], K: np.ndarray) -> np.n
             raise error from None
     values[~grows] = quadrature.average_1d(f, flat[~grows], kinks)
     return values.reshape(K.shape)
-
-
-def _at_cusps(f: Callable, g: Callable, otherwise: Callable, *K: np.ndarray) -> np.ndarray:
-    K_xx, K_yy, K_xy = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-    if (K_xx > 0).all() and (K_yy > 0).all():
-        pairs = partial(size_logarithms.pairs, f, g)
-        return _once(pairs, K_xx.ravel(), K_yy.ravel(), K_xy.ravel()).reshape(K_xx.shape)[()]
-    return otherwise(*K)
-
-
-def _at_cusps_with_waves(f: Callable, g: Callable, series: Callable, *K: np.ndarray) -> np.ndarray:
-    """By `_at_cusps`, which resolves few waves, or by a series; the other where one fails."""
-    given = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-    found, logarithms = np.empty(given[0].shape), partial(_at_cusps, f, g, series)
-    for at in np.ndindex(found.shape):
-        one = [k[at] for k in given]
-        rules = (logarithms, series) if max(one[:2]) < _FEW_WAVES else (series, logarithms)
-        try:
-            found[at] = rules[0](*one)
-        except QuadratureError:
-            found[at] = rules[1](*one)
-    return found[()]
-
-
-def _connected_at_cusps(
-    F: Callable, G: Callable, otherwise: Callable, *K: np.ndarray
-) -> np.ndarray:
-    """⟨F(x);G(y)⟩ with the means subtracted, as long as their products do not cancel."""
-    K_xx, K_yy, K_xy = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-    found, exact = np.empty(K_xx.shape), (K_xx > 0) & (K_yy > 0)
-    for at in zip(*np.nonzero(exact), strict=True):
-        (f, of_f), (g, of_g) = _centred(F, float(K_xx[at])), _centred(G, float(K_yy[at]))
-        found[at] = size_logarithms.pairs(f, g, K_xx[at], K_yy[at], K_xy[at])
-        exact[at] = abs(found[at]) >= _VISIBLE * of_f * of_g
-    if not exact.all():
-        found[~exact] = otherwise(K_xx[~exact], K_yy[~exact], K_xy[~exact])
-    return found[()]
-
-
-def _centred(f: Callable, variance: float) -> tuple[Callable, float]:
-    """f − ⟨f⟩, and its standard deviation."""
-    mean = float(quadrature.average_1d(f, np.asarray(variance), (0.0,)))
-
-    def centred(x: np.ndarray) -> np.ndarray:
-        return f(x) - mean
-
-    square = quadrature.average_1d(lambda x: centred(x) ** 2, np.asarray(variance), (0.0,))
-    return centred, math.sqrt(square)
 
 
 def _of_each(function: Callable, K: np.ndarray) -> np.ndarray:

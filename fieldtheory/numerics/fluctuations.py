@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from fieldtheory.averages import plateaus, ramps
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.distant_layers import connected_by_series
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.finite_width import at_first_order
 from fieldtheory.numerics.hermite_modes import square_of
 from fieldtheory.numerics.jump_slopes import SMALL
 from fieldtheory.numerics.jump_slopes import slope as jump_slope
@@ -176,6 +179,30 @@ def seen_by_neurons(
     beta = np.triu(beta)
     moved = propagate(layers.skips[:-1], gains[:-1], beta)
     return np.diagonal(accumulate(layers.skips[:-1], moved)).copy()
+
+
+def mean_shift(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    gains: np.ndarray,
+    C: np.ndarray,
+    K: np.ndarray,
+) -> np.ndarray:
+    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,), by averages only where neurons do not resolve it.
+
+    Parameters
+    ----------
+    network, layers, gains
+        As in `shift_by_averages`.
+    C, K : ndarray, shape (L + 2,)
+        C*^(l) and K*^(l).
+    """
+    if not network_entries(network).has_closed_kinks:
+        with suppress(QuadratureError):
+            # The kernel of the input does not fluctuate.
+            return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
+    G11 = kernel_covariance(layers, gains, source_covariance(network, layers, K, C), 1)
+    return shift_by_averages(network, layers, gains, (C, K), accumulated_variance(layers, G11))
 
 
 def shift_by_averages(

@@ -12,6 +12,7 @@ of inputs see `scaled_pairs`, for φ that grows as no power `unlimited`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -123,14 +124,22 @@ def of_array(values: np.ndarray) -> np.ndarray:
         return np.log(np.abs(values))
 
 
-def leaves_float64(kernels: np.ndarray) -> bool:
+def leaves_float64(kernels: np.ndarray, layer_axis: int = 0) -> bool:
     """Whether kernels have become so small that they lose digits.
 
-    Layer axis first; of independent inputs of odd φ they are zero from the first layer on.
+    Of independent inputs of odd φ they are zero from the first layer on.
     """
-    sizes = np.abs(kernels)
+    sizes = np.abs(np.moveaxis(kernels, layer_axis, 0))
     vanishes = (sizes[1:] == 0) & (sizes[:-1] > 0)
     return bool(((sizes > 0) & (sizes < _SMALLEST)).any() or vanishes.any())
+
+
+def stays_in_float64(compute: Callable[[], np.ndarray], layer_axis: int) -> bool:
+    """Whether kernels or responses can be computed and lose no digits."""
+    try:
+        return not leaves_float64(compute(), layer_axis)
+    except ArithmeticError:
+        return False
 
 
 def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> ScaledLayers:

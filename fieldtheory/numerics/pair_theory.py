@@ -8,8 +8,17 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics import four_inputs, pair_blocks, pair_fluctuations, pair_shift
+from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
+from fieldtheory.numerics import (
+    equal_inputs,
+    four_inputs,
+    pair_blocks,
+    pair_fluctuations,
+    pair_shift,
+    vanishing_signals,
+)
+from fieldtheory.numerics.gains import gains_of_fluctuations
+from fieldtheory.numerics.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.neurons_of_two_inputs import shift_of_covariance
 from fieldtheory.numerics.pair_fluctuations import PairGains
@@ -37,6 +46,27 @@ class PairTheory:
     layers: LayerCoefficients
     gains: PairGains
     signals: PairObservables
+
+    @classmethod
+    def of(cls, field: MeanField, C: np.ndarray, K: np.ndarray, progress: bool) -> PairTheory:
+        """That of a network and its inputs.
+
+        Parameters
+        ----------
+        field : MeanField
+        C, K : ndarray, shape (L + 2, P, P)
+            C*^(l) and K*^(l).
+        progress : bool
+            Whether to show progress bars.
+        """
+        network = field.network
+        own, joint = field.variances[1], field.covariances[1]
+        of_pairs = gains_of_fluctuations(network, own, joint, field.pairs, field.pair_gains)
+        seen = vanishing_signals.seen_kernels(network, K[:-1], C[:-1])
+        moved = PairGains(field.moving_gains, *of_pairs)
+        gains, kernel, added = equal_inputs.made_one(network, moved, *seen)
+        signals = PairObservables(network, kernel, added, progress)
+        return cls(layer_coefficients(network), gains, signals)
 
     @cached_property
     def G11(self) -> np.ndarray:

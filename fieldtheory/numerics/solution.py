@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
-from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.doors import door
 from fieldtheory.networks.family import (
     CONVENTIONS,
@@ -23,45 +21,27 @@ from fieldtheory.networks.family import (
     input_width,
 )
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import (
-    angles,
-    decorrelations,
-    equal_inputs,
-    finite_width,
-    fluctuations,
-    gains,
-    kernels,
-    logarithms,
-    pair_map,
-    tangents,
-    unlimited,
-    vanishing_signals,
-    wave_averages,
-    wave_layers,
-)
-from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics import fluctuations, logarithms
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.interacting_neurons import SecondOrder
+from fieldtheory.numerics.finite_width import resummed
+from fieldtheory.numerics.mean_field import MeanField
+from fieldtheory.numerics.next_order import NextOrder, ratio_of_orders
 from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, nearest_mixture
-from fieldtheory.numerics.pair_fluctuations import PairGains
-from fieldtheory.numerics.pair_observables import PairObservables
-from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursion
 from fieldtheory.numerics.pair_theory import PairTheory
+from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import Result
-from fieldtheory.numerics.scaled_numbers import Scaled, scaled
-from fieldtheory.numerics.scaled_pairs import scaled_pairs
-from fieldtheory.numerics.substitution import accumulate, propagate
-from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
+from fieldtheory.numerics.scaled_numbers import Scaled
+from fieldtheory.numerics.scaled_theory import ScaledTheory
+from fieldtheory.numerics.substitution import accumulate
+from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.numerics.tangent_theory import TangentTheory
 from fieldtheory.numerics.validity import (
     warn_if_not_small,
     warn_if_orders_are_close,
     warn_if_unknown,
     warn_of_left_out,
 )
-
-# What there is if terms of order 1/N² are not found.
-_WITHOUT = "; order=1 does without them"
 
 
 def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
@@ -177,77 +157,63 @@ class Solution(Result):
     @field
     def residual_kernels(self) -> np.ndarray:
         """C*^(l)."""
-        return self._assembled(self._variances[0], self._has_matrix and self._covariances[0])
+        return self._mean_field.residual_kernels
 
     @field
     def kernels(self) -> np.ndarray:
         """K^(l)."""
-        return self._assembled(self._variances[1], self._has_matrix and self._covariances[1])
+        return self._mean_field.kernels
 
     @field
     def residual_response(self) -> np.ndarray:
         """η^(l), with η^(0) = 1, or N/d_in in the convention of F25."""
-        pair = self._has_matrix and self._pair_responses[0][:-1]
-        return self._assembled(self._own_responses[0][:-1], pair)
+        return self._responses.residual_response
 
     @field
     def response(self) -> np.ndarray:
         """χ^(l), with χ^(0) = 1, or N/d_in in the convention of F25."""
-        pair = self._has_matrix and self._pair_responses[1][:-1]
-        return self._assembled(self._own_responses[1][:-1], pair)
+        return self._responses.response
 
     @field
     def output_kernel(self) -> np.ndarray:
         """K^(L+1)."""
-        own = self._variances[1][-1]
-        if not self._has_matrix:
-            return own
-        if "kernels" in vars(self):
-            return self.kernels[..., -1, :, :].copy()
-        return self._output_matrix(0, own)
+        if self._has_matrix and "kernels" in vars(self):
+            return self._mean_field.at_output(self.kernels)
+        return self._responses.output_kernel
 
     @field
     def output_response(self) -> np.ndarray:
         """χ^out = ∂K^(L+1)/∂K^(0)."""
-        own = self._own_responses[1][-1]
-        if not self._has_matrix:
-            return own
-        if "_pair_responses" in vars(self):
-            return assembled(own, self._pair_responses[1][-1], self._pairs)
-        return self._output_matrix(1, own)
+        return self._responses.output_response
 
     @field
     def tangent_kernels(self) -> np.ndarray:
         """Θ^(l), with Θ^(0) = C^(0) and Θ^(l) = (γ_l² + a_l ⟨φ'φ'⟩) Θ^(l-1) + C^(l)."""
-        return self.trained_tangents()
+        return self._tangents.layers()
 
     @field
     def output_tangent_kernel(self) -> np.ndarray:
         """Θ^(L+1) = a_{L+1} ⟨φ'φ'⟩ Θ^(L) + C^(L+1)."""
         if "tangent_kernels" in vars(self):
-            return self._at_output(self.tangent_kernels)
-        return self.trained_output_tangent()
+            return self._mean_field.at_output(self.tangent_kernels)
+        return self._tangents.output()
 
     @field
     def log_kernels(self) -> np.ndarray:
         """ln|K^(l)|, also where K^(l) exceeds float64."""
         if self._kernels_stay:
             return logarithms.of_array(self.kernels)
-        own, pairs = self._beyond_float64
-        found = self._assembled(own.log_kernels, self._has_matrix and pairs.log_kernels)
+        found = self._beyond.log_kernels
         warn_if_unknown("log_kernels", found)
         return found
 
     @field
     def log_response(self) -> np.ndarray:
         """ln|χ^(l)|, also where χ^(l) exceeds float64."""
-        if self._stays_in_float64("response"):
+        axis = self._mean_field.layer_axis
+        if self._kernels_stay and logarithms.stays_in_float64(lambda: self.response, axis):
             return logarithms.of_array(self.response)
-        layers, pairs = self._beyond_float64
-        depth = self.network.depth
-        own = logarithms.log_responses(layers.gains, depth)
-        pair = self._has_matrix and logarithms.log_responses(pairs.gains, depth)
-        found = self._assembled(own, pair) - np.log(self._input_width)
+        found = self._beyond.log_response - np.log(self._responses.input_width)
         warn_if_unknown("log_response", found)
         return found
 
@@ -268,60 +234,33 @@ class Solution(Result):
     @field
     def decorrelation(self) -> np.ndarray:
         """1 − K_αβ^(l)/√(K_αα^(l) K_ββ^(l)), 0 on the diagonal."""
-        first, second = (self._single_inputs[..., index] for index in self._pairs)
-        K0 = self.input_kernel[..., *self._pairs]
-        if (self._single_inputs == 0).any():
-            raise ValueError("decorrelation needs positive variances, got 0 in K0")
-        initial = angles.of_input(first, second, K0)
-        found = decorrelations.of_pairs(self._scaled, initial, self._pairs)
-        return self._assembled(np.zeros(self._scaled.kernels.mantissa.shape), found)
+        return self._beyond.decorrelation
 
     @field
     def full_response(self) -> np.ndarray:
         """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0) on the last axis; a variance responds in the last."""
-        pairs, variance = self._pairs, self._own_responses[1]
-        sources = gains.cross_gains(self.network, self._variances[1], self._covariances[1], pairs)
-        parts = [
-            gains.driven_response(self._chain.skips, self._pair_gains, source, variance[..., index])
-            for source, index in zip(sources, pairs, strict=True)
-        ]
-        zeros = np.zeros_like(variance[:-1])
-        to_first = self._assembled(zeros, parts[0][:-1], lower=parts[1][:-1])
-        to_second = self._assembled(zeros, parts[1][:-1], lower=parts[0][:-1])
-        return np.stack([to_first, to_second, self.response], axis=-1)
+        return np.stack([*self._responses.by_variances, self.response], axis=-1)
 
     @field
     def G12(self) -> np.ndarray:
         """⟨C^(l) C̃^(m)⟩ = Δ12^lm / N; for P inputs of the (αβ) <- (αβ) entries."""
-        size = self.network.depth + 2
-        sources = np.eye(size)
-        sources[0, 0] = 1 / self._input_width
-        skips = self._chain.skips
-        if not self._has_matrix:
-            return propagate(skips, self._own_gains, sources) / self.network.width
-
-        def columns(gain: np.ndarray) -> np.ndarray:
-            rows = np.repeat(sources[:, :, None], gain.shape[-1], axis=-1)
-            return propagate(skips, gain, rows)
-
-        own, pair = columns(self._own_gains), columns(self._pair_gains)
-        return assembled(own, pair, self._pairs) / self.network.width
+        return self._responses.propagator / self.network.width
 
     @field
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)); of P inputs for all pairs of pairs."""
+        limit = self._mean_field
         if self._has_matrix:
             G11 = self.pair_theory.G11
-            same = np.diagonal(np.diagonal(G11), axis1=0, axis2=1)
-            warn_if_not_small(
-                self.network, same[:, self.pair_theory.gains.places[0]], self._variances[0]
-            )
-            return G11
-        C, K = self._seen
-        S22 = fluctuations.source_covariance(self.network, self._chain, K, C)
-        gains, width = self._moving_gains, self.network.width
-        G11 = fluctuations.kernel_covariance(self._chain, gains, S22, width)
-        warn_if_not_small(self.network, np.diagonal(G11), self._variances[0])
+            at = self.pair_theory.gains.places[0]
+            variance = np.diagonal(np.diagonal(G11), axis1=0, axis2=1)[:, at]
+        else:
+            C, K = limit.seen
+            S22 = fluctuations.source_covariance(self.network, limit.layers, K, C)
+            chain = limit.layers, limit.moving_gains
+            G11 = fluctuations.kernel_covariance(*chain, S22, self.network.width)
+            variance = np.diagonal(G11)
+        warn_if_not_small(self.network, variance, limit.variances[0])
         return G11
 
     @field
@@ -329,21 +268,21 @@ class Solution(Result):
         """Var K^(l) to order 1/N."""
         if self._has_matrix:
             return unpacked(np.diagonal(self.pair_theory.kernel_covariance, axis1=1, axis2=2), True)
-        return fluctuations.accumulated_variance(self._chain, self.G11)
+        return fluctuations.accumulated_variance(self._mean_field.layers, self.G11)
 
     @field
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
-        width = self.network.width
-        C, K = self._seen
-        if self._has_matrix:
-            theory = self.pair_theory
-            own = [
-                self._shift_of_one(theory.layers, C[:, i], K[:, i], self._moving_gains[:, i])
-                for i in range(self.inputs)
-            ]
-            return unpacked(theory.shift(np.stack(own, axis=-1)), True) / width
-        return self._shift_of_one(self._chain, C, K, self._moving_gains) / width
+        limit, network = self._mean_field, self.network
+        given = limit.moving_gains, *limit.seen
+        if not self._has_matrix:
+            return fluctuations.mean_shift(network, limit.layers, *given) / network.width
+        theory = self.pair_theory
+        each = (
+            fluctuations.mean_shift(network, theory.layers, *(of[:, i] for of in given))
+            for i in range(self.inputs)
+        )
+        return unpacked(theory.shift(np.stack([*each], axis=-1)), True) / network.width
 
     @field
     def kernel_shift(self) -> np.ndarray:
@@ -361,14 +300,16 @@ class Solution(Result):
         """
         if self._has_matrix:
             return self.pair_theory.four_point
-        gains, K = self._moving_gains, self.kernels
-        seen = fluctuations.seen_by_neurons(self.network, self._chain, gains, K)
+        limit = self._mean_field
+        seen = fluctuations.seen_by_neurons(
+            self.network, limit.layers, limit.moving_gains, self.kernels
+        )
         return self.network.width * self.kernel_variance + 2 * seen
 
     @field
     def output_kurtosis(self) -> np.ndarray:
         """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C^(L+1)/C*^(L+1)² to order 1/N; 0 where the output vanishes."""
-        variance, mean = self.G11[-1, -1], self._variances[0][-1]
+        variance, mean = self.G11[-1, -1], self._mean_field.variances[0][-1]
         if self._has_matrix:
             variance = np.diagonal(variance)[self.pair_theory.gains.places[0]]
         return 3 * ratio(ratio(variance, mean), mean)
@@ -376,7 +317,7 @@ class Solution(Result):
     @field
     def mean_shift_2(self) -> np.ndarray:
         """The term of ⟨C^(l)⟩ of order 1/N²: two loops."""
-        return self._second_order(0) / self.network.width**2
+        return self._second.shift / self.network.width**2
 
     @field
     def kernel_shift_2(self) -> np.ndarray:
@@ -386,18 +327,18 @@ class Solution(Result):
     @field
     def variance_2(self) -> np.ndarray:
         """The term of Var C^(l) of order 1/N²: one loop."""
-        return self._second_order(1) / self.network.width**2
+        return self._second.variance / self.network.width**2
 
     @field
     def third_cumulant(self) -> np.ndarray:
         """⟨(C^(l) − ⟨C^(l)⟩)³⟩ to order 1/N²."""
-        return self._second_order(2) / self.network.width**2
+        return self._second.third_cumulant / self.network.width**2
 
     @field
     def four_point_2(self) -> np.ndarray:
         """The next term of the four-point vertex: N ⟨h_i² ; h_j²⟩ = four_point + four_point_2."""
-        self._second_order(1)
-        return self._variances[1][:-1] ** 2 * self._second[0].pairing / self.network.width
+        K = self._mean_field.variances[1][:-1]
+        return K**2 * self._second.pairing / self.network.width
 
     @field
     def order_ratio(self) -> np.ndarray:
@@ -405,7 +346,7 @@ class Solution(Result):
 
         The larger of |variance_2|/Var C and |mean_shift_2|/(|mean_shift| + Var C/C*).
         """
-        return self._ratio_of_orders(*(self._second_order(quantity) for quantity in (0, 1)))
+        return self._ratio_of_orders(self._second)
 
     @field
     def resummed_mean(self) -> np.ndarray:
@@ -522,67 +463,50 @@ class Solution(Result):
         return self._has_order(field) and super()._is_defined(field)
 
     @cached_property
-    def _second(self) -> tuple[SecondOrder, tuple[str, ...]]:
-        variance = self.network.width * np.diagonal(self.G11)
-        try:
-            found, failures = finite_width.at_second_order(
-                self.network, self._chain, self._seen, variance
-            )
-        except QuadratureError as error:
-            raise QuadratureError(f"at order 1/N²: {error}{_WITHOUT}") from None
-        if not any(failures[:2]):
-            terms = (self._from_input(values) for values in (found.shift, found.variance))
-            warn_if_orders_are_close(self.network, self._ratio_of_orders(*terms))
-        return found, failures
-
-    def _second_order(self, quantity: int) -> np.ndarray:
-        """N² times the mean (0), the variance (1) or the third cumulant (2) at order 1/N²."""
-        found, failures = self._second
-        if failures[quantity]:
-            name = ("mean", "variance", "third cumulant")[quantity]
-            raise QuadratureError(f"the {name} at order 1/N²: {failures[quantity]}{_WITHOUT}")
-        terms = found.shift, found.variance, found.third_cumulant
-        return self._from_input(terms[quantity])
-
-    def _ratio_of_orders(self, shift: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Terms of order 1/N², times N², relative to those of order 1/N."""
-        first, N = np.diagonal(self.G11), self.network.width
-        size = np.abs(self.mean_shift) + ratio(first, self.residual_kernels)
-        ratios = ratio(np.abs(shift), size), ratio(np.abs(variance), first)
-        return np.maximum(*ratios) / N**2
-
-    @cached_property
     def pair_theory(self) -> PairTheory:
         """What the fluctuations of several inputs are made of."""
-        own, joint = self._variances[1], self._covariances[1]
-        of_pairs = gains.gains_of_fluctuations(
-            self.network, own, joint, self._pairs, self._pair_gains
-        )
-        moved = PairGains(self._moving_gains, *of_pairs)
-        layers = layer_coefficients(self.network)
-        seen = vanishing_signals.seen_kernels(
-            self.network, self.kernels[:-1], self.residual_kernels[:-1]
-        )
-        moved, kernel, added = equal_inputs.made_one(self.network, moved, *seen)
-        signals = PairObservables(self.network, kernel, added, self.progress)
-        return PairTheory(layers, moved, signals)
+        return PairTheory.of(self._mean_field, self.residual_kernels, self.kernels, self.progress)
 
-    def _shift_of_one(
-        self, layers: LayerCoefficients, C: np.ndarray, K: np.ndarray, gains: np.ndarray
-    ) -> np.ndarray:
-        """N (⟨C⟩ − C*) of one input, all of shape (L + 2,)."""
-        if not network_entries(self.network).has_closed_kinks:
-            with suppress(QuadratureError):
-                first = finite_width.at_first_order(self.network, layers, (C, K))
-                return self._from_input(first.shift)
-        S22 = fluctuations.source_covariance(self.network, layers, K, C)
-        G11 = fluctuations.kernel_covariance(layers, gains, S22, 1)
-        variance = fluctuations.accumulated_variance(layers, G11)
-        return fluctuations.shift_by_averages(self.network, layers, gains, (C, K), variance)
+    @cached_property
+    def _mean_field(self) -> MeanField:
+        return MeanField(self.network, self.input_kernel)
+
+    @cached_property
+    def _responses(self) -> ResponseTheory:
+        return ResponseTheory(self._mean_field, input_width(self.network, self.convention))
+
+    @cached_property
+    def _beyond(self) -> ScaledTheory:
+        return ScaledTheory(self._mean_field)
+
+    @cached_property
+    def _kernels_stay(self) -> bool:
+        return logarithms.stays_in_float64(lambda: self.kernels, self._mean_field.layer_axis)
+
+    @cached_property
+    def _tangents(self) -> TangentTheory:
+        return TangentTheory(self._mean_field, self._beyond)
+
+    @cached_property
+    def _scaled_tangents(self) -> Scaled:
+        return self._tangents.scaled(self._kernels_stay)
+
+    @cached_property
+    def _second(self) -> NextOrder:
+        limit, N = self._mean_field, self.network.width
+        found = NextOrder.of(self.network, limit.layers, limit.seen, N * np.diagonal(self.G11))
+        if found.has_moments:
+            warn_if_orders_are_close(self.network, self._ratio_of_orders(found))
+        return found
+
+    def _ratio_of_orders(self, found: NextOrder) -> np.ndarray:
+        second = found.shift, found.variance
+        first = self.mean_shift, np.diagonal(self.G11)
+        return ratio_of_orders(self.residual_kernels, first, second) / self.network.width**2
 
     @cached_property
     def _resummed(self) -> tuple[np.ndarray, np.ndarray]:
-        return finite_width.resummed(
+        return resummed(
             self.residual_kernels,
             self.mean_shift,
             np.diagonal(self.G11),
@@ -590,14 +514,14 @@ class Solution(Result):
             self.variance_2,
         )
 
-    @cached_property
+    @property
     def _output_moments(self) -> OutputMoments:
         C = float(self.residual_kernels[-1])
         if C == 0:
             raise ValueError("the output vanishes: it has no density")
         found = OutputMoments(
             leading=C,
-            floor=float(self._chain.biases[-1]),
+            floor=float(self._mean_field.layers.biases[-1]),
             shift=float(self.mean_shift[-1]),
             variance=float(self.G11[-1, -1]),
         )
@@ -616,206 +540,6 @@ class Solution(Result):
             mean=mean,
             spread=spread,
         )
-
-    def _from_input(self, of_layers: np.ndarray) -> np.ndarray:
-        """The kernel of the input does not fluctuate."""
-        return np.concatenate([[0.0], of_layers])
-
-    @cached_property
-    def _pairs(self) -> tuple[Any, ...]:
-        return np.triu_indices(self.inputs, 1)
-
-    @cached_property
-    def _chain(self) -> LayerCoefficients:
-        trailing = int(self._has_matrix)
-        return layer_coefficients(self.network, trailing, self._variances[0].ndim - 1 - trailing)
-
-    @property
-    def _single_inputs(self) -> np.ndarray:
-        K0 = self.input_kernel
-        return np.diagonal(K0, axis1=-2, axis2=-1) if self._has_matrix else K0
-
-    @cached_property
-    def _variances(self) -> tuple[Any, ...]:
-        return kernels.variances(self.network, self._single_inputs, int(self._has_matrix))
-
-    @cached_property
-    def _seen(self) -> tuple[np.ndarray, np.ndarray]:
-        """C*^(l) and K^(l) of single inputs as φ that jumps at zero sees them."""
-        C, K = self._variances
-        seen = vanishing_signals.seen(self.network, K)
-        return np.concatenate([seen[:1], C[1:]]), seen
-
-    @cached_property
-    def _scaled(self) -> logarithms.ScaledLayers:
-        own = self._single_inputs
-        return logarithms.scaled_layers(self.network, own, int(self._has_matrix))
-
-    @cached_property
-    def _beyond_float64(self) -> tuple[Any, Any]:
-        """The layers of single inputs and of pairs, None for one input, in numbers of any size."""
-        own, inputs = self._single_inputs, int(self._has_matrix)
-        covariance = self.input_kernel[..., *self._pairs] if inputs else None
-        layers: Any
-        of_pairs: Any = scaled_pairs
-        if not unlimited.needs_unlimited(self.network):
-            layers = self._scaled
-        elif wave_averages.has_growing_waves(self.network):
-            layers = wave_layers.wave_layers(self.network, own, inputs)
-            of_pairs = wave_layers.wave_pairs
-        else:
-            layers = unlimited.unlimited_layers(self.network, own, inputs)
-            of_pairs = unlimited.unlimited_pairs
-        pairs = None if covariance is None else of_pairs(layers, own, covariance, self._pairs)
-        return layers, pairs
-
-    def _stays_in_float64(self, name: str) -> bool:
-        """Whether a field of kernels or responses can be computed and loses no digits."""
-        if name != "kernels" and not self._kernels_stay:
-            return False
-        try:
-            return not logarithms.leaves_float64(getattr(self, name))
-        except ArithmeticError:
-            return False
-
-    @cached_property
-    def _kernels_stay(self) -> bool:
-        return self._stays_in_float64("kernels")
-
-    @cached_property
-    def _covariances(self) -> tuple[Any, ...]:
-        K0 = self.input_kernel[..., *self._pairs]
-        return kernels.covariances(self.network, self._variances, K0, self._pairs)
-
-    @cached_property
-    def _output_matrices(self) -> np.ndarray:
-        recursion = partial(OutputRecursion, rows=(0, 1), layer=self.network.depth + 1)
-        found = pair_map.output_matrices(
-            recursion, self.network, self._variances[1], self.input_kernel
-        )
-        found[1] /= self._input_width
-        return found
-
-    @cached_property
-    def _own_gains(self) -> np.ndarray:
-        K = self._variances[1]
-        return gains.variance_gains(self.network, K, int(self._has_matrix))
-
-    @cached_property
-    def _moving_gains(self) -> np.ndarray:
-        """`_own_gains`, zero by variances that vanish, as they do at any width."""
-        moving = self._own_gains.copy()
-        moving[1:][self._variances[1][:-1] == 0] = 0.0
-        return moving
-
-    def trained_tangents(self, trained: tangents.Trained | None = None) -> np.ndarray:
-        """Θ^(l) with what is said to be trained, everything if left out; see `tangent_kernels`."""
-        own, K = self._own_tangents(trained), self._variances
-        if not self._has_matrix:
-            return self._assembled(own, None)
-        sources, kernel = self._covariances
-        if trained is not None:
-            pairs = self._pairs
-            sources = tangents.own_of_pairs(self.network, trained, K[1], kernel, pairs)
-        same = kernels.identical(K[0][0], kernel[0], self._pairs)
-        of_same = own[..., self._pairs[0]]
-        chain = self._chain.skips, self._pair_gains, sources
-        return self._assembled(own, tangents.tangents(*chain, same, of_same))
-
-    def trained_output_tangent(self, trained: tangents.Trained | None = None) -> np.ndarray:
-        """Θ^(L+1) alone, which takes memory for a few matrices."""
-        own = self._own_tangents(trained)[-1]
-        if not self._has_matrix:
-            return own
-        K, batch = self._variances[1], own.shape[:-1]
-        if batch or not (own > 0).all():
-            whole = tangents.Trained.everything(self.network) if trained is None else trained
-            given = K, own, self.input_kernel[..., *self._pairs], self._pairs
-            pairs = tangents.output_tangents(self.network, whole, *given)[1]
-            found = assembled(own, pairs, self._pairs)
-        else:
-            found = np.empty((1, *self.input_kernel.shape))
-            maps = pair_map.PairMaps(TangentRecursion(self.network, trained))
-            maps.fill(found, self.input_kernel, np.concatenate([K, own[None]]))
-            np.fill_diagonal(found := found[0], own)
-        if not np.isfinite(found).all():
-            # The recursion that keeps the layers says which of them.
-            self.trained_tangents(trained)
-        return found
-
-    def scaled_tangents(self, trained: tangents.Trained | None = None) -> Scaled:
-        """Θ^(l) as `trained_tangents` gives it, whatever its size."""
-        if self._kernels_stay:
-            with suppress(ArithmeticError):
-                return scaled(self.trained_tangents(trained))
-        whole = tangents.Trained.everything(self.network) if trained is None else trained
-        layers, pairs = self._beyond_float64
-        own = layers.tangents(whole)
-        if not self._has_matrix:
-            return Scaled(*(self._assembled(part, None) for part in own))
-        K0, first = self._single_inputs, self._pairs[0]
-        same = kernels.identical(K0, self.input_kernel[..., *self._pairs], self._pairs)
-        parts = zip(own, pairs.tangents(whole), strict=True)
-        return Scaled(
-            *(self._assembled(one, np.where(same, one[..., first], pair)) for one, pair in parts)
-        )
-
-    @cached_property
-    def _scaled_tangents(self) -> Scaled:
-        return self.scaled_tangents()
-
-    def _own_tangents(self, trained: tangents.Trained | None) -> np.ndarray:
-        C, K = self._variances
-        trailing = int(self._has_matrix)
-        slopes = tangents.slope_gains(self.network, K, trailing)
-        if trained is not None:
-            C = tangents.own_of_inputs(self.network, trained, K, trailing)
-        return tangents.tangents(self._chain.skips, slopes, C)
-
-    def _at_output(self, layers: np.ndarray) -> np.ndarray:
-        """The entry of the output of a field of all layers."""
-        return (layers[..., -1, :, :] if self._has_matrix else layers[..., -1]).copy()
-
-    @cached_property
-    def _pair_gains(self) -> np.ndarray:
-        K, kernel = self._variances[1], self._covariances[1]
-        return gains.covariance_gains(self.network, K, kernel, self._pairs)
-
-    @cached_property
-    def _own_responses(self) -> tuple[Any, ...]:
-        return self._to_the_input(gains.responses(self._chain.skips, self._own_gains))
-
-    @cached_property
-    def _pair_responses(self) -> tuple[Any, ...]:
-        return self._to_the_input(gains.responses(self._chain.skips, self._pair_gains))
-
-    @property
-    def _input_width(self) -> float:
-        return input_width(self.network, self.convention)
-
-    def _to_the_input(self, derivatives: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        """N ⟨· C̃^(0)⟩, the derivatives by K^(0) over ν_0."""
-        nu = self._input_width
-        return derivatives if nu == 1.0 else tuple(found / nu for found in derivatives)
-
-    def _output_matrix(self, index: int, own: np.ndarray) -> np.ndarray:
-        """One of `_output_matrices`, or OverflowError with the layer, from a pair that meets it."""
-        values, inputs = self._output_matrices[index], np.arange(self.inputs)
-        values[..., inputs, inputs] = own
-        finite = np.isfinite(values).all(axis=tuple(range(values.ndim - 2)))
-        if not finite.all():
-            i, j = (members[:1] for members in np.nonzero(~finite))
-            K0, variances = self.input_kernel[..., i, j], self._variances
-            kernel = kernels.covariances(self.network, variances, K0, (i, j))[1]
-            of_pairs = gains.covariance_gains(self.network, variances[1], kernel, (i, j))
-            gains.responses(self._chain.skips, of_pairs)
-        return values
-
-    def _assembled(self, own: np.ndarray, pair: Any, lower: Any = None) -> np.ndarray:
-        """Layer axis behind the batch axes, pairs as symmetric matrices."""
-        if self._has_matrix:
-            return np.moveaxis(assembled(own, pair, self._pairs, lower), 0, -3)
-        return np.moveaxis(own, 0, -1)
 
 
 @door

@@ -15,10 +15,13 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
 from fieldtheory.numerics.fields import Field, table
+from fieldtheory.numerics.logarithms import stays_in_float64
+from fieldtheory.numerics.mean_field import MeanField
 from fieldtheory.numerics.parametrizations import rates, require_split, trained
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.scaled_numbers import Scaled
-from fieldtheory.numerics.solution import Solution
+from fieldtheory.numerics.scaled_theory import ScaledTheory
+from fieldtheory.numerics.tangent_theory import TangentTheory
 from fieldtheory.numerics.tangents import Trained
 from fieldtheory.theory.tangent_kernel import checked_parametrization
 
@@ -90,16 +93,15 @@ class TangentKernels(Result):
     def tangent_kernels(self) -> np.ndarray:
         """Θ^(l)."""
         with relative_tolerance(self.rtol):
-            return self._solution.trained_tangents(self._trained)
+            return self._theory.layers()
 
     @cached_property
     def output_tangent_kernel(self) -> np.ndarray:
         """Θ^(L+1)."""
         if "tangent_kernels" in vars(self):
-            layers = self.tangent_kernels
-            return (layers[..., -1, :, :] if self._has_matrix else layers[..., -1]).copy()
+            return self._theory.mean_field.at_output(self.tangent_kernels)
         with relative_tolerance(self.rtol):
-            return self._solution.trained_output_tangent(self._trained)
+            return self._theory.output()
 
     @cached_property
     def log_tangent_kernels(self) -> np.ndarray:
@@ -119,15 +121,18 @@ class TangentKernels(Result):
         )
 
     @cached_property
-    def _solution(self) -> Solution:
-        return Solution(self.network, self.input_kernel, rtol=self.rtol)
+    def _theory(self) -> TangentTheory:
+        field = MeanField(self.network, self.input_kernel)
+        return TangentTheory(field, ScaledTheory(field), self._trained)
 
     @cached_property
     def _scaled(self) -> Scaled:
+        field = self._theory.mean_field
         with relative_tolerance(self.rtol):
-            return self._solution.scaled_tangents(self._trained)
+            stay = stays_in_float64(lambda: field.kernels, field.layer_axis)
+            return self._theory.scaled(stay)
 
-    @cached_property
+    @property
     def _trained(self) -> Trained | None:
         """None for what `Solution.tangent_kernels` is, to the last bit."""
         both = np.concatenate([self.weight_rates, self.bias_rates])

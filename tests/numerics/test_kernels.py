@@ -3,7 +3,7 @@
 import numpy as np
 
 import fieldtheory as ft
-from fieldtheory.averages import numeric
+from fieldtheory.averages.pair_rules import once
 from fieldtheory.numerics import kernels
 
 
@@ -31,5 +31,5 @@ def test_equal_pairs_share_an_average():
         return K[0] + 10 * K[1] + 100 * K[2]
 
     K = np.array([[1.0, 2, 1, 2], [3, 4, 3, 4], [5, 6, 5, 7]])
-    np.testing.assert_array_equal(numeric._once(rule, *K), rule(*K))
+    np.testing.assert_array_equal(once(rule, *K), rule(*K))
     assert taken == [3, 4]

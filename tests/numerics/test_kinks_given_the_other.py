@@ -7,7 +7,7 @@ import fieldtheory as ft
 from fieldtheory.networks import ResidualNetwork
 from fieldtheory.numerics import odd_pairs, parallel_curvatures
 from fieldtheory.numerics.pair_observables import feature_expressions
-from tests.numerics.test_several_inputs import ELSEWHERE, PHI
+from tests.numerics.pair_examples import ELSEWHERE, PHI
 from tests.oracles.wide_pairs import bell, graded, on_panels
 from tests.tables import slow
 

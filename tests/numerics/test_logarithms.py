@@ -180,6 +180,37 @@ def test_batches_and_conventions():
                 np.testing.assert_allclose(found, expected, rtol=1e-9 if near else 1e-12)
 
 
+@pytest.mark.parametrize("convention", ["derivative", "F25"])
+def test_batches_of_kernels_that_underflow(convention):
+    """From one layer to the next, in every member of a batch."""
+    net = ft.FeedForwardNetwork(
+        depth=8, activation=h**2, bias_variance=0.0, weight_variance=0.25, input_dim=200
+    )
+    phi, nu = deep_kernels.square(), net.input_dim / net.width if convention == "F25" else 1.0
+    scales = np.array([1e-100, 1e-3])
+    own, pairs = (
+        ft.solve(net, K0, convention=convention) for K0 in (scales, scales[:, None, None] * P)
+    )
+    for i, scale in enumerate(scales):
+        kernels, responses = deep_kernels.one_input(phi, layers(net), mpf(scale))
+        np.testing.assert_allclose(own.log_kernels[i], logs(kernels), rtol=1e-12)
+        expected = logs(responses) - np.log(nu)
+        np.testing.assert_allclose(own.log_response[i], expected, rtol=1e-12, atol=1e-14)
+        theta = deep_kernels.tangents(phi, layers(net), *[mpf(scale)] * 3)
+        np.testing.assert_allclose(own.log_tangent_kernels[i], logs(theta), rtol=1e-12)
+        entries = [mpf(float(k)) for k in scale * P[[0, 1, 0], [0, 1, 1]]]
+        kernels, responses = deep_kernels.two_inputs(phi, layers(net), *entries)
+        found = pairs.log_kernels[i][:, [0, 1, 0], [0, 1, 1]]
+        np.testing.assert_allclose(found, [logs(k) for k in kernels], rtol=1e-12)
+        expected = logs(responses) - np.log(nu)
+        found = pairs.log_response[i][:, 0, 1]
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+        theta = deep_kernels.tangents(phi, layers(net), *entries)
+        np.testing.assert_allclose(pairs.log_tangent_kernels[i][:, 0, 1], logs(theta), rtol=1e-12)
+        found = ft.tangent_kernels(net, scales[:, None, None] * P).log_tangent_kernels[i]
+        np.testing.assert_allclose(found[:, 0, 1], logs(theta), rtol=1e-12)
+
+
 def test_zero_inputs_and_zero_covariances():
     net = network("relu", 1500, bias_variance=0.0, weight_variance=2.0)
     found = ft.solve(net, [[0.0, 0.0], [0.0, 1.0]]).log_kernels

@@ -6,7 +6,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.neurons_of_two_inputs import first_order_of_pair, shift_of_covariance
-from tests.numerics.test_several_inputs import OPPOSED, TWO, dense, network
+from tests.numerics.pair_examples import OPPOSED, TWO, dense, network
 from tests.tables import slow
 
 # Entries 11, 12, 22 of the oracle, and 11, 22, 12.

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.numerics import kernels, pair_map, pair_recursions
+from fieldtheory.numerics import kernels, pair_map, pair_pieces, pair_recursions
 from tests.tables import crossed
 
 x = sp.Symbol("x", real=True)
@@ -122,7 +122,7 @@ def test_erf_by_the_formula(kind):
 @pytest.mark.parametrize("member", [{"_ERROR": 0.0}, {"_DECAY": 0.0}, {"_NORMS": 8}])
 def test_pairs_the_map_does_not_serve(member, monkeypatch):
     for name, value in member.items():
-        monkeypatch.setattr(pair_map, name, value)
+        monkeypatch.setattr(pair_pieces, name, value)
     net = ft.ResidualNetwork(depth=20, branch_scale=0.3)
     found = Compared(net, inputs("many norms", 150), monkeypatch)
     assert found.sent > found.count
@@ -130,7 +130,7 @@ def test_pairs_the_map_does_not_serve(member, monkeypatch):
 
 
 def test_too_few_nodes_are_noticed(monkeypatch):
-    monkeypatch.setattr(pair_map, "_NEEDED", 8.0)
+    monkeypatch.setattr(pair_pieces, "_NEEDED", 8.0)
     net = ft.ResidualNetwork(depth=20, branch_scale=0.3)
     found = Compared(net, inputs("many norms"), monkeypatch)
     found.require_agreement()
@@ -138,12 +138,12 @@ def test_too_few_nodes_are_noticed(monkeypatch):
 
 
 def test_a_wrong_map_is_noticed(monkeypatch):
-    right = pair_map._Piece.of
+    right = pair_pieces._Piece.of
 
     def wrong(number, d):
         return right(number, d * (1 + 1e-11 * (number == 0)))
 
-    monkeypatch.setattr(pair_map._Piece, "of", wrong)
+    monkeypatch.setattr(pair_pieces._Piece, "of", wrong)
     net = ft.ResidualNetwork(depth=20, branch_scale=0.3)
     found = Compared(net, inputs("one norm"), monkeypatch)
     found.require_agreement()

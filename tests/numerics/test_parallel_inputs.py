@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
-from tests.numerics.test_several_inputs import network
+from tests.numerics.pair_examples import network
 from tests.tables import slow
 
 

@@ -8,7 +8,7 @@ import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics import pair_blocks, sign_pairs
 from fieldtheory.numerics.fluctuations import source_covariance
-from tests.numerics.test_several_inputs import network
+from tests.numerics.pair_examples import network
 from tests.oracles import signs
 from tests.tables import slow
 

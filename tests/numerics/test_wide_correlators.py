@@ -12,8 +12,8 @@ from fieldtheory.numerics import (
     wide_observables,
 )
 from fieldtheory.numerics.pair_modes import packed_size
-from tests.numerics.test_several_inputs import slow
 from tests.oracles.several_inputs import kinked_nodes
+from tests.tables import slow
 
 NET = ft.ResidualNetwork(depth=3, activation="tanh", width=50)
 KERNELS = {

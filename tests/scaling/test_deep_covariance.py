@@ -10,7 +10,7 @@ from scipy import integrate
 
 import fieldtheory as ft
 from fieldtheory.scaling import deep_covariance
-from fieldtheory.scaling.deep_covariance import P, Q, R, flow_rates
+from fieldtheory.scaling.covariance_flow import P, Q, R, flow_rates
 from fieldtheory.theory import notation as sym
 from tests.tables import slow, some
 

@@ -1,0 +1,179 @@
+"""The flow of two variances and their covariance, and its response: symbols, then functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.numerics.pair_averages import InterpolatedEntries
+from fieldtheory.numerics.recursion import residual_kernel
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.depth_flow import KERNEL, STEP, flow_rate, modified_flow, step_rate
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, LayerAverages, layer_averages
+
+P, Q = sp.symbols("p q", positive=True)
+R = sp.Symbol("r", real=True)
+_STATE = (P, Q, R)
+_CHANGE = sp.symbols("z_p z_q z_r", real=True)
+_GROWTH, _LOSS = sp.symbols("E b", real=True)
+
+
+def flow_rates(
+    averages: LayerAverages | None = None,
+) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
+    """The flow of two variances p, q and their covariance r, and the gain of the response.
+
+        dp/dt = F(p),   dq/dt = F(q),   dr/dt = G = σ²_w ⟨φφ⟩ + σ²_b,
+        d ln(∂r/∂r_0)/dt = σ²_w ⟨φ'φ'⟩ = ∂G/∂r
+
+    Parameters
+    ----------
+    averages : LayerAverages, optional
+        Those of a residual network whose φ is left open if not given.
+
+    Returns
+    -------
+    tuple of sympy.Expr
+        F(p), F(q), G and ∂G/∂r.
+
+    Examples
+    --------
+    >>> [entry.free_symbols >= {R} for entry in flow_rates()]
+    [False, False, True, True]
+    """
+    known = averages or layer_averages()
+    F = flow_rate(known)
+    covariance = known.covariance.subs({K_XX: P, K_YY: Q, K_XY: R}, simultaneous=True)
+    G = step_rate(covariance)
+    return F.subs(KERNEL, P), F.subs(KERNEL, Q), G, sp.diff(G, R)
+
+
+class Response(NamedTuple):
+    """The logarithm of the response of a covariance along the flow, as expressions or functions.
+
+    ``rates`` are those of p, q, r and of ln ∂r/∂r_0. ``height`` is ln ⟨φ'φ'⟩; ``slope`` is the
+    derivative of the whole logarithm by the time, ``curvature`` that of ``slope``. To first order
+    in h the modified flow has y + h z, whose rates ``change_rates`` are those of z and of the
+    change of the integral b; ``change`` is that of the logarithm, ``change_slope`` its derivative
+    by the time.
+    """
+
+    rates: Any
+    height: Any
+    slope: Any
+    curvature: Any
+    change_rates: Any
+    change: Any
+    change_slope: Any
+
+
+def response(rates: tuple[sp.Expr, ...]) -> Response:
+    """The response along a flow, and its change in the modified flow.
+
+    The largest response is where ``slope``,
+
+        g = (∂_p ln P) F(p) + (∂_q ln P) F(q) + (∂_r ln P) G + σ²_w P,   P = ⟨φ'φ'⟩,
+
+    falls through zero.
+
+    Parameters
+    ----------
+    rates : tuple of sympy.Expr
+        What `flow_rates` returns, with any φ.
+
+    Returns
+    -------
+    Response
+    """
+    *field, gain = rates
+    height = sp.log(gain / sym.WEIGHT**2)
+    slope = _along(height, field) + gain
+
+    def along(expression: sp.Expr) -> sp.Expr:
+        return _along(expression, field)
+
+    def moved(expression: sp.Expr) -> sp.Expr:
+        return sum(sp.diff(expression, y) * z for y, z in zip(_STATE, _CHANGE, strict=True))
+
+    # E = ∂r/∂r_0 takes Euler steps too.
+    modified = modified_flow([*field, gain * _GROWTH], [*_STATE, _GROWTH])
+    corrections = [sp.diff(rate, STEP) for rate in modified]
+    changes = [moved(v) + c for v, c in zip(field, corrections, strict=False)]
+    loss = moved(gain) + sp.expand(corrections[-1] / _GROWTH)
+    change = moved(height)
+    slopes = [sp.diff(change, z) * rate for z, rate in zip(_CHANGE, changes, strict=True)]
+    return Response(
+        rates=list(rates),
+        height=height,
+        slope=slope,
+        curvature=along(slope),
+        change_rates=[*changes, loss],
+        change=change + _LOSS,
+        change_slope=along(change) + sum(slopes) + loss,
+    )
+
+
+def _along(expression: sp.Expr, field: Sequence[sp.Expr]) -> sp.Expr:
+    """The derivative of an expression by the time of a flow."""
+    return sum(sp.diff(expression, y) * v for y, v in zip(_STATE, field, strict=True))
+
+
+@lru_cache(maxsize=16)
+def compiled(averages: LayerAverages) -> Response:
+    """The response as functions of the state, σ_w and σ_b."""
+    found = response(flow_rates(averages))
+    plain = [*_STATE, sym.WEIGHT, sym.BIAS]
+    changed = [*_STATE, *_CHANGE, _LOSS, sym.WEIGHT, sym.BIAS]
+    functions = [lambdify(plain, expression) for expression in found[:4]]
+    return Response(*functions, *(lambdify(changed, expression) for expression in found[4:]))
+
+
+class InterpolatedFlow:
+    """`Response` to leading order, of the state, σ_w and σ_b, by interpolated averages."""
+
+    def __init__(self, averages: InterpolatedEntries):
+        self._averages = averages
+
+    def rates(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
+        """Those of p, q, r and of ln ∂r/∂r_0."""
+        return self.rates_and_slopes(p, q, r, weight, bias)[0]
+
+    def rates_and_slopes(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
+        """The rates, and about the derivative of each by its own state."""
+        own, pairs = _shared(p, q)
+        G, gain = self._averages.covariance_gain(own, pairs, r)
+        M, slope = (average[pairs] for average in self._averages.moment_and_about_slope(own))
+        rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
+        slopes = [weight**2 * average for average in (*slope, gain)]
+        return [*rates, slopes[2]], [*slopes, np.zeros(np.shape(r))]
+
+    def height(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
+        """ln ⟨φ'φ'⟩."""
+        with np.errstate(all="ignore"):
+            return np.log(self._averages.covariance_gain(*_shared(p, q), r)[1])
+
+    def slope(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
+        """The derivative of the logarithm of the response by the time."""
+        own, pairs = _shared(p, q)
+        G, _, _, gain, *gradient = self._averages.covariance_flow(own, pairs, r)
+        M = self._averages.second_moment(own)[pairs]
+        rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
+        moved = sum(by * rate for by, rate in zip(gradient, rates, strict=True))
+        with np.errstate(all="ignore"):
+            return moved / gain + weight**2 * gain
+
+    @cached_property
+    def change_rates(self) -> Callable[..., Any]:
+        """Those of the modified flow."""
+        return compiled(self._averages.entries.averages).change_rates
+
+
+def _shared(p: Any, q: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The different variances, and which of them are those of each pair."""
+    own, pairs = np.unique(np.stack([p, q]), return_inverse=True)
+    return own, pairs.reshape(2, *np.shape(p))
