@@ -7,7 +7,7 @@ that lose digits are left to an integral.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -18,7 +18,7 @@ _LEAST = 1e-2
 # Where forms are tried. Nearly opposite signals are not: there most forms are differences, and as
 # exact as the correlation is known.
 _VARIANCES = (1e-9, 1e-4, 0.6, 30.0, 1e3)
-_CORRELATIONS = (1e-8, -1e-8, 0.3, -0.3)
+MODERATE, WEAK = (0.3, -0.3), (1e-8, -1e-8)
 
 
 def without_signs(form: sp.Expr) -> sp.Expr:
@@ -37,22 +37,35 @@ def without_signs(form: sp.Expr) -> sp.Expr:
     return sp.Abs(form)
 
 
-def cancels(form: sp.Expr, symbols: list[sp.Expr], compiled: Callable) -> bool:
-    """Whether a form loses digits for some variances and moderate correlations.
+def cancels(
+    form: sp.Expr,
+    symbols: Sequence[sp.Expr],
+    compiled: Callable,
+    correlations: tuple[float, ...] = MODERATE + WEAK,
+) -> bool:
+    """Whether a form loses digits for some variances and some of the correlations.
 
     Parameters
     ----------
     form : sympy.Expr
-    symbols : list of symbols
+    symbols : sequence of symbols
         K, or K_xx, K_yy and K_xy.
     compiled : callable
         The form and `without_signs` of it.
+    correlations : tuple of float
+
+    Examples
+    --------
+    >>> K = sp.Symbol("K")
+    >>> form = sp.cosh(K) - 1
+    >>> cancels(form, [K], sp.lambdify([K], [form, without_signs(form)]))
+    True
     """
     if not form.has(sp.Add) or form.is_polynomial(*symbols):
         return False
-    points = [(K, K, c * K) for K, c in product(_VARIANCES, _CORRELATIONS)]
+    points = [(K, K, c * K) for K, c in product(_VARIANCES, correlations)]
     with np.errstate(all="ignore"):
-        return bool(_lost(*compiled(*np.transpose(points)[: len(symbols)])).any())
+        return bool(is_lost(*compiled(*np.transpose(points)[: len(symbols)])).any())
 
 
 def guarded(compiled: Callable, otherwise: Callable) -> Callable:
@@ -72,20 +85,32 @@ def guarded(compiled: Callable, otherwise: Callable) -> Callable:
     >>> guarded(compiled, lambda K: 2 * np.sinh(K / 2) ** 2)(np.array([1e-8, 1.0])).round(18)
     array([0.00000000e+00, 5.43080635e-01])
     """
+    return either(lambda *K: compiled(*K)[0], lambda *K: is_lost(*compiled(*K)), otherwise)
+
+
+def either(usual: Callable, lost: Callable, otherwise: Callable) -> Callable:
+    """A function of variances and covariances, and another one where its digits are lost.
+
+    Parameters
+    ----------
+    usual, otherwise : callable
+        Of K, or of (K_xx, K_yy, K_xy), arrays of one shape.
+    lost : callable
+        Of the same.
+    """
 
     def average(*K: np.ndarray) -> np.ndarray:
         arrays = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-        value, size = compiled(*arrays)
-        value = np.array(np.broadcast_to(value, arrays[0].shape), dtype=float)
-        lost = _lost(value, size) & (arrays[0] > 0)
-        if len(arrays) > 1:
-            lost &= arrays[1] > 0
-        if lost.any():
-            value[lost] = otherwise(*(k[lost] for k in arrays))
+        left = np.logical_and.reduce([lost(*arrays), *(k > 0 for k in arrays[:2])])
+        value = np.empty(left.shape)
+        for function, which in ((usual, ~left), (otherwise, left)):
+            if which.any():
+                value[which] = function(*(k[which] for k in arrays))
         return value[()]
 
     return average
 
 
-def _lost(value: np.ndarray, size: np.ndarray) -> np.ndarray:
+def is_lost(value: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Whether values are small differences of terms of a size."""
     return np.abs(value) < _LEAST * np.asarray(size)

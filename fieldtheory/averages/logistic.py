@@ -6,7 +6,7 @@ import numpy as np
 import sympy as sp
 from scipy.special import expit
 
-from fieldtheory.averages.exponentials import factored
+from fieldtheory.averages.exponentials import expanded, factored
 
 _EXPIT, _SOFTPLUS, _LOG_COSH = map(sp.Function, ("expit", "softplus", "log_cosh"))
 # Operations up to which a sum is factored.
@@ -45,7 +45,15 @@ def without_overflow(F: sp.Expr) -> sp.Expr:
         # Powers of cosh come together.
         F = F.replace(sp.sinh, lambda u: sp.tanh(u) * sp.cosh(u))
     F = F.replace(lambda e: e.is_Pow, _inverse)
-    return _factored(F.replace(lambda e: e.is_Mul and e.has(_EXPIT), _product))
+    found = _with_ratios(F)
+    if found.has(sp.exp):
+        # An exponential inside of a sum may belong to a ratio outside of it.
+        found = min(found, _with_ratios(expanded(F)), key=lambda E: len(E.atoms(sp.exp)))
+    return _factored(found)
+
+
+def _with_ratios(F: sp.Expr) -> sp.Expr:
+    return F.replace(lambda e: e.is_Mul and e.has(_EXPIT), _product)
 
 
 def _logarithm(argument: sp.Expr) -> sp.Expr:
@@ -86,11 +94,13 @@ def _product(product: sp.Expr) -> sp.Expr:
         if not isinstance(base, _EXPIT):
             continue
         u = -base.args[0]
+        # That of u = a h + b is one of a multiple of a h.
+        slope = u.as_independent(*u.free_symbols, as_Add=True)[1]
         for exponential, term in terms:
-            m = term / u
+            m = term / slope
             if m.is_Integer and 0 < m <= n:
                 others = [f for f in product.args if f not in (factor, exponential)]
-                others.append(sp.exp(exponential.exp - term))
+                others.append(sp.exp(sp.expand(exponential.exp - m * u)))
                 return _product(sp.Mul(*others, _EXPIT(u) ** m, base ** (n - m)))
     return product
 

@@ -28,6 +28,7 @@ from fieldtheory.averages import (
     two_variables,
     wide_waves,
 )
+from fieldtheory.averages.cancelling_forms import MODERATE, cancels, either, is_lost, without_signs
 from fieldtheory.averages.connected import ConnectedCorrelator
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.exponentials import expanded, factored
@@ -148,29 +149,30 @@ def _connected(node: ConnectedCorrelator) -> Rule:
     K = sp.ImmutableMatrix([[a, t], [t, b]])
     # Moments of bells cancel.
     slope = None if _has_bells(F) or _has_bells(G) else inner_average(F, G, (x, y), K)
-    if slope is not None:
-        name, reason = PRICE, "⟨F'G'⟩ has a closed form: one integral over the covariance"
-        compute: Callable = partial(price.connected_by_price, *_inner(slope, K))
-        terms = len(sp.Add.make_args(sp.expand(slope)))
-        if terms > 1 and not (kinks_of(F, x) or kinks_of(G, y)):
-            parts = _without_constant(F, x), _without_constant(G, y)
-            compute = pair_rules.weak_by_series(*parts, (x, y), compute)
+    if slope is None:
+        name, reason, compute = _by_pairs(F, G, x, y)
     else:
-        kinks = kinks_of(F, x), kinks_of(G, y)
-        F, G = _without_constant(F, x), _without_constant(G, y)
-        f, g = increment(F, x), increment(G, y)
-        centres = tuple(
-            sorted({*centres_of(E, v), *narrow_cuts(E, v)}) for E, v in ((F, x), (G, y))
-        )
-        integral = partial(two_variables.connected_2d, f, g, kinks=centres)
-        name, reason = _SERIES, _KINKED if any(kinks) else _SMOOTH
-        has_cusps = set(chain(*kinks)) == {0.0} and (has_cusp(F, x) or has_cusp(G, y))
-        if has_cusps:
-            integral = partial(cusps.connected_at_cusps, f, g, integral)
-        compute = pair_rules.pairs(F, G, (x, y), True, integral, has_cusps)
+        name, reason = PRICE, "⟨F'G'⟩ has a closed form: one integral over the covariance"
+        compute = partial(price.connected_by_price, *_inner(slope, K))
+        if len(sp.Add.make_args(sp.expand(slope))) > 1:
+            compute = _with_digits(F, G, (x, y), slope, K, compute)
     if len(node.variables) == 1:
         return Rule(name, reason, lambda K: compute(K, K, K))
     return Rule(name, reason, compute)
+
+
+def _by_pairs(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol) -> Rule:
+    """⟨F(x);G(y)⟩ by the rules for pairs of signals."""
+    kinks = kinks_of(F, x), kinks_of(G, y)
+    F, G = _without_constant(F, x), _without_constant(G, y)
+    f, g = increment(F, x), increment(G, y)
+    centres = tuple(sorted({*centres_of(E, v), *narrow_cuts(E, v)}) for E, v in ((F, x), (G, y)))
+    integral = partial(two_variables.connected_2d, f, g, kinks=centres)
+    has_cusps = set(chain(*kinks)) == {0.0} and (has_cusp(F, x) or has_cusp(G, y))
+    if has_cusps:
+        integral = partial(cusps.connected_at_cusps, f, g, integral)
+    compute = pair_rules.pairs(F, G, (x, y), True, integral, has_cusps)
+    return Rule(_SERIES, _KINKED if any(kinks) else _SMOOTH, compute)
 
 
 def _with_narrow_limit(rule: Rule, node: GaussianAverage | ConnectedCorrelator) -> Rule:
@@ -349,6 +351,32 @@ def _of_each(function: Callable, K: np.ndarray) -> np.ndarray:
     if 2 * len(variances) > values.size:
         return function(values)
     return function(variances)[index].reshape(values.shape)
+
+
+def _with_digits(
+    F: sp.Expr,
+    G: sp.Expr,
+    variables: tuple,
+    slope: sp.Expr,
+    K: sp.ImmutableMatrix,
+    compute: Callable,
+) -> Callable:
+    """⟨F(x);G(y)⟩ by Price's theorem, by other rules where ⟨F'G'⟩ is a small difference."""
+    symbols, form = (K[0, 0], K[1, 1], K[0, 1]), stable(slope, K)
+    both = sp.lambdify(symbols, [form, without_signs(form)], modules=[NUMPY, "scipy", "numpy"])
+    if not any(kinks_of(part, v) for part, v in zip((F, G), variables, strict=True)):
+        parts = [_without_constant(part, v) for part, v in zip((F, G), variables, strict=True)]
+        compute = pair_rules.weak_by_series(
+            *parts, variables, compute, lambda *of: is_lost(*both(*of))
+        )
+    if not cancels(form, symbols, both, MODERATE):
+        return compute
+
+    def at_variances(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+        # A weak correlation may make it small too, in a part of the integral alone.
+        return is_lost(*both(p, q, np.copysign(MODERATE[0] * np.sqrt(p * q), r)))
+
+    return either(compute, at_variances, _by_pairs(F, G, *variables).function)
 
 
 def _inner(slope: sp.Expr, K: sp.ImmutableMatrix) -> tuple[Callable, Callable | None]:

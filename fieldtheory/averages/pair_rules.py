@@ -147,29 +147,31 @@ def pairs(
     return compute
 
 
-def weak_by_series(F: sp.Expr, G: sp.Expr, variables: tuple, strong: Callable) -> Callable:
-    """⟨F(x) ; G(y)⟩ of weak correlations c by the Mehler series, of others by another rule.
+def weak_by_series(
+    F: sp.Expr, G: sp.Expr, variables: tuple, strong: Callable, lost: Callable
+) -> Callable:
+    """⟨F(x) ; G(y)⟩ of weak correlations c by the Mehler series where another rule loses digits.
 
-    The terms of a closed form of ⟨F'G'⟩ cancel where it is of order c.
+    The terms of a closed form of ⟨F'G'⟩ may cancel where it is of order c.
     """
     f, g = (
         _increment_of_one(part.xreplace({v: _x})) for v, part in zip(variables, (F, G), strict=True)
     )
-    return partial(_weak_by_series, f, g, strong)
 
+    def compute(*K: np.ndarray) -> np.ndarray:
+        a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+        flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
+        found, known = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
+        weak = lost(*flat) & (np.abs(flat[2]) < _WEAK * np.sqrt(flat[0] * flat[1]))
+        weak &= fades(f, g, *flat, hermite.REACH)
+        if weak.any():
+            chosen = (k[weak] for k in flat)
+            found[weak], known[weak] = hermite.series(f, g, *chosen, 1, hermite.LOW_ORDERS)
+        if not known.all():
+            found[~known] = strong(*(k[~known] for k in flat))
+        return found.reshape(a.shape)
 
-def _weak_by_series(f: Callable, g: Callable, strong: Callable, *K: np.ndarray) -> np.ndarray:
-    a, b, c = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-    flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
-    found, known = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
-    weak = np.abs(flat[2]) < _WEAK * np.sqrt(flat[0] * flat[1])
-    if weak.any():
-        first, second, mixed = (k[weak] for k in flat)
-        of_orders = hermite.series(f, g, first, second, mixed, 1, hermite.LOW_ORDERS)
-        found[weak], known[weak] = of_orders
-    if not known.all():
-        found[~known] = strong(*(k[~known] for k in flat))
-    return found.reshape(a.shape)
+    return compute
 
 
 def of_ramps(

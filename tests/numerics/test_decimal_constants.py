@@ -6,6 +6,7 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from fieldtheory.networks.activation_text import activation_from_text
+from fieldtheory.numerics.entries import entries
 from tests.examples import oracle
 from tests.oracles import hessian, quadrature, recursion
 from tests.tables import some
@@ -67,3 +68,20 @@ def test_two_inputs(text):
     up, down = (recursion.kernels(oracle(net), K0 + s * step, moment)[1] for s in (1, -1))
     expected = (up[-1] - down[-1])[0, 1] / 2e-4
     assert found.output_response[0, 1] == pytest.approx(expected, rel=1e-7)
+
+
+CURVED = {
+    "log(1+exp(1.702*h))": lambda x: np.logaddexp(0, 1.702 * x),
+    "h*tanh(log(1+exp(1.702*h-0.37)))": lambda x: x * np.tanh(np.logaddexp(0, 1.702 * x - 0.37)),
+    "h/(1+exp(0.37-1.702*h))": lambda x: x / (1 + np.exp(0.37 - 1.702 * x)),
+}
+
+
+@pytest.mark.parametrize("text", CURVED)
+def test_curvature(text):
+    """M'' by Hermite polynomials of φ², which no derivative of an exponential enters."""
+    K, z = 0.7, np.linspace(-14, 14, 4001)
+    weights = np.exp(-(z**2) / 2) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+    exact = (weights * CURVED[text](np.sqrt(K) * z) ** 2 * (z**4 - 6 * z**2 + 3)).sum() / (4 * K**2)
+    found = entries(activation_from_text(text)).curvature(K)
+    assert found == pytest.approx(exact, rel=1e-11)
