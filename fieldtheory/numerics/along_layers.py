@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from mpmath import mp
 
 from fieldtheory.averages.exact_differences import determinant
 
@@ -112,6 +113,24 @@ def path_of(*kernels: np.ndarray) -> np.ndarray | None:
             found.append(np.arctan2(np.sqrt(determinant(*flat)), flat[2]))
     path = np.concatenate(found, axis=1)
     return path if np.isfinite(path).all() else None
+
+
+def path_of_numbers(*kernels: np.ndarray) -> np.ndarray | None:
+    """`path_of` of numbers of mpmath, of any size."""
+    flat = [each.reshape(len(each), -1) for each in kernels]
+    if flat[0].shape[1] > _FEW or not all((k > 0).all() for k in flat[:2]):
+        return None
+    found = [np.frompyfunc(mp.log, 1, 1)(k).astype(float) for k in flat[:2]]
+    if len(flat) > 2:
+        found.append(np.frompyfunc(_angle, 3, 1)(*flat).astype(float))
+    path = np.concatenate(found, axis=1)
+    return path if np.isfinite(path).all() else None
+
+
+def _angle(K_xx: mp.mpf, K_yy: mp.mpf, K_xy: mp.mpf) -> mp.mpf:
+    if not (mp.isfinite(K_xx * K_yy) and mp.isfinite(K_xy)):
+        return mp.nan
+    return mp.atan2(mp.sqrt(max(K_xx * K_yy - K_xy**2, mp.zero)), K_xy)
 
 
 def smoothly(average: Callable[..., np.ndarray], *kernels: np.ndarray) -> np.ndarray:
