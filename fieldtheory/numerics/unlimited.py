@@ -116,15 +116,17 @@ class UnlimitedLayers:
             path = path_of_numbers(*given[2:])
             if path is None:
                 return step(*given)
-            found = np.full(given[0].shape, None)
+            found = np.empty(given[0].shape, dtype=object)
+            exact = np.zeros(given[0].shape, dtype=bool)
 
             def of_layers(layers: np.ndarray) -> np.ndarray:
                 found[layers] = step(*(values[layers] for values in given))
+                exact[layers] = True
                 return found[layers].reshape(len(layers), -1).astype(float)
 
             path = np.concatenate([path, *(v.reshape(len(v), -1) for v in given[:2])], axis=1)
             told = along_layers(of_layers, path).reshape(found.shape)
-            return np.where(np.equal(found, None), np.frompyfunc(mp.mpf, 1, 1)(told), found)
+            return np.where(exact, found, np.frompyfunc(mp.mpf, 1, 1)(told))
 
     @property
     def _signals(self) -> tuple[np.ndarray, ...]:
