@@ -31,18 +31,21 @@ _FAINT, _ERROR, _FALLS = 1e-18, 3e-14, 1.4
 _ROUNDED = 1e-15
 # What the integrand is at most where the box ends, relative to its largest value.
 _AT_ENDS = 1e-14
+_CANCELS = "signals of one sign and of two cancel in an average of two wide signals"
 _DIVERGES = "an average of two wide signals did not converge in the logarithms of their sizes"
 
 Function = Callable[[np.ndarray], np.ndarray]
 
 
-def average(f: Function, g: Function, K_xx: float, K_yy: float, away: float) -> float:
-    """⟨f(x) g(y)⟩ of two signals, 1 − c = ``away``, c > 0.
+def average(
+    f: Function, g: Function, K_xx: float, K_yy: float, away: float, share: float = 0.0
+) -> float:
+    """⟨f(x) g(y)⟩ of two signals, 1 − c = ``away``, c >= 0.
 
     Raises
     ------
     QuadratureError
-        If the sums do not converge.
+        If the sums do not converge, or if it is a smaller ``share`` of the average of moduli.
 
     Examples
     --------
@@ -50,7 +53,7 @@ def average(f: Function, g: Function, K_xx: float, K_yy: float, away: float) -> 
     >>> round(float(found / 2e30 * np.pi / 2 - 0.6 * np.arcsin(0.6)), 11)
     0.8
     """
-    return _integral(np.multiply, f, g, (np.sqrt(K_xx), np.sqrt(K_yy)), away)
+    return _integral(np.multiply, f, g, (np.sqrt(K_xx), np.sqrt(K_yy)), away, share=share)
 
 
 def half_square(f: Function, g: Function, K_xx: float, K_yy: float, away: float) -> float:
@@ -84,6 +87,7 @@ def _integral(
     sizes: tuple[float, float],
     away: float,
     rounding: float = 0.0,
+    share: float = 0.0,
 ) -> float:
     theta = 2 * np.arcsin(np.sqrt(away / 2))
     bend = np.log(max(*sizes, 1.0)) + _BELOW
@@ -116,6 +120,8 @@ def _integral(
         total, size = (sum(part) for part in zip(*found, strict=True))
         if size == 0:
             return 0.0
+        if abs(total) < share * size:
+            raise QuadratureError(_CANCELS)
         change = abs(total - before) / size
         if change**_FALLS < _ERROR or change < rounding:
             return float(total / (2 * np.pi))

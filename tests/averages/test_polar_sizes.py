@@ -83,6 +83,13 @@ def test_slopes_of_square_roots(K, away):
     assert found == pytest.approx(float(expected), rel=1e-12)
 
 
+def test_what_cancels_is_refused():
+    """⟨|x||y|⟩ of independent signals is 2K/π, ⟨xy⟩ is nothing beside it."""
+    assert average(np.abs, np.abs, 9.0, 9.0, 1.0, 0.1) == pytest.approx(18 / np.pi, rel=1e-12)
+    with pytest.raises(QuadratureError, match="cancel"):
+        average(lambda h: h, lambda h: h, 9.0, 9.0, 0.999, 0.1)
+
+
 def test_what_is_narrow_is_not_resolved():
     def steep(h):
         return np.tanh(300 * (h - 3))
