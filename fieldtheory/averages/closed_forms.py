@@ -157,14 +157,14 @@ def without_deltas(
     These are conditioned on δ's argument and averaged by ``average`` over the other variables.
     None where a term has no meaning or no rule.
     """
-    terms = sp.Add.make_args(sp.expand(F))
-    singular = [term for term in terms if term.has(DiracDelta)]
-    smooth = [term for term in terms if not term.has(DiracDelta)]
+    singular = [term for term in sp.Add.make_args(sp.expand(F)) if term.has(DiracDelta)]
+    # As it stands: products of one function of each variable, multiplied out, may be none.
+    smooth = F.replace(DiracDelta, lambda *_: sp.S.Zero)
     try:
         values = [_condition(term, tuple(variables), K, average) for term in singular]
     except _NoClosedForm:
         return None
-    return sp.Add(*smooth), sp.Add(*values)
+    return smooth, sp.Add(*values)
 
 
 def _tidy(expr: sp.Expr) -> sp.Expr:

@@ -91,7 +91,7 @@ def _average(node: GaussianAverage) -> Rule:
     products = separated(F, *variables)
     if products and len(products) > 1:
         # Derivatives of a product come multiplied out.
-        products = separated(factored(F), *variables)
+        products = _as_one(products) or separated(factored(F), *variables)
     x, y = variables
     of_steady = partial(_of_steady, node=node)
     if products and len(products) == 1 and has_steps(F):
@@ -121,6 +121,19 @@ def _average(node: GaussianAverage) -> Rule:
         if one and other:
             return Rule(PRICE, _RAMPS, partial(pair_rules.of_ramps, one, other, row, compute))
     return Rule(_SERIES, _KINKED if has_steps(F) else _SMOOTH, compute)
+
+
+def _as_one(products: Sequence[tuple[sp.Expr, sp.Expr]]) -> list[tuple[sp.Expr, sp.Expr]] | None:
+    """Σ f(x) g(y) as one product, if all f are multiples of one of them term by term."""
+    (f, total), *others = products
+    first = sp.expand(f).as_coefficients_dict()
+    for other, g in others:
+        terms = sp.expand(other).as_coefficients_dict()
+        ratios = {terms[term] / first[term] for term in first}
+        if len(ratios) > 1 or set(terms) != set(first):
+            return None
+        total += ratios.pop() * g
+    return [(f, total)]
 
 
 def connected(node: ConnectedCorrelator) -> Rule:

@@ -126,7 +126,10 @@ def _continued(f: sp.Expr, x: sp.Expr) -> Callable:
 def separated(term: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:
     """A product as Σ f(x) g(y); only factors that mix the variables are expanded."""
     factors = sp.Mul.make_args(term)
-    mixed = sp.expand(sp.Mul(*[f for f in factors if f.has(x) and f.has(y)]))
+    mixed = sp.Mul(*[f for f in factors if f.has(x) and f.has(y)])
+    if any(f.has(x) and f.has(y) for piece in mixed.args for f in sp.Mul.make_args(piece)):
+        # Not otherwise: products of denominators, multiplied out, are none.
+        mixed = sp.expand(mixed)
     only_y = sp.Mul(*[f for f in factors if f.has(y) and not f.has(x)])
     only_x = sp.Mul(*[f for f in factors if not f.has(y)])
     by_y: dict[sp.Expr, sp.Expr] = {}

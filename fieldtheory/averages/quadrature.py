@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages import line_sizes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.panels import breakpoints, evenly, graded_cuts
 from fieldtheory.averages.tolerance import tolerance
@@ -43,6 +44,8 @@ _STAGES = (
     Stage(36, 16, 24.0),
     Stage(42, 64, 32.0),
 )
+# Stages of whole panels.
+_WHOLE = 4
 # Nodes of panels that are halved, the share of the tolerance that each of them may take, how often
 # they are halved, and how many may be left.
 _HALVED_ORDER, _SHARE, _HALVINGS, _MOST_PANELS = 20, 1e-5, 16, 2**15
@@ -279,7 +282,10 @@ def _same_panels(
             terms = np.where(weights == 0, 0.0, terms)
         return terms, weights
 
-    found = _refined(rule, len(K))
+    if tuple(kinks) == (0.0,) and means is None:
+        found = _refined_beside_zero(f, K, rule)
+    else:
+        found = _refined(rule, len(K))
     last = _STAGES[-1]
     # What is narrow beside the signals is halved out, one integral after the other.
     for i in np.nonzero(np.isfinite(found[2]) & (found[2] > 0.1 * tolerance()))[0]:
@@ -340,7 +346,26 @@ def _rule(level: int, stage: Stage) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return nodes, weights / _NORM, _bell(nodes)
 
 
-def _refined(rule: Callable, count: int) -> np.ndarray:
+def _refined_beside_zero(f: Callable, K: np.ndarray, rule: Callable) -> np.ndarray:
+    """`_refined`; where whole panels do not resolve cusps, in the logarithms of signals."""
+    allowed = 0.1 * tolerance()
+    found = _refined(rule, len(K), _WHOLE)
+
+    def in_parts(left: np.ndarray) -> np.ndarray:
+        return _refined(lambda stage, some: rule(stage, left[some]), len(left))
+
+    def of_sizes(left: np.ndarray) -> np.ndarray:
+        return line_sizes.with_sizes(f, K[left], allowed)
+
+    for otherwise in (of_sizes, in_parts):
+        (left,) = np.nonzero(~(found[2] <= allowed))
+        if len(left):
+            new = otherwise(left)
+            found[:, left] = np.where(new[2] < found[2, left], new, found[:, left])
+    return found
+
+
+def _refined(rule: Callable, count: int, stages: int = len(_STAGES)) -> np.ndarray:
     """⟨f⟩, ⟨|f|⟩ and relative errors of ``count`` integrals, refined while two orders differ.
 
     The rule maps a stage and the integrals left to the terms of their sums, and the weights.
@@ -352,7 +377,7 @@ def _refined(rule: Callable, count: int) -> np.ndarray:
         if not bad.any():
             return found
         left, previous = left[bad], found[0, bad]
-        for stage in _STAGES[2:]:
+        for stage in _STAGES[2:stages]:
             new = _judged(rule(stage, left), previous)
             # Rounding does not shrink where panels are cut into parts.
             better = (stage.parts <= 4) | (new[2] < 0.5 * found[2, left])

@@ -29,8 +29,9 @@ from fieldtheory.averages.logarithmic_signals import (
 _PLACES = np.array([-300.0, -290.0])
 # ρ of the largest signals, as far as functions stay within float64, and the smallest signals.
 _FAR, _SMALLEST = np.linspace(0.0, 4.0, 161), 1e-300
-# 1 − |c| of correlations so weak that the sectors of both signs may cancel.
-_WEAK = 0.99
+# 1 − |c| of correlations so weak that the sectors of both signs may cancel, and the share of both
+# that must be left.
+_WEAK, _LEFT = 0.99, 0.1
 _TOO_LARGE = "the average exceeds float64, or needs signals of which the function does"
 
 
@@ -90,11 +91,11 @@ def by_angles(
 
 def _polar(f: Callable, g: Callable, K_xx: float, K_yy: float, away: float, c: float) -> Any:
     """By `polar_sizes`, None where that does not converge, as of functions that grow fast."""
-    if not 0 < away <= _WEAK:
+    if not away:
         return None
     turned = (lambda h: g(-h)) if c < 0 else g
     with suppress(QuadratureError):
-        return polar_sizes.average(f, turned, K_xx, K_yy, away)
+        return polar_sizes.average(f, turned, K_xx, K_yy, away, _LEFT if away > _WEAK else 0.0)
     return None
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from fieldtheory.averages.quadrature import composite
+from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import odd_pairs
+from fieldtheory.numerics.along_layers import smoothly
 from fieldtheory.numerics.angles import exact_averages
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
@@ -23,7 +27,10 @@ _NARROW = 1e-32
 
 def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
-    slope = network_entries(network).susceptibility
+    averages = network_entries(network)
+    slope = averages.susceptibility
+    if not is_closed(averages.averages.moment):
+        slope = partial(smoothly, slope)
     return _gains(
         layer_coefficients(network, trailing, K.ndim - 1 - trailing).weights, slope(K[:-1])
     )
@@ -37,7 +44,10 @@ def covariance_gains(
     if exact is not None:
         averages = np.stack([slope for slope, _ in exact])
     else:
-        slope = network_entries(network).covariance_susceptibility
+        known = network_entries(network)
+        slope = known.covariance_susceptibility
+        if not is_closed(known.averages.covariance):
+            slope = partial(smoothly, slope)
         first, second = pairs
         averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
     return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, averages)

@@ -95,6 +95,15 @@ class LogarithmicPowers(NamedTuple):
     leans: bool
     jump: mp.mpf
 
+    def mean(self, K: mp.mpf) -> mp.mpf:
+        """⟨φ⟩."""
+        return _mean(self.sides.power, self.sides[1:], K)
+
+    def mean_slope(self, K: mp.mpf) -> mp.mpf:
+        """∂⟨φ⟩/∂K = ⟨h φ'⟩/2K."""
+        raised = tuple(self.sides.raised(side) for side in self.sides[1:])
+        return _mean(self.sides.power, raised, K) / (2 * K)
+
     def moment(self, K: mp.mpf) -> mp.mpf:
         """⟨φ²⟩."""
         return _parallel(self.sides, self.sides, K, K)
@@ -221,6 +230,14 @@ def _parallel(f: Sides, g: Sides, K_xx: mp.mpf, K_yy: mp.mpf, opposite: bool = F
         for rho, w in zip(nodes, weights, strict=True)
     )
     return total * mp.sqrt(K_xx * K_yy) ** f.power / mp.sqrt(mp.pi) / 2
+
+
+def _mean(p: Any, sides: tuple[tuple[Any, ...], ...], K: mp.mpf) -> mp.mpf:
+    """⟨f⟩ of |h|^p A_±(ln|h|)."""
+    rule = tuple(zip(*_rule(p, 0.5, len(sides[0])), strict=True))
+    shifted = [_shifted(side, mp.log(K) / 2) for side in sides]
+    total = mp.fsum(w * _of(side, rho) for side in shifted for rho, w in rule)
+    return total * mp.sqrt(K) ** p / mp.sqrt(mp.pi) / 2
 
 
 def _projections(p: Any, side: tuple[Any, ...], K: mp.mpf) -> tuple[mp.mpf, mp.mpf]:

@@ -10,11 +10,15 @@ and where that is near 1 as δ = 1 − c, see `decorrelations`: slopes of φ wit
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
+from mpmath import mp
 
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.angles import of_input
 from fieldtheory.numerics.asymptotes import Lines
 from fieldtheory.numerics.decorrelations import of_features
@@ -24,6 +28,7 @@ from fieldtheory.numerics.large_variances import at_angles, pair_averages, where
 from fieldtheory.numerics.logarithms import ScaledLayers
 from fieldtheory.numerics.scaled_numbers import Scaled, product, scaled, total
 from fieldtheory.numerics.tangents import Pairs, Trained
+from fieldtheory.numerics.unlimited_averages import DIGITS, pair_slope
 
 # Correlations from which on δ is kept, and δ below which 1 − c_φ is no difference.
 _NEAR, _SMALL = 0.5, 1e-3
@@ -120,6 +125,7 @@ class ScaledPairs:
         if lines is None or not closed.all():
             average = partial(pair_averages, self.layers.network, "slope")
             slopes = where_known(average, *near, c, delta)
+            slopes = _completed(self.layers.network, slopes, *near, c, delta)
         if lines is not None:
             exact = lines.slope_at(delta)
             slopes = exact if closed.all() else np.where(closed, exact, slopes)
@@ -190,6 +196,18 @@ def scaled_pairs(
     correlations, apart = (np.stack(part) for part in zip(*found, strict=True))
     K0 = np.broadcast_to(covariance, shape)
     return ScaledPairs(layers, pairs, correlations, apart, np.stack(of_phi), K0)
+
+
+def _completed(network: LayeredNetwork, slopes: np.ndarray, *pairs: np.ndarray) -> np.ndarray:
+    """⟨φ'φ'⟩ of K_xx, K_yy, c and 1 − c; those that float64 does not have with mpmath."""
+    given = np.broadcast_arrays(*pairs)
+    left = np.isnan(slopes) & np.isfinite(given).all(axis=0) & (np.minimum(*given[:2]) > 0)
+    for at in zip(*np.nonzero(left), strict=True):
+        with mp.workdps(DIGITS), suppress(QuadratureError):
+            x, y, c, delta = (mp.mpf(float(each[at])) for each in given)
+            c = 1 - delta if c > _NEAR else c
+            slopes[at] = float(pair_slope(network, x, y, c * mp.sqrt(x * y)))
+    return slopes
 
 
 def _stacked(parts: list[Scaled]) -> Scaled:

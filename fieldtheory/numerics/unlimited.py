@@ -20,6 +20,7 @@ from mpmath import mp
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.along_layers import along_layers, path_of_numbers
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.large_variances import power_of
@@ -108,10 +109,24 @@ class UnlimitedLayers:
         """By which the layers behind the signals of some layers hand on what is before them."""
         layers = layer_coefficients(self.network, self.trailing, self._batch)
         coefficients = layers.skips[1:], layers.weights[1:]
-        given = [values[signals] for values in (*coefficients, *self._signals)]
+        kernels = (values[signals] for values in self._signals)
+        given = np.broadcast_arrays(*(values[signals] for values in coefficients), *kernels)
+        step: Any = np.frompyfunc(partial(_known, partial(gain, self.network)), len(given), 1)
         with mp.workdps(DIGITS):
-            step = partial(_known, partial(gain, self.network))
-            return np.frompyfunc(step, len(given), 1)(*given)
+            path = path_of_numbers(*given[2:])
+            if path is None:
+                return step(*given)
+            found = np.empty(given[0].shape, dtype=object)
+            exact = np.zeros(given[0].shape, dtype=bool)
+
+            def of_layers(layers: np.ndarray) -> np.ndarray:
+                found[layers] = step(*(values[layers] for values in given))
+                exact[layers] = True
+                return found[layers].reshape(len(layers), -1).astype(float)
+
+            path = np.concatenate([path, *(v.reshape(len(v), -1) for v in given[:2])], axis=1)
+            told = along_layers(of_layers, path).reshape(found.shape)
+            return np.where(exact, found, np.frompyfunc(mp.mpf, 1, 1)(told))
 
     @property
     def _signals(self) -> tuple[np.ndarray, ...]:

@@ -24,7 +24,7 @@ from fieldtheory.averages.steps import (
 )
 from fieldtheory.averages.vectorising import kinks_of, vectorised
 from fieldtheory.averages.wave_remainders import reaches
-from fieldtheory.averages.waves import has_waves, without_waves
+from fieldtheory.averages.waves import Steady, has_waves, without_waves
 from fieldtheory.networks import activations
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.large_variances import pair_averages, single_average
@@ -41,6 +41,8 @@ _NEAR = 1e-3
 _REFERENCE = 1e100
 # Moments of which integrals over two signals in float64 would fail late.
 _STEEP = 1e275
+# Variances from which on nothing is left of waves near zero.
+_FAR_FROM_WAVES = mp.mpf(10) ** 36
 _H = activations.h
 
 
@@ -189,11 +191,54 @@ def closed_slope(network: LayeredNetwork, *K: mp.mpf) -> mp.mpf | None:
 def _far_out(network: LayeredNetwork, name: str, *K: mp.mpf) -> mp.mpf | None:
     """An average of signals so wide that φ is a power times logarithms, None of others."""
     forms = _logarithmic(network)
-    wide = all(form.start <= k < mp.inf for form in forms for k in K[:2])
-    if not forms or not wide:
+    if not forms:
+        return _far_out_beside_waves(network, name, *K)
+    if not all(form.start <= k < mp.inf for form in forms for k in K[:2]):
         return None
     found = [getattr(form, name)(*K) for form in forms]
     return None if None in found else sum(found, mp.zero)
+
+
+def _far_out_beside_waves(network: LayeredNetwork, name: str, *K: mp.mpf) -> mp.mpf | None:
+    """`_far_out` of φ whose waves leave such a function, of itself or of its square.
+
+    What else they leave near zero is as rare as signals there, 1/√K, and nothing so far out.
+    """
+    if not all(_FAR_FROM_WAVES <= k < mp.inf for k in K[:2]):
+        return None
+    if len(K) == 1:
+        squares = _steady(network, int(name == "slope_square"), 2)
+        if not squares or not all(form.start <= K[0] for _, form in squares):
+            return None
+        average = "mean_slope" if name == "response" else "mean"
+        return sum((getattr(form, average)(*K) for _, form in squares), mp.zero)
+    steady = _steady(network, 0, 1)
+    if not steady or not all(form.start <= k for _, form in steady for k in K[:2]):
+        return None
+    c = max(min(K[2] / mp.sqrt(K[0] * K[1]), mp.one), -mp.one)
+    if not all(reaches((each, each), K[0], K[1], c, 1 - abs(c)) for each, _ in steady):
+        return None
+    found = [getattr(form, name)(*K) for _, form in steady]
+    return None if None in found else sum(found, mp.zero)
+
+
+@lru_cache(maxsize=64)
+def _steady(
+    network: LayeredNetwork, order: int, power: int
+) -> tuple[tuple[Steady, LogarithmicPowers], ...]:
+    """φ or φ' to a power without its waves; nothing if there are none, or others are left."""
+    if not any(map(has_waves, features_of(network))):
+        return ()
+    found = []
+    with suppress(QuadratureError, ValueError):
+        for f in features_of(network):
+            steady = without_waves(_slope(f, order) ** power, _H)
+            form = None if steady.exponential else logarithmic_powers(steady.function)
+            if form is None or form.sides.power < 0:
+                return ()
+            found.append((steady, form))
+        return tuple(found)
+    return ()
 
 
 @lru_cache(maxsize=64)

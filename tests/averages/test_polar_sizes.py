@@ -68,7 +68,26 @@ def test_functions_that_grow_or_diverge_have_no_sums(K):
         with pytest.raises(QuadratureError):
             average(np.exp, np.exp, K, K, 0.5)
     with pytest.raises(QuadratureError):
-        average(lambda h: np.abs(h) ** -0.5, lambda h: np.abs(h) ** -0.5, K, K, 0.5)
+        average(lambda h: np.abs(h) ** -0.9, lambda h: np.abs(h) ** -0.9, K, K, 0.5)
+
+
+@pytest.mark.parametrize("K", [1.0, 1e8])
+@pytest.mark.parametrize("away", [0.5, 1e-9])
+def test_slopes_of_square_roots(K, away):
+    """⟨|xy|^{-1/2}⟩ = √(2/K) Γ(1/4)²/(2π) 2F1(1/4, 1/4; 1/2; c²)."""
+    found = average(lambda h: np.abs(h) ** -0.5, lambda h: np.abs(h) ** -0.5, K, K, away)
+    with mp.workdps(40):
+        c = 1 - mpf(away)
+        size = mp.gamma(0.25) ** 2 / mp.sqrt(2 * K) / mp.pi
+        expected = size * mp.hyp2f1(0.25, 0.25, 0.5, c * c)
+    assert found == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_what_cancels_is_refused():
+    """⟨|x||y|⟩ of independent signals is 2K/π, ⟨xy⟩ is nothing beside it."""
+    assert average(np.abs, np.abs, 9.0, 9.0, 1.0, 0.1) == pytest.approx(18 / np.pi, rel=1e-12)
+    with pytest.raises(QuadratureError, match="cancel"):
+        average(lambda h: h, lambda h: h, 9.0, 9.0, 0.999, 0.1)
 
 
 def test_what_is_narrow_is_not_resolved():
