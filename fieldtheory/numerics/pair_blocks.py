@@ -50,7 +50,7 @@ _OVERHEAD, _PER_NODE = 1e-2, (1e-7, 2.5e-7)
 _PER_ORDERS = 5e-10
 # Seconds that other ways may take before series in correlations of different inputs are taken, and
 # correlations of which these do not have the digits.
-_QUICK, _LITTLE = 2.0, 1e-4
+_QUICK, _LITTLE = 2.0, 1e-5
 # Pairs of layers that tell how long all of them take.
 _ASKED = 50
 # What layers add relative to their kernels, below which derivatives of closed forms lose digits,
@@ -85,7 +85,7 @@ def _of_distinct(signals: PairObservables, slopes: bool) -> DistinctInputs | Non
     own = np.sqrt(np.diagonal(signals.K, axis1=1, axis2=2))
     little = np.abs(signals.K) < _LITTLE * own[:, :, None] * own[:, None]
     # Of odd φ what hardly correlates has as many digits as other ways find.
-    if is_odd(kinked_features(signals.network)) and little.any():
+    if is_odd(kinked_features(signals.network)) and (little & (signals.K != 0)).any():
         return None
     found = DistinctInputs(signals)
     return found if found.resolved else None
