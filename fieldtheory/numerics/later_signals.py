@@ -127,7 +127,7 @@ def _cuts(
         beside = np.concatenate([beside[beside < widest], graded(BESIDE / width, widest)])
         for kink in kinks:
             centre = kink / width * (np.sign(along) if seen else 1.0)
-            cuts += [[centre], centre + beside, centre - beside]
+            cuts += [np.array([centre]), centre + beside, centre - beside]
     found = distinct(np.concatenate(cuts))
     return found[np.abs(found) <= _REACH]
 
