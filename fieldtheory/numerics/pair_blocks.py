@@ -17,6 +17,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics import (
+    distinct_pairs,
     four_inputs,
     later_layers,
     odd_pairs,
@@ -24,6 +25,7 @@ from fieldtheory.numerics import (
     sign_pairs,
     weak_pairs,
 )
+from fieldtheory.numerics.distinct_inputs import DistinctInputs
 from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.fluctuations import connected_squares
@@ -36,6 +38,7 @@ from fieldtheory.numerics.pair_observables import (
 )
 from fieldtheory.numerics.parallel_signals import are_parallel
 from fieldtheory.numerics.two_inputs import TwoInputs
+from fieldtheory.numerics.two_layers import TwoLayers
 
 # ∂_e as derivatives by x and by y and a factor, for (αα), (ββ), (αβ).
 _SLOPES = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
@@ -45,6 +48,9 @@ _SLOPES_TITLE = "mean_shift, slopes"
 _OVERHEAD, _PER_NODE = 1e-2, (1e-7, 2.5e-7)
 # Seconds of a function that is brought back from layer to layer, per cube of its Hermite orders.
 _PER_ORDERS = 5e-10
+# Seconds that other ways may take before series in correlations of different inputs are taken, and
+# correlations of which these do not have the digits.
+_QUICK, _LITTLE = 2.0, 1e-5
 # Pairs of layers that tell how long all of them take.
 _ASKED = 50
 # What layers add relative to their kernels, below which derivatives of closed forms lose digits,
@@ -62,6 +68,31 @@ def seconds_needed(signals: PairObservables, slopes: bool) -> float:
     Those of closed forms, which are quick, count as none, and so do those of smooth φ without
     Hermite coefficients, whose planes do not follow the noise of nearly parallel signals.
     """
+    if _of_distinct(signals, slopes):
+        return distinct_pairs.seconds_needed(signals, slopes)
+    return _seconds_otherwise(signals, slopes)
+
+
+def _of_distinct(signals: PairObservables, slopes: bool) -> DistinctInputs | None:
+    """Series in correlations of different inputs where these are quicker than the other ways."""
+    size, inputs = signals.K.shape[:2]
+    seconds = _seconds_otherwise(signals, slopes)
+    if not (signals.resolved or signals.has_kinks):
+        # At least.
+        seconds = _OVERHEAD * inputs * (inputs - 1) * size**2 / 4
+    if seconds <= max(_QUICK, distinct_pairs.seconds_needed(signals, slopes)):
+        return None
+    own = np.sqrt(np.diagonal(signals.K, axis1=1, axis2=2))
+    little = np.abs(signals.K) < _LITTLE * own[:, :, None] * own[:, None]
+    # Of odd φ what hardly correlates has as many digits as other ways find.
+    if is_odd(kinked_features(signals.network)) and (little & (signals.K != 0)).any():
+        return None
+    found = DistinctInputs(signals)
+    return found if found.resolved else None
+
+
+def _seconds_otherwise(signals: PairObservables, slopes: bool) -> float:
+    """The same without series in correlations of different inputs."""
     if signals.resolved:
         inputs, layers = signals.K.shape[-1], len(np.triu_indices(len(signals.K), int(slopes))[0])
         brought = 3 * inputs * (inputs - 1) / 2 * layers
@@ -69,7 +100,11 @@ def seconds_needed(signals: PairObservables, slopes: bool) -> float:
     if not signals.has_kinks:
         return 0.0
     quick = _has_orthants(signals) or sign_pairs.have_two_values(signals)
-    if quick if slopes else four_inputs.is_closed(signals):
+    if not slopes and four_inputs.is_closed(signals):
+        size, inputs = signals.K.shape[:2]
+        entries = (3 * size) ** 2 / 2 * inputs * (inputs - 1) / 2
+        return four_inputs.seconds_of_closed(signals) * entries
+    if slopes and quick:
         return 0.0
     pairs = np.flatnonzero(signals.pairs[0] != signals.pairs[1])
     found_at_once = (signals.turned(pairs) != 0) | (slopes & signals.vanish(pairs))
@@ -151,6 +186,10 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     ndarray, shape (L + 1, L + 1, 3, 3, pairs)
         By k, l, e, e'; zero elsewhere.
     """
+    if inputs := _of_distinct(signals, True):
+        found = _by_series(inputs, pairs, distinct_pairs.slopes, 1, _SLOPES_TITLE)
+        np.copyto(found, 0.0, where=~used[:, None, None])
+        return found
     if signals.resolved:
 
         def moved(some: np.ndarray) -> list[np.ndarray]:
@@ -194,7 +233,9 @@ def correlators(signals: PairObservables, pairs: np.ndarray, title: str) -> np.n
     The title is that of the progress bar.
     """
     size = len(signals.K)
-    if signals.resolved:
+    if inputs := _of_distinct(signals, False):
+        found = _by_series(inputs, pairs, distinct_pairs.correlators, 0, title)
+    elif signals.resolved:
         found = _by_modes(signals, pairs, lambda some: _observables(signals, some), 0, title)
         # By layers k <= l and the entry of the later one first.
         found = np.swapaxes(found, 2, 3)
@@ -321,6 +362,28 @@ def _by_modes(
                 early = signals.brought_back(function[k + gap :], k, some)
                 met = np.einsum("lps,fps->lfp", early[..., 1:], observables[:, k, :, 1:])
                 found[k, k + gap :, e, :, place] = met
+    return found
+
+
+def _by_series(
+    inputs: DistinctInputs,
+    pairs: np.ndarray,
+    blocks: Callable[[DistinctInputs, TwoLayers], np.ndarray],
+    gap: int,
+    title: str,
+) -> np.ndarray:
+    """The same of all layers by the ``blocks`` of two of them."""
+    signals = inputs.signals
+    size = len(signals.K)
+    found = np.zeros((size, size, 3, 3, len(pairs)))
+    alpha, beta = (members[pairs] for members in signals.pairs)
+    number = np.zeros(signals.K.shape[1:], dtype=int)
+    first, second = np.triu_indices(len(number), 1)
+    number[first, second] = np.arange(len(first))
+    layers = [two for two in inputs.layers if two.l >= two.k + gap]
+    for n in signals.counted(range(len(layers)), title):
+        two = layers[n]
+        found[two.k, two.l] = blocks(inputs, two)[..., number[alpha, beta]]
     return found
 
 

@@ -62,11 +62,11 @@ def of_layer(signals: PairObservables, k: int, later: np.ndarray) -> np.ndarray:
     found = np.zeros((p, p, size))
     if shared.any():
         shared_signals.fill(signals, k, later, shared, found)
-    _fill_apart(signals, k, later, ~shared, found)
+    fill_apart(signals, k, later, ~shared, found)
     return found
 
 
-def _fill_apart(
+def fill_apart(
     signals: PairObservables, k: int, later: np.ndarray, chosen: np.ndarray, found: np.ndarray
 ) -> None:
     """Correlators of the ``chosen`` pairs in layer k and later ones, in place.

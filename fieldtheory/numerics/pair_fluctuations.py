@@ -22,6 +22,7 @@ from fieldtheory.numerics import (
     weak_pairs,
     wide_correlators,
 )
+from fieldtheory.numerics.distinct_correlators import DistinctCorrelators
 from fieldtheory.numerics.fluctuations import connected_squares
 from fieldtheory.numerics.pair_observables import PairObservables
 from fieldtheory.numerics.recursion import carried
@@ -117,8 +118,9 @@ def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np.ndarray:
     """S22/N of all layers and pairs, shape (L + 2, p, L + 2, p).
 
-    By Hermite coefficients, or where they fall off slowly, with kinks and for wide signals, by
-    factors that two inputs have in common and by the averages themselves.
+    By Hermite coefficients of two signals, and where they fall off slowly, with kinks and for wide
+    signals, given an input that two pairs have in common, by factors that two inputs have in common
+    and by the averages themselves.
     """
     return weighted(layers, _correlators(signals))
 
@@ -126,10 +128,18 @@ def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np
 def _correlators(signals: PairObservables) -> np.ndarray:
     """⟨g ; g⟩, shape (L + 1, p, L + 1, p), in the way that takes least time."""
     if signals.resolved:
-        _require_time(signals, pair_correlators.seconds_needed(signals), orders=signals.count)
-        return pair_correlators.by_modes(signals)
-    seconds = _seconds_of_averages(signals)
+        seconds = pair_correlators.seconds_needed(signals)
+    else:
+        seconds = _seconds_of_averages(signals)
     slow = seconds > min(_QUICK, four_inputs.LONGEST)
+    if slow:
+        distinct = DistinctCorrelators(signals)
+        if distinct.resolved and distinct.seconds < seconds:
+            _require_time(signals, distinct.seconds, orders=distinct.orders)
+            return distinct.values()
+    if signals.resolved:
+        _require_time(signals, seconds, orders=signals.count)
+        return pair_correlators.by_modes(signals)
     plan = wide_correlators.orders(signals) if slow else None
     if plan is None or plan.error > signals.allowed or plan.seconds(signals) > seconds:
         try:

@@ -80,16 +80,18 @@ def even_rule(count: int, most: int) -> EvenRule:
     modes = grid_modes(max(count, _FEWEST, most // _SHARE), False)
     z = modes.nodes
     higher = modes_on(most, False, z, np.full_like(z, z[1] - z[0])).basis
-    return EvenRule(z, modes.basis[:count], higher, grid_modes(most, False), _factors(count, most))
+    return EvenRule(z, modes.basis[:count], higher, grid_modes(most, False), factors(count, most))
 
 
 @lru_cache(maxsize=8)
 def panel_rule(count: int, most: int, kinks: tuple[float, ...]) -> PanelRule:
     """For so many orders that are kept, and of g, and where functions are not smooth."""
-    return PanelRule(kinks, count, most, _factors(count, most))
+    return PanelRule(kinks, count, most, factors(count, most))
 
 
-def _factors(count: int, most: int) -> np.ndarray:
+@lru_cache(maxsize=8)
+def factors(count: int, most: int) -> np.ndarray:
+    """√((i+j)!/(i! j!)), shape (most, count)."""
     i, j = np.arange(most)[:, None], np.arange(1, count)
     return np.cumprod(np.hstack([np.ones((most, 1)), np.sqrt((i + j) / j)]), axis=1)
 
