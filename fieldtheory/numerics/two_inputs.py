@@ -167,7 +167,7 @@ class TwoInputs:
         if _are_many(t):
             near = self._nearly_parallel(planes, t, resolution.panel)
             return self._joint_of_nearly_parallel(near, slopes)
-        split = slopes and self._jumping
+        split = slopes and self._jumping and all(both[0, 0] and both[1, 1] for both in planes)
         # Of functions that are not odd the least that inputs share does not count alone.
         bound = (_WEAK if self._odd else -1.0) if split else WEAK
         first, second = (factor(float(one), resolution, bound) for one in t)
