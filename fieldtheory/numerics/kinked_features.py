@@ -28,12 +28,15 @@ class Feature(NamedTuple):
         Of the polynomials between the kinks, None if they are not polynomials.
     slope : callable
         ψ' beside the kinks.
+    curvature : Curvature or None
+        ψ'', None if ψ is smooth, or ψ or ψ' infinite somewhere.
     """
 
     function: Callable[..., np.ndarray]
     jumps: tuple[Jump, ...]
     degree: int | None
     slope: Callable[..., np.ndarray]
+    curvature: Curvature | None
 
     @property
     def has_orthants(self) -> bool:
@@ -66,9 +69,9 @@ def feature(psi: sp.Expr) -> Feature:
     >>> feature(sp.Max(-1, sp.Min(X, 1))).jumps
     (Jump(place=-1.0, sizes=(0.0, 1.0)), Jump(place=1.0, sizes=(0.0, -1.0)))
     """
-    function, slope = _of_arrays(psi), _of_arrays(psi.diff(X))
+    function, slope = _of_arrays(psi), _of_arrays(slope_of_pieces(psi, X))
     if not has_steps(psi):
-        return Feature(function, (), None, slope)
+        return Feature(function, (), None, slope, None)
     cuts, pieces = _pieces(psi)
     degree = None
     if all(piece.is_polynomial(X) for piece in pieces):
@@ -78,7 +81,7 @@ def feature(psi: sp.Expr) -> Feature:
         orders = range((degree or 0) + 1)
         sizes = [float((right - left).diff(X, i).subs(X, cut)) for i in orders]
         jumps.append(Jump(float(cut), tuple(sizes)))
-    return Feature(function, tuple(jumps), degree, slope)
+    return Feature(function, tuple(jumps), degree, slope, curvature(psi))
 
 
 def _pieces(psi: sp.Expr) -> tuple[list[sp.Expr], list[sp.Expr]]:

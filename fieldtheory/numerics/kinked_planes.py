@@ -170,9 +170,9 @@ _STEP = 0.845
 WEAK, _LEFT_OUT, _LOWEST = 0.1, 1e-17, 4
 
 
-def factor(t: float, resolution: Resolution) -> Factor:
-    """The common factor of two variables of the correlation t, 0 <= t < 1."""
-    if t <= WEAK:
+def factor(t: float, resolution: Resolution, weak: float = WEAK) -> Factor:
+    """The common factor of two variables of the correlation t, 0 <= t < 1; of orders if weak."""
+    if t <= weak:
         orders = 1 if t == 0 else 1 + _LOWEST + int(np.log(_LEFT_OUT) / np.log(t))
         return WeakFactor(t, np.zeros(orders), t ** np.arange(orders))
     step = resolution.step * _STEP / np.sqrt(1 + 2 * t / (1 - t))

@@ -67,6 +67,12 @@ class NearlyParallel:
         """Of ξ and η, shape (nodes,)."""
         return np.concatenate([strip.weights for strip in self._strips])
 
+    @property
+    def shared(self) -> tuple[np.ndarray, np.ndarray]:
+        """ξ and η, each of the shape (nodes,)."""
+        xi, eta = zip(*(strip.shared for strip in self._strips), strict=True)
+        return np.concatenate(xi), np.concatenate(eta)
+
     def of_first(self, f: Functions) -> np.ndarray:
         """⟨f(x)⟩ of either input given ξ, shape (2, functions, n)."""
         found = [[self._of_first(strip, one, f) for strip in self._strips] for one in self.inputs]

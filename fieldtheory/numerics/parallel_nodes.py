@@ -101,6 +101,11 @@ class Strip:
     weights: np.ndarray
 
     @property
+    def shared(self) -> tuple[np.ndarray, np.ndarray]:
+        """ξ and η of every node, each of the shape (nodes,)."""
+        return self.xi[self.row], np.tile(self.eta, len(self.xi)) if self.near else self.eta
+
+    @property
     def given_first(self) -> Strip:
         """The same with one η, 0."""
         rows = np.arange(len(self.xi))

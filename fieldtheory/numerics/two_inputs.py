@@ -27,6 +27,7 @@ from fieldtheory.numerics.kinked_features import Feature, centres, is_odd
 from fieldtheory.numerics.kinked_planes import (
     ORDER,
     RESOLUTIONS,
+    WEAK,
     Factor,
     Plane,
     Resolution,
@@ -34,6 +35,7 @@ from fieldtheory.numerics.kinked_planes import (
     factor,
     factor_size,
 )
+from fieldtheory.numerics.kinks_of_later_signals import at_kinks
 from fieldtheory.numerics.later_layers import from_few
 from fieldtheory.numerics.nearly_parallel import NearlyParallel
 from fieldtheory.numerics.parallel_nodes import Signals
@@ -44,6 +46,8 @@ from fieldtheory.numerics.smoothed_features import Smoothed, averages
 _TOLERANCE = 3e-10
 # Nodes of a factor and of both from which on panels take less.
 _MANY, _MANY_TOGETHER = 1e3, 1e5
+# Correlations of odd functions with jumps, less than which have no digits but by orders.
+_WEAK = 1e-2
 # Deviations of noise for which smooth functions are polynomials.
 _SMALL = 0.1
 # Nodes of a factor that take as long as one on panels.
@@ -163,9 +167,14 @@ class TwoInputs:
         if _are_many(t):
             near = self._nearly_parallel(planes, t, resolution.panel)
             return self._joint_of_nearly_parallel(near, slopes)
-        first, second = (factor(float(one), resolution) for one in t)
+        split = slopes and self._jumping and all(both[0, 0] and both[1, 1] for both in planes)
+        # Of functions that are not odd the least that inputs share does not count alone.
+        bound = (_WEAK if self._odd else -1.0) if split else WEAK
+        first, second = (factor(float(one), resolution, bound) for one in t)
+        # Orders have no places of kinks.
+        split &= not (isinstance(first, WeakFactor) or isinstance(second, WeakFactor))
         alone, features, squares, divided = [], [], [], [1.0]
-        orders = range(1 + slopes * (1 if self._sloped else 2))
+        orders = range(1 + (slopes and not split) * (1 if self._sloped else 2))
         for both in planes:
             if slopes and not both[1, 1]:
                 raise QuadratureError("layers add nothing to the signals of an earlier one")
@@ -174,7 +183,9 @@ class TwoInputs:
             z, weights = composite(cuts, ORDER)
             rows = self._rows(both[0, 0] * z) * weights
             alone.append(self._without_rounding(first.averaged(rows, z)[:, 0], first))
-            late = self._late(both[1], z, (first, second), resolution.panel, orders)
+            asked = self._with_slopes if len(orders) > 1 else self._features
+            asked = self._beside_kinks if split else asked
+            late = self._late(asked, both[1], z, (first, second), resolution.panel, orders)
             # By rows, orders, b, η and z.
             joined = rows[:, None, None, None] * np.moveaxis(late, 2, -1)
             joined = np.swapaxes(first.averaged(joined, z)[..., 0, :], 3, 4)
@@ -189,7 +200,10 @@ class TwoInputs:
                 square = first.averaged(rows * square, z)[:, 0]
                 squares.append(self._without_rounding(square, first))
             values, count = np.swapaxes(joined, 0, 1), len(self.psi)
-            if slopes and self._sloped:
+            if split:
+                shared = first.xi[:, None], second.xi
+                values = self._with_kinks(values, Signals.of(both, t), shared, resolution.panel)
+            elif slopes and self._sloped:
                 values = np.concatenate([values[:1, :, :count], values[:, :, count:]])
             features.append(values)
         return Joint(
@@ -215,7 +229,10 @@ class TwoInputs:
     def _joint_of_nearly_parallel(self, near: NearlyParallel, slopes: bool) -> Joint:
         """The same on nodes that are few where kinks are far."""
         weights, count = near.early_weights, len(self.psi)
-        if slopes:
+        split = slopes and self._jumping
+        if split:
+            of_both, squares = near.of_both(self._rows, self._beside_kinks), np.empty(0)
+        elif slopes:
             of_both = near.of_both(self._rows, self._with_slopes, range(2 if self._sloped else 3))
             squares = np.empty(0)
         else:
@@ -223,9 +240,17 @@ class TwoInputs:
             squares = near.of_both(self._rows, self._square, given_first=True)[:, :, 0, 0]
         # By orders, input, rows, b and nodes.
         values = np.moveaxis(of_both, 3, 0)
-        if slopes and self._sloped:
+        if split:
+            values = np.stack(
+                [
+                    self._with_kinks(values[:, own], one, near.shared, near.panel)
+                    for own, one in enumerate(near.inputs)
+                ],
+                axis=1,
+            )
+        elif slopes and self._sloped:
             values = np.concatenate([values[:1, :, :, :count], values[:, :, :, count:]])
-        alone, power = near.of_first(self._rows), len(values) - 1
+        alone, power = near.of_first(self._rows), 0 if split else len(values) - 1
         divided = min(one.tau for one in near.inputs) ** power
         return Joint(near.weights, weights, np.ones_like(weights), alone, squares, values, divided)
 
@@ -246,20 +271,37 @@ class TwoInputs:
             values[1] = np.where(order % 2, values[1], 0.0)
         return values
 
+    def _with_kinks(
+        self, values: np.ndarray, one: Signals, shared: tuple[np.ndarray, np.ndarray], panel: float
+    ) -> np.ndarray:
+        """⟨r ψ_b⟩ and its derivatives by the mean of h^(l), (3, rows, b, *shape).
+
+        Parameters
+        ----------
+        values : ndarray, shape (1, rows, 3 b, *shape)
+            Those of `_beside_kinks`.
+        one, shared, panel
+            As in `at_kinks`.
+        """
+        found = np.stack(np.split(values[0], 3, axis=1))
+        jumps = [f.curvature.jumps for f in self.psi if f.curvature]
+        found[1:] += at_kinks(self._rows, self._kinks, jumps, one, shared, panel)
+        return found
+
     def _late(
         self,
+        asked: Callable[[np.ndarray], np.ndarray],
         row: np.ndarray,
         z: np.ndarray,
         factors: tuple[Factor, Factor],
         panel: float,
         orders: Sequence[int],
     ) -> np.ndarray:
-        """ψ_b(h^(l)) at z_1 = z given η, (orders, b, len(z), m).
+        """Functions of h^(l) at z_1 = z given η, (orders, functions, len(z), m).
 
-        For derivatives, those by the mean of z_2 times √(1 − t)^i, also ψ'_b unless φ jumps.
+        Of derivatives, those by the mean of z_2 times √(1 − t)^i.
         """
         (along, across), (first, second) = row, factors
-        asked = self._with_slopes if len(orders) > 1 else self._features
         if not across or isinstance(second, WeakFactor):
             found = Plane(row[None], self._kinks).given(asked, z, second, panel, orders)
             return np.swapaxes(found, 0, 1)
@@ -302,6 +344,12 @@ class TwoInputs:
             return values
         return np.concatenate([values, [f.slope(h) for f in self.psi]])
 
+    def _beside_kinks(self, h: np.ndarray) -> np.ndarray:
+        """ψ_a, ψ'_a and ψ''_a without δ-functions."""
+        parts = [f.slope(h) for f in self.psi]
+        parts += [f.curvature.between(h) for f in self.psi if f.curvature]
+        return np.concatenate([self._features(h), parts])
+
     @cached_property
     def _kinks(self) -> tuple[float, ...]:
         return centres(self.psi)
@@ -313,6 +361,11 @@ class TwoInputs:
     @cached_property
     def _sloped(self) -> bool:
         return all(f.has_bounded_slope for f in self.psi)
+
+    @cached_property
+    def _jumping(self) -> bool:
+        """Whether derivatives are those beside the kinks, and δ-functions at jumps."""
+        return not self._sloped and all(f.curvature for f in self.psi)
 
 
 def _are_many(t: np.ndarray) -> bool:

@@ -36,17 +36,42 @@ FAR_FROM_PARALLEL = np.array([[1.0, 0.5], [0.5, 1.0]])
 
 def test_what_is_not_resolved_says_by_how_much():
     """Inputs that are far from parallel are not called so, and a larger error is a way out."""
-    rho, net = 1e-5, ft.ResidualNetwork(depth=1, activation="sin(x) + heaviside(x - 0.3)")
-    small = net.replace(branch_scale=rho)
+    rho, net = 1e-5, ft.ResidualNetwork(depth=1, activation="sign(x - 1) + sign(x + 1)")
+    K0 = np.array([[1.0, -0.05], [-0.05, 1.0]])
     with pytest.raises(QuadratureError, match="rules differ by .* add .* a larger error") as raised:
-        _ = ft.solve(small, FAR_FROM_PARALLEL).mean_shift
+        _ = ft.solve(net.replace(branch_scale=rho), K0).mean_shift
     assert "parallel" not in str(raised.value)
     found, larger = (
-        ft.solve(net.replace(branch_scale=one), FAR_FROM_PARALLEL, rtol=1e-6).mean_shift[2, 0, 1]
+        ft.solve(net.replace(branch_scale=one), K0, rtol=1e-6).mean_shift[2, 0, 1]
         for one in (rho, 1e-4)
     )
     # To leading order ρ of a step that sees its own mean.
     assert found / rho == pytest.approx(larger / 1e-4, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "heaviside(x - 1)",
+        slow("heaviside(x) * exp(-x)"),
+        slow("sign(x - 1) + sign(x + 1)"),
+        slow("sin(x) + heaviside(x - 0.3)"),
+    ],
+)
+@pytest.mark.parametrize("c", [0.5, slow(0.97)])
+@pytest.mark.parametrize("small", [1e-5, slow(1e-7)])
+def test_steps_away_from_zero_approach_the_limit_of_small_branches(name, c, small):
+    """S/ρ is a polynomial in ρ from where differences have digits down to 1e-7."""
+    net = ft.ResidualNetwork(depth=1, activation=name)
+
+    def over(rho):
+        found = ft.solve(net.replace(branch_scale=rho), [[1.0, c], [c, 0.8]])
+        return found.mean_shift[2, 0, 1] / rho
+
+    rho = 1e-3 * np.array([0.5, 1.0, 2.0, 3.0, 4.5, 6.0])
+    limit = np.linalg.solve(np.vander(rho, increasing=True), [over(one) for one in rho])
+    expected = np.polynomial.polynomial.polyval(small, limit)
+    assert over(small) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(("name", "power"), [("sign", 2), ("heaviside(x)", 1)])
