@@ -378,9 +378,9 @@ def _with_digits(
     symbols, form = (K[0, 0], K[1, 1], K[0, 1]), stable(slope, K)
     both = sp.lambdify(symbols, [form, without_signs(form)], modules=[NUMPY, "scipy", "numpy"])
     if not any(kinks_of(part, v) for part, v in zip((F, G), variables, strict=True)):
-        parts = [_without_constant(part, v) for part, v in zip((F, G), variables, strict=True)]
+        f, g = (_without_constant(part, v) for part, v in zip((F, G), variables, strict=True))
         compute = pair_rules.weak_by_series(
-            *parts, variables, compute, lambda *of: is_lost(*both(*of))
+            f, g, variables, compute, lambda *of: is_lost(*both(*of))
         )
     if not cancels(form, symbols, both, MODERATE):
         return compute

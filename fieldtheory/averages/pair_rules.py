@@ -163,10 +163,11 @@ def weak_by_series(
         flat = [np.atleast_1d(k).ravel() for k in (a, b, c)]
         found, known = np.zeros(len(flat[0])), np.zeros(len(flat[0]), dtype=bool)
         weak = lost(*flat) & (np.abs(flat[2]) < _WEAK * np.sqrt(flat[0] * flat[1]))
-        weak &= fades(f, g, *flat, hermite.REACH)
+        weak &= fades(f, g, flat[0], flat[1], flat[2], hermite.REACH)
         if weak.any():
-            chosen = (k[weak] for k in flat)
-            found[weak], known[weak] = hermite.series(f, g, *chosen, 1, hermite.LOW_ORDERS)
+            first, second, mixed = (k[weak] for k in flat)
+            of_orders = hermite.series(f, g, first, second, mixed, 1, hermite.LOW_ORDERS)
+            found[weak], known[weak] = of_orders
         if not known.all():
             found[~known] = strong(*(k[~known] for k in flat))
         return found.reshape(a.shape)
