@@ -20,7 +20,7 @@ import numpy as np
 
 from fieldtheory.numerics.hermite_coefficients import HermiteCoefficients
 from fieldtheory.numerics.kinked_features import centres
-from fieldtheory.numerics.later_signals import LaterSignal, later_signal
+from fieldtheory.numerics.later_signals import REACH, LaterSignal, later_signal
 from fieldtheory.numerics.pair_observables import (
     PairObservables,
     features,
@@ -72,7 +72,7 @@ class DistinctInputs:
             return False
         if max(two.largest for two in self.layers) >= self.error ** (1 / (_MOST - 2)):
             return False
-        return bool(np.isfinite(self._coefficients).all())
+        return bool(np.isfinite(self._coefficients).all()) and self._fades
 
     @cached_property
     def seconds(self) -> float:
@@ -148,6 +148,15 @@ class DistinctInputs:
             for each in self._psi
         ]
         return np.stack(found).reshape(len(found), *own.shape, -1)
+
+    @property
+    def _fades(self) -> bool:
+        """Whether four functions of one signal are nothing beyond the nodes."""
+        deviations = np.sqrt(np.diagonal(self.signals.K, axis1=1, axis2=2))
+        ends = REACH * np.stack([deviations, -deviations])
+        squares = (self._coefficients**2).sum(axis=-1)
+        far = np.stack([np.abs(each(ends)).max(axis=0) for each in self._psi])
+        return bool((far**4 * np.exp(-(REACH**2) / 2) <= self.error * squares**2).all())
 
     @property
     def _factors(self) -> np.ndarray:

@@ -21,7 +21,7 @@ from fieldtheory.numerics.product_rules import Function
 
 # Radius of the integrals over the earlier signal and what is added, their widest panels, and
 # the phase of h_i on one.
-_REACH, _WIDEST, _PHASE = 8.6, 1.0, 6.0
+REACH, _WIDEST, _PHASE = 8.6, 1.0, 6.0
 # Ends of panels beside a kink that is seen with noise, in deviations of that.
 _SEEN = np.array([2.5, 5.5, 9.0])
 
@@ -99,7 +99,7 @@ def _added(
     psi: Sequence[Function], kinks: Sequence[float], centres: np.ndarray, noise: float, orders: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """ψ and Σψ² times weights at nodes of ξ, (functions + 1, n, nodes), and these."""
-    edges = _even(_REACH, orders)
+    edges = _even(REACH, orders)
     beside = graded(BESIDE / noise, edges[1] - edges[0])
     around = np.concatenate([-beside, [0.0], beside])
     cuts = [(kink - centres[:, None]) / noise + around for kink in kinks]
@@ -116,7 +116,7 @@ def _cuts(
     kinks: Sequence[float], deviations: tuple[float, float, float], orders: int
 ) -> np.ndarray:
     """Ends of panels of z: at kinks of x, and beside those of y as far as these are seen."""
-    edges = _even(_REACH, orders)
+    edges = _even(REACH, orders)
     widest = edges[1] - edges[0]
     sigma, along, noise = deviations
     cuts = [edges]
@@ -129,7 +129,7 @@ def _cuts(
             centre = kink / width * (np.sign(along) if seen else 1.0)
             cuts += [np.array([centre]), centre + beside, centre - beside]
     found = distinct(np.concatenate(cuts))
-    return found[np.abs(found) <= _REACH]
+    return found[np.abs(found) <= REACH]
 
 
 def _even(reach: float, orders: int) -> np.ndarray:

@@ -155,3 +155,32 @@ def test_fields_of_many_inputs_take_these_series(name, monkeypatch):
         G11[:, :, chosen[:, None], chosen], few.G11, rtol=1e-8, atol=1e-10 * scale
     )
     np.testing.assert_allclose(shift[:, two][:, :, two], few.mean_shift, rtol=1e-8)
+
+
+@pytest.mark.parametrize("second", [(0, 0), (0, 2), (1, 1), (1, 2)])
+def test_dense_sums_over_signals_of_two_layers(second):
+    """⟨φ_a φ_b in a layer ; φ_c φ_d in a later one⟩, by Gauss's rule for four narrow signals."""
+    K = K0[:3, :3] / 20
+    net = ft.ResidualNetwork(activation="tanh", depth=1, branch_scale=0.5, skip_scale=0.9)
+    solution = ft.solve(net, K)
+    found = DistinctCorrelators(solution.pair_theory.signals).values()
+    first, later = solution.kernels[:2]
+    covariance = np.block([[first, 0.9 * first], [0.9 * first, later]])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(32)
+    z = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij")).reshape(4, -1)
+    w = np.prod(np.meshgrid(*[weights / weights.sum()] * 4, indexing="ij"), axis=0).ravel()
+    pairs = list(zip(*np.triu_indices(3), strict=True))
+    j = pairs.index(second)
+    for i, (a, b) in enumerate(pairs):
+        four = [a, b, 3 + second[0], 3 + second[1]]
+        values, vectors = np.linalg.eigh(covariance[np.ix_(four, four)])
+        phi = np.tanh(vectors * np.sqrt(np.maximum(values, 0.0)) @ z)
+        one, other = phi[0] * phi[1], phi[2] * phi[3]
+        expected = w @ (one * other) - (w @ one) * (w @ other)
+        assert found[0, i, 1, j] == pytest.approx(expected, rel=1e-10, abs=1e-14), (i, j)
+
+
+def test_functions_that_grow_are_left_to_others():
+    """The nodes end where four of them are not yet small."""
+    assert not DistinctCorrelators(signals_of("h - h**3/6")).resolved
+    assert DistinctCorrelators(signals_of("relu")).resolved

@@ -231,3 +231,11 @@ def test_averages_of_many_digits(text, K):
     if not any(K):
         assert found == pytest.approx(0.5 if "eaviside" in text else 1.0, rel=1e-14)
     assert found == pytest.approx(float(entries(as_activation(text)).covariance(*K)), abs=1e-14)
+
+
+def test_the_shift_beside_an_input_that_no_jump_sees():
+    """Its signals stay far below the jump; the other is what it is alone."""
+    net = ft.ResidualNetwork(depth=2, activation="heaviside(h-1)", branch_scale=1e-5)
+    shift = ft.solve(net, np.diag([1.0, 0.0])).mean_shift
+    np.testing.assert_allclose(shift[:, 0, 0], ft.solve(net, 1.0).mean_shift, rtol=1e-9)
+    assert not shift[:, 1].any()
