@@ -14,7 +14,7 @@ from sympy.codegen.rewriting import expm1_opt, log1p_opt
 from fieldtheory.averages.exponentials import factored, merged, with_masks
 from fieldtheory.averages.logistic import FUNCTIONS, without_overflow
 from fieldtheory.averages.quadrature import legendre
-from fieldtheory.averages.removable import by_series, continued, has_quotient
+from fieldtheory.averages.removable import by_series, continued, quotient_places
 from fieldtheory.averages.steps import break_points, has_steps, pieces, slope_of_pieces
 
 _WHERE = sp.Function("where")
@@ -40,7 +40,7 @@ _STEEP = 3.0
 
 def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     """F as a NumPy function of arrays."""
-    if any(has_quotient(F, v) for v in variables[1:]):
+    if any(quotient_places(F, v) for v in variables[1:]):
         parts = _factors(F, variables)
         if parts is not None:
             sides = [vectorised([v], part) for v, part in zip(variables, parts, strict=True)]

@@ -74,6 +74,7 @@ CURVED = {
     "log(1+exp(1.702*h))": lambda x: np.logaddexp(0, 1.702 * x),
     "h*tanh(log(1+exp(1.702*h-0.37)))": lambda x: x * np.tanh(np.logaddexp(0, 1.702 * x - 0.37)),
     "h/(1+exp(0.37-1.702*h))": lambda x: x / (1 + np.exp(0.37 - 1.702 * x)),
+    "sin(h-1.234)/(h-1.234)": lambda x: np.sinc((x - 1.234) / np.pi),
 }
 
 
@@ -85,3 +86,18 @@ def test_curvature(text):
     exact = (weights * CURVED[text](np.sqrt(K) * z) ** 2 * (z**4 - 6 * z**2 + 3)).sum() / (4 * K**2)
     found = entries(activation_from_text(text)).curvature(K)
     assert found == pytest.approx(exact, rel=1e-11)
+
+
+def test_a_quotient_that_is_zero_over_zero_away_from_zero():
+    """⟨φ''(x) φ(y)⟩/2 by Gauss's rule for two signals, the derivatives by Hermite polynomials."""
+    p, q, r = 0.7, 1.1, 0.3
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    z, w = np.meshgrid(nodes, nodes), np.outer(weights, weights) / weights.sum() ** 2
+    x, y = np.sqrt(p) * z[0], r / np.sqrt(p) * z[0] + np.sqrt(q - r**2 / p) * z[1]
+    phi = CURVED["sin(h-1.234)/(h-1.234)"]
+    # Of the second derivative of the density of x and y by x, (u² − P) with P = K⁻¹, u = P (x, y).
+    inverse = np.linalg.inv([[p, r], [r, q]])
+    u = inverse[0, 0] * x + inverse[0, 1] * y
+    exact = (w * phi(x) * phi(y) * (u**2 - inverse[0, 0])).sum() / 2
+    averages = entries(activation_from_text("sin(h-1.234)/(h-1.234)"))
+    assert averages.cross_susceptibility(p, q, r) == pytest.approx(exact, rel=1e-11)
