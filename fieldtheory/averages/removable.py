@@ -1,7 +1,7 @@
 """Functions such as sin(h)/h and their derivatives, which a quotient gives no digits for near zero.
 
-Zero is where the denominator vanishes, h = a of sin(h − a)/(h − a). There the Taylor series takes the
-place of the quotient, its coefficients by Cauchy's integral over a circle.
+Zero is where the denominator vanishes, h = a of sin(h − a)/(h − a). There the Taylor series takes
+the place of the quotient, its coefficients by Cauchy's integral over a circle.
 """
 
 from __future__ import annotations
