@@ -82,13 +82,22 @@ def _of_distinct(signals: PairObservables, slopes: bool) -> DistinctInputs | Non
         seconds = _OVERHEAD * inputs * (inputs - 1) * size**2 / 4
     if seconds <= max(_QUICK, distinct_pairs.seconds_needed(signals, slopes)):
         return None
-    own = np.sqrt(np.diagonal(signals.K, axis1=1, axis2=2))
-    little = np.abs(signals.K) < _LITTLE * own[:, :, None] * own[:, None]
-    # Of odd φ what hardly correlates has as many digits as other ways find.
-    if is_odd(kinked_features(signals.network)) and (little & (signals.K != 0)).any():
-        return None
     found = DistinctInputs(signals)
     return found if found.resolved else None
+
+
+def _hardly_correlate(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
+    """Pairs, by their places among these, of which series lose digits that other ways find.
+
+    Those of odd φ, as what they leave is small.
+    """
+    if not is_odd(kinked_features(signals.network)):
+        return np.zeros(0, dtype=int)
+    alpha, beta = (members[pairs] for members in signals.pairs)
+    own = np.sqrt(np.diagonal(signals.K, axis1=1, axis2=2))
+    both = np.abs(signals.K[:, alpha, beta])
+    little = (both > 0) & (both < _LITTLE * own[:, alpha] * own[:, beta])
+    return np.flatnonzero(little.any(axis=0))
 
 
 def _seconds_otherwise(signals: PairObservables, slopes: bool) -> float:
@@ -189,7 +198,14 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     if inputs := _of_distinct(signals, True):
         found = _by_series(inputs, pairs, distinct_pairs.slopes, 1, _SLOPES_TITLE)
         np.copyto(found, 0.0, where=~used[:, None, None])
+        if (little := _hardly_correlate(signals, pairs)).size:
+            found[..., little] = _slopes_otherwise(signals, pairs[little], used[:, little])
         return found
+    return _slopes_otherwise(signals, pairs, used)
+
+
+def _slopes_otherwise(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """`slopes` without series in correlations of different inputs."""
     if signals.resolved:
 
         def moved(some: np.ndarray) -> list[np.ndarray]:
@@ -235,6 +251,8 @@ def correlators(signals: PairObservables, pairs: np.ndarray, title: str) -> np.n
     size = len(signals.K)
     if inputs := _of_distinct(signals, False):
         found = _by_series(inputs, pairs, distinct_pairs.correlators, 0, title)
+        for number in _hardly_correlate(signals, pairs):
+            found[..., number] = _unresolved(signals, pairs[number])
     elif signals.resolved:
         found = _by_modes(signals, pairs, lambda some: _observables(signals, some), 0, title)
         # By layers k <= l and the entry of the later one first.

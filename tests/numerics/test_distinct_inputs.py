@@ -193,3 +193,15 @@ def test_functions_that_grow_are_left_to_others():
     """The nodes end where four of them are not yet small."""
     assert not DistinctCorrelators(signals_of("h - h**3/6")).resolved
     assert DistinctCorrelators(signals_of("relu")).resolved
+
+
+def test_a_pair_that_hardly_correlates_is_left_to_others(monkeypatch):
+    """What it leaves of odd φ is small; the other pairs take these series."""
+    K = K0[:3, :3].copy()
+    K[0, 1] = K[1, 0] = 3e-7
+    net = ft.ResidualNetwork(depth=2, activation="softsign", branch_scale=0.5, bias_variance=0.0)
+    expected = ft.solve(net, K).mean_shift
+    monkeypatch.setattr(pair_blocks, "_QUICK", 0.0)
+    found = ft.solve(net, K).mean_shift
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert 0 < abs(found[-1, 0, 1]) < 1e-6 * abs(found[-1, 0, 0])
