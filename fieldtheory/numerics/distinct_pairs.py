@@ -20,6 +20,8 @@ from fieldtheory.numerics.two_layers import TwoLayers
 
 # Seconds of a pair of inputs in a pair of layers.
 SECONDS = 8e-4
+# And of an input, whose noise may be narrow.
+_ALONE_SECONDS = 5e-3
 
 
 class _Alone(NamedTuple):
@@ -41,7 +43,7 @@ class _Alone(NamedTuple):
 def seconds_needed(signals: PairObservables, slopes: bool) -> float:
     """About how many seconds `correlators` or `slopes` of all layers take."""
     layers = len(np.triu_indices(len(signals.K), int(slopes))[0])
-    return SECONDS * layers * len(signals.pairs[0])
+    return layers * (SECONDS * len(signals.pairs[0]) + _ALONE_SECONDS * signals.K.shape[-1])
 
 
 def correlators(inputs: DistinctInputs, two: TwoLayers) -> np.ndarray:

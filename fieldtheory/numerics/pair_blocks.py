@@ -75,11 +75,11 @@ def seconds_needed(signals: PairObservables, slopes: bool) -> float:
 
 def _of_distinct(signals: PairObservables, slopes: bool) -> DistinctInputs | None:
     """Series in correlations of different inputs where these are quicker than the other ways."""
-    size, inputs = signals.K.shape[:2]
+    inputs = signals.K.shape[-1]
     seconds = _seconds_otherwise(signals, slopes)
     if not (signals.resolved or signals.has_kinks):
         # At least.
-        seconds = _OVERHEAD * inputs * (inputs - 1) * size**2 / 4
+        seconds = _OVERHEAD * inputs * (inputs - 1) / 2 * _layers_asked(signals, slopes)
     if seconds <= max(_QUICK, distinct_pairs.seconds_needed(signals, slopes)):
         return None
     found = DistinctInputs(signals)
@@ -128,12 +128,16 @@ def _seconds_otherwise(signals: PairObservables, slopes: bool) -> float:
         nodes.append(two.nodes(int(first[layer]), int(second[layer])))
     if not nodes:
         return 0.0
-    weights = layer_coefficients(signals.network).weights[1:-1]
-    if (weights == weights[0]).all():
-        # Of layers that are alike few are asked for.
-        size = len(signals.K)
-        count = len(pairs) * sum(later_layers.asked(size - k - int(slopes)) for k in range(size))
+    count = len(pairs) * _layers_asked(signals, slopes)
     return count * (_OVERHEAD + seconds * float(np.mean(nodes)))
+
+
+def _layers_asked(signals: PairObservables, slopes: bool) -> int:
+    """Of how many pairs of layers integrals are taken: of layers that are alike of few."""
+    size, weights = len(signals.K), layer_coefficients(signals.network).weights[1:-1]
+    if (weights == weights[0]).all():
+        return sum(later_layers.asked(size - k - int(slopes)) for k in range(size))
+    return len(np.triu_indices(size, int(slopes))[0])
 
 
 def curvatures(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:

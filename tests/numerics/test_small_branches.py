@@ -65,7 +65,8 @@ def test_steps_away_from_zero_approach_the_limit_of_small_branches(name, c, smal
     net = ft.ResidualNetwork(depth=1, activation=name)
 
     def over(rho):
-        found = ft.solve(net.replace(branch_scale=rho), [[1.0, c], [c, 0.8]])
+        K0 = [[1.0, c * 0.8**0.5], [c * 0.8**0.5, 0.8]]
+        found = ft.solve(net.replace(branch_scale=rho), K0)
         return found.mean_shift[2, 0, 1] / rho
 
     rho = 1e-3 * np.array([0.5, 1.0, 2.0, 3.0, 4.5, 6.0])
