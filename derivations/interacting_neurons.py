@@ -6,8 +6,8 @@ Run it to write ``interacting_neurons.tex`` beside it, which pdflatex sets:
 
 None of the recursions is written down: the modules of ``neurons`` enumerate which neurons are the
 same and which products of cumulants are connected, and count powers of 1/N. Their result is held
-against `fieldtheory.numerics.interacting_neurons` in numbers, against deep linear networks as
-polynomials, and against the diagrams of one loop in symbols, each time the text is written.
+against `fieldtheory.numerics.neurons` in numbers, against deep linear networks as polynomials, and
+against the diagrams of one loop in symbols, each time the text is written.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ def modes() -> list[str]:
         r"Here $(D \chi)_{2}$ is the mode of a product. The script checks that (\ref{eq:form}) "
         r"with (\ref{eq:B}) and (\ref{eq:E}) is (\ref{eq:g3}), term by term. Only $g_{2}$ stays "
         r"a full matrix. These are the recursions of "
-        r"\texttt{fieldtheory.numerics.interacting\_neurons}.",
+        r"\texttt{fieldtheory.numerics.neurons}.",
         r"\paragraph{A closure.} The four-point vertex $V/N = \mathrm{E}[h_{1}^{2} h_{2}^{2}] - "
         r"\mathrm{E}[h_{1}^{2}]\, \mathrm{E}[h_{2}^{2}]$ is one number of $r$: $h^{2} = K (1 + "
         r"\sqrt{2}\, h_{2})$ and so $V = g_{1}(h^{2}, h^{2}) = 4 K^{2} r_{2}$. Its recursion does "

@@ -32,9 +32,9 @@ from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
-from fieldtheory.numerics.loop_sums import loop_correction
+from fieldtheory.numerics.one_input.loop_sums import loop_correction
 from fieldtheory.numerics.solution import Solution, solve
-from fieldtheory.numerics.tangent_result import TangentKernels, tangent_kernels
+from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep

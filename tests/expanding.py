@@ -3,7 +3,7 @@
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.nodes.base import AverageNode
 
 
 def expand_averages(expr):

@@ -196,6 +196,23 @@ def test_no_circles_of_imports():
     assert not cycle(graph())
 
 
+def folders(modules):
+    """The same graph, where the modules of a folder inside a room are one."""
+
+    def folder(name):
+        return ".".join(name.split(".")[:3])
+
+    whole = {folder(name): set() for name in modules}
+    for name, others in modules.items():
+        whole[folder(name)] |= {folder(other) for other in others} - {folder(name)}
+    return whole
+
+
+def test_no_circles_between_the_folders_of_a_room():
+    assert not cycle(folders(graph()))
+    assert cycle(folders({"p.r.a.x": {"p.r.b.y"}, "p.r.b.y": set(), "p.r.b.z": {"p.r.a.x"}}))
+
+
 def test_imports_are_seen_wherever_they_stand(tmp_path):
     package = tmp_path / "fieldtheory"
     for room, file, text in (

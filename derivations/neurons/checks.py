@@ -9,9 +9,9 @@ import numpy as np
 
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.hermite_modes import observables, square_of
-from fieldtheory.numerics.interacting_neurons import first_order, second_order
-from fieldtheory.numerics.neurons_in_modes import in_modes
+from fieldtheory.numerics.neurons.hermite_modes import observables, square_of
+from fieldtheory.numerics.neurons.interacting_neurons import first_order, second_order
+from fieldtheory.numerics.neurons.neurons_in_modes import in_modes
 from neurons.cumulants import Cumulant
 from neurons.recursion import Word, kernels, recursion
 
@@ -59,7 +59,7 @@ def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarr
 
 
 def of_the_code(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarray:
-    """The same by `fieldtheory.numerics.interacting_neurons`."""
+    """The same by `fieldtheory.numerics.neurons.interacting_neurons`."""
     layers = layer_coefficients(network)
     one = first_order(in_modes(network, layers, K, count))
     two = second_order(in_modes(network, layers, K, count))

@@ -13,7 +13,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.exact_differences import determinant
+from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.tolerance import tolerance
 
 # Part of the product of the variances below which the square of the covariance is small.

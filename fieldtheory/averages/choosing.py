@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fieldtheory.averages import many, numeric
-from fieldtheory.averages.base import AverageNode
-from fieldtheory.averages.connected import ConnectedCorrelator
-from fieldtheory.averages.gaussian import GaussianAverage
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.nodes.connected import ConnectedCorrelator
+from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.averages.rules import Rule
 
 

@@ -8,9 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from fieldtheory.averages import quadrature, size_logarithms
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrals import quadrature
 from fieldtheory.averages.pair_rules import once
+from fieldtheory.averages.sizes import size_logarithms
 
 # How small a correlator may be, relative to the standard deviations, that is a sum in float64.
 _VISIBLE = 1e-3

@@ -13,13 +13,14 @@ from collections.abc import Callable
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import orthants, signed_products, tensor, tilting
-from fieldtheory.averages.base import AverageNode
-from fieldtheory.averages.narrow import cuts_of
-from fieldtheory.averages.partitions import partitions
+from fieldtheory.averages.integrals import tensor, tilting
+from fieldtheory.averages.integrals.vectorising import vectorised
+from fieldtheory.averages.integrands.narrow import cuts_of
+from fieldtheory.averages.integrands.partitions import partitions
+from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.polynomial_pieces import orthants, signed_products
 from fieldtheory.averages.rules import CLOSED_FORM, PRICE, Rule, entry_indices
-from fieldtheory.averages.steps import has_steps
-from fieldtheory.averages.vectorising import vectorised
 
 # Degree of the moments that are taken orthant by orthant.
 _HIGHEST_DEGREE = 24

@@ -15,33 +15,31 @@ from itertools import chain
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import (
-    bells,
-    cusps,
-    pair_rules,
-    plateaus,
-    price,
-    quadrature,
-    ramps,
-    size_logarithms,
-    spectral,
-    two_variables,
-    wide_waves,
-)
-from fieldtheory.averages.cancelling_forms import MODERATE, cancels, either, is_lost, without_signs
-from fieldtheory.averages.connected import ConnectedCorrelator
+from fieldtheory.averages import bells, cusps, pair_rules
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.exponentials import expanded, factored
-from fieldtheory.averages.gaussian import GaussianAverage
-from fieldtheory.averages.narrow import cuts_of, narrow_cuts
-from fieldtheory.averages.precise import separated
+from fieldtheory.averages.high_precision.precise import separated
+from fieldtheory.averages.integrals import price, quadrature, spectral, two_variables
+from fieldtheory.averages.integrals.vectorising import centres_of, increment, kinks_of, vectorised
+from fieldtheory.averages.integrands.exponentials import expanded, factored
+from fieldtheory.averages.integrands.narrow import cuts_of, narrow_cuts
+from fieldtheory.averages.integrands.steps import has_cusp, has_steps, polynomial_pieces
+from fieldtheory.averages.integrands.tails import fades
+from fieldtheory.averages.nodes.cancelling_forms import (
+    MODERATE,
+    cancels,
+    either,
+    is_lost,
+    without_signs,
+)
+from fieldtheory.averages.nodes.connected import ConnectedCorrelator
+from fieldtheory.averages.nodes.gaussian import GaussianAverage
+from fieldtheory.averages.nodes.stable_forms import NUMPY, determinant, stable
+from fieldtheory.averages.oscillating import wide_waves
+from fieldtheory.averages.oscillating.waves import has_waves
+from fieldtheory.averages.polynomial_pieces import plateaus, ramps
 from fieldtheory.averages.rules import PRICE, Rule
-from fieldtheory.averages.stable_forms import NUMPY, determinant, stable
-from fieldtheory.averages.steps import has_cusp, has_steps, polynomial_pieces
-from fieldtheory.averages.tails import fades
+from fieldtheory.averages.sizes import size_logarithms
 from fieldtheory.averages.vanishing import narrow, narrow_alone
-from fieldtheory.averages.vectorising import centres_of, increment, kinks_of, vectorised
-from fieldtheory.averages.waves import has_waves
 
 # Terms of an integrand up to which a closed form is looked for.
 _LONGEST = 30

@@ -12,20 +12,14 @@ from functools import lru_cache, partial
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import (
-    exact_differences,
-    hermite,
-    narrow_pairs,
-    ramps,
-    sectors,
-    size_logarithms,
-    spectral,
-    two_variables,
-)
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.narrow import cuts_of, has_short_waves, narrow_cuts
-from fieldtheory.averages.tails import fades
-from fieldtheory.averages.vectorising import increment, vectorised
+from fieldtheory.averages.integrals import hermite, narrow_pairs, spectral, two_variables
+from fieldtheory.averages.integrals.vectorising import increment, vectorised
+from fieldtheory.averages.integrands import exact_differences
+from fieldtheory.averages.integrands.narrow import cuts_of, has_short_waves, narrow_cuts
+from fieldtheory.averages.integrands.tails import fades
+from fieldtheory.averages.polynomial_pieces import ramps, sectors
+from fieldtheory.averages.sizes import size_logarithms
 
 _x = sp.Dummy("x", real=True)
 # Pairs for each variance from which on high orders of a series pay.

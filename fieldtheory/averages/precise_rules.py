@@ -8,10 +8,11 @@ from typing import Any
 import mpmath
 import sympy as sp
 
-from fieldtheory.averages import numeric, precise, precise_cumulants
-from fieldtheory.averages.base import AverageNode
-from fieldtheory.averages.connected import ConnectedCorrelator
-from fieldtheory.averages.gaussian import GaussianAverage
+from fieldtheory.averages import numeric
+from fieldtheory.averages.high_precision import precise, precise_cumulants
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.nodes.connected import ConnectedCorrelator
+from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.averages.rules import Rule, entry_indices
 
 

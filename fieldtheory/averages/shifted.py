@@ -11,11 +11,12 @@ from typing import NamedTuple
 import mpmath
 import sympy as sp
 
-from fieldtheory.averages import precise, quadrature
-from fieldtheory.averages.gaussian import GaussianAverage
-from fieldtheory.averages.narrow import cuts_of
+from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages.integrals import quadrature
+from fieldtheory.averages.integrals.vectorising import vectorised
+from fieldtheory.averages.integrands.narrow import cuts_of
+from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.averages.rules import Rule
-from fieldtheory.averages.vectorising import vectorised
 
 
 class Shifted(NamedTuple):

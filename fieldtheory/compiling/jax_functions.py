@@ -17,9 +17,9 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, numeric
-from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.integrals.vectorising import in_float64
+from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.rules import entry_indices
-from fieldtheory.averages.vectorising import in_float64
 from fieldtheory.compiling.translation import call, for_backend, integral, numpy_code, translate
 
 

@@ -15,16 +15,16 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric, shifted
-from fieldtheory.averages.base import AverageNode
-from fieldtheory.averages.cancelling_forms import cancels, guarded, without_signs
-from fieldtheory.averages.checked_forms import keeps_digits
 from fieldtheory.averages.choosing import choose
-from fieldtheory.averages.gaussian import without_deltas
+from fieldtheory.averages.integrals.vectorising import in_float64
+from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.nodes.cancelling_forms import cancels, guarded, without_signs
+from fieldtheory.averages.nodes.checked_forms import keeps_digits
+from fieldtheory.averages.nodes.gaussian import without_deltas
+from fieldtheory.averages.nodes.stable_forms import NUMPY, stable, with_angles
 from fieldtheory.averages.precise_rules import choose_precise
 from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
-from fieldtheory.averages.stable_forms import NUMPY, stable, with_angles
-from fieldtheory.averages.steps import has_steps
-from fieldtheory.averages.vectorising import in_float64
 
 # What the closed forms of several variables are looked for in: no Gaussians, no error functions.
 _NOT_ELEMENTARY = (sp.erf, sp.erfc, sp.tanh, sp.atan, sp.log, sp.DiracDelta)

@@ -8,9 +8,9 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import Entries, network_entries
+from fieldtheory.numerics.correlators.four_inputs import connected
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.four_inputs import connected
+from fieldtheory.numerics.layer_averages.entries import Entries, network_entries
 from fieldtheory.numerics.solution import solve
 
 

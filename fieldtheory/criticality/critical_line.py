@@ -11,7 +11,7 @@ from fieldtheory import validation
 from fieldtheory.criticality.universality import critical_point
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 
 # Variances searched for the fixed point K*.
 _SEARCHED = np.geomspace(1e-3, 1e4, 141)

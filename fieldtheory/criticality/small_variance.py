@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 
 _t = sp.Symbol("t", positive=True)
 # Powers of t in φ(±t): up to t³, which the coefficient of K² takes.

@@ -18,9 +18,9 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.kernels import variances
+from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.recursion import carried
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
 

@@ -16,7 +16,7 @@ from fieldtheory.criticality.small_variance import SmallVariance, small_variance
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 
 SCALE_INVARIANT, VANISHING, HALF_STABLE = "scale-invariant", "K*=0", "half-stable"
 

@@ -12,7 +12,7 @@ import sympy as sp
 from fieldtheory.criticality.universality import HALF_STABLE, VANISHING, critical_point
 from fieldtheory.networks.activations import Activation, as_activation, h
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.entries import Entries, entries
+from fieldtheory.numerics.layer_averages.entries import Entries, entries
 from fieldtheory.validation import finite_array
 
 # Terms of a sum over layers that are added one by one, before the rest is an integral.

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.hermite import basis, weighted_hermite
-from fieldtheory.averages.vectorising import kinks_of, vectorised
+from fieldtheory.averages.integrals.hermite import basis, weighted_hermite
+from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
 from fieldtheory.networks.activations import Activation, h
 
 # Gaussian tail beyond the reach: 2e-19.

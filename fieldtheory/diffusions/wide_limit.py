@@ -21,7 +21,7 @@ from fieldtheory.diffusions.feature_averages import FeatureAverages
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX
 from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES

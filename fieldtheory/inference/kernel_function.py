@@ -12,9 +12,9 @@ from fieldtheory import validation
 from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, to_zarr
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.kernel_derivatives import DerivativeRecursion, moved
-from fieldtheory.numerics.pair_map import PairMaps
-from fieldtheory.numerics.pair_recursions import OutputRecursion, TangentRecursion
+from fieldtheory.numerics.infinite_width.kernel_derivatives import DerivativeRecursion, moved
+from fieldtheory.numerics.pair_maps.pair_map import PairMaps
+from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion, TangentRecursion
 from fieldtheory.plotting.kernel_curve import draw_kernel
 from fieldtheory.plotting.tables import table_html
 
@@ -122,7 +122,7 @@ class KernelFunction:
     def derivative(self, name: str, X: Any, Z: Any = None) -> Any:
         """The derivative of ``k(X, Z)`` by an argument of the network, exact.
 
-        By Price's theorem from layer to layer, see `fieldtheory.numerics.kernel_derivatives`.
+        By Price's theorem from layer to layer, see `numerics.infinite_width.kernel_derivatives`.
 
         Parameters
         ----------
@@ -294,8 +294,7 @@ def kernel(
 
     Pairs of inputs close on themselves (theory of several inputs: F25 eqs. (108), (128)), so that
     blocks of a kernel are computed on their own, by interpolation over the correlations and norms
-    of the inputs (`fieldtheory.numerics.pair_map`). What is interpolated is kept for the next
-    block.
+    of the inputs (`numerics.pair_maps.pair_map`). What is interpolated is kept for the next block.
 
     Parameters
     ----------

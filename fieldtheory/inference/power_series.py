@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.hermite import weighted_hermite
-from fieldtheory.averages.panels import evenly, graded_cuts
-from fieldtheory.averages.quadrature import composite
+from fieldtheory.averages.integrals.hermite import weighted_hermite
+from fieldtheory.averages.integrals.panels import evenly, graded_cuts
+from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.kernels import variances
-from fieldtheory.numerics.kinked_features import Feature
-from fieldtheory.numerics.pair_observables import kinked_features
+from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.kinks.kinked_features import Feature
+from fieldtheory.numerics.observables.pair_observables import kinked_features
 
 # Hermite coefficients below this part of √⟨φ²⟩ are rounding.
 _ROUNDING = 1e-13

@@ -13,8 +13,8 @@ import sympy as sp
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import UnitBranch
-from fieldtheory.numerics.entries import Entries
-from fieldtheory.numerics.pair_averages import interpolated
+from fieldtheory.numerics.layer_averages.entries import Entries
+from fieldtheory.numerics.pair_maps.pair_averages import interpolated
 from fieldtheory.theory import depth_flow
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages

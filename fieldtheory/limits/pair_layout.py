@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory.limits.flow_numbers import Flow
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.layer_averages.entries import network_entries
 
 # Pairs that are followed at once: those of so many inputs with as many.
 _TILE = 128

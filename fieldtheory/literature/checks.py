@@ -15,13 +15,14 @@ import mpmath
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages.integrands.steps import has_steps
 from fieldtheory.literature.claim import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS, Activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.theory import notation as sym

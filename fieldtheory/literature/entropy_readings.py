@@ -9,7 +9,7 @@ import sympy as sp
 from fieldtheory.literature import f25_entropy
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from fieldtheory.scaling.maximum_entropy import VARIANCE, divergence_formula
 from fieldtheory.scaling.output_variance import optimal_output_variance
 

@@ -20,7 +20,7 @@ from fieldtheory.literature.pf_properties import at_end, correlations, deep, gro
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from fieldtheory.numerics.solution import solve
 
 _DEPTH, _DRAWS = 500, 10_000

@@ -22,7 +22,7 @@ from fieldtheory.literature.sr_kernels import (
     variance,
 )
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.tangent_result import tangent_kernels
+from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y
 from fieldtheory.theory.evaluation import with_activation

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.correlators.four_inputs import four_signals_are_quick
 from fieldtheory.numerics.fields import FIELDS, Field
-from fieldtheory.numerics.four_inputs import four_signals_are_quick
 from fieldtheory.numerics.solution import Solution
 
 # Most averages of four signals that are found unasked, and of those that are integrals over kinks.

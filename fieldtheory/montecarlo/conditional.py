@@ -7,7 +7,7 @@ import numpy as np
 from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sampled, trajectories
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.recursion import residual_kernel
 
 

@@ -11,7 +11,7 @@ from fieldtheory.montecarlo.forward import feature_slopes, forward, mean_square,
 from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sampled
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.gains import variance_gains
+from fieldtheory.numerics.infinite_width.gains import variance_gains
 from fieldtheory.numerics.recursion import carried
 
 

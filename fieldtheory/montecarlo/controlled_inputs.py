@@ -11,8 +11,8 @@ from fieldtheory.montecarlo.forward import forward, gram
 from fieldtheory.montecarlo.trajectories import sampled
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.pair_fluctuations import PairGains
 from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.symmetric_matrices import packed
 

@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.steps import has_steps
+from fieldtheory.averages.integrands.steps import has_steps
 from fieldtheory.networks.hidden_jumps import Numbers, Precise, hidden_jump
 
 # Enough for 1 − cos(h) and the like at a distance ``_AT`` from zero.

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages.steps import break_points, has_steps
+from fieldtheory.averages.integrands.steps import break_points, has_steps
 
 Numbers = Callable[[np.ndarray], np.ndarray]
 Precise = Callable[[Any], Any]

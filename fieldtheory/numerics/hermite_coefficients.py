@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages.hermite import basis, weighted_hermite
-from fieldtheory.averages.narrow import cuts_of
-from fieldtheory.averages.panels import breakpoints
-from fieldtheory.averages.quadrature import composite
-from fieldtheory.averages.vectorising import vectorised
+from fieldtheory.averages.integrals.hermite import basis, weighted_hermite
+from fieldtheory.averages.integrals.panels import breakpoints
+from fieldtheory.averages.integrals.quadrature import composite
+from fieldtheory.averages.integrals.vectorising import vectorised
+from fieldtheory.averages.integrands.narrow import cuts_of
 from fieldtheory.numerics.interpolation import nodes, polynomials, transform
 
 # Coefficients that are fitted together; nodes in ln K of a piece, tried one after the other.

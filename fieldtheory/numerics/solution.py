@@ -21,21 +21,27 @@ from fieldtheory.networks.family import (
     input_width,
 )
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import fluctuations, logarithms
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.finite_width import resummed
-from fieldtheory.numerics.mean_field import MeanField
-from fieldtheory.numerics.next_order import NextOrder, ratio_of_orders
-from fieldtheory.numerics.output_law import OutputLaw, OutputMoments, edgeworth, nearest_mixture
-from fieldtheory.numerics.pair_theory import PairTheory
+from fieldtheory.numerics.infinite_width.mean_field import MeanField
+from fieldtheory.numerics.neurons.finite_width import resummed
+from fieldtheory.numerics.neurons.next_order import NextOrder, ratio_of_orders
+from fieldtheory.numerics.one_input import fluctuations
+from fieldtheory.numerics.one_input.output_law import (
+    OutputLaw,
+    OutputMoments,
+    edgeworth,
+    nearest_mixture,
+)
+from fieldtheory.numerics.overflow import logarithms
+from fieldtheory.numerics.overflow.scaled_numbers import Scaled
+from fieldtheory.numerics.overflow.scaled_theory import ScaledTheory
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import Result
-from fieldtheory.numerics.scaled_numbers import Scaled
-from fieldtheory.numerics.scaled_theory import ScaledTheory
+from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.substitution import accumulate
 from fieldtheory.numerics.symmetric_matrices import unpacked
-from fieldtheory.numerics.tangent_theory import TangentTheory
+from fieldtheory.numerics.tangent.tangent_theory import TangentTheory
 from fieldtheory.numerics.validity import (
     warn_if_not_small,
     warn_if_orders_are_close,

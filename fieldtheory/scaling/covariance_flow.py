@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.numerics.pair_averages import InterpolatedEntries
+from fieldtheory.numerics.pair_maps.pair_averages import InterpolatedEntries
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.depth_flow import KERNEL, STEP, flow_rate, modified_flow, step_rate

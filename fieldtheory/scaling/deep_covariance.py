@@ -10,9 +10,9 @@ from numpy.polynomial import chebyshev
 
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
-from fieldtheory.numerics.pair_averages import interpolated
+from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.pair_maps.pair_averages import interpolated
 from fieldtheory.scaling.covariance_flow import InterpolatedFlow, compiled
 from fieldtheory.scaling.flow_series import Clock, Path, followed
 from fieldtheory.scaling.output_variance import second_order

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
-from fieldtheory.numerics.pair_averages import interpolated
+from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.pair_maps.pair_averages import interpolated
 from fieldtheory.scaling.responses import Stack, height, slope, stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.

@@ -16,7 +16,7 @@ from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 from fieldtheory.scaling.interpolated_pairs import in_blocks
 

@@ -15,10 +15,10 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.entries import network_entries
 from fieldtheory.numerics.interpolation import nodes, roots, transform
-from fieldtheory.numerics.known_range import as_far_as_known
-from fieldtheory.numerics.pair_averages import (
+from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.layer_averages.known_range import as_far_as_known
+from fieldtheory.numerics.pair_maps.pair_averages import (
     REST,
     ROUGH_FARTHEST,
     InterpolatedEntries,

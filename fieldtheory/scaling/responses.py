@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.pair_averages import InterpolatedEntries
+from fieldtheory.numerics.pair_maps.pair_averages import InterpolatedEntries
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # Numbers of closed forms that are found together, of as many layers as they are, and of a layer up
@@ -75,8 +75,8 @@ def stacked(networks: Sequence[LayeredNetwork], averages: InterpolatedEntries) -
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> from fieldtheory.numerics.entries import network_entries
-    >>> from fieldtheory.numerics.pair_averages import interpolated
+    >>> from fieldtheory.numerics.layer_averages.entries import network_entries
+    >>> from fieldtheory.numerics.pair_maps.pair_averages import interpolated
     >>> net = ResidualNetwork(depth=50)
     >>> stack, K = stacked([net], interpolated(network_entries(net))), np.array([0.05])
     >>> height(stack, np.array([[0.01], [0.02], [0.03]]), K, K, K).ravel().round(4)

@@ -9,7 +9,7 @@ import mpmath
 import sympy as sp
 
 from fieldtheory.averages.errors import PrecisionError
-from fieldtheory.averages.steps import sift
+from fieldtheory.averages.integrands.steps import sift
 from fieldtheory.networks.activations import Activation, h
 
 FLOAT_DIGITS = 25

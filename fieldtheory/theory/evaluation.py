@@ -11,7 +11,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.steps import sift
+from fieldtheory.averages.integrands.steps import sift
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork, input_width

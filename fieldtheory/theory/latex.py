@@ -13,7 +13,7 @@ from typing import Any
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
-from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.nodes.base import AverageNode
 
 _PMATRIX_COLUMNS = 10
 _LAYER = re.compile(r"\^\{\((.*?)\)\}")

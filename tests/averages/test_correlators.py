@@ -9,7 +9,7 @@ from mpmath import mpf
 from scipy.special import erf, ndtr
 
 from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from tests.oracles import correlators
 from tests.oracles.hessian import connected2
 from tests.tables import crossed, slow

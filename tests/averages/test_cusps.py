@@ -6,7 +6,7 @@ from mpmath import mp, mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.entries import entries, network_entries
+from fieldtheory.numerics.layer_averages.entries import entries, network_entries
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erf
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, orthants, tensor, tilting
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.choosing import choose
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrals import tensor, tilting
+from fieldtheory.averages.polynomial_pieces import orthants
 from fieldtheory.averages.rules import entry_indices
 from tests.oracles import quadrature as oracle
 from tests.tables import crossed, slow

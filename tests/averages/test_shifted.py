@@ -9,7 +9,7 @@ import sympy as sp
 from scipy.integrate import quad
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.quadrature import average_about
+from fieldtheory.averages.integrals.quadrature import average_about
 from fieldtheory.averages.shifted import shifted
 from fieldtheory.compiling.functions import lambdify
 from tests.tables import slow

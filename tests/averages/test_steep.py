@@ -6,7 +6,7 @@ import sympy as sp
 from scipy.special import erfc
 
 from fieldtheory.averages import ConnectedCorrelator
-from fieldtheory.averages.exponentials import factored
+from fieldtheory.averages.integrands.exponentials import factored
 from fieldtheory.compiling.functions import lambdify
 from tests.tables import slow
 

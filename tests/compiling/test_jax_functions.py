@@ -11,8 +11,8 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.exact_differences import determinant
-from fieldtheory.averages.stable_forms import NUMPY
+from fieldtheory.averages.integrands.exact_differences import determinant
+from fieldtheory.averages.nodes.stable_forms import NUMPY
 from fieldtheory.compiling import jax_functions
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import ACTIVATIONS

@@ -8,7 +8,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.base import AverageNode
+from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import resolve, translate
 from fieldtheory.theory import notation as sym

@@ -13,7 +13,7 @@ from fieldtheory.criticality import (
     closure_kernel_variance,
     critical_network,
 )
-from fieldtheory.numerics.gains import variance_gains
+from fieldtheory.numerics.infinite_width.gains import variance_gains
 from tests.oracles.four_point import four_point
 from tests.oracles.quadrature import average_smooth
 

@@ -7,9 +7,9 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.averages import precise
+from fieldtheory.averages.high_precision import precise
 from fieldtheory.literature import checks
-from fieldtheory.numerics.entries import Entries
+from fieldtheory.numerics.layer_averages.entries import Entries
 from fieldtheory.scaling import maximum_entropy as entropy
 from tests.tables import slow
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.averages import steps
+from fieldtheory.averages.integrands import steps
 from fieldtheory.montecarlo.forward import (
     feature_functions,
     feature_slopes,

@@ -7,7 +7,7 @@ import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.criticality import critical_point
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 
 # φ, and where panels end.
 FUNCTIONS = {

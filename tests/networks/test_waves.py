@@ -7,7 +7,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.numerics.entries import network_entries
+from fieldtheory.numerics.layer_averages.entries import network_entries
 
 
 def averages(activation):

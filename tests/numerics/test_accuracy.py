@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from tests.oracles import exact, mixture, precise
 from tests.tables import crossed, slow, some
 
@@ -299,7 +299,7 @@ def test_propagators_at_depth_1000(rho):
             reference = erf_connected(K_mp[l], K_mp[k], K_mp[k])
             close(connected(K[l], K[k], K[k]), reference, rtol=1e-11)
     from fieldtheory.networks.coefficients import layer_coefficients
-    from fieldtheory.numerics.fluctuations import source_covariance
+    from fieldtheory.numerics.one_input.fluctuations import source_covariance
 
     S22 = source_covariance(net, layer_coefficients(net), K)
     for k, l in np.sort(rng.integers(0, 1001, (50, 2)), axis=1):

@@ -6,7 +6,7 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from tests.examples import oracle
 from tests.oracles import hessian, quadrature, recursion
 from tests.tables import some

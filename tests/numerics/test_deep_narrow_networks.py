@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.montecarlo.comparison import p_value
-from tests.numerics.test_finite_width import PHI, largest, panels
+from tests.numerics.neurons.test_finite_width import PHI, largest, panels
 from tests.numerics.test_narrow_networks import K0, drawn, fits, orders
 from tests.oracles import neurons, sampling, weights
 from tests.oracles.recursion import Net

@@ -9,14 +9,14 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo import ensemble, simulated_response
-from fieldtheory.numerics import tangent_result
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.solution import field
+from fieldtheory.numerics.tangent import tangent_result
 from tests.examples import K0_PAIR, network
 
 PACKAGE = Path(ft.__file__).parent
 # What prints or checks formulas names blocks of the symbolic propagator.
-SYMBOLIC = ("theory", "literature", "report", "cli/options.py", "numerics/loop_sums.py")
+SYMBOLIC = ("theory", "literature", "report", "cli/options.py", "numerics/one_input/loop_sums.py")
 RESULTS = {
     ft.Solution: FIELDS,
     ft.Ensemble: ensemble.FIELDS,

@@ -26,8 +26,12 @@ def test_kinks_by_two_routes(name, monkeypatch):
     net = network(name, -0.7, 2)
     s = ft.solve(net, TWO)
     G11, shift = s.G11, s.mean_shift
-    monkeypatch.setattr("fieldtheory.numerics.four_inputs.has_closed_form", lambda g: False)
-    monkeypatch.setattr("fieldtheory.numerics.pair_blocks._has_orthants", lambda signals: False)
+    monkeypatch.setattr(
+        "fieldtheory.numerics.correlators.four_inputs.has_closed_form", lambda g: False
+    )
+    monkeypatch.setattr(
+        "fieldtheory.numerics.several_inputs.pair_blocks._has_orthants", lambda signals: False
+    )
     other = ft.solve(net, TWO)
     np.testing.assert_allclose(other.G11, G11, rtol=0, atol=2e-10 * G11.max())
     np.testing.assert_allclose(other.mean_shift, shift, rtol=0, atol=1e-10 * np.abs(shift).max())

@@ -7,7 +7,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from tests.numerics.pair_examples import STEPPED, dense, network, of_pairs, upper
 from tests.oracles.several_inputs import kinked_nodes
 from tests.tables import slow

@@ -5,8 +5,8 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.networks import ResidualNetwork
-from fieldtheory.numerics import odd_pairs, parallel_curvatures
-from fieldtheory.numerics.pair_observables import feature_expressions
+from fieldtheory.numerics.kinks import odd_pairs, parallel_curvatures
+from fieldtheory.numerics.observables.pair_observables import feature_expressions
 from tests.numerics.pair_examples import ELSEWHERE, PHI
 from tests.oracles.wide_pairs import bell, graded, on_panels
 from tests.tables import slow

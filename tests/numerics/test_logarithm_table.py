@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import h
-from tests.numerics.test_logarithms import layers, network
+from tests.numerics.overflow.test_logarithms import layers, network
 from tests.oracles.quadrature import average2
 from tests.tables import some
 

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import fieldtheory as ft
-from tests.numerics.test_finite_width import PHI, panels, solved, uniform
+from tests.numerics.neurons.test_finite_width import PHI, panels, solved, uniform
 from tests.oracles import neurons, sampling
 from tests.tables import some
 

@@ -9,9 +9,9 @@ from mpmath import mp, mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import h
-from fieldtheory.numerics import unlimited_averages
-from fieldtheory.numerics.large_variances import pair_averages
-from tests.numerics.test_logarithms import network
+from fieldtheory.numerics.layer_averages.large_variances import pair_averages
+from fieldtheory.numerics.overflow import unlimited_averages
+from tests.numerics.overflow.test_logarithms import network
 from tests.tables import some
 
 LOG_RELU = "elu(h)*sin(h)+log(1+Abs(h))*elu(h)"

@@ -9,7 +9,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from tests.examples import precise_oracle
 from tests.numerics.test_activation_table import TABLE as PLAIN
 from tests.oracles import deep_kernels, tangent

@@ -7,7 +7,7 @@ from mpmath import mp, mpf
 
 import fieldtheory as ft
 from tests.numerics import test_tangent_accuracy as table
-from tests.numerics.test_logarithms import OPPOSITE, P, h, layers, network
+from tests.numerics.overflow.test_logarithms import OPPOSITE, P, h, layers, network
 from tests.oracles import deep_kernels
 from tests.tables import slow, some
 

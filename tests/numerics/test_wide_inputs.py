@@ -6,13 +6,14 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.tolerance import relative_tolerance
-from fieldtheory.numerics import four_inputs, pair_observables
-from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.two_inputs import TwoInputs
+from fieldtheory.numerics.correlators import four_inputs
+from fieldtheory.numerics.correlators.two_inputs import TwoInputs
+from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.observables import pair_observables
 from tests.numerics.pair_examples import OPPOSED, THREE, TWO, network, of_pairs
 from tests.tables import slow
 
-FEW = "fieldtheory.numerics.pair_observables._COUNTS"
+FEW = "fieldtheory.numerics.observables.pair_observables._COUNTS"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_four_signals_on_grids_and_by_modes(name, monkeypatch):
 def test_what_takes_too_long_says_so(name, field, instead, monkeypatch):
     """How long, and the way out."""
     monkeypatch.setattr(FEW, (12,))
-    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-4)
+    monkeypatch.setattr("fieldtheory.numerics.correlators.four_inputs.LONGEST", 1e-4)
     s = ft.solve(network(name, 0.7, 1), THREE)
     with pytest.raises(QuadratureError, match=f"of 3 inputs .* about .* hours.*{instead}"):
         getattr(s, field)
@@ -156,11 +157,11 @@ def test_wide_nearly_parallel_inputs_in_words_of_the_user(monkeypatch):
     what = (
         r"shift of means of two inputs, of signals of the variances 200\.5 and .* correlation 0\.99"
     )
-    monkeypatch.setattr("fieldtheory.averages.tensor._MOST_POINTS", 1000)
+    monkeypatch.setattr("fieldtheory.averages.integrals.tensor._MOST_POINTS", 1000)
     with pytest.raises(QuadratureError, match=rf"{what}.*, misses .*1e-09.*rtol=1e-6") as caught:
         four_inputs.slopes(g, K)
     assert "_c" not in str(caught.value) and "tanh" not in str(caught.value)
-    monkeypatch.setattr("fieldtheory.numerics.four_inputs.LONGEST", 1e-4)
+    monkeypatch.setattr("fieldtheory.numerics.correlators.four_inputs.LONGEST", 1e-4)
     with pytest.raises(QuadratureError, match=rf"{what}.*, takes about .* hours.*rtol=1e-6"):
         four_inputs.slopes(g, K)
 

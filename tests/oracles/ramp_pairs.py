@@ -73,7 +73,7 @@ class Ramp:
 
 
 def shift(plus, minus, K0, rho):
-    """N (⟨C_12⟩ − C_12*) of the readout, γ = σ_w² = 1, no biases; see `numerics.pair_shift`."""
+    """N (⟨C_12⟩ − C_12*) of the readout, γ = σ_w² = 1, no biases; as `pair_shift` has it."""
     phi, a = Ramp(plus, minus), mp.mpf(rho) ** 2
     K0 = [[mp.mpf(x) for x in row] for row in K0]
     entries = (0, 0), (1, 1), (0, 1)

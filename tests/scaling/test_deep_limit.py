@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize
 
 import fieldtheory as ft
-from fieldtheory.numerics import pair_averages
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.pair_maps import pair_averages
 from fieldtheory.scaling import deep_limit, output_variance
 from fieldtheory.scaling.deep_limit import END, START, correction
 from fieldtheory.theory import linearised

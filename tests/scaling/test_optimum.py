@@ -13,8 +13,8 @@ from scipy import integrate, optimize
 
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.numerics.entries import network_entries
-from fieldtheory.numerics.pair_averages import interpolated
+from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.pair_maps.pair_averages import interpolated
 from fieldtheory.scaling import exact, mean_scaling, optimum, responses
 from fieldtheory.theory.linearised import saturation_formula
 from tests.tables import slow

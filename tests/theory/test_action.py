@@ -12,7 +12,7 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.numerics.entries import entries
+from fieldtheory.numerics.layer_averages.entries import entries
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
 from fieldtheory.theory.evaluation import symbol_values

@@ -1,0 +1,1 @@
+"""Averages and cumulants with mpmath."""

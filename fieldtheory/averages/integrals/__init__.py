@@ -1,0 +1,1 @@
+"""Integrals in float64, each with an estimate of its error."""

@@ -1,0 +1,1 @@
+"""What is averaged: functions with kinks in a normal form, and forms that keep their digits."""

@@ -1,0 +1,1 @@
+"""Averages and connected correlators as SymPy nodes, and their closed forms."""

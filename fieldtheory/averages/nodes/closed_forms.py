@@ -1,0 +1,450 @@
+"""Closed forms of Gaussian averages, by a few reductions that end in three elementary integrals.
+
+Steps and their δ-functions, polynomials and exponentials are removed one after the other:
+
+* δ(h_i − a) conditions the other variables on h_i = a, its derivatives after integrating by parts;
+* exp(−hᵀQh + bᵀh) tilts the Gaussian to the covariance (K⁻¹ + 2Q)⁻¹ and shifts it;
+* a factor h_i becomes Σ_j K_ij ∂_j (Stein's lemma, the first-order companion of Price's theorem).
+
+What is left are products of error functions and signs of linear forms u, v with variances a, b
+and covariance c (J.-P. Cho and L. Saul 2009 for the steps; C. Williams 1998 for erf):
+
+    ⟨sgn u sgn v⟩ = (2/π) atan2(c, √(ab−c²))
+    ⟨erf u sgn v⟩ = (2/π) atan2(√2 c, √(b + 2(ab−c²)))
+    ⟨erf u erf v⟩ = (2/π) atan2(2c, √(1 + 2a + 2b + 4(ab−c²)))
+
+They are written with atan2 because asin loses half the digits where its argument approaches one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import sympy as sp
+from sympy import DiracDelta, Heaviside, erf
+
+from fieldtheory.averages.integrands.exponentials import with_masks
+from fieldtheory.averages.integrands.steps import sift, step_form
+
+_MAX_TERMS = 400
+# Powers of variables whose means are fractions of the covariances have sums of thousands of terms.
+_MAX_SHIFTED = 2
+
+# What steps, exponentials and the elementary integrals take in.
+_REMOVED = (
+    *(sp.exp, sp.sin, sp.cos, sp.sinh, sp.cosh, erf, sp.erfc),
+    *(Heaviside, DiracDelta, sp.sign, sp.Abs, sp.Piecewise),
+)
+
+# ⟨F⟩ for an integrand, its variables and their covariance.
+Average = Callable[[sp.Expr, tuple, sp.Matrix], sp.Expr]
+
+
+class _NoClosedForm(Exception):
+    """Raised inside the reductions when a term matches no rule."""
+
+
+class _Linear(NamedTuple):
+    """An error function or sign of the linear form Σ_i weights_i h_i + offset."""
+
+    kind: str
+    weights: tuple[sp.Expr, ...]
+    offset: sp.Expr
+
+
+def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Expr | None:
+    """The average ⟨F⟩_{N(0,K)} in elementary functions, or None where no rule applies.
+
+    Parameters
+    ----------
+    F : sympy.Expr
+        Integrand: a sum of products of polynomials, exponentials of quadratic forms, sines and
+        cosines, and up to two (up to three, if signs) error functions or steps of linear forms.
+    variables : sequence of symbols, length n
+    K : matrix, shape (n, n)
+        Covariance, positive definite; the result is continued to the singular limit where finite.
+
+    Returns
+    -------
+    sympy.Expr or None
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> closed_form(sp.cos(x), (x,), sp.Matrix([[3]]))
+    exp(-3/2)
+    >>> closed_form(sp.tanh(x), (x,), sp.Matrix([[3]])) is None
+    True
+    """
+    return _found(F, tuple(variables), sp.ImmutableMatrix(K))
+
+
+@lru_cache(maxsize=128)
+def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
+    if _is_transcendental_in(F, variables):
+        return None
+    F = step_form(F).replace(sp.erfc, lambda u: 1 - erf(u))
+    F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
+    waves, F = _waves(sp.expand(F), variables, K)
+    F = F.replace(sp.sin, lambda u: _sine(u)).replace(sp.cos, lambda u: _cosine(u))
+    F = sp.expand(F)
+    # Terms with many error functions come first: they fail if any does.
+    terms = sorted(sp.Add.make_args(F), key=lambda term: -_count_erf(term))
+    if len(terms) > _MAX_TERMS:
+        return None
+    try:
+        total = sp.Add(waves, *[_term(term, variables, K) for term in terms])
+    except _NoClosedForm:
+        return None
+    return _tidy(total)
+
+
+def _waves(F: sp.Expr, variables: tuple, K: sp.Matrix) -> tuple[sp.Expr, sp.Expr]:
+    """The average of the products of sines and cosines among the terms, and the other terms."""
+    value, others = sp.S.Zero, []
+    for term in sp.Add.make_args(F):
+        constant, product = term.as_independent(*variables, as_Add=False)
+        try:
+            value += _times(constant, _wave(product, variables, K))
+        except _NoClosedForm:
+            others.append(term)
+    return value, sp.Add(*others)
+
+
+def _wave(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    """⟨Π of sines and cosines⟩ = Σ Re(c e^{iω}) exp(−kᵀKk/2) for Π = Σ c e^{i(k·h + ω)}."""
+    waves = {(sp.S.Zero,) * (len(variables) + 1): 1 + 0j}
+    for factor in sp.Mul.make_args(F):
+        base, power = factor.as_base_exp()
+        if not isinstance(base, sp.sin | sp.cos) or not (power.is_Integer and power > 0):
+            raise _NoClosedForm
+        _, weights, offset = _linear_form(base, variables)
+        half = complex(0.5) if isinstance(base, sp.cos) else -0.5j
+        for _ in range(int(power)):
+            raised: dict[tuple[sp.Expr, ...], complex] = {}
+            for form, c in waves.items():
+                for sign, part in ((1, half), (-1, half.conjugate())):
+                    key = tuple(a + sign * b for a, b in zip(form, (*weights, offset), strict=True))
+                    raised[key] = raised.get(key, 0) + c * part
+            waves = raised
+    total = sp.S.Zero
+    for (*k, w), c in waves.items():
+        form = _Linear("wave", tuple(k), w)
+        # Powers of two, so that the coefficients are exact.
+        factor = sp.Rational(c.real) * sp.cos(w) - sp.Rational(c.imag) * sp.sin(w)
+        total += factor * sp.exp(sp.expand(-_covariance(form, form, K) / 2))
+    return total
+
+
+def _is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
+    """Whether F holds a quotient or a function that no rule removes."""
+    unknown = (f for f in F.atoms(sp.Function) if not isinstance(f, _REMOVED))
+    if any(argument.has(*variables) for f in unknown for argument in f.args):
+        return True
+    return any(
+        p.base.has(*variables) and not (p.exp.is_Integer and p.exp > 0) for p in F.atoms(sp.Pow)
+    )
+
+
+def without_deltas(
+    F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix, average: Average
+) -> tuple[sp.Expr, sp.Expr] | None:
+    """Split ⟨F⟩ into what is left to average and the value of the terms with δ-functions.
+
+    These are conditioned on δ's argument and averaged by ``average`` over the other variables.
+    None where a term has no meaning or no rule.
+    """
+    singular = [term for term in sp.Add.make_args(sp.expand(F)) if term.has(DiracDelta)]
+    # As it stands: products of one function of each variable, multiplied out, may be none.
+    smooth = F.replace(DiracDelta, lambda *_: sp.S.Zero)
+    try:
+        values = [_condition(term, tuple(variables), K, average) for term in singular]
+    except _NoClosedForm:
+        return None
+    return smooth, sp.Add(*values)
+
+
+def _tidy(expr: sp.Expr) -> sp.Expr:
+    if expr.has(sp.I):
+        expr = sp.expand(expr, power_exp=False)
+        expr = sp.re(expr.rewrite(sp.cos)) if expr.has(sp.I) else expr
+    if expr.has(sp.exp):
+        # Single factors over- and underflow at large variance.
+        expr = sp.powsimp(expr, combine="exp")
+        expr = expr.replace(sp.exp, lambda u: sp.exp(_square_completed(u)))
+    # Two exponentials, or an angle and what stands beside it, do not come together.
+    if expr.is_Add and not expr.has(sp.atan2, sp.atan) and len(expr.atoms(sp.exp)) <= 1:
+        return with_masks(expr, _together)
+    return expr
+
+
+def _square_completed(exponent: sp.Expr) -> sp.Expr:
+    """A constant and fractions over one denominator: those of a bell far from zero cancel."""
+    constant, fractions = exponent.as_coeff_Add()
+    symbols = exponent.free_symbols
+    if constant == 0 or fractions.is_polynomial(*symbols):
+        return exponent
+    if not exponent.is_rational_function(*symbols):
+        return exponent
+    numerator, denominator = sp.fraction(sp.cancel(exponent))
+    return sp.expand(numerator) / denominator
+
+
+def _together(expr: sp.Expr) -> sp.Expr:
+    """Over one denominator, or one for each root where that is too long.
+
+    The terms of M' and its like cancel to leading order at large variance.
+    """
+    joined = _fraction(expr)
+    if joined is not None:
+        return joined
+    groups: dict[frozenset, list[sp.Expr]] = {}
+    for term in expr.args:
+        roots = frozenset(p.base for p in term.atoms(sp.Pow) if not p.exp.is_Integer)
+        groups.setdefault(roots, []).append(term)
+    sums = [sp.Add(*terms) for terms in groups.values()]
+    return sp.Add(*[_fraction(total) or total for total in sums])
+
+
+def _fraction(expr: sp.Expr) -> sp.Expr | None:
+    """A short sum over one denominator, None where it is not short."""
+    if not (expr.is_Add and len(expr.args) <= 12):
+        return None
+    numerator, denominator = sp.factor_terms(sp.together(expr)).as_numer_denom()
+    return sp.factor(numerator) / denominator if numerator.count_ops() < 200 else None
+
+
+def _count_erf(term: sp.Expr) -> int:
+    powers = [factor.as_base_exp() for factor in sp.Mul.make_args(term)]
+    return sum(int(power) for base, power in powers if isinstance(base, erf) and power.is_Integer)
+
+
+def _times(factor: sp.Expr, expr: sp.Expr) -> sp.Expr:
+    """The product, distributed over the summands so that equal ones can cancel."""
+    return sp.Add(*[factor * term for term in sp.Add.make_args(expr)])
+
+
+def _term(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    constant, F = F.as_independent(*variables, as_Add=False)
+    if F == 1 or constant == 0:
+        return constant
+    used = [i for i, v in enumerate(variables) if F.has(v)]
+    variables, K = tuple(variables[i] for i in used), K.extract(used, used)
+    for rule in (_delta, _tilt, _stein):
+        reduced = rule(F, variables, K)
+        if reduced is not None:
+            return _times(constant, reduced)
+    return _times(constant, _elementary(F, variables, K))
+
+
+def _sum(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    return sp.Add(*[_term(term, variables, K) for term in sp.Add.make_args(sp.expand(F))])
+
+
+def _delta(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
+    return _condition(F, variables, K, _sum) if F.has(DiracDelta) else None
+
+
+def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, average: Average) -> sp.Expr:
+    """⟨F⟩ for a product with a δ-function as a factor."""
+    delta = next((f for f in sp.Mul.make_args(F) if isinstance(f, DiracDelta)), sp.S.One)
+    inside = [i for i, v in enumerate(variables) if delta.has(v)]
+    if len(inside) != 1:
+        raise _NoClosedForm
+    (i,) = inside
+    x, rest = variables[i], F / delta
+    slope = sp.diff(delta.args[0], x)
+    if slope.has(x):
+        raise _NoClosedForm
+    if len(delta.args) > 1:
+        return _by_parts(delta, slope, rest, i, variables, K, average)
+    point = -delta.args[0].subs(x, 0) / slope
+    others = [j for j in range(len(variables)) if j != i]
+    density = sp.exp(-(point**2) / (2 * K[i, i])) / sp.sqrt(2 * sp.pi * K[i, i]) / sp.Abs(slope)
+    means = {variables[j]: variables[j] + K[i, j] / K[i, i] * point for j in others}
+    rest = rest.subs(x, point).subs(means, simultaneous=True)
+    if not others:
+        return density * rest
+    conditional = sp.ImmutableMatrix(
+        len(others),
+        len(others),
+        lambda r, s: (
+            (K[others[r], others[s]] * K[i, i] - K[i, others[r]] * K[i, others[s]]) / K[i, i]
+        ),
+    )
+    return _times(density, average(rest, tuple(variables[j] for j in others), conditional))
+
+
+def _by_parts(
+    delta: sp.Expr,
+    slope: sp.Expr,
+    rest: sp.Expr,
+    i: int,
+    variables: tuple,
+    K: sp.Matrix,
+    average: Average,
+) -> sp.Expr:
+    """⟨δ^(n) G⟩ from ⟨∂_i (δ^(n−1) G)⟩ = Σ_j (K⁻¹)_ij ⟨h_j δ^(n−1) G⟩."""
+    argument, order = delta.args
+    determinant = K.det()
+    if determinant == 0 or any(s.has(variables[i]) for s in rest.atoms(Heaviside, DiracDelta)):
+        raise _NoClosedForm
+    lower = DiracDelta(argument, order - 1) if order > 1 else DiracDelta(argument)
+    inverse = K.adjugate() / determinant
+    total = -_average_terms(lower * rest.diff(variables[i]), variables, K, average)
+    for j, y in enumerate(variables):
+        moment = _average_terms(sift(y * lower * rest, variables), variables, K, average)
+        total += _times(inverse[i, j], moment)
+    return _times(1 / slope, total)
+
+
+def _average_terms(F: sp.Expr, variables: tuple, K: sp.Matrix, average: Average) -> sp.Expr:
+    terms = [term for term in sp.Add.make_args(sp.expand(F)) if term != 0]
+    return sp.Add(*[_condition(term, variables, K, average) for term in terms])
+
+
+def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
+    exponentials = [f for f in sp.Mul.make_args(F) if isinstance(f, sp.exp)]
+    if not exponentials:
+        return None
+    exponent = sp.expand(sp.Add(*[f.args[0] for f in exponentials]))
+    polynomial = _polynomial(exponent, variables)
+    if polynomial is None or polynomial.total_degree() > 2:
+        raise _NoClosedForm
+    rest = F / sp.Mul(*exponentials)
+    curvature = -sp.hessian(exponent, variables)
+    at_zero = dict.fromkeys(variables, 0)
+    slope = sp.Matrix([sp.diff(exponent, v).subs(at_zero) for v in variables])
+    determinant, tilted = _tilted_covariance(K, curvature)
+    if any(value.is_nonpositive for value in (determinant, *tilted.diagonal())):
+        raise _NoClosedForm
+    shift = tilted * slope
+    prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
+    if any(shift):
+        if rest.has(Heaviside) and any(value.has(sp.I) for value in shift):
+            # Steps have no places in the complex plane.
+            raise _NoClosedForm
+        powers = _polynomial(rest, variables)
+        if powers is not None and powers.total_degree() > _MAX_SHIFTED:
+            raise _NoClosedForm
+        means = {v: v + shift[i] for i, v in enumerate(variables)}
+        rest = rest.subs(means, simultaneous=True)
+    return _times(prefactor, _sum(rest, variables, sp.ImmutableMatrix(tilted)))
+
+
+def _tilted_covariance(K: sp.Matrix, X: sp.Matrix) -> tuple[sp.Expr, sp.Matrix]:
+    """det(1+KX) and (K⁻¹+X)⁻¹, for one and two variables without subtracting large terms."""
+    size = K.shape[0]
+    if X.is_zero_matrix:
+        return sp.S.One, K
+    if size > 2:
+        mixing = sp.eye(size) + K * X
+        return mixing.det(), mixing.inv() * K
+    minor = K.det() if size == 2 else sp.S.Zero
+    determinant = 1 + (K * X).trace() + (X.det() * minor if size == 2 else 0)
+    adjugate = X.adjugate() * minor if size == 2 else sp.zeros(1)
+    return determinant, (K + adjugate) / determinant
+
+
+def _stein(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
+    for i, x in enumerate(variables):
+        power = next((f for f in sp.Mul.make_args(F) if f.as_base_exp()[0] == x), None)
+        if power is None:
+            continue
+        degree = power.as_base_exp()[1]
+        if not (degree.is_Integer and degree > 0):
+            raise _NoClosedForm
+        if power == F:
+            return sp.S.Zero if degree % 2 else sp.factorial2(degree - 1) * K[i, i] ** (degree / 2)
+        rest = F / x
+        total = sp.S.Zero
+        for j, y in enumerate(variables):
+            if K[i, j] != 0:
+                slope = sift(sp.expand(rest.diff(y)), variables)
+                total += _times(K[i, j], _sum(slope, variables, K))
+        return total
+    return None
+
+
+def _elementary(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    forms: list[_Linear] = []
+    for factor in sp.Mul.make_args(F):
+        base, power = factor.as_base_exp()
+        if not isinstance(base, erf | Heaviside) or not (power.is_Integer and power > 0):
+            raise _NoClosedForm
+        repeats = int(power) if isinstance(base, erf) else 1
+        forms += [_linear_form(base, variables)] * repeats
+    return _product(forms, K)
+
+
+def _linear_form(function: sp.Expr, variables: tuple) -> _Linear:
+    argument = sp.expand(function.args[0])
+    polynomial = _polynomial(argument, variables)
+    if polynomial is None or polynomial.total_degree() != 1:
+        raise _NoClosedForm
+    weights = tuple(argument.coeff(v, 1) for v in variables)
+    offset = argument.subs(dict.fromkeys(variables, 0))
+    return _Linear("erf" if isinstance(function, erf) else "step", weights, offset)
+
+
+def _product(forms: list[_Linear], K: sp.Matrix) -> sp.Expr:
+    """⟨Π of error functions, signs and steps⟩; a step is half of one plus a sign."""
+    for index, form in enumerate(forms):
+        if form.kind == "step":
+            others = forms[:index] + forms[index + 1 :]
+            with_sign = _product([*others, form._replace(kind="sgn")], K)
+            return (_product(others, K) + with_sign) / 2
+    if not forms:
+        return sp.S.One
+    if len(forms) == 1:
+        return _single(forms[0], K)
+    if any(form.offset != 0 for form in forms):
+        raise _NoClosedForm
+    if len(forms) % 2:
+        return sp.S.Zero
+    if len(forms) > 2:
+        raise _NoClosedForm
+    u, v = forms
+    return _pair(u, v, K)
+
+
+def _single(form: _Linear, K: sp.Matrix) -> sp.Expr:
+    variance = _covariance(form, form, K)
+    spread = 1 + 2 * variance if form.kind == "erf" else 2 * variance
+    return erf(form.offset / sp.sqrt(spread))
+
+
+def _pair(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
+    if u.kind == v.kind == "sgn" and u.weights == v.weights:
+        return sp.S.One
+    if v.kind == "erf":
+        u, v = v, u
+    a, b, c = _covariance(u, u, K), _covariance(v, v, K), _covariance(u, v, K)
+    minor = a * b - c**2 if not a == b == c else sp.S.Zero
+    if u.kind == v.kind == "erf":
+        angle = sp.atan2(2 * c, sp.sqrt(1 + 2 * a + 2 * b + 4 * minor))
+    elif u.kind == "erf":
+        angle = sp.atan2(sp.sqrt(2) * c, sp.sqrt(b + 2 * minor))
+    else:
+        angle = sp.atan2(c, sp.sqrt(minor))
+    return 2 / sp.pi * angle
+
+
+def _covariance(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
+    pairs = range(len(u.weights))
+    return sp.Add(*[u.weights[i] * K[i, j] * v.weights[j] for i in pairs for j in pairs])
+
+
+def _polynomial(expr: sp.Expr, variables: tuple) -> sp.Poly | None:
+    return sp.Poly(expr, *variables) if expr.is_polynomial(*variables) else None
+
+
+def _sine(u: sp.Expr) -> sp.Expr:
+    return (sp.exp(sp.I * u) - sp.exp(-sp.I * u)) / (2 * sp.I)
+
+
+def _cosine(u: sp.Expr) -> sp.Expr:
+    return (sp.exp(sp.I * u) + sp.exp(-sp.I * u)) / 2

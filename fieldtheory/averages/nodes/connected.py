@@ -1,0 +1,216 @@
+"""Connected correlators: the joint cumulants of functions of Gaussian variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import sympy as sp
+from sympy.core.evalf import prec_to_dps
+from sympy.core.function import AppliedUndef
+
+from fieldtheory.averages.high_precision import precise_cumulants
+from fieldtheory.averages.integrands.partitions import partitions
+from fieldtheory.averages.integrands.simplification import observable, odd_in_all
+from fieldtheory.averages.integrands.steps import (
+    first_derivative,
+    reduced_product,
+    second_derivative,
+)
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.nodes.binding import as_covariance, as_variables, covariance_symbols
+from fieldtheory.averages.nodes.gaussian import GaussianAverage
+
+
+class ConnectedCorrelator(AverageNode):
+    r"""The joint cumulant ⟨F_1;...;F_n⟩ of n >= 2 functions of centred Gaussian variables.
+
+        ⟨F_1;...;F_n⟩ = ∂^n/∂J_1...∂J_n ln ⟨exp Σ_k J_k F_k⟩ at J = 0
+                      = Σ_π (−1)^(|π|−1) (|π|−1)! Π_{B ∈ π} ⟨Π_{k ∈ B} F_k⟩
+
+    with π the partitions of the functions; ⟨F;G⟩ = ⟨FG⟩ − ⟨F⟩⟨G⟩ (F25 eq. (40)). It is
+    symmetric and linear in its functions: constants are dropped, factors pulled out. It vanishes
+    where one function is constant, where the functions fall into independent groups, or where all
+    have a parity and the product is odd. One function alone gives the average. Derivatives stay
+    connected: Price's theorem for cumulants is
+
+        ∂/∂K_ij ⟨F_1;...;F_n⟩ = (1/2) Σ_k ⟨∂_i∂_j F_k; F_others⟩
+                              + (1/2) Σ_{k≠l} ⟨∂_iF_k ∂_jF_l; F_others⟩   for each entry of K.
+
+    `doit` writes it by closed forms, `rewrite(GaussianAverage)` by averages, `evalf` integrates.
+
+    Parameters
+    ----------
+    *functions : sympy.Expr
+        F_1, ..., F_n, each of any of the variables.
+    variables : symbol or sequence of symbols
+        The bound Gaussian variables h_1, ..., h_m.
+    K : sympy.Expr or symmetric matrix, shape (m, m)
+        Their covariance.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `GaussianAverage`; TypeError without a function.
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> h, K = sp.Symbol("h", real=True), sp.Symbol("K", positive=True)
+    >>> ConnectedCorrelator(h**2, h**2, h, K).doit()
+    2*K**2
+    >>> ConnectedCorrelator(h**2, h**2, h**2, h, K).doit()
+    8*K**3
+    """
+
+    def __new__(cls, *args: Any) -> Any:
+        """Check the arguments; zero and equal ones are found here."""
+        if len(args) < 3:
+            raise TypeError(f"expected functions, variables and K, got {len(args)} arguments")
+        *functions, variables, K = args
+        names = as_variables(variables)
+        matrix = as_covariance(K, len(names))
+        if len(functions) == 1:
+            return GaussianAverage(functions[0], names, matrix)
+        parts = [observable(sp.sympify(F), names) for F in functions]
+        groups = [{i for i, v in enumerate(names) if v in present} for _, present, _ in parts]
+        if not all(groups) or not _linked(groups, matrix):
+            return sp.S.Zero
+        if odd_in_all([F for F, _, _ in parts], names):
+            return sp.S.Zero
+        # The cumulant is symmetric: one node, whatever the order of functions and variables.
+        used = sorted(set().union(*groups), key=lambda i: sp.default_sort_key(names[i]))
+        ordered = sorted(
+            (F for F, _, _ in parts), key=lambda f: (sorted(map(str, f.free_symbols)), str(f))
+        )
+        node = sp.Expr.__new__(
+            cls, *ordered, sp.Tuple(*[names[i] for i in used]), matrix.extract(used, used)
+        )
+        return sp.Mul(*[factor for _, _, factor in parts]) * node
+
+    @property
+    def observables(self) -> tuple[sp.Expr, ...]:
+        """F_1, ..., F_n."""
+        return self.functions
+
+    def _eval_rewrite_as_GaussianAverage(self, *args: Any, **hints: Any) -> sp.Expr:
+        variables, K = self.variables, self.covariance
+        return sp.Add(
+            *[
+                weight
+                * sp.Mul(*[GaussianAverage(sp.Mul(*block), variables, K) for block in blocks])
+                for weight, blocks in partitions(self.observables)
+            ]
+        )
+
+    def _eval_derivative(self, symbol: sp.Expr) -> sp.Expr:
+        functions, variables, K = self.observables, self.variables, self.covariance
+        total = sp.S.Zero
+        for k, F in enumerate(functions):
+            if F.has(symbol) and symbol not in variables:
+                total += _cumulant([*_without(functions, k), F.diff(symbol)], variables, K)
+        if symbol not in covariance_symbols(K):
+            return total
+        for i, x in enumerate(variables):
+            for j, y in enumerate(variables[: i + 1]):
+                slope = K[i, j].diff(symbol)
+                if slope != 0:
+                    total += (slope / 2 if i == j else slope) * self._price(x, y)
+        return total
+
+    def _price(self, x: sp.Expr, y: sp.Expr) -> sp.Expr:
+        """Twice the derivative by one entry of the covariance, that of x and y."""
+        functions, variables, K = self.observables, self.variables, self.covariance
+        total = sp.S.Zero
+        for k, F in enumerate(functions):
+            if F.has(x) and F.has(y):
+                others = _without(functions, k)
+                total += _cumulant([*others, second_derivative(F, x, y)], variables, K)
+        for k, l in product(range(len(functions)), repeat=2):
+            F, G = functions[k], functions[l]
+            if k != l and F.has(x) and G.has(y):
+                joined = reduced_product(
+                    first_derivative(F, x), first_derivative(G, y), tuple(variables)
+                )
+                total += _cumulant([*_without(functions, k, l), joined], variables, K)
+        return total
+
+    def _eval_expand_basic(self, **hints: Any) -> sp.Expr:
+        parts = [sp.Add.make_args(sp.expand(F)) for F in self.observables]
+        if all(len(terms) == 1 for terms in parts):
+            return self
+        return sp.Add(
+            *[ConnectedCorrelator(*choice, *self.args[-2:]) for choice in product(*parts)]
+        )
+
+    def doit(self, **hints: Any) -> sp.Expr:
+        """The closed form where every average has one, else the node itself."""
+        variables, K = self.variables, self.covariance
+        known: dict[sp.Expr, tuple] = {}
+
+        def terms(block: tuple) -> tuple:
+            F = sp.Mul(*block)
+            if F not in known:
+                known[F] = sp.Add.make_args(GaussianAverage(F, variables, K).doit(**hints))
+            return known[F]
+
+        total: list[sp.Expr] = []
+        for weight, blocks in partitions(self.observables):
+            # Multiplied out, since equal terms of the parts cancel.
+            factors = [terms(block) for block in blocks]
+            if any(part.has(GaussianAverage) for factor in factors for part in factor):
+                evaluated = [F.doit(**hints) for F in self.observables]
+                return ConnectedCorrelator(*evaluated, variables, K)
+            total += [weight * sp.Mul(*choice) for choice in product(*factors)]
+        return sp.Add(*total)
+
+    def _eval_evalf(self, prec: int) -> sp.Expr:
+        if self.free_symbols or any(F.atoms(AppliedUndef) for F in self.observables):
+            return self
+        digits, guard = prec_to_dps(prec), 10
+        if len(self.variables) > 2 or len(self.observables) > 2:
+            value = precise_cumulants.cumulant(
+                self.observables, tuple(self.variables), self.covariance, digits
+            )
+            return sp.Float(value, digits)
+        terms = sp.Add.make_args(self.rewrite(GaussianAverage))
+        for _ in range(2):
+            values = [term.evalf(digits + guard) for term in terms]
+            total = sp.Add(*values)
+            if not total.is_Float or total == 0:
+                return self if total.has(GaussianAverage) else total
+            # The two terms nearly cancel where the variables are weakly coupled.
+            lost = int(sp.log(max(map(abs, values)) / abs(total), 10)) + 2
+            if lost <= guard:
+                break
+            guard += lost
+        return sp.Float(total, digits)
+
+    def _sympystr(self, printer: Any) -> str:
+        inside = " ; ".join(printer._print(F) for F in self.observables)
+        return f"<{inside}>_{self.covariance.tolist()}"
+
+
+def _linked(groups: Sequence[set[int]], K: sp.Matrix) -> bool:
+    """Whether no split of the functions, given by their variables, makes independent groups."""
+    reached, waiting = {0}, [0]
+    while waiting:
+        here = groups[waiting.pop()]
+        for k, group in enumerate(groups):
+            if k not in reached and any(K[i, j] != 0 for i in here for j in group):
+                reached.add(k)
+                waiting.append(k)
+    return len(reached) == len(groups)
+
+
+def _without(functions: Sequence[sp.Expr], *left_out: int) -> list[sp.Expr]:
+    return [F for k, F in enumerate(functions) if k not in left_out]
+
+
+def _cumulant(functions: Sequence[sp.Expr], variables: sp.Tuple, K: sp.Matrix) -> sp.Expr:
+    node = ConnectedCorrelator(*functions, variables, K)
+    # δ-functions can be integrated out of averages only.
+    if node.has(ConnectedCorrelator) and node.has(sp.DiracDelta):
+        return node.rewrite(GaussianAverage)
+    return node

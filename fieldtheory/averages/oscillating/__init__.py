@@ -1,0 +1,1 @@
+"""Functions with waves that are short against the signals."""

@@ -1,0 +1,1 @@
+"""Functions that are polynomials between their kinks: signs, ramps and their products."""

@@ -1,0 +1,1 @@
+"""Integrals in the logarithms of the sizes of signals."""

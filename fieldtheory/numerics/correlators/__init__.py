@@ -1,0 +1,1 @@
+"""Connected correlators of the observables of two pairs of inputs, one module a situation."""

@@ -1,0 +1,1 @@
+"""The recursions of infinite width: kernels, responses, tangent kernels, their derivatives."""

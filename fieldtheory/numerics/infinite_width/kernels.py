@@ -1,0 +1,199 @@
+"""The saddle point in numbers: kernels of all layers (NNGP recursion)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.compiling.translation import is_closed
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.layer_averages.angles import covariance_of, exact_averages
+from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.layer_averages.smooth_table import SmoothTable
+from fieldtheory.numerics.recursion import carried, residual_kernel
+
+# Variances above have integrals that exceed float64.
+_LARGEST = 1e280
+# Pairs go through all layers in blocks of this many times this many.
+_TILE = 128
+
+
+def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
+    """C*^(l) and K^(l) of single inputs, both of shape (L + 2, ...), layer axis first.
+
+        C^(l) = a_l M(K^(l-1)) + c_l,   K^(l) = γ_l² K^(l-1) + C^(l)     (F25 eqs. (29), (30))
+
+    The last entry of both is the output kernel.
+    """
+    averages = network_entries(network)
+    moment = averages.second_moment
+    if not is_closed(averages.averages.moment):
+        moment = SmoothTable(moment)
+    layers = layer_coefficients(network, trailing)
+    shape = np.broadcast_shapes(layers.weights.shape[1:], K0.shape)
+    C = np.empty((network.depth + 2, *shape))
+    K = np.empty_like(C)
+    C[0] = K[0] = K0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, network.depth + 2):
+            try:
+                average = moment(K[l - 1])
+            except QuadratureError:
+                # At the end of float64 the squares under an integral are infinite.
+                if K[l - 1].max() < _LARGEST:
+                    raise
+                average = np.inf
+            C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
+            K[l] = carried(layers.skips[l], K[l - 1], C[l])
+            require_finite("the kernel", K[l], l, "log_kernels")
+    return C, K
+
+
+def covariances(
+    network: LayeredNetwork, own: tuple, K0: np.ndarray, pairs: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    """C*^(l) and K^(l) of pairs of inputs, both of shape (L + 2, ..., number of pairs).
+
+        C_αβ^(l) = a_l ⟨φ_α φ_β⟩ + c_l,   K_αβ^(l) = γ_l² K_αβ^(l-1) + C_αβ^(l)   (F25 eq. (108))
+
+    Those of identical inputs are the variances, to the last bit.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    own : pair of ndarray, shape (L + 2, ..., P)
+        C*^(l) and K^(l) of the single inputs.
+    K0 : ndarray, shape (..., number of pairs)
+        Covariances of the input.
+    pairs : pair of ndarray
+        Indices α and β of the pairs.
+    """
+    moment = covariance_of(network)
+    layers = layer_coefficients(network, 1)
+    variance, K = own
+    first, second = pairs
+    same = identical(K[0], K0, pairs)
+    C = np.empty((*K.shape[:-1], len(first)))
+    kernel = np.empty_like(C)
+    C[0] = kernel[0] = K0
+    average, before = np.empty(0), None
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, network.depth + 2):
+            given = K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1]
+            # Kernels may have reached a fixed point.
+            if before is None or any(map(np.any, map(np.not_equal, given, before))):
+                average, before = moment(*given), given
+            C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
+            kernel[l] = carried(layers.skips[l], kernel[l - 1], C[l])
+            if same.any():
+                C[l] = np.where(same, variance[l][..., first], C[l])
+                kernel[l] = np.where(same, K[l][..., first], kernel[l])
+            require_finite("the kernel", kernel[l], l, "log_kernels")
+    return C, kernel
+
+
+def output_covariances(
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+) -> np.ndarray:
+    """K^(L+1) and χ^out of pairs of inputs, shape (2, ..., number of pairs).
+
+    The recursions of `covariances` and `responses`, in blocks of pairs that stay in the cache;
+    no layer is kept. What exceeds float64 is left as it is.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K : ndarray, shape (L + 2, ..., P)
+        Variances of the inputs in all layers; of fewer layers for the kernel and response of the
+        last of them.
+    K0, pairs
+        As in `covariances`.
+    """
+    return by_tiles(lambda *part: _through_layers(network, K, *part), K, K0, pairs)
+
+
+def by_tiles(through: Callable[..., tuple], K: np.ndarray, K0: np.ndarray, pairs: tuple) -> Any:
+    """Two quantities of pairs of inputs, shape (2, ..., number of pairs), tile by tile.
+
+    Parameters
+    ----------
+    through : callable
+        ``through(K0, pairs)`` gives both for a block of pairs.
+    K : ndarray, shape (L + 2, ..., P)
+        Variances of the inputs in all layers.
+    K0, pairs
+        As in `covariances`.
+    """
+    batch = K.shape[1:-1]
+    count = len(pairs[0])
+    block = max(1, _TILE**2 // math.prod(batch))
+    order = np.arange(count)
+    if count > block:
+        # A tile of the matrix has few inputs, and averages by quadrature are shared among pairs.
+        order = np.lexsort([index // _TILE for index in pairs[::-1]])
+    values = np.empty((2, *batch, count))
+    for start in range(0, count, block):
+        part = order[start : start + block]
+        values[..., part] = through(K0[..., part], (pairs[0][part], pairs[1][part]))
+    return values
+
+
+class PairLayer(NamedTuple):
+    """A layer l of pairs of inputs: ⟨φφ⟩ and ⟨φ'φ'⟩ over the signals before it, and K^(l)."""
+
+    number: int
+    average: np.ndarray
+    slope: np.ndarray
+    kernel: np.ndarray
+
+
+def pair_layers(
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+) -> Iterator[PairLayer]:
+    """The layers 1, ..., L + 1 of pairs of inputs, one after the other, none of them kept.
+
+    What exceeds float64 is left as it is, with NumPy's warnings. Parameters as in
+    `output_covariances`.
+    """
+    averages, exact = network_entries(network), exact_averages(network, K[:-1], K0, pairs)
+    layers = layer_coefficients(network, 1, K.ndim - 2)
+    first, second = pairs
+    same = identical(K[0], K0, pairs)
+    kernel = np.broadcast_to(K0, same.shape)
+    some_same = same.any()
+    for l in range(1, len(K)):
+        given = K[l - 1][..., first], K[l - 1][..., second], kernel
+        if exact is None:
+            average, slope = averages.covariance_gain(*given)
+        else:
+            slope, average = next(exact)
+            average = covariance_of(network)(*given) if average is None else average
+        C = residual_kernel(layers.weights[l], layers.biases[l], average)
+        kernel = carried(layers.skips[l], kernel, C)
+        if some_same:
+            kernel = np.where(same, K[l][..., first], kernel)
+        yield PairLayer(l, average, slope, kernel)
+
+
+def _through_layers(
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    coefficients = layer_coefficients(network, 1, K.ndim - 2)
+    chi: Any = 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for layer in pair_layers(network, K, K0, pairs):
+            l = layer.number
+            eta = coefficients.weights[l] * layer.slope * chi
+            chi = carried(coefficients.skips[l], chi, eta)
+    return layer.kernel, chi
+
+
+def identical(K0: np.ndarray, covariance: np.ndarray, pairs: tuple) -> np.ndarray:
+    """Which pairs have both variances and the covariance equal."""
+    return (K0[..., pairs[0]] == covariance) & (K0[..., pairs[1]] == covariance)

@@ -1,0 +1,124 @@
+"""The network at infinite width: its kernels, and the gains by which layers hand on what moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.infinite_width import gains, kernels
+from fieldtheory.numerics.observables import vanishing_signals
+from fieldtheory.numerics.symmetric_matrices import assembled
+
+
+@dataclass(frozen=True, eq=False)
+class MeanField:
+    """Kernels and gains of all layers, each found when first asked for, layer axis first.
+
+    The last axis counts the inputs, or their pairs α < β, if the kernel of the input is a matrix.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    input_kernel : ndarray, shape (...) or (..., P, P)
+        Variances, or covariance matrices.
+    """
+
+    network: LayeredNetwork
+    input_kernel: np.ndarray
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether there are pairs of inputs."""
+        return self.input_kernel.ndim > 1
+
+    @property
+    def trailing(self) -> int:
+        """1 if the last axis counts inputs, else 0; see `layer_coefficients`."""
+        return int(self.has_matrix)
+
+    @property
+    def layer_axis(self) -> int:
+        """Where `assembled` has the layers."""
+        return -3 if self.has_matrix else -1
+
+    @cached_property
+    def pairs(self) -> tuple[Any, ...]:
+        """α and β of the pairs of different inputs."""
+        return np.triu_indices(self.input_kernel.shape[-1], 1)
+
+    @property
+    def own_inputs(self) -> np.ndarray:
+        """Variances of the single inputs, shape (...) or (..., P)."""
+        K0 = self.input_kernel
+        return np.diagonal(K0, axis1=-2, axis2=-1) if self.has_matrix else K0
+
+    @property
+    def pair_inputs(self) -> np.ndarray:
+        """Covariances of the pairs of inputs, shape (..., pairs)."""
+        return self.input_kernel[..., *self.pairs]
+
+    @cached_property
+    def layers(self) -> LayerCoefficients:
+        """Coefficients that broadcast with `variances`."""
+        batch = self.variances[0].ndim - 1 - self.trailing
+        return layer_coefficients(self.network, self.trailing, batch)
+
+    @cached_property
+    def variances(self) -> tuple[Any, ...]:
+        """C*^(l) and K^(l) of single inputs, shape (L + 2, ...) or (L + 2, ..., P)."""
+        return kernels.variances(self.network, self.own_inputs, self.trailing)
+
+    @cached_property
+    def covariances(self) -> tuple[Any, ...]:
+        """C*^(l) and K^(l) of pairs of inputs, shape (L + 2, ..., pairs)."""
+        return kernels.covariances(self.network, self.variances, self.pair_inputs, self.pairs)
+
+    @cached_property
+    def own_gains(self) -> np.ndarray:
+        """a_l M'(K^(l-1)) of single inputs, in the shape of `variances`."""
+        return gains.variance_gains(self.network, self.variances[1], self.trailing)
+
+    @cached_property
+    def pair_gains(self) -> np.ndarray:
+        """a_l ⟨φ'φ'⟩ of pairs of inputs, in the shape of `covariances`."""
+        own, joint = self.variances[1], self.covariances[1]
+        return gains.covariance_gains(self.network, own, joint, self.pairs)
+
+    @cached_property
+    def seen(self) -> tuple[np.ndarray, np.ndarray]:
+        """`variances` as φ that jumps at zero sees them."""
+        C, K = self.variances
+        seen = vanishing_signals.seen(self.network, K)
+        return np.concatenate([seen[:1], C[1:]]), seen
+
+    @cached_property
+    def moving_gains(self) -> np.ndarray:
+        """`own_gains`, zero by variances that vanish, as they do at any width."""
+        moving = self.own_gains.copy()
+        moving[1:][self.variances[1][:-1] == 0] = 0.0
+        return moving
+
+    @property
+    def residual_kernels(self) -> np.ndarray:
+        """C*^(l), shape (..., L + 2) or (..., L + 2, P, P)."""
+        return self.assembled(self.variances[0], self.has_matrix and self.covariances[0])
+
+    @property
+    def kernels(self) -> np.ndarray:
+        """K^(l), shape (..., L + 2) or (..., L + 2, P, P)."""
+        return self.assembled(self.variances[1], self.has_matrix and self.covariances[1])
+
+    def assembled(self, own: np.ndarray, pair: Any, lower: Any = None) -> np.ndarray:
+        """Layer axis behind the batch axes, pairs as symmetric matrices."""
+        if self.has_matrix:
+            own = assembled(own, pair, self.pairs, lower)
+        return np.moveaxis(own, 0, self.layer_axis)
+
+    def at_output(self, layers: np.ndarray) -> np.ndarray:
+        """The entry of the output of what `assembled` gives."""
+        return (layers[..., -1, :, :] if self.has_matrix else layers[..., -1]).copy()

@@ -1,0 +1,377 @@
+"""The kernels of finite networks from neurons that interact through their mean, in O(L).
+
+The N neurons of a layer share one number, the kernel that the layer before adds,
+
+    h_i^(l+1) = γ h_i^(l) + √C^(l+1) ξ_i,   C^(l+1) = a (1/N) Σ_j g(h_j^(l)) + c      (every N),
+
+and are independent given it. With d = C − C* and P_j ψ(h) = (1/j!) ⟨(∂²/2)^j ψ(γh + f)⟩,
+f ~ N(0, C*), the average of a function ψ(h_i^(l+1)) given the layer before is Σ_j d^j (P_j ψ)(h_i),
+which is exact. The joint cumulants of n different neurons are of order N^{1−n}; expanding the
+averages of products in d, and counting where d contains the same neuron, they close:
+
+    one neuron      N(0, K*) + m_1/N + m_2/N²
+    two             g_1/N + g_2/N²,    g_1 = e_2 rᵀ + r e_2ᵀ
+    three           g_3/N²,            g_3 = e_2 ⊗ B + e_4 ⊗ E, symmetrised
+
+as densities relative to the Gaussian, with e_n the Hermite polynomials of h/√K*. They are vectors
+whose scalar product is the average of the product: coefficients in these polynomials
+(`neurons_in_modes`), values on nodes (`neurons_on_nodes`) or waves (`neurons_in_waves`). In terms
+of the loops of the field theory, order 1/N is one loop for ⟨C⟩ and none for Cov C; order 1/N² two
+loops, one, and none for the third cumulant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from math import factorial, sqrt
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from fieldtheory.numerics.neurons.hermite_modes import Observable
+from fieldtheory.numerics.neurons.neuron_pairs import Pairs, Products
+
+
+class Step(Protocol):
+    """From the functions of one neuron in one layer to those of the next."""
+
+    @property
+    def correlation(self) -> float:
+        """c, of the signals of the two layers."""
+
+    @property
+    def variance(self) -> float:
+        """K*, in the next layer."""
+
+    def unit(self, order: int) -> np.ndarray:
+        """The Hermite polynomial of this order in the next layer."""
+
+    def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
+        """P_jᵀ applied to u, or to its columns, for j < 4."""
+
+
+Layers = Iterable[tuple[Observable, Step | None]]
+
+
+def of_the_mean(step: Step, j: int) -> float:
+    """P_jᵀ applied to the Gaussian is its Hermite polynomial of order 2j times this."""
+    scale = 1 / (2 * step.variance) if step.variance > 0 else 0.0
+    return sqrt(factorial(2 * j)) / factorial(j) * scale**j
+
+
+@lru_cache(maxsize=64)
+def raising(size: int, stride: int, j: int) -> np.ndarray:
+    """√((n+2j)!/(n! (2j)!)) of the orders n that P_jᵀ does not raise beyond the last."""
+    orders = stride * np.arange(2 * j // stride, size)
+    products = [(orders - i) / (i + 1) for i in range(2 * j)]
+    return np.sqrt(np.prod(products, axis=0, dtype=float))
+
+
+class FirstOrder(NamedTuple):
+    """N times what the kernels C^(1), ..., C^(L+1) have at order 1/N, shapes (L + 1,).
+
+    Parameters
+    ----------
+    shift : ndarray
+        N (⟨C⟩ − C*).
+    variance : ndarray
+        N Var C.
+    windows : ndarray, shape (L + 1, 2, 2)
+        What the modes in the third and in the last quarter of the orders add to the two.
+    missed : ndarray, shape (L + 1,)
+        Relative errors of averages on the nodes of the layers.
+    """
+
+    shift: np.ndarray
+    variance: np.ndarray
+    windows: np.ndarray
+    missed: np.ndarray
+
+
+class SecondOrder(NamedTuple):
+    """N² times what the kernels C^(1), ..., C^(L+1) have at order 1/N², shapes (L + 1,).
+
+    Parameters
+    ----------
+    shift, variance, third_cumulant : ndarray
+    pairing : ndarray
+        N² times the term of ⟨h_i² ; h_j²⟩/K² of two neurons i ≠ j of the hidden layers.
+    windows : ndarray, shape (L + 1, 3, 2)
+    missed : ndarray, shape (L + 1,)
+        As in `FirstOrder`.
+    """
+
+    shift: np.ndarray
+    variance: np.ndarray
+    third_cumulant: np.ndarray
+    pairing: np.ndarray
+    windows: np.ndarray
+    missed: np.ndarray
+
+
+class _Layer(NamedTuple):
+    """What a layer shows of m_1 and r: N ⟨d⟩, N ⟨d²⟩, N ⟨d;h_n⟩, and r·D."""
+
+    shift: float
+    variance: float
+    coupling: np.ndarray
+    overlap: float
+
+
+def first_order(layers: Layers) -> FirstOrder:
+    """⟨C⟩ − C* and Var C of all layers at order 1/N.
+
+        r' = c² Λr + β Λs + (β²/2) q e_2,    m_1' = Λm_1 + δ v_1 + P_1ᵀs + q v_2,    Λ = P_0ᵀ
+        s = D + g_1 D,    q = ⟨D²⟩ + D·g_1 D,    δ = D·m_1,    v_j = P_jᵀ 1,  β = v_1·e_2
+
+    Parameters
+    ----------
+    layers : iterable
+        The observable D of every layer l = 0, ..., L and the step to the next one, None at the end.
+
+    Returns
+    -------
+    FirstOrder
+    """
+    shifts, variances, last, missed = [], [], [], []
+    r = m = np.zeros(0)
+    for D, step in layers:
+        if not len(r):
+            r = m = np.zeros(len(D.coefficients))
+        seen = _seen(D, r, m)
+        shifts.append(seen.shift)
+        variances.append(seen.variance)
+        d, space = D.functional, D.space
+        d2 = d @ space.unit(2)
+        last.append([space.windows(m * d), space.windows(2 * d2 * r * d)])
+        missed.append(D.missed)
+        if step is not None:
+            r, m = _next_pair(step, seen, r), _next_mean(step, seen, m)
+    return FirstOrder(np.array(shifts), np.array(variances), np.array(last), np.array(missed))
+
+
+def second_order(layers: Layers) -> SecondOrder:
+    """⟨C⟩, Var C and the third cumulant of C of all layers at order 1/N².
+
+    Parameters
+    ----------
+    layers : iterable
+        As in `first_order`.
+
+    Returns
+    -------
+    SecondOrder
+    """
+    found, last, missed = [], [], []
+    state = None
+    for D, step in layers:
+        if state is None:
+            zero = np.zeros(len(D.coefficients))
+            state = _State(zero, zero, zero, Pairs.none())
+        seen = _seen(D, state.r, state.m1)
+        more = _seen_twice(D, seen, state)
+        e2 = D.space.second()
+        pairing = 2 * (e2 @ state.pairs.applied(e2)[0])
+        found.append((more.shift, more.variance, more.third_cumulant, pairing))
+        last.append([D.space.windows(terms) for terms in more.terms])
+        missed.append(D.missed)
+        if step is not None:
+            state = _next_state(step, D, seen, more, state)
+    shift, variance, third_cumulant, pairing = np.array(found).T
+    return SecondOrder(shift, variance, third_cumulant, pairing, np.array(last), np.array(missed))
+
+
+class _State(NamedTuple):
+    """The cumulants of one neuron, r, and those of two and three neurons."""
+
+    m1: np.ndarray
+    m2: np.ndarray
+    r: np.ndarray
+    pairs: Pairs
+
+
+class _Second(NamedTuple):
+    """What a layer shows at order 1/N².
+
+    Parameters
+    ----------
+    shift, variance, third_cumulant : float
+        N² times the terms of ⟨d⟩, ⟨d;d⟩ and ⟨d;d;d⟩.
+    coupling, twice : ndarray
+        N² times those of ⟨d;h_n⟩ and ⟨d;d;h_n⟩.
+    h2D, rD, BD, ED : ndarray
+        The products e_2 D and r D, and the matrices applied to D.
+    terms : tuple of ndarray, shape (n,)
+        What every order adds to the first three.
+    """
+
+    shift: float
+    variance: float
+    third_cumulant: float
+    coupling: np.ndarray
+    twice: np.ndarray
+    h2D: np.ndarray
+    rD: np.ndarray
+    BD: np.ndarray
+    ED: np.ndarray
+    terms: tuple[np.ndarray, ...]
+
+
+def _seen(D: Observable, r: np.ndarray, m: np.ndarray) -> _Layer:
+    d, e2 = D.functional, D.space.unit(2)
+    overlap, d2 = float(d @ r), d @ e2
+    variance = D.square + 2 * d2 * overlap
+    return _Layer(float(d @ m), variance, D.coefficients + d2 * r + overlap * e2, overlap)
+
+
+def _next_pair(step: Step, seen: _Layer, r: np.ndarray) -> np.ndarray:
+    beta = of_the_mean(step, 1)
+    following = step.to_next(0, step.correlation**2 * r + beta * seen.coupling)
+    return following + beta**2 / 2 * seen.variance * step.unit(2)
+
+
+def _next_mean(step: Step, seen: _Layer, m: np.ndarray) -> np.ndarray:
+    following = step.to_next(0, m) + step.to_next(1, seen.coupling)
+    following += seen.shift * of_the_mean(step, 1) * step.unit(2)
+    return following + seen.variance * of_the_mean(step, 2) * step.unit(4)
+
+
+def _seen_twice(D: Observable, seen: _Layer, state: _State) -> _Second:
+    """What d shows of the cumulants; where it contains the same neuron, products with D occur."""
+    d, space, values = D.functional, D.space, D.values
+    e2, e4 = space.unit(2), space.unit(4)
+    d2, d4, overlap = d @ e2, d @ e4, seen.overlap
+
+    def product(u: np.ndarray) -> np.ndarray:
+        return space.centred(space.multiply(values, u))
+
+    squared = values**2 - D.square
+    square, averaged = space.centred(space.project(squared)), space.functional(squared)
+    square2 = averaged @ e2
+    h2D, rD = product(e2), product(state.r)
+    g2D, BD, ED = state.pairs.applied(d)
+    coupling = product(state.m1) + g2D - (seen.coupling - D.coefficients)
+    variance = averaged @ state.m1 + d @ g2D - 2 * d2 * overlap
+    twice = square + 2 * (overlap * h2D + d2 * rD) + square2 * state.r + 2 * (d2 * BD + d4 * ED)
+    twice += (averaged @ state.r + d @ BD) * e2 + (d @ ED) * e4
+    third = space.mean(values**3) + 3 * (square2 * overlap + (averaged @ state.r) * d2)
+    third += 3 * (d2 * (d @ BD) + d4 * (d @ ED))
+    shift = float(state.m2 @ d)
+    terms = state.m2 * d, averaged * state.m1 + d * g2D, 3 * d * (square2 * state.r + d2 * BD)
+    return _Second(shift, float(variance), float(third), coupling, twice, h2D, rD, BD, ED, terms)
+
+
+def _next_state(step: Step, D: Observable, seen: _Layer, more: _Second, state: _State) -> _State:
+    """The cumulants of the next layer, term by term in the powers of d of every neuron."""
+    before2, before4 = (D.space.unit(order) for order in (2, 4))
+    d2, d4 = D.functional @ before2, D.functional @ before4
+    delta, q, kappa = seen.shift, seen.variance, more.third_cumulant
+    to_next, c2 = step.to_next, step.correlation**2
+    beta, beta2, beta3, beta4 = (of_the_mean(step, j) for j in (1, 2, 3, 4))
+    e2, e4, e6, e8 = (step.unit(order) for order in (2, 4, 6, 8))
+    s, m1 = seen.coupling, state.m1
+    shown = {"s": s, "r": state.r, "h2D": more.h2D, "rD": more.rD + more.BD, "ED": more.ED}
+    shown |= {"twice": more.twice, "coupling": more.coupling}
+    seen_once = _moved(step, 0, shown | {"m2": state.m2})
+    seen_twice = _moved(step, 1, shown | {"e2": before2, "e4": before4, "m": m1})
+    m11, s2 = seen_twice["P1 m"], to_next(2, s)
+    vectors = seen_once | seen_twice | {"e2": e2, "e4": e4, "e6": e6}
+    vectors |= {"P2 e2": to_next(2, before2), "P2 r": to_next(2, state.r), "P2 s": s2}
+    coupling1, twice1, m20 = (vectors.pop(f"P{n}") for n in ("1 coupling", "1 twice", "0 m2"))
+    vectors["one"] = vectors.pop("P0 coupling") + twice1
+
+    # Half of g_2: of two neurons the first with at least as many factors d. P_jᵀ 1 and P_0ᵀ e_n
+    # are Hermite polynomials times β_j and cⁿ.
+    half = [
+        (1.0, "P1 h2D", "P0 r"),
+        (1.0, "P1 r", "P0 h2D"),
+        (c2, "P1 rD", "e2"),
+        (1.0, "P1 e2", "P0 rD"),
+        (c2**2, "P1 ED", "e4"),
+        (1.0, "P1 e4", "P0 ED"),
+        (delta, "P1 e2", "P0 r"),
+        (delta * c2, "P1 r", "e2"),
+        (beta, "e2", "one"),
+        (beta * q, "e2", "P1 m"),
+        (beta * delta, "e2", "P1 s"),
+        (1.0, "P1 m", "P0 s"),
+        (beta2, "e4", "P0 twice"),
+        (2 * delta * beta2, "e4", "P0 s"),
+        (2 * q * beta2, "e4", "P1 s"),
+        (2.0, "P2 s", "P0 s"),
+        (q, "P2 e2", "P0 r"),
+        (q * c2, "P2 r", "e2"),
+        (3 * q * beta3, "e6", "P0 s"),
+        (3 * q**2 * beta3 * beta, "e6", "e2"),
+        ((kappa + 2 * delta * q) * beta2 * beta, "e4", "e2"),
+        (3 * q * beta, "P2 s", "e2"),
+        (more.variance / 2 * beta**2, "e2", "e2"),
+        (q, "P1 e2", "P1 r"),
+        (0.5, "P1 s", "P1 s"),
+        (q**2 * beta2**2, "e4", "e4"),
+    ]
+    lowest = sqrt(6) * beta * c2
+    three = [
+        (beta, "P0 h2D", "P0 r"),
+        (beta * c2, "P0 rD", "e2"),
+        (beta * c2**2, "P0 ED", "e4"),
+        (c2, "P1 r", "P0 s"),
+        (beta, "P1 s", "P0 s"),
+        (beta**2 / 2, "e2", "P0 twice"),
+        (beta * q * c2, "e2", "P1 r"),
+        (beta**2 * q, "e2", "P1 s"),
+        (beta * q * lowest, "e4", "P0 r"),
+        (beta**3 * kappa / 6, "e2", "e2"),
+    ]
+    four_times = [
+        (lowest, "P0 s", "P0 r"),
+        (beta2, "P0 s", "P0 s"),
+        (2 * q * beta2 * beta, "e2", "P0 s"),
+        (q**2 * beta2 * beta**2, "e2", "e2"),
+    ]
+    v1, v2 = beta * e2, beta2 * e4
+    m2 = m20 + more.shift * v1 + delta * m11 + coupling1
+    m2 += (more.variance + delta**2) * v2 + q * to_next(2, m1) + 2 * delta * s2
+    m2 += to_next(2, more.twice) + (kappa + 3 * delta * q) * beta3 * e6 + 3 * q * to_next(3, s)
+    m2 += 3 * q**2 * beta4 * e8
+    return _State(
+        m1=_next_mean(step, seen, m1),
+        m2=m2,
+        r=_next_pair(step, seen, state.r),
+        pairs=_next_pairs(step, state.pairs, (d2, d4), vectors, (half, three, four_times)),
+    )
+
+
+def _moved(step: Step, j: int, vectors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """P_jᵀ applied to the vectors, with the names of the results."""
+    columns = step.to_next(j, np.stack(list(vectors.values()), axis=1))
+    return {f"P{j} {name}": column for name, column in zip(vectors, columns.T, strict=True)}
+
+
+def _next_pairs(
+    step: Step,
+    pairs: Pairs,
+    inner: tuple[float, float],
+    vectors: dict[str, np.ndarray],
+    added: tuple[Products, ...],
+) -> Pairs:
+    """Those of the next layer.
+
+        g_2' = P_0ᵀ g_2 P_0 + X + Xᵀ + ...,    X = P_1ᵀ (D_2 B + D_4 E) P_0
+        B' = P_0ᵀ (c² B + β (D_2 B + D_4 E)) P_0 + ...,    E' = c⁴ P_0ᵀ E P_0 + ...
+
+    with D_2, D_4 of ``inner`` and the products of vectors ``added`` to each.
+    """
+    if not pairs.basis.size:
+        return Pairs.of({}, (), vectors, added)
+    c2, beta, (g2, B, E) = step.correlation**2, of_the_mean(step, 1), pairs.cores
+    both = inner[0] * B + inner[1] * E
+    crossed = np.stack([both, 0 * B, 0 * B])
+    blocks = {
+        (0, 0): np.stack([g2, c2 * B + beta * both, c2**2 * E]),
+        (1, 0): crossed,
+        (0, 1): crossed,
+    }
+    bases = step.to_next(0, pairs.basis), step.to_next(1, pairs.basis)
+    return Pairs.of(blocks, bases, vectors, added)

@@ -1,0 +1,1 @@
+"""Finite width for one input: propagators, vertices, loops, the law of an output."""

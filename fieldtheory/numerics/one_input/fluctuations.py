@@ -1,0 +1,271 @@
+"""Gaussian fluctuations of the kernels to order 1/N, for one input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.polynomial_pieces import plateaus, ramps
+from fieldtheory.compiling.translation import is_closed
+from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.kinks.jump_slopes import SMALL
+from fieldtheory.numerics.kinks.jump_slopes import slope as jump_slope
+from fieldtheory.numerics.kinks.kinked_features import curvature
+from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.neurons.finite_width import at_first_order
+from fieldtheory.numerics.neurons.hermite_modes import square_of
+from fieldtheory.numerics.one_input.distant_layers import connected_by_series
+from fieldtheory.numerics.one_input.layer_pairs import interpolated
+from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.substitution import accumulate, propagate
+from fieldtheory.theory.elementary_averages import X
+
+
+def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
+    """Cov(h^(k), h^(l)) = γ_{k+1} ... γ_l K^(k) for k <= l, shape (L + 1, L + 1).
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K : ndarray, shape (L + 1,)
+        Variances of the signals.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> signal_covariance(ResidualNetwork(depth=1, skip_scale=0.5), np.array([1.0, 2.0]))
+    array([[1. , 0.5],
+           [0.5, 2. ]])
+    """
+    covariance = np.empty((len(K), len(K)))
+    for k in range(len(K)):
+        skips = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
+        covariance[k, k:] = covariance[k:, k] = skips * K[k]
+    return covariance
+
+
+def added_since(network: LayeredNetwork, C: np.ndarray, k: int) -> np.ndarray:
+    """What layers after k have added to the kernels of the layers k, ..., L, (L + 1 − k, ...).
+
+        Q^(l) = γ_l² Q^(l-1) + C^(l),   Q^(k) = 0
+
+    of which K^(l) − (γ_{k+1} ... γ_l)² K^(k) is a difference.
+    """
+    found = np.zeros_like(C[k : network.depth + 1])
+    for l in range(1, len(found)):
+        found[l] = carried(network.skip_scales[k + l - 1] ** 2, found[l - 1], C[k + l])
+    return found
+
+
+def connected_squares(
+    network: LayeredNetwork, K: np.ndarray, C: np.ndarray | None = None
+) -> np.ndarray:
+    """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1).
+
+    The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K : ndarray, shape (L + 1,)
+        Variances of the signals.
+    C : ndarray, shape (L + 1,), optional
+        What each layer adds to them, which jumps see as its root.
+    """
+    size, averages = network.depth + 1, network_entries(network)
+    covariance = signal_covariance(network, K)
+    steps = ramps.ramps_of_slopes(averages.averages.square, X)
+    if C is not None and steps is not None:
+        return _squares_of_steps(
+            steps, K, covariance, [added_since(network, C, k) for k in range(size)]
+        )
+    if not is_closed(averages.averages.connected):
+        square = square_of(network)
+        places = tuple(jump.place for jump in square.jumps)
+        values = connected_by_series(square.derivatives[0], places, K, covariance)
+        if values is not None:
+            return values
+    if (network.skip_scales == 1).all() and K[0] > 0:
+        if averages.connected_layers is not None:
+            return averages.connected_layers(K)
+        values = interpolated(averages.connected_steps, averages.connected, K)
+        if values is not None:
+            return values
+    # Signals that vanish do not fluctuate.
+    (alive,) = np.nonzero(K > 0)
+    one, other = np.triu_indices(len(alive))
+    lower, upper = alive[one], alive[other]
+    values = np.zeros((size, size))
+    values[lower, upper] = averages.connected(K[lower], K[upper], covariance[lower, upper])
+    values[upper, lower] = values[lower, upper]
+    return values
+
+
+def _squares_of_steps(
+    steps: ramps.Ramps, K: np.ndarray, covariance: np.ndarray, added: Sequence[np.ndarray]
+) -> np.ndarray:
+    """`connected_squares` of jumps, which see the angle of signals: the root of what layers add."""
+    lower, upper = np.triu_indices(len(K))
+    left = np.concatenate([own * later for own, later in zip(K, added, strict=True)])
+    entries = K[lower], K[upper], covariance[lower, upper]
+    values = np.zeros(covariance.shape)
+    values[lower, upper] = plateaus.connected(steps, steps)(*entries, left)
+    values[upper, lower] = values[lower, upper]
+    return values
+
+
+def source_covariance(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    K: np.ndarray,
+    C: np.ndarray | None = None,
+) -> np.ndarray:
+    """S22/N, shape (L + 2, L + 2); row and column 0 vanish (F25 eq. (39) with σ²_w,out)."""
+    S22 = np.zeros((network.depth + 2, network.depth + 2))
+    weights = layers.weights[1:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1], C)
+    for l, row in enumerate(S22):
+        require_finite("the covariance of the kernels", row, l)
+    return S22
+
+
+def kernel_covariance(
+    layers: LayerCoefficients, gains: np.ndarray, S22: np.ndarray, width: int
+) -> np.ndarray:
+    """G11 = G12 S22 G21, shape (L + 2, L + 2), by two forward substitutions."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        half = propagate(layers.skips, gains, S22)
+        G11 = propagate(layers.skips, gains, half.T) / width
+    for l, row in enumerate(G11):
+        require_finite("the covariance of the kernels", row, l)
+    return G11
+
+
+def accumulated_variance(layers: LayerCoefficients, G11: np.ndarray) -> np.ndarray:
+    """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1,).
+
+    F25 prints the diagonal terms k = m alone, after eq. (133).
+    """
+    half = accumulate(layers.skips[:-1], G11[:-1, :-1])
+    return np.diagonal(accumulate(layers.skips[:-1], half.T)).copy()
+
+
+def seen_by_neurons(
+    network: LayeredNetwork, layers: LayerCoefficients, gains: np.ndarray, K: np.ndarray
+) -> np.ndarray:
+    """N Cov(K^(l), (h_i^(l))²) beyond Var K^(l), for one neuron i, shape (L + 1,).
+
+        Σ_{k<=l} A²_lk Σ_m N G12^km β_m,   β_m = 2 a_m M'(K^(m-1)) Cov(h^(l), h^(m-1))²
+
+    One neuron adds a_m g(h_i^(m-1))/N to the kernels of the layers m after it, which respond.
+
+    Parameters
+    ----------
+    network, layers
+    gains : ndarray, shape (L + 2,)
+        a_m M'(K^(m-1)).
+    K : ndarray, shape (L + 2,)
+        K*^(l).
+    """
+    size = network.depth + 1
+    beta = np.zeros((size, size))
+    beta[1:] = 2 * gains[1:size, None] * signal_covariance(network, K[:-1])[:-1] ** 2
+    beta = np.triu(beta)
+    moved = propagate(layers.skips[:-1], gains[:-1], beta)
+    return np.diagonal(accumulate(layers.skips[:-1], moved)).copy()
+
+
+def mean_shift(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    gains: np.ndarray,
+    C: np.ndarray,
+    K: np.ndarray,
+) -> np.ndarray:
+    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,), by averages only where neurons do not resolve it.
+
+    Parameters
+    ----------
+    network, layers, gains
+        As in `shift_by_averages`.
+    C, K : ndarray, shape (L + 2,)
+        C*^(l) and K*^(l).
+    """
+    if not network_entries(network).has_closed_kinks:
+        with suppress(QuadratureError):
+            # The kernel of the input does not fluctuate.
+            return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
+    G11 = kernel_covariance(layers, gains, source_covariance(network, layers, K, C), 1)
+    return shift_by_averages(network, layers, gains, (C, K), accumulated_variance(layers, G11))
+
+
+def shift_by_averages(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    gains: np.ndarray,
+    kernels: tuple[np.ndarray, np.ndarray],
+    kernel_variance: np.ndarray,
+) -> np.ndarray:
+    """N (⟨C⟩ − C*) to order 1/N from averages over the signals of two layers, shape (L + 2,).
+
+        Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
+                          + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
+
+    It takes O(L²) averages, and no Hermite polynomials, of which steep functions need too many.
+
+    Parameters
+    ----------
+    network, layers
+    gains : ndarray, shape (L + 2,)
+        a_m M'(K^(m-1)).
+    kernels : pair of ndarray, shape (L + 2,)
+        C*^(l) and K*^(l).
+    kernel_variance : ndarray, shape (L + 1,)
+        N Var K^(l).
+    """
+    averages, size, (C, K) = network_entries(network), network.depth + 1, kernels
+    # Signals that vanish do not fluctuate, whatever the derivatives at zero.
+    (alive,) = np.nonzero(K[:-1] > 0)
+    one, other = np.tril_indices(len(alive), -1)
+    later, earlier = alive[one], alive[other]
+    # The response of K^(m-1) to C^(k), and the covariance of the signals h^(m-1) and h^(k-1).
+    response, covariance = np.zeros((size, size)), signal_covariance(network, K[:-1])
+    for k in range(size):
+        moved = layers.skips[k + 1 : size] + gains[k + 1 : size]
+        response[k:, k] = np.cumprod([1.0, *moved])
+    slope = np.zeros((size, size))
+    slope[later, earlier] = averages.connected_slope(
+        K[later], K[earlier], covariance[later, earlier]
+    )
+    _replace_at_jumps(network, C, K, covariance, slope)
+    seen = (slope[:, :-1] * layers.weights[1:size] * response[:, 1:]).sum(axis=1)
+    seen[alive] += averages.curvature(K[alive]) * kernel_variance[alive] / 2
+    sources = np.append(0.0, layers.weights[1:] * seen)
+    return propagate(layers.skips, gains, sources)
+
+
+def _replace_at_jumps(
+    network: LayeredNetwork, C: np.ndarray, K: np.ndarray, covariance: np.ndarray, slope: np.ndarray
+) -> None:
+    """Slopes of φ² with jumps, in place, where layers add too little for differences of kernels."""
+    square = network_entries(network).averages.square
+    if not any(jump.sizes[0] for jump in square_of(network).jumps):
+        return
+    bent = curvature(square)
+    if bent is None:
+        return
+    means = network_entries(network).second_moment(K)
+    for k in range(len(slope) - 1):
+        q = 0.0
+        for l in range(k + 1, len(slope)):
+            q = network.skip_scales[l - 1] ** 2 * q + C[l]
+            if 0 < q < SMALL * K[l] and covariance[l, k] and K[k]:
+                A = float(covariance[l, k] / K[k])
+                own = float(K[l]), float(K[k])
+                slope[l, k] = jump_slope(square, bent, float(means[k]), own, A, float(q))

@@ -1,0 +1,1 @@
+"""Infinite width for many pairs of inputs at once, by interpolation."""

@@ -1,0 +1,273 @@
+"""Output kernels and responses of many pairs of inputs, by interpolation.
+
+All layers together map the covariance of two inputs to K_αβ^(L+1) and χ_αβ^out. For inputs of one
+norm this is a function of one variable, the correlation c = K_αβ/√(K_αα K_ββ) of the inputs; else
+of it and the two norms. Kernels of networks are analytic for |c| < 1, with singularities at ±1
+alone, however deep the network; in v = artanh c, which moves these to infinity, they are analytic
+in a strip, and change on a scale of one. Pieces of length one in v need 16 Chebyshev nodes each,
+
+    f(K_αα, K_ββ, v) = Σ_ijk d_ijk T_i(u_α) T_j(u_β) T_k(x),    u linear in ln K, x linear in v
+
+where f is the correlation of the outputs, or its derivative by the correlation of the inputs;
+both change little with the norms. A piece is used where its coefficients have decayed and it agrees
+with the recursion over the layers at some of the pairs asked for; all other pairs go through the
+recursion.
+
+A map is made once and evaluated for any block of pairs. For inputs of one norm its pieces are cut
+into short ones, whose few coefficients are looked up; else matrix products over the norms give the
+coefficients in v of every pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.pair_maps.pair_pieces import PairMap, variances_of
+from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
+
+# Norms are equal if ln K spreads less.
+_EQUAL = 1e-14
+# Fewer pairs go through the recursion.
+_FEWEST = 128
+# With batch axes, fewer than these, for all of the batch at once.
+_FEWEST_OF_BATCH = 2000
+# Of so many pairs it is counted in which pieces they lie.
+_COUNTED = 1 << 15
+# Pairs evaluated at a time, which stay in the cache, in so many columns; and by the recursion.
+_STRIP, _WIDTH, _LEFT = 32768, 1024, 1 << 20
+# A map is used for ranges of ln K that it covers unless it is wider by more than this factor.
+_WIDER, _MARGIN = 2.0, 1.1
+# Maps of different ranges that are kept.
+_KEPT = 8
+
+
+def output_matrices(
+    recursion: Callable[[LayeredNetwork], PairRecursion],
+    network: LayeredNetwork,
+    own: np.ndarray,
+    K0: np.ndarray,
+) -> np.ndarray:
+    """The quantities of all pairs of inputs, (quantities, ..., P, P), but for the diagonals.
+
+    They agree with the recursion over the layers to 1e-12 of the largest value at similar angles,
+    where that has as many digits itself.
+
+    Parameters
+    ----------
+    recursion : callable
+        Of a network without batch axes.
+    network : LayeredNetwork
+    own : ndarray, shape (n, ..., P)
+        What single inputs bring along, batch axes in the middle.
+    K0 : ndarray, shape (..., P, P)
+        Kernel of the inputs.
+    """
+    batch, size = own.shape[1:-1], own.shape[-1]
+    whole = recursion(network)
+    values = np.empty((len(whole.odd), *batch, size, size))
+    if batch and size * (size - 1) // 2 < _FEWEST_OF_BATCH:
+        pairs = np.triu_indices(size, 1)
+        values[..., *pairs] = whole.pairs(own, K0[..., *pairs], pairs)
+        values[..., *pairs[::-1]] = values[..., *pairs]
+        return values
+    K0 = np.broadcast_to(K0, (*batch, size, size))
+    for index in np.ndindex(batch):
+        every = (slice(None), *index)
+        member = network.member(batch, index) if batch else network
+        PairMaps(recursion(member)).fill(values[every], K0[index], own[every])
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class PairMaps:
+    """The maps of a recursion for ranges of norms, made when they are needed, and then kept.
+
+    Parameters
+    ----------
+    recursion : PairRecursion
+    """
+
+    recursion: PairRecursion
+    _maps: list[PairMap] = field(default_factory=list)
+
+    def fill(
+        self,
+        values: np.ndarray,
+        K0: np.ndarray,
+        rows: np.ndarray,
+        columns: np.ndarray | None = None,
+    ) -> None:
+        """Write the quantities of pairs of inputs into ``values``.
+
+        Parameters
+        ----------
+        values : ndarray, shape (number of quantities, P, Q)
+            Of one quantity it may share its memory with ``K0``.
+        K0 : ndarray, shape (P, Q)
+            Covariances of the inputs.
+        rows, columns : ndarray, shape (..., P) and (..., Q)
+            What single inputs bring along. Without ``columns`` they are the rows, the entries
+            α < β of ``K0`` are taken, and ``values`` are symmetric, but for the diagonal.
+        """
+        upper = columns is None
+        columns = rows if columns is None else columns
+        found = self._covering(np.concatenate([variances_of(rows), variances_of(columns)]))
+        _Block(found, rows, columns, K0, upper).fill(values)
+        if upper:
+            for matrix in values:
+                _mirror(matrix)
+
+    def _covering(self, K: np.ndarray) -> PairMap:
+        """A map for inputs of variances K, one that there is if it is not much too wide."""
+        logs = np.log(K[K > 0]) if K.any() else np.zeros(1)
+        low, high = float(logs.min()), float(logs.max())
+        half = (high - low) / 2 if high - low > 2 * _EQUAL else 0.0
+        for known in self._maps:
+            covered = known.center - known.half <= low and high <= known.center + known.half
+            if covered and known.half <= _WIDER * _MARGIN * half:
+                return known
+            if not half and not known.half and abs(known.center - low) <= _EQUAL:
+                return known
+        # A little wider, for blocks to come.
+        new = PairMap(self.recursion, (low + high) / 2, _MARGIN * half)
+        self._maps[:] = [*self._maps[1 - _KEPT :], new]
+        return new
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The pairs of some inputs with others, or of inputs α < β with each other."""
+
+    map: PairMap
+    rows: np.ndarray
+    columns: np.ndarray
+    K0: np.ndarray
+    upper: bool
+
+    def fill(self, values: np.ndarray) -> None:
+        """Evaluate strip by strip; what the map leaves out goes through the recursion."""
+        if self.K0.size >= (2 * _FEWEST if self.upper else _FEWEST):
+            self._prepare()
+        usable, odd = bool(self.map.pieces), self.map.recursion.odd
+        rows, columns = (_Single.of(self.map, own) for own in (self.rows, self.columns))
+        left: list[tuple[np.ndarray, ...]] = []
+        waiting = 0
+        for a, b in self._strips():
+            K0 = self.K0[a, b]
+            part = rows.part(a), columns.part(b)
+            if usable:
+                v = _artanh_correlations(K0, *part)
+                if self.upper and a.start == b.start:
+                    np.fill_diagonal(v, 0.0)
+                norms = (one.polynomials for one in part)
+                found = self.map.across(v, *norms) if self.map.half else self.map.along(v)
+                _scale(found, K0, *part, odd)
+            else:
+                found = np.full((len(values), *K0.shape), np.nan)
+            # NaN if one of them is.
+            if np.isnan(found[0].max()):
+                i, j = np.nonzero(np.isnan(found[0]))
+                i, j = i + a.start, j + b.start
+                chosen = (i[i < j], j[i < j]) if self.upper else (i, j)
+                left.append((*chosen, self.K0[chosen]))
+                waiting += len(chosen[0])
+            values[:, a, b] = found
+            if waiting > _LEFT:
+                self._through_layers(values, left)
+                left, waiting = [], 0
+        if waiting:
+            self._through_layers(values, left)
+
+    def _through_layers(self, values: np.ndarray, left: list) -> None:
+        i, j, K0 = (np.concatenate(one) for one in zip(*left, strict=True))
+        values[:, i, j] = self.map.recursion.pairs(*self._joined(i, j, K0))
+
+    def _joined(self, i: np.ndarray, j: np.ndarray, K0: np.ndarray) -> tuple:
+        """What the inputs of pairs bring along, their covariances, and who they are there."""
+        if self.rows is self.columns:
+            return self.rows, K0, (i, j)
+        (first, row), (second, column) = (np.unique(one, return_inverse=True) for one in (i, j))
+        own = np.concatenate([self.rows[..., first], self.columns[..., second]], axis=-1)
+        return own, K0, (row, len(first) + column)
+
+    def _prepare(self) -> None:
+        """Make the pieces of the map in which the pairs lie, seen from a grid of them."""
+        height, width = self.K0.shape
+        step = max(1, int(np.sqrt(self.K0.size / _COUNTED)))
+        i, j = (one.ravel() for one in np.mgrid[0:height:step, 0:width:step])
+        if self.upper:
+            i, j = i[i < j], j[i < j]
+        own, K0, pairs = self._joined(i, j, self.K0[i, j])
+        K = variances_of(own)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            v = np.arctanh(K0 / np.sqrt(K[pairs[0]] * K[pairs[1]]))
+        self.map.prepare(v, pairs, own, step**2)
+
+    def _strips(self) -> Iterator[tuple[slice, slice]]:
+        height, width = self.K0.shape
+        wide = min(width, _WIDTH)
+        tall = max(1, _STRIP // wide)
+        for top in range(0, height, tall):
+            for start in range(top if self.upper else 0, width, wide):
+                yield slice(top, min(top + tall, height)), slice(start, min(start + wide, width))
+
+
+class _Single(NamedTuple):
+    """What the pairs of a strip need of its rows, or of its columns.
+
+    Parameters
+    ----------
+    inverse : ndarray, shape (P,)
+        1/√K, NaN for those that vanish.
+    factors : ndarray, shape (number of quantities, P)
+    polynomials : ndarray, shape (norms, P)
+        T_i(u).
+    """
+
+    inverse: np.ndarray
+    factors: np.ndarray
+    polynomials: np.ndarray
+
+    @classmethod
+    def of(cls, map: PairMap, own: np.ndarray) -> _Single:
+        K = variances_of(own)
+        inverse = np.divide(1, np.sqrt(K), out=np.full(K.shape, np.nan), where=K > 0)
+        return cls(inverse, map.recursion.factors(own), map.polynomials(K))
+
+    def part(self, inputs: slice) -> _Single:
+        return _Single(*(one[..., inputs] for one in self))
+
+
+def _artanh_correlations(K0: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
+    v = K0 * rows.inverse[:, None]
+    v *= columns.inverse
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.arctanh(v, out=v)
+
+
+def _scale(
+    f: np.ndarray, K0: np.ndarray, rows: _Single, columns: _Single, odd: tuple[bool, ...]
+) -> None:
+    for values, first, second, vanishes in zip(f, rows.factors, columns.factors, odd, strict=True):
+        values *= first[:, None]
+        values *= second
+        if vanishes:
+            values *= K0
+
+
+def _mirror(matrix: np.ndarray, tile: int = 256) -> None:
+    """Copy the entries above the diagonal below it, in place."""
+    size = len(matrix)
+    for top in range(0, size, tile):
+        rows = slice(top, min(top + tile, size))
+        block = matrix[rows, rows]
+        lower = np.tril_indices(len(block), -1)
+        block[lower] = block.T[lower]
+        for left in range(rows.stop, size, tile):
+            columns = slice(left, min(left + tile, size))
+            matrix[columns, rows] = matrix[rows, columns].T

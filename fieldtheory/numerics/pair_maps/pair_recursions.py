@@ -1,0 +1,149 @@
+"""What is asked of pairs of inputs, as recursions over the layers that a map can stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from fieldtheory.networks.activations import h
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.infinite_width.gains import responses, variance_gains
+from fieldtheory.numerics.infinite_width.kernels import output_covariances, variances
+from fieldtheory.numerics.infinite_width.tangents import (
+    Pairs,
+    Trained,
+    output_tangents,
+    own_of_inputs,
+    slope_gains,
+    tangents,
+)
+
+
+class PairRecursion(Protocol):
+    """Quantities of two inputs that follow from their variances and covariance.
+
+    ``own`` has what single inputs bring along in all layers, the inputs on its last axis.
+    """
+
+    @property
+    def odd(self) -> tuple[bool, ...]:
+        """Of every quantity, whether it vanishes with the covariance of the inputs."""
+
+    def own(self, K0: np.ndarray) -> np.ndarray:
+        """What inputs of variances (P,) bring along, shape (..., P)."""
+
+    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """The quantities of pairs of covariances (n,), shape (number of quantities, n)."""
+
+    def diagonal(self, own: np.ndarray) -> np.ndarray:
+        """The quantities of single inputs, shape (number of quantities, P)."""
+
+    def factors(self, own: np.ndarray) -> np.ndarray:
+        """s of single inputs, shape (number of quantities, P).
+
+        What s_α s_β, for odd quantities times the covariance of the inputs, is taken out of, is
+        of order one and changes little with the variances.
+        """
+
+
+@dataclass(frozen=True)
+class OutputRecursion:
+    """K_αβ and χ_αβ of a hidden layer, or of the output.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Without batch axes.
+    rows : tuple of int
+        Which are wanted: 0 for the kernel, 1 for the response.
+    layer : int
+        l of K^(l) and χ^(l), from 1 to L + 1.
+    """
+
+    network: LayeredNetwork
+    rows: tuple[int, ...]
+    layer: int
+
+    @cached_property
+    def odd(self) -> tuple[bool, ...]:
+        """For φ without an even part, without biases."""
+        phi = self.network.activation
+        biases = layer_coefficients(self.network).biases[1 : self.layer + 1]
+        odd = not biases.any() and (phi(h) + phi(-h)).expand() == 0
+        return tuple(odd and row == 0 for row in self.rows)
+
+    def own(self, K0: np.ndarray) -> np.ndarray:
+        """K^(0), ..., K^(L+1), shape (L + 2, P)."""
+        return variances(self.network, K0, 1)[1]
+
+    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """The recursion over the layers."""
+        return output_covariances(self.network, own[: self.layer + 1], K0, pairs)[list(self.rows)]
+
+    def diagonal(self, own: np.ndarray) -> np.ndarray:
+        """K^(layer), and the response of variances, which is not that of covariances.
+
+        Raises OverflowError if that exceeds float64.
+        """
+        found = [own[self.layer]] * 2
+        if 1 in self.rows:
+            gains = variance_gains(self.network, own, 1)
+            found[1] = responses(layer_coefficients(self.network, 1).skips, gains)[1][self.layer]
+        return np.stack([found[row] for row in self.rows])
+
+    def factors(self, own: np.ndarray) -> np.ndarray:
+        """√K^(layer), divided by √K^(0) for responses and odd kernels."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.sqrt(own[self.layer] / own[0])
+        root = np.sqrt(own[self.layer])
+        return np.stack(
+            [
+                gain if row == 1 or odd else root
+                for row, odd in zip(self.rows, self.odd, strict=True)
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class TangentRecursion:
+    """Θ^(L+1) of pairs of inputs.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Without batch axes.
+    trained : Trained, optional
+        Everything if left out.
+    """
+
+    network: LayeredNetwork
+    trained: Trained | None = field(default=None, compare=False)
+    odd: ClassVar[tuple[bool, ...]] = (False,)
+
+    @cached_property
+    def _trained(self) -> Trained:
+        return Trained.everything(self.network) if self.trained is None else self.trained
+
+    def own(self, K0: np.ndarray) -> np.ndarray:
+        """K^(0), ..., K^(L+1) and Θ^(L+1), shape (L + 3, P)."""
+        K = variances(self.network, K0, 1)[1]
+        skips = layer_coefficients(self.network, 1).skips
+        gains = slope_gains(self.network, K, 1)
+        theta = tangents(skips, gains, own_of_inputs(self.network, self._trained, K, 1))
+        return np.concatenate([K, theta[-1:]])
+
+    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """The recursion over the layers."""
+        return output_tangents(self.network, self._trained, own[:-1], own[-1], K0, pairs)[1:]
+
+    def diagonal(self, own: np.ndarray) -> np.ndarray:
+        """Θ^(L+1)."""
+        return own[-1:]
+
+    def factors(self, own: np.ndarray) -> np.ndarray:
+        """√Θ^(L+1)."""
+        return np.sqrt(own[-1:])

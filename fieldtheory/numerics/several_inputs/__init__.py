@@ -1,0 +1,1 @@
+"""Finite width for several inputs: covariances, four-point vertices and mean shifts."""

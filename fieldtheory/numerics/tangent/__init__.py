@@ -1,0 +1,1 @@
+"""What `tangent_kernels` returns, by what is trained and how."""

@@ -1,0 +1,47 @@
+"""1 + exp(u) where exp overflows, and where sums of its ratios cancel, against mpmath."""
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+from fieldtheory.averages.integrals.vectorising import vectorised
+
+h = sp.Symbol("h", real=True)
+SOFTPLUS = sp.log(1 + sp.exp(h))
+FORMS = {
+    "softplus": SOFTPLUS,
+    "its third derivative, multiplied out": sp.expand(SOFTPLUS.diff(h, 3)),
+    "its square, three times": (SOFTPLUS**2).diff(h, 3),
+    "SiLU": h / (1 + sp.exp(-h)),
+    "SiLU of 2h, twice": (h / (1 + sp.exp(-2 * h))).diff(h, 2),
+    "log cosh": sp.log(sp.cosh(2 * h)),
+    "log cosh, twice": sp.log(sp.cosh(h)).diff(h, 2),
+    "mish": h * sp.tanh(SOFTPLUS),
+}
+POINTS = [-900.0, -40.0, -3.0, -0.1, 1e-9, 0.1, 3.0, 40.0, 900.0]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_against_mpmath(name):
+    with np.errstate(over="ignore", under="ignore"):
+        values = vectorised([h], FORMS[name])(np.array(POINTS))
+    exact = sp.lambdify(h, FORMS[name], "mpmath")
+    for point, value in zip(POINTS, values, strict=True):
+        # Decaying as exp(−|h|), sums of terms of order one lose that many digits in mpmath.
+        with mpmath.workdps(850):
+            expected = float(exact(mpmath.mpf(point)))
+        assert value == pytest.approx(expected, rel=1e-13, abs=1e-300)
+
+
+@pytest.mark.parametrize("form", ["its square, once", "SiLU of 2h"])
+def test_products_of_two_variables(form):
+    """Their exponentials are joined, e^x e^y = e^{x+y}."""
+    f = (SOFTPLUS**2).diff(h) if form == "its square, once" else FORMS[form + ", twice"]
+    y = sp.Symbol("y", real=True)
+    both = vectorised([h, y], f * f.subs(h, y))
+    points = np.array(POINTS)
+    with np.errstate(over="ignore", under="ignore"):
+        values = both(points[:, None], points[None, :])
+        one = vectorised([h], f)(points)
+    np.testing.assert_allclose(values, np.outer(one, one), rtol=1e-13, atol=1e-300)

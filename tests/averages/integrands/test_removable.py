@@ -1,0 +1,136 @@
+"""sin(h)/h and its like, at zero and close to it, in every rule."""
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from mpmath import mpf
+
+import fieldtheory as ft
+from fieldtheory.averages.integrals.vectorising import vectorised
+from fieldtheory.averages.integrands.removable import continued, has_quotient
+from fieldtheory.networks.activation_text import activation_from_text
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.numerics.layer_averages.entries import entries
+from tests.oracles import precise
+from tests.tables import crossed, some
+
+
+def quotient(top, bottom, limit):
+    return lambda h: top(h) / bottom(h) if h != 0 else mpf(limit)
+
+
+TABLE = {
+    "sin(h)/h": quotient(mpmath.sin, lambda h: h, 1),
+    "tanh(h)/h": quotient(mpmath.tanh, lambda h: h, 1),
+    "(exp(h)-1)/h": quotient(mpmath.expm1, lambda h: h, 1),
+    "h/(exp(h)-1)": quotient(lambda h: h, mpmath.expm1, 1),
+    "erf(h)/h": quotient(mpmath.erf, lambda h: h, 2 / mpmath.sqrt(mpmath.pi)),
+}
+
+
+@pytest.mark.parametrize(("text", "K"), crossed(TABLE, [1e-6, 0.3, 2.0]))
+def test_one_variable(text, K):
+    """M, and M' as ⟨φ² (h²/K − 1)⟩/(2K)."""
+    found, phi = entries(activation_from_text(text)), TABLE[text]
+    with mpmath.workdps(40):
+        M = precise.average1(lambda h: phi(h) ** 2, mpf(K))
+        slope = precise.score1(lambda h: phi(h) ** 2, mpf(K))
+    assert float(found.second_moment(K)) == pytest.approx(float(M), rel=1e-12)
+    assert float(found.susceptibility(K)) == pytest.approx(float(slope), rel=1e-11)
+
+
+@pytest.mark.parametrize("text", some(TABLE, {"tanh(h)/h"}))
+def test_two_variables(text):
+    found, phi = entries(activation_from_text(text)), TABLE[text]
+    K = [[mpf("0.3"), mpf("0.1")], [mpf("0.1"), mpf("0.4")]]
+    with mpmath.workdps(16):
+        expected = precise.average2(lambda x, y: phi(x) * phi(y), K)
+        squares = precise.connected2(lambda h: phi(h) ** 2, lambda h: phi(h) ** 2, K)
+    assert float(found.covariance(0.3, 0.4, 0.1)) == pytest.approx(float(expected), rel=1e-12)
+    assert float(found.connected(0.3, 0.4, 0.1)) == pytest.approx(float(squares), rel=1e-10)
+
+
+@pytest.mark.parametrize("text", ["sin(h)/h", "tanh(h)/h", "erf(h)/h"])
+def test_networks(text):
+    net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.3)
+    one, pair = ft.solve(net, 0.2), ft.solve(net, [[0.2, 0.1], [0.1, 0.3]])
+    assert np.isfinite(one.G11).all() and np.isfinite(pair.output_response).all()
+    assert pair.output_response[0, 0] == pytest.approx(one.output_response, rel=1e-11)
+    assert float(entries(net.activation).second_moment(0.0)) == pytest.approx(
+        float(TABLE[text](mpf(0))) ** 2, rel=1e-14
+    )
+
+
+def test_precise_rules():
+    found = entries(activation_from_text("tanh(h)/h"), "mpmath")
+    phi = TABLE["tanh(h)/h"]
+    with mpmath.workdps(20):
+        K = [[mpf("0.3"), mpf("0.1")], [mpf("0.1"), mpf("0.4")]]
+        assert mpmath.almosteq(
+            found.second_moment(K[0][0]), precise.average1(lambda h: phi(h) ** 2, K[0][0]), 1e-17
+        )
+        expected = precise.average2(lambda x, y: phi(x) * phi(y), K)
+        assert mpmath.almosteq(found.covariance(K[0][0], K[1][1], K[0][1]), expected, 1e-14)
+
+
+def test_a_pole_stays_a_pole():
+    h = sp.Symbol("h")
+    assert has_quotient(sp.cos(h) / h, h)
+
+    def function(x):
+        return np.cos(x) / x
+
+    assert continued(function, sp.cos(h) / h, [h]) is function
+
+
+@pytest.mark.parametrize("slope", [10, 40])
+def test_the_average_of_the_derivatives_of_a_steep_quotient(slope):
+    """M' of tanh(s h)/h at K = 1e-3, against mpmath with the derivative taken of the density."""
+    h, K = sp.Symbol("h", real=True), 1e-3
+    phi = sp.tanh(slope * h) / h
+    found = float(entries(as_activation(phi)).susceptibility(K))
+    with mpmath.workdps(25):
+        k = mpmath.mpf(K)
+        dev = mpmath.sqrt(k)
+        cuts = [0, *(j / (slope * dev) for j in (0.3, 1, 2, 4)), *range(4, 13, 2)]
+
+        def integrand(z):
+            return (mpmath.tanh(slope * dev * z) / (dev * z)) ** 2 * (z * z - 1) * mpmath.npdf(z)
+
+        known = mpmath.quad(integrand, sorted(c for c in cuts if c <= 12)) / k
+    assert found == pytest.approx(float(known), rel=1e-12)
+
+
+SUMS = {
+    "h - tanh(h)": lambda x: x - mpmath.tanh(x),
+    "(h - tanh(h))**2": lambda x: (x - mpmath.tanh(x)) ** 2,
+    "h - sin(h)": lambda x: x - mpmath.sin(x),
+    "cos(h) - 1": lambda x: mpmath.cos(x) - 1,
+    "sqrt(1 + h**2) - 1": lambda x: mpmath.sqrt(1 + x**2) - 1,
+    "exp(h) - 1 - h": lambda x: mpmath.exp(x) - 1 - x,
+}
+
+
+@pytest.mark.parametrize("text", SUMS)
+def test_sums_whose_terms_cancel_at_zero(text):
+    h = sp.Symbol("h", real=True)
+    x = np.array([1e-30, 1e-8, -1e-4, 0.01, 0.24, 0.26, -0.6, 3.0])
+    found = vectorised([h], sp.sympify(text, locals={"h": h}))(x)
+    with mpmath.workdps(150):
+        expected = [float(SUMS[text](mpf(place))) for place in x]
+    np.testing.assert_allclose(found, expected, rtol=2e-14)
+
+
+@pytest.mark.parametrize("K", [1e-16, 1e-40])
+def test_a_network_that_starts_as_a_cube(K):
+    """φ = x³/3 + O(x⁵): averages as those of the power, by Wick's theorem."""
+    averages = entries(as_activation("tanhshrink"))
+    assert averages.second_moment(K) == pytest.approx(15 * K**3 / 9, rel=1e-13)
+    assert averages.susceptibility(K) == pytest.approx(5 * K**2, rel=1e-13)
+    assert averages.slope_square(K) == pytest.approx(3 * K**2, rel=1e-13)
+    for c in (0.5, -0.9, 1e-3):
+        x, y, xy = K, 2 * K, c * np.sqrt(2) * K
+        product, slopes = averages.covariance_gain(x, y, xy)
+        assert product == pytest.approx((9 * x * y * xy + 6 * xy**3) / 9, rel=1e-13)
+        assert slopes == pytest.approx(x * y + 2 * xy**2, rel=1e-13)

@@ -1,0 +1,126 @@
+"""Averages whose closed forms are small differences: against the same integrals to 40 digits."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from fieldtheory.compiling.explanation import explain
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.numerics.layer_averages.entries import Entries, entries
+from fieldtheory.theory.elementary_averages import K_XX, K_XY
+
+# Of each the functions of trigonometric and hyperbolic waves, (weight, frequency, phase): sums of
+# weight cos(frequency h + phase), whose averages are elementary.
+WAVES = {
+    "1 - cos(h)": [(1, 0, 0), (-1, 1, 0)],
+    "cos(h) - cos(2*h)": [(1, 1, 0), (-1, 2, 0)],
+    "sin(h)**3": [(0.75, 1, -0.5), (-0.25, 3, -0.5)],
+    "sin(h)*cos(2*h)": [(0.5, 3, -0.5), (-0.5, 1, -0.5)],
+    "cosh(h) - 1": [(1, 1j, 0), (-1, 0, 0)],
+    "sin(h) - sin(2*h)/2": [(1, 1, -0.5), (-0.5, 2, -0.5)],
+}
+VARIANCES = (1e-8, 1e-4, 0.6, 30.0)
+CORRELATIONS = (1e-10, -1e-4, 0.3, -0.99)
+
+
+def terms(waves: list, square: bool) -> list:
+    """e^{i k h} with their weights, of φ or of φ²."""
+    single = [
+        (mpmath.mpf(w) / 2 * mpmath.expjpi(sign * phase), sign * mpmath.mpc(k))
+        for w, k, phase in waves
+        for sign in (1, -1)
+    ]
+    if not square:
+        return single
+    return [(a * b, k + m) for a, k in single for b, m in single]
+
+
+def of_pair(parts: list, p: float, q: float, r: float, connected: bool = False) -> mpmath.mpf:
+    """Σ a b e^{−(k²p + m²q)/2} e^{−kmr}, without the product of means if connected."""
+    total = mpmath.mpf(0)
+    for a, k in parts:
+        for b, m in parts:
+            mixed = mpmath.expm1(-k * m * r) if connected else mpmath.exp(-k * m * r)
+            total += a * b * mpmath.exp(-(k * k * p + m * m * q) / 2) * mixed
+    return total.real
+
+
+def slope(parts: list) -> list:
+    return [(a * 1j * k, k) for a, k in parts]
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mpmath.workdps(150):
+        yield
+
+
+def found(activation: str) -> Entries:
+    return entries(as_activation(activation))
+
+
+@pytest.mark.parametrize("activation", WAVES)
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_averages_of_one_variable(activation: str, variance: float) -> None:
+    parts, averages = terms(WAVES[activation], False), found(activation)
+    K = mpmath.mpf(variance)
+    exact = of_pair(parts, K, K, K)
+    assert averages.second_moment(variance) == pytest.approx(float(exact), rel=1e-12, abs=0)
+    squares = terms(WAVES[activation], True)
+    for order, name in ((1, "susceptibility"), (2, "curvature")):
+        value = sum(a * (-k * k / 2) ** order * mpmath.exp(-k * k * K / 2) for a, k in squares)
+        # M' and M'' of sums of waves may vanish at some variance.
+        least = 1e-3 * float(abs(exact) / K**order)
+        got = getattr(averages, name)(variance)
+        assert got == pytest.approx(float(value.real), rel=1e-12, abs=1e-12 * least)
+
+
+@pytest.mark.parametrize("activation", WAVES)
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("ratio", (1.0, 1.7))
+def test_averages_of_pairs(activation: str, variance: float, ratio: float) -> None:
+    p, q = variance, ratio * variance
+    averages, first = found(activation), terms(WAVES[activation], False)
+    square = terms(WAVES[activation], True)
+    for c in CORRELATIONS:
+        r = c * float(np.sqrt(p * q))
+        values = {
+            "covariance": of_pair(first, p, q, r),
+            "covariance_susceptibility": of_pair(slope(first), p, q, r),
+            "connected": of_pair(square, p, q, r, connected=True),
+        }
+        for name, exact in values.items():
+            got = getattr(averages, name)(p, q, r)
+            assert got == pytest.approx(float(exact), rel=2e-12, abs=0), (name, c)
+
+
+def test_the_rule_is_said() -> None:
+    averages = as_activation("1 - cos(h)")
+    moment = entries(averages).averages.moment
+    (row,) = explain(moment).rows
+    assert "panels where the closed form is a small difference" in row.simplifications
+
+
+@pytest.mark.parametrize("name", ("erf", "relu", "gelu", "sin", "cos", "elu", "exp(-h**2)"))
+def test_usual_forms_stay_whole(name: str) -> None:
+    averages = found(name).averages
+    forms = [averages.moment, averages.moment.diff(K_XX)]
+    forms += [averages.covariance, averages.covariance.diff(K_XY)]
+    for row in explain(forms).rows:
+        assert not any("small difference" in note for note in row.simplifications)
+
+
+@pytest.mark.parametrize("c", (1e-12, 1e-8, 1e-3))
+def test_odd_bells_of_weakly_correlated_signals(c: float) -> None:
+    a, p, q = 0.16, 1.0, 0.3
+    r = c * float(np.sqrt(p * q))
+    # ⟨sin(ax) e^{−x²} sin(ay) e^{−y²}⟩: bells tilt the covariance to (K⁻¹ + 2)⁻¹ = K (1 + 2K)⁻¹.
+    K = mpmath.matrix([[p, r], [r, q]])
+    tilt = mpmath.eye(2) + 2 * K
+    moved = K * tilt**-1
+    exact = mpmath.exp(-(a**2) * (moved[0, 0] + moved[1, 1]) / 2) / mpmath.sqrt(mpmath.det(tilt))
+    exact *= mpmath.sinh(mpmath.mpf(a) ** 2 * moved[0, 1])
+    got = found("sin(0.16*h)*exp(-h**2)").covariance(p, q, r)
+    assert got == pytest.approx(float(exact), rel=1e-12, abs=0)

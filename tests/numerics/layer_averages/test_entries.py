@@ -1,0 +1,258 @@
+"""Entries of the recursions against closed forms typed in and against differences."""
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import fieldtheory as ft
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.numerics.layer_averages.entries import Entries, entries
+from fieldtheory.numerics.pair_maps.pair_averages import interpolated
+from tests.examples import PHI
+from tests.oracles import exact, hessian, quadrature
+from tests.oracles.differences import derivative
+from tests.tables import some
+
+K = np.array([0.01, 0.3, 1.0, 7.0])
+PAIRS = [(0.4, 0.6, 0.15), (1.0, 2.0, -1.2), (0.3, 0.3, 0.3), (0.05, 4.0, 0.0)]
+NAMES = ["erf", "relu", "tanh", "linear"]
+
+
+def of(name):
+    return entries(as_activation(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_variable_against_quadrature_and_differences(name):
+    e, phi = of(name), PHI[name]
+    for k in K:
+        moment = quadrature.average1(lambda h: phi(h) ** 2, k)
+        assert e.second_moment(k) == pytest.approx(moment, rel=1e-13)
+        assert e.susceptibility(k) == pytest.approx(derivative(e.second_moment, k, k), rel=1e-10)
+        slope = derivative(e.susceptibility, k, k)
+        assert e.curvature(k) == pytest.approx(slope, rel=1e-9, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_variables_against_quadrature(name, pair):
+    e, phi, (a, b, c) = of(name), PHI[name], pair
+    cov = [[a, c], [c, b]]
+    product = quadrature.average2(lambda x, y: phi(x) * phi(y), cov)
+    assert e.covariance(a, b, c) == pytest.approx(product, rel=1e-12, abs=1e-14)
+    connected = hessian.connected2(lambda h: phi(h) ** 2, np.array(cov))
+    assert e.connected(a, b, c) == pytest.approx(connected, rel=1e-11, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "name", ["erf", "relu", "linear", pytest.param("tanh", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[1], PAIRS[3]])
+def test_two_variables_against_differences(name, pair):
+    e, (a, b, c) = of(name), pair
+    room = (a * b - c * c) / (a + b)
+
+    def slope(f, index):
+        def moved(x):
+            return f(*[x if i == index else v for i, v in enumerate(pair)])
+
+        return derivative(moved, pair[index], room)
+
+    close = dict(rel=1e-9, abs=1e-10)
+    assert e.covariance_susceptibility(*pair) == pytest.approx(slope(e.covariance, 2), **close)
+    assert e.cross_susceptibility(*pair) == pytest.approx(slope(e.covariance, 0), **close)
+    assert e.cross_susceptibility(b, a, c) == pytest.approx(slope(e.covariance, 1), **close)
+    *values, by_x, by_y, by_xy = e.covariance_flow(*pair)
+    one_by_one = e.cross_susceptibility(*pair), e.cross_susceptibility(b, a, c)
+    expected = [e.covariance(*pair), *one_by_one, e.covariance_susceptibility(*pair)]
+    np.testing.assert_allclose(values, expected, rtol=1e-13)
+    expected = [slope(e.covariance_susceptibility, i) for i in range(3)]
+    np.testing.assert_allclose([by_x, by_y, by_xy], expected, rtol=1e-8, atol=1e-9)
+
+
+def test_closed_forms_of_erf():
+    e = of("erf")
+    for k in (1e-6, 0.3, 1.0, 50.0):
+        assert e.second_moment(k) == pytest.approx(float(exact.erf_average(k, k, k)), rel=1e-14)
+        assert e.susceptibility(k) == pytest.approx(float(exact.erf_slope(k)), rel=1e-14)
+    for pair in PAIRS:
+        slope = float(exact.erf_derivative_average(*pair))
+        assert e.covariance_susceptibility(*pair) == pytest.approx(slope, rel=1e-13)
+
+
+def test_closed_forms_of_relu():
+    e = of("relu")
+    np.testing.assert_allclose(e.second_moment(K), K / 2, rtol=1e-15)
+    np.testing.assert_allclose(e.susceptibility(K), 0.5, rtol=1e-15)
+    np.testing.assert_array_equal(e.curvature(K), 0)
+    for pair in PAIRS:
+        assert e.covariance(*pair) == pytest.approx(float(exact.relu_average(1, *pair)), rel=1e-13)
+        slope = float(exact.relu_average(0, *pair))
+        assert e.covariance_susceptibility(*pair) == pytest.approx(slope, rel=1e-13)
+        connected = float(exact.relu_connected(*pair))
+        assert e.connected(*pair) == pytest.approx(connected, rel=1e-12, abs=1e-15)
+
+
+def test_closed_forms_of_linear():
+    e, (a, b, c) = of("linear"), PAIRS[1]
+    assert (e.second_moment(a), e.susceptibility(a), e.curvature(a)) == (a, 1, 0)
+    assert (e.covariance(a, b, c), e.covariance_susceptibility(a, b, c)) == (c, 1)
+    assert e.cross_susceptibility(a, b, c) == 0
+    assert e.connected(a, b, c) == pytest.approx(2 * c**2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_variables_have_the_moments_of_one(name):
+    e = of(name)
+    np.testing.assert_allclose(e.covariance(K, K, K), e.second_moment(K), rtol=1e-12)
+    fourth = [quadrature.average1(lambda h: PHI[name](h) ** 4, k) for k in K]
+    np.testing.assert_allclose(e.connected(K, K, K), fourth - e.second_moment(K) ** 2, rtol=1e-10)
+
+
+def test_entries_broadcast():
+    e = of("erf")
+    grid = e.covariance(K[:, None], K[None, :], 0.001)
+    assert grid.shape == (4, 4)
+    assert grid[1, 2] == e.covariance(K[1], K[2], 0.001)
+
+
+@pytest.mark.parametrize("name", ["erf", "relu"])
+def test_mpmath_entries_agree_with_float64(name):
+    precise, e = entries(as_activation(name), "mpmath"), of(name)
+    with mpmath.workdps(40):
+        assert float(precise.second_moment(mpf("0.3"))) == pytest.approx(
+            e.second_moment(0.3), rel=1e-14
+        )
+        pair = [mpf(x) for x in PAIRS[0]]
+        for quantity in ("covariance", "covariance_susceptibility", "cross_susceptibility"):
+            value = float(getattr(precise, quantity)(*pair))
+            assert value == pytest.approx(getattr(e, quantity)(*PAIRS[0]), rel=1e-13)
+    with mpmath.workdps(15):
+        coarse = precise.second_moment(mpf("0.3"))
+    with mpmath.workdps(40):
+        fine = precise.second_moment(mpf("0.3"))
+        expected = exact.erf_average(*[mpf("0.3")] * 3) if name == "erf" else mpf("0.15")
+        assert abs(fine - expected) < mpf(10) ** -38
+        assert abs(coarse - expected) < mpf(10) ** -13
+
+
+def test_entries_are_shared():
+    assert of("erf") is of("erf")
+    assert of("erf") is not entries(as_activation("erf"), "mpmath")
+    assert isinstance(of("erf"), Entries)
+
+
+AT_ZERO = {
+    "relu": (0.5, 0.0),
+    "leaky_relu": (0.50005, 0.0),
+    "relu6": (0.5, 0.0),
+    "hard_swish": (0.25, 1 / 6),
+    "hard_tanh": (1.0, 0.0),
+    "hard_sigmoid": (1 / 36, 0.0),
+    "softshrink": (0.0, 0.0),
+    "abs": (1.0, 0.0),
+    "squared_relu": (0.0, 3.0),
+    # φ² = h² − |h|³ … has no second derivative of its average.
+    "elu": (1.0, -np.inf),
+    "softsign": (1.0, -np.inf),
+    "selu": (2.0974429285588814, -np.inf),
+}
+
+
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
+    """The mean of both sides, at all doors the same, alone and among others."""
+    slope, curvature = AT_ZERO[name]
+    e = entries(as_activation(name))
+    for K in (0.0, np.zeros(1), np.array([0.0, 1.0])):
+        assert np.ravel(e.susceptibility(K))[0] == pytest.approx(slope, rel=1e-15)
+        assert np.ravel(e.curvature(K))[0] == pytest.approx(curvature, rel=1e-15)
+    # The limit from above.
+    assert float(e.susceptibility(1e-9)) == pytest.approx(slope, rel=1e-3, abs=1e-8)
+    if np.isfinite(curvature):
+        assert float(e.curvature(1e-9)) == pytest.approx(curvature, rel=1e-3, abs=1e-8)
+    network = ft.ResidualNetwork(
+        depth=1, activation=name, bias_variance=0.0, readin_bias_variance=0.0
+    )
+    weight = network.weight_variance
+    chi = (1 + weight * slope) * weight * slope
+    assert ft.solve(network, 0.0).output_response == pytest.approx(chi, rel=1e-5)
+    assert interpolated(e).susceptibility(np.zeros(1))[0] == pytest.approx(slope, rel=1e-15)
+
+
+NOT_ZERO_AT_ZERO = {
+    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "log_sigmoid": lambda x: -mpmath.log1p(mpmath.exp(-x)),
+    "logistic": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "hard_sigmoid": lambda x: (x + 3) / 6,
+    "gaussian": lambda x: mpmath.exp(-x * x),
+    "cos": mpmath.cos,
+    "exp": mpmath.exp,
+    "h + 1/2": lambda x: x + mpf(1) / 2,
+    "tanh(h) - 2": lambda x: mpmath.tanh(x) - 2,
+}
+
+
+@pytest.mark.parametrize("name", some(NOT_ZERO_AT_ZERO, {"softplus"}))
+def test_derivatives_of_moments_at_tiny_variances(name):
+    """M = a_0 + a_2 K + 3 a_4 K² + ..., φ² = Σ a_n xⁿ: a_2 = φ'(0)² + φ(0) φ''(0)."""
+    phi = NOT_ZERO_AT_ZERO[name]
+    with mpmath.workdps(40):
+        a = mpmath.taylor(lambda x: phi(x) ** 2, 0, 4)
+    tiny = np.array([1e-30, 1e-36, 1e-60, 1e-300])
+    np.testing.assert_allclose(of(name).second_moment(tiny), float(a[0]), rtol=1e-14)
+    for found in (of(name).susceptibility(tiny), [of(name).susceptibility(K) for K in tiny]):
+        np.testing.assert_allclose(found, float(a[2]), rtol=1e-12)
+    np.testing.assert_allclose(of(name).curvature(tiny), float(6 * a[4]), rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", some(AT_ZERO, {"hard_tanh"}))
+def test_nothing_is_nan_at_tiny_variances(name):
+    slope, curvature = AT_ZERO[name]
+    for K in (1e-60, 1e-300):
+        assert of(name).susceptibility(K) == pytest.approx(slope, rel=1e-12)
+        found = of(name).curvature(K)
+        assert found == pytest.approx(curvature, rel=1e-12) if np.isfinite(curvature) else found < 0
+
+
+JUMPING = {
+    "softplus(h)*sign(h) + softplus(h)*h**3/6": (
+        lambda h: mpmath.sign(h) + h**3 / 6,
+        lambda h: h**2 / 2,
+    ),
+    "softplus(h)*h**2*Heaviside(h - 1)": (
+        lambda h: h**2 if h > 1 else mpf(0),
+        lambda h: 2 * h if h > 1 else mpf(0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JUMPING)
+@pytest.mark.parametrize("variance", ["0.7", "1e3", "1e20", "1e60"])
+def test_moments_of_what_jumps(name, variance):
+    """∂⟨φ²⟩/∂K of φ = softplus(h) g(h) is ⟨hφφ'⟩/K, with what jumps away from zero add."""
+    (g, slope), k = JUMPING[name], mpf(variance)
+
+    def density(h):
+        return mpmath.exp(-(h**2) / (2 * k)) / mpmath.sqrt(2 * mpmath.pi * k)
+
+    def dilation(h):
+        soft = mpmath.log1p(mpmath.exp(h)) if h < 60 else h + mpmath.exp(-h)
+        logistic = 1 / (1 + mpmath.exp(-h))
+        return h * soft * g(h) * (logistic * g(h) + soft * slope(h)) / k * density(h)
+
+    with mpmath.workdps(30):
+        scale = mpmath.sqrt(k)
+        cuts = [*(-80, -20, -4, -1, 0, 1, 4, 20, 80), *(scale * x for x in (1, 4, 8, 14))]
+        places = sorted({-scale * 14, *cuts} if k < 10 else set(cuts))
+        expected = mpmath.quad(dilation, places)
+        if "Heaviside" in name:
+            expected += mpmath.log1p(mpmath.e) ** 2 * density(mpf(1)) / (2 * k)
+    assert of(name).susceptibility(float(variance)) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_responses_of_waves_beside_kinks_are_known_far_out():
+    """(relu(h) + sin(h))² has no jumps to take out, and M' of wide signals is that of ReLU."""
+    far = np.array([2.0**60, 2.0**120])
+    np.testing.assert_allclose(of("relu(h) + sin(h)").susceptibility(far), 0.5, rtol=1e-12)

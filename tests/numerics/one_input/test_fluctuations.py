@@ -1,0 +1,204 @@
+"""G11 and the variance of the kernels: exact cases, oracles, finite networks, structure."""
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import fieldtheory as ft
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.numerics.one_input.fluctuations import (
+    connected_squares,
+    signal_covariance,
+    source_covariance,
+)
+from fieldtheory.numerics.substitution import accumulate, propagate
+from tests.examples import PHI, network, oracle, precise_oracle
+from tests.oracles import exact, hessian, recursion, weights
+from tests.tables import slow
+
+K0 = 0.4
+NAMES = ["erf", "relu", "tanh", "linear"]
+GAMMAS = [0.0, 0.7, 1.0, (0.9, 0.4, 1.0)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_against_the_dense_hessian(name, gamma):
+    net = network(3, name, gamma)
+    S21 = hessian.S21(oracle(net), K0, PHI[name])
+    S22 = hessian.S22(oracle(net), K0, PHI[name])
+    G11 = hessian.propagator(hessian.hessian(S21, S22))[0]
+    s = ft.solve(net, K0)
+    np.testing.assert_allclose(
+        source_covariance(net, layer_coefficients(net), s.kernels), S22, atol=1e-13
+    )
+    np.testing.assert_allclose(net.width * s.G11, G11, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_linear_network(gamma):
+    """S22 in closed form; N G11 is the limit of N times the exact covariance."""
+    net = network(3, "linear", gamma)
+    s = ft.solve(net, K0)
+    S22 = source_covariance(net, layer_coefficients(net), s.kernels)
+    np.testing.assert_allclose(S22, exact.linear_S22(oracle(net), K0), rtol=1e-13, atol=1e-16)
+    with mpmath.workdps(40):
+        N = mpf(10) ** 18
+        _, cov = exact.linear_moments(precise_oracle(net), mpf(K0), N)
+        limit = (N * cov).astype(float)
+    np.testing.assert_allclose(net.width * s.G11, limit, rtol=1e-13, atol=1e-16)
+
+
+def test_remainder_of_the_linear_network_is_of_second_order():
+    """Cov − G11 falls as 1/N²: doubling the width quarters it."""
+    net = network(3, "linear")
+
+    def remainder(width):
+        _, cov = exact.linear_moments(oracle(net), K0, width)
+        return (cov - ft.solve(net.replace(width=width), K0).G11)[2:, 2:]
+
+    np.testing.assert_allclose(remainder(4000) / remainder(8000), 4, rtol=5e-3)
+
+
+def test_without_skips_layers_multiply():
+    """γ = 0, φ = id, no bias: Cov(C^(l), C^(m)) = C C 2 min(l, m)/N to first order."""
+    net = network(3, "linear", 0.0, bias_variance=0.0, readout_bias_variance=0.0)
+    s, layer = ft.solve(net, K0), np.arange(5)
+    C = s.residual_kernels
+    expected = np.outer(C, C) * 2 * np.minimum.outer(layer, layer) / net.width
+    np.testing.assert_allclose(s.G11, expected, rtol=1e-13)
+
+
+def test_relu_without_skips():
+    """γ = 0, φ = ReLU, no bias: ⟨φ²;φ²⟩ = (5/4) K², so that 2 becomes 5."""
+    net = network(3, "relu", 0.0, bias_variance=0.0, readout_bias_variance=0.0)
+    s, layer = ft.solve(net, K0), np.arange(5)
+    C = s.residual_kernels
+    expected = np.outer(C, C) * 5 * np.minimum.outer(layer, layer) / net.width
+    np.testing.assert_allclose(s.G11, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["erf", "relu"])
+def test_connected_squares_vanish_between_independent_layers(name):
+    net = network(3, name, 0.0)
+    squares = connected_squares(net, ft.solve(net, K0).kernels[:-1])
+    assert not (squares - np.diag(np.diagonal(squares))).any()
+    assert (np.diagonal(squares) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "phi"),
+    [
+        ("h*cos(h)", lambda h: h * np.cos(h)),
+        slow("h*exp(-h**2)", lambda h: h * np.exp(-(h**2))),
+        slow("h*sin(h)", lambda h: h * np.sin(h)),
+        slow("sin(h) + h/2", lambda h: np.sin(h) + h / 2),
+        slow("sin(h)", np.sin),
+        slow("h - h**3/9", lambda h: h - h**3 / 9),
+    ],
+)
+def test_distant_layers_of_deep_networks(name, phi):
+    # Squares of even or odd φ: the first term of the series in the correlation c is c² f_2².
+    z, w = np.polynomial.hermite_e.hermegauss(60)
+    w /= np.sqrt(2 * np.pi)
+    net = network(60, name, 0.5)
+    K = ft.solve(net, K0).kernels[:-1]
+    squares, covariance = connected_squares(net, K), signal_covariance(net, K)
+    second = np.array([w @ (phi(np.sqrt(k) * z) ** 2 * (z**2 - 1)) / np.sqrt(2) for k in K])
+    c2 = covariance**2 / np.outer(K, K)
+    far = c2 < 1e-14
+    assert far.any() and c2.min() < 1e-34
+    first = np.outer(second, second) * c2
+    np.testing.assert_allclose(squares[far], first[far], rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_covariance_is_symmetric_and_positive(name, gamma):
+    G11 = ft.solve(network(3, name, gamma), K0).G11
+    np.testing.assert_allclose(G11, G11.T, rtol=1e-14, atol=0)
+    assert np.linalg.eigvalsh(G11).min() > -1e-15 * G11.max()
+    assert not G11[0].any()
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_kernel_variance_is_the_full_double_sum(gamma):
+    net = network(3, gamma=gamma)
+    s, A = ft.solve(net, K0), np.array(recursion.skip_matrix(oracle(net)), dtype=float)
+    full = A**2 @ s.G11[:-1, :-1] @ (A**2).T
+    np.testing.assert_allclose(s.kernel_variance, np.diagonal(full), rtol=1e-13)
+    diagonal_terms = A**4 @ np.diagonal(s.G11)[:-1]
+    assert np.allclose(s.kernel_variance, diagonal_terms) == (gamma == 0.0)
+
+
+def test_propagators_fall_with_the_width():
+    s, wide = (ft.solve(network(3, width=n), K0) for n in (200, 2000))
+    for name in ("G11", "G12", "kernel_variance"):
+        np.testing.assert_allclose(getattr(s, name), 10 * getattr(wide, name), rtol=1e-14)
+
+
+def test_without_branches_only_the_readout_fluctuates():
+    net = network(3, gamma=1.0, branch_scale=0.0)
+    s = ft.solve(net, K0)
+    expected = 1.4**2 * float(exact.erf_connected(K0, K0, K0)) / net.width
+    assert s.G11[-1, -1] == pytest.approx(expected, rel=1e-12)
+    rest = s.G11.copy()
+    rest[-1, -1] = 0
+    assert not rest.any()
+    assert not s.kernel_variance.any()
+
+
+@pytest.mark.parametrize("gamma", [0.7, slow(1.0)])
+def test_covariance_of_finite_networks_with_explicit_weights(gamma):
+    """At N = 128 the terms of order 1/N² stay below the error of 4000 draws; 20 % off is seen."""
+    net = network(2, gamma=gamma, width=128)
+    draws = weights.sample(oracle(net), PHI["erf"], 128, 4000, seed=8, K0=K0)[:, 1:, 0, 0]
+    centred = draws - draws.mean(axis=0)
+    products = centred[:, :, None] * centred[:, None, :]
+    error = products.std(axis=0, ddof=1) / np.sqrt(len(products))
+    G11 = ft.solve(net, K0).G11[1:, 1:]
+    assert np.abs((products.mean(axis=0) - G11) / error).max() < 4
+    for factor in (0.8, 1.2):
+        assert np.abs((products.mean(axis=0) - factor * G11) / error).max() > 5
+
+
+def dense(skips, gains):
+    """Row l of the recursion: y_l − gain_l Σ_{m<l} A²_{l-1,m} y_m."""
+    matrix = np.eye(len(skips))
+    for l in range(1, len(skips)):
+        for m in range(l):
+            matrix[l, m] -= gains[l] * np.prod(skips[m + 1 : l])
+    return matrix
+
+
+@pytest.mark.parametrize("gamma", [(0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.9, 0.0, 1.3)])
+def test_linear_recursions_against_dense_matrices(gamma):
+    layers = layer_coefficients(network(3, gamma=gamma))
+    gains = np.array([0.0, 0.3, 0.7, 0.2, 1.1])
+    rows = np.random.default_rng(0).normal(size=(5, 2))
+    expected = np.linalg.solve(dense(layers.skips, gains), rows)
+    np.testing.assert_allclose(propagate(layers.skips, gains, rows), expected, rtol=1e-12)
+    A2 = np.array(
+        [
+            [np.prod(layers.skips[m + 1 : l + 1]) if m <= l else 0 for m in range(5)]
+            for l in range(5)
+        ]
+    )
+    np.testing.assert_allclose(accumulate(layers.skips, rows), A2 @ rows, rtol=1e-12, atol=1e-15)
+
+
+def test_chain_of_coefficients():
+    net = network(3, gamma=(0.9, 0.4, 1.0))
+    layers = layer_coefficients(net)
+    np.testing.assert_allclose(layers.weights, recursion.weight_terms(oracle(net)), rtol=1e-15)
+    np.testing.assert_allclose(layers.biases, recursion.bias_terms(oracle(net)), rtol=1e-15)
+    np.testing.assert_allclose(layers.skips, [0, 0.81, 0.16, 1, 0], rtol=1e-15)
+    assert layer_coefficients(net, 2).weights.shape == (5, 1, 1)
+
+
+def test_chain_with_batches():
+    both = network(3, gamma=np.full((2, 1, 3), 0.5), branch_scale=np.full((4, 1), 0.3))
+    layers = layer_coefficients(both)
+    assert layers.weights.shape == layers.biases.shape == layers.skips.shape == (5, 2, 4)
+    assert not np.any(layers.skips[[0, -1]])
