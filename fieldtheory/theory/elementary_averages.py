@@ -15,7 +15,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.integrands.steps import break_points, has_steps
+from fieldtheory.averages.integrands.steps import break_points, has_steps, step_form
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
@@ -55,8 +55,10 @@ class LayerAverages:
 
     @property
     def square(self) -> sp.Expr:
-        """g(x, x), for a residual network φ²."""
-        return self.observable.subs(Y, X)
+        """g(x, x), for a residual network φ², without steps where they cancel as in sign²."""
+        square = self.observable.subs(Y, X)
+        form = step_form(square)
+        return square if has_steps(form) else form
 
     @property
     def slope_square(self) -> sp.Expr:

@@ -170,7 +170,7 @@ def without_deltas(
 def _tidy(expr: sp.Expr) -> sp.Expr:
     if expr.has(sp.I):
         expr = sp.expand(expr, power_exp=False)
-        expr = sp.re(expr.rewrite(sp.cos)) if expr.has(sp.I) else expr
+        expr = sp.re(expr.replace(sp.exp, _of_complex)) if expr.has(sp.I) else expr
     if expr.has(sp.exp):
         # Single factors over- and underflow at large variance.
         expr = sp.powsimp(expr, combine="exp")
@@ -179,6 +179,13 @@ def _tidy(expr: sp.Expr) -> sp.Expr:
     if expr.is_Add and not expr.has(sp.atan2, sp.atan) and len(expr.atoms(sp.exp)) <= 1:
         return with_masks(expr, _together)
     return expr
+
+
+def _of_complex(exponent: sp.Expr) -> sp.Expr:
+    """e^(u + iv) by cos v and sin v, and a decay that stays one, no cosh u − sinh u."""
+    exponent = sp.expand(exponent)
+    v = exponent.coeff(sp.I)
+    return sp.exp(sp.expand(exponent - sp.I * v)) * (sp.cos(v) + sp.I * sp.sin(v))
 
 
 def _square_completed(exponent: sp.Expr) -> sp.Expr:

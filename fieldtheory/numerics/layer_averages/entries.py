@@ -298,6 +298,8 @@ class Entries:
         if polynomial == 0:
             return of(rest, plain)
         exact = self._of_variance(GaussianAverage(polynomial, X, K_XX).doit().diff(K_XX, order))
+        if rest == 0:
+            return exact
         remainder = of(rest, lambda K: plain(K) - exact(K))
         found = _where_not_cancelling(exact, remainder, plain)
         # What converges beside a polynomial need not do so alone; in M'' the polynomial cancels.

@@ -311,6 +311,7 @@ def _compared(
         change = np.abs(np.stack(found[: len(scale)]) - np.stack(rough[: len(scale)]))
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = np.where(scale > 0, change / scale, 0.0)
+        errors = np.maximum(errors, found.missed)
         failures = tuple(_failure(what, of_one, allowed) for of_one in errors)
         if not any(failures):
             break

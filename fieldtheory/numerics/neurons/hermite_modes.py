@@ -233,7 +233,13 @@ def _jump(g: Callable[..., Any], kinks: tuple[float, ...], place: float) -> Jump
 
 def _of_arrays(F: sp.Expr) -> Callable[..., Any]:
     compiled = vectorised([X], F)
-    return lambda h: np.broadcast_to(compiled(h), np.shape(h))
+
+    def of_arrays(h: np.ndarray) -> np.ndarray:
+        # Branches that are not taken may overflow.
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(compiled(h), np.shape(h))
+
+    return of_arrays
 
 
 def overlooks(

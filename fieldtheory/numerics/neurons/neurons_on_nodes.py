@@ -23,14 +23,15 @@ from fieldtheory.averages.integrals.panels import evenly, graded_cuts
 from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.neurons.hermite_modes import Observable, Square, square_of
+from fieldtheory.numerics.neurons.hermite_modes import Observable, Square, overlooks, square_of
 from fieldtheory.numerics.neurons.interacting_neurons import of_the_mean, raising
 
 # Deviations of the signals and of the noise beyond which nothing is seen.
 _REACH, _NOISE = 10.0, 8.5
-# The widest panel, in deviations of the signals; panels at a kink are halved so many times, and
-# more often where the signals are wide and φ has a scale.
-_WIDEST, _HALVED = 2.0, 2
+# The widest noise that panels are made for, in deviations of the signals: narrower panels are
+# narrower for wider noise, too. Panels at a kink are halved so many times, and more often where the
+# signals are wide and φ has a scale.
+_WIDEST, _HALVED = 0.25, 2
 # He_2, He_4 and He_6 below their highest power, as polynomials in the square.
 _LOWER_POWERS = (-1.0,), (-6.0, 3.0), (-15.0, 45.0, -15.0)
 # Hermite polynomials whose part of a function is moved on exactly.
@@ -160,7 +161,8 @@ def on_nodes(
         g = square.derivatives[0](np.sqrt(K[l]) * here.z)
         values = layers.weights[l + 1] * (g - here.mean(g))
         d = here.project(values)
-        D = Observable(here, values, d, d, here.mean(values**2), 0.0)
+        missed = float(overlooks(layers, kernels[0], l, g, here.roots**2))
+        D = Observable(here, values, d, d, here.mean(values**2), missed)
         if l == network.depth:
             yield D, None
         else:
@@ -174,7 +176,7 @@ def on_nodes(
 def nodes_needed(kernels: tuple[np.ndarray, np.ndarray], width: float, count: int) -> int:
     """About the most nodes of a layer, for panels as in `on_nodes`."""
     noise = _deviations_of_noise(kernels)
-    return int(2 * _REACH / min(width * noise[noise > 0].min(), _WIDEST) * count)
+    return int(2 * _REACH / (width * min(noise[noise > 0].min(), _WIDEST)) * count)
 
 
 def _deviations_of_noise(kernels: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -196,7 +198,7 @@ def _nodes_of_layers(
     runs = np.cumsum(noise > 0)
     for run in range(1, runs[-1] + 1):
         (members,) = np.nonzero(runs == run)
-        least = min(width * scales[members].min(), _WIDEST)
+        least = width * min(scales[members].min(), _WIDEST)
         dev = np.sqrt(K[members])
         with np.errstate(divide="ignore", invalid="ignore"):
             centres = np.where(dev > 0, np.array([0.0, *places])[:, None] / dev, 0.0)

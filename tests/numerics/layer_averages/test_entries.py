@@ -256,3 +256,14 @@ def test_responses_of_waves_beside_kinks_are_known_far_out():
     """(relu(h) + sin(h))² has no jumps to take out, and M' of wide signals is that of ReLU."""
     far = np.array([2.0**60, 2.0**120])
     np.testing.assert_allclose(of("relu(h) + sin(h)").susceptibility(far), 0.5, rtol=1e-12)
+
+
+def test_even_part_of_the_square_that_is_a_polynomial():
+    """(h + √(h² + 4))/2: ⟨φ²⟩ = 1 + K/2."""
+    net = ft.ResidualNetwork(depth=3, activation="(h + sqrt(h**2 + 4))/2")
+    s = ft.solve(net, 0.3)
+    gains = np.append(np.full(3, 1.0), 0.0) + 1.25 / 2
+    np.testing.assert_allclose(
+        [*s.response, s.output_response], np.cumprod([1.0, *gains]), rtol=1e-14
+    )
+    assert np.isfinite(s.G11).all() and np.isfinite(s.mean_shift).all()

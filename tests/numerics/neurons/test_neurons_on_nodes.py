@@ -161,6 +161,41 @@ def test_kinks_aside_of_zero_take_nodes(monkeypatch):
     assert (np.abs(mean - known.mean_1) <= 1e-9 * (np.abs(known.mean_1) + 0.01 * known.C)).all()
 
 
+def wave_with_kink(h):
+    """cos(h) selu(1.5 h − 1.25)."""
+    u = 1.5 * h - 1.25
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+    return np.cos(h) * scale * np.where(u > 0, u, alpha * np.expm1(np.minimum(u, 0)))
+
+
+def test_nodes_resolve_what_is_narrow_beside_the_signals():
+    """γ = 0, one layer: N shift = (a/2) M''(K) N Var K, on panels that end at the kink."""
+    K0 = 100.0
+    net = ft.ResidualNetwork(
+        depth=1,
+        activation="cos(h)*selu(1.5*h-1.25)",
+        branch_scale=0.7,
+        skip_scale=0.0,
+        bias_variance=0.0,
+    )
+    z, w = np.polynomial.legendre.leggauss(40)
+
+    def moments(K):
+        cuts = np.unique(np.append(np.linspace(-12, 12, 241) * np.sqrt(K), 1.25 / 1.5))
+        half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
+        h, weights = (middle[:, None] + np.outer(half, z)).ravel(), np.outer(half, w).ravel()
+        weights = weights * np.exp(-h * h / (2 * K)) / np.sqrt(2 * np.pi * K)
+        g, u = wave_with_kink(h) ** 2, h * h / K
+        mean = weights @ g
+        return mean, weights @ (g - mean) ** 2, weights @ (g * (u * u - 6 * u + 3)) / (4 * K * K)
+
+    a = 0.49 * 1.25
+    mean, variance, _ = moments(K0)
+    bent = moments(a * mean)[2]
+    expected = 1.25 / 2 * bent * a**2 * variance
+    assert ft.solve(net, K0).mean_shift[-1] * net.width == pytest.approx(expected, rel=1e-10)
+
+
 def test_powers_of_signals_have_no_scale():
     """ReLU: nodes are those of narrow signals, and the coefficients powers of the variance."""
     net = network("relu", 1.0, depth=5, bias_variance=0.0)

@@ -50,6 +50,33 @@ def test_linear_network(gamma):
     np.testing.assert_allclose(net.width * s.G11, limit, rtol=1e-13, atol=1e-16)
 
 
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("h*sign(h)", "linear"),
+        ("tanh(h)*sign(h)", "tanh"),
+        ("tanh(h)*sign(h - 0.3)", "tanh"),
+        ("sign(h) + erf(h)*sign(h)", "1 + erf(h)"),
+    ],
+)
+@pytest.mark.parametrize("gamma", GAMMAS[:2])
+def test_signs_that_cancel_in_the_square(text, same, gamma):
+    """φ = ψ sign has the fluctuations of ψ for one input: φ² is ψ², which has no steps."""
+    found, expected = (ft.solve(network(3, name, gamma), K0) for name in (text, same))
+    for field in ("kernels", "G11", "mean_shift", "four_point"):
+        np.testing.assert_allclose(
+            getattr(found, field), getattr(expected, field), rtol=1e-12, atol=1e-18, err_msg=field
+        )
+    np.testing.assert_allclose(found.response, expected.response, rtol=1e-12)
+
+
+def test_sign_that_cancels_in_the_square_of_small_signals():
+    net = ft.ResidualNetwork(depth=3, branch_scale=0.05, skip_scale=0.0, bias_variance=0.1)
+    texts = "tanh(3*h)*sign(3*h - 0.123)", "tanh(3*h)"
+    found, expected = (ft.solve(net.replace(activation=text), 0.05).mean_shift for text in texts)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_remainder_of_the_linear_network_is_of_second_order():
     """Cov − G11 falls as 1/N²: doubling the width quarters it."""
     net = network(3, "linear")
