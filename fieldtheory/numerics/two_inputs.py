@@ -26,6 +26,7 @@ from fieldtheory.numerics.joint_averages import Joint
 from fieldtheory.numerics.kinked_features import Feature, centres, is_odd
 from fieldtheory.numerics.kinked_planes import (
     ORDER,
+    REACH,
     RESOLUTIONS,
     WEAK,
     Factor,
@@ -39,7 +40,7 @@ from fieldtheory.numerics.kinks_of_later_signals import at_kinks
 from fieldtheory.numerics.later_layers import from_few
 from fieldtheory.numerics.nearly_parallel import NearlyParallel
 from fieldtheory.numerics.parallel_nodes import Signals
-from fieldtheory.numerics.smoothed_features import REACH, Smoothed, averages
+from fieldtheory.numerics.smoothed_features import Smoothed, averages
 
 # Allowed difference of two resolutions relative to the sizes of the functions, the finer one being
 # nearer by orders of magnitude.

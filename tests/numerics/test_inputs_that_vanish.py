@@ -253,7 +253,7 @@ def test_the_shift_beside_an_input_that_hardly_sees_the_jump(bias):
 
 @pytest.mark.parametrize(("gamma", "rho", "depth"), [(0.7, 1e-3, 1), (0.7, 0.3, 2)])
 def test_the_shift_beside_an_input_to_which_layers_add_nothing(gamma, rho, depth):
-    K0 = 0.05 * np.array([[1, -0.9e-3**0.5], [-0.9e-3**0.5, 1e-3]])
+    K0 = 0.05 * np.array([[1, -(0.9e-3**0.5)], [-(0.9e-3**0.5), 1e-3]])
     given = {"skip_scale": gamma, "branch_scale": rho, "bias_variance": 0.0}
     net = ft.ResidualNetwork(depth=depth, activation="max(0, h-0.3)", **given)
     shift, alone = ft.solve(net, K0).mean_shift, ft.solve(net, 0.05).mean_shift
