@@ -79,8 +79,7 @@ class _Refused(ValueError):
 def activation_text(activation: Activation) -> str:
     """The name of a registered activation, otherwise its expression in the form of ``sympy.srepr``.
 
-    The form that is typed by hand, such as "erf(0.3*h)", would turn floats into fractions; this one
-    gives back an expression that is equal.
+    Read again it gives an expression that is equal, whatever SymPy makes of what is typed.
 
     Parameters
     ----------

@@ -12,6 +12,9 @@ from fieldtheory.networks.existence import require_averages
 
 h = sp.Symbol("h", real=True)
 
+# Bits of a float.
+_DOUBLE = 53
+
 
 @dataclass(frozen=True)
 class Activation:
@@ -23,7 +26,7 @@ class Activation:
         φ(h), an expression with exactly one free symbol (none for a constant is not allowed). It
         is real and finite for every real h, up to removable singularities such as that of
         sin(h)/h, and grows more slowly than every exp(c h²), so that ⟨φ²⟩ exists for Gaussian h of
-        any variance.
+        any variance. Floats are taken as the decimal fractions that they print as.
     name : str, optional
         What reports and files call it; the expression's text if left out.
 
@@ -66,9 +69,11 @@ class Activation:
             raise ValueError(
                 f"activation must have exactly one symbol, got {found} in {self.expression}"
             )
-        object.__setattr__(self, "expression", self.expression.xreplace({symbols.pop(): h}))
+        typed = self.expression.xreplace({symbols.pop(): h})
+        exact = typed.xreplace({number: _exact(number) for number in typed.atoms(sp.Float)})
+        object.__setattr__(self, "expression", exact)
         require_averages(self.expression, h)
-        object.__setattr__(self, "name", self.name or str(self.expression))
+        object.__setattr__(self, "name", self.name or str(typed))
 
     def __call__(self, argument: Any) -> sp.Expr:
         """φ at ``argument``, a SymPy expression or number; its limit where φ is 0/0."""
@@ -81,6 +86,11 @@ class Activation:
 
     def __repr__(self) -> str:
         return f"Activation({self.name!r}: {self.expression})"
+
+
+def _exact(number: sp.Float) -> sp.Rational:
+    """The decimal fraction that was typed, as in text: closed forms of floats lose digits."""
+    return sp.Rational(repr(float(number)) if number._prec <= _DOUBLE else str(number))
 
 
 def _value(expression: sp.Expr, argument: sp.Expr) -> sp.Expr:

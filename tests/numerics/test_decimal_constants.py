@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sympy as sp
 from scipy.special import erf
 
 import fieldtheory as ft
@@ -101,3 +102,21 @@ def test_a_quotient_that_is_zero_over_zero_away_from_zero():
     exact = (w * phi(x) * phi(y) * (u**2 - inverse[0, 0])).sum() / 2
     averages = entries(activation_from_text("sin(h-1.234)/(h-1.234)"))
     assert averages.cross_susceptibility(p, q, r) == pytest.approx(exact, rel=1e-11)
+
+
+@pytest.mark.parametrize("phi", ["log(1 + exp(1.3*h))", "max(0, 1.3*h) + min(0, 1.3*h)/100"])
+def test_expressions_with_floats_are_those_of_text(phi):
+    """Closed forms of floats lost the digits of softplus at K = 18, and SymPy took minutes."""
+    h = sp.Symbol("h")
+    scaled = {
+        "log": sp.log(1 + sp.exp(1.3 * h)),
+        "max": sp.Max(0, 1.3 * h) + sp.Min(0, 1.3 * h) / 100,
+    }
+    given = {"depth": 1, "skip_scale": 0.0, "branch_scale": 0.3, "bias_variance": 0.0}
+    found = ft.solve(ft.ResidualNetwork(activation=scaled[phi[:3]], **given), [[18, 1], [1, 7]])
+    expected = ft.solve(ft.ResidualNetwork(activation=phi, **given), [[18, 1], [1, 7]])
+    np.testing.assert_array_equal(found.mean_shift, expected.mean_shift)
+    np.testing.assert_array_equal(found.G11, expected.G11)
+    assert not found.network.activation.expression.atoms(sp.Float)
+    of_digits = ft.Activation(sp.tanh(sp.Float("0.1", 40) * h))
+    assert of_digits.expression == ft.Activation(sp.tanh(h / 10)).expression

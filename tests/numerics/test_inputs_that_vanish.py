@@ -239,3 +239,36 @@ def test_the_shift_beside_an_input_that_no_jump_sees():
     shift = ft.solve(net, np.diag([1.0, 0.0])).mean_shift
     np.testing.assert_allclose(shift[:, 0, 0], ft.solve(net, 1.0).mean_shift, rtol=1e-9)
     assert not shift[:, 1].any()
+
+
+@pytest.mark.parametrize("bias", [0.1, 0.2])
+def test_the_shift_beside_an_input_that_hardly_sees_the_jump(bias):
+    """Its tails, some 1e-13 of the rest, are what rounding leaves of them, not an error."""
+    given = {"branch_scale": 0.5, "weight_variance": 2, "bias_variance": bias}
+    net = ft.ResidualNetwork(depth=1, activation="heaviside(h-1)", **given)
+    shift = ft.solve(net, np.diag([1.0, 0.0])).mean_shift
+    np.testing.assert_allclose(shift[:, 0, 0], ft.solve(net, 1.0).mean_shift, rtol=1e-9, atol=1e-18)
+    assert 0 < abs(shift[-1, 0, 1]) < 1e-9
+
+
+@pytest.mark.parametrize(("gamma", "rho", "depth"), [(0.7, 1e-3, 1), (0.7, 0.3, 2)])
+def test_the_shift_beside_an_input_to_which_layers_add_nothing(gamma, rho, depth):
+    K0 = 0.05 * np.array([[1, -(0.9e-3**0.5)], [-(0.9e-3**0.5), 1e-3]])
+    given = {"skip_scale": gamma, "branch_scale": rho, "bias_variance": 0.0}
+    net = ft.ResidualNetwork(depth=depth, activation="max(0, h-0.3)", **given)
+    shift, alone = ft.solve(net, K0).mean_shift, ft.solve(net, 0.05).mean_shift
+    np.testing.assert_allclose(shift[:, 0, 0], alone, rtol=1e-9, atol=1e-30)
+    assert not shift[:, 1].any()
+
+
+@pytest.mark.parametrize("c", [0.0, 0.3])
+def test_narrow_inputs_far_from_all_kinks(c):
+    """There hard swish is a polynomial, also where the inputs share nothing."""
+    K0 = 1e-6 * np.array([[1, c * 1e-3**0.5], [c * 1e-3**0.5, 1e-3]])
+    net = ft.ResidualNetwork(depth=1, activation="hard_swish", branch_scale=0.3, bias_variance=0.05)
+    found, expected = ft.solve(net, K0), ft.solve(net.replace(activation="h*(h+3)/6"), K0)
+    for name in ("G11", "four_point"):
+        of_name = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), of_name, rtol=1e-9, atol=1e-30)
+    # The shift is 1e-11 of the deviations and less.
+    np.testing.assert_allclose(found.mean_shift, expected.mean_shift, rtol=1e-9, atol=1e-25)

@@ -361,7 +361,8 @@ def _require_digits(
     if not (error <= allowed).all():
         raise QuadratureError(
             f"terms of averages with kinks cancel up to a relative error of {error.max():.1e}: "
-            "the signals are too wide for their kinks; ask for a larger one (rtol=)"
+            "the signals are too wide for their kinks, or hardly reach them; ask for a larger one "
+            "(rtol=), or leave such signals out"
         )
 
 

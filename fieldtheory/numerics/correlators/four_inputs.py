@@ -370,6 +370,10 @@ def has_closed_form(g: sp.Expr) -> bool:
     return all(many.rule(node).name in (PRICE, CLOSED_FORM) for node in nodes)
 
 
+class NoClosedForm(QuadratureError):
+    """Averages over wedges between kinks away from zero."""
+
+
 def slopes(g: sp.Expr, K: np.ndarray) -> np.ndarray:
     """∂_e ⟨g(x, y) ; g_e'⟩ with g_e' = g(u, u), g(v, v), g(u, v), shape (3, 3, ...).
 
@@ -390,9 +394,10 @@ def slopes(g: sp.Expr, K: np.ndarray) -> np.ndarray:
 
     Raises
     ------
+    NoClosedForm
+        If kinks away from zero leave averages over wedges.
     QuadratureError
-        If kinks away from zero leave averages over wedges, which have no closed form; if averages
-        of nearly parallel wide signals take too long, or miss 1e-9 or ``rtol``.
+        If averages of nearly parallel wide signals take too long, or miss 1e-9 or ``rtol``.
     """
     if not has_steps(g):
         _require_time_of_slopes(g, K)
@@ -428,7 +433,7 @@ def _of_matrices(g: sp.Expr, pattern: Pattern, e: int, K: np.ndarray) -> np.ndar
     try:
         slope = _compiled(g, pattern, e)
     except ValueError:
-        raise QuadratureError(
+        raise NoClosedForm(
             "the shift of means: two inputs are too nearly parallel for an activation with kinks "
             "away from zero; leave one of them out"
         ) from None

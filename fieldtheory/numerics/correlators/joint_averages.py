@@ -103,6 +103,11 @@ class Joint(NamedTuple):
         """⟨g(h_α, h_β)⟩ of the earlier layer."""
         return float(self.early_total(self.alone[0, 1:-1], self.alone[1, 1:-1])[0])
 
+    @property
+    def largest(self) -> float:
+        """⟨g⟩² of the input that has more of it, as large as derivatives make it."""
+        return max(self._mean(of_one[-1]) for of_one in self.alone) ** 2 / min(self.divided, 1.0)
+
     def _mean(self, F: np.ndarray) -> float:
         return float(np.sum(self.early_weights * self.one * F))
 

@@ -27,6 +27,7 @@ from fieldtheory.numerics.correlators.later_layers import from_few
 from fieldtheory.numerics.kinks.kinked_features import Feature, centres, is_odd
 from fieldtheory.numerics.kinks.kinked_planes import (
     ORDER,
+    REACH,
     RESOLUTIONS,
     WEAK,
     Factor,
@@ -52,6 +53,8 @@ _WEAK = 1e-2
 _SMALL = 0.1
 # Nodes of a factor that take as long as one on panels.
 _AS_LONG = 4.0
+# What nodes leave out beyond their reach.
+_TAILS = 1e-15
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -148,17 +151,29 @@ class TwoInputs:
     def _converged(
         self, k: int, l: int, asked: Callable[[Joint], np.ndarray], slopes: bool
     ) -> np.ndarray:
+        if slopes and self._vanishes(k, l):
+            return np.zeros((3, 3))
         previous, error, allowed = np.full((3, 3), np.nan), np.inf, max(tolerance(), _TOLERANCE)
         for resolution in RESOLUTIONS:
-            values, sizes = asked(self._joint(k, l, resolution, slopes))
+            joint = self._joint(k, l, resolution, slopes)
+            values, sizes = asked(joint)
             off = np.abs(values - previous)
             if (off <= allowed * sizes).all():
                 return values
             error, previous = float(np.max(off / np.maximum(sizes, _TINY))), values
+        # Tails of a signal that hardly reaches a kink, beside one that does.
+        if (off <= _TAILS * joint.largest).all():
+            return values
         raise QuadratureError(
             f"the fluctuations of two inputs in the layers {k} and {l} did not converge: two rules "
             f"differ by {error:.1e}, allowed is {allowed:.1e}"
         )
+
+    def _vanishes(self, k: int, l: int) -> bool:
+        """Whether all ψ of an input do, to which hence layers add nothing."""
+        gained, reach = np.diagonal(self._noise(k, l)), np.linspace(-REACH, REACH, 64)
+        own = np.sqrt(np.diagonal(self.K[l])[gained <= 0])
+        return any(not self._square(deviation * reach).any() for deviation in own)
 
     def _joint(self, k: int, l: int, resolution: Resolution, slopes: bool) -> Joint:
         """What the inputs share, with derivatives by the signals of the later layer or without."""

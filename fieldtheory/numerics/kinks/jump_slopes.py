@@ -80,7 +80,7 @@ def edges_given(
     """Ends of panels of x for averages over y given x, of the mean share·x and of the noise."""
     reach, widest = REACH * deviation, PANEL * deviation
     edges = [np.linspace(-reach, reach, int(2 * reach / widest) + 2)]
-    around, places = graded(BESIDE, widest), list(kinks)
+    around, places = np.append(0.0, graded(BESIDE, widest)), list(kinks)
     if abs(share) * reach > noise:
         seen = noise / abs(share)
         around = np.append(beside(PANEL * seen, SIGHT * seen, widest), around)

@@ -120,7 +120,8 @@ class Smoothed:
         orders: Sequence[int] = (0,),
     ) -> Smoothed:
         """Those of means up to the reach, on panels that are no wider than the widest."""
-        edges = _edges(kinks, s, reach, widest, panel)
+        # Means that all vanish take a panel too.
+        edges = _edges(kinks, s, max(reach, s), widest, panel)
         half = np.diff(edges)[:, None] / 2
         means = edges[:-1, None] + half * (1 + nodes(_NODES))
         values = averages(f, kinks, s, means.ravel(), panel, orders)

@@ -20,6 +20,7 @@ from numpy.polynomial import Polynomial, chebyshev
 from fieldtheory.averages.integrals.panels import evenly, graded_cuts
 from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
+from fieldtheory.averages.integrands.steps import branch, has_steps
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.layer_averages.entries import network_entries
@@ -146,6 +147,10 @@ class Space(Protocol):
         """What tells, of the terms of a scalar product, the error of their sum."""
 
 
+# A place where no function has a kink by chance.
+_ANYWHERE = sp.Rational(18_637, 10_007)
+
+
 class Jump(NamedTuple):
     """Where a function is not smooth, and by how much its derivatives 0, 1, 2, ... jump there."""
 
@@ -210,6 +215,9 @@ def square_of(network: LayeredNetwork) -> Square:
 @lru_cache(maxsize=64)
 def _square(g: sp.Expr) -> Square:
     kinks = tuple(kinks_of(g, X))
+    if not kinks and has_steps(g):
+        # Steps that leave no kink, as those of sign(h)²: it is one function everywhere.
+        g = branch(g, X, _ANYWHERE)
     derivatives = [g] if kinks else [g.diff(X, order) for order in range(_DERIVATIVES + 1)]
     functions = tuple(_of_arrays(F) for F in derivatives)
     h = np.concatenate([np.linspace(0.01, 3.0, 50), np.geomspace(1e-6, 30.0, 50)])

@@ -242,7 +242,10 @@ def _slopes_otherwise(signals: PairObservables, pairs: np.ndarray, used: np.ndar
             "a larger branch_scale"
         )
     np.copyto(found, 0.0, where=~(used & ~left)[:, None, None])
-    _averaged_slopes(signals, pairs, used & left, found)
+    try:
+        _averaged_slopes(signals, pairs, used & left, found)
+    except four_inputs.NoClosedForm as error:
+        raise (QuadratureError(f"the shift of means: {missed}") if missed else error) from None
     return found
 
 

@@ -15,6 +15,7 @@ from fieldtheory.numerics.kinks.parallel_curvatures import covariance_curvature
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.observables.pair_observables import feature_expressions, kinked_features
 from tests.oracles import ramp_pairs
+from tests.oracles.several_inputs import kinked_nodes
 from tests.tables import slow
 
 # φ, φ', φ'' between the kinks, and the jump of φ' at each of them.
@@ -238,6 +239,34 @@ def test_curvatures_of_steps(c, place):
             mpmath.diff(density, at, (0, 0, 1)),
         ]
     np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-9)
+
+
+BENT = {
+    "hard_swish": (lambda h: h * np.clip(h + 3, 0, 6) / 6, (-3.0, 3.0)),
+    "(h-1)/(1+abs(h-1))": (lambda h: (h - 1) / (1 + np.abs(h - 1)), (1.0,)),
+    "heaviside(h-0.7)*cos(h)": (lambda h: np.heaviside(h - 0.7, 0.5) * np.cos(h), (0.7,)),
+}
+
+
+@pytest.mark.parametrize("name", BENT)
+@pytest.mark.parametrize("K", [1.0, 2.3])
+@pytest.mark.parametrize("c", [0.0, 1e-4, 0.05, -0.1, 0.3])
+def test_curvatures_of_functions_that_bend_at_kinks(name, K, c):
+    """At small correlations too, where y given x has no kinks that x could see."""
+    phi, kinks = BENT[name]
+    kernel = K * np.array([[1.0, c], [c, 1.0]])
+    h, w = kinked_nodes(kernel, 40, kinks)
+    u, inverse = np.linalg.solve(kernel, h), np.linalg.inv(kernel)
+    fourth = u[0] ** 4 - 6 * inverse[0, 0] * u[0] ** 2 + 3 * inverse[0, 0] ** 2
+    third = u[0] ** 3 * u[1] - 3 * inverse[0, 1] * u[0] ** 2
+    third += 3 * inverse[0, 0] * (inverse[0, 1] - u[0] * u[1])
+    twice = (u[0] ** 2 - inverse[0, 0]) * (u[1] ** 2 - inverse[1, 1])
+    twice += 2 * inverse[0, 1] ** 2 - 4 * inverse[0, 1] * u[0] * u[1]
+    values = w * phi(h[0]) * phi(h[1])
+    expected = [values @ fourth / 4, values @ twice / 4, values @ third / 2, values @ twice]
+    psi = feature_expressions(ResidualNetwork(depth=1, activation=name))
+    found = covariance_curvature(psi, *np.array([[K], [K], [c * K]]))[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
 
 
 ANGLES = 1e-3 * np.array([2, 3, 5, 8, 13, 20, 30, 45, 60, 75, 90, 105, 120, 135])

@@ -323,3 +323,19 @@ def test_what_is_not_resolved_is_named():
         _ = solution.mean_shift_2
     with pytest.warns(UserWarning, match="mean_shift_2 is left out"):
         assert "four_point" in solution.to_xarray()
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.7])
+@pytest.mark.parametrize("name", ["sign", "sign(h)*cosh(h)/(1+cosh(h))"])
+def test_squares_of_functions_that_jump_but_do_not(name, gamma):
+    """φ² is smooth where φ changes its sign alone: of sign(h) nothing fluctuates."""
+    net = ft.ResidualNetwork(depth=2, activation=name, skip_scale=gamma, branch_scale=1e-3)
+    s = ft.solve(net, 1.0, order=2)
+    fields = s.mean_shift_2, s.variance_2, s.third_cumulant
+    if name == "sign":
+        assert np.abs(fields).max() < 1e-40
+        return
+    smooth = net.replace(activation="cosh(h)/(1+cosh(h))")
+    expected = ft.solve(smooth, 1.0, order=2)
+    others = expected.mean_shift_2, expected.variance_2, expected.third_cumulant
+    np.testing.assert_allclose(fields, others, rtol=1e-8)
