@@ -24,6 +24,7 @@ from fieldtheory.networks.schedules import (
     checked_scale,
     layer_values,
     require_positive,
+    require_squares,
 )
 
 _OPTIONAL = (
@@ -126,6 +127,9 @@ class ResidualNetwork(LayeredNetwork):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         require_positive("branch_scale", self.branch_scale, self.branch_scales)
+        variances = max(1.0, self.weight_variance, self.bias_variance)
+        require_squares("branch_scale", self.branch_scales, variances)
+        require_squares("skip_scale", self.skip_scales)
         branch, skip = self.branch_scales.shape, self.skip_scales.shape
         try:
             np.broadcast_shapes(branch, skip)

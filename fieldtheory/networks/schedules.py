@@ -162,6 +162,21 @@ def require_positive(name: str, scale: Any, values: np.ndarray) -> None:
     raise ValueError(f"{name} must be >= 0 in every layer, got {value}{where}{of}")
 
 
+def require_squares(name: str, values: np.ndarray, variance: float = 1.0) -> None:
+    """Raise ValueError if the square of a scale, times a variance, exceeds float64.
+
+    Layers have a_l = ρ_l² σ_w², c_l = ρ_l² σ_b² and γ_l².
+    """
+    most = math.sqrt(np.finfo(float).max / variance)
+    bad = np.argwhere(np.abs(values) > most)
+    if len(bad):
+        times = f" times the variance {variance:.6g}" if variance > 1 else ""
+        raise ValueError(
+            f"{name} must have squares within the range of float64{times}, at most {most:.3g}, got "
+            f"{values[tuple(bad[0])]:.6g} at l={int(bad[0][-1]) + 1}"
+        )
+
+
 def scale_text(scale: Any) -> str:
     """A name or function in words.
 

@@ -194,6 +194,8 @@ BAD = [
     (-0.3, ">= 0 in every layer, got -0.3$"),
     ([0.1, 0.0, -0.2, 0.3, -0.4], ">= 0 in every layer, got -0.2 at l=3$"),
     ([-0.2], ">= 0 in every layer, got -0.2 at l=1$"),
+    ([0.1, 1e200, 0.1, 0.1, 0.1], "have squares within the range of float64.*got 1e[+]200 at l=2$"),
+    (lambda l, L: 1e200, "have squares within the range of float64.*got 1e[+]200 at l=1$"),
     ([[0.1], [-0.2]], r">= 0 in every layer, got -0.2 at l=1 of batch index \(1,\)$"),
 ]
 
@@ -204,6 +206,17 @@ def test_bad_schedules(scale, message):
         network(scale)
     caught.match(message)
     assert "\n" not in str(caught.value)
+
+
+def test_squares_beyond_float64():
+    """They were warnings of NumPy, and an error that spoke of φ."""
+    with pytest.raises(ValueError, match="^skip_scale must have squares .* got -1e[+]160 at l=1$"):
+        ft.ResidualNetwork(depth=2, skip_scale=-1e160)
+    with pytest.raises(ValueError, match="times the variance 1e[+]20, at most 1.34e[+]144, got"):
+        ft.ResidualNetwork(depth=2, branch_scale=1e150, weight_variance=1e20)
+    net = ft.ResidualNetwork(depth=2, branch_scale=1e150, activation="relu", bias_variance=0.0)
+    expected = 2 * np.log(1e300 * 1.25 / 2)
+    assert ft.solve(net, 1.0).log_kernels[2] == pytest.approx(expected, rel=1e-14)
 
 
 def test_bad_schedules_appear_where_the_depth_changes():

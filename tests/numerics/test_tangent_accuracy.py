@@ -12,7 +12,7 @@ from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.layer_averages.entries import entries
 from tests.examples import precise_oracle
 from tests.numerics.test_activation_table import TABLE as PLAIN
-from tests.oracles import deep_kernels, tangent
+from tests.oracles import deep_kernels, ramps, tangent
 from tests.tables import slow, some
 
 
@@ -182,3 +182,41 @@ def test_scale_free_functions_at_small_angles(name, skips):
             np.testing.assert_allclose(response, np.array(chi, dtype=float), rtol=1e-13)
             alone = ft.solve(net, K0).output_tangent_kernel[0, 1]
             assert alone == pytest.approx(expected[-1], rel=1e-13)
+
+
+def gelu(p, q, r):
+    """⟨φφ⟩ and ⟨φ'φ'⟩ of h Φ(h) by Stein's lemma, x Φ(x) = x P(z < x); and Price."""
+
+    def moment(r):
+        det = mpmath.sqrt((1 + p) * (1 + q) - r * r)
+        both = mpf(1) / 4 + mpmath.atan2(r, det) / (2 * mpmath.pi)
+        one = p * (q - r * r / (1 + p)) / det
+        other = r * (r / (1 + q)) / det
+        return r * both + (one + other) / (2 * mpmath.pi)
+
+    return moment(r), mpmath.diff(moment, r, h=r * mpf(10) ** -35)
+
+
+def hard_tanh(p, q, r):
+    return ramps.averages((-1, 0), [(-1, 1), (1, -1)], p, q, r)
+
+
+NARROW = [("gelu", gelu, 60, 1e-9), ("gelu", gelu, 60, 1e-13), ("hard tanh", hard_tanh, 6, 1e-9)]
+
+
+@pytest.mark.parametrize(("name", "averages", "depth", "apart"), NARROW)
+def test_nearly_parallel_inputs(name, averages, depth, apart):
+    """Covariances know the square of the angle, of which every layer lost digits."""
+    c = 1 - apart
+    net = ft.ResidualNetwork(depth=depth, activation=name, weight_variance=2.0, bias_variance=0.25)
+    found = ft.solve(net, [[1.0, c], [c, 1.0]])
+    with mpmath.workdps(80 if name == "gelu" else 30):
+        p, r, theta, chi = mpf(1), mpf(c), mpf(c), mpf(1)
+        for l in range(1, depth + 1):
+            own = averages(p, p, p * (1 - mpf(10) ** -28))[0]
+            pair, slope = averages(p, p, r)
+            chi *= 1 + 2 * slope
+            theta = (1 + 2 * slope) * theta + 2 * pair + mpf(1) / 4
+            p, r = p + 2 * own + mpf(1) / 4, r + 2 * pair + mpf(1) / 4
+            assert found.response[l, 0, 1] == pytest.approx(float(chi), rel=1e-12)
+            assert found.tangent_kernels[l, 0, 1] == pytest.approx(float(theta), rel=1e-12)

@@ -17,12 +17,18 @@ from fieldtheory.numerics.kinks.kinked_planes import ORDER, RESOLUTIONS, Plane
 from fieldtheory.numerics.layer_averages.along_layers import smoothly
 from fieldtheory.numerics.layer_averages.angles import exact_averages
 from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.layer_averages.large_variances import farthest_lines
 from fieldtheory.numerics.layer_averages.parallel_signals import are_parallel
 from fieldtheory.numerics.observables.pair_observables import kinked_features
+from fieldtheory.numerics.overflow.logarithms import scaled_layers
+from fieldtheory.numerics.overflow.scaled_pairs import scaled_pairs
 from fieldtheory.numerics.recursion import carried
 
 # A variance that is as good as none, relative to another.
 _NARROW = 1e-32
+# Variances from which on smooth φ looks like one with a kink, and the angle of two signals below
+# which 1e-16/θ in every layer is too much.
+_KINKED, _ANGLE = 2.0**10, 1e-3
 
 
 def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
@@ -50,7 +56,37 @@ def covariance_gains(
             slope = partial(smoothly, slope)
         first, second = pairs
         averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
+        averages = _at_small_angles(network, averages, K[:-1], kernel[:-1], pairs)
     return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, averages)
+
+
+def _at_small_angles(
+    network: LayeredNetwork, slopes: np.ndarray, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+) -> np.ndarray:
+    """⟨φ'φ'⟩ of signals to which φ has a kink, at angles of which covariances lost digits."""
+    x, y = (K[..., members] for members in pairs)
+    with np.errstate(invalid="ignore"):
+        narrow = kernel > (1 - _ANGLE**2 / 2) * np.sqrt(x) * np.sqrt(y)
+    narrow &= (x != kernel) | (y != kernel)
+    if not narrow.any():
+        return slopes
+    kinked, lines = bool(centres(kinked_features(network))), farthest_lines(network)
+    if not kinked and (lines is None or not lines.B):
+        return slopes
+    narrow &= np.minimum(x, y) > (0.0 if kinked else _KINKED)
+    # Digits that are lost stay lost as angles grow.
+    narrow = np.logical_or.accumulate(narrow)
+    which = narrow.reshape(-1, narrow.shape[-1]).any(axis=0)
+    if not which.any():
+        return slopes
+    some = pairs[0][which], pairs[1][which]
+    own = scaled_layers(network, K[0], 1)
+    found = scaled_pairs(own, K[0], kernel[0][..., which], some).slopes
+    exact = np.ldexp(found.mantissa, found.exponent.astype(int))[: len(K)]
+    corrected = np.array(slopes)
+    known = narrow[..., which] & np.isfinite(exact)
+    corrected[..., which] = np.where(known, exact, slopes[..., which])
+    return corrected
 
 
 def cross_gains(

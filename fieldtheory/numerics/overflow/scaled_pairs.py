@@ -77,7 +77,7 @@ class ScaledPairs:
     @cached_property
     def gains(self) -> Scaled:
         """γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
-        return self.layers.gains_of(*self._slopes)
+        return self.layers.gains_of(*self.slopes)
 
     @cached_property
     def _faint(self) -> np.ndarray:
@@ -99,7 +99,7 @@ class ScaledPairs:
         for l, faint in enumerate(self._faint[:-1], start=1):
             average = Scaled(averages.mantissa[l - 1], averages.exponent[l - 1])
             if faint.any():
-                slope = scaled(*(part[l - 1] for part in self._slopes))
+                slope = scaled(*(part[l - 1] for part in self.slopes))
                 parts = scaled(unrelated[l - 1], average.exponent), product(slope, kernels[-1])
                 pairs = zip(total(parts)[0], average, strict=True)
                 average = Scaled(*(np.where(faint, *of_both) for of_both in pairs))
@@ -119,8 +119,8 @@ class ScaledPairs:
 
     @cached_property
     @np.errstate(over="ignore")
-    def _slopes(self) -> tuple[np.ndarray, np.ndarray]:
-        """s and e of ⟨φ'_α φ'_β⟩ = s 2^e of the layers up to L."""
+    def slopes(self) -> Scaled:
+        """⟨φ'_α φ'_β⟩ of the layers up to L."""
         first, second = self._of_both(self.layers.halvings * self.layers.powers("pair"))
         near, c, delta = self._near, self.correlations[:-1], self.decorrelations[:-1]
         form, closed = at_angles(self.layers.network, *near)
@@ -133,7 +133,7 @@ class ScaledPairs:
         if lines is not None:
             exact = lines.slope_at(delta)
             slopes = exact if closed.all() else np.where(closed, exact, slopes)
-        return slopes, first + second
+        return Scaled(slopes, first + second)
 
     @np.errstate(over="ignore")
     def tangents(self, trained: Trained) -> Scaled:
