@@ -19,7 +19,7 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import gains
-from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.kernels import variances
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.one_input import fluctuations
 from fieldtheory.numerics.recursion import carried

@@ -19,7 +19,7 @@ from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficie
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.kernels import variances
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.recursion import carried
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y

@@ -11,7 +11,7 @@ from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.kernels import variances
 from fieldtheory.numerics.kinks.kinked_features import Feature
 from fieldtheory.numerics.observables.pair_observables import kinked_features
 

@@ -18,10 +18,10 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.infinite_width.tangents import Trained, own_of_inputs, slope_gains
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.tangent.parametrizations import require_split, trained
+from fieldtheory.numerics.tangents import Trained, own_of_inputs, slope_gains
 
 
 @named_arguments

@@ -24,6 +24,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
+from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
 from fieldtheory.numerics.neurons.finite_width import resummed
 from fieldtheory.numerics.neurons.next_order import NextOrder, ratio_of_orders
 from fieldtheory.numerics.one_input import fluctuations
@@ -35,7 +36,6 @@ from fieldtheory.numerics.one_input.output_law import (
 )
 from fieldtheory.numerics.overflow import logarithms
 from fieldtheory.numerics.overflow.scaled_numbers import Scaled
-from fieldtheory.numerics.overflow.scaled_theory import ScaledTheory
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory

@@ -1,1 +1,1 @@
-"""The recursions of infinite width: kernels, responses, tangent kernels, their derivatives."""
+"""Infinite width: the mean field, responses, derivatives by parameters, and logarithms."""

@@ -10,7 +10,7 @@ from fieldtheory import validation
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.numerics.infinite_width.gains import variance_gains
-from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.kernels import variances
 from fieldtheory.numerics.one_input.fluctuations import (
     accumulated_variance,
     kernel_covariance,

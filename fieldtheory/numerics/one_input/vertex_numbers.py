@@ -22,7 +22,7 @@ from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.kernels import variances
 from fieldtheory.numerics.one_input.fluctuations import signal_covariance
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, network_averages
 from fieldtheory.theory.signal_vertices import Moment, signal_vertex

@@ -1,1 +1,1 @@
-"""Kernels, responses and tangent kernels that leave the range of float64."""
+"""Kernels and tangent kernels that leave the range of float64."""

@@ -20,7 +20,6 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.layer_averages.large_variances import (
     PLACES,
@@ -37,6 +36,7 @@ from fieldtheory.numerics.overflow.scaled_numbers import (
     scaled,
     total,
 )
+from fieldtheory.numerics.tangents import Trained
 
 # Exponents above are not known to an integer; variances are no farther from their power.
 _EXACT, _COUNTS = 2.0**50, 1100.0

@@ -20,8 +20,7 @@ from mpmath import mp
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.infinite_width.kernels import identical
-from fieldtheory.numerics.infinite_width.tangents import Pairs, Trained
+from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.layer_averages.angles import of_input
 from fieldtheory.numerics.layer_averages.asymptotes import Lines
 from fieldtheory.numerics.layer_averages.large_variances import (
@@ -33,6 +32,7 @@ from fieldtheory.numerics.overflow.decorrelations import of_features
 from fieldtheory.numerics.overflow.logarithms import ScaledLayers
 from fieldtheory.numerics.overflow.scaled_numbers import Scaled, product, scaled, total
 from fieldtheory.numerics.overflow.unlimited_averages import DIGITS, pair_slope
+from fieldtheory.numerics.tangents import Pairs, Trained
 
 # Correlations from which on δ is kept, and δ below which 1 − c_φ is no difference.
 _NEAR, _SMALL = 0.5, 1e-3

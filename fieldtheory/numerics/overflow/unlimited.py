@@ -20,8 +20,7 @@ from mpmath import mp
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.kernels import identical
-from fieldtheory.numerics.infinite_width.tangents import Pairs, Trained
+from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.layer_averages.along_layers import along_layers, path_of_numbers
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.layer_averages.large_variances import power_of
@@ -38,6 +37,7 @@ from fieldtheory.numerics.overflow.unlimited_averages import (
     slope_square,
     waves_are_faint,
 )
+from fieldtheory.numerics.tangents import Pairs, Trained
 
 Average = Callable[..., Any]
 

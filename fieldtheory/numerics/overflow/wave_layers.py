@@ -20,10 +20,10 @@ from mpmath import mp
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.kernels import identical
-from fieldtheory.numerics.infinite_width.tangents import Pairs, Trained
+from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.overflow.scaled_numbers import Scaled, of_numbers
 from fieldtheory.numerics.overflow.wave_averages import Kernels, around
+from fieldtheory.numerics.tangents import Pairs, Trained
 
 # Digits of the recursion, roundings of the input and of the coefficients of a layer, and how much
 # of a logarithm, or of 1, they may change.

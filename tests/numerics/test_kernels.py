@@ -4,7 +4,7 @@ import numpy as np
 
 import fieldtheory as ft
 from fieldtheory.averages.pair_rules import once
-from fieldtheory.numerics.infinite_width import kernels
+from fieldtheory.numerics import kernels
 
 
 def test_layers_at_a_fixed_point_are_averaged_once(monkeypatch):

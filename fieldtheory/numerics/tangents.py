@@ -17,7 +17,7 @@ import numpy as np
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.infinite_width.kernels import by_tiles, identical, pair_layers
+from fieldtheory.numerics.kernels import by_tiles, identical, pair_layers
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.recursion import carried, residual_kernel
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.numerics.infinite_width.kernels import identical
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.tangents import Trained
+from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.layer_averages import angles
 from fieldtheory.numerics.overflow import (
     decorrelations,
@@ -21,6 +20,7 @@ from fieldtheory.numerics.overflow import (
 )
 from fieldtheory.numerics.overflow.scaled_numbers import Scaled
 from fieldtheory.numerics.overflow.scaled_pairs import scaled_pairs
+from fieldtheory.numerics.tangents import Trained
 
 
 @dataclass(frozen=True, eq=False)
