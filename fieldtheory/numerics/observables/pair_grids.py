@@ -79,14 +79,20 @@ class _Axis(NamedTuple):
         return values @ self.transfer.T
 
 
-def own_scale(value: float, scale: float, odd: bool) -> float:
+def own_scale(value: float, scale: float, odd: bool, expected: float = 0.0) -> float:
     """What the error of a correlator is relative to: the deviations, or its size if φ is odd.
 
     Correlators of odd φ that are small are small because correlations are, or zero but for
-    rounding.
+    rounding. Those of waves may be much smaller than the ``expected`` share of the deviations.
     """
     small = NOTHING * scale < abs(value) < _SMALL * scale
-    return abs(value) if odd and small else scale
+    return max(abs(value), expected * scale) if odd and small else scale
+
+
+def _lowest_order(A: np.ndarray, B: np.ndarray, s: np.ndarray) -> float:
+    """What the least orders of odd φ have of the deviations: one of either direction."""
+    alone = not (A[:, 1].any() and B[:, 1].any())
+    return float(s[0] * (s[0] if alone else s[1]))
 
 
 def not_converged(variances: np.ndarray, error: float, allowed: float) -> QuadratureError:
@@ -137,7 +143,7 @@ def connected(
         # A bell between the nodes looks like zero.
         error = np.inf
         if scale > np.finfo(float).tiny:
-            error = abs(value - previous) / own_scale(value, scale, odd)
+            error = abs(value - previous) / own_scale(value, scale, odd, _lowest_order(A, B, s))
         if error <= allowed:
             return value
         previous = value

@@ -108,3 +108,23 @@ def test_bells_between_the_nodes_are_no_zero(text):
     net = ft.ResidualNetwork(depth=1, activation=text)
     with pytest.raises(QuadratureError, match="did not converge"):
         _ = ft.solve(net, [[1.0, 0.5], [0.5, 1.0]]).G11
+
+
+@pytest.mark.parametrize("variances", [(30.0, 2.94), (1.0, 32.1)])
+def test_waves_that_wide_signals_hardly_leave_anything_of(variances):
+    """⟨sin² ; sin²⟩ = e^(−2(K + K')) (cosh(4κ) − 1)/4: small, but not as correlations are."""
+    x, y = variances
+    joint = 0.9 * min(x, y)
+    planes = [np.full((2, 2), size) for size in (x, y, joint)]
+    found = connected(lambda a, b: np.sin(a) * np.sin(b), *planes, odd=True)
+    expected = np.exp(-2 * (x + y)) * (np.cosh(4 * joint) - 1) / 4
+    assert abs(found - expected) < 1e-12
+
+
+def test_the_shift_of_sines_of_parallel_inputs():
+    """Between that of correlations beside one, where it is even."""
+    net = ft.ResidualNetwork(depth=2, activation="sin", weight_variance=2)
+    off = 1e-4 * np.arange(4)
+    K = [[[1, c * 30**0.5], [c * 30**0.5, 30]] for c in 1 - off]
+    shift = [ft.solve(net, each).mean_shift[-1, 0, 1] for each in K]
+    assert shift[0] == pytest.approx(np.polyval(np.polyfit(off[1:], shift[1:], 2), 0), rel=1e-6)
