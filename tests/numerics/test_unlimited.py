@@ -476,3 +476,11 @@ def test_nearly_parallel_inputs_of_different_norms(name, large, apart):
         p, q, r = mp.mpf(1e-6), mp.mpf(large), mp.mpf(r)
         expected = mp.log(2 * mp.exp(GROWING[name](p, q, r)) + r + mp.mpf(0.05))
     assert found == pytest.approx(float(expected), rel=1e-14)
+
+
+def test_responses_of_identical_inputs_of_jumps_away_from_zero():
+    """⟨φ'φ'⟩ of parallel signals is infinite; integrals beside the jumps took minutes."""
+    net = ft.ResidualNetwork(depth=550, activation="hardshrink", skip_scale=2.0)
+    found = ft.solve(net, [[1.0, 1.0], [1.0, 1.0]]).log_response
+    assert np.isposinf(found[1:, 0, 1]).all() and found[0, 0, 1] == 0
+    assert np.isfinite(found[:, 0, 0]).all()
