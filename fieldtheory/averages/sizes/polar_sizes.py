@@ -25,6 +25,8 @@ _COARSE, _SPACINGS = 1.0, ((0.19, 0.3), (0.13, 0.2), (0.09, 0.14), (0.06, 0.1))
 _BELOW = 3.0
 # Logarithms of the largest radius and of the smallest signals and angles.
 _LARGEST, _LEAST = 2.4, 90.0
+# Larger signals, in standard deviations.
+_RARE = np.linspace(np.exp(_LARGEST), 60.0, 100)
 # Shares that are nothing, the largest error, and as which power it falls with the spacing.
 _FAINT, _ERROR, _FALLS = 1e-18, 3e-14, 1.4
 # Rounding of signals over √(1 − c), of which differences are.
@@ -65,10 +67,27 @@ def half_square(f: Function, g: Function, K_xx: float, K_yy: float, away: float)
 def decorrelation(
     f: Function, norms: tuple[float, float], K_xx: float, K_yy: float, away: float
 ) -> float:
-    """1 − ⟨f(x) f(y)⟩/(nm) of the norms n = √⟨f(x)²⟩ and m, with all its digits."""
+    """1 − ⟨f(x) f(y)⟩/(nm) of the norms n = √⟨f(x)²⟩ and m, with all its digits.
+
+    Raises
+    ------
+    QuadratureError
+        As `average`, or if a norm comes from signals that are too rare, as that of exp(h) at
+        K_xx = 100: they count in squares, but not in the product with a smaller signal.
+    """
+    for norm, K in zip(norms, (K_xx, K_yy), strict=True):
+        _require_usual_signals(f, norm, K)
     one = partial(_over, norms[0], f)
     other = one if norms[0] == norms[1] else partial(_over, norms[1], f)
     return half_square(one, other, K_xx, K_yy, away)
+
+
+@np.errstate(over="ignore", invalid="ignore", under="ignore")
+def _require_usual_signals(f: Function, norm: float, K: float) -> None:
+    h = np.sqrt(K) * _RARE
+    share = np.maximum(np.abs(f(h)), np.abs(f(-h))) / norm * np.exp(-(_RARE**2) / 4)
+    if not (norm < np.inf and (share**2 < _AT_ENDS).all()):
+        raise QuadratureError(_DIVERGES)
 
 
 def _over(norm: float, f: Function, signals: np.ndarray) -> np.ndarray:

@@ -296,7 +296,11 @@ def _of_two(
         return sum((of_slopes(f, _H, (K_xx, K_yy), c, 1 - abs(c)) for f in jumping), mp.zero)
 
     def wide() -> mp.mpf:
-        return _beyond_float(functions, (K_xx, K_yy), (c, correlations[1])) + of_jumps()
+        jumps = of_jumps()
+        # Nothing else counts for parallel signals.
+        if mp.isinf(jumps):
+            return jumps
+        return _beyond_float(functions, (K_xx, K_yy), (c, correlations[1])) + jumps
 
     if size and _SMALLEST < K_xx * K_yy < _LARGEST and correlations[1] < _NEAR:
         near = (K_xx, K_yy), correlations[1]

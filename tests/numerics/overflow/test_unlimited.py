@@ -459,3 +459,32 @@ def test_cosh_beside_waves(gamma):
     expected = [logs(each) for each in kernels]
     np.testing.assert_allclose(found[:4, 0], expected, rtol=1e-11, atol=1e-12)
     assert np.isposinf(found[5:]).all()
+
+
+GROWING = {
+    "exp": lambda p, q, r: (p + q) / 2 + r,
+    "sinh": lambda p, q, r: (p + q) / 2 + mp.log(mp.sinh(r)),
+    "cosh(h)": lambda p, q, r: (p + q) / 2 + mp.log(mp.cosh(r)),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("large", [100.0, 1000.0])
+@pytest.mark.parametrize("apart", [1e-3, 1e-9])
+def test_nearly_parallel_inputs_of_different_norms(name, large, apart):
+    """Squares of the larger signal come from rare ones, which the product does not have."""
+    r = (1 - apart) * np.sqrt(1e-6 * large)
+    net = ft.ResidualNetwork(depth=3, activation=name, weight_variance=2.0, bias_variance=0.05)
+    found = ft.solve(net, [[1e-6, r], [r, large]]).log_kernels[1, 0, 1]
+    with mp.workdps(30):
+        p, q, r = mp.mpf(1e-6), mp.mpf(large), mp.mpf(r)
+        expected = mp.log(2 * mp.exp(GROWING[name](p, q, r)) + r + mp.mpf(0.05))
+    assert found == pytest.approx(float(expected), rel=1e-14)
+
+
+def test_responses_of_identical_inputs_of_jumps_away_from_zero():
+    """⟨φ'φ'⟩ of parallel signals is infinite; integrals beside the jumps took minutes."""
+    net = ft.ResidualNetwork(depth=550, activation="hardshrink", skip_scale=2.0)
+    found = ft.solve(net, [[1.0, 1.0], [1.0, 1.0]]).log_response
+    assert np.isposinf(found[1:, 0, 1]).all() and found[0, 0, 1] == 0
+    assert np.isfinite(found[:, 0, 0]).all()
