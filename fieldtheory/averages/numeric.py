@@ -246,8 +246,15 @@ def _located(kinks: Sequence[float]) -> str:
 
 
 def inner_average(F: sp.Expr, G: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
-    """⟨F'(x) G'(y)⟩, the derivative of ⟨F;G⟩ by the covariance, if it has a short closed form."""
+    """⟨F'(x) G'(y)⟩, the derivative of ⟨F;G⟩ by the covariance, if it has a short closed form.
+
+    None for jumps away from zero: that of two of them is a bell that narrows without bound towards
+    equal signals.
+    """
     product = sp.expand(F.diff(variables[0])) * sp.expand(G.diff(variables[1]))
+    centre = dict.fromkeys(variables, 0)
+    if any(delta.args[0].subs(centre) != 0 for delta in product.atoms(sp.DiracDelta)):
+        return None
     if len(sp.Add.make_args(sp.expand(product))) > _LONGEST:
         return None
     slope = GaussianAverage(product, variables, K).doit()

@@ -101,6 +101,9 @@ def _break_points(expr: sp.Expr, variable: sp.Expr) -> tuple[sp.Expr, ...]:
 
 def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     """The expression as a Piecewise of smooth ones, none of which is used outside its piece."""
+    if has_steps(expr) and not has_steps(form := step_form(expr)):
+        # Steps that cancel, as in sign(x)², have δ-functions as derivatives all the same.
+        return form
     for i, variable in enumerate(variables):
         if has_steps(expr) and (cuts := break_points(expr, variable)):
             values = [branch(expr, variable, middle) for middle in between(cuts)]

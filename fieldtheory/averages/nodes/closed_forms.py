@@ -93,7 +93,7 @@ def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | Non
     F = sp.expand(F)
     # Terms with many error functions come first: they fail if any does.
     terms = sorted(sp.Add.make_args(F), key=lambda term: -_count_erf(term))
-    if len(terms) > _MAX_TERMS:
+    if len(terms) > _MAX_TERMS or any(_has_shifted_products(term, variables) for term in terms):
         return None
     try:
         total = sp.Add(waves, *[_term(term, variables, K) for term in terms])
@@ -227,6 +227,18 @@ def _fraction(expr: sp.Expr) -> sp.Expr | None:
 def _count_erf(term: sp.Expr) -> int:
     powers = [factor.as_base_exp() for factor in sp.Mul.make_args(term)]
     return sum(int(power) for base, power in powers if isinstance(base, erf) and power.is_Integer)
+
+
+def _has_shifted_products(term: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
+    """Whether three or more error functions, one not of a centred form, leave two to integrate.
+
+    Every derivative by parts removes one of them and shifts the others: no rule is left then, which
+    `_stein` and `_tilt` may take minutes to find.
+    """
+    if _count_erf(term) < 3:
+        return False
+    centre = dict.fromkeys(variables, 0)
+    return any(form.args[0].subs(centre) != 0 for form in term.atoms(erf))
 
 
 def _times(factor: sp.Expr, expr: sp.Expr) -> sp.Expr:

@@ -70,6 +70,23 @@ def test_signs_that_cancel_in_the_square(text, same, gamma):
     np.testing.assert_allclose(found.response, expected.response, rtol=1e-12)
 
 
+@pytest.mark.parametrize("variance", [1e-3, 0.3, 30.0])
+def test_jumps_away_from_zero_beside_kinks(variance):
+    """relu(h) + θ(h + 1)/2: N G11 of the first layer is a² Var φ², on panels between the kinks."""
+    net = ft.ResidualNetwork(depth=1, activation="relu(h) + 0.5*heaviside(h + 1)", width=1)
+    z, w = np.polynomial.legendre.leggauss(40)
+    cuts = np.unique([*np.linspace(-12, 12, 121) * np.sqrt(variance), -1.0, 0.0])
+    half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
+    h = (middle[:, None] + np.outer(half, z)).ravel()
+    weights = np.outer(half, w).ravel() * np.exp(-h * h / (2 * variance))
+    weights /= np.sqrt(2 * np.pi * variance)
+    square = (np.maximum(h, 0) + 0.5 * (h > -1)) ** 2
+    expected = 1.25**2 * (weights @ (square - weights @ square) ** 2)
+    with pytest.warns(ft.ValidityWarning):
+        found = ft.solve(net, variance).G11[1, 1]
+    assert found == pytest.approx(expected, rel=1e-11)
+
+
 def test_sign_that_cancels_in_the_square_of_small_signals():
     net = ft.ResidualNetwork(depth=3, branch_scale=0.05, skip_scale=0.0, bias_variance=0.1)
     texts = "tanh(3*h)*sign(3*h - 0.123)", "tanh(3*h)"
