@@ -33,7 +33,7 @@ from fieldtheory.averages.nodes.cancelling_forms import (
 )
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
-from fieldtheory.averages.nodes.stable_forms import NUMPY, determinant, stable
+from fieldtheory.averages.nodes.stable_forms import NUMPY, determinant, difference_variance, stable
 from fieldtheory.averages.oscillating import wide_waves
 from fieldtheory.averages.oscillating.waves import has_waves
 from fieldtheory.averages.polynomial_pieces import plateaus, ramps
@@ -398,11 +398,16 @@ def _with_digits(
 
 
 def _inner(slope: sp.Expr, K: sp.ImmutableMatrix) -> tuple[Callable, Callable | None]:
-    """⟨F'G'⟩ of (K_xx, K_yy, t, det) and where it diverges, for `price.connected_by_price`."""
+    """⟨F'G'⟩ and where it diverges, for `price.connected_by_price`."""
     a, t, _, b = K
-    det = sp.Symbol("det", nonnegative=True)
-    form = stable(slope, K).subs(determinant(a, b, t), det)
-    compiled = sp.lambdify([a, b, t, det], form, modules=[NUMPY, "scipy", "numpy"], cse=True)
+    exact = {
+        determinant(a, b, t): sp.Symbol("det", nonnegative=True),
+        difference_variance(a, b, t): sp.Symbol("apart", nonnegative=True),
+        difference_variance(a, b, -t): sp.Symbol("together", nonnegative=True),
+    }
+    form = stable(slope, K).xreplace(exact)
+    given = [a, b, t, *exact.values()]
+    compiled = sp.lambdify(given, form, modules=[NUMPY, "scipy", "numpy"], cse=True)
     for power in slope.atoms(sp.Pow):
         base, exponent = sp.expand(power.base), power.exp
         if exponent.is_negative and not exponent.is_integer and base.is_polynomial(a, b, t):

@@ -10,6 +10,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrals.quadrature import legendre
 from fieldtheory.averages.integrands.exact_differences import determinant
+from fieldtheory.averages.tolerance import tolerance
 
 # Nodes on each panel, tried one after the other.
 _ORDERS = (16, 24, 36, 54, 80)
@@ -35,12 +36,14 @@ def connected_by_price(
 
     Where that average is singular at a covariance t_s > |K_xy|, t = t_s tanh v makes the integrand
     smooth; else the panels are graded towards the largest covariance. The determinant
-    K_xx K_yy − t² is handed on as that of K_xy plus K_xy² − t², so that nothing cancels.
+    K_xx K_yy − t² is handed on as that of K_xy plus K_xy² − t², and the variances of x ∓ y as those
+    at K_xy plus or minus 2 (K_xy − t), so that nothing cancels.
 
     Parameters
     ----------
     slope : callable
-        (K_xx, K_yy, t, determinant) -> ⟨F'(x)G'(y)⟩ at the covariance t, vectorised.
+        (K_xx, K_yy, t, determinant, variance of x − y, that of x + y) -> ⟨F'(x)G'(y)⟩ at the
+        covariance t, vectorised.
     offset : callable or None
         (K_xx, K_yy) -> t_s² − K_xx K_yy, > 0.
     K_xx, K_yy, K_xy : array_like
@@ -54,7 +57,7 @@ def connected_by_price(
     ------
     QuadratureError
         If the Legendre coefficients of the integrand do not fall fast enough for a relative error
-        of 1e-14 at any order tried, or of 4e-13 at the highest.
+        of 1e-14 at any order tried, or of the tolerance at the highest.
     """
     K_xx, K_yy, K_xy = np.broadcast_arrays(
         *(np.asarray(k, dtype=float) for k in (K_xx, K_yy, K_xy))
@@ -87,9 +90,7 @@ def _mapped(
         v = last * nodes
         t = singular * np.tanh(v)
         rest = singular * np.sinh(last * (1 - nodes)) / (np.cosh(last) * np.cosh(v))
-        inner = slope(
-            a[some, None], b[some, None], t, least[some, None] + rest * (c[some, None] + t)
-        )
+        inner = _at(slope, t, rest, *(k[some, None] for k in (a, b, c, least)))
         return last * singular * inner / np.cosh(v) ** 2
 
     return integrals(integrand, len(a), np.array([0.0, 1.0]))
@@ -105,10 +106,24 @@ def _graded(
 
     def integrand(some: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         last = c[some, None]
-        det = least[some, None] + last**2 * nodes * (2 - nodes)
-        return last * slope(a[some, None], b[some, None], last * (1 - nodes), det)
+        given = (k[some, None] for k in (a, b, c, least))
+        return last * _at(slope, last * (1 - nodes), last * nodes, *given)
 
     return integrals(integrand, len(a), cuts)
+
+
+def _at(
+    slope: Callable,
+    t: np.ndarray,
+    rest: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    least: np.ndarray,
+) -> np.ndarray:
+    """⟨F'G'⟩ at t = c − rest, from the determinant at c."""
+    apart, together = (a - c) + (b - c) + 2 * rest, (a + c) + (b + c) - 2 * rest
+    return slope(a, b, t, least + rest * (c + t), apart, together)
 
 
 def integrals(integrand: Callable, count: int, cuts: np.ndarray) -> np.ndarray:
@@ -127,7 +142,7 @@ def integrals(integrand: Callable, count: int, cuts: np.ndarray) -> np.ndarray:
             # Geometric decay taken on to twice the degree, up to which the rule is exact.
             decay = np.minimum(last / np.maximum(middle, _TINY), 1.0) ** 2
             error = (last * decay) @ widths
-        allowed = _ROUNDING if order == _ORDERS[-1] else _TOLERANCE
+        allowed = max(_ROUNDING, tolerance()) if order == _ORDERS[-1] else _TOLERANCE
         good = error <= allowed * np.maximum(size, _TINY)
         values[left[good]] = mean[good, :, 0] @ widths
         left = left[~good]
@@ -135,7 +150,7 @@ def integrals(integrand: Callable, count: int, cuts: np.ndarray) -> np.ndarray:
             return values
     raise QuadratureError(
         f"a connected correlator did not converge: its relative error is about "
-        f"{np.max(error / np.maximum(size, _TINY)):.1e}"
+        f"{np.max(error / np.maximum(size, _TINY)):.1e}; ask for a larger one (rtol=)"
     )
 
 

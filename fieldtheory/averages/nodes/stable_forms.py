@@ -22,7 +22,7 @@ NUMPY: dict[str, Callable] = {
     "arcsine": exact_differences.arcsine,
     "angle_from_opposite": exact_differences.angle_from_opposite,
 }
-determinant, _exponential_difference, _difference_variance, _arcsine, _angle = map(
+determinant, _exponential_difference, difference_variance, _arcsine, _angle = map(
     sp.Function, NUMPY
 )
 
@@ -93,7 +93,7 @@ def _with_density(product: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Ex
         return product
     of_a, of_b, mixed = (square.coeff(entry, 1) for entry in (a, b, c))
     if of_a == of_b and abs(mixed) == 2 * of_a:
-        square = of_a * _difference_variance(a, b, -sp.sign(mixed) * c)
+        square = of_a * difference_variance(a, b, -sp.sign(mixed) * c)
     rest = [factor for factor in product.args if factor not in densities]
     return sp.Mul(*rest) * sp.exp(-square / (2 * determinant(a, b, c)))
 
@@ -159,7 +159,7 @@ def _with_difference(exponent: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> s
         return exponent
     for sign in (1, -1):
         if sp.expand(rest - 2 * k * sign * c) == 0:
-            return -k * _difference_variance(a, b, sign * c)
+            return -k * difference_variance(a, b, sign * c)
     return exponent
 
 
@@ -215,4 +215,4 @@ def _angles(total: sp.Expr) -> sp.Expr:
 
 def _expanded(expr: sp.Expr) -> sp.Expr:
     """Expanded, the variances of differences and sums written out."""
-    return sp.expand(expr.replace(_difference_variance, lambda a, b, c: a + b - 2 * c))
+    return sp.expand(expr.replace(difference_variance, lambda a, b, c: a + b - 2 * c))

@@ -3,11 +3,14 @@
 import mpmath
 import numpy as np
 import pytest
+import sympy as sp
 from mpmath import mpf
 
+from fieldtheory.averages import ConnectedCorrelator
 from fieldtheory.averages.integrals.price import connected_by_price
 from fieldtheory.averages.integrals.quadrature import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import determinant
+from fieldtheory.averages.numeric import connected
 
 
 @pytest.mark.parametrize("K", [1e-3, 1.0, 30.0, 1e3])
@@ -15,7 +18,7 @@ from fieldtheory.averages.integrands.exact_differences import determinant
 def test_polynomials_are_exact(K, correlation):
     """⟨x²;y²⟩ = ∫_0^c 4 t dt = 2c²."""
     c = correlation * K
-    value = connected_by_price(lambda a, b, t, det: 4 * t, None, K, K, c)
+    value = connected_by_price(lambda a, b, t, *_: 4 * t, None, K, K, c)
     assert value == pytest.approx(2 * c**2, rel=1e-14)
 
 
@@ -26,7 +29,7 @@ def test_an_inverse_root_over_all_magnitudes(K, gap, with_singularity):
     """⟨erf;erf⟩: ∫ (4/π) dt / √(1 + 4K + 4(K²−t²)) = (2/π) asin(2c / (1 + 2K))."""
     c = K * (1 - gap)
 
-    def slope(a, b, t, det):
+    def slope(a, b, t, det, *_):
         return 4 / np.pi / np.sqrt(1 + 2 * a + 2 * b + 4 * det)
 
     offset = (lambda a, b: (1 + 2 * a + 2 * b) / 4) if with_singularity else None
@@ -38,11 +41,12 @@ def test_an_inverse_root_over_all_magnitudes(K, gap, with_singularity):
         assert error <= 3e-14 * abs(exact)
 
 
-def test_determinant_under_the_integral_is_that_of_the_nodes():
+def test_differences_under_the_integral_are_those_of_the_nodes():
     seen = []
 
-    def slope(a, b, t, det):
+    def slope(a, b, t, det, apart, together):
         seen.append((det, determinant(a, b, t)))
+        seen.extend([(apart, a + b - 2 * t), (together, a + b + 2 * t)])
         return np.ones_like(t)
 
     connected_by_price(slope, None, 2.0, 3.0, 1.7)
@@ -51,20 +55,37 @@ def test_determinant_under_the_integral_is_that_of_the_nodes():
         np.testing.assert_allclose(det, expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("K", [0.3, 300.0, 1e4, 1e5])
+@pytest.mark.parametrize("added", [0.0, 0.1, 2.0])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_shifted_waves_of_wide_signals(K, added, sign):
+    """⟨sin² ; sin²⟩ of h + 5/4: a covariance under the integral has lost K − t from K = 1000 on."""
+    h, g = sp.symbols("h g", real=True)
+    K_hh, K_gg, K_hg = sp.symbols("K_hh K_gg K_hg", real=True)
+    F, G = (sp.sin(v + sp.Rational(5, 4)) ** 2 for v in (h, g))
+    node = ConnectedCorrelator(F, G, (h, g), ((K_hh, K_hg), (K_hg, K_gg)))
+    found = connected(node).function(K, K + added, sign * K)
+    with mpmath.workdps(40):
+        a, b, c = mpf(K), mpf(K + added), sign * mpf(K)
+        both = [(mpmath.exp(s * 4 * c - 2 * (a + b)) - mpmath.exp(-2 * (a + b))) for s in (1, -1)]
+        expected = (both[0] + mpmath.cos(5) * both[1]) / 8
+        assert abs(found - expected) <= 1e-13 * abs(expected)
+
+
 def test_pairs_that_do_not_converge_raise():
     with pytest.raises(QuadratureError, match="did not converge"):
-        connected_by_price(lambda a, b, t, det: np.abs(t - 0.3) ** 0.5, None, 1.0, 1.0, 1.0)
+        connected_by_price(lambda a, b, t, *_: np.abs(t - 0.3) ** 0.5, None, 1.0, 1.0, 1.0)
 
 
 def test_algebraic_decay_is_not_taken_for_convergence():
     """The coefficients at a kink fall like a power; the square of the last ones would pass."""
     with pytest.raises(QuadratureError):
         connected_by_price(
-            lambda a, b, t, det: np.abs(0.37 - t) ** 1.5, lambda a, b: 1.0 + 0 * a, 1.0, 1.0, 0.9
+            lambda a, b, t, *_: np.abs(0.37 - t) ** 1.5, lambda a, b: 1.0 + 0 * a, 1.0, 1.0, 0.9
         )
 
 
 def test_shapes_broadcast():
     K = np.array([[1.0], [2.0]])
-    values = connected_by_price(lambda a, b, t, det: 4 * t, None, K, np.array([1.0, 3.0, 4.0]), 0.5)
+    values = connected_by_price(lambda a, b, t, *_: 4 * t, None, K, np.array([1.0, 3.0, 4.0]), 0.5)
     np.testing.assert_allclose(values, np.full((2, 3), 0.5), rtol=1e-14)
