@@ -29,7 +29,27 @@ def has_steps(expr: sp.Expr) -> bool:
 @lru_cache(maxsize=256)
 def step_form(expr: sp.Expr) -> sp.Expr:
     """The expression with every kink and jump written by steps, products of steps reduced."""
-    return reduce_steps(_expand(_resolve(expr))) if has_steps(expr) else expr
+    if not has_steps(expr):
+        return expr
+    if expr.is_Add:
+        return _expand(sp.Add(*map(step_form, expr.args)))
+    factors, product = _factors(expr), sp.S.One
+    if len(factors) == 1:
+        return reduce_steps(_expand(_resolve(expr)))
+    # One by one, as most terms of a whole product are the same once they are reduced.
+    for factor in factors:
+        product = reduce_steps(_expand(product * step_form(factor)))
+    return product
+
+
+def _factors(expr: sp.Expr) -> list[sp.Expr]:
+    """The factors of a product, those of natural powers that have steps repeated."""
+    factors = []
+    for factor in sp.Mul.make_args(expr):
+        base, power = factor.as_base_exp()
+        natural = power.is_Integer and power > 0 and has_steps(base)
+        factors.extend([base] * int(power) if natural else [factor])
+    return factors
 
 
 def reduce_steps(expr: sp.Expr) -> sp.Expr:

@@ -1,6 +1,6 @@
 """Kinks and jumps written by steps, and their derivatives as distributions."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -176,3 +176,15 @@ def test_break_points(f, points):
 def test_break_points_that_are_no_numbers(f):
     with pytest.raises(ValueError, match="cannot locate the kinks"):
         break_points(f, x)
+
+
+def test_products_are_reduced_factor_by_factor():
+    """All at once, products of two squares with three kinks had a hundred thousand terms."""
+    leaky = Max(0, x - 5 * HALF / 2) + Min(0, x - 5 * HALF / 2) / 100
+    f = (10 * x * Max(0, Min(1, (10 * x + 3) / 6)) * leaky) ** 2
+    form = step_form(f * f.subs(x, y))
+    assert len(sp.Add.make_args(form)) < 500
+    values = [sp.Rational(value, 10) for value in (-31, -2, 1, 13, 40)]
+    for one, other in product(values, values):
+        both = {x: one, y: other}
+        assert form.subs(both) == f.subs(both) * f.subs(x, other)
