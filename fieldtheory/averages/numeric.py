@@ -31,6 +31,7 @@ from fieldtheory.averages.nodes.cancelling_forms import (
     is_lost,
     without_signs,
 )
+from fieldtheory.averages.nodes.closed_forms import is_transcendental_in
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.averages.nodes.stable_forms import NUMPY, determinant, difference_variance, stable
@@ -251,13 +252,18 @@ def inner_average(F: sp.Expr, G: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.
     None for jumps away from zero: that of two of them is a bell that narrows without bound towards
     equal signals.
     """
-    product = sp.expand(F.diff(variables[0])) * sp.expand(G.diff(variables[1]))
+    slopes = [side.diff(v) for side, v in zip((F, G), variables, strict=True)]
+    # Expanded, those that are quotients may have many terms.
+    if any(is_transcendental_in(slope, variables) for slope in slopes):
+        return None
+    slopes = [sp.expand(slope) for slope in slopes]
     centre = dict.fromkeys(variables, 0)
-    if any(delta.args[0].subs(centre) != 0 for delta in product.atoms(sp.DiracDelta)):
+    deltas = (delta for slope in slopes for delta in slope.atoms(sp.DiracDelta))
+    if any(delta.args[0].subs(centre) != 0 for delta in deltas):
         return None
-    if len(sp.Add.make_args(sp.expand(product))) > _LONGEST:
+    if math.prod(len(sp.Add.make_args(slope)) for slope in slopes) > _LONGEST:
         return None
-    slope = GaussianAverage(product, variables, K).doit()
+    slope = GaussianAverage(sp.Mul(*slopes), variables, K).doit()
     return None if slope.has(GaussianAverage) else slope
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from mpmath import mp
 from sympy.codegen.rewriting import expm1_opt, log1p_opt
+from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages.integrals.quadrature import legendre
 from fieldtheory.averages.integrands.exponentials import factored, merged, with_masks
@@ -27,7 +29,7 @@ _FARTHEST, _PANELS, _VISIBLE = 16.0, (1, 4, 16, 64), 1e-3
 
 # Where sums are looked at for terms that cancel, in so many digits; what the square of a place is
 # to be at least of the ratio of a sum and its terms, and how near a power is to a whole number.
-_NEAR_ZERO, _DIGITS = (sp.Rational(1, 2**26), sp.Rational(1, 2**30)), 60
+_NEAR_ZERO, _DIGITS = (2.0**-26, 2.0**-30), 120
 _PART, _POWER = 1e-3, 1e-6
 _NO_SERIES = (sp.Piecewise, sp.Heaviside, sp.Abs, sp.sign, sp.Max, sp.Min, sp.DiracDelta)
 
@@ -109,7 +111,7 @@ def _without_cancelling(F: sp.Expr) -> tuple[sp.Expr, dict[str, Callable]]:
 @lru_cache(maxsize=256)
 def _sum_at_zero(total: sp.Expr) -> Callable | None:
     """A sum of functions of one variable with its digits near zero; None if it does not cancel."""
-    if not total.is_Add or len(total.free_symbols) != 1 or total.has(*_NO_SERIES):
+    if not total.is_Add or len(total.free_symbols) != 1 or total.has(*_NO_SERIES, AppliedUndef):
         return None
     (x,) = total.free_symbols
     if total.is_polynomial(x):
@@ -123,16 +125,19 @@ def _sum_at_zero(total: sp.Expr) -> Callable | None:
 
 def _order_of_cancelling(total: sp.Expr, x: sp.Symbol) -> int | None:
     """The power as which a sum starts at zero, if its terms are larger by two powers at least."""
+    terms = sp.lambdify([x], list(total.args), modules=["mpmath"], cse=True)
     sizes = []
-    for place in _NEAR_ZERO:
-        values = [sp.Abs(term.evalf(_DIGITS, subs={x: place})) for term in total.args]
-        whole = sp.Abs(total.evalf(_DIGITS, subs={x: place}))
-        if not all(value.is_Float for value in (*values, whole)) or whole == 0:
-            return None
-        if max(values) * place**2 < _PART * whole:
-            return None
-        sizes.append(float(sp.log(whole)))
-    power = (sizes[0] - sizes[1]) / float(sp.log(_NEAR_ZERO[0] / _NEAR_ZERO[1]))
+    with mp.workdps(_DIGITS):
+        for place in _NEAR_ZERO:
+            try:
+                values = [mp.mpf(value) for value in terms(mp.mpf(place))]
+            except (ArithmeticError, TypeError, ValueError):
+                return None
+            whole = abs(mp.fsum(values))
+            if whole == 0 or max(map(abs, values)) * place**2 < _PART * whole:
+                return None
+            sizes.append(float(mp.log(whole)))
+    power = (sizes[0] - sizes[1]) / math.log(_NEAR_ZERO[0] / _NEAR_ZERO[1])
     return round(power) if abs(power - round(power)) < _POWER else None
 
 

@@ -9,14 +9,10 @@ import numpy as np
 
 # Splits a double into two halves of 26 bits (Dekker).
 _SPLITTER = 134217729.0
-# 1 − c² that a few roundings of the covariance of parallel variables leave.
-_NO_ANGLE = 2.0**-50
 
 
 def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     """K_xx K_yy − K_xy², zero if negative, correct to rounding for nearly identical variables.
-
-    Zero too where variables of different sizes are parallel but for the rounding of K_xy.
 
     The plain difference is off by one rounding of K_xx K_yy, which is larger than one for
     variances above 1e8 and spoils 1 + 2 K_xx + 2 K_yy + 4 det long before.
@@ -41,9 +37,7 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
         # What rounding left of the product and of the square, exactly (Dekker).
         rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
         rest = rest - (((z_high * z_high - square) + 2 * z_high * z_low) + z_low * z_low)
-        found = np.maximum((product - square) + np.where(np.isfinite(rest), rest, 0.0), 0.0)
-        # Of variables that differ by a factor: the rounding of their covariance is no angle.
-        return np.where((near > np.minimum(x, y)) & (found <= _NO_ANGLE * product), 0.0, found)
+    return np.maximum((product - square) + np.where(np.isfinite(rest), rest, 0.0), 0.0)
 
 
 def exponential_difference(u: np.ndarray, v: np.ndarray, gap: np.ndarray) -> np.ndarray:

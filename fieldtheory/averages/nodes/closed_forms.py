@@ -84,7 +84,7 @@ def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Ex
 
 @lru_cache(maxsize=128)
 def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
-    if _is_transcendental_in(F, variables):
+    if is_transcendental_in(F, variables):
         return None
     F = step_form(F).replace(sp.erfc, lambda u: 1 - erf(u))
     F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
@@ -139,7 +139,7 @@ def _wave(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
     return total
 
 
-def _is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
+def is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
     """Whether F holds a quotient or a function that no rule removes."""
     unknown = (f for f in F.atoms(sp.Function) if not isinstance(f, _REMOVED))
     if any(argument.has(*variables) for f in unknown for argument in f.args):

@@ -318,6 +318,9 @@ class Entries:
         even = with_masks(even.xreplace(squares), expanded)
         terms = sp.Add.make_args(even)
         polynomial = sp.Add(*[t for t in terms if t.is_polynomial(X) and t.free_symbols <= {X}])
+        if polynomial == 0:
+            # As it was given: expanded, the square of mish has ten times the terms.
+            return sp.S.Zero, square
         back = {1 - one_minus: 1 - square for square, one_minus in squares.items()}
         return polynomial, (even - polynomial).xreplace(back)
 

@@ -218,7 +218,9 @@ def _square(g: sp.Expr) -> Square:
     if not kinks and has_steps(g):
         # Steps that leave no kink, as those of sign(h)²: it is one function everywhere.
         g = branch(g, X, _ANYWHERE)
-    derivatives = [g] if kinks else [g.diff(X, order) for order in range(_DERIVATIVES + 1)]
+    derivatives = [g]
+    for _ in range(0 if kinks else _DERIVATIVES):
+        derivatives.append(derivatives[-1].diff(X))
     functions = tuple(_of_arrays(F) for F in derivatives)
     h = np.concatenate([np.linspace(0.01, 3.0, 50), np.geomspace(1e-6, 30.0, 50)])
     with np.errstate(all="ignore"):

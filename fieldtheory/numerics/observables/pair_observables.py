@@ -110,18 +110,8 @@ class PairObservables:
 
     def same(self, pairs: np.ndarray) -> np.ndarray:
         """Whether the two signals of a pair count as one in a layer, shape (L + 1, pairs)."""
-        return self._nearer_than_rounding(pairs, 1)
-
-    def opposite(self, pairs: np.ndarray) -> np.ndarray:
-        """Whether they are opposite ones of an odd φ, shape (L + 1, pairs)."""
-        odd = is_odd(kinked_features(self.network))
-        still = self.still(pairs)
-        return self._nearer_than_rounding(pairs, -1) & ~still & odd
-
-    def _nearer_than_rounding(self, pairs: np.ndarray, sign: int) -> np.ndarray:
-        """Whether the variance of h_α ∓ h_β is none, shape (L + 1, pairs)."""
         first, second = (members[pairs] for members in self.pairs)
-        own, joint = np.diagonal(self.K, axis1=1, axis2=2), sign * self.K[:, first, second]
+        own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
         distance = (own[:, first] - joint) + (own[:, second] - joint)
         steady = self.has_kinks and not places_of_jumps(self.network)
         return distance <= (_SAME if steady else 0.0) * own[:, first]
