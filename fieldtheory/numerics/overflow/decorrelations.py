@@ -39,11 +39,14 @@ from fieldtheory.numerics.layer_averages.large_variances import (
     single_average,
 )
 from fieldtheory.numerics.layer_averages.steady_waves import are_steady_waves, decorrelation
+from fieldtheory.numerics.observables.pair_observables import places_of_jumps
 from fieldtheory.numerics.overflow.logarithms import ScaledLayers, scaled_layers
 from fieldtheory.numerics.overflow.unlimited_averages import features_of, is_analytic
 
 # 1 − c from which on a difference keeps its digits; nodes on panels in the angle, and their ratio.
 _NARROW, _NODES, _GROWTH = 1e-2, 12, 4
+# The same ratio where φ jumps, and angles at which jumps so far apart do not meet.
+_GROWTH_AT_JUMPS, _UNSEEN = 1.6, 0.125
 
 
 def decorrelations(network: LayeredNetwork, K0: np.ndarray, initial: np.ndarray) -> np.ndarray:
@@ -198,9 +201,14 @@ def _over_angles(
 ) -> np.ndarray:
     """∫_0^θ ⟨φ'_α φ'_β⟩(ψ) sin ψ dψ, by panels that grow from the angle of one unit of φ."""
     angle = angle_of(delta)
-    first = np.minimum(1 / np.sqrt(np.minimum(K_xx, K_yy)), 1.0)
-    count = int(np.ceil(np.log(max((angle / first).max(), 1.0)) / np.log(_GROWTH)))
-    edges = np.minimum(first[:, None] * float(_GROWTH) ** np.arange(count + 1), angle[:, None])
+    first, growth = np.minimum(1 / np.sqrt(np.minimum(K_xx, K_yy)), 1.0), float(_GROWTH)
+    for place in places_of_jumps(network):
+        # Signals jump there together from the angle of these distances on.
+        apart = np.abs(place * (1 / np.sqrt(K_xx) - 1 / np.sqrt(K_yy)))
+        first = np.where(apart > 0, np.minimum(first, _UNSEEN * apart), first)
+        growth = _GROWTH_AT_JUMPS
+    count = int(np.ceil(np.log(max((angle / first).max(), 1.0)) / np.log(growth)))
+    edges = np.minimum(first[:, None] * growth ** np.arange(count + 1), angle[:, None])
     edges = np.concatenate([np.zeros((len(angle), 1)), edges], axis=1)
     pair, panel = np.nonzero(np.diff(edges))
     nodes, weights = legendre(_NODES)
