@@ -338,7 +338,11 @@ def _without_powers(
 
 
 def _beside_jumps(
-    of_jumps: Callable, slopes: np.ndarray, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray
+    of_jumps: Callable[..., np.ndarray],
+    slopes: np.ndarray,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    delta: np.ndarray,
 ) -> np.ndarray:
     """⟨φ'φ'⟩ with those of small angles from 1 − c."""
     near = (delta > 0) & (delta < _SMALL) & (np.minimum(K_xx, K_yy) > 0)

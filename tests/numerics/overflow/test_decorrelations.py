@@ -157,3 +157,37 @@ def test_jumps_away_from_zero_take_one_integral_a_layer():
     start = time.process_time()
     assert np.isfinite(ft.solve(net, [[0.5, r], [r, 0.3]]).response).all()
     assert time.process_time() - start < 15
+
+
+def test_wide_nearly_parallel_signals_of_slow_ends():
+    """Fourier transforms of slopes took a second a layer, and lost digits of different norms."""
+    K_xx, K_yy, delta = 1e12, 6e11, 1e-5
+    settings = {"skip_scale": 0.0, "weight_variance": 1.0, "bias_variance": 0.0}
+    net = ft.ResidualNetwork(depth=1, activation="isru", **settings)
+    start = time.process_time()
+    found = decorrelations(net, [K_xx, K_yy], delta)
+    assert time.process_time() - start < 5
+    # ⟨(φ_x/n − φ_y/m)²⟩/2 over the radius and the angle from the zero of x, on graded panels.
+    theta = 2 * np.arcsin(np.sqrt(delta / 2))
+    beside = np.append(0.0, np.geomspace(1e-12, theta / 2, 60))
+    inside = np.concatenate([beside, theta - beside])
+    outside = np.geomspace(1e-12, (np.pi - theta) / 2, 60)
+    angles = np.unique([*inside, *-outside, *(theta + outside)])
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+
+    def composite(edges):
+        half = np.diff(edges)[:, None] / 2
+        return (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+
+    a, of_angles = composite(angles)
+    r, of_radii = composite(np.append(0.0, np.geomspace(1e-8, 10, 50)))
+
+    def phi(h):
+        return h / np.hypot(1, h)
+
+    signals = np.sqrt(K_xx) * np.sin(a), np.sqrt(K_yy) * np.sin(a - theta)
+    x, y = (phi(r[:, None] * signal) for signal in signals)
+    bell = of_radii * r * np.exp(-r * r / 2) / np.pi
+    n, m = (np.sqrt(bell @ v**2 @ of_angles) for v in (x, y))
+    expected = bell @ (x / n - y / m) ** 2 @ of_angles / 2
+    assert found[1] == pytest.approx(expected, rel=1e-11)
