@@ -16,10 +16,12 @@ from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fieldtheory import inference
+from fieldtheory import inference, validation
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.residual import ResidualNetwork
 
+# Quantities that are covariances of outputs.
+_KERNELS = ("output_kernel", "tangent_kernel")
 # What a kernel object optimises if that is not said.
 _USUAL = ("weight_variance", "bias_variance", "branch_scale")
 
@@ -54,6 +56,12 @@ class _OfNetwork:
         return self
 
 
+def _kernel(network: Any, quantity: str) -> inference.KernelFunction:
+    """Responses and hidden layers have functions of inputs too, which are no priors of outputs."""
+    validation.choice("quantity", quantity, _KERNELS)
+    return inference.kernel(_given(network), quantity)
+
+
 class _NetworkEstimator(_OfNetwork, BaseEstimator):
     posterior_: inference.Posterior
 
@@ -71,7 +79,7 @@ class _NetworkEstimator(_OfNetwork, BaseEstimator):
         self.jitter = jitter
 
     def _condition(self, X: np.ndarray, y: np.ndarray) -> None:
-        kernel = inference.kernel(_given(self.network), self.quantity)
+        kernel = _kernel(self.network, self.quantity)
         self.posterior_ = inference.condition(kernel, X, y, self.noise_variance, self.jitter)
 
     def _inputs(self, X: Any) -> np.ndarray:
@@ -269,7 +277,7 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """The kernel (P, Q) of the rows of X and Y; with its gradient by `theta`, (P, P, n)."""
-        function = inference.kernel(_given(self.network), self.quantity)
+        function = _kernel(self.network, self.quantity)
         if not eval_gradient:
             return function(X, Y)
         if Y is not None:
@@ -283,7 +291,7 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     def diag(self, X: Any) -> np.ndarray:
         """The kernel of every row of X with itself."""
-        return inference.kernel(_given(self.network), self.quantity).diagonal(X)
+        return _kernel(self.network, self.quantity).diagonal(X)
 
     def is_stationary(self) -> bool:
         """Networks see more than differences of inputs."""

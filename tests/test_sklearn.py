@@ -103,6 +103,8 @@ def test_bad_input():
     for change, error, words in (
         ({"network": "relu"}, TypeError, "network must be a ResidualNetwork"),
         ({"quantity": "tangent"}, ValueError, "quantity must be one of"),
+        ({"quantity": "ntk"}, ValueError, "one of output_kernel, tangent_kernel, got 'ntk'"),
+        ({"quantity": "output_response"}, ValueError, "quantity must be one of"),
         ({"noise_variance": -1.0}, ValueError, "noise_variance must be"),
     ):
         with pytest.raises(error, match=words):

@@ -135,8 +135,8 @@ class Solution(Result):
     leaky ReLU and |x| and, for inputs of one norm, for smooth φ; 1e-8 for other kinks; to an
     absolute 1e-15 for other φ and inputs of different norms.
     ``response`` and ``tangent_kernels`` of ReLU, leaky ReLU and |x|, and of smooth φ, are right to
-    1e-12 at all angles; those of other continuous φ with kinks at the angle θ of two signals to
-    about 1e-16/θ in every layer.
+    1e-12 at all angles; those of other φ with kinks at the angle θ of two signals to about 1e-16/θ
+    in every layer.
 
     ``output_kernel``, ``output_response`` and ``output_tangent_kernel`` alone take memory for a few
     matrices (P, P) and are fast for many inputs, most of all for inputs of one norm: see

@@ -64,17 +64,24 @@ def reduce_steps(expr: sp.Expr) -> sp.Expr:
 def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     """∂_x ∂_y of an expression, as a distribution where it has kinks or jumps.
 
-    Products of functions of one variable each stay such, but where δ-functions meet steps.
+    Products of functions of one variable each stay such beside the terms with δ-functions.
     """
     if x != y and (sides := _sides(expr, x, y)) is not None:
         slopes = [first_derivative(side, v) for side, v in zip(sides, (x, y), strict=True)]
+        smooth = sp.Mul(*[_without_deltas(slope) for slope in slopes])
         if not any(slope.has(DiracDelta) for slope in slopes):
-            return sp.Mul(*slopes)
+            return smooth
+        terms = sp.Add.make_args(_expand(sp.Mul(*slopes)))
+        return smooth + sp.Add(*[term for term in terms if term.has(DiracDelta)])
     if not has_steps(expr):
         return expr.diff(x, y)
     first = sift(step_form(expr).diff(x), (x, y))
     second = sift(reduce_steps(_expand(first)).diff(y), (x, y))
     return reduce_steps(_expand(second))
+
+
+def _without_deltas(expr: sp.Expr) -> sp.Expr:
+    return expr.replace(DiracDelta, lambda *_: sp.S.Zero)
 
 
 def _sides(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
@@ -100,9 +107,14 @@ def reduced_product(first: sp.Expr, second: sp.Expr, variables: Sequence[sp.Expr
 
 def sift(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     """Apply f(x) δ(x−a) = f(a) δ(x−a) and f(x) δ'(x−a) = f(a) δ'(x−a) − f'(a) δ(x−a)."""
-    if not expr.has(DiracDelta):
+    terms = sp.Add.make_args(expr)
+    singular = sp.Add(*[term for term in terms if term.has(DiracDelta)])
+    if singular == 0:
         return expr
-    return sp.Add(*[_sift_term(term, variables) for term in sp.Add.make_args(_expand(expr))])
+    # What has none stands as it is: products, multiplied out, may be none.
+    smooth = [term for term in terms if not term.has(DiracDelta)]
+    sifted = [_sift_term(term, variables) for term in sp.Add.make_args(_expand(singular))]
+    return sp.Add(*smooth, *sifted)
 
 
 def break_points(expr: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:

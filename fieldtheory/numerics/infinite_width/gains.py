@@ -19,7 +19,7 @@ from fieldtheory.numerics.layer_averages.angles import exact_averages
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.layer_averages.large_variances import farthest_lines
 from fieldtheory.numerics.layer_averages.parallel_signals import are_parallel
-from fieldtheory.numerics.observables.pair_observables import kinked_features, places_of_jumps
+from fieldtheory.numerics.observables.pair_observables import kinked_features
 from fieldtheory.numerics.overflow.logarithms import scaled_layers
 from fieldtheory.numerics.overflow.scaled_pairs import scaled_pairs
 from fieldtheory.numerics.recursion import carried
@@ -73,7 +73,7 @@ def _at_small_angles(
     lines, features = farthest_lines(network), kinked_features(network)
     # Pieces that are no polynomials take long at small angles.
     kinked = bool(centres(features)) and all(psi.degree is not None for psi in features)
-    if places_of_jumps(network) or not (kinked or (lines is not None and lines.B)):
+    if not (kinked or (lines is not None and lines.B)):
         return slopes
     narrow &= np.minimum(x, y) > (0.0 if kinked else _KINKED)
     # Digits that are lost stay lost as angles grow.

@@ -140,6 +140,19 @@ class Entries:
         return self._of_pair(self.averages.covariance.diff(K_XY), ("slopes",))
 
     @cached_property
+    def slope_of_jumps(self) -> Callable | None:
+        """⟨φ'φ'⟩ of (K_xx, K_yy, K_xy, K_xx K_yy − K_xy²) where φ jumps, else None.
+
+        It grows as one over the root of the last, which K_xy alone does not hold at small angles.
+        """
+        slope = self.averages.covariance.diff(K_XY)
+        if self.backend != "numpy" or not slope.has(sp.DiracDelta):
+            return None
+        left = sp.Dummy("D", positive=True)
+        of_left = slope.doit().subs(K_XX * K_YY - K_XY**2, left)
+        return lambdify([K_XX, K_YY, K_XY, left], of_left)
+
+    @cached_property
     def covariance_gain(self) -> Callable:
         """⟨φφ⟩ and ⟨φ'φ'⟩, a list of two with their common parts computed once."""
         product = self.averages.covariance

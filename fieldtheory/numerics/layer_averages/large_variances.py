@@ -37,6 +37,8 @@ _FAR = 2.0**44
 _ROUNDING, _ALL, _OPPOSITE = 1e-17, 8, 1.9
 # From this variance on nothing but the slopes of the lines counts.
 FARTHEST = 2.0**110
+# 1 − c below which its own digits count.
+_SMALL = 0.1
 
 
 class Power(NamedTuple):
@@ -328,8 +330,27 @@ def _without_powers(
             "covariance": averages.covariance,
             "slope": averages.covariance_susceptibility,
         }[name]
-        x, y, z = K_xx[~far], K_yy[~far], c[~far]
+        x, y, z, apart = (each[~far] for each in (K_xx, K_yy, c, delta))
         found[~far] = function(x, y, z * np.sqrt(x * y))
+        if name == "slope" and (of_jumps := averages.slope_of_jumps) is not None:
+            found[~far] = _beside_jumps(of_jumps, found[~far], x, y, apart)
+    return found
+
+
+def _beside_jumps(
+    of_jumps: Callable[..., np.ndarray],
+    slopes: np.ndarray,
+    K_xx: np.ndarray,
+    K_yy: np.ndarray,
+    delta: np.ndarray,
+) -> np.ndarray:
+    """⟨φ'φ'⟩ with those of small angles from 1 − c."""
+    near = (delta > 0) & (delta < _SMALL) & (np.minimum(K_xx, K_yy) > 0)
+    if not near.any():
+        return slopes
+    x, y, apart = K_xx[near], K_yy[near], delta[near]
+    found, root = slopes.copy(), np.sqrt(x * y)
+    found[near] = of_jumps(x, y, root * (1 - apart), x * y * apart * (2 - apart))
     return found
 
 

@@ -39,11 +39,17 @@ from fieldtheory.numerics.layer_averages.large_variances import (
     single_average,
 )
 from fieldtheory.numerics.layer_averages.steady_waves import are_steady_waves, decorrelation
+from fieldtheory.numerics.layer_averages.wide_signals import wide_signals
+from fieldtheory.numerics.observables.pair_observables import places_of_jumps
 from fieldtheory.numerics.overflow.logarithms import ScaledLayers, scaled_layers
 from fieldtheory.numerics.overflow.unlimited_averages import features_of, is_analytic
 
 # 1 − c from which on a difference keeps its digits; nodes on panels in the angle, and their ratio.
 _NARROW, _NODES, _GROWTH = 1e-2, 12, 4
+# Variances of wide signals, and of differences of signals that keep their digits.
+_WIDE, _DIFFERENT = 2.0**10, 1e-6
+# The same ratio where φ jumps, and angles at which jumps so far apart do not meet.
+_GROWTH_AT_JUMPS, _UNSEEN = 1.6, 0.125
 
 
 def decorrelations(network: LayeredNetwork, K0: np.ndarray, initial: np.ndarray) -> np.ndarray:
@@ -165,7 +171,7 @@ def _by_price(
     if not wide.all():
         x, y, size, delta = (k[~wide] for k in (K_xx, K_yy, size, delta))
         try:
-            found[~wide] = _of_kinks(network, x, y, delta)
+            found[~wide] = _of_differences(network, x, y, delta)
             return found
         except QuadratureError:
             pass
@@ -178,13 +184,22 @@ def _by_price(
     return found
 
 
-def _of_kinks(
+def _of_differences(
     network: LayeredNetwork, K_xx: np.ndarray, K_yy: np.ndarray, delta: np.ndarray
 ) -> np.ndarray:
-    """⟨(φ_α/√M_α − φ_β/√M_β)²⟩/2 of φ with a kink at zero, whose slopes take longer to average."""
+    """⟨(φ_α/√M_α − φ_β/√M_β)²⟩/2 of φ whose slopes take longer to average.
+
+    These have a kink at zero, or approach lines as slowly as h/√(1 + h²) and signals are wide; of
+    the latter, differences keep their digits unless signals of one size hardly differ.
+    """
     (phi, *others) = features_of(network)
-    if others or not has_steps(phi) or not is_analytic(phi):
-        raise QuadratureError(f"{phi} is smooth, or not analytic on both sides of zero")
+    if others or not is_analytic(phi):
+        raise QuadratureError(f"{phi} is not analytic on both sides of zero")
+    nearest = np.minimum(K_xx, K_yy)
+    differ = (K_xx != K_yy) | (nearest * delta > _DIFFERENT)
+    slow = (nearest >= _WIDE) & (delta > 0) & differ
+    if not has_steps(phi) and not (slow.all() and wide_signals(phi) is None):
+        raise QuadratureError(f"slopes of {phi} have fast averages")
     f = vectorised([h], phi)
     norms = [np.sqrt(single_average(network, "second_moment", K)) for K in (K_xx, K_yy)]
     if not all((norm > 0).all() and np.isfinite(norm).all() for norm in norms):
@@ -198,9 +213,14 @@ def _over_angles(
 ) -> np.ndarray:
     """∫_0^θ ⟨φ'_α φ'_β⟩(ψ) sin ψ dψ, by panels that grow from the angle of one unit of φ."""
     angle = angle_of(delta)
-    first = np.minimum(1 / np.sqrt(np.minimum(K_xx, K_yy)), 1.0)
-    count = int(np.ceil(np.log(max((angle / first).max(), 1.0)) / np.log(_GROWTH)))
-    edges = np.minimum(first[:, None] * float(_GROWTH) ** np.arange(count + 1), angle[:, None])
+    first, growth = np.minimum(1 / np.sqrt(np.minimum(K_xx, K_yy)), 1.0), float(_GROWTH)
+    for place in places_of_jumps(network):
+        # Signals jump there together from the angle of these distances on.
+        apart = np.abs(place * (1 / np.sqrt(K_xx) - 1 / np.sqrt(K_yy)))
+        first = np.where(apart > 0, np.minimum(first, _UNSEEN * apart), first)
+        growth = _GROWTH_AT_JUMPS
+    count = int(np.ceil(np.log(max((angle / first).max(), 1.0)) / np.log(growth)))
+    edges = np.minimum(first[:, None] * growth ** np.arange(count + 1), angle[:, None])
     edges = np.concatenate([np.zeros((len(angle), 1)), edges], axis=1)
     pair, panel = np.nonzero(np.diff(edges))
     nodes, weights = legendre(_NODES)

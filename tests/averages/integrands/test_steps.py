@@ -143,6 +143,21 @@ def test_products_stay_products():
             assert not (factor.has(x) and factor.has(y))
 
 
+def test_products_stay_products_beside_the_terms_of_jumps():
+    f = Piecewise((x, x > HALF), (x, x < -HALF), (0, True))
+    found = second_derivative(f * f.subs(x, y), x, y)
+    smooth = found.replace(DiracDelta, lambda *_: sp.S.Zero)
+    assert len([factor for factor in sp.Mul.make_args(smooth) if not factor.is_number]) == 2
+    assert sift(found, (x, y)).replace(DiracDelta, lambda *_: sp.S.Zero) == smooth
+    # φ' = θ(|h| − 1/2) + (δ(h − 1/2) + δ(h + 1/2))/2.
+    jumps = (DiracDelta(x - HALF) + DiracDelta(x + HALF)) / 2
+    slope = Heaviside(x - HALF) + 1 - Heaviside(x + HALF) + jumps
+    expected = slope * slope.subs(x, y)
+    scale = {DiracDelta(2 * v - 1): DiracDelta(v - HALF) / 2 for v in (x, y)}
+    scale |= {Heaviside(2 * v - 1): Heaviside(v - HALF) for v in (x, y)}
+    assert sp.expand(found.xreplace(scale) - expected) == 0
+
+
 def test_sift():
     assert sift(sp.cos(x) * DiracDelta(x), (x,)) == DiracDelta(x)
     assert sift(x * DiracDelta(x), (x,)) == 0

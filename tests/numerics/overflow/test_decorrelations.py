@@ -1,5 +1,7 @@
 """1 − c of pairs of inputs where it is small, against recursions of mpmath with 80 digits."""
 
+import time
+
 import numpy as np
 import pytest
 from mpmath import mp, mpf, sin
@@ -7,7 +9,7 @@ from mpmath import mp, mpf, sin
 import fieldtheory as ft
 from fieldtheory.numerics.layer_averages.large_variances import pair_averages
 from fieldtheory.numerics.overflow.decorrelations import decorrelations
-from tests.oracles import deep_kernels
+from tests.oracles import deep_kernels, hard_shrinkage
 from tests.tables import crossed, slow
 
 
@@ -120,3 +122,72 @@ def test_slow_slopes_with_a_kink_of_wide_nearly_parallel_signals():
     )
     found = decorrelations(net, [1e6, 1e6], 1e-9)[1]
     np.testing.assert_allclose(found, 2.4806365264446e-07, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("norms", "apart", "tolerance"),
+    [
+        ((0.5, 0.5), 1e-9, 1e-14),
+        ((0.5, 0.5), 1e-12, 1e-14),
+        ((0.5, 0.5), 2.0**-49, 1e-14),
+        # The mean of x − y is a difference of roundings of 1 here.
+        ((0.5, 0.500005), 1e-6, 1e-11),
+        ((0.5, 0.500005), 1e-12, 1e-9),
+        ((0.5, 0.3), 1e-9, 1e-13),
+    ],
+)
+def test_jumps_away_from_zero_at_small_angles(norms, apart, tolerance):
+    """⟨φ'φ'⟩ of φ that jumps grows as 1/θ, or appears at once where signals jump together."""
+    K_xy = float((1 - apart) * np.sqrt(np.prod(norms)))
+    settings = {"weight_variance": 2.0, "bias_variance": 0.05}
+    net = ft.ResidualNetwork(depth=3, activation="hardshrink", **settings)
+    s = ft.solve(net, [[norms[0], K_xy], [K_xy, norms[1]]])
+    delta, chi = hard_shrinkage.layers(3, 1.0, 2.0, 0.05, *norms, K_xy)
+    assert s.decorrelation[1:-1, 0, 1] == pytest.approx(np.array(delta, float), rel=tolerance)
+    assert s.response[1:, 0, 1] == pytest.approx(np.array(chi, float), rel=max(tolerance, 1e-12))
+    assert s.log_response[1:, 0, 1] == pytest.approx(
+        np.log(np.array(chi, float)), abs=max(tolerance, 1e-13)
+    )
+
+
+def test_jumps_away_from_zero_take_one_integral_a_layer():
+    """Nested integrals over both signals took 40 s of these layers."""
+    net = ft.ResidualNetwork(depth=100, activation="hardshrink", weight_variance=1.0)
+    r = (1 - 1e-9) * np.sqrt(0.15)
+    start = time.process_time()
+    assert np.isfinite(ft.solve(net, [[0.5, r], [r, 0.3]]).response).all()
+    assert time.process_time() - start < 15
+
+
+def test_wide_nearly_parallel_signals_of_slow_ends():
+    """Fourier transforms of slopes took a second a layer, and lost digits of different norms."""
+    K_xx, K_yy, delta = 1e12, 6e11, 1e-5
+    settings = {"skip_scale": 0.0, "weight_variance": 1.0, "bias_variance": 0.0}
+    net = ft.ResidualNetwork(depth=1, activation="isru", **settings)
+    start = time.process_time()
+    found = decorrelations(net, [K_xx, K_yy], delta)
+    assert time.process_time() - start < 5
+    # ⟨(φ_x/n − φ_y/m)²⟩/2 over the radius and the angle from the zero of x, on graded panels.
+    theta = 2 * np.arcsin(np.sqrt(delta / 2))
+    beside = np.append(0.0, np.geomspace(1e-12, theta / 2, 60))
+    inside = np.concatenate([beside, theta - beside])
+    outside = np.geomspace(1e-12, (np.pi - theta) / 2, 60)
+    angles = np.unique([*inside, *-outside, *(theta + outside)])
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+
+    def composite(edges):
+        half = np.diff(edges)[:, None] / 2
+        return (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+
+    a, of_angles = composite(angles)
+    r, of_radii = composite(np.append(0.0, np.geomspace(1e-8, 10, 50)))
+
+    def phi(h):
+        return h / np.hypot(1, h)
+
+    signals = np.sqrt(K_xx) * np.sin(a), np.sqrt(K_yy) * np.sin(a - theta)
+    x, y = (phi(r[:, None] * signal) for signal in signals)
+    bell = of_radii * r * np.exp(-r * r / 2) / np.pi
+    n, m = (np.sqrt(bell @ v**2 @ of_angles) for v in (x, y))
+    expected = bell @ (x / n - y / m) ** 2 @ of_angles / 2
+    assert found[1] == pytest.approx(expected, rel=1e-11)
