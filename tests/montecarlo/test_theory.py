@@ -5,8 +5,11 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.networks.coefficients import layer_coefficients
 from tests.examples import K0_PAIR, network
-from tests.tables import crossed
+from tests.numerics.pair_examples import PHI
+from tests.oracles import simulated_inputs
+from tests.tables import crossed, slow
 
 
 def ensembles(net, K0, samples):
@@ -102,3 +105,49 @@ def test_feed_forward_networks_have_the_four_point_vertex_of_their_kernel():
     z = (e.four_point - expected) / np.hypot(e.four_point_error, error)
     assert np.abs(z).max() < 4
     assert np.abs(expected / e.four_point_error)[1:].min() > 5
+
+
+@pytest.mark.parametrize(
+    ("activation", "gamma", "samples"),
+    [
+        ("softsign", 0.7, 80_000),
+        slow("softsign", 0.7, 400_000),
+        slow("relu", 0.7, 240_000),
+        slow("cos", 0.0, 240_000),
+    ],
+)
+def test_three_inputs_of_different_norms(activation, gamma, samples):
+    """Every entry, and the factor that all have in common: 2 % off are seen of G11."""
+    norms = np.sqrt([0.6, 1.0, 1.5])
+    K0 = np.outer(norms, norms) * [[1, 0.7, -0.4], [0.7, 1, 0.1], [-0.4, 0.1, 1]]
+    net = network(2, activation, gamma, width=50, branch_scale=1.0, weight_variance=1.3)
+    s, layers = ft.solve(net, K0), layer_coefficients(net)
+    found = simulated_inputs.coefficients(
+        PHI[activation],
+        s.residual_kernels,
+        layers.weights,
+        layers.biases,
+        gamma,
+        widths=(20, 40),
+        samples=samples,
+        seed=1,
+    )
+    pairs = np.triu_indices(3)
+    theory = (
+        net.width * s.mean_shift[1:, *pairs],
+        net.width * s.G11[1:, 1:].transpose(0, 2, 1, 3),
+        s.four_point[-1],
+    )
+    for estimates, known, resolved in zip(found, theory, (0.06, 0.02, 0.06), strict=True):
+        count = len(estimates)
+        error = estimates.std(axis=0, ddof=1) / np.sqrt(count)
+        # What is exact in every draw, such as the mean of the first layer, has no error.
+        drawn = error > 1e-9
+        np.testing.assert_allclose(estimates.mean(axis=0)[~drawn], known[~drawn], atol=1e-9)
+        z = (estimates.mean(axis=0) - known)[drawn] / error[drawn]
+        assert np.abs(z).max() < 4
+        weights = (known / error**2)[drawn]
+        factors = estimates[:, drawn] @ weights / (known[drawn] @ weights)
+        error_of_factor = factors.std(ddof=1) / np.sqrt(count)
+        assert 4 * error_of_factor < resolved
+        assert abs(factors.mean() - 1) < 4 * error_of_factor
