@@ -131,7 +131,7 @@ def _order_of_cancelling(total: sp.Expr, x: sp.Symbol) -> int | None:
         for place in _NEAR_ZERO:
             try:
                 values = [mp.mpf(value) for value in terms(mp.mpf(place))]
-            except (ArithmeticError, TypeError, ValueError):
+            except (ArithmeticError, NameError, TypeError, ValueError):
                 return None
             whole = abs(mp.fsum(values))
             if whole == 0 or max(map(abs, values)) * place**2 < _PART * whole:

@@ -149,7 +149,10 @@ class Entries:
         if self.backend != "numpy" or not slope.has(sp.DiracDelta):
             return None
         left = sp.Dummy("D", positive=True)
-        of_left = slope.doit().subs(K_XX * K_YY - K_XY**2, left)
+        # Averages that are left, of a signal with a mean, are functions of K alone.
+        masks = {node: sp.Dummy() for node in slope.doit().atoms(GaussianAverage)}
+        of_left = slope.doit().xreplace(masks).subs(K_XX * K_YY - K_XY**2, left)
+        of_left = of_left.xreplace({mask: node for node, mask in masks.items()})
         return lambdify([K_XX, K_YY, K_XY, left], of_left)
 
     @cached_property
