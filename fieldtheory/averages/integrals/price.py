@@ -10,7 +10,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrals.quadrature import legendre
 from fieldtheory.averages.integrands.exact_differences import determinant
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.tolerance import DEFAULT, tolerance
 
 # Nodes on each panel, tried one after the other.
 _ORDERS = (16, 24, 36, 54, 80)
@@ -57,7 +57,8 @@ def connected_by_price(
     ------
     QuadratureError
         If the Legendre coefficients of the integrand do not fall fast enough for a relative error
-        of 1e-14 at any order tried, or of the tolerance at the highest.
+        of 1e-14 at any order tried, or of 4e-13 at the highest, more if a larger tolerance than
+        the default is asked for.
     """
     K_xx, K_yy, K_xy = np.broadcast_arrays(
         *(np.asarray(k, dtype=float) for k in (K_xx, K_yy, K_xy))
@@ -130,6 +131,7 @@ def integrals(integrand: Callable, count: int, cuts: np.ndarray) -> np.ndarray:
     """∫ over the panels of every one of ``count`` functions, each with as few nodes as it needs."""
     values, left = np.empty(count), np.arange(count)
     widths, starts = np.diff(cuts), cuts[:-1]
+    rounding = _ROUNDING * max(tolerance() / DEFAULT, 1.0)
     for order in _ORDERS:
         nodes, projections = _projections(order)
         grid = (starts[:, None] + widths[:, None] * nodes).ravel()
@@ -142,7 +144,7 @@ def integrals(integrand: Callable, count: int, cuts: np.ndarray) -> np.ndarray:
             # Geometric decay taken on to twice the degree, up to which the rule is exact.
             decay = np.minimum(last / np.maximum(middle, _TINY), 1.0) ** 2
             error = (last * decay) @ widths
-        allowed = max(_ROUNDING, tolerance()) if order == _ORDERS[-1] else _TOLERANCE
+        allowed = rounding if order == _ORDERS[-1] else _TOLERANCE
         good = error <= allowed * np.maximum(size, _TINY)
         values[left[good]] = mean[good, :, 0] @ widths
         left = left[~good]

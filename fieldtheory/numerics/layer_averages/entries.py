@@ -148,10 +148,11 @@ class Entries:
         slope = self.averages.covariance.diff(K_XY)
         if self.backend != "numpy" or not slope.has(sp.DiracDelta):
             return None
+        slope = slope.doit()
         left = sp.Dummy("D", positive=True)
         # Averages that are left, of a signal with a mean, are functions of K alone.
-        masks = {node: sp.Dummy() for node in slope.doit().atoms(GaussianAverage)}
-        of_left = slope.doit().xreplace(masks).subs(K_XX * K_YY - K_XY**2, left)
+        masks = {node: sp.Dummy() for node in slope.atoms(GaussianAverage)}
+        of_left = slope.xreplace(masks).subs(K_XX * K_YY - K_XY**2, left)
         of_left = of_left.xreplace({mask: node for node, mask in masks.items()})
         return lambdify([K_XX, K_YY, K_XY, left], of_left)
 

@@ -20,7 +20,6 @@ from numpy.polynomial import Polynomial, chebyshev
 from fieldtheory.averages.integrals.panels import evenly, graded_cuts
 from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
-from fieldtheory.averages.integrands.steps import branch, has_steps
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.layer_averages.entries import network_entries
@@ -147,10 +146,6 @@ class Space(Protocol):
         """What tells, of the terms of a scalar product, the error of their sum."""
 
 
-# A place where no function has a kink by chance.
-_ANYWHERE = sp.Rational(18_637, 10_007)
-
-
 class Jump(NamedTuple):
     """Where a function is not smooth, and by how much its derivatives 0, 1, 2, ... jump there."""
 
@@ -215,9 +210,6 @@ def square_of(network: LayeredNetwork) -> Square:
 @lru_cache(maxsize=64)
 def _square(g: sp.Expr) -> Square:
     kinks = tuple(kinks_of(g, X))
-    if not kinks and has_steps(g):
-        # Steps that leave no kink, as those of sign(h)²: it is one function everywhere.
-        g = branch(g, X, _ANYWHERE)
     derivatives = [g]
     for _ in range(0 if kinks else _DERIVATIVES):
         derivatives.append(derivatives[-1].diff(X))

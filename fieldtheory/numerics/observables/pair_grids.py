@@ -79,14 +79,14 @@ class _Axis(NamedTuple):
         return values @ self.transfer.T
 
 
-def own_scale(value: float, scale: float, odd: bool, expected: float = 0.0) -> float:
+def own_scale(value: float, scale: float, odd: bool) -> float:
     """What the error of a correlator is relative to: the deviations, or its size if φ is odd.
 
     Correlators of odd φ that are small are small because correlations are, or zero but for
-    rounding. Those of waves may be much smaller than the ``expected`` share of the deviations.
+    rounding.
     """
     small = NOTHING * scale < abs(value) < _SMALL * scale
-    return max(abs(value), expected * scale) if odd and small else scale
+    return abs(value) if odd and small else scale
 
 
 def _lowest_order(A: np.ndarray, B: np.ndarray, s: np.ndarray) -> float:
@@ -132,7 +132,7 @@ def connected(
     7.0
     """
     A, B, s = canonical(first, second, across)
-    previous, error = np.nan, np.inf
+    previous, error, resort = np.nan, np.inf, None
     allowed = max(_ALLOWED, tolerance())
     for refinement in _REFINEMENTS:
         axes = [_axis(s[i], _width(A, i), _width(B, i), refinement) for i in range(2)]
@@ -141,12 +141,17 @@ def connected(
         value, deviation, size = _by_rule(f, A, B, axes)
         scale = max(deviation, _ROUNDING / allowed * size)
         # A bell between the nodes looks like zero.
-        error = np.inf
+        error, off = np.inf, abs(value - previous)
         if scale > np.finfo(float).tiny:
-            error = abs(value - previous) / own_scale(value, scale, odd, _lowest_order(A, B, s))
+            error = off / own_scale(value, scale, odd)
+            if resort is None and odd and off <= allowed * _lowest_order(A, B, s) * scale:
+                resort = value
         if error <= allowed:
             return value
         previous = value
+    # Waves may leave much less than correlations do, and rounding is all there is of it.
+    if resort is not None:
+        return resort
     raise not_converged(np.concatenate([np.diag(first), np.diag(second)]), error, allowed)
 
 

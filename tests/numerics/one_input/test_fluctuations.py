@@ -56,6 +56,7 @@ def test_linear_network(gamma):
         ("h*sign(h)", "linear"),
         ("tanh(h)*sign(h)", "tanh"),
         ("tanh(h)*sign(h - 0.3)", "tanh"),
+        ("softplus(h)*sign(h + 2)", "softplus"),
         ("sign(h) + erf(h)*sign(h)", "1 + erf(h)"),
     ],
 )
