@@ -21,6 +21,8 @@ from fieldtheory.networks.phi import Activation, h
 # A word, or several joined as in "leaky-relu".
 _NAME = r"[^\W\d]\w+([\s-]+\w{2,})*"
 _LONGEST = 100_000
+# Signs before a bar that tell whether it opens.
+_LOOKED_AT = 100
 _LARGEST_POWER = 20
 _LARGEST_BITS = 4000
 
@@ -35,6 +37,12 @@ _OPERATORS: dict[type, Callable] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
+_CONDITIONS: dict[type, Callable] = {
+    **{ast.Gt: sp.Gt, ast.GtE: sp.Ge, ast.Lt: sp.Lt, ast.LtE: sp.Le},
+    **{ast.And: sp.And, ast.Or: sp.Or, ast.BitAnd: sp.And},
+}
+# After these a bar opens.
+_OPENS = re.compile(r"(?:^|[(|,<>=&*/+-]|\b(?:if|else|and|or))\s*$")
 _NAMES: dict[str, Any] = {
     "h": h,
     "pi": sp.pi,
@@ -63,9 +71,14 @@ _BINARY: dict[str, Callable] = {
     )
 }
 _VARIADIC: dict[str, Callable] = {
-    "max": sp.Max,
-    "min": sp.Min,
+    **dict.fromkeys(("max", "maximum"), sp.Max),
+    **dict.fromkeys(("min", "minimum"), sp.Min),
     **{c.__name__: c for c in (sp.Add, sp.Mul, sp.Max, sp.Min, sp.And, sp.Or, sp.Piecewise)},
+}
+
+_TERNARY: dict[str, Callable] = {
+    **dict.fromkeys(("clip", "clamp"), lambda x, low, high: sp.Max(low, sp.Min(high, x))),
+    "where": lambda condition, x, y: sp.Piecewise((x, condition), (y, True)),
 }
 
 # Their arguments may be conditions, or pairs of a term and a condition.
@@ -124,7 +137,9 @@ def activation_from_text(text: str, name: str = "") -> Activation:
 
     The text is read, never executed. Arithmetic has numbers, h or another letter, pi, E, + - * / **
     |h| and functions: the names of registered activations, abs, sign, sqrt, max, min, exp, log, ln,
-    erfc, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, sech, sinc and Heaviside.
+    erfc, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, sech, sinc, Heaviside,
+    clip(x, low, high) and where(condition, x, y), also written x if condition else y, with
+    conditions such as x > 0, -1 < x <= 1, and those joined by ``and`` and ``or``.
 
     Parameters
     ----------
@@ -188,24 +203,23 @@ def activation_from_text(text: str, name: str = "") -> Activation:
 def _with_moduli(text: str) -> str:
     """The text with abs(...) for |...|.
 
-    A bar after an operator, a bracket or another bar that opens is one that opens: what follows a
-    term without an operator is no arithmetic.
+    A bar after an operator, a bracket, a word or another bar that opens is one that opens: what
+    follows a term without an operator is no arithmetic.
     """
     if "|" not in text:
         return text
     parts: list[str] = []
     opened: list[str] = []
-    before, paired = "(", True
+    before, paired = "", True
     for sign in text:
-        opens = sign == "(" or (sign == "|" and before in "(|,+-*/")
+        opens = sign == "(" or (sign == "|" and bool(_OPENS.search(before)))
         if opens:
             opened.append(sign)
         elif sign in ")|":
             paired &= bool(opened) and opened.pop() == sign.replace(")", "(")
         parts.append(("abs(" if opens else ")") if sign == "|" else sign)
-        if not sign.isspace():
-            # A bar that closes ends a term.
-            before = ")" if sign == "|" and not opens else sign
+        # A bar that closes ends a term.
+        before = before[-_LOOKED_AT:] + (")" if sign == "|" and not opens else sign)
     if opened or not paired:
         raise _Refused(f"activation must have its bars in pairs, got {_shown(text)}; write abs(h)")
     return "".join(parts)
@@ -228,8 +242,20 @@ def _value(node: ast.AST) -> Any:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             # A Rational keeps all digits in derivatives and in mpmath, a Float does not.
             return sp.Rational(str(number))
+        case ast.Constant(value=bool() as truth):
+            return sp.true if truth else sp.false
         case ast.Name(id=name) if name in _NAMES:
             return _NAMES[name]
+        case ast.Compare(left=left, ops=signs, comparators=right) if _compares(signs):
+            terms = [_term(each) for each in (left, *right)]
+            pairs = zip(signs, terms, terms[1:], strict=False)
+            return sp.And(*(_CONDITIONS[type(sign)](a, b) for sign, a, b in pairs))
+        case ast.BoolOp(op=sign, values=conditions):
+            return _CONDITIONS[type(sign)](*map(_condition, conditions))
+        case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
+            return sp.And(_condition(left), _condition(right))
+        case ast.IfExp(test=condition, body=x, orelse=y):
+            return sp.Piecewise((_term(x), _condition(condition)), (_term(y), True))
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _OPERATORS:
             return _OPERATORS[type(sign)](_term(operand))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
@@ -242,6 +268,10 @@ def _value(node: ast.AST) -> Any:
         f"activation must be an expression in the one symbol h, got {_shown(ast.unparse(node))}"
         f"{_hint(node)}"
     )
+
+
+def _compares(signs: list[ast.cmpop]) -> bool:
+    return all(type(sign) in _CONDITIONS for sign in signs)
 
 
 def _hint(node: ast.AST) -> str:
@@ -264,6 +294,24 @@ def _term(node: ast.AST) -> sp.Expr:
     return value
 
 
+def _condition(node: ast.AST) -> Any:
+    """The same where only a condition can stand."""
+    value = _value(node)
+    if isinstance(value, sp.Expr):
+        raise _Refused(
+            f"activation must have conditions such as h > 0, got {_shown(ast.unparse(node))}"
+        )
+    return value
+
+
+def _piece(node: ast.AST) -> Any:
+    """A term and its condition, as a pair or as SymPy writes it."""
+    match node:
+        case ast.Tuple(elts=[term, condition]):
+            return _term(term), _condition(condition)
+    return _value(node)
+
+
 def _called(node: ast.Call, name: str) -> Any:
     match name, node.args, node.keywords:
         case "Symbol", [ast.Constant(value="h")], _:
@@ -276,6 +324,10 @@ def _called(node: ast.Call, name: str) -> Any:
             return sp.Float(digits, precision=precision)
         case ("Integer", [_], []) | ("Rational", [_, _], []):
             return sp.Rational(*map(_integer, node.args))
+        case "where", [condition, x, y], []:
+            return _TERNARY[name](_condition(condition), _term(x), _term(y))
+        case "Piecewise", [_, *_], []:
+            return sp.Piecewise(*map(_piece, node.args))
         case "Pow", [left, right], []:
             base, exponent = _term(left), _term(right)
             _require_small(node, base, exponent)
@@ -283,6 +335,7 @@ def _called(node: ast.Call, name: str) -> Any:
     for functions, fits in (
         (_UNARY, len(node.args) == 1),
         (_BINARY, len(node.args) == 2),
+        (_TERNARY, len(node.args) == 3),
         (_VARIADIC, len(node.args) > (name not in ("Piecewise", "Add", "Mul"))),
     ):
         if name in functions and fits and not node.keywords:
@@ -291,7 +344,7 @@ def _called(node: ast.Call, name: str) -> Any:
     registered = registered_name(name)
     if registered and len(node.args) == 1 and not node.keywords:
         return ACTIVATIONS[registered](_term(node.args[0]))
-    known = {**_UNARY, **_BINARY, **_VARIADIC}
+    known = {**_UNARY, **_BINARY, **_TERNARY, **_VARIADIC}
     if name in known or registered:
         raise _Refused(
             f"activation must call {name} with its number of arguments, "

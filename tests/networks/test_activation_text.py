@@ -40,6 +40,21 @@ class TestTyped:
             ("ReLU(h) - HardTanh(h)", sp.Max(0, h) - sp.Max(-1, sp.Min(1, h))),
             ("arctan(2*h)", sp.atan(2 * h)),
             ("ln(1 + h**2)", sp.log(1 + h**2)),
+            ("clip(x, -1, 1)", sp.Max(-1, sp.Min(1, h))),
+            ("maximum(0, x) + minimum(x, 0)/5", sp.Max(0, h) + sp.Min(0, h) / 5),
+            ("where(x > 0, x, 0.1*x)", sp.Piecewise((h, h > 0), (h / 10, True))),
+            ("x if x >= 0 else exp(x) - 1", sp.Piecewise((h, h >= 0), (sp.exp(h) - 1, True))),
+            ("where(-1 < x <= 1, x, 0)", sp.Piecewise((h, (h > -1) & (h <= 1)), (0, True))),
+            ("x if |x| < 1 else |x|", sp.Piecewise((h, sp.Abs(h) < 1), (sp.Abs(h), True))),
+            (
+                "where(x < -3 or x > 0 and x < 1, x, 0)",
+                sp.Piecewise((h, (h < -3) | ((h > 0) & (h < 1))), (0, True)),
+            ),
+            (
+                "where((x > -1) & (x < 1), x, sign(x))",
+                sp.Piecewise((h, (h > -1) & (h < 1)), (sp.sign(h), True)),
+            ),
+            ("Piecewise((h, h > 0), (0, True))", sp.Piecewise((h, h > 0), (0, True))),
         ],
     )
     def test_expressions(self, text, expected):
@@ -99,6 +114,13 @@ class TestTyped:
             ("(|h)|", "got '(|h)|'; write abs(h)"),
             ("h | 1", "got 'h | 1'; write abs(h)"),
             ("log(h)", "must be real for every real h, got log(h)"),
+            ("where(h, 1, 0)", "must have conditions such as h > 0, got 'h'"),
+            ("h and 1", "must have conditions such as h > 0, got 'h'"),
+            ("(h > 0)*h", "must be made of terms, got 'h > 0'"),
+            ("h > 0", "must be a real expression in h, got 'h > 0'"),
+            ("where(h == 0, 1, h)", "got 'h == 0'"),
+            ("clip(h, 1)", "must call clip with its number of arguments"),
+            ("np.clip(h, -1, 1)", "; write clip(...) without what stands before it"),
         ],
     )
     def test_says_what_may_have_been_meant(self, text, hint):
