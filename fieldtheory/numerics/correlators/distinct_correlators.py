@@ -90,11 +90,12 @@ class DistinctCorrelators:
             fill_apart(signals, k, signals.brought_back(f[k:], k, every), self._chosen, values)
             for l in range(k, size):
                 block, two = values[..., l - k], TwoLayers(signals, k, l)
-                for one in range(inputs):
+                later = self.inputs.later(two)
+                for one, y in enumerate(later):
                     own = np.ix_(place[one], place[one])
-                    block[own] = self.inputs.sharing(two, one)
+                    block[own] = self.inputs.sharing(two, one, y)
                 # Also what no third input shares.
-                same = distinct_pairs.correlators(self.inputs, two)
+                same = distinct_pairs.correlators(self.inputs, two, later)
                 block[of_two[:, None], of_two] = same
             found[k, :, k:] = values.transpose(0, 2, 1)
             found[k:, :, k] = values.transpose(2, 1, 0)

@@ -32,6 +32,8 @@ from fieldtheory.numerics.observables.two_layers import TwoLayers
 
 # Orders of one variable at most, and what they leave out relative to what is allowed.
 _MOST, _LEFT_OUT = 192, 0.1
+# Derivatives of functions of the later layer that are asked for.
+DERIVATIVES = 2
 # What layers add to a variance at least, if they add anything: derivatives lose digits as its
 # inverse.
 _ADDED = 1e-4
@@ -88,20 +90,25 @@ class DistinctInputs:
         with np.errstate(divide="ignore"):
             return np.ceil(2 + np.log(self.error) / np.log(np.abs(rates))).astype(int)
 
-    def later(self, two: TwoLayers, alpha: int, orders: tuple[int, int]) -> LaterSignal:
-        """Functions of h_α of the two layers."""
-        deviations = two.early[alpha], two.carried * two.early[alpha], two.noise[alpha]
-        sigma, along, noise = (float(each) for each in deviations)
-        return later_signal(self._psi, self._kinks, (sigma, along, noise), orders)
+    def later(self, two: TwoLayers) -> list[LaterSignal]:
+        """Functions of every input in the two layers, of orders for all that is asked of them."""
+        of_noise, _, given = (float(rates.max()) for rates in two.rates)
+        rates = np.array([max(of_noise, float(np.abs(two.added).max())), given])
+        I, M = self.count(rates).tolist()
+        orders = I + DERIVATIVES, M
+        deviations = zip(two.early, two.carried * two.early, two.noise, strict=True)
+        return [
+            later_signal(self._psi, self._kinks, (float(s), float(a), float(n)), orders)
+            for s, a, n in deviations
+        ]
 
-    def sharing(self, two: TwoLayers, alpha: int) -> np.ndarray:
-        """⟨g(h_α, h_β) ; g(h_α, h_δ)⟩ of layers k and l, shape (P, P).
+    def sharing(self, two: TwoLayers, alpha: int, y: LaterSignal) -> np.ndarray:
+        """⟨g(h_α, h_β) ; g(h_α, h_δ)⟩ of layers k and l, shape (P, P), from `later` of α.
 
         That of β = δ ≠ α, whose ρ is near one, is zero.
         """
         rho, kappa = two.beside(alpha), two.to_noise[alpha]
-        I, J, M = (self.count(rates[alpha]) for rates in two.rates)
-        y = self.later(two, alpha, (int(I.max()), int(M.max())))
+        I, J, _ = (self.count(rates[alpha]) for rates in two.rates)
         F, H = np.zeros((2, int(J.max()), len(two.early), len(y.z)))
         F[0, alpha] = (y.early**2).sum(axis=0) * y.roots
         H[0, alpha] = y.square * y.roots
@@ -111,13 +118,25 @@ class DistinctInputs:
             b = self._beside(two.k, beta, c, len(F), y.basis)
             F[:, beta] = np.einsum("fn,fjn->jn", y.early, b)
             b = self._beside(two.l, beta, d, i + j - 1, y.basis)
-            weighted = kappa[beta] ** np.arange(i) * y.later[..., :i]
-            for order in range(i):
-                seen = np.einsum("fn,fjn->jn", weighted[..., order], b[:, order : order + j])
-                H[:j, beta] += self._factors[order, :j, None] * seen
+            H[:j, beta] = self._of_noise(y, kappa[beta], b, i, j)
         F[0] -= (F[0] @ y.roots)[:, None] * y.roots
         powers = rho ** np.arange(len(F))[:, None, None]
         return np.einsum("jbd,jbd->bd", F @ np.swapaxes(H, 1, 2), powers)
+
+    def _of_noise(self, y: LaterSignal, kappa: float, b: np.ndarray, i: int, j: int) -> np.ndarray:
+        """Σ_i √((i+j)!/(i! j!)) κ^i ψ_i b_(i+j) for every j, shape (j, nodes)."""
+        found = np.zeros((j, len(y.z)))
+        weighted = (kappa ** np.arange(i) * y.later[..., :i]).transpose(0, 2, 1)
+        factors = self._factors[:i, :j, None]
+        # The longer of the two sums at once.
+        if i <= j:
+            for n in range(i):
+                seen = np.einsum("fn,fjn->jn", weighted[:, n], b[:, n : n + j])
+                found += factors[n] * seen
+            return found
+        for n in range(j):
+            found[n] = np.einsum("fin,fin->n", weighted, factors[:, n] * b[:, n : n + i])
+        return found
 
     def _beside(self, l: int, delta: int, c: float, orders: int, basis: np.ndarray) -> np.ndarray:
         """b_j of ψ(h_δ^(l)), shape (functions, orders, nodes), c its correlation with z.

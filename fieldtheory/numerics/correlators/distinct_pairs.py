@@ -10,11 +10,13 @@ in which derivatives of G are shifts of i (see `later_signals`), also where G ha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.numerics.correlators.distinct_inputs import DistinctInputs
+from fieldtheory.numerics.correlators.distinct_inputs import DERIVATIVES, DistinctInputs
+from fieldtheory.numerics.correlators.later_signals import LaterSignal
 from fieldtheory.numerics.observables.pair_observables import PairObservables
 from fieldtheory.numerics.observables.two_layers import TwoLayers
 
@@ -46,9 +48,12 @@ def seconds_needed(signals: PairObservables, slopes: bool) -> float:
     return layers * (SECONDS * len(signals.pairs[0]) + _ALONE_SECONDS * signals.K.shape[-1])
 
 
-def correlators(inputs: DistinctInputs, two: TwoLayers) -> np.ndarray:
-    """⟨g_e^(k) ; g_e'^(l)⟩ of e = αα, ββ, αβ, shape (3, 3, pairs α < β)."""
-    series = _Series.of(inputs, two, 0)
+def correlators(inputs: DistinctInputs, two: TwoLayers, later: Sequence[LaterSignal]) -> np.ndarray:
+    """⟨g_e^(k) ; g_e'^(l)⟩ of e = αα, ββ, αβ, shape (3, 3, pairs α < β).
+
+    From what is ``later`` of every input, as `DistinctInputs.later` has it.
+    """
+    series = _Series.of(inputs, two, later, 0)
     found = [
         [series.with_squares(e, 0), series.with_squares(e, 1), series.with_features(e, 0, 0)]
         for e in range(3)
@@ -56,9 +61,9 @@ def correlators(inputs: DistinctInputs, two: TwoLayers) -> np.ndarray:
     return np.array(found)
 
 
-def slopes(inputs: DistinctInputs, two: TwoLayers) -> np.ndarray:
+def slopes(inputs: DistinctInputs, two: TwoLayers, later: Sequence[LaterSignal]) -> np.ndarray:
     """∂_e ⟨g^(l) ; g_e'^(k)⟩ of e = αα, ββ, αβ, shape (3, 3, pairs α < β), of layers k < l."""
-    series = _Series.of(inputs, two, 2)
+    series = _Series.of(inputs, two, later, DERIVATIVES)
     orders = ((2, 0, 0.5), (0, 2, 0.5), (1, 1, 1.0))
     return np.array([[c * series.with_features(e, a, b) for e in range(3)] for a, b, c in orders])
 
@@ -73,12 +78,18 @@ class _Series(NamedTuple):
     of_noise: np.ndarray
 
     @classmethod
-    def of(cls, inputs: DistinctInputs, two: TwoLayers, derivatives: int) -> _Series:
+    def of(
+        cls,
+        inputs: DistinctInputs,
+        two: TwoLayers,
+        later: Sequence[LaterSignal],
+        derivatives: int,
+    ) -> _Series:
         first, second = np.triu_indices(len(two.early), 1)
         c, kappa = two.within[first, second], two.added[first, second]
         M, I = (int(inputs.count(np.array([np.abs(each).max()]))[0]) for each in (c, kappa))
-        every = range(len(two.early))
-        found = [_alone(inputs, two, alpha, (I, M), derivatives) for alpha in every]
+        every = zip(later, two.noise.tolist(), strict=True)
+        found = [_alone(y, noise, (I, M), derivatives) for y, noise in every]
         alone = _Alone(*(np.stack(parts) for parts in zip(*found, strict=True)))
         powers = c[:, None] ** np.arange(M), kappa[:, None] ** np.arange(I)
         return cls(alone, first, second, *powers)
@@ -117,18 +128,15 @@ class _Series(NamedTuple):
         return total
 
 
-def _alone(
-    inputs: DistinctInputs, two: TwoLayers, alpha: int, orders: tuple[int, int], derivatives: int
-) -> _Alone:
+def _alone(y: LaterSignal, noise: float, orders: tuple[int, int], derivatives: int) -> _Alone:
     I, M = orders
-    y = inputs.later(two, alpha, (I + derivatives, M))
     weights = y.roots**2
     square = (y.early**2).sum(axis=0)
     F = np.concatenate([[np.ones_like(y.z), square - square @ weights], y.early]) * y.roots
-    basis = y.basis.T
+    basis = y.basis[:M].T
     features = np.zeros((derivatives + 1, len(F), len(y.early), I, M))
-    for a in range(derivatives + 1 if two.noise[alpha] else 1):
+    for a in range(derivatives + 1 if noise else 1):
         raised = np.prod([np.arange(1, I + 1) + n for n in range(a)], axis=0) ** 0.5
-        psi = y.later[..., a : a + I] * (raised / two.noise[alpha] ** a if a else 1.0)
+        psi = y.later[..., a : a + I] * (raised / noise**a if a else 1.0)
         features[a] = np.einsum("Fn,fni->Ffin", F, psi) @ basis
     return _Alone(F @ basis, (F * y.square) @ basis, features)

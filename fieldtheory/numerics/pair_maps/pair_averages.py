@@ -411,13 +411,14 @@ class InterpolatedEntries:
         own, c = signals.own, wanted.c[index]
         known = np.ones(len(index), dtype=bool)
         sums, left, size = np.zeros((len(wanted.values), len(index))), np.zeros(1), np.zeros(1)
-        near = np.abs(c)
+        near, n = np.abs(c), np.arange(float(order))
         for weight, f, g in self._products or []:
             first, good = signals.coefficients(f, order)
             other, fine = (first, good) if f is g else signals.coefficients(g, order)
             good = good & fine
             known &= good[at_p] & good[at_q]
-            of_f, of_g = (np.sqrt((table**2) @ np.arange(order)) for table in (first, other))
+            of_f = np.sqrt(np.einsum("in,in,n->i", first, first, n))
+            of_g = of_f if f is g else np.sqrt(np.einsum("in,in,n->i", other, other, n))
             # Without first coefficients all terms fall with the correlation.
             most = np.abs(first[at_p, 1]) * of_g[at_q] + np.abs(other[at_q, 1]) * of_f[at_p]
             size = size + abs(weight) * (most + near * of_f[at_p] * of_g[at_q])

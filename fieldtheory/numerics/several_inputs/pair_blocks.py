@@ -8,7 +8,7 @@ Entries are e = αα, ββ, αβ, and g_e = g(h_α, h_α), g(h_β, h_β), g(h_α
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import product
 
@@ -24,6 +24,7 @@ from fieldtheory.numerics.correlators import (
     weak_pairs,
 )
 from fieldtheory.numerics.correlators.distinct_inputs import DistinctInputs
+from fieldtheory.numerics.correlators.later_signals import LaterSignal
 from fieldtheory.numerics.correlators.two_inputs import TwoInputs
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.kinks import odd_pairs, parallel_curvatures
@@ -392,7 +393,7 @@ def _by_modes(
 def _by_series(
     inputs: DistinctInputs,
     pairs: np.ndarray,
-    blocks: Callable[[DistinctInputs, TwoLayers], np.ndarray],
+    blocks: Callable[[DistinctInputs, TwoLayers, Sequence[LaterSignal]], np.ndarray],
     gap: int,
     title: str,
 ) -> np.ndarray:
@@ -407,7 +408,7 @@ def _by_series(
     layers = [two for two in inputs.layers if two.l >= two.k + gap]
     for n in signals.counted(range(len(layers)), title):
         two = layers[n]
-        found[two.k, two.l] = blocks(inputs, two)[..., number[alpha, beta]]
+        found[two.k, two.l] = blocks(inputs, two, inputs.later(two))[..., number[alpha, beta]]
     return found
 
 

@@ -103,7 +103,8 @@ def dense_sum(phi, kinks, covariance):
 def test_a_dense_sum_over_three_signals(name):
     """Of pairs of a layer that have one input in common."""
     signals = signals_of(name, depth=1)
-    found = DistinctInputs(signals).sharing(TwoLayers(signals, 0, 0), 0)[1, 2]
+    inputs, two = DistinctInputs(signals), TwoLayers(signals, 0, 0)
+    found = inputs.sharing(two, 0, inputs.later(two)[0])[1, 2]
     expected = dense_sum(PHI[name], KINKS[name], K0[:3, :3])
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
 
@@ -119,10 +120,11 @@ def test_two_inputs_by_common_factors(name):
         slopes = pair_blocks.slopes(signals, pairs, used)
     inputs = DistinctInputs(signals_of(name, K0[:3, :3]))
     for two in inputs.layers:
+        later = inputs.later(two)
         for found, expected in (
-            (distinct_pairs.correlators(inputs, two), correlators[two.k, two.l]),
+            (distinct_pairs.correlators(inputs, two, later), correlators[two.k, two.l]),
             *(
-                [(distinct_pairs.slopes(inputs, two), slopes[two.k, two.l])]
+                [(distinct_pairs.slopes(inputs, two, later), slopes[two.k, two.l])]
                 if two.k < two.l
                 else []
             ),
