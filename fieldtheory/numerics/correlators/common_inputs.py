@@ -34,7 +34,7 @@ def correlators(signals: PairObservables, k: int, count: int) -> np.ndarray:
     """⟨g ; g⟩ in layer k, NaN without a common input, by ``count`` orders j, shape (p, p)."""
     K, place, p = signals.K[k], places(signals), len(signals.pairs[0])
     found = np.full((p, p), np.nan)
-    given = _by_orders if signals.has_kinks else _on_nodes
+    given = _by_orders if wide_observables.panel_ends(signals) else _on_nodes
     for alpha in range(len(K)):
         of_orders, variances = given(signals, K, alpha, count)
         r = partial_correlations(K, alpha)
@@ -50,7 +50,7 @@ def missed(signals: PairObservables) -> float:
 
     Panels miss nothing.
     """
-    if signals.has_kinks:
+    if wide_observables.panel_ends(signals):
         return 0.0
     z, roots, _ = _even_nodes(1)
     x = np.sqrt(np.diagonal(signals.K, axis1=1, axis2=2).max()) * z
@@ -79,8 +79,8 @@ def _on_nodes(
 def _by_orders(
     signals: PairObservables, K: np.ndarray, alpha: int, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of functions with kinks, from the orders of one signal, of which h_α is a part."""
-    rule = panel_rule(count, wide_observables.MOST, wide_observables.kinks(signals))
+    """The same on panels, from the orders of one signal, of which h_α is a part."""
+    rule = panel_rule(count, wide_observables.MOST, wide_observables.panel_ends(signals))
     along, across = _beside(K, alpha)
     width = np.sqrt(K[alpha, alpha])
     z, basis = on_panels(tuple(kink / width for kink in rule.kinks), 0, rule.most)

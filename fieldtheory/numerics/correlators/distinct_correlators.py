@@ -28,7 +28,7 @@ from fieldtheory.numerics.observables.two_layers import TwoLayers
 _COUNTS = (26, 38, 56, 80, 114, 160)
 # Arrays of all coefficients that are held at once.
 _COPIES = 5
-# Pairs of pairs of a layer that tell how many orders they take.
+# Pairs of pairs that tell how many orders they take.
 _ASKED = 2000
 
 
@@ -71,8 +71,11 @@ class DistinctCorrelators:
         """About how many seconds `values` takes."""
         size, p = len(self.signals.K), len(self.signals.pairs[0])
         layers = size * (size + 1) / 2
-        X = self._apart(0, slice(None, None, max(1, p**2 // _ASKED)))
-        turned = (orders_needed(X, self.orders) ** 2.5).mean() * p**2 * size
+        step = max(1, size * p**2 // _ASKED)
+        asked = [
+            orders_needed(self._apart(k, slice(k, None, step)), self.orders) for k in range(size)
+        ]
+        turned = (np.concatenate(asked) ** 2.5).mean() * p**2 * size
         changed = CHANGED * (p * layers * self.orders**2.5 + turned)
         return self.inputs.seconds + distinct_pairs.SECONDS * p * layers + float(changed)
 

@@ -31,14 +31,15 @@ from fieldtheory.numerics.observables.product_rules import Function, factors
 from fieldtheory.numerics.observables.two_layers import TwoLayers
 
 # Orders of one variable at most, and what they leave out relative to what is allowed.
-_MOST, _LEFT_OUT = 192, 0.1
+_MOST, _LEFT_OUT = 384, 0.1
 # Derivatives of functions of the later layer that are asked for.
 DERIVATIVES = 2
 # What layers add to a variance at least, if they add anything: derivatives lose digits as its
 # inverse.
 _ADDED = 1e-4
-# Seconds of the functions of one signal, and per node and product of orders of one more.
-_ALONE, _PER_ORDER, _NODES = 3e-3, 6e-10, 500
+# Seconds of the functions of one signal, per order of them, and per node and product of orders of
+# one more.
+_ALONE, _PER_ONE, _PER_ORDER, _NODES = 2e-3, 2e-4, 4e-10, 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,9 @@ class DistinctInputs:
         inputs, total = self.signals.K.shape[-1], 0.0
         for two in self.layers:
             I, J, M = (self.count(rates).mean() for rates in two.rates)
-            total += inputs * (_ALONE + _PER_ORDER * _NODES * inputs * (I * J + M * (I + 2 * J)))
+            products = I * J + M * (I + 2 * J)
+            alone = _ALONE + _PER_ONE * I
+            total += inputs * (alone + _PER_ORDER * _NODES * inputs * products)
         return float(total)
 
     def count(self, rates: np.ndarray) -> np.ndarray:

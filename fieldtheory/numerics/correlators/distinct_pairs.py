@@ -20,10 +20,8 @@ from fieldtheory.numerics.correlators.later_signals import LaterSignal
 from fieldtheory.numerics.observables.pair_observables import PairObservables
 from fieldtheory.numerics.observables.two_layers import TwoLayers
 
-# Seconds of a pair of inputs in a pair of layers.
-SECONDS = 8e-4
-# And of an input, whose noise may be narrow.
-_ALONE_SECONDS = 5e-3
+# Seconds of a pair of inputs in a pair of layers, and of an input, whose noise may be narrow.
+SECONDS, _ALONE_SECONDS = 4e-4, 2e-2
 
 
 class _Alone(NamedTuple):

@@ -17,7 +17,9 @@ from fieldtheory.numerics.observables.pair_powers import correlated, orders_need
 # measured, and of two functions that are multiplied, per square of them.
 CHANGED, MULTIPLIED = 2.5e-9, 2e-10
 # Coefficients that are held at once, of pairs that have no input in common.
-_TOGETHER = 1 << 17
+_TOGETHER = 1 << 19
+# Orders that differ by less are taken for as many.
+_ALIKE = 8
 
 
 def by_modes(signals: PairObservables) -> np.ndarray:
@@ -76,12 +78,14 @@ def fill_apart(
     rows, columns = np.nonzero(chosen)
     X = signals.between(k, rows, k, columns)
     needed = orders_needed(X, order_count(later.shape[-1]))
-    order = np.argsort(-needed, kind="stable")
+    # Of about as many orders by columns: those of one are one product with what is later.
+    most = _ALIKE * np.ceil(needed / _ALIKE).astype(int)
+    order = np.lexsort((columns, -most))
     start = 0
-    while start < len(order) and (count := int(needed[order[start]])):
-        some = order[start : start + max(1, _TOGETHER // packed_size(count))]
+    while start < len(order) and most[order[start]]:
+        some = order[start : start + max(1, _TOGETHER // packed_size(most[order[start]]))]
         start += len(some)
-        some = some[np.argsort(columns[some], kind="stable")]
+        count = int(needed[some].max())
         own = later[0, rows[some], : packed_size(count)].T
         seen = correlated(X[..., some], own, count).T
         ends = np.flatnonzero(np.diff(columns[some], append=-1)) + 1

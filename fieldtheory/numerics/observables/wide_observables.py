@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.kinks.kinked_planes import BESIDE, graded
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.observables.pair_modes import packed_size
 from fieldtheory.numerics.observables.pair_observables import (
@@ -30,14 +31,24 @@ from fieldtheory.numerics.observables.product_rules import (
 
 # Orders of φ(h) that products are made of, and pairs that tell how many orders it takes.
 MOST, _ASKED = 1088, 8
+# Deviations from which on even nodes may miss how φ changes about zero.
+_WIDE = 3.0
 # What an octave of orders has of the one before at most, and how much more may be beyond.
 _SLOWEST, _SAFETY = 0.9, 3.0
 
 
-def kinks(signals: PairObservables) -> tuple[float, ...]:
-    """Where the features are not smooth."""
+def panel_ends(signals: PairObservables) -> tuple[float, ...]:
+    """Where panels end: at kinks, or about zero, where φ changes, if signals are wide.
+
+    Nowhere if even nodes do, as they must beside signals that vanish.
+    """
     places = {kink.place for psi in kinked_features(signals.network) for kink in psi.jumps}
-    return tuple(sorted(places))
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    widest = float(np.sqrt(own.max(initial=0.0)))
+    if places or widest <= _WIDE or not own.all():
+        return tuple(sorted(places))
+    beside = graded(BESIDE, widest)
+    return (*(-beside[::-1]).tolist(), 0.0, *beside.tolist())
 
 
 def expanded(
@@ -45,12 +56,12 @@ def expanded(
 ) -> np.ndarray:
     """The coefficients of orders below ``count``, shape (layers, pairs, orders)."""
     products = [(psi[0], psi[0]) for psi in features(signals.network)]
-    places = kinks(signals)
-    how: ProductRule = panel_rule(count, MOST, places) if places else even_rule(count, MOST)
+    ends = panel_ends(signals)
+    how: ProductRule = panel_rule(count, MOST, ends) if ends else even_rule(count, MOST)
     found = signals.expanded(products, count, pairs, layers, how)
     first, second = (members[pairs] for members in signals.pairs)
     (same,) = np.nonzero(first == second)
-    if signals.has_kinks and len(same):
+    if ends and len(same):
         # Of one signal products of orders converge as slowly as the orders fall off.
         own = np.sqrt(np.diagonal(signals.K, axis1=1, axis2=2)[layers][:, first[same]])
         alone = how.single(_observable(signals), own.ravel())[:, :count]

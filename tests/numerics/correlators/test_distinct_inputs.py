@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import relative_tolerance
-from fieldtheory.numerics.correlators import distinct_pairs
+from fieldtheory.numerics.correlators import distinct_pairs, wide_correlators
 from fieldtheory.numerics.correlators.distinct_correlators import DistinctCorrelators
 from fieldtheory.numerics.correlators.distinct_inputs import DistinctInputs
 from fieldtheory.numerics.observables.two_layers import TwoLayers
@@ -131,6 +131,30 @@ def test_two_inputs_by_common_factors(name):
         ):
             apart = np.abs(found - expected).max(axis=-1) / np.abs(expected).max(axis=-1)
             assert apart.max() < 1e-10
+
+
+@pytest.mark.parametrize("name", ["swish", slow("softplus"), slow("mish")])
+def test_wide_signals_see_smooth_functions_as_if_they_had_kinks(name):
+    """Both series, each of panels, and two of the inputs alone, whose integrals are others'."""
+    K = 700 * K0
+    signals = signals_of(name, K, branch_scale=1.0)
+    found, plan = DistinctCorrelators(signals), wide_correlators.orders(signals)
+    assert found.resolved and plan.error <= signals.allowed
+    values = found.values()
+    assert deviation(wide_correlators.correlators(signals, plan), values) < 1e-11
+    two = [0, 1]
+    expected = pair_fluctuations._pair_by_pair(
+        signals_of(name, K[np.ix_(two, two)], branch_scale=1.0)
+    )
+    alpha, beta = signals.pairs
+    (chosen,) = np.nonzero((alpha < 2) & (beta < 2))
+    assert deviation(values[:, chosen][:, :, :, chosen], expected) < 1e-10
+
+
+def test_wide_signals_are_not_taken_for_resolved():
+    """Panels see all of a steep φ, but series between layers take more orders than there are."""
+    signals = signals_of("tanh", 1000 * K0, branch_scale=1.0)
+    assert wide_correlators.orders(signals).error > signals.allowed
 
 
 def test_nearly_parallel_inputs_are_left_to_others():
