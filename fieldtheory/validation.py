@@ -34,6 +34,11 @@ def integer(name: str, value: Any, minimum: int) -> int:
     return int(value)
 
 
+def is_order(value: Any) -> bool:
+    """Whether ``value`` is an order that is offered, the integer 1 or 2."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and value in (1, 2)
+
+
 def nonnegative(name: str, value: Any) -> float:
     """Return ``value`` as a finite float >= 0, or raise."""
     if isinstance(value, bool) or not isinstance(value, Real):

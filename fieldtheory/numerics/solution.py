@@ -628,6 +628,6 @@ def solve(
     kernel = validation.input_kernel_array("K0", K0)
     validation.choice("convention", convention, CONVENTIONS)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
-    if isinstance(order, bool) or order not in (1, 2):
+    if not validation.is_order(order):
         raise ValueError(f"order must be 1 or 2, the highest power of 1/N, got {order!r}")
     return Solution(checked, kernel, convention, rtol, int(order), progress)

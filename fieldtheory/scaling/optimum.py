@@ -117,7 +117,7 @@ def optimal_scaling(
         if value is not None and method not in _ONLY[name]:
             allowed = " and ".join(_ONLY[name])
             raise ValueError(f"{name} must be left out but for {allowed}, got {value!r}")
-    if order is not None and (isinstance(order, bool) or order not in (1, 2)):
+    if order is not None and not validation.is_order(order):
         raise ValueError(f"order must be 1 or 2, got {order!r}")
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     limits: tuple[str, list[float]] | None = None

@@ -336,6 +336,16 @@ def test_bad_network():
         ft.solve(3, K0)
 
 
+@pytest.mark.parametrize("order", [0, 3, -1, 2.0, "2", True, None, [1, 2], np.array([1, 2])])
+def test_bad_order(order):
+    with pytest.raises(ValueError, match="order must be 1 or 2, the highest power of 1/N, got"):
+        ft.solve(network(2), K0, order=order)
+
+
+def test_an_order_of_numpy():
+    assert ft.solve(network(2), K0, order=np.int64(2)).mean_shift_2.shape == (4,)
+
+
 def test_full_response_needs_a_matrix():
     with pytest.raises(
         ValueError, match=r"full_response is for several inputs, got K0 of shape \(\)"

@@ -317,7 +317,7 @@ def test_output_variance_is_that_of_a_network():
 
 
 def test_order_is_checked():
-    for order in (0, 3, 1.5, "1", True):
+    for order in (0, 3, 1.5, 2.0, "1", True):
         with pytest.raises(ValueError, match="order must be 1 or 2, got"):
             ft.optimal_scaling(erf_network(3), 0.05, method="deep_limit", order=order)
 
