@@ -350,10 +350,10 @@ def _called(node: ast.Call, name: str) -> Any:
             f"activation must call {name} with its number of arguments, "
             f"got {_shown(ast.unparse(node))}"
         )
-    typed = ", ".join(key for key in known if key[0].islower())
+    typed = [key for key in known if key[0].islower()]
     raise _Refused(
-        f"activation must be made of {typed} and named activations, got function {name!r}"
-        f"{similar(name)}"
+        f"activation must be made of {', '.join(typed)} and named activations, "
+        f"got function {name!r}{similar(name, typed)}"
     )
 
 

@@ -7,7 +7,7 @@ are those of the papers named.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from typing import NamedTuple
@@ -232,17 +232,19 @@ def registered_name(name: str) -> str | None:
     return known_names().get(plain(name))
 
 
-def similar(name: str) -> str:
+def similar(name: str, functions: Iterable[str] = ()) -> str:
     """A question after the most similar name, to end an error with; empty if there is none.
+
+    Also after one of these ``functions``.
 
     Examples
     --------
-    >>> similar("tahn"), similar("xyz")
-    ('; did you mean tanh?', '')
+    >>> similar("tahn"), similar("xyz"), similar("wher", ["where"])
+    ('; did you mean tanh?', '', '; did you mean where?')
     """
     spelled = {
         plain(typed): typed for row in DEFINITIONS.values() for typed in row.synonyms.split()
     }
-    spelled |= {plain(name): name for name in DEFINITIONS}
+    spelled |= {plain(name): name for name in (*functions, *DEFINITIONS)}
     close = get_close_matches(plain(name), spelled, n=1, cutoff=0.7)
     return f"; did you mean {spelled[close[0]]}?" if close else ""

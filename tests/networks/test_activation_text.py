@@ -106,6 +106,8 @@ class TestTyped:
         [
             ("tahn(2*h)", "got function 'tahn'; did you mean tanh?"),
             ("sofplus(h)", "; did you mean softplus?"),
+            ("wher(h > 0, h, 0)", "; did you mean where?"),
+            ("sqr(1 + h**2)", "; did you mean sqrt?"),
             ("2*tanh", "got 'tanh'; did you mean tanh(h)?"),
             ("h^2", "; powers are written with **"),
             ("np.tanh(h)", "; write tanh(...) without what stands before it"),
