@@ -235,7 +235,7 @@ def registered_name(name: str) -> str | None:
 def similar(name: str, functions: Iterable[str] = ()) -> str:
     """A question after the most similar name, to end an error with; empty if there is none.
 
-    Also after one of these ``functions``.
+    If no activation is similar, after one of these ``functions``.
 
     Examples
     --------
@@ -245,6 +245,8 @@ def similar(name: str, functions: Iterable[str] = ()) -> str:
     spelled = {
         plain(typed): typed for row in DEFINITIONS.values() for typed in row.synonyms.split()
     }
-    spelled |= {plain(name): name for name in (*functions, *DEFINITIONS)}
-    close = get_close_matches(plain(name), spelled, n=1, cutoff=0.7)
-    return f"; did you mean {spelled[close[0]]}?" if close else ""
+    spelled |= {plain(name): name for name in DEFINITIONS}
+    for known in (spelled, {plain(function): function for function in functions}):
+        if close := get_close_matches(plain(name), known, n=1, cutoff=0.7):
+            return f"; did you mean {known[close[0]]}?"
+    return ""
