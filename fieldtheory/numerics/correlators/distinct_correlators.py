@@ -25,7 +25,7 @@ from fieldtheory.numerics.observables.shared_signals import have_common_input, p
 from fieldtheory.numerics.observables.two_layers import TwoLayers
 
 # Orders of pairs without a common input, tried one after the other.
-_COUNTS = (26, 38, 56, 80, 114, 160)
+_COUNTS = (26, 38, 56, 80, 114, 160, 224, 320)
 # Arrays of all coefficients that are held at once.
 _COPIES = 5
 # Pairs of pairs that tell how many orders they take.

@@ -19,6 +19,7 @@ from fieldtheory.numerics.observables import wide_observables
 from fieldtheory.numerics.observables.pair_correlators import CHANGED, of_layer
 from fieldtheory.numerics.observables.pair_modes import packed_size
 from fieldtheory.numerics.observables.pair_observables import PairObservables
+from fieldtheory.numerics.observables.pair_powers import orders_needed
 from fieldtheory.numerics.observables.shared_signals import have_common_input, partial_correlations
 
 # Orders kept, tried one after the other.
@@ -27,6 +28,8 @@ _COUNTS = (56, 80, 114, 160, 224, 320, 448, 560)
 _USUAL = 160
 # Seconds of the coefficients of one input in a layer, per order.
 _EXPANDED = 4e-4
+# Pairs of pairs of a layer that tell how many orders they take.
+_ASKED = 100
 # Arrays of the coefficients of a layer that are held at once.
 _COPIES = 5
 
@@ -49,9 +52,16 @@ class Orders(NamedTuple):
         """About how many seconds `correlators` takes."""
         inputs = signals.K.shape[-1]
         later = np.triu(self.counts.astype(float))
-        # Observables are brought back to the earlier layer and turned there.
-        changed = inputs * (inputs + 1) * CHANGED * (later**2.5).sum()
-        return float(changed + inputs * _EXPANDED * later.max(axis=1).sum())
+        # Observables are brought back to the earlier layer and turned there, those that meet one
+        # without a common input for each of these and for every number of orders.
+        turned = float(inputs * (inputs + 1) * (later**2.5).sum())
+        rows, columns = np.nonzero(~have_common_input(signals))
+        for k, counts in enumerate(self.counts):
+            step = max(1, len(rows) // _ASKED)
+            X = signals.between(k, rows[::step], k, columns[::step])
+            for count in np.unique(counts[k:]).tolist():
+                turned += len(rows) * float((orders_needed(X, count) ** 2.5).mean())
+        return CHANGED * turned + float(inputs * _EXPANDED * later.max(axis=1).sum())
 
 
 def orders(signals: PairObservables) -> Orders:
