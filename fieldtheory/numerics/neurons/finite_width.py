@@ -201,7 +201,7 @@ def _start(
     while True:
         (D,) = observables(square, np.ones(1), K[[widest]], count)
         assert isinstance(D.space, Modes)
-        g = square.derivatives[0](np.sqrt(K[widest]) * D.space.nodes)
+        g = square.function(np.sqrt(K[widest]) * D.space.nodes)
         if overlooks(layers, C, widest, g, D.space.roots**2):
             if count > most:
                 return count

@@ -9,7 +9,8 @@ where F is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import ceil, log2, sqrt
 from typing import Any, NamedTuple, Protocol
 
@@ -153,26 +154,46 @@ class Jump(NamedTuple):
     sizes: tuple[float, ...]
 
 
-class Square(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Square:
     """The observable g(h, h) of a network, φ² for a residual one, as functions of arrays.
 
     Parameters
     ----------
-    derivatives : tuple of callables
-        g and its first four derivatives; g alone if it has kinks.
-    jumps : tuple of Jump
+    expression : sympy.Expr
+        g of the signal ``X``.
+    kinks : tuple of float
         Where it has kinks or jumps.
-    even : bool
     """
 
-    derivatives: tuple[Callable[..., Any], ...]
-    jumps: tuple[Jump, ...]
-    even: bool
+    expression: sp.Expr
+    kinks: tuple[float, ...]
 
-    @property
-    def kinks(self) -> bool:
-        """Whether it has any."""
-        return bool(self.jumps)
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """g."""
+        return _of_arrays(self.expression)
+
+    @cached_property
+    def derivatives(self) -> tuple[Callable[..., Any], ...]:
+        """The first four derivatives; none if there are kinks."""
+        found = [self.expression]
+        for _ in range(0 if self.kinks else _DERIVATIVES):
+            found.append(found[-1].diff(X))
+        return tuple(_of_arrays(F) for F in found[1:])
+
+    @cached_property
+    def jumps(self) -> tuple[Jump, ...]:
+        """What the derivatives do at the kinks."""
+        return tuple(_jump(self.function, self.kinks, place) for place in self.kinks)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether g is even."""
+        h = np.concatenate([np.linspace(0.01, 3.0, 50), np.geomspace(1e-6, 30.0, 50)])
+        with np.errstate(all="ignore"):
+            right, left = self.function(h), self.function(-h)
+        return bool(np.allclose(right, left, rtol=1e-14, atol=0))
 
 
 class Observable(NamedTuple):
@@ -209,16 +230,7 @@ def square_of(network: LayeredNetwork) -> Square:
 
 @lru_cache(maxsize=64)
 def _square(g: sp.Expr) -> Square:
-    kinks = tuple(kinks_of(g, X))
-    derivatives = [g]
-    for _ in range(0 if kinks else _DERIVATIVES):
-        derivatives.append(derivatives[-1].diff(X))
-    functions = tuple(_of_arrays(F) for F in derivatives)
-    h = np.concatenate([np.linspace(0.01, 3.0, 50), np.geomspace(1e-6, 30.0, 50)])
-    with np.errstate(all="ignore"):
-        right, left = functions[0](h), functions[0](-h)
-    jumps = tuple(_jump(functions[0], kinks, place) for place in kinks)
-    return Square(functions, jumps, bool(np.allclose(right, left, rtol=1e-14, atol=0)))
+    return Square(g, tuple(kinks_of(g, X)))
 
 
 def _jump(g: Callable[..., Any], kinks: tuple[float, ...], place: float) -> Jump:
@@ -308,7 +320,7 @@ def _of_kinked(
         modes, coarse = (
             _panels(on_panels, square.even, tuple(places), level, nodes) for nodes in _NODES
         )
-        g = square.derivatives[0](dev * modes.nodes)
+        g = square.function(dev * modes.nodes)
         missed = _missed(square, modes, g, coarse, dev)
         values = a * (g - modes.mean(g))
         coefficients = np.concatenate([modes.project(values), a * tail[:: modes.orders[1]]])
@@ -352,14 +364,14 @@ def _of_smooth(
     square: Square, weights: np.ndarray, K: np.ndarray, count: int
 ) -> Iterator[Observable]:
     modes, dev = grid_modes(count, square.even), np.sqrt(K)[:, None]
-    g = square.derivatives[0](dev * modes.nodes)
+    g = square.function(dev * modes.nodes)
     missed = _missed(square, modes, g, _coarse_grid(count), dev)
     values = weights[:, None] * (g - (g @ modes.roots**2)[:, None])
     coefficients = modes.project(values)
     small = K < _SMALL
     if small.any():
         # The integrals of g cancel in all orders that a polynomial in h of their size has not.
-        for j, derivative in enumerate(square.derivatives[1:], start=1):
+        for j, derivative in enumerate(square.derivatives, start=1):
             lowered = modes.project(weights[small, None] * derivative(dev[small] * modes.nodes))
             _by_parts(coefficients, small, lowered, modes, dev[small], j)
     coefficients[:, 0] = 0.0
@@ -372,7 +384,7 @@ def _missed(
     square: Square, modes: Modes, g: np.ndarray, coarse: Modes, dev: np.ndarray | float
 ) -> np.ndarray:
     """What coarser nodes change, where those of the modes still resolve products with them."""
-    other = square.derivatives[0](dev * coarse.nodes)
+    other = square.function(dev * coarse.nodes)
     found = np.zeros(np.shape(g)[:-1])
     for power in (1, 2):
         fine, rough = g**power @ modes.roots**2, other**power @ coarse.roots**2

@@ -158,7 +158,7 @@ def on_nodes(
     nodes = _nodes_of_layers(square, K, noise, width, count, 2 if square.even else 1)
     here = next(nodes)
     for l in range(network.depth + 1):
-        g = square.derivatives[0](np.sqrt(K[l]) * here.z)
+        g = square.function(np.sqrt(K[l]) * here.z)
         values = layers.weights[l + 1] * (g - here.mean(g))
         d = here.project(values)
         missed = float(overlooks(layers, kernels[0], l, g, here.roots**2))
@@ -218,7 +218,7 @@ def _is_power(square: Square) -> bool:
     """Whether φ² is a power of |h| on either side of zero, so that no signals are wide."""
     h = np.geomspace(1e-3, 1e3, 13)
     with np.errstate(all="ignore"):
-        ratios = [square.derivatives[0](2 * x) / square.derivatives[0](x) for x in (h, -h)]
+        ratios = [square.function(2 * x) / square.function(x) for x in (h, -h)]
     # Zero on one side is a power, too.
     return all(np.isnan(r).all() or np.allclose(r, r[0], rtol=1e-13, atol=0) for r in ratios)
 
