@@ -21,7 +21,7 @@ from fieldtheory.averages.high_precision.precise import separated
 from fieldtheory.averages.integrals import price, quadrature, spectral, two_variables
 from fieldtheory.averages.integrals.vectorising import centres_of, increment, kinks_of, vectorised
 from fieldtheory.averages.integrands.exponentials import expanded, factored
-from fieldtheory.averages.integrands.narrow import cuts_of, narrow_cuts
+from fieldtheory.averages.integrands.narrow import cuts_of, narrow_cuts, steep_places
 from fieldtheory.averages.integrands.steps import has_cusp, has_steps, polynomial_pieces
 from fieldtheory.averages.integrands.tails import fades
 from fieldtheory.averages.nodes.cancelling_forms import (
@@ -279,7 +279,8 @@ def connected_layers(f: sp.Expr, x: sp.Symbol) -> Callable:
     """⟨f(x_k) ; f(x_l)⟩ of signals that add up, as a function of their variances (n,)."""
     kinks, polynomials = cuts_of(f, x), polynomial_pieces(f, x)
     if polynomials is None:
-        function, scale = increment(_without_constant(f, x), x), 1.0
+        function, (steep, scale) = increment(_without_constant(f, x), x), steep_places(f, x)
+        kinks = sorted({*kinks, *steep})
     else:
         # What is subtracted from expanded polynomials leaves the digits of the central one.
         constant, scale = polynomials.subs(x, 0), math.inf

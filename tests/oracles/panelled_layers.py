@@ -31,7 +31,10 @@ def nodes_of(g, places, reach, widest):
         sizes = np.abs(values @ _TO_COEFFICIENTS.T)
         largest = sizes.max(axis=1)
         scale = largest.max() if scale is None else max(scale, largest.max())
-        good = sizes[:, -3:].max(axis=1) <= 1e-13 * np.minimum(1 + np.abs(middle[:, 0]), 100) * largest + 1e-18 * scale
+        good = (
+            sizes[:, -3:].max(axis=1)
+            <= 1e-13 * np.minimum(1 + np.abs(middle[:, 0]), 100) * largest + 1e-18 * scale
+        )
         good |= half[:, 0] < 1e-13 * np.maximum(1e-3, np.abs(middle[:, 0]))
         done.append((left[good], right[good]))
         left, right, centre = left[~good], right[~good], middle[~good, 0]
@@ -115,7 +118,9 @@ def first_order(phi, places, K0, depth=3, gamma=1.0, rho=1.0, sw2=1.25, sb2=0.05
                 squares[m, k] = squares[k, m]
     S22 = np.zeros((size + 1, size + 1))
     S22[1:, 1:] = np.outer(a[1:], a[1:]) * squares
-    A2 = np.array([[gamma ** (2 * (i - j)) if j <= i else 0.0 for j in range(size)] for i in range(size)])
+    A2 = np.array(
+        [[gamma ** (2 * (i - j)) if j <= i else 0.0 for j in range(size)] for i in range(size)]
+    )
     B = np.zeros((size + 1, size + 1))
     B[1:, :-1] = a[1:, None] * slope1[:, None] * A2
     T = solve_triangular(np.eye(size + 1) - B, np.eye(size + 1), lower=True)

@@ -176,7 +176,7 @@ def _of_pair(first: Side, second: Side, K_xx: float, K_yy: float, K_xy: float) -
     cuts = _panels(f, math.sqrt(K_xx), tuple(at)), _panels(g, math.sqrt(K_yy), tuple(on))
     panels, narrow = sum(map(len, cuts)), math.sqrt(rest / (K_xx * K_yy))
     # How often densities are asked for, and functions.
-    dense = (2 * _REACH / (_WIDTH * narrow) * _LUMPS[0]) ** 2
+    dense = (2 * _REACH / _WIDTH * _LUMPS[0]) ** 2 / narrow
     moving = panels * _ORDERS[0] * max(_LEAST, panels * _ORDERS[1] * narrow)
     rule = _densely if dense < min(moving, _DENSEST) else _moved
     with np.errstate(all="ignore"):
@@ -200,10 +200,27 @@ def _densely(functions: tuple, cuts: tuple, law: Law) -> tuple[float, float]:
             for function, side, variance in zip(functions, cuts, wide, strict=True)
         )
         f = f * np.exp(-x * x / (2 * K)) / (2 * math.pi * math.sqrt(K * rest))
-        density = np.exp(-((y - slope * x[:, None]) ** 2) / (2 * rest))
-        value, size = (one @ density @ other for one, other in zip(f, g, strict=True))
+        value, size = _banded(f, g, slope * x, y, math.sqrt(rest))
         values.append(value)
     return values[0], abs(values[0] - values[1]) / max(abs(size), _TINY)
+
+
+def _banded(
+    f: np.ndarray, g: np.ndarray, centres: np.ndarray, y: np.ndarray, deviation: float
+) -> np.ndarray:
+    """Σ f exp(−(y − centre)²/(2 deviation²)) g of each row of f and g, y increasing."""
+    first, last = np.searchsorted(y, [centres - _REACH * deviation, centres + _REACH * deviation])
+    count = int((last - first).max())
+    padded = np.pad(g, ((0, 0), (0, count)))
+    places, total = np.append(y, np.full(count, y[-1])), np.zeros(len(f))
+    step = max(1, _BLOCK // max(count, 1))
+    for start in range(0, len(centres), step):
+        part = slice(start, start + step)
+        band = first[part, None] + np.arange(count)
+        density = np.exp(-(((places[band] - centres[part, None]) / deviation) ** 2) / 2)
+        for row, (one, other) in enumerate(zip(f, padded, strict=True)):
+            total[row] += one[part] @ (density * other[band]).sum(axis=1)
+    return total
 
 
 def _lumped(

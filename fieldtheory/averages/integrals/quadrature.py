@@ -53,6 +53,8 @@ _HALVED_ORDER, _SHARE, _HALVINGS, _MOST_PANELS = 20, 1e-5, 16, 2**15
 _TO_SINGULARITIES = 40
 # Largest ratio of ⟨|f|⟩ to |⟨f⟩| of an integral by parts.
 _CANCELLING = 8.0
+# An estimated error below which a form is right, and by how many of it the other one may differ.
+_SMALL, _SURE = 1e-9, 100.0
 # Relative error of an integral at least.
 _ROUNDED = float(np.finfo(float).eps)
 # Variances from which on the terms of a derivative of an average cancel.
@@ -199,13 +201,18 @@ def by_parts_1d(
         some = (K > 0) & (losses > 1.5)
     # The other form would cancel there without a word.
     _require_accuracy(K, np.where(np.isinf(losses) & (K > _WIDE), errors, 0.0))
-    bad = ~(losses <= np.where(K > _WIDE, K, _CANCELLING)) & ~(left <= 0.1 * DEFAULT)
+    bad = ~(losses <= np.where(K > _WIDE, K, _CANCELLING)) & ~(left <= DEFAULT)
     if bad.any():
         try:
-            best[bad] = otherwise(K[bad])
+            other = otherwise(K[bad])
         except QuadratureError:
             if not np.isfinite(losses[bad]).all():
                 raise
+            return best
+        # It may cancel too.
+        with np.errstate(invalid="ignore"):
+            lost = np.abs(other - best[bad]) > _SURE * left[bad] * np.abs(best[bad])
+        best[bad] = np.where(lost & (left[bad] <= _SMALL), best[bad], other)
     return best
 
 

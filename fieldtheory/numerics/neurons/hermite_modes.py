@@ -8,7 +8,7 @@ where F is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, log2, sqrt
@@ -21,6 +21,7 @@ from numpy.polynomial import Polynomial, chebyshev
 from fieldtheory.averages.integrals.panels import evenly, graded_cuts
 from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
+from fieldtheory.averages.integrands.narrow import steep_places
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.layer_averages.entries import network_entries
@@ -45,6 +46,8 @@ _SEEN = 1e-7
 _TOGETHER = 128
 # Distance from a kink and number of points from which its jumps are found.
 _BESIDE, _POINTS = 0.25, 10
+# Relative error of sums over the orders left out, and of sums of squares by rounding.
+_ROUGH, _ROUNDED = 0.1, 1e-14
 # Hermite functions are rescaled on the way where they exceed this.
 _LARGE = 1e120
 
@@ -188,6 +191,11 @@ class Square:
         return tuple(_jump(self.function, self.kinks, place) for place in self.kinks)
 
     @cached_property
+    def steep(self) -> tuple[tuple[float, ...], float]:
+        """Where g is steep beside its kinks, and within how much it changes there, one at most."""
+        return steep_places(self.expression, X)
+
+    @cached_property
     def even(self) -> bool:
         """Whether g is even."""
         h = np.concatenate([np.linspace(0.01, 3.0, 50), np.geomspace(1e-6, 30.0, 50)])
@@ -213,6 +221,8 @@ class Observable(NamedTuple):
         ⟨D²⟩.
     missed : float
         By how much ⟨g⟩ and ⟨g²⟩ change with coarser nodes, relative to themselves.
+    unseen : float
+        Of `Modes`, the share of ⟨D²⟩ that neither the orders nor the kinks account for.
     """
 
     space: Space
@@ -221,6 +231,7 @@ class Observable(NamedTuple):
     functional: np.ndarray
     square: float
     missed: float
+    unseen: float = 0.0
 
 
 def square_of(network: LayeredNetwork) -> Square:
@@ -313,7 +324,8 @@ def _of_kinked(
 ) -> Iterator[Observable]:
     on_panels = min(count, HIGHEST_ON_PANELS)
     tails = _of_kinks(square.jumps, K, np.arange(on_panels, count))
-    for a, variance, tail in zip(weights, K, tails, strict=True):
+    left_out = _beyond(square.jumps, K, count)
+    for a, variance, tail, beyond in zip(weights, K, tails, left_out, strict=True):
         dev = sqrt(variance)
         places = [jump.place / dev if jump.place and dev else 0.0 for jump in square.jumps]
         level = max(0, ceil(log2(max(dev, 1.0))))
@@ -327,7 +339,10 @@ def _of_kinked(
         coefficients[0] = 0.0
         space = modes._replace(orders=int(modes.orders[1]) * np.arange(len(coefficients)))
         square_mean = modes.mean(values**2)
-        yield Observable(space, values, coefficients, coefficients, square_mean, float(missed))
+        unseen = _unseen(coefficients, square_mean, a * a * modes.mean(g * g), a * a * beyond)
+        yield Observable(
+            *(space, values, coefficients, coefficients, square_mean, float(missed), unseen)
+        )
 
 
 def _of_kinks(jumps: tuple[Jump, ...], K: np.ndarray, orders: np.ndarray) -> np.ndarray:
@@ -349,6 +364,29 @@ def _of_kinks(jumps: tuple[Jump, ...], K: np.ndarray, orders: np.ndarray) -> np.
             columns = orders - 1 - j - lowest
             found += size * dev[:, None] ** j * factor * hermite[:, columns]
     return found
+
+
+def _beyond(jumps: tuple[Jump, ...], K: np.ndarray, count: int) -> np.ndarray:
+    """Σ d_n² of the orders from ``count`` on and its error, as kinks tell; shape (len(K), 2).
+
+    Beyond four times as many the sum goes on as a power.
+    """
+    squares = _of_kinks(jumps, K, np.arange(count, 4 * count)) ** 2
+    near, far = squares[:, :count].sum(axis=1), squares[:, count:].sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.where((far > 0) & (far < near), far**2 / (near - far), far)
+    return np.stack([near + far + rest, _ROUGH * (near + far + rest)], axis=1)
+
+
+def _unseen(
+    coefficients: np.ndarray, square: float, whole: float, beyond: Sequence[float] = (0.0, 0.0)
+) -> float:
+    """The share of ⟨D²⟩ without its orders and what is known beyond; ``whole`` is a²⟨g²⟩."""
+    if square <= 0:
+        return 0.0
+    rounding = _ROUNDED * sqrt(square * max(whole, square))
+    gap = abs(square - float(coefficients @ coefficients) - float(beyond[0]))
+    return max(gap - float(beyond[1]) - rounding, 0.0) / square
 
 
 def _at_points(z: np.ndarray, first: int, last: int) -> Iterator[np.ndarray]:
@@ -376,8 +414,10 @@ def _of_smooth(
             _by_parts(coefficients, small, lowered, modes, dev[small], j)
     coefficients[:, 0] = 0.0
     sizes = values**2 @ modes.roots**2
-    for row, d, size, error in zip(values, coefficients, sizes, missed, strict=True):
-        yield Observable(modes, row, d, d, float(size), float(error))
+    wholes = weights**2 * (g**2 @ modes.roots**2)
+    for row, d, size, error, whole in zip(values, coefficients, sizes, missed, wholes, strict=True):
+        unseen = _unseen(d, float(size), float(whole))
+        yield Observable(modes, row, d, d, float(size), float(error), unseen)
 
 
 def _missed(

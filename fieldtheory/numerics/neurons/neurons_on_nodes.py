@@ -192,7 +192,8 @@ def _nodes_of_layers(
     square: Square, K: np.ndarray, noise: np.ndarray, width: float, count: int, stride: int
 ) -> Iterator[Nodes]:
     """Those of layers that no noise parts are the same."""
-    places, power = [jump.place for jump in square.jumps], _is_power(square)
+    (steep, scale), power = square.steep, _is_power(square)
+    places = sorted({*square.kinks, *steep})
     scales = np.where(noise > 0, noise, 1.0)
     scales = np.minimum(scales, np.append(scales[1:], 1.0))
     runs = np.cumsum(noise > 0)
@@ -202,7 +203,7 @@ def _nodes_of_layers(
         dev = np.sqrt(K[members])
         with np.errstate(divide="ignore", invalid="ignore"):
             centres = np.where(dev > 0, np.array([0.0, *places])[:, None] / dev, 0.0)
-        level = _HALVED + (0 if power else ceil(log2(max(dev.max() * least, 1.0))))
+        level = _HALVED + (0 if power else ceil(log2(max(dev.max() * least / scale, 1.0))))
         near = graded_cuts(np.concatenate([centres, -centres]), level, least, _REACH)
         cuts = np.unique(np.concatenate([near.ravel(), evenly(least, _REACH)]))
         if stride == 2:

@@ -92,7 +92,9 @@ def connected_squares(
             return values
     if (network.skip_scales == 1).all() and K[0] > 0:
         if averages.connected_layers is not None:
-            return averages.connected_layers(K)
+            # What is narrow or wavy beside the signals is seen pair by pair alone.
+            with suppress(QuadratureError):
+                return averages.connected_layers(K)
         values = interpolated(averages.connected_steps, averages.connected, K)
         if values is not None:
             return values
