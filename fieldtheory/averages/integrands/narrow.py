@@ -61,6 +61,22 @@ def narrow_cuts(F: sp.Expr, x: sp.Expr) -> tuple[float, ...]:
     return tuple(sorted({cut for place, width in narrow for cut in _around(place, width)}))
 
 
+@lru_cache(maxsize=256)
+def steep_cuts(F: sp.Expr, x: sp.Expr) -> tuple[float, ...]:
+    """Cuts at and beside what changes within less than one, but for what is narrower than 1/32.
+
+    Of that there would be too many for nested panels.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> steep_cuts(sp.tanh(x) + sp.tanh(4 * x - 8), x)
+    (1.5, 2.0, 2.5)
+    """
+    steep = [each for each in _narrower(F, x, _STEEP) if each[1] >= _NARROW]
+    return tuple(sorted({cut for place, width in steep for cut in _around(place, width)}))
+
+
 def steep_places(F: sp.Expr, x: sp.Expr) -> tuple[tuple[float, ...], float]:
     """Where a function changes within less than one, and the least such width; one if nowhere.
 
