@@ -54,7 +54,7 @@ _TO_SINGULARITIES = 40
 # Largest ratio of ⟨|f|⟩ to |⟨f⟩| of an integral by parts.
 _CANCELLING = 8.0
 # An estimated error below which a form is right, and by how many of it the other one may differ.
-_SMALL, _SURE = 1e-9, 100.0
+_SMALL, _SURE = 1e-6, 100.0
 # Relative error of an integral at least.
 _ROUNDED = float(np.finfo(float).eps)
 # Variances from which on the terms of a derivative of an average cancel.
