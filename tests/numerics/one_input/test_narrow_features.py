@@ -30,6 +30,12 @@ BELL_AND_KINK = (
     lambda h: np.exp(-((10 * h - 0.58) ** 2)) * np.maximum(3 * h, 0) ** 2,
     [0, 0.058],
 )
+KINK_AND_JUMP = ("Abs(0.61*h) + Heaviside(1.1*h)", lambda h: np.abs(0.61 * h) + (h > 0), [0])
+WAVE_AND_KINK = (
+    "leaky_relu(2.5*h + 1.44) + cos(6.3*h - 20.8)",
+    lambda h: np.maximum(2.5 * h + 1.44, 0.025 * h + 0.0144) + np.cos(6.3 * h - 20.8),
+    [-0.576],
+)
 
 
 def mish(h):
@@ -62,6 +68,11 @@ def compare(phi, variance, gamma, rtol=1e-10):
         slow(WAVE_AND_JUMP, 300.0, 1.0),
         (WAVE_AND_JUMP, 30.0, 1.0),
         (BELL_AND_KINK, 0.5, 1.0),
+        # The inner average of Price's theorem is infinite at equal signals.
+        (KINK_AND_JUMP, 3.0, 0.7),
+        (KINK_AND_JUMP, 300.0, 1.0),
+        # Constants come out of the averages whose δ-functions are integrated.
+        slow(WAVE_AND_KINK, 0.1, 0.7),
     ],
 )
 def test_against_dense_panels(phi, variance, gamma):
