@@ -63,6 +63,8 @@ _RAMPS = (
     "densities where both are at kinks; nested integrals where its terms cancel"
 )
 _STEPS = "piecewise constant functions: one integral over the covariance of densities at jumps"
+# What is left of a constant at zero in a tail.
+_TAIL = 1e-3
 # Bells as wide as this are seen by nodes that know nothing of them.
 _WIDE = 0.05
 _BELLS = "sums of exponentials of squares; their differences by a closed form that keeps its digits"
@@ -347,7 +349,13 @@ def _without_constant(F: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
     One that vanishes at zero has none, and (eˣ − 1)² would lose its digits written out.
     """
-    return F if F.subs(x, 0) == 0 else expanded(F).as_independent(x, as_Add=True)[1]
+    value = F.subs(x, 0)
+    if value == 0:
+        return F
+    constant, rest = expanded(F).as_independent(x, as_Add=True)
+    # The terms of a distant tail cancel, written out.
+    lost = value.is_number and abs(value.evalf()) < _TAIL * abs(constant.evalf())
+    return F if lost else rest
 
 
 def _of_one_variable(f: Callable, kinks: Sequence[float], K: np.ndarray) -> np.ndarray:

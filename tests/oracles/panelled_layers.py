@@ -9,7 +9,7 @@ derivative of g, which may jump.
 import numpy as np
 from scipy.linalg import solve_triangular
 
-ORDER, HALVINGS, END = 20, 60, 10.5
+ORDER, HALVINGS, END = 20, 60, 14.0
 # Panels of a standard deviation.
 PER = 2
 MOST = 20000

@@ -153,7 +153,7 @@ def _with_determinant(total: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.
 
 
 def _masked(e: sp.Expr, masks: dict[sp.Expr, sp.Expr]) -> sp.Expr:
-    """A polynomial in symbols, roots of them and masks of the rest, which expanding leaves alone."""
+    """A polynomial in symbols, their roots and masks of the rest, which expanding leaves alone."""
     if e.is_Atom or (e.is_Pow and e.base.is_Symbol):
         return e
     if e.is_Add or e.is_Mul:

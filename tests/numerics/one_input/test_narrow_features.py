@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from scipy.special import erf
+from scipy.special import erf, erfc
 
 import fieldtheory as ft
 from tests.oracles import equal_norms
@@ -35,6 +35,11 @@ WAVE_AND_KINK = (
     "leaky_relu(2.5*h + 1.44) + cos(6.3*h - 20.8)",
     lambda h: np.maximum(2.5 * h + 1.44, 0.025 * h + 0.0144) + np.cos(6.3 * h - 20.8),
     [-0.576],
+)
+TAIL = (
+    "gelu(2.3*h - 5.59)",
+    lambda h: (2.3 * h - 5.59) * erfc((5.59 - 2.3 * h) / np.sqrt(2)) / 2,
+    [2.43],
 )
 
 
@@ -73,6 +78,8 @@ def compare(phi, variance, gamma, rtol=1e-10):
         (KINK_AND_JUMP, 300.0, 1.0),
         # Constants come out of the averages whose δ-functions are integrated.
         slow(WAVE_AND_KINK, 0.1, 0.7),
+        # 1 + erf(u) of large negative u, and its square written out.
+        (TAIL, 1e-6, 0.7),
     ],
 )
 def test_against_dense_panels(phi, variance, gamma):
@@ -97,17 +104,20 @@ def test_products_take_seconds(phi, places):
 
 
 @pytest.mark.parametrize(
-    ("text", "phi", "variance", "gamma"),
+    ("text", "phi", "variance", "gamma", "step"),
     [
-        ("tanh(h)", np.tanh, 1.0, 0.7),
-        ("1/(1 + (2*h - 1.25)**2)", lambda h: 1 / (1 + (2 * h - 1.25) ** 2), 30.0, 0.7),
-        ("erf(3*h - 1.25)", lambda h: erf(3 * h - 1.25), 30.0, 0.0),
-        slow("erf(3*h - 1.25)", lambda h: erf(3 * h - 1.25), 30.0, 0.7),
+        ("tanh(h)", np.tanh, 1.0, 0.7, 0.2),
+        ("1/(1 + (2*h - 1.25)**2)", lambda h: 1 / (1 + (2 * h - 1.25) ** 2), 30.0, 0.7, 0.12),
+        ("erf(3*h - 1.25)", lambda h: erf(3 * h - 1.25), 30.0, 0.0, 0.12),
+        slow("erf(3*h - 1.25)", lambda h: erf(3 * h - 1.25), 30.0, 0.7, 0.12),
+        # Two rules agreed on a shift that was 1.5e-5 off.
+        ("erf(10*h)", lambda h: erf(10 * h), 1.0, 0.7, 0.05),
+        slow("tanh(5*h - 3)", lambda h: np.tanh(5 * h - 3), 1.0, 0.7, 0.05),
     ],
 )
-def test_two_inputs_of_wide_signals(text, phi, variance, gamma):
-    G11, shift = equal_norms.first_order(phi, variance, 0.5, 3, gamma, 0.12)
-    net = ft.ResidualNetwork(depth=3, activation=text, skip_scale=gamma, width=1)
+def test_two_inputs_of_wide_signals(text, phi, variance, gamma, step):
+    G11, shift = equal_norms.first_order(phi, variance, 0.5, 2, gamma, step)
+    net = ft.ResidualNetwork(depth=2, activation=text, skip_scale=gamma, width=1)
     s = ft.solve(net, variance * np.array([[1, 0.5], [0.5, 1]]))
     deviations = np.sqrt(np.einsum("lili->li", G11))
     scale = np.einsum("li,mj->limj", deviations, deviations)
