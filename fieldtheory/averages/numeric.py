@@ -354,7 +354,8 @@ def _without_constant(F: sp.Expr, x: sp.Symbol) -> sp.Expr:
         return F
     constant, rest = expanded(F).as_independent(x, as_Add=True)
     # The terms of a distant tail cancel, written out.
-    lost = value.is_number and abs(value.evalf()) < _TAIL * abs(constant.evalf())
+    known = value.is_number and value.is_finite and constant.is_number and constant.is_finite
+    lost = known and abs(value.evalf()) < _TAIL * abs(constant.evalf())
     return F if lost else rest
 
 
