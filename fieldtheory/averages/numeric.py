@@ -21,7 +21,7 @@ from fieldtheory.averages.high_precision.precise import separated
 from fieldtheory.averages.integrals import price, quadrature, spectral, two_variables
 from fieldtheory.averages.integrals.vectorising import centres_of, increment, kinks_of, vectorised
 from fieldtheory.averages.integrands.exponentials import expanded, factored
-from fieldtheory.averages.integrands.narrow import cuts_of, narrow_cuts
+from fieldtheory.averages.integrands.narrow import cuts_of, narrow_cuts, steep_places
 from fieldtheory.averages.integrands.steps import has_cusp, has_steps, polynomial_pieces
 from fieldtheory.averages.integrands.tails import fades
 from fieldtheory.averages.nodes.cancelling_forms import (
@@ -63,6 +63,8 @@ _RAMPS = (
     "densities where both are at kinks; nested integrals where its terms cancel"
 )
 _STEPS = "piecewise constant functions: one integral over the covariance of densities at jumps"
+# What is left of a constant at zero in a tail.
+_TAIL = 1e-3
 # Bells as wide as this are seen by nodes that know nothing of them.
 _WIDE = 0.05
 _BELLS = "sums of exponentials of squares; their differences by a closed form that keeps its digits"
@@ -279,7 +281,8 @@ def connected_layers(f: sp.Expr, x: sp.Symbol) -> Callable:
     """⟨f(x_k) ; f(x_l)⟩ of signals that add up, as a function of their variances (n,)."""
     kinks, polynomials = cuts_of(f, x), polynomial_pieces(f, x)
     if polynomials is None:
-        function, scale = increment(_without_constant(f, x), x), 1.0
+        function, (steep, scale) = increment(_without_constant(f, x), x), steep_places(f, x)
+        kinks = sorted({*kinks, *steep})
     else:
         # What is subtracted from expanded polynomials leaves the digits of the central one.
         constant, scale = polynomials.subs(x, 0), math.inf
@@ -346,7 +349,14 @@ def _without_constant(F: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
     One that vanishes at zero has none, and (eˣ − 1)² would lose its digits written out.
     """
-    return F if F.subs(x, 0) == 0 else expanded(F).as_independent(x, as_Add=True)[1]
+    value = F.subs(x, 0)
+    if value == 0:
+        return F
+    constant, rest = expanded(F).as_independent(x, as_Add=True)
+    # The terms of a distant tail cancel, written out.
+    known = value.is_number and value.is_finite and constant.is_number and constant.is_finite
+    lost = known and abs(value.evalf()) < _TAIL * abs(constant.evalf())
+    return F if lost else rest
 
 
 def _of_one_variable(f: Callable, kinks: Sequence[float], K: np.ndarray) -> np.ndarray:

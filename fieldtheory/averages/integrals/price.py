@@ -45,7 +45,7 @@ def connected_by_price(
         (K_xx, K_yy, t, determinant, variance of x − y, that of x + y) -> ⟨F'(x)G'(y)⟩ at the
         covariance t, vectorised.
     offset : callable or None
-        (K_xx, K_yy) -> t_s² − K_xx K_yy, > 0.
+        (K_xx, K_yy) -> t_s² − K_xx K_yy, > 0, or zero of all.
     K_xx, K_yy, K_xy : array_like
         Variances and covariance, K_xy² <= K_xx K_yy.
 
@@ -74,8 +74,10 @@ def connected_by_price(
                 if some.any():
                     first, second, mixed = (k[some] for k in entries)
                     values[part][some] = _graded(slope, first, second, mixed, halvings)
+        elif np.any(apart := offset(*entries[:2])):
+            values[part] = _mapped(slope, apart, *entries)
         else:
-            values[part] = _mapped(slope, offset(*entries[:2]), *entries)
+            values[part] = _turned(slope, *entries)
     return values.reshape(K_xx.shape)
 
 
@@ -93,6 +95,22 @@ def _mapped(
         rest = singular * np.sinh(last * (1 - nodes)) / (np.cosh(last) * np.cosh(v))
         inner = _at(slope, t, rest, *(k[some, None] for k in (a, b, c, least)))
         return last * singular * inner / np.cosh(v) ** 2
+
+    return integrals(integrand, len(a), np.array([0.0, 1.0]))
+
+
+def _turned(slope: Callable, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """By t = √(K_xx K_yy) sin θ: where both functions jump at zero, 1/√det is 1/cos θ."""
+    least, scale = determinant(a, b, c), np.sqrt(a) * np.sqrt(b)
+    end = np.arctan2(c, np.sqrt(least))
+
+    def integrand(some: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        last, size = end[some, None], scale[some, None]
+        angle, left = last * nodes, last * (1 - nodes)
+        t = size * np.sin(angle)
+        rest = 2 * size * np.cos(angle + left / 2) * np.sin(left / 2)
+        inner = _at(slope, t, rest, *(k[some, None] for k in (a, b, c, least)))
+        return last * size * np.cos(angle) * inner
 
     return integrals(integrand, len(a), np.array([0.0, 1.0]))
 

@@ -17,7 +17,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrals import line_sizes
 from fieldtheory.averages.integrals.panels import breakpoints, evenly, graded_cuts
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.tolerance import DEFAULT, tolerance
 
 # Gaussian tail beyond the reach: 2e-22, times any polynomial of the activation.
 _REACH = 9.8
@@ -53,6 +53,10 @@ _HALVED_ORDER, _SHARE, _HALVINGS, _MOST_PANELS = 20, 1e-5, 16, 2**15
 _TO_SINGULARITIES = 40
 # Largest ratio of ⟨|f|⟩ to |⟨f⟩| of an integral by parts.
 _CANCELLING = 8.0
+# An estimated error below which a form is right, and by how many of it the other one may differ.
+_SMALL, _SURE = 1e-6, 100.0
+# Relative error of an integral at least.
+_ROUNDED = float(np.finfo(float).eps)
 # Variances from which on the terms of a derivative of an average cancel.
 _WIDE = 100.0
 # That ratio where both are zero: another form is better if it converges.
@@ -155,8 +159,8 @@ def by_parts_1d(
     forms : sequence of (f, p)
         Integrand of h and K, vectorised, and prefactor.
     otherwise : callable
-        The same quantity as a function of K, for the entries where all forms cancel; where it
-        does not converge, that form is taken which cancels least.
+        The same quantity as a function of K, for the entries where all forms cancel so much that
+        digits are lost; where it does not converge, that form is taken which cancels least.
     K, kinks
         As for `average_1d`.
 
@@ -176,8 +180,8 @@ def by_parts_1d(
     2.0
     """
     K = np.asarray(K, dtype=float)
-    best, losses = np.zeros(K.shape), np.full(K.shape, np.inf)
-    errors = np.zeros(K.shape)
+    best, errors = np.zeros(K.shape), np.zeros(K.shape)
+    losses, left = np.full(K.shape, np.inf), np.full(K.shape, np.inf)
     some = K > 0
     for f, prefactor in forms:
         if not some.any():
@@ -191,17 +195,24 @@ def by_parts_1d(
         better = np.isfinite(value) & (loss < losses[some])
         best[some] = np.where(better, value, best[some])
         losses[some] = np.where(better, loss, losses[some])
+        # Of the value: the loss times what rounding leaves at least.
+        left[some] = np.where(better, loss * np.maximum(error, _ROUNDED), left[some])
         errors[some] = error
         some = (K > 0) & (losses > 1.5)
     # The other form would cancel there without a word.
     _require_accuracy(K, np.where(np.isinf(losses) & (K > _WIDE), errors, 0.0))
-    bad = ~(losses <= np.where(K > _WIDE, K, _CANCELLING))
+    bad = ~(losses <= np.where(K > _WIDE, K, _CANCELLING)) & ~(left <= DEFAULT)
     if bad.any():
         try:
-            best[bad] = otherwise(K[bad])
+            other = otherwise(K[bad])
         except QuadratureError:
             if not np.isfinite(losses[bad]).all():
                 raise
+            return best
+        # It may cancel too.
+        with np.errstate(invalid="ignore"):
+            lost = np.abs(other - best[bad]) > _SURE * left[bad] * np.abs(best[bad])
+        best[bad] = np.where(lost & (left[bad] <= _SMALL), best[bad], other)
     return best
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from mpmath import mp
+from scipy.special import erfc
 from sympy.codegen.rewriting import expm1_opt, log1p_opt
 from sympy.core.function import AppliedUndef
 
@@ -21,6 +22,8 @@ from fieldtheory.averages.integrands.steps import break_points, has_steps, piece
 
 _WHERE = sp.Function("where")
 _BY_PRODUCTS = sp.Function("by_products")
+# SymPy writes its own of a negative argument as 2 − erfc.
+_ERFC = sp.Function("erf_complement")
 # Where a function is compared with its value at zero, to tell jumps from slopes.
 _SMALLEST = 1e-14
 # How far from zero, and on how many panels, a function is found from its slope; no farther than
@@ -50,13 +53,13 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     F = merged(F)
     # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
     plain, (F, near_zero) = F, _without_cancelling(pieces(F, variables))
-    F = without_overflow(F).replace(sp.Add, _tail_of_tanh)
+    F = without_overflow(F).replace(sp.Add, _tail_of_steps)
     if F.has(sp.exp, sp.log):
         F = _small_differences(F)
     F = F.replace(_is_long_power, lambda power: _BY_PRODUCTS(power.base, power.exp))
     F = F.replace(sp.Piecewise, _nested)
     modules: list = [
-        {**FUNCTIONS, **near_zero, "by_products": _by_products},
+        {**FUNCTIONS, **near_zero, "by_products": _by_products, "erf_complement": erfc},
         "scipy",
         "numpy",
     ]
@@ -119,7 +122,10 @@ def _sum_at_zero(total: sp.Expr) -> Callable | None:
     order = _order_of_cancelling(total, x)
     if order is None:
         return None
-    compiled = sp.lambdify([x], total.replace(sp.Add, _tail_of_tanh), ["scipy", "numpy"], cse=True)
+    total_of_tails = total.replace(sp.Add, _tail_of_steps)
+    compiled = sp.lambdify(
+        [x], total_of_tails, [{"erf_complement": erfc}, "scipy", "numpy"], cse=True
+    )
     return by_series(compiled, total, x, order)
 
 
@@ -285,19 +291,32 @@ def _sums_of_slope(slope: Callable, reach: float, panels: int) -> tuple[np.ndarr
         reach /= 2
 
 
-def _tail_of_tanh(*terms: sp.Expr) -> sp.Expr:
-    """1 − tanh² as 1/cosh² and 1 ± tanh by the logistic function: exact where they are small."""
+def _tail_of_steps(*terms: sp.Expr) -> sp.Expr:
+    """1 − tanh² as 1/cosh², 1 ± tanh by the logistic function, 1 ± erf and 1 − erf² by erfc.
+
+    They are exact where they are small.
+    """
     total = sp.Add(*terms)
     for term in terms:
         coefficient, rest = term.as_coeff_Mul()
         base, power = rest.as_base_exp()
-        if not isinstance(base, sp.tanh) or power not in (1, 2):
+        if not isinstance(base, sp.tanh | sp.erf) or power not in (1, 2):
             continue
         (u,) = base.args
         for constant in terms:
             if power == 2 and constant == -coefficient:
-                return total - term - constant + constant / sp.cosh(u) ** 2
+                return total - term - constant + constant * _tail_of_square(base, u)
             if power == 1 and constant in (coefficient, -coefficient):
                 sign = coefficient / constant
-                return total - term - constant + 2 * constant * sp.Function("expit")(2 * sign * u)
+                return total - term - constant + constant * _tail(base, sign * u)
     return total
+
+
+def _tail_of_square(base: sp.Expr, u: sp.Expr) -> sp.Expr:
+    """1 − tanh²(u) or 1 − erf²(u)."""
+    return _ERFC(u) * _ERFC(-u) if isinstance(base, sp.erf) else 1 / sp.cosh(u) ** 2
+
+
+def _tail(base: sp.Expr, u: sp.Expr) -> sp.Expr:
+    """1 + tanh(u) or 1 + erf(u)."""
+    return _ERFC(-u) if isinstance(base, sp.erf) else 2 * sp.Function("expit")(2 * u)

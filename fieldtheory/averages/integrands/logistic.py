@@ -113,6 +113,6 @@ def _factored(F: sp.Expr) -> sp.Expr:
         return F
     (u,) = signs
     s = sp.Dummy("s", positive=True)
-    product = sp.factor(F.xreplace({_EXPIT(u): s, _EXPIT(-u): 1 - s}))
+    product = factored(F.xreplace({_EXPIT(u): s, _EXPIT(-u): 1 - s}))
     back = {1 - s: _EXPIT(-u), s - 1: -_EXPIT(-u), 2 * s - 1: sp.tanh(u / 2), s: _EXPIT(u)}
     return product.xreplace(back | {1 - 2 * s: -sp.tanh(u / 2)})

@@ -16,8 +16,8 @@ import sympy as sp
 
 from fieldtheory.averages.integrands.steps import break_points, has_steps
 
-# Width below which panels are told, in units of the argument.
-_NARROW = 1 / 32
+# Widths below which all panels are told, and those between kinks, in units of the argument.
+_NARROW, _STEEP = 1 / 32, 1.0
 # Cuts beside a place, in units of its width: the first, and the ratio of any two, up to one.
 _FIRST, _RATIO = 2.0, 3.0
 # Largest wave number that the grids of series and of transforms are made for.
@@ -57,6 +57,42 @@ def cuts_of(F: sp.Expr, x: sp.Expr) -> list[float]:
 @lru_cache(maxsize=256)
 def narrow_cuts(F: sp.Expr, x: sp.Expr) -> tuple[float, ...]:
     """Cuts at and beside what is narrower than 1/32; none for waves, which are everywhere."""
+    narrow = _narrower(F, x, _NARROW)
+    return tuple(sorted({cut for place, width in narrow for cut in _around(place, width)}))
+
+
+@lru_cache(maxsize=256)
+def steep_cuts(F: sp.Expr, x: sp.Expr) -> tuple[float, ...]:
+    """Cuts at and beside what changes within less than one, but for what is narrower than 1/32.
+
+    Of that there would be too many for nested panels.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> steep_cuts(sp.tanh(x) + sp.tanh(4 * x - 8), x)
+    (1.5, 2.0, 2.5)
+    """
+    steep = [each for each in _narrower(F, x, _STEEP) if each[1] >= _NARROW]
+    return tuple(sorted({cut for place, width in steep for cut in _around(place, width)}))
+
+
+def steep_places(F: sp.Expr, x: sp.Expr) -> tuple[tuple[float, ...], float]:
+    """Where a function changes within less than one, and the least such width; one if nowhere.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> steep_places(sp.erf(10 * x - 15) ** 2 + sp.erf(x - 1), x)
+    ((1.5,), 0.1)
+    """
+    found = _narrower(F, x, _STEEP)
+    return tuple(sorted({place for place, _ in found})), min((w for _, w in found), default=1.0)
+
+
+@lru_cache(maxsize=256)
+def _narrower(F: sp.Expr, x: sp.Expr, widest: float) -> tuple[tuple[float, float], ...]:
+    """Places and widths of what is narrower than a width, but for waves."""
     places: dict[float, float] = {}
     for node in F.atoms(sp.Function, sp.Pow):
         waves = isinstance(node, sp.sin | sp.cos)
@@ -65,10 +101,10 @@ def narrow_cuts(F: sp.Expr, x: sp.Expr) -> tuple[float, ...]:
         if not (node.is_Pow or len(node.args) == 1) or not node.args[0].has(x):
             continue
         for place, width in _features(node.args[0], x):
-            if width < _NARROW:
+            if width < widest:
                 near = next((p for p in places if abs(p - place) < _SAME * width), place)
                 places[near] = min(width, places.get(near, width))
-    return tuple(sorted({cut for place, width in places.items() for cut in _around(place, width)}))
+    return tuple(places.items())
 
 
 def is_fine(F: sp.Expr, x: sp.Expr) -> bool:

@@ -19,6 +19,11 @@ _KINKED = (Abs, Max, Min, sign, Heaviside, Piecewise)
 # Where a cusp at zero is told from a kink, how much derivatives then grow, and which: panels
 # resolve what comes after.
 _CLOSE, _GROWS, _UNBOUNDED = (sp.Rational(1, 10**4), sp.Rational(1, 10**12)), 10, 4
+# Functions that are smooth everywhere, and what surely does not vanish.
+_SMOOTH, _NOT_ZERO = (
+    (sp.exp, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.erf, sp.erfc, sp.atan, sp.asinh),
+    1e-3,
+)
 
 
 def has_steps(expr: sp.Expr) -> bool:
@@ -291,13 +296,32 @@ def has_cusp(f: sp.Expr, x: sp.Symbol) -> bool:
     (True, False)
     """
     for side in (1, -1):
-        derivative = branch(f, x, sp.Integer(side)).diff(x)
+        piece = branch(f, x, sp.Integer(side))
+        if _is_smooth_at_zero(piece, x):
+            continue
+        derivative = piece.diff(x)
         for _ in range(_UNBOUNDED - 1):
             derivative = derivative.diff(x)
             far, near = (abs(derivative.subs(x, side * place).evalf()) for place in _CLOSE)
             if near > _GROWS * far:
                 return True
     return False
+
+
+def _is_smooth_at_zero(f: sp.Expr, x: sp.Symbol) -> bool:
+    """Whether that is seen from what occurs; derivatives may be long."""
+    for part in f.atoms(sp.Function, sp.Pow):
+        if not part.has(x) or isinstance(part, _SMOOTH):
+            continue
+        if part.is_Pow and part.exp.is_Integer and part.exp > 0:
+            continue
+        # Powers and logarithms of what does not vanish.
+        if not ((part.is_Pow and not part.exp.has(x)) or isinstance(part, sp.log)):
+            return False
+        value = part.args[0].subs(x, 0).evalf()
+        if not (value.is_number and value.is_finite and abs(value) > _NOT_ZERO):
+            return False
+    return True
 
 
 def between(cuts: Sequence[sp.Expr]) -> list[sp.Expr]:

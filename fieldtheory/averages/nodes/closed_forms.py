@@ -241,6 +241,21 @@ def _has_shifted_products(term: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
     return any(form.args[0].subs(centre) != 0 for form in term.atoms(erf))
 
 
+def _has_shifted_pair(product: sp.Expr, means: dict[sp.Expr, sp.Expr]) -> bool:
+    """Whether two error functions or steps, one not of a centred form, are left about the means.
+
+    Where the polynomial beside them is not zero there, its constant term leaves them alone:
+    `_product` has no rule, and the other terms may take minutes.
+    """
+    functions = (erf, Heaviside)
+    forms = [f for f in sp.Mul.make_args(product) if isinstance(f.as_base_exp()[0], functions)]
+    places = [f.as_base_exp()[0].args[0].subs(means) for f in forms]
+    steps = sum(isinstance(form, Heaviside) for form in forms)
+    if steps + _count_erf(product) < 2 or all(place == 0 for place in places):
+        return False
+    return bool((product / sp.Mul(*forms)).subs(means) != 0)
+
+
 def _times(factor: sp.Expr, expr: sp.Expr) -> sp.Expr:
     """The product, distributed over the summands so that equal ones can cancel."""
     return sp.Add(*[factor * term for term in sp.Add.make_args(expr)])
@@ -348,6 +363,8 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
             raise _NoClosedForm
         powers = _polynomial(rest, variables)
         if powers is not None and powers.total_degree() > _MAX_SHIFTED:
+            raise _NoClosedForm
+        if _has_shifted_pair(rest, dict(zip(variables, shift, strict=True))):
             raise _NoClosedForm
         means = {v: v + shift[i] for i, v in enumerate(variables)}
         rest = rest.subs(means, simultaneous=True)

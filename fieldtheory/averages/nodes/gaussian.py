@@ -107,7 +107,10 @@ class GaussianAverage(AverageNode):
         F = sift(F, tuple(self.variables))
         result = closed_forms.closed_form(F, tuple(self.variables), self.covariance)
         node = GaussianAverage(F, self.variables, self.covariance)
-        return without_deltas(node) if result is None else result
+        if result is not None:
+            return result
+        # Constants come out of the average.
+        return node.replace(lambda e: isinstance(e, GaussianAverage), without_deltas)
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
         if self.free_symbols or self.integrand.atoms(AppliedUndef):

@@ -139,7 +139,8 @@ def _with_determinant(total: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.
     """The sum with every product a b written as det + c², where that makes it shorter."""
     minor = determinant(a, b, c)
     terms = []
-    for term in sp.Add.make_args(sp.expand(total, power_exp=False)):
+    masks: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(sp.expand(_masked(total, masks), power_exp=False)):
         powers = term.as_powers_dict()
         shared = min(powers.get(a, 0), powers.get(b, 0))
         if not (shared == int(shared) and shared > 0):
@@ -147,8 +148,19 @@ def _with_determinant(total: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.
             continue
         rest = term / (a * b) ** shared
         terms += sp.Add.make_args(sp.expand(rest * (minor + c**2) ** shared))
-    combined = sp.Add(*terms)
+    combined = sp.Add(*terms).xreplace({mask: part for part, mask in masks.items()})
     return combined if sp.count_ops(combined) < sp.count_ops(total) else total
+
+
+def _masked(e: sp.Expr, masks: dict[sp.Expr, sp.Expr]) -> sp.Expr:
+    """A polynomial in symbols, their roots and masks of the rest, which expanding leaves alone."""
+    if e.is_Atom or (e.is_Pow and e.base.is_Symbol):
+        return e
+    if e.is_Add or e.is_Mul:
+        return e.func(*[_masked(part, masks) for part in e.args])
+    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+        return _masked(e.base, masks) ** e.exp
+    return masks.setdefault(e, sp.Dummy())
 
 
 def _with_difference(exponent: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:

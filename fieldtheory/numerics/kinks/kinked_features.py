@@ -11,6 +11,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages.integrals.vectorising import vectorised
+from fieldtheory.averages.integrands.narrow import steep_cuts
 from fieldtheory.averages.integrands.steps import branch, break_points, has_steps, slope_of_pieces
 from fieldtheory.numerics.neurons.hermite_modes import Jump
 from fieldtheory.theory.elementary_averages import X
@@ -30,6 +31,8 @@ class Feature(NamedTuple):
         ψ' beside the kinks.
     curvature : Curvature or None
         ψ'', None if ψ is smooth, or ψ or ψ' infinite somewhere.
+    steep : tuple of float
+        Places at and beside which ψ changes within less than one.
     """
 
     function: Callable[..., np.ndarray]
@@ -37,6 +40,7 @@ class Feature(NamedTuple):
     degree: int | None
     slope: Callable[..., np.ndarray]
     curvature: Curvature | None
+    steep: tuple[float, ...] = ()
 
     @property
     def has_orthants(self) -> bool:
@@ -71,7 +75,7 @@ def feature(psi: sp.Expr) -> Feature:
     """
     function, slope = _of_arrays(psi), _of_arrays(slope_of_pieces(psi, X))
     if not has_steps(psi):
-        return Feature(function, (), None, slope, None)
+        return Feature(function, (), None, slope, None, steep_cuts(psi, X))
     cuts, pieces = _pieces(psi)
     degree = None
     if all(piece.is_polynomial(X) for piece in pieces):
@@ -81,7 +85,8 @@ def feature(psi: sp.Expr) -> Feature:
         orders = range((degree or 0) + 1)
         sizes = [float((right - left).diff(X, i).subs(X, cut)) for i in orders]
         jumps.append(Jump(float(cut), tuple(sizes)))
-    return Feature(function, tuple(jumps), degree, slope, curvature(psi))
+    steep = steep_cuts(psi, X) if degree is None else ()
+    return Feature(function, tuple(jumps), degree, slope, curvature(psi), steep)
 
 
 def _pieces(psi: sp.Expr) -> tuple[list[sp.Expr], list[sp.Expr]]:
@@ -137,7 +142,8 @@ def centres(features: Sequence[Feature]) -> tuple[float, ...]:
     >>> centres([feature(sp.Max(-1, sp.Min(X, 1)))])
     (-1.0, 0.0, 1.0)
     """
-    return tuple(sorted({0.0, *(jump.place for f in features for jump in f.jumps)}))
+    places = (place for f in features for place in (*f.steep, *(jump.place for jump in f.jumps)))
+    return tuple(sorted({0.0, *places}))
 
 
 def is_odd(psi: Sequence[Feature]) -> bool:

@@ -291,7 +291,7 @@ class Entries:
         """
         try:
             derivative = self.averages.moment.diff(*[K_XX] * order)
-            plain = self._of_variance(derivative)
+            plain = self._by_itself(derivative)
         except ValueError:
             # Beside kinks such as that of h log|h| integrals by parts alone exist.
             if self.backend != "numpy":
@@ -321,6 +321,13 @@ class Entries:
         found = _where_not_cancelling(exact, remainder, plain)
         # What converges beside a polynomial need not do so alone; in M'' the polynomial cancels.
         return _with_resort(found, of(self.averages.square, plain)) if order == 1 else found
+
+    def _by_itself(self, derivative: sp.Expr) -> Callable:
+        """A derivative of M as it stands, without kinks compiled when called: few variances ask."""
+        if self.backend != "numpy" or has_steps(self.averages.square):
+            return self._of_variance(derivative)
+        compiled = lru_cache(maxsize=1)(lambda: self._of_variance(derivative))
+        return lambda K: compiled()(K)
 
     @property
     def _even_square(self) -> tuple[sp.Expr, sp.Expr]:

@@ -36,10 +36,11 @@ _AS_LONG = 2500
 # of panels, in deviations of the noise, and their nodes. They are tried one after the other: what
 # two of them differ by is taken as the error of the finer one. The most nodes of a layer.
 _WAVES = (1e-8, 8.5), (1e-10, 9.5), (1e-13, 10.5), (1e-16, 11.5)
-_PANELS = (8.0, 19), (8.0, 20), (8.0, 24), (4.0, 20), (2.0, 20)
+_PANELS = (8.0, 19), (8.0, 20), (8.0, 24), (4.0, 20), (2.0, 20), (1.0, 20)
 _MOST_NODES = 1 << 15
-# Nodes that are faster than modes of φ with kinks that have their own place in every layer.
-_FEW_NODES = 4096
+# Nodes that are faster than modes of φ with kinks that have their own place in every layer, and of
+# what is narrower than this part of a deviation of the signals.
+_FEW_NODES, _NARROW = 4096, 1 / 12
 # Errors that one may want to take.
 _ACCEPTABLE = 0.05
 # Of the sums over the orders left out; what the last ones add where it is rounding, relatively.
@@ -84,7 +85,8 @@ def at_first_order(
     def compute(count: int) -> FirstOrder:
         return first_order(in_modes(network, layers, K[:-1], count))
 
-    aside = any(jump.place for jump in square_of(network).jumps)
+    square = square_of(network)
+    aside = any(square.kinks) or square.steep[1] < _NARROW * np.sqrt(K[:-1].max())
     if aside and nodes_needed(kernels, *_PANELS[1]) <= _FEW_NODES:
         found, failures = _converged(first_order, network, layers, kernels, scales, allowed)
         if not any(failures):
@@ -198,24 +200,24 @@ def _start(
     """
     count, square, (C, K) = _FEWEST, square_of(network), kernels
     widest = int(np.argmax(K[:-1]))
-    while True:
+    # Tables of more orders than are taken fill the memory.
+    while count <= most:
         (D,) = observables(square, np.ones(1), K[[widest]], count)
         assert isinstance(D.space, Modes)
-        g = square.derivatives[0](np.sqrt(K[widest]) * D.space.nodes)
+        g = square.function(np.sqrt(K[widest]) * D.space.nodes)
         if overlooks(layers, C, widest, g, D.space.roots**2):
-            if count > most:
-                return count
             count *= 2
             continue
         # Order 1/N takes two derivatives, which grow as n.
         terms = np.arange(len(D.coefficients)) * D.coefficients**2
         near, last = D.space.windows(terms)
-        if last <= allowed * terms.sum() or count > most:
+        if last <= allowed * terms.sum():
             return count
         wanted = _enough(count, last / near, allowed * float(terms.sum()) / last)
         if wanted < 2 * count or square.kinks:
             return wanted
         count = wanted
+    return count
 
 
 def _resolved(

@@ -8,8 +8,9 @@ where F is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import ceil, log2, sqrt
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from numpy.polynomial import Polynomial, chebyshev
 from fieldtheory.averages.integrals.panels import evenly, graded_cuts
 from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
+from fieldtheory.averages.integrands.narrow import steep_places
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.layer_averages.entries import network_entries
@@ -44,6 +46,8 @@ _SEEN = 1e-7
 _TOGETHER = 128
 # Distance from a kink and number of points from which its jumps are found.
 _BESIDE, _POINTS = 0.25, 10
+# Relative error of sums over the orders left out, and of sums of squares by rounding.
+_ROUGH, _ROUNDED = 0.1, 1e-14
 # Hermite functions are rescaled on the way where they exceed this.
 _LARGE = 1e120
 
@@ -153,26 +157,51 @@ class Jump(NamedTuple):
     sizes: tuple[float, ...]
 
 
-class Square(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Square:
     """The observable g(h, h) of a network, φ² for a residual one, as functions of arrays.
 
     Parameters
     ----------
-    derivatives : tuple of callables
-        g and its first four derivatives; g alone if it has kinks.
-    jumps : tuple of Jump
+    expression : sympy.Expr
+        g of the signal ``X``.
+    kinks : tuple of float
         Where it has kinks or jumps.
-    even : bool
     """
 
-    derivatives: tuple[Callable[..., Any], ...]
-    jumps: tuple[Jump, ...]
-    even: bool
+    expression: sp.Expr
+    kinks: tuple[float, ...]
 
-    @property
-    def kinks(self) -> bool:
-        """Whether it has any."""
-        return bool(self.jumps)
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """g."""
+        return _of_arrays(self.expression)
+
+    @cached_property
+    def derivatives(self) -> tuple[Callable[..., Any], ...]:
+        """The first four derivatives; none if there are kinks."""
+        found = [self.expression]
+        for _ in range(0 if self.kinks else _DERIVATIVES):
+            found.append(found[-1].diff(X))
+        return tuple(_of_arrays(F) for F in found[1:])
+
+    @cached_property
+    def jumps(self) -> tuple[Jump, ...]:
+        """What the derivatives do at the kinks."""
+        return tuple(_jump(self.function, self.kinks, place) for place in self.kinks)
+
+    @cached_property
+    def steep(self) -> tuple[tuple[float, ...], float]:
+        """Where g is steep beside its kinks, and within how much it changes there, one at most."""
+        return steep_places(self.expression, X)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether g is even."""
+        h = np.concatenate([np.linspace(0.01, 3.0, 50), np.geomspace(1e-6, 30.0, 50)])
+        with np.errstate(all="ignore"):
+            right, left = self.function(h), self.function(-h)
+        return bool(np.allclose(right, left, rtol=1e-14, atol=0))
 
 
 class Observable(NamedTuple):
@@ -192,6 +221,8 @@ class Observable(NamedTuple):
         ⟨D²⟩.
     missed : float
         By how much ⟨g⟩ and ⟨g²⟩ change with coarser nodes, relative to themselves.
+    unseen : float
+        Of `Modes`, the share of ⟨D²⟩ that neither the orders nor the kinks account for.
     """
 
     space: Space
@@ -200,6 +231,7 @@ class Observable(NamedTuple):
     functional: np.ndarray
     square: float
     missed: float
+    unseen: float = 0.0
 
 
 def square_of(network: LayeredNetwork) -> Square:
@@ -209,16 +241,7 @@ def square_of(network: LayeredNetwork) -> Square:
 
 @lru_cache(maxsize=64)
 def _square(g: sp.Expr) -> Square:
-    kinks = tuple(kinks_of(g, X))
-    derivatives = [g]
-    for _ in range(0 if kinks else _DERIVATIVES):
-        derivatives.append(derivatives[-1].diff(X))
-    functions = tuple(_of_arrays(F) for F in derivatives)
-    h = np.concatenate([np.linspace(0.01, 3.0, 50), np.geomspace(1e-6, 30.0, 50)])
-    with np.errstate(all="ignore"):
-        right, left = functions[0](h), functions[0](-h)
-    jumps = tuple(_jump(functions[0], kinks, place) for place in kinks)
-    return Square(functions, jumps, bool(np.allclose(right, left, rtol=1e-14, atol=0)))
+    return Square(g, tuple(kinks_of(g, X)))
 
 
 def _jump(g: Callable[..., Any], kinks: tuple[float, ...], place: float) -> Jump:
@@ -301,21 +324,25 @@ def _of_kinked(
 ) -> Iterator[Observable]:
     on_panels = min(count, HIGHEST_ON_PANELS)
     tails = _of_kinks(square.jumps, K, np.arange(on_panels, count))
-    for a, variance, tail in zip(weights, K, tails, strict=True):
+    left_out = _beyond(square.jumps, K, count)
+    for a, variance, tail, beyond in zip(weights, K, tails, left_out, strict=True):
         dev = sqrt(variance)
         places = [jump.place / dev if jump.place and dev else 0.0 for jump in square.jumps]
         level = max(0, ceil(log2(max(dev, 1.0))))
         modes, coarse = (
             _panels(on_panels, square.even, tuple(places), level, nodes) for nodes in _NODES
         )
-        g = square.derivatives[0](dev * modes.nodes)
+        g = square.function(dev * modes.nodes)
         missed = _missed(square, modes, g, coarse, dev)
         values = a * (g - modes.mean(g))
         coefficients = np.concatenate([modes.project(values), a * tail[:: modes.orders[1]]])
         coefficients[0] = 0.0
         space = modes._replace(orders=int(modes.orders[1]) * np.arange(len(coefficients)))
         square_mean = modes.mean(values**2)
-        yield Observable(space, values, coefficients, coefficients, square_mean, float(missed))
+        unseen = _unseen(coefficients, square_mean, a * a * modes.mean(g * g), a * a * beyond)
+        yield Observable(
+            *(space, values, coefficients, coefficients, square_mean, float(missed), unseen)
+        )
 
 
 def _of_kinks(jumps: tuple[Jump, ...], K: np.ndarray, orders: np.ndarray) -> np.ndarray:
@@ -339,6 +366,29 @@ def _of_kinks(jumps: tuple[Jump, ...], K: np.ndarray, orders: np.ndarray) -> np.
     return found
 
 
+def _beyond(jumps: tuple[Jump, ...], K: np.ndarray, count: int) -> np.ndarray:
+    """Σ d_n² of the orders from ``count`` on and its error, as kinks tell; shape (len(K), 2).
+
+    Beyond four times as many the sum goes on as a power.
+    """
+    squares = _of_kinks(jumps, K, np.arange(count, 4 * count)) ** 2
+    near, far = squares[:, :count].sum(axis=1), squares[:, count:].sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.where((far > 0) & (far < near), far**2 / (near - far), far)
+    return np.stack([near + far + rest, _ROUGH * (near + far + rest)], axis=1)
+
+
+def _unseen(
+    coefficients: np.ndarray, square: float, whole: float, beyond: Sequence[float] = (0.0, 0.0)
+) -> float:
+    """The share of ⟨D²⟩ without its orders and what is known beyond; ``whole`` is a²⟨g²⟩."""
+    if square <= 0:
+        return 0.0
+    rounding = _ROUNDED * sqrt(square * max(whole, square))
+    gap = abs(square - float(coefficients @ coefficients) - float(beyond[0]))
+    return max(gap - float(beyond[1]) - rounding, 0.0) / square
+
+
 def _at_points(z: np.ndarray, first: int, last: int) -> Iterator[np.ndarray]:
     """h_n(z) N(z; 0, 1) for n = first, ..., last − 1."""
     before, now = np.zeros_like(z), np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
@@ -352,27 +402,29 @@ def _of_smooth(
     square: Square, weights: np.ndarray, K: np.ndarray, count: int
 ) -> Iterator[Observable]:
     modes, dev = grid_modes(count, square.even), np.sqrt(K)[:, None]
-    g = square.derivatives[0](dev * modes.nodes)
+    g = square.function(dev * modes.nodes)
     missed = _missed(square, modes, g, _coarse_grid(count), dev)
     values = weights[:, None] * (g - (g @ modes.roots**2)[:, None])
     coefficients = modes.project(values)
     small = K < _SMALL
     if small.any():
         # The integrals of g cancel in all orders that a polynomial in h of their size has not.
-        for j, derivative in enumerate(square.derivatives[1:], start=1):
+        for j, derivative in enumerate(square.derivatives, start=1):
             lowered = modes.project(weights[small, None] * derivative(dev[small] * modes.nodes))
             _by_parts(coefficients, small, lowered, modes, dev[small], j)
     coefficients[:, 0] = 0.0
     sizes = values**2 @ modes.roots**2
-    for row, d, size, error in zip(values, coefficients, sizes, missed, strict=True):
-        yield Observable(modes, row, d, d, float(size), float(error))
+    wholes = weights**2 * (g**2 @ modes.roots**2)
+    for row, d, size, error, whole in zip(values, coefficients, sizes, missed, wholes, strict=True):
+        unseen = _unseen(d, float(size), float(whole))
+        yield Observable(modes, row, d, d, float(size), float(error), unseen)
 
 
 def _missed(
     square: Square, modes: Modes, g: np.ndarray, coarse: Modes, dev: np.ndarray | float
 ) -> np.ndarray:
     """What coarser nodes change, where those of the modes still resolve products with them."""
-    other = square.derivatives[0](dev * coarse.nodes)
+    other = square.function(dev * coarse.nodes)
     found = np.zeros(np.shape(g)[:-1])
     for power in (1, 2):
         fine, rough = g**power @ modes.roots**2, other**power @ coarse.roots**2

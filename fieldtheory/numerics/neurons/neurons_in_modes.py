@@ -72,4 +72,7 @@ def in_modes(
         else:
             assert isinstance(D.space, Modes)
             c, modes = float(correlations[l]), D.space
+            # Orders left out are seen by later layers times cⁿ, and a derivative by n more.
+            left_out = D.unseen * count * abs(c) ** count
+            D = D._replace(missed=max(D.missed, left_out))
             yield D, ModeStep(modes, c, float(K[l + 1]), c**modes.orders)

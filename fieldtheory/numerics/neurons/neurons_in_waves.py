@@ -238,7 +238,7 @@ def in_waves(
     here = Waves.of(grids[0], float(K[0]))
     for l, grid in enumerate(grids):
         if l == 0 or grid is not grids[l - 1] or stretch[l] != stretch[l - 1]:
-            g = square.derivatives[0](stretch[l] * grid.x)
+            g = square.function(stretch[l] * grid.x)
             seen = _Stretched(g, grid.waves(g), grid.waves(np.ones_like(g)))
         mean, a = here.mean(seen.values), float(layers.weights[l + 1])
         values, averaging = a * (seen.values - mean), a * (seen.averaging - mean * seen.one)
@@ -330,7 +330,7 @@ def _wave_number(
         z = (np.arange(-points, points) + 0.5) * (reach / points)
         bell = np.exp(-z * z / 2)
         with np.errstate(all="ignore"):
-            g = square.derivatives[0](deviation * z)
+            g = square.function(deviation * z)
             if not np.abs(g).max() <= _LARGEST * sqrt(g**2 @ bell / bell.sum()):
                 return np.inf
         if overlooked(g, bell / bell.sum()):

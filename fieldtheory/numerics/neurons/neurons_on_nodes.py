@@ -158,7 +158,7 @@ def on_nodes(
     nodes = _nodes_of_layers(square, K, noise, width, count, 2 if square.even else 1)
     here = next(nodes)
     for l in range(network.depth + 1):
-        g = square.derivatives[0](np.sqrt(K[l]) * here.z)
+        g = square.function(np.sqrt(K[l]) * here.z)
         values = layers.weights[l + 1] * (g - here.mean(g))
         d = here.project(values)
         missed = float(overlooks(layers, kernels[0], l, g, here.roots**2))
@@ -192,7 +192,8 @@ def _nodes_of_layers(
     square: Square, K: np.ndarray, noise: np.ndarray, width: float, count: int, stride: int
 ) -> Iterator[Nodes]:
     """Those of layers that no noise parts are the same."""
-    places, power = [jump.place for jump in square.jumps], _is_power(square)
+    (steep, scale), power = square.steep, _is_power(square)
+    places = sorted({*square.kinks, *steep})
     scales = np.where(noise > 0, noise, 1.0)
     scales = np.minimum(scales, np.append(scales[1:], 1.0))
     runs = np.cumsum(noise > 0)
@@ -202,7 +203,7 @@ def _nodes_of_layers(
         dev = np.sqrt(K[members])
         with np.errstate(divide="ignore", invalid="ignore"):
             centres = np.where(dev > 0, np.array([0.0, *places])[:, None] / dev, 0.0)
-        level = _HALVED + (0 if power else ceil(log2(max(dev.max() * least, 1.0))))
+        level = _HALVED + (0 if power else ceil(log2(max(dev.max() * least / scale, 1.0))))
         near = graded_cuts(np.concatenate([centres, -centres]), level, least, _REACH)
         cuts = np.unique(np.concatenate([near.ravel(), evenly(least, _REACH)]))
         if stride == 2:
@@ -218,7 +219,7 @@ def _is_power(square: Square) -> bool:
     """Whether φ² is a power of |h| on either side of zero, so that no signals are wide."""
     h = np.geomspace(1e-3, 1e3, 13)
     with np.errstate(all="ignore"):
-        ratios = [square.derivatives[0](2 * x) / square.derivatives[0](x) for x in (h, -h)]
+        ratios = [square.function(2 * x) / square.function(x) for x in (h, -h)]
     # Zero on one side is a power, too.
     return all(np.isnan(r).all() or np.allclose(r, r[0], rtol=1e-13, atol=0) for r in ratios)
 

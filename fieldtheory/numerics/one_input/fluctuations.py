@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.oscillating.waves import has_waves
 from fieldtheory.averages.polynomial_pieces import plateaus, ramps
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
@@ -24,6 +25,9 @@ from fieldtheory.numerics.one_input.layer_pairs import interpolated
 from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.substitution import accumulate, propagate
 from fieldtheory.theory.elementary_averages import X
+
+# Variances of signals beside which waves are short.
+_WIDE = 4.0
 
 
 def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -87,12 +91,15 @@ def connected_squares(
     if not is_closed(averages.averages.connected):
         square = square_of(network)
         places = tuple(jump.place for jump in square.jumps)
-        values = connected_by_series(square.derivatives[0], places, K, covariance)
+        values = connected_by_series(square.function, places, K, covariance)
         if values is not None:
             return values
     if (network.skip_scales == 1).all() and K[0] > 0:
-        if averages.connected_layers is not None:
-            return averages.connected_layers(K)
+        # What is narrow or wavy beside the signals is seen pair by pair.
+        wavy = has_waves(averages.averages.square) and K.max() > _WIDE
+        if averages.connected_layers is not None and not wavy:
+            with suppress(QuadratureError):
+                return averages.connected_layers(K)
         values = interpolated(averages.connected_steps, averages.connected, K)
         if values is not None:
             return values

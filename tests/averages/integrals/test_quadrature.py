@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldtheory.averages.high_precision import precise
-from fieldtheory.averages.integrals.quadrature import QuadratureError, average_1d
+from fieldtheory.averages.integrals.quadrature import QuadratureError, average_1d, by_parts_1d
 from fieldtheory.averages.integrals.two_variables import average_2d, connected_2d
 from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
@@ -257,3 +257,11 @@ def test_jumps_that_nobody_named(function, variance):
 def test_noise_is_refused_in_time():
     with pytest.raises(QuadratureError, match="did not reach the relative tolerance"):
         average_1d(lambda h: np.sin(1e9 * h) ** 2, np.array(2.0))
+
+
+@pytest.mark.parametrize("other", [1.0 + 1e-7, 1.0 + 1e-13])
+def test_forms_that_cancel_little_are_not_given_up(other):
+    """⟨h²⟩ = ⟨h² + 10 (h⁴ − 3h²)⟩ loses a digit or two, and the other form has no estimate."""
+    form = (lambda h, K: h**2 + 10 * (h**4 - 3 * K * h**2), np.reciprocal)
+    found = by_parts_1d([form], lambda K: np.full(K.shape, other), np.array([0.5, 2.0]))
+    np.testing.assert_allclose(found, 1.0, rtol=1e-12)
