@@ -120,9 +120,9 @@ def averages_seen(
 
 def _near(z: np.ndarray, centres: np.ndarray, noise: float) -> list[tuple[slice, slice]]:
     """Blocks of z with the centres that see them."""
-    count = max(1, int((z[-1] - z[0]) / (_TOGETHER_SEEN * noise)))
-    ends = np.searchsorted(z, np.linspace(z[0], z[-1], count + 1))
-    ends[0], ends[-1] = 0, len(z)
+    # Between nodes that are far apart there may be more blocks than memory holds.
+    block = np.floor((z - z[0]) / (_TOGETHER_SEEN * noise))
+    ends = np.concatenate([[0], np.flatnonzero(np.diff(block)) + 1, [len(z)]])
     found = []
     for start, stop in pairwise(ends.tolist()):
         if start < stop:

@@ -116,6 +116,14 @@ class PairObservables:
         steady = self.has_kinks and not places_of_jumps(self.network)
         return distance <= (_SAME if steady else 0.0) * own[:, first]
 
+    def opposite(self, pairs: np.ndarray) -> np.ndarray:
+        """Whether the two of an odd φ that jumps are opposite in a layer, shape (L + 1, pairs)."""
+        first, second = (members[pairs] for members in self.pairs)
+        own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
+        found = (own[:, first] == own[:, second]) & (own[:, first] == -joint) & (joint != 0)
+        odd = is_odd(kinked_features(self.network)) and bool(places_of_jumps(self.network))
+        return found & odd
+
     def vanish(self, pairs: np.ndarray) -> np.ndarray:
         """Whether ⟨g(h_α, h_β)⟩ is zero whatever the variances are, shape (pairs,).
 

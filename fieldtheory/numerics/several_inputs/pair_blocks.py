@@ -35,6 +35,7 @@ from fieldtheory.numerics.observables.pair_observables import (
     PairObservables,
     feature_expressions,
     kinked_features,
+    places_of_jumps,
 )
 from fieldtheory.numerics.observables.two_layers import TwoLayers
 from fieldtheory.numerics.one_input.fluctuations import connected_squares
@@ -227,6 +228,7 @@ def _slopes_otherwise(signals: PairObservables, pairs: np.ndarray, used: np.ndar
     added = _least_added(signals, pairs)
     missed: QuadratureError | None = None
     by_factors = used.any(axis=0) & (not _has_orthants(signals) or added < _ADDS_LITTLE)
+    by_factors |= used.any(axis=0) & _jump_together(signals, pairs)
     for number in signals.counted(np.flatnonzero(by_factors), _SLOPES_TITLE):
         two = _two_inputs(signals, pairs[number])
         try:
@@ -348,6 +350,14 @@ def _least_added(signals: PairObservables, pairs: np.ndarray) -> float:
         np.diagonal(kernel, axis1=1, axis2=2)[1:, inputs] for kernel in (signals.C, signals.K)
     )
     return float(np.min(ratio(added, whole), initial=1.0, where=added > 0))
+
+
+def _jump_together(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
+    """Whether φ jumps and the signals of a layer are parallel, where closed forms are 0/0."""
+    alpha, beta = (members[pairs] for members in signals.pairs)
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    parallel = are_parallel(own[:, alpha], own[:, beta], signals.K[:, alpha, beta]).any(axis=0)
+    return parallel & bool(places_of_jumps(signals.network))
 
 
 def _has_orthants(signals: PairObservables) -> bool:
