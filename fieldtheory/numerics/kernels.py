@@ -127,7 +127,7 @@ def told_by_rounding(
 def as_parallel(
     chosen: np.ndarray, own: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> np.ndarray:
-    """Covariances of a layer, those of chosen pairs whose signals are nearly parallel as if exactly.
+    """Covariances of a layer, of chosen pairs with nearly parallel signals those of parallel ones.
 
     Parameters
     ----------

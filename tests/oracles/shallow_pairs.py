@@ -1,8 +1,8 @@
 """One hidden layer and two inputs at order 1/N, by dense panels that end where phi has kinks.
 
-Signals h = (h_1, h_2) of the input, D_a their products phi phi, a = 11, 22, 12; the next signals are
-gamma h + u with u ~ N(0, C), C_a = a_1 <D_a> + c_1. Derivatives by C and K are those of the
-Gaussian densities (scores), never of phi, so that phi may jump anywhere. The inputs may be parallel.
+Signals h = (h_1, h_2) of the input, D_a their products phi phi, a = 11, 22, 12; the next signals
+are gamma h + u with u ~ N(0, C), C_a = a_1 <D_a> + c_1. Derivatives by C and K are those of the
+Gaussian densities (scores), never of phi, so that phi may jump anywhere. Inputs may be parallel.
 """
 
 from dataclasses import dataclass

@@ -356,8 +356,8 @@ def _jump_together(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
     """Whether φ jumps and the signals of a layer are parallel, where closed forms are 0/0."""
     alpha, beta = (members[pairs] for members in signals.pairs)
     own = np.diagonal(signals.K, axis1=1, axis2=2)
-    parallel = are_parallel(own[:, alpha], own[:, beta], signals.K[:, alpha, beta]).any(axis=0)
-    return parallel & bool(places_of_jumps(signals.network))
+    parallel = are_parallel(own[:, alpha], own[:, beta], signals.K[:, alpha, beta])
+    return np.asarray(parallel.any(axis=0) & bool(places_of_jumps(signals.network)))
 
 
 def _has_orthants(signals: PairObservables) -> bool:
