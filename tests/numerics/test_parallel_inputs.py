@@ -193,3 +193,17 @@ def test_parallel_inputs_beside_another(name, c, gamma, bias):
         x[1, 1] = 1e-6
         near = ft.solve(net, x @ x.T)
         np.testing.assert_allclose(near.G11, s.G11, atol=1e-4 * np.abs(s.G11).max())
+
+
+@pytest.mark.parametrize("name", [STEP, slow("hardshrink"), slow("heaviside(h-1)*h")])
+@pytest.mark.parametrize("norms", [(0.3, 0.75), slow((1e-4, 50.0))])
+def test_jumps_away_from_zero_do_not_see_small_angles(name, norms):
+    """Of different norms they are not at one place: what 1 − c changes is of its size.
+
+    Slopes had terms over the determinant that cancelled, and vertices lost all digits.
+    """
+    off, net = 1e-12, network(name, 0.7, 1)
+    exact, near = (ft.solve(net, two(*norms, 1 - one)) for one in (0.0, off))
+    for field in ("four_point", "G11"):
+        value = getattr(exact, field)
+        np.testing.assert_allclose(getattr(near, field), value, atol=5e-12 * np.abs(value).max())

@@ -64,26 +64,31 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
 
 
 def _without_conditional(value: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:
-    """The value with conditional variances b − c²/a as det/a, where exponents cancel by that.
+    """The value with conditional variances b − c²/a as det/a, where that takes 1/det away.
 
-    What integrals over one variable given the other leave beside jumps, squares of these over det.
+    What integrals over one variable given the other leave beside jumps: terms over det that cancel,
+    in exponents and before them.
     """
-    inverse = 1 / (a * b - c**2)
-    bells = [bell.args[0] for bell in value.atoms(sp.exp) if bell.has(inverse)]
-    if not bells:
+    minor, left = a * b - c**2, sp.Dummy(positive=True)
+    if not value.has(1 / minor):
         return value
-    left = sp.Dummy(positive=True)
-    calls = {node: sp.Dummy() for node in value.atoms(AppliedUndef)}
+    bells = [bell.args[0] for bell in value.atoms(sp.exp) if bell.has(1 / minor)]
+    hidden = {call: sp.Dummy() for call in value.atoms(AppliedUndef)}
+    factors = {f: sp.Dummy() for f in value.atoms(sp.exp, sp.erf)}
     for one, other in ((a, b), (b, a)):
         known = {other: (left + c**2) / one}
         exponents = [sp.together(sp.expand(x.xreplace(known))) for x in bells]
+        masks = dict(hidden)
         if any(sp.fraction(x)[1].has(left) for x in exponents):
-            continue
-        found = value.xreplace(calls).xreplace(known)
+            masks |= factors
+        found = value.xreplace(masks).xreplace(known)
         for kind in (sp.exp, sp.erf):
             found = found.replace(kind, lambda x, kind=kind: kind(sp.expand(x)))
-        found = sp.expand(found, power_exp=False).xreplace({left: determinant(a, b, c)})
-        return found.xreplace({dummy: node for node, dummy in calls.items()})
+        found = sp.expand(found, power_exp=False)
+        powers = [term.as_powers_dict()[left] for term in sp.Add.make_args(found)]
+        if min(powers) > -1:
+            back = {left: determinant(a, b, c)} | {mask: node for node, mask in masks.items()}
+            return found.xreplace(back)
     return value
 
 
