@@ -173,7 +173,7 @@ def test_jumps_of_parallel_inputs_of_different_norms(name, gamma, c):
 
 
 @pytest.mark.parametrize(
-    "name", ["sign", "heaviside", *map(slow, ("sign(h)+h", "heaviside(h)*exp(-h)"))]
+    "name", ["sign", "heaviside", *map(slow, ("sign(h)+h", "heaviside(h)*exp(-h)", STEP))]
 )
 @pytest.mark.parametrize("c", [1.0, -1.0])
 @pytest.mark.parametrize(("gamma", "bias"), [(0.0, 0.0), (0.7, 0.07)])

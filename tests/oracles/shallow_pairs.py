@@ -126,6 +126,8 @@ class ShallowPair:
         """Cov(D_a, g_e), and d/dC_b of it at given h, for all a, e, b: (3, 3), (3, 3, 3)."""
         h, w, D, _ = self.first
         means, slopes = np.zeros((3, 3)), np.zeros((3, 3, 3))
+        if not self.gamma:
+            return means, slopes
         step = max(1, 400_000 // (30 * self.order) ** 2) * (1 if len(w) > 2000 else 4)
         for start in range(0, len(w), step):
             some = slice(start, start + step)

@@ -42,8 +42,9 @@ from fieldtheory.numerics.observables.pair_grids import canonical
 _ALLOWED, _ROUNDING, _MOST, _MOST_TOGETHER = 3e-10, 1e-12, 3e4, 1e6
 # 1 − t of directions that are the same.
 _SAME = 1e-13
-# Averages of squares, relative to the largest, that are those of tails, and what these take.
-_TAIL, _FAR_REACH = 1e-5, 11.0
+# Averages of squares, relative to the largest, that are those of tails, what these take, and what
+# is nothing beside the largest of all.
+_TAIL, _FAR_REACH, _NOTHING = 1e-5, 11.0, 1e-27
 _OF_TAILS = (Resolution(0.85, 2.4), Resolution(0.7, 1.8), Resolution(0.6, 1.4))
 # Ways to make two planes of four signals.
 _PLANES = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
@@ -114,9 +115,10 @@ class FourSignals:
         if not self.K[np.ix_([a, b], [c, d])].any():
             return 0.0
         (mean, square), (other, of_other) = self._moments(a, b), self._moments(c, d)
-        resolutions = RESOLUTIONS
+        resolutions, nothing = RESOLUTIONS, 0.0
         if self.reach > REACH:
             resolutions = _OF_TAILS
+            nothing = _NOTHING * float(np.sqrt(self._largest(a, b) * self._largest(c, d)))
         elif square < _TAIL * self._largest(a, b) or of_other < _TAIL * self._largest(c, d):
             return self._of_tails.connected(four)
         split = self._split((a, b, c, d))
@@ -126,8 +128,9 @@ class FourSignals:
         previous, error = np.nan, np.inf
         for resolution in resolutions:
             value = self._by_rule(split, resolution) - mean * other
-            error = abs(value - previous) / pair_grids.own_scale(value, scale, self.odd)
-            if error <= allowed:
+            apart = abs(value - previous)
+            error = apart / pair_grids.own_scale(value, scale, self.odd)
+            if error <= allowed or apart <= nothing:
                 return float(value)
             previous = value
         raise pair_grids.not_converged(np.diag(self.K)[[a, b, c, d]], error, allowed)

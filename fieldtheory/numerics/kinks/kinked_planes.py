@@ -170,9 +170,7 @@ _STEP = 0.845
 WEAK, _LEFT_OUT, _LOWEST = 0.1, 1e-17, 4
 
 
-def factor(
-    t: float, resolution: Resolution, weak: float = WEAK, reach: float = REACH
-) -> Factor:
+def factor(t: float, resolution: Resolution, weak: float = WEAK, reach: float = REACH) -> Factor:
     """The common factor of two variables of the correlation t, 0 <= t < 1; of orders if weak."""
     if t <= weak:
         orders = 1 if t == 0 else 1 + _LOWEST + int(np.log(_LEFT_OUT) / np.log(t))

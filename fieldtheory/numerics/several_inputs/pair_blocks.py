@@ -276,20 +276,34 @@ def correlators(signals: PairObservables, pairs: np.ndarray, title: str) -> np.n
 
 def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     """`correlators` of one pair, of layers k <= l, shape (L + 1, L + 1, 3, 3)."""
-    size, network = len(signals.K), signals.network
     two = _two_inputs(signals, pair)
     if (known := of_one_input(signals, pair)) is not None:
         return known
-    if not four_inputs.is_closed(signals) and not signals.same(np.array([pair])).any():
-        found = np.zeros((size, size, 3, 3))
-        try:
-            for k, block in enumerate(two.correlators()):
-                found[k, k:] = np.moveaxis(block, -1, 0)
-            for e in range(2):
-                found[:, :, e, e] = connected_squares(network, two.K[:, e, e], two.C[:, e, e])
-            return found
-        except QuadratureError:
-            pass
+    by_factors = not four_inputs.is_closed(signals)
+    same = signals.same(np.array([pair])).any()
+    if by_factors and not same:
+        with suppress(QuadratureError):
+            return _by_factors(signals, two)
+    try:
+        return _by_averages(signals, two)
+    except QuadratureError:
+        if not (by_factors and same):
+            raise
+        return _by_factors(signals, two)
+
+
+def _by_factors(signals: PairObservables, two: TwoInputs) -> np.ndarray:
+    size = len(signals.K)
+    found = np.zeros((size, size, 3, 3))
+    for k, block in enumerate(two.correlators()):
+        found[k, k:] = np.moveaxis(block, -1, 0)
+    for e in range(2):
+        found[:, :, e, e] = connected_squares(signals.network, two.K[:, e, e], two.C[:, e, e])
+    return found
+
+
+def _by_averages(signals: PairObservables, two: TwoInputs) -> np.ndarray:
+    size, network = len(signals.K), signals.network
     order, alone = [0, 2, 1], PairObservables(network, two.K, two.C)
     known = np.full((size, 3, size, 3), np.nan)
     for own, place in enumerate((0, 2)):
