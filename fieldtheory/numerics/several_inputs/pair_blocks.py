@@ -56,6 +56,8 @@ _ASKED = 50
 # What layers add relative to their kernels, below which derivatives of closed forms lose digits,
 # about 1e-16 over it, and below which too many.
 _ADDS_LITTLE, _ADDS_TOO_LITTLE = 1e-5, 1e-7
+# Pairs of which closed forms beside jumps take longer to derive than integrals by common factors.
+_FEW_PAIRS = 3
 # A variance that is as good as none, relative to another.
 _NARROW = 1e-32
 # Coefficients of one function that are held at once.
@@ -228,7 +230,9 @@ def _slopes_otherwise(signals: PairObservables, pairs: np.ndarray, used: np.ndar
     added = _least_added(signals, pairs)
     missed: QuadratureError | None = None
     by_factors = used.any(axis=0) & (not _has_orthants(signals) or added < _ADDS_LITTLE)
-    by_factors |= used.any(axis=0) & _jump_together(signals, pairs)
+    if places_of_jumps(signals.network):
+        few = len(pairs) <= _FEW_PAIRS
+        by_factors |= used.any(axis=0) & (few | _are_parallel(signals, pairs))
     for number in signals.counted(np.flatnonzero(by_factors), _SLOPES_TITLE):
         two = _two_inputs(signals, pairs[number])
         try:
@@ -366,12 +370,12 @@ def _least_added(signals: PairObservables, pairs: np.ndarray) -> float:
     return float(np.min(ratio(added, whole), initial=1.0, where=added > 0))
 
 
-def _jump_together(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
-    """Whether φ jumps and the signals of a layer are parallel, where closed forms are 0/0."""
+def _are_parallel(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
+    """Whether the two signals of a layer are parallel, where closed forms of jumps are 0/0."""
     alpha, beta = (members[pairs] for members in signals.pairs)
     own = np.diagonal(signals.K, axis1=1, axis2=2)
     parallel = are_parallel(own[:, alpha], own[:, beta], signals.K[:, alpha, beta])
-    return np.asarray(parallel.any(axis=0) & bool(places_of_jumps(signals.network)))
+    return np.asarray(parallel.any(axis=0))
 
 
 def _has_orthants(signals: PairObservables) -> bool:
