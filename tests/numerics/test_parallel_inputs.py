@@ -207,3 +207,17 @@ def test_jumps_away_from_zero_do_not_see_small_angles(name, norms):
     for field in ("four_point", "G11"):
         value = getattr(exact, field)
         np.testing.assert_allclose(getattr(near, field), value, atol=5e-12 * np.abs(value).max())
+
+
+@pytest.mark.parametrize("norms", [(0.3, 0.75), (0.3, 1.2)])
+def test_opposite_inputs_are_the_same_to_even_functions(norms):
+    """|h| without skip connections and biases: shifts were NaN, or of the size of the kernels."""
+    given = {"bias_variance": 0.0, "readout_bias_variance": 0.0}
+    net = network("abs", 0.0, 3, **given)
+    s, one = ft.solve(net, two(*norms, -1.0)), ft.solve(net, norms[0])
+    factor = np.sqrt(norms[1] / norms[0])
+    size = np.abs(one.residual_kernels)
+    assert (np.abs(s.mean_shift[:, 0, 1] - factor * one.mean_shift) <= 1e-12 * size).all()
+    factors = np.array([1.0, factor, factor**2])
+    expected = one.four_point[1:, None, None] * np.outer(factors, factors)
+    np.testing.assert_allclose(s.four_point[1:], expected, rtol=1e-11)

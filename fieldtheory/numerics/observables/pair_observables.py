@@ -18,7 +18,7 @@ from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.kinks.kinked_features import Feature, feature, is_odd
+from fieldtheory.numerics.kinks.kinked_features import Feature, feature, is_even, is_odd
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.layer_averages.parallel_signals import ROUNDING
 from fieldtheory.numerics.memory import require_memory
@@ -151,6 +151,8 @@ class PairObservables:
         opposite = (sums <= ROUNDING * own[:, first]).all(axis=(0, 1))
         found = np.where(opposite & odd, -1.0, 0.0)
         if self.is_homogeneous:
+            # Opposite signals of an even φ are the same to it.
+            joint = np.abs(joint) if is_even(kinked_features(self.network)) else joint
             factor = np.sqrt(ratio(own[0, second], own[0, first]))
             apart = [joint - factor * own[:, first], factor * joint - own[:, second]]
             near = np.abs(apart) <= ROUNDING * factor**2 * own[:, first]
