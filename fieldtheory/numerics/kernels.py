@@ -15,7 +15,9 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.layer_averages.angles import covariance_of, exact_averages
 from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.layer_averages.parallel_signals import have_no_angle, without_angle
 from fieldtheory.numerics.layer_averages.smooth_table import SmoothTable
+from fieldtheory.numerics.observables.pair_observables import places_of_jumps
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # Variances above have integrals that exceed float64.
@@ -81,7 +83,8 @@ def covariances(
     same = identical(K[0], K0, pairs)
     C = np.empty((*K.shape[:-1], len(first)))
     kernel = np.empty_like(C)
-    C[0] = kernel[0] = K0
+    parallel = told_by_rounding(network, K[0], K0, pairs)
+    C[0] = kernel[0] = as_parallel(parallel, K[0], K0, pairs)
     average, before = np.empty(0), None
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 2):
@@ -94,8 +97,49 @@ def covariances(
             if same.any():
                 C[l] = np.where(same, variance[l][..., first], C[l])
                 kernel[l] = np.where(same, K[l][..., first], kernel[l])
+            kernel[l] = as_parallel(parallel, K[l], kernel[l], pairs)
             require_finite("the kernel", kernel[l], l, "log_kernels")
     return C, kernel
+
+
+def told_by_rounding(
+    network: LayeredNetwork, own: np.ndarray, K0: np.ndarray, pairs: tuple
+) -> np.ndarray:
+    """Which inputs K0 tells from parallel ones by its rounding alone, where φ jumps.
+
+    Jumps see the root of that, in every layer, and 1e-16 would be of order one soon.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    own : ndarray, shape (..., P)
+        Variances of the input.
+    K0 : ndarray, shape (..., number of pairs)
+        Covariances of the input.
+    pairs : pair of ndarray
+        Indices α and β of the pairs.
+    """
+    if not places_of_jumps(network):
+        return np.zeros(K0.shape, dtype=bool)
+    return have_no_angle(own[..., pairs[0]], own[..., pairs[1]], K0)
+
+
+def as_parallel(
+    chosen: np.ndarray, own: np.ndarray, kernel: np.ndarray, pairs: tuple
+) -> np.ndarray:
+    """Covariances of a layer, of chosen pairs with nearly parallel signals those of parallel ones.
+
+    Parameters
+    ----------
+    chosen : ndarray of bool, shape (..., number of pairs)
+    own, kernel : ndarray
+        Variances (..., P) and covariances (..., number of pairs) of a layer.
+    pairs : pair of ndarray
+    """
+    if not chosen.any():
+        return kernel
+    exact = without_angle(own[..., pairs[0]], own[..., pairs[1]], kernel)
+    return np.where(chosen, exact, kernel)
 
 
 def output_covariances(
@@ -165,7 +209,8 @@ def pair_layers(
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
     same = identical(K[0], K0, pairs)
-    kernel = np.broadcast_to(K0, same.shape)
+    parallel = told_by_rounding(network, K[0], K0, pairs)
+    kernel = np.broadcast_to(as_parallel(parallel, K[0], K0, pairs), same.shape)
     some_same = same.any()
     for l in range(1, len(K)):
         given = K[l - 1][..., first], K[l - 1][..., second], kernel
@@ -178,6 +223,7 @@ def pair_layers(
         kernel = carried(layers.skips[l], kernel, C)
         if some_same:
             kernel = np.where(same, K[l][..., first], kernel)
+        kernel = as_parallel(parallel, K[l], kernel, pairs)
         yield PairLayer(l, average, slope, kernel)
 
 

@@ -96,6 +96,9 @@ class ResponseTheory:
         if not field.has_matrix:
             return propagate(skips, field.own_gains, sources)
 
+        for l, gain in enumerate(field.pair_gains):
+            gains.require_finite_gain(gain, l)
+
         def columns(gain: np.ndarray) -> np.ndarray:
             rows = np.repeat(sources[:, :, None], gain.shape[-1], axis=-1)
             return propagate(skips, gain, rows)

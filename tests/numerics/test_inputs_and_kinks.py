@@ -89,3 +89,16 @@ def test_layers_that_add_little():
     """The shift is of second order in the branch scale, also where derivatives lose digits."""
     s, twice = (ft.solve(network("elu", 1.0, 2, branch_scale=r), TWO) for r in (1e-3, 2e-3))
     np.testing.assert_allclose(4 * s.mean_shift[-1], twice.mean_shift[-1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("other", [0.025, slow(-0.025)])
+def test_signals_that_hardly_reach_a_jump(other):
+    """Closed forms of Θ(h − 1) cancel at K = 0.05: the two inputs have what one has alone."""
+    net = network("Heaviside(h-1)", 1.0, 1, branch_scale=0.3, bias_variance=0.05)
+    s, one = (ft.solve(net, K0) for K0 in ([[0.05, other], [other, 0.05]], 0.05))
+    for field in ("G11", "four_point"):
+        value, alone = getattr(s, field), getattr(one, field)
+        np.testing.assert_allclose(value[..., 0, 0], alone, rtol=1e-8)
+        np.testing.assert_allclose(value[..., 2, 2], alone, rtol=1e-8)
+    np.testing.assert_allclose(s.mean_shift[:, 0, 0], one.mean_shift, rtol=1e-8)
+    assert 0 < abs(s.mean_shift[2, 0, 1]) < 0.1 * abs(one.mean_shift[2])

@@ -6,8 +6,10 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.correlators import two_inputs
 from tests.oracles import ramp_pairs
+from tests.oracles.shallow_pairs import ShallowPair
 from tests.tables import slow
 
 EQUAL = np.array([[0.5, 0.15], [0.15, 0.5]])
@@ -218,3 +220,24 @@ def test_shifts_of_steps_of_parallel_inputs():
     for found, missing in zip(near, (1e-6, 1e-8), strict=True):
         np.testing.assert_allclose(found, opposite, rtol=0, atol=2e-4 * np.sqrt(missing))
     assert opposite[-1] > 1e-5
+
+
+@pytest.mark.parametrize("norms", [(0.05, 0.05), (0.1, 0.25)])
+def test_nearly_opposite_inputs_of_two_kinks_without_skip_connections(norms):
+    """ReLU6: exponents over the determinant had overflowed, as if inputs were parallel."""
+    K0 = np.diag(norms) - 0.9 * np.sqrt(np.prod(norms)) * np.array([[0.0, 1.0], [1.0, 0.0]])
+    settings = {"branch_scale": 1e-3, "skip_scale": 0.0, "readout_bias_variance": 0.0}
+    net = ft.ResidualNetwork(depth=1, activation="relu6", **settings)
+    s, layers = ft.solve(net, K0), layer_coefficients(net)
+    (_, *a), (_, b, _) = layers.weights.ravel(), layers.biases.ravel()
+    dense = ShallowPair(lambda h: np.clip(h, 0, 6), (0, 6), K0, 0.0, tuple(a), b, width=2.0)
+    shift, order = net.width * s.mean_shift[2][[0, 1, 0], [0, 1, 1]], [0, 2, 1]
+    np.testing.assert_allclose(shift, dense.shift, atol=1e-10 * np.abs(dense.shift).max())
+    for G11, expected in zip((s.G11[2, 2], s.G11[1, 2]), dense.covariance, strict=True):
+        value = net.width * G11[order][:, order]
+        np.testing.assert_allclose(value, expected, atol=1e-11 * np.abs(expected).max())
+    deep = ft.solve(net.replace(depth=3), K0)
+    own = deep.G11[-1, -1].diagonal()
+    # Biases make them one signal.
+    np.testing.assert_allclose(deep.G11[-1, -1], own[0], rtol=1e-6)
+    assert np.isfinite(deep.mean_shift).all()

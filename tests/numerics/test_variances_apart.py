@@ -7,8 +7,10 @@ import pytest
 from scipy.special import erf
 
 import fieldtheory as ft
+from fieldtheory.networks.coefficients import layer_coefficients
 from tests.numerics.test_weak_correlations import network, one_apart
 from tests.oracles import error_functions
+from tests.oracles.shallow_pairs import ShallowPair
 from tests.tables import slow
 
 PHI = {
@@ -121,3 +123,22 @@ def test_mean_shift_of_nearly_linear_networks(inputs, c):
     K0 = K * (c + (1 - c) * np.eye(inputs))
     shift = net.width * ft.solve(net, K0).mean_shift[2:, 0, 1]
     np.testing.assert_allclose(shift / K**2, [-12 * c, -108 * c], rtol=4e-9)
+
+
+@pytest.mark.parametrize("c", [-0.3, slow(0.9)])
+def test_mean_shift_of_waves_of_a_narrow_and_a_wide_signal(c):
+    """cos at variances 1e-4 and 50: it did not converge unless G11 was asked for before."""
+    r = c * np.sqrt(5e-3)
+    K0 = np.array([[1e-4, r], [r, 50.0]])
+    given = {"bias_variance": 0.05, "readout_bias_variance": 0.0}
+    net = ft.ResidualNetwork(depth=1, activation="cos", skip_scale=0.0, **given)
+    layers = layer_coefficients(net)
+    (_, *a), (_, b, _) = layers.weights.ravel(), layers.biases.ravel()
+    dense = ShallowPair(np.cos, (), K0, 0.0, tuple(a), b, width=0.5)
+    shift = net.width * ft.solve(net, K0).mean_shift[2][[0, 1, 0], [0, 1, 1]]
+    np.testing.assert_allclose(shift, dense.shift, rtol=1e-11, atol=1e-16)
+    deep = net.replace(depth=2, skip_scale=1.0)
+    first, later = ft.solve(deep, K0), ft.solve(deep, K0)
+    assert np.isfinite(later.G11).all()
+    size = np.abs(later.mean_shift).max()
+    np.testing.assert_allclose(first.mean_shift, later.mean_shift, atol=1e-9 * size)

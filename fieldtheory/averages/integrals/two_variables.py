@@ -21,6 +21,8 @@ from fieldtheory.averages.integrals.quadrature import average_1d, composite
 from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.tolerance import tolerance
 
+# Exponents of the tails that have less digits, and their rounding.
+_TAILS, _OF_EXPONENTS = 20.0, 256 * np.finfo(float).eps
 # Correlation from which the outer integral is over what is independent of x.
 _STRONG = 0.7
 # Order, factor on the width of all panels, and reach, tried one after the other.
@@ -345,7 +347,7 @@ def _integrals(f: Callable, place: _Placement, index: np.ndarray) -> np.ndarray:
             values[left] = value
             if previous is not None:
                 with np.errstate(invalid="ignore"):
-                    error = np.abs(value - previous) - 0.1 * tolerance() * size
+                    error = np.abs(value - previous) - _allowed(size) * size
                 bad = ~(error <= 0)
                 left, value = left[bad], value[bad]
                 if not len(left):
@@ -354,6 +356,12 @@ def _integrals(f: Callable, place: _Placement, index: np.ndarray) -> np.ndarray:
         else:
             raise QuadratureError(_complaint((error / size)[bad].max()))
     return values
+
+
+def _allowed(size: np.ndarray) -> np.ndarray:
+    """The relative difference of two orders; tails have the rounding of their exponents."""
+    exponents = -np.log(np.clip(size, np.finfo(float).tiny, 1.0))
+    return 0.1 * tolerance() + _OF_EXPONENTS * np.maximum(exponents - _TAILS, 0.0)
 
 
 def _rule(

@@ -12,6 +12,7 @@ from itertools import combinations
 
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
+from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages.integrands import exact_differences
 
@@ -51,6 +52,7 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     entries = (K[0, 0], K[-1, -1], K[0, -1])
     pair = K.shape == (2, 2) and len(set(entries)) == 3 and all(e.is_Symbol for e in entries)
     if pair:
+        value = _without_conditional(value, *entries)
         if value.is_Add and len(value.args) == 2:
             one, other = value.args
             value = _bells(one, other, entries[2])
@@ -59,6 +61,35 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
         value = _bottom_up(value, lambda e: _with_determinant(e, *entries))
         value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
     return _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
+
+
+def _without_conditional(value: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:
+    """The value with conditional variances b − c²/a as det/a, where that takes 1/det away.
+
+    What integrals over one variable given the other leave beside jumps: terms over det that cancel,
+    in exponents and before them.
+    """
+    minor, left = a * b - c**2, sp.Dummy(positive=True)
+    if not value.has(1 / minor):
+        return value
+    bells = [bell.args[0] for bell in value.atoms(sp.exp) if bell.has(1 / minor)]
+    hidden = {call: sp.Dummy() for call in value.atoms(AppliedUndef)}
+    factors = {f: sp.Dummy() for f in value.atoms(sp.exp, sp.erf)}
+    for one, other in ((a, b), (b, a)):
+        known = {other: (left + c**2) / one}
+        exponents = [sp.together(sp.expand(x.xreplace(known))) for x in bells]
+        masks = dict(hidden)
+        if any(sp.fraction(x)[1].has(left) for x in exponents):
+            masks |= factors
+        found = value.xreplace(masks).xreplace(known)
+        for kind in (sp.exp, sp.erf):
+            found = found.replace(kind, lambda x, kind=kind: kind(sp.expand(x)))
+        found = sp.expand(found, power_exp=False)
+        powers = [term.as_powers_dict()[left] for term in sp.Add.make_args(found)]
+        if min(powers) > -1:
+            back = {left: determinant(a, b, c)} | {mask: node for node, mask in masks.items()}
+            return found.xreplace(back)
+    return value
 
 
 def with_angles(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:

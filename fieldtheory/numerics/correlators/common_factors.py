@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.numerics.kinks.kinked_planes import (
     ORDER,
+    REACH,
     RESOLUTIONS,
     Plane,
     Resolution,
@@ -40,6 +42,10 @@ from fieldtheory.numerics.observables.pair_grids import canonical
 _ALLOWED, _ROUNDING, _MOST, _MOST_TOGETHER = 3e-10, 1e-12, 3e4, 1e6
 # 1 − t of directions that are the same.
 _SAME = 1e-13
+# Averages of squares, relative to the largest, that are those of tails, what these take, and what
+# is nothing beside the largest of all.
+_TAIL, _FAR_REACH, _NOTHING = 1e-5, 11.0, 1e-27
+_OF_TAILS = (Resolution(0.85, 2.4), Resolution(0.7, 1.8), Resolution(0.6, 1.4))
 # Ways to make two planes of four signals.
 _PLANES = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
 
@@ -78,6 +84,8 @@ class FourSignals:
         Covariance of all signals.
     odd : bool
         Whether ψ is, so that correlators may be as small as correlations are.
+    reach : float
+        The radius of planes.
 
     Examples
     --------
@@ -91,6 +99,7 @@ class FourSignals:
     kinks: Sequence[float]
     K: np.ndarray
     odd: bool = False
+    reach: float = REACH
     known: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
 
     def connected(self, four: Sequence[int] | np.ndarray) -> float:
@@ -105,19 +114,37 @@ class FourSignals:
         a, b, c, d = (int(one) for one in four)
         if not self.K[np.ix_([a, b], [c, d])].any():
             return 0.0
-        split = self._split((a, b, c, d))
         (mean, square), (other, of_other) = self._moments(a, b), self._moments(c, d)
+        resolutions, nothing = RESOLUTIONS, 0.0
+        if self.reach > REACH:
+            resolutions = _OF_TAILS
+            nothing = _NOTHING * float(np.sqrt(self._largest(a, b) * self._largest(c, d)))
+        elif square < _TAIL * self._largest(a, b) or of_other < _TAIL * self._largest(c, d):
+            return self._of_tails.connected(four)
+        split = self._split((a, b, c, d))
         deviations = np.sqrt(max(square - mean**2, 0.0) * max(of_other - other**2, 0.0))
         allowed = max(_ALLOWED, tolerance())
         scale = max(deviations, _ROUNDING / allowed * float(np.sqrt(square * of_other)), _TINY)
         previous, error = np.nan, np.inf
-        for resolution in RESOLUTIONS:
+        for resolution in resolutions:
             value = self._by_rule(split, resolution) - mean * other
-            error = abs(value - previous) / pair_grids.own_scale(value, scale, self.odd)
-            if error <= allowed:
+            apart = abs(value - previous)
+            error = apart / pair_grids.own_scale(value, scale, self.odd)
+            if error <= allowed or apart <= nothing:
                 return float(value)
             previous = value
         raise pair_grids.not_converged(np.diag(self.K)[[a, b, c, d]], error, allowed)
+
+    @cached_property
+    def _of_tails(self) -> FourSignals:
+        """The same for signals that hardly reach a kink beside which ψ is nothing."""
+        return FourSignals(self.psi, self.kinks, self.K, self.odd, _FAR_REACH)
+
+    def _largest(self, a: int, b: int) -> float:
+        """The largest g² of signals at the end of far planes."""
+        ends = (_FAR_REACH * np.sqrt(self.K[one, one]) * np.array([-1.0, 1.0]) for one in (a, b))
+        values = [np.array([psi(h) for psi in self.psi]) for h in ends]
+        return float(np.max((values[0].T @ values[1]) ** 2))
 
     def nodes(self, four: Sequence[int] | np.ndarray) -> float:
         """About how many nodes of planes `connected` takes."""
@@ -165,7 +192,7 @@ class FourSignals:
         self, A: np.ndarray, functions: Callable[..., np.ndarray], resolution: Resolution
     ) -> np.ndarray:
         """Averages of functions of signals in one plane."""
-        plane, none = Plane(A, self.kinks), factor(0.0, resolution)
+        plane, none = Plane(A, self.kinks, self.reach), factor(0.0, resolution)
         z, weights = composite(plane.cuts((1.0, 1.0), resolution.panel), ORDER)
         inner = plane.given(functions, z, none, resolution.panel)[:, 0, :, 0]
         return none.averaged(inner * weights, z)[:, 0, 0]
@@ -189,7 +216,7 @@ class FourSignals:
                 return np.array([psi(x) * other(y) for psi in self.psi for other in self.psi])
             return np.sum([psi(x) * psi(y) for psi in self.psi], axis=0)[None]
 
-        planes = [Plane(A, self.kinks) for A in (split.first, split.second)]
+        planes = [Plane(A, self.kinks, self.reach) for A in (split.first, split.second)]
         return float(np.trace(joint_averages(planes, split.t, (functions, functions), resolution)))
 
 
@@ -211,15 +238,16 @@ def joint_averages(
         f and f', each of two arrays to (functions, *shape).
     resolution : Resolution
     """
-    second = factor(float(t[1]), resolution)
+    reach = max(plane.reach for plane in planes)
+    second = factor(float(t[1]), resolution, reach=reach)
     panel, pairs = resolution.panel, list(zip(planes, functions, strict=True))
     if t[0] == 1:
         ends = [plane.cuts((1.0, second.noise), panel) for plane in planes]
-        z, weights = composite(distinct(np.concatenate(ends)), ORDER)
+        z, weights = composite(distinct(np.concatenate(ends), reach), ORDER)
         F, G = (plane.given(f, z, second, panel)[:, 0] for plane, f in pairs)
         bell = weights * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
         return np.einsum("fzn,gzn,z,n->fg", F, G, bell, second.weights, optimize=True)
-    first = factor(float(t[0]), resolution)
+    first = factor(float(t[0]), resolution, reach=reach)
     found = []
     for plane, f in pairs:
         z, weights = composite(plane.cuts((first.noise, second.noise), panel), ORDER)

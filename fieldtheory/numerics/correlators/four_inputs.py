@@ -95,7 +95,7 @@ def by_averages(signals: PairObservables, known: np.ndarray | None = None) -> np
                 independent = _apart(K, four) | (odd & _alone(K, four))
                 values = np.empty(four.shape[1])
                 since = of_signs & (start + later_ones > k)
-                values[~since] = connected(g, K, four[:, ~since])
+                values[~since] = _connected_if_known(g, K, four[:, ~since])
                 after = (start + later_ones)[since]
                 values[since] = sign_pairs.connected(signals, k, four[:, since] % inputs, after)
                 block[one, later_ones, other] = np.where(independent, 0.0, values)
@@ -345,6 +345,17 @@ def connected(g: sp.Expr, K: np.ndarray, four: np.ndarray) -> np.ndarray:
         entries = K[signals[upper[0]], signals[upper[1]]]
         found[index] = _compiled(g, (a, b, c, d))(*entries)
     return found
+
+
+def _connected_if_known(g: sp.Expr, K: np.ndarray, four: np.ndarray) -> np.ndarray:
+    """`connected`, NaN where terms of closed forms cancel."""
+    try:
+        return connected(g, K, four)
+    except QuadratureError:
+        if (count := four.shape[1]) == 1:
+            return np.array([np.nan])
+        halves = four[:, : count // 2], four[:, count // 2 :]
+        return np.concatenate([_connected_if_known(g, K, half) for half in halves])
 
 
 def four_signals_are_quick(network: LayeredNetwork) -> bool:

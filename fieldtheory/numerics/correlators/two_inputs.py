@@ -180,6 +180,8 @@ class TwoInputs:
         planes, shares = self._two_layers(k, l)
         t = np.minimum(np.abs(shares), 1.0)
         if _are_many(t):
+            if not all(both[0, 0] for both in planes):
+                raise QuadratureError("two signals, of which one vanishes, gain the same of layers")
             near = self._nearly_parallel(planes, t, resolution.panel)
             return self._joint_of_nearly_parallel(near, slopes)
         split = slopes and self._jumping and all(both[0, 0] and both[1, 1] for both in planes)

@@ -86,7 +86,8 @@ def _at_small_angles(
     found = scaled_pairs(own, K[0], kernel[0][..., which], some).slopes
     exact = np.ldexp(found.mantissa, found.exponent.astype(int))[: len(K)]
     corrected = np.array(slopes)
-    known = narrow[..., which] & np.isfinite(exact)
+    # Those of jumps are infinite where signals are parallel.
+    known = narrow[..., which] & np.isfinite(exact) & ~np.isinf(slopes[..., which])
     corrected[..., which] = np.where(known, exact, slopes[..., which])
     return corrected
 
@@ -207,12 +208,13 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
         for l in range(1, len(eta)):
             eta[l] = gains[l] * chi[l - 1]
             chi[l] = carried(skips[l], chi[l - 1], eta[l])
-            _require_finite_gain(gains[l], l)
+            require_finite_gain(gains[l], l)
             require_finite("the response", chi[l], l, "log_response")
     return eta, chi
 
 
-def _require_finite_gain(gain: np.ndarray, layer: int) -> None:
+def require_finite_gain(gain: np.ndarray, layer: int) -> None:
+    """OverflowError if ⟨φ'φ'⟩ is infinite, as of parallel inputs where φ jumps."""
     if np.isinf(gain).any():
         raise OverflowError(
             f"the response of a covariance is infinite in layer {layer}: ⟨φ'φ'⟩ of an activation "
@@ -232,7 +234,7 @@ def driven_response(
     chi = np.zeros_like(variance_response)
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(chi)):
-            _require_finite_gain(gains[l], l)
+            require_finite_gain(gains[l], l)
             driven = sources[l] * variance_response[l - 1]
             chi[l] = carried(skips[l] + gains[l], chi[l - 1], driven)
             require_finite("the response to a variance", chi[l], l)

@@ -60,8 +60,10 @@ class MeanField:
 
     @property
     def pair_inputs(self) -> np.ndarray:
-        """Covariances of the pairs of inputs, shape (..., pairs)."""
-        return self.input_kernel[..., *self.pairs]
+        """Covariances of the pairs of inputs as φ sees them, shape (..., pairs)."""
+        network, own, joint = self.network, self.own_inputs, self.input_kernel[..., *self.pairs]
+        parallel = kernels.told_by_rounding(network, own, joint, self.pairs)
+        return kernels.as_parallel(parallel, own, joint, self.pairs)
 
     @cached_property
     def layers(self) -> LayerCoefficients:

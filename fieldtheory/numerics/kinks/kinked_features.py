@@ -150,3 +150,9 @@ def is_odd(psi: Sequence[Feature]) -> bool:
     """Whether there is one ψ and it is odd."""
     h = np.linspace(0.1, 4.0, 14)
     return len(psi) == 1 and bool(np.allclose(psi[0].function(-h), -psi[0].function(h), 1e-12, 0))
+
+
+def is_even(psi: Sequence[Feature]) -> bool:
+    """Whether all ψ are even."""
+    h = np.linspace(0.1, 4.0, 14)
+    return all(np.allclose(each.function(-h), each.function(h), 1e-12, 0) for each in psi)

@@ -25,8 +25,8 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrals.quadrature import composite, legendre
 
-# Nodes of a panel, radius of the planes and of the factors.
-ORDER, REACH, _FACTOR_REACH = 16, 8.6, 8.2
+# Nodes of a panel, radius of the planes, and by how much that of the factors is less.
+ORDER, REACH, _LESS = 16, 8.6, 0.4
 # First panels beside a kink in units of the signals, and how they grow.
 BESIDE, _GROWTH = 1.5, 3.0
 # Width of what is averaged at once over noise, in deviations of it.
@@ -120,9 +120,9 @@ def averages_seen(
 
 def _near(z: np.ndarray, centres: np.ndarray, noise: float) -> list[tuple[slice, slice]]:
     """Blocks of z with the centres that see them."""
-    count = max(1, int((z[-1] - z[0]) / (_TOGETHER_SEEN * noise)))
-    ends = np.searchsorted(z, np.linspace(z[0], z[-1], count + 1))
-    ends[0], ends[-1] = 0, len(z)
+    # Between nodes that are far apart there may be more blocks than memory holds.
+    block = np.floor((z - z[0]) / (_TOGETHER_SEEN * noise))
+    ends = np.concatenate([[0], np.flatnonzero(np.diff(block)) + 1, [len(z)]])
     found = []
     for start, stop in pairwise(ends.tolist()):
         if start < stop:
@@ -170,20 +170,20 @@ _STEP = 0.845
 WEAK, _LEFT_OUT, _LOWEST = 0.1, 1e-17, 4
 
 
-def factor(t: float, resolution: Resolution, weak: float = WEAK) -> Factor:
+def factor(t: float, resolution: Resolution, weak: float = WEAK, reach: float = REACH) -> Factor:
     """The common factor of two variables of the correlation t, 0 <= t < 1; of orders if weak."""
     if t <= weak:
         orders = 1 if t == 0 else 1 + _LOWEST + int(np.log(_LEFT_OUT) / np.log(t))
         return WeakFactor(t, np.zeros(orders), t ** np.arange(orders))
     step = resolution.step * _STEP / np.sqrt(1 + 2 * t / (1 - t))
-    number = int(_FACTOR_REACH / step) + 1
+    number = int((reach - _LESS) / step) + 1
     xi = step * (np.arange(-number, number) + 0.25)
     return Factor(t, xi, step * np.exp(-xi * xi / 2) / np.sqrt(2 * np.pi))
 
 
 def factor_size(t: float) -> float:
     """About how many nodes a factor has."""
-    return float(2 * _FACTOR_REACH / _STEP * np.sqrt(1 + 2 * t / max(1 - t, 1e-300)))
+    return float(2 * (REACH - _LESS) / _STEP * np.sqrt(1 + 2 * t / max(1 - t, 1e-300)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,29 +195,32 @@ class Plane:
     A : ndarray, shape (m, 2)
     kinks : tuple of float
         Where functions of any of the signals are not smooth, or change fastest.
+    reach : float
+        Its radius.
     """
 
     A: np.ndarray
     kinks: Sequence[float]
+    reach: float = REACH
 
     def cuts(self, noise: tuple[float, float], panel: float) -> np.ndarray:
         """Ends of the panels of z_1, where the average over z_2 is seen with the noise."""
         widest = panel * noise[0]
-        cuts = [_even(-REACH, REACH, widest)]
+        cuts = [_even(-self.reach, self.reach, widest)]
         for along, across in self.A:
             if not along:
                 continue
             ratio = abs(across / along)
-            half, width = REACH * ratio, panel * noise[1] * ratio
+            half, width = self.reach * ratio, panel * noise[1] * ratio
             beside = half + graded(BESIDE / abs(along), widest)
             for kink in self.kinks:
                 centre = kink / along
-                low, high = max(-REACH, centre - half), min(REACH, centre + half)
+                low, high = max(-self.reach, centre - half), min(self.reach, centre + half)
                 if width < widest and low < high:
                     cuts.append(_even(low, high, width))
                 if width < widest:
                     cuts += [np.array([centre]), centre + beside, centre - beside]
-        return distinct(np.concatenate([*cuts, *self._meetings(widest)]))
+        return distinct(np.concatenate([*cuts, *self._meetings(widest)]), self.reach)
 
     def _meetings(self, widest: float) -> list[np.ndarray]:
         """z_1 where two signals are at kinks, and panels beside as wide as those of both."""
@@ -239,7 +242,7 @@ class Plane:
 
     def size(self, noise: tuple[float, float], panel: float) -> float:
         """About how many nodes it takes."""
-        columns = 1.0 if self.is_line else 2 * REACH / (panel * noise[1]) * ORDER
+        columns = 1.0 if self.is_line else 2 * self.reach / (panel * noise[1]) * ORDER
         return len(self.cuts(noise, panel)) * ORDER * columns
 
     def given(
@@ -257,7 +260,7 @@ class Plane:
         if self.is_line:
             values = functions(*(along * z for along in self.A[:, 0]))
             return values[:, None, :, None] * second.one
-        edges = _even(-REACH, REACH, panel * second.noise)
+        edges = _even(-self.reach, self.reach, panel * second.noise)
         nodes, _ = composite(edges, ORDER)
         if len(nodes) * len(z) > _MOST_NODES:
             raise QuadratureError(
@@ -355,7 +358,7 @@ def graded(first: float, reach: float) -> np.ndarray:
     return first * _GROWTH ** np.arange(int(np.ceil(np.log(reach / first) / np.log(_GROWTH))) + 1)
 
 
-def distinct(cuts: np.ndarray) -> np.ndarray:
+def distinct(cuts: np.ndarray, reach: float = REACH) -> np.ndarray:
     """Ends of panels in ascending order, inside of the plane and none twice."""
-    cuts = np.unique(np.clip(cuts, -REACH, REACH))
+    cuts = np.unique(np.clip(cuts, -reach, reach))
     return cuts[np.concatenate([[True], np.diff(cuts) > _WHOLE])]

@@ -128,6 +128,10 @@ class NearlyParallel:
     def _of_both(
         self, strip: Strip, one: Signals, f: Functions, g: Functions, orders: Sequence[int]
     ) -> np.ndarray:
+        if not len(strip.row):
+            # All that is there has no weight.
+            none = np.zeros(1)
+            return np.empty((len(f(none)), len(g(none)), len(orders), 0))
         if one.tau:
             return (self._near if strip.near else self._far)(strip, one, f, g, orders)
 

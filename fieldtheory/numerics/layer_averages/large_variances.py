@@ -15,6 +15,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.layer_averages import similar_waves
 from fieldtheory.numerics.layer_averages.asymptotes import Lines, lines_of
 from fieldtheory.numerics.layer_averages.entries import Entries, network_entries
+from fieldtheory.numerics.layer_averages.parallel_signals import without_angle
 from fieldtheory.numerics.layer_averages.powers import Powers, powers_of
 from fieldtheory.numerics.layer_averages.steady_waves import are_steady_waves, average_of_two
 from fieldtheory.numerics.layer_averages.wide_pairs import CANCELLING, WIDE
@@ -331,7 +332,9 @@ def _without_powers(
             "slope": averages.covariance_susceptibility,
         }[name]
         x, y, z, apart = (each[~far] for each in (K_xx, K_yy, c, delta))
-        found[~far] = function(x, y, z * np.sqrt(x * y))
+        joint = z * np.sqrt(x * y)
+        joint = np.where(np.abs(z) == 1, without_angle(x, y, joint), joint)
+        found[~far] = function(x, y, joint)
         if name == "slope" and (of_jumps := averages.slope_of_jumps) is not None:
             found[~far] = _beside_jumps(of_jumps, found[~far], x, y, apart)
     return found

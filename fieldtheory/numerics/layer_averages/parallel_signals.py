@@ -20,6 +20,9 @@ _PARALLEL, _PLACES = 1e-15, (2.0**-44, 2.0**-42)
 # By how much the values there differ at most, and what grows beyond all limits for narrow signals.
 _STRAIGHT, _DIVERGES = 1e-4, 1e30
 
+# Roundings of a product of roots, and 1 − |c| that those of a covariance leave.
+_ROUNDINGS, _ROUNDED = 3, 2.0**-50
+
 # 1 − |c| that rounding leaves of parallel signals, whose kernels many layers have added up.
 ROUNDING = 1e-14
 
@@ -34,6 +37,38 @@ def are_parallel(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.nda
     """
     size = np.sqrt(K_xx) * np.sqrt(K_yy)
     return (size > 0) & (np.abs(K_xy) >= (1 - ROUNDING) * size)
+
+
+def have_no_angle(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
+    """Whether a few roundings of K_xy alone tell signals from parallel ones.
+
+    Examples
+    --------
+    >>> have_no_angle(*np.array([[30.0, 30.0], [75.0, 75.0], [-np.sqrt(2250.0), 47.434]]))
+    array([ True, False])
+    """
+    size = np.sqrt(K_xx) * np.sqrt(K_yy)
+    return (size > 0) & (np.abs(K_xy) >= (1 - _ROUNDED) * size)
+
+
+def without_angle(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
+    """K_xy, of signals that `have_no_angle` such that their determinant is zero.
+
+    Examples
+    --------
+    >>> x, y = np.array([30.0, 30.0]), np.array([75.0, 30.0])
+    >>> K_xy = without_angle(x, y, -np.sqrt(x * y) * (1 - 2.0**-52))
+    >>> determinant(x, y, K_xy), K_xy[1]
+    (array([0., 0.]), np.float64(-30.0))
+    """
+    parallel = have_no_angle(K_xx, K_yy, K_xy)
+    if not parallel.any():
+        return K_xy
+    size = np.where(K_xx == K_yy, K_xx, np.sqrt(K_xx) * np.sqrt(K_yy))
+    # Of norms that are not the same roots are rounded up, as negative determinants are zero.
+    for _ in range(_ROUNDINGS):
+        size = np.where(determinant(K_xx, K_yy, size) > 0, np.nextafter(size, np.inf), size)
+    return np.where(parallel, np.copysign(size, K_xy), K_xy)
 
 
 def with_parallel_limit(average: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.kinks.kinked_features import Feature, feature, is_odd
+from fieldtheory.numerics.kinks.kinked_features import Feature, feature, is_even, is_odd
 from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.layer_averages.parallel_signals import ROUNDING
 from fieldtheory.numerics.memory import require_memory
@@ -116,6 +116,14 @@ class PairObservables:
         steady = self.has_kinks and not places_of_jumps(self.network)
         return distance <= (_SAME if steady else 0.0) * own[:, first]
 
+    def opposite(self, pairs: np.ndarray) -> np.ndarray:
+        """Whether the two of an odd φ that jumps are opposite in a layer, shape (L + 1, pairs)."""
+        first, second = (members[pairs] for members in self.pairs)
+        own, joint = np.diagonal(self.K, axis1=1, axis2=2), self.K[:, first, second]
+        found = (own[:, first] == own[:, second]) & (own[:, first] == -joint) & (joint != 0)
+        odd = is_odd(kinked_features(self.network)) and bool(places_of_jumps(self.network))
+        return found & odd
+
     def vanish(self, pairs: np.ndarray) -> np.ndarray:
         """Whether ⟨g(h_α, h_β)⟩ is zero whatever the variances are, shape (pairs,).
 
@@ -143,6 +151,8 @@ class PairObservables:
         opposite = (sums <= ROUNDING * own[:, first]).all(axis=(0, 1))
         found = np.where(opposite & odd, -1.0, 0.0)
         if self.is_homogeneous:
+            # Opposite signals of an even φ are the same to it.
+            joint = np.abs(joint) if is_even(kinked_features(self.network)) else joint
             factor = np.sqrt(ratio(own[0, second], own[0, first]))
             apart = [joint - factor * own[:, first], factor * joint - own[:, second]]
             near = np.abs(apart) <= ROUNDING * factor**2 * own[:, first]

@@ -36,6 +36,7 @@ from fieldtheory.numerics.observables.pair_observables import (
     PairObservables,
     feature_expressions,
     kinked_features,
+    places_of_jumps,
 )
 from fieldtheory.numerics.observables.two_layers import TwoLayers
 from fieldtheory.numerics.one_input.fluctuations import connected_squares
@@ -56,6 +57,8 @@ _ASKED = 50
 # What layers add relative to their kernels, below which derivatives of closed forms lose digits,
 # about 1e-16 over it, and below which too many.
 _ADDS_LITTLE, _ADDS_TOO_LITTLE = 1e-5, 1e-7
+# Pairs of which closed forms beside jumps take longer to derive than integrals by common factors.
+_FEW_PAIRS = 3
 # A variance that is as good as none, relative to another.
 _NARROW = 1e-32
 # Coefficients of one function that are held at once.
@@ -228,6 +231,9 @@ def _slopes_otherwise(signals: PairObservables, pairs: np.ndarray, used: np.ndar
     added = _least_added(signals, pairs)
     missed: QuadratureError | None = None
     by_factors = used.any(axis=0) & (not _has_orthants(signals) or added < _ADDS_LITTLE)
+    if places_of_jumps(signals.network):
+        few = len(pairs) <= _FEW_PAIRS
+        by_factors |= used.any(axis=0) & (few | _are_parallel(signals, pairs))
     for number in signals.counted(np.flatnonzero(by_factors), _SLOPES_TITLE):
         two = _two_inputs(signals, pairs[number])
         try:
@@ -275,20 +281,34 @@ def correlators(signals: PairObservables, pairs: np.ndarray, title: str) -> np.n
 
 def _unresolved(signals: PairObservables, pair: int) -> np.ndarray:
     """`correlators` of one pair, of layers k <= l, shape (L + 1, L + 1, 3, 3)."""
-    size, network = len(signals.K), signals.network
     two = _two_inputs(signals, pair)
     if (known := of_one_input(signals, pair)) is not None:
         return known
-    if not four_inputs.is_closed(signals) and not signals.same(np.array([pair])).any():
-        found = np.zeros((size, size, 3, 3))
-        try:
-            for k, block in enumerate(two.correlators()):
-                found[k, k:] = np.moveaxis(block, -1, 0)
-            for e in range(2):
-                found[:, :, e, e] = connected_squares(network, two.K[:, e, e], two.C[:, e, e])
-            return found
-        except QuadratureError:
-            pass
+    by_factors = not four_inputs.is_closed(signals)
+    same = signals.same(np.array([pair])).any()
+    if by_factors and not same:
+        with suppress(QuadratureError):
+            return _by_factors(signals, two)
+    try:
+        return _by_averages(signals, two)
+    except QuadratureError:
+        if not (by_factors and same):
+            raise
+        return _by_factors(signals, two)
+
+
+def _by_factors(signals: PairObservables, two: TwoInputs) -> np.ndarray:
+    size = len(signals.K)
+    found = np.zeros((size, size, 3, 3))
+    for k, block in enumerate(two.correlators()):
+        found[k, k:] = np.moveaxis(block, -1, 0)
+    for e in range(2):
+        found[:, :, e, e] = connected_squares(signals.network, two.K[:, e, e], two.C[:, e, e])
+    return found
+
+
+def _by_averages(signals: PairObservables, two: TwoInputs) -> np.ndarray:
+    size, network = len(signals.K), signals.network
     order, alone = [0, 2, 1], PairObservables(network, two.K, two.C)
     known = np.full((size, 3, size, 3), np.nan)
     for own, place in enumerate((0, 2)):
@@ -349,6 +369,14 @@ def _least_added(signals: PairObservables, pairs: np.ndarray) -> float:
         np.diagonal(kernel, axis1=1, axis2=2)[1:, inputs] for kernel in (signals.C, signals.K)
     )
     return float(np.min(ratio(added, whole), initial=1.0, where=added > 0))
+
+
+def _are_parallel(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
+    """Whether the two signals of a layer are parallel, where closed forms of jumps are 0/0."""
+    alpha, beta = (members[pairs] for members in signals.pairs)
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    parallel = are_parallel(own[:, alpha], own[:, beta], signals.K[:, alpha, beta])
+    return np.asarray(parallel.any(axis=0))
 
 
 def _has_orthants(signals: PairObservables) -> bool:

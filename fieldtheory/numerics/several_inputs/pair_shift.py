@@ -49,9 +49,9 @@ def shift_of_covariances(
     _, others, alpha, beta = gains.places
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]
     # Signals that are the same make of a covariance a variance.
-    same = signals.same(others)
+    same, opposite = signals.same(others), signals.opposite(others)
     turned = signals.turned(others)
-    used = ~same & ~signals.still(others) & ~signals.vanish(others) & (turned == 0)
+    used = ~same & ~opposite & ~signals.still(others) & ~signals.vanish(others) & (turned == 0)
     sources = np.zeros((len(a), len(others)))
     if used.any():
         sources[1:] = _seen(a, layers, gains, signals, used)
@@ -62,6 +62,7 @@ def shift_of_covariances(
     for m in range(1, len(a)):
         moved = gains.pair[m] * kernel + gains.first[m] * own[alpha] + gains.second[m] * own[beta]
         shift[m] = np.where(same[m - 1], own_shift[m, alpha], sources[m] + moved)
+        shift[m] = np.where(opposite[m - 1], -own_shift[m, alpha], shift[m])
         shift[m] = np.where(turned, turned * own_shift[m, alpha], shift[m])
         kernel = carried(layers.skips[m], kernel, shift[m])
         own = carried(layers.skips[m], own, own_shift[m])

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.numerics.correlators import four_inputs
@@ -152,9 +153,17 @@ class PairTheory:
             chosen = np.stack([at[alpha], at[beta], others])
             width = self.signals.network.width
             return width * self.kernel_covariance[:, chosen[:, None], chosen]
-        found = pair_blocks.correlators(self.signals, others, "mean_shift, variances")
         order = [0, 2, 1]
-        covariance = np.empty((len(found), 3, 3, len(others)))
+        covariance = np.empty((len(self.signals.K), 3, 3, len(others)))
+        try:
+            found = pair_blocks.correlators(self.signals, others, "mean_shift, variances")
+        except QuadratureError:
+            # G11 has more ways, that take longer.
+            for number, inputs in enumerate(zip(alpha, beta, strict=True)):
+                two = self._of_inputs(np.array(inputs))
+                blocks = two.signals.network.width * two.kernel_covariance
+                covariance[..., number] = blocks[:, order][..., order]
+            return covariance
         for number in range(len(others)):
             gains = self.gains.of_pair(number)
             S22 = np.transpose(found[..., number], (0, 2, 1, 3))[:, order][..., order]

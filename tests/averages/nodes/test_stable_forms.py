@@ -17,6 +17,8 @@ from fieldtheory.averages.integrands.exact_differences import (
     exponential_difference,
 )
 from fieldtheory.averages.nodes.stable_forms import NUMPY, stable, with_angles
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.numerics.layer_averages.entries import entries
 from tests.tables import crossed
 
 x, y = sp.symbols("x y", real=True)
@@ -113,3 +115,32 @@ def test_densities_of_two_variables_are_put_together():
         sign = -1 if t < 0 else 1
         exact = value.subs({a: 3, b: 3, c: sign * 3 * (1 - sp.Rational(1, 2**50))}).evalf(40)
         assert found(3.0, 3.0, sign * 3 * (1 - 2.0**-50)) == pytest.approx(float(exact), rel=1e-14)
+
+
+@pytest.mark.parametrize("variances", [("0.75", "0.3"), ("0.3", "0.75")])
+@pytest.mark.parametrize("off", [1e-12, 1e-8, 1e-3])
+def test_slopes_of_jumps_beside_decays(variances, off):
+    """∂⟨φφ⟩/∂K_xx of φ = Θ(h) e^{-h}: exponents 1/det that cancel had left 3e-5 at 1 − c = 1e-12.
+
+    Difference quotients at 60 digits of ∫ e^{-x} p(x) ∫_0 e^{-y} p(y|x) dy dx.
+    """
+    K_xx, K_yy = map(float, variances)
+    joint = float(np.sqrt(K_xx * K_yy) * (1 - off))
+
+    def average(K, given):
+        share, rest = joint / K, given - mpf(joint) ** 2 / K
+        noise = mpmath.sqrt(rest)
+
+        def integrand(h):
+            of_other = mpmath.exp(rest / 2 - share * h) * mpmath.ncdf((share * h - rest) / noise)
+            return mpmath.exp(-h) * mpmath.npdf(h, 0, mpmath.sqrt(K)) * of_other
+
+        near = [noise * 4**n for n in range(-1, 22)]
+        return mpmath.quad(integrand, [0, *(place for place in near if place < 8), 8])
+
+    with mpmath.workdps(60):
+        step = mpf(10) ** -22
+        first, second = (average(K_xx + side * step, mpf(K_yy)) for side in (1, -1))
+        expected = float((first - second) / (2 * step))
+    slope = entries(as_activation("heaviside(h)*exp(-h)")).cross_susceptibility
+    assert slope(K_xx, K_yy, joint) == pytest.approx(expected, rel=1e-13)

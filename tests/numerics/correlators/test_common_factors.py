@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks import ResidualNetwork
@@ -127,3 +128,33 @@ def test_signals_that_nearly_depend_on_each_other_are_an_error():
     X = np.hstack([X, 1e-4 * np.eye(4)[:, :1]])
     with pytest.raises(QuadratureError, match="nearly dependent"):
         correlator("elu", X)
+
+
+@pytest.mark.parametrize("variance", [0.05, 0.025])
+def test_signals_that_hardly_reach_a_jump(variance):
+    """Θ(h − 1): ∫∫ over what is beyond of the bell times that of the later layer, nested."""
+    first = variance * np.array([[1.0, 0.5], [0.5, 1.0]])
+    noise = 0.0045 * np.array([[1.0, 0.6], [0.6, 1.0]])
+    K = np.block([[first, first], [first, first + noise]])
+    four = FourSignals([lambda h: np.heaviside(h - 1, 0.5)], (0.0, 1.0), K)
+    x, w = np.polynomial.legendre.leggauss(40)
+
+    def beyond(means, K):
+        """P(h_1 > 1, h_2 > 1) of the means (..., 2)."""
+        low = (1 - means[..., 0]) / np.sqrt(K[0, 0])
+        high = np.maximum(low, 0) + 9
+        z = (low + high)[..., None] / 2 + (high - low)[..., None] / 2 * x
+        bell = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * w * (high - low)[..., None] / 2
+        share, rest = K[0, 1] / np.sqrt(K[0, 0]), K[1, 1] - K[0, 1] ** 2 / K[0, 0]
+        return (bell * ndtr((means[..., 1, None] + share * z - 1) / np.sqrt(rest))).sum(axis=-1)
+
+    step = 0.5 * (1 + x)
+    h = np.stack(np.meshgrid(1 + step, 1 + step, indexing="ij"), axis=-1)
+    form = np.einsum("...i,ij,...j->...", h, np.linalg.inv(first), h)
+    weights = np.multiply.outer(w, w) / 4 * np.exp(-form / 2)
+    weights /= 2 * np.pi * np.sqrt(np.linalg.det(first))
+    of_layers = [beyond(np.zeros(2), each) for each in (first, first + noise)]
+    expected = np.sum(weights * beyond(h, noise)) - np.prod(of_layers)
+    np.testing.assert_allclose(four.connected((0, 1, 2, 3)), expected, rtol=3e-10)
+    p = ndtr(-1 / np.sqrt(variance))
+    np.testing.assert_allclose(four.connected((0, 0, 0, 0)), p * (1 - p), rtol=1e-12)
