@@ -102,3 +102,13 @@ def test_signals_that_hardly_reach_a_jump(other):
         np.testing.assert_allclose(value[..., 2, 2], alone, rtol=1e-8)
     np.testing.assert_allclose(s.mean_shift[:, 0, 0], one.mean_shift, rtol=1e-8)
     assert 0 < abs(s.mean_shift[2, 0, 1]) < 0.1 * abs(one.mean_shift[2])
+
+
+def test_a_kink_that_nearly_parallel_signals_do_not_reach():
+    """ReLU6 at variances below one is ReLU: nodes that have no weight there were an error."""
+    r = (1 - 1e-6) * np.sqrt(0.15)
+    shifts = [
+        ft.solve(network(name, 1.0, 1, branch_scale=0.5), [[0.3, r], [r, 0.5]]).mean_shift[2]
+        for name in ("relu6", "relu")
+    ]
+    np.testing.assert_allclose(*shifts, rtol=1e-6)

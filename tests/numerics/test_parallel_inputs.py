@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.numerics.kinks import parallel_curvatures
+from fieldtheory.theory.elementary_averages import X
 from tests.numerics.pair_examples import STEP, network
 from tests.oracles.shallow_pairs import ShallowPair
 from tests.tables import slow
@@ -221,3 +224,25 @@ def test_opposite_inputs_are_the_same_to_even_functions(norms):
     factors = np.array([1.0, factor, factor**2])
     expected = one.four_point[1:, None, None] * np.outer(factors, factors)
     np.testing.assert_allclose(s.four_point[1:], expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("name", "norms"),
+    [("relu6", (0.3, 0.75)), ("relu6", (0.05, 7e-4)), ("hard_tanh", (3e-5, 1e-4))],
+)
+def test_kinks_out_of_reach_leave_parallel_inputs_one(name, norms):
+    """Layers without skip connections: shifts had been rounding over angles, or divisions by 0."""
+    given = {"bias_variance": 0.0, "readout_bias_variance": 0.0}
+    net = network(name, 0.0, 2, **given)
+    s, one = ft.solve(net, two(*norms, 1.0)), ft.solve(net, norms[0])
+    factor = np.sqrt(norms[1] / norms[0])
+    size = np.abs(one.residual_kernels) * factor / net.width
+    assert (np.abs(s.mean_shift[:, 0, 1] - factor * one.mean_shift) <= 1e-9 * size).all()
+    expected = factor * one.G11[1:, 1:]
+    np.testing.assert_allclose(s.G11[1:, 1:, 0, 1], expected, rtol=1e-8)
+
+
+def test_parallel_inputs_whose_slopes_diverge_are_refused():
+    """A raw ZeroDivisionError before."""
+    with pytest.raises(QuadratureError, match="parallel"):
+        parallel_curvatures.covariance_curvature((abs(X - 1),), *np.array([[1.0], [4.0], [2.0]]))

@@ -17,6 +17,7 @@ from math import comb
 import numpy as np
 import sympy as sp
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrals.quadrature import composite
 from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.numerics.kinks.jump_slopes import PANEL, edges_given
@@ -60,6 +61,11 @@ def _derivatives(
     psi: Sequence[sp.Expr], x: np.ndarray, y: np.ndarray, xy: np.ndarray, asked: Derivatives
 ) -> np.ndarray:
     left, found = determinant(x, y, xy), np.zeros((len(asked), len(x)))
+    if not left.all():
+        raise QuadratureError(
+            "derivatives of averages of signals that are parallel diverge for φ with kinks: "
+            "leave one of these inputs out"
+        )
     for one in psi:
         bent = curvature(one)
         if bent is not None:

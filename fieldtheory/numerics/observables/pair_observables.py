@@ -51,6 +51,8 @@ _COPIES = 5
 _SAME = 5e-8
 # By how much continuous functions may change at a kink by rounding.
 _STEADY = 1e-12
+# Deviations of signals beyond which there is next to nothing, and what that is.
+_REACH, _ALIKE = 6.5, 1e-10
 # Deviations of signals of which derivatives of φ are constants nearly, and most derivatives known.
 _NARROW, _HIGHEST = 0.03, 4
 # Squares of coefficients, relative to all of them, that may be rounding.
@@ -150,13 +152,18 @@ class PairObservables:
         sums = np.abs([joint + own[:, first], joint + own[:, second]])
         opposite = (sums <= ROUNDING * own[:, first]).all(axis=(0, 1))
         found = np.where(opposite & odd, -1.0, 0.0)
-        if self.is_homogeneous:
-            # Opposite signals of an even φ are the same to it.
-            joint = np.abs(joint) if is_even(kinked_features(self.network)) else joint
+        if self.is_homogeneous or self._is_homogeneous_in_reach:
+            sign = np.ones(len(pairs))
+            if odd or is_even(kinked_features(self.network)):
+                # Opposite signals are the same to these, up to the sign.
+                sign = np.sign(joint[0]) if odd else sign
+                joint = np.abs(joint) if not odd else sign * joint
             factor = np.sqrt(ratio(own[0, second], own[0, first]))
             apart = [joint - factor * own[:, first], factor * joint - own[:, second]]
-            near = np.abs(apart) <= ROUNDING * factor**2 * own[:, first]
-            found = np.where(near.all(axis=(0, 1)) & (factor > 0), factor, found)
+            # What lies beyond sets signals apart by as little as it weighs.
+            allowed = ROUNDING if self.is_homogeneous else _ALIKE
+            near = np.abs(apart) <= allowed * factor**2 * own[:, first]
+            found = np.where(near.all(axis=(0, 1)) & (factor > 0), sign * factor, found)
         return np.where(self.same(pairs).all(axis=0), 1.0, found)
 
     @property
@@ -165,6 +172,15 @@ class PairObservables:
         psi = kinked_features(self.network)
         at_zero = [float(each.function(np.zeros(1))[0]) for each in psi]
         return all(each.has_orthants for each in psi) and not any(at_zero)
+
+    @cached_property
+    def _is_homogeneous_in_reach(self) -> bool:
+        """The same as far as signals reach, as of ReLU6 of narrow ones."""
+        if not self.has_kinks:
+            return False
+        h = _REACH * np.sqrt(self.K.max()) * np.exp2(-np.arange(12.0))
+        values = [psi.function(np.stack([h, -h])) / h for psi in kinked_features(self.network)]
+        return all(np.allclose(each, each[:, :1], _STEADY, 0) for each in values)
 
     @cached_property
     def R(self) -> np.ndarray:
