@@ -34,10 +34,11 @@ _FEWEST, _FEW, _MOST, _MOST_OF_KINKS = 128, 512, 4096, 1 << 13
 _AS_LONG = 2500
 # What is left out of the waves of φ², and how far they reach, in deviations of the signals; widths
 # of panels, in deviations of the noise, and their nodes. They are tried one after the other: what
-# two of them differ by is taken as the error of the finer one. The most nodes of a layer.
+# two of them differ by is taken as the error of the finer one.
 _WAVES = (1e-8, 8.5), (1e-10, 9.5), (1e-13, 10.5), (1e-16, 11.5)
 _PANELS = (8.0, 19), (8.0, 20), (8.0, 24), (4.0, 20), (2.0, 20), (1.0, 20)
-_MOST_NODES = 1 << 15
+# The most nodes of a layer, in networks of any depth and of few layers, and of all layers.
+_NODES_OF_ANY, _MOST_NODES, _NODES_OF_ALL = 1 << 15, 1 << 17, 1 << 23
 # Nodes that are faster than modes of φ with kinks that have their own place in every layer, and of
 # what is narrower than this part of a deviation of the signals.
 _FEW_NODES, _NARROW = 4096, 1 / 12
@@ -263,15 +264,20 @@ def _converged(
         waves = _compared(compute, chains, scales, allowed)
         if not any(waves[1]):
             return waves
-    most = nodes_needed(kernels, *_PANELS[1])
-    if most <= _MOST_NODES:
+    most, limit = nodes_needed(kernels, *_PANELS[1]), _most_nodes(network.depth)
+    if most <= limit:
         return _compared(compute, _chains_of_nodes(network, layers, kernels), scales, allowed)
     if waves is not None:
         return waves
     raise QuadratureError(
-        f"{most} nodes are needed, allowed are {_MOST_NODES}: layers that add so little "
+        f"{most} nodes are needed, allowed are {limit}: layers that add so little "
         "are too close to one another for an activation that is steep or has kinks"
     )
+
+
+def _most_nodes(depth: int) -> int:
+    """Of a layer: more in shallow networks, whose layers take seconds each."""
+    return max(_NODES_OF_ANY, min(_MOST_NODES, _NODES_OF_ALL // (depth + 1)))
 
 
 def _chains_of_waves(

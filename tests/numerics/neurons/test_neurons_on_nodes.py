@@ -100,7 +100,7 @@ def mean_of_one_hidden_layer(K, a, c, a_out):
         return float(a_out * mp.quad(weighted, cuts))
 
 
-@pytest.mark.parametrize("scale", [0.2, 0.05])
+@pytest.mark.parametrize("scale", [0.2, 0.05, 1e-3, slow(5e-4)])
 def test_kinks_of_one_hidden_layer_near_the_input(scale):
     K0, net = 0.4, uniform(1, 1.0, scale=scale)
     _, G11, _, mean_2, *_ = coefficients(net, "relu", K0)
@@ -116,6 +116,7 @@ def test_kinks_of_one_hidden_layer_near_the_input(scale):
         ("hard_tanh", 0.1, 0.5),
         slow("tanh", 1.0, 1e3),
         slow("relu", 0.02, 0.5),
+        slow("hard_tanh", 1e-3, 0.5),
     ],
 )
 def test_errors_are_those_that_are_asked_for(name, scale, K0, monkeypatch):
@@ -218,8 +219,22 @@ def test_what_float64_does_not_hold_is_an_error_at_once():
 
 def test_layers_too_close_to_one_another_are_named():
     s = ft.solve(network("relu", 1e-4), 0.5, order=2)
-    with pytest.raises(QuadratureError, match=r"\d+ nodes .* 32768: .* too close"):
+    with pytest.raises(QuadratureError, match=r"\d+ nodes .* 131072: .* too close"):
         _ = s.mean_shift_2
+    deep = ft.solve(network("relu", 1e-3, depth=400), 0.5, order=2)
+    with pytest.raises(QuadratureError, match=r"\d+ nodes .* 32768: .* too close"):
+        _ = deep.mean_shift_2
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["relu", "softsign", slow("hard_tanh"), slow("elu"), slow("leaky_relu"), slow("hard_swish")],
+)
+def test_layers_that_add_a_millionth(name):
+    """The variance to order 1/N² begins with ρ⁶, and goes on with the next power, by kinks."""
+    far, near = (ft.solve(network(name, rho), 0.5, order=2) for rho in (2e-3, 1e-3))
+    found = [np.array(s.variance_2[2:-1]) / s.network.branch_scale**6 for s in (far, near)]
+    np.testing.assert_allclose(found[0], found[1], rtol=5e-3)
 
 
 def test_many_layers_in_seconds_with_few_functions(monkeypatch):
