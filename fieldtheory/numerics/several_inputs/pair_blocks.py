@@ -89,7 +89,7 @@ def _of_distinct(signals: PairObservables, slopes: bool) -> DistinctInputs | Non
     return found if found.resolved else None
 
 
-def _hardly_correlate(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
+def hardly_correlate(signals: PairObservables, pairs: np.ndarray) -> np.ndarray:
     """Pairs, by their places among these, of which series lose digits that other ways find.
 
     Those of odd φ, as what they leave is small.
@@ -205,7 +205,7 @@ def slopes(signals: PairObservables, pairs: np.ndarray, used: np.ndarray) -> np.
     if inputs := _of_distinct(signals, True):
         found = _by_series(inputs, pairs, distinct_pairs.slopes, 1, _SLOPES_TITLE)
         np.copyto(found, 0.0, where=~used[:, None, None])
-        if (little := _hardly_correlate(signals, pairs)).size:
+        if (little := hardly_correlate(signals, pairs)).size:
             found[..., little] = _slopes_otherwise(signals, pairs[little], used[:, little])
         return found
     return _slopes_otherwise(signals, pairs, used)
@@ -264,7 +264,7 @@ def correlators(signals: PairObservables, pairs: np.ndarray, title: str) -> np.n
     size = len(signals.K)
     if inputs := _of_distinct(signals, False):
         found = _by_series(inputs, pairs, distinct_pairs.correlators, 0, title)
-        for number in _hardly_correlate(signals, pairs):
+        for number in hardly_correlate(signals, pairs):
             found[..., number] = _unresolved(signals, pairs[number])
     elif signals.resolved:
         found = _by_modes(signals, pairs, lambda some: _observables(signals, some), 0, title)

@@ -23,7 +23,7 @@ from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.several_inputs import pair_blocks
 
 # Seconds that averages may take before other ways are looked for.
-_QUICK = 2.0
+_QUICK, _PATIENT = 2.0, 120.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def _correlators(signals: PairObservables) -> np.ndarray:
         seconds = pair_correlators.seconds_needed(signals)
     else:
         seconds = _seconds_of_averages(signals)
-    slow = seconds > min(_QUICK, four_inputs.LONGEST)
+    slow = seconds > min(_digits_take(signals), four_inputs.LONGEST)
     if slow:
         distinct = DistinctCorrelators(signals)
         if distinct.resolved and distinct.seconds < seconds:
@@ -145,6 +145,13 @@ def _correlators(signals: PairObservables) -> np.ndarray:
                 raise
     _require_time(signals, plan.seconds(signals), orders=int(plan.counts.max()))
     return wide_correlators.correlators(signals, plan)
+
+
+def _digits_take(signals: PairObservables) -> float:
+    """Seconds that are not too many: of inputs that hardly correlate series have fewer digits."""
+    (others,) = np.nonzero(signals.pairs[0] != signals.pairs[1])
+    hardly = pair_blocks.hardly_correlate(signals, others).size and not signals.resolved
+    return _PATIENT if hardly else _QUICK
 
 
 def _require_time(
