@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 # Layers tried, times which there have to be more than these, and the allowed relative difference.
-_COUNTS, _MORE, _ALLOWED = (16, 20, 25), 1.5, 2e-12
+_COUNTS, _MORE, _ALLOWED = (16, 20, 28), 1.5, 2e-12
 # Layers that are compared.
 _CHECKS = 3
 
