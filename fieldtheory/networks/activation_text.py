@@ -15,7 +15,13 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.networks.named_activations import ACTIVATIONS, registered_name, similar
+from fieldtheory.networks.named_activations import (
+    ACTIVATIONS,
+    clipped,
+    registered_name,
+    similar,
+    where,
+)
 from fieldtheory.networks.phi import Activation, h
 
 # A word, or several joined as in "leaky-relu".
@@ -76,13 +82,10 @@ _VARIADIC: dict[str, Callable] = {
     **{c.__name__: c for c in (sp.Add, sp.Mul, sp.Max, sp.Min, sp.And, sp.Or, sp.Piecewise)},
 }
 
-_TERNARY: dict[str, Callable] = {
-    **dict.fromkeys(("clip", "clamp"), lambda x, low, high: sp.Max(low, sp.Min(high, x))),
-    "where": lambda condition, x, y: sp.Piecewise((x, condition), (y, True)),
-}
+_TERNARY: dict[str, Callable] = {**dict.fromkeys(("clip", "clamp"), clipped), "where": where}
 
-# Their arguments may be conditions, or pairs of a term and a condition.
-_LOGICAL = ("And", "Or", "ExprCondPair", "Piecewise")
+# Their arguments may be conditions.
+_LOGICAL = ("And", "Or", "ExprCondPair")
 
 
 class _Refused(ValueError):
@@ -255,7 +258,7 @@ def _value(node: ast.AST) -> Any:
         case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
             return sp.And(_condition(left), _condition(right))
         case ast.IfExp(test=condition, body=x, orelse=y):
-            return sp.Piecewise((_term(x), _condition(condition)), (_term(y), True))
+            return where(_condition(condition), _term(x), _term(y))
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _OPERATORS:
             return _OPERATORS[type(sign)](_term(operand))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
@@ -325,7 +328,7 @@ def _called(node: ast.Call, name: str) -> Any:
         case ("Integer", [_], []) | ("Rational", [_, _], []):
             return sp.Rational(*map(_integer, node.args))
         case "where", [condition, x, y], []:
-            return _TERNARY[name](_condition(condition), _term(x), _term(y))
+            return where(_condition(condition), _term(x), _term(y))
         case "Piecewise", [_, *_], []:
             return sp.Piecewise(*map(_piece, node.args))
         case "Pow", [left, right], []:
@@ -336,7 +339,7 @@ def _called(node: ast.Call, name: str) -> Any:
         (_UNARY, len(node.args) == 1),
         (_BINARY, len(node.args) == 2),
         (_TERNARY, len(node.args) == 3),
-        (_VARIADIC, len(node.args) > (name not in ("Piecewise", "Add", "Mul"))),
+        (_VARIADIC, len(node.args) > (name not in ("Add", "Mul"))),
     ):
         if name in functions and fits and not node.keywords:
             read = _value if name in _LOGICAL else _term

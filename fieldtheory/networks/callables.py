@@ -17,8 +17,10 @@ import sympy as sp
 from fieldtheory.networks.named_activations import (
     ACTIVATIONS,
     DEFINITIONS,
+    clipped,
     registered_name,
     similar,
+    where,
     with_parameters,
 )
 from fieldtheory.networks.phi import Activation, h
@@ -57,8 +59,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     # The value at zero does not matter.
     "heaviside": lambda x, *at_zero: sp.Heaviside(x),
     "sinc": lambda x: sp.sin(sp.pi * x) / (sp.pi * x),
-    "where": lambda condition, x, y: sp.Piecewise((x, condition), (y, True)),
-    **dict.fromkeys(("clip", "clamp"), lambda x, low, high: sp.Max(low, sp.Min(high, x))),
+    "where": where,
+    **dict.fromkeys(("clip", "clamp"), clipped),
     "greater": sp.Gt,
     "greater_equal": sp.Ge,
     "less": sp.Lt,

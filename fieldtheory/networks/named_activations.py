@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sympy as sp
 from sympy import Abs, Heaviside, Max, Min, Piecewise, erf, exp, log, sqrt, tanh
@@ -230,6 +230,28 @@ def registered_name(name: str) -> str | None:
     ('swish', 'hard_swish', None)
     """
     return known_names().get(plain(name))
+
+
+def clipped(x: sp.Expr, low: sp.Expr, high: sp.Expr) -> sp.Expr:
+    """x between two bounds, as ``np.clip`` has it.
+
+    Examples
+    --------
+    >>> clipped(h, sp.Integer(-1), sp.Integer(1))
+    Max(-1, Min(1, h))
+    """
+    return Max(low, Min(high, x))
+
+
+def where(condition: Any, x: sp.Expr, y: sp.Expr) -> sp.Expr:
+    """x where a condition holds and y elsewhere, as ``np.where`` has it.
+
+    Examples
+    --------
+    >>> where(h > 0, h, sp.Integer(0))
+    Piecewise((h, h > 0), (0, True))
+    """
+    return Piecewise((x, condition), (y, True))
 
 
 def similar(name: str, functions: Iterable[str] = ()) -> str:

@@ -8,7 +8,7 @@ roots of u.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -57,8 +57,7 @@ def cuts_of(F: sp.Expr, x: sp.Expr) -> list[float]:
 @lru_cache(maxsize=256)
 def narrow_cuts(F: sp.Expr, x: sp.Expr) -> tuple[float, ...]:
     """Cuts at and beside what is narrower than 1/32; none for waves, which are everywhere."""
-    narrow = _narrower(F, x, _NARROW)
-    return tuple(sorted({cut for place, width in narrow for cut in _around(place, width)}))
+    return _around_all(_narrower(F, x, _NARROW))
 
 
 @lru_cache(maxsize=256)
@@ -73,8 +72,11 @@ def steep_cuts(F: sp.Expr, x: sp.Expr) -> tuple[float, ...]:
     >>> steep_cuts(sp.tanh(x) + sp.tanh(4 * x - 8), x)
     (1.5, 2.0, 2.5)
     """
-    steep = [each for each in _narrower(F, x, _STEEP) if each[1] >= _NARROW]
-    return tuple(sorted({cut for place, width in steep for cut in _around(place, width)}))
+    return _around_all(each for each in _narrower(F, x, _STEEP) if each[1] >= _NARROW)
+
+
+def _around_all(places: Iterable[tuple[float, float]]) -> tuple[float, ...]:
+    return tuple(sorted({cut for place, width in places for cut in _around(place, width)}))
 
 
 def steep_places(F: sp.Expr, x: sp.Expr) -> tuple[tuple[float, ...], float]:

@@ -153,11 +153,10 @@ class PairObservables:
         opposite = (sums <= ROUNDING * own[:, first]).all(axis=(0, 1))
         found = np.where(opposite & odd, -1.0, 0.0)
         if self.is_homogeneous or self._is_homogeneous_in_reach:
-            sign = np.ones(len(pairs))
-            if odd or is_even(kinked_features(self.network)):
-                # Opposite signals are the same to these, up to the sign.
-                sign = np.sign(joint[0]) if odd else sign
-                joint = np.abs(joint) if not odd else sign * joint
+            # Opposite signals are the same to an even φ, and up to the sign to an odd one.
+            sign = np.sign(joint[0]) if odd else np.ones(len(pairs))
+            even = is_even(kinked_features(self.network))
+            joint = np.abs(joint) if even else sign * joint
             factor = np.sqrt(ratio(own[0, second], own[0, first]))
             apart = [joint - factor * own[:, first], factor * joint - own[:, second]]
             # What lies beyond sets signals apart by as little as it weighs.

@@ -90,8 +90,7 @@ def connected_squares(
         )
     if not is_closed(averages.averages.connected):
         square = square_of(network)
-        places = tuple(jump.place for jump in square.jumps)
-        values = connected_by_series(square.function, places, K, covariance)
+        values = connected_by_series(square.function, square.kinks, K, covariance)
         if values is not None:
             return values
     if (network.skip_scales == 1).all() and K[0] > 0:
