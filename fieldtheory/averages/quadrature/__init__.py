@@ -1,0 +1,1 @@
+"""Gaussian averages of piecewise analytic functions in float64."""
