@@ -61,6 +61,7 @@ class Function:
         self._panels: dict[int, np.ndarray] = {}
 
     def __call__(self, h: np.ndarray) -> np.ndarray:
+        """φ(h)."""
         return self.value(h)
 
     def edges(self, reach: float) -> np.ndarray:
