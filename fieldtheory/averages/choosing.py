@@ -162,8 +162,6 @@ def _pair(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol, connected: bool) -
 
 
 def _without_variance(
-    f: Function,
-    g: Function,
     one: Means,
     other: Means,
     connected: bool,
@@ -171,7 +169,7 @@ def _without_variance(
     b: np.ndarray,
 ) -> np.ndarray:
     """The limits of ⟨f(x)g(y)⟩ where a variance is zero; two that are zero are one variable."""
-    x, y = at_zero(f), at_zero(g)
+    x, y = at_zero(one.function), at_zero(other.function)
     apart = np.full(len(a), x.mean() * y.mean())
     for means, K, rest in ((one, a, y), (other, b, x)):
         if (K > 0).any():
