@@ -19,11 +19,11 @@ import sympy as sp
 
 from fieldtheory.averages import many
 from fieldtheory.averages.high_precision.precise import separated
-from fieldtheory.averages.integrals.vectorising import vectorised
 from fieldtheory.averages.integrands.partitions import partitions
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator
 from fieldtheory.averages.quadrature import grids
+from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.pairs import PairAverages
 from fieldtheory.averages.quadrature.piecewise import function_of
