@@ -58,7 +58,7 @@ class TestTyped:
         ],
     )
     def test_expressions(self, text, expected):
-        assert activation_from_text(text).expression == expected
+        assert activation_from_text(text).expression == Activation(expected).expression
 
     @pytest.mark.parametrize(
         "text",
