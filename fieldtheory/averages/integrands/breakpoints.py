@@ -1,4 +1,4 @@
-"""Functions with kinks and jumps as smooth pieces between breakpoints, the one place that finds them.
+"""Functions with kinks and jumps as smooth pieces between breakpoints.
 
 |u|, sign(u), θ(u), max, min and conditions switch where an argument changes its sign. These points
 are located from the inside out, on every interval on which the arguments are smooth already; what
@@ -74,7 +74,7 @@ class Pieces:
 
     @property
     def as_written(self) -> bool:
-        """Whether parts of the expression switch at breakpoints alone, and all of these are exact."""
+        """Whether parts of the expression switch at breakpoints alone, all of them exact."""
         known = set(self.points)
         return known.issuperset(self.switching) and not any(map(_is_rounded, known))
 
