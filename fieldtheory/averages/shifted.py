@@ -11,7 +11,7 @@ from typing import NamedTuple
 import mpmath
 import sympy as sp
 
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import precise
 from fieldtheory.averages.integrals import quadrature
 from fieldtheory.averages.integrals.vectorising import vectorised
 from fieldtheory.averages.integrands.narrow import cuts_of
