@@ -79,7 +79,7 @@ def _is_polynomial_in_steps(form: sp.Expr) -> bool:
 
 
 def _with_jumps_apart(expr: sp.Expr, form: sp.Expr) -> sp.Expr:
-    """The form by pieces if the function jumps, as steps inside other functions lose δ-functions."""
+    """The form by pieces if the function jumps: δ-functions need steps outside of functions."""
     symbols = {symbol for step in form.atoms(Heaviside) for symbol in step.free_symbols}
     if len(symbols) != 1:
         return form
