@@ -18,8 +18,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import many
-from fieldtheory.averages.high_precision.precise import separated
 from fieldtheory.averages.integrands.partitions import partitions
+from fieldtheory.averages.integrands.simplification import separated
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator
 from fieldtheory.averages.quadrature import grids

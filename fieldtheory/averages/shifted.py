@@ -11,8 +11,8 @@ from typing import NamedTuple
 import mpmath
 import sympy as sp
 
+from fieldtheory.averages import precise
 from fieldtheory.averages.choosing import mean_about
-from fieldtheory.averages.high_precision import precise
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.averages.rules import Rule
 
