@@ -11,45 +11,29 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics import storage
-from fieldtheory.numerics.fields import Field, notes, table
+from fieldtheory.numerics.fields import Field, fields_of, notes
 from fieldtheory.numerics.result import MOST_LINES, Stored, summary
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
 
-_OF_INPUT, _OF_PAIR = ("time", "input"), ("time", "input", "input_")
-_SYMBOLS = {
-    "mean": (r"\langle x_i \rangle", "means of the signals over the neurons"),
-    "covariance": (
-        r"\mathrm{Cov}(x_i, x_j)",
-        "covariances of a neuron's signals about their means",
-    ),
-    "gram": (r"\langle q_{ij} \rangle", "Gram matrix of the features, its mean over networks"),
-    "gram_variance": (r"\mathrm{Var}\,q_{ij}", "variances of these products over networks"),
-    "kurtosis": (r"\kappa_i", "excess kurtoses of the signals of a neuron"),
-    "outputs": ("x_{T,1}", "first neuron of the last layer of every network"),
-    "grams": ("q_{ij}", "Gram matrices of every network"),
-}
-
-
-def _fields(dims: tuple[str, ...], shown: str, *names: str) -> dict[str, Field]:
-    return table(
-        *(
-            Field(name=name, symbol=symbol, long_name=words, dims=dims, shown=shown)
-            for name in names
-            for symbol, words in [_SYMBOLS[name]]
-        )
-    )
-
-
 # What theory and simulation have, and what is kept of the networks themselves.
-FIELDS = (
-    _fields(_OF_INPUT, "always", "mean")
-    | _fields(_OF_PAIR, "always", "covariance", "gram")
-    | _fields(_OF_PAIR, "asked", "gram_variance")
-    | _fields(_OF_INPUT, "asked", "kurtosis")
+FIELDS = fields_of(
+    r"""
+    mean | time input | \langle x_i \rangle | means of the signals over the neurons | always
+    covariance | time input input_ | \mathrm{Cov}(x_i, x_j)
+        | covariances of the signals of a neuron about their means | always
+    gram | time input input_ | \langle q_{ij} \rangle
+        | Gram matrix of the features, its mean over networks | always
+    gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
+        | variances of the Gram matrix over networks
+    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron
+    """
 )
-KEPT = _fields(("sample", "input"), "always", "outputs") | _fields(
-    ("sample", *_OF_PAIR), "always", "grams"
+KEPT = fields_of(
+    r"""
+    outputs | sample input | x_{T,1} | first neuron of the last layer of every network | always
+    grams | sample time input input_ | q_{ij} | Gram matrices of every network | always
+    """
 )
 
 
