@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.montecarlo import ensemble
-from fieldtheory.montecarlo.control_variate import controlled_samples
+from fieldtheory.montecarlo.control_variate import controlled_samples, saddle_point
 from fieldtheory.montecarlo.controlled_inputs import controlled_pairs, origin_of
 from fieldtheory.montecarlo.moments import Summary
-from fieldtheory.montecarlo.trajectories import saddle_point
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.substitution import accumulate

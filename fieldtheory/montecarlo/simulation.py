@@ -150,14 +150,17 @@ def simulate(
             stacklevel=validation.level_of_user(),
         )
     groups = plan.chunks_of(run, chunk)
-    files = {}
-    if directory is not None:
-        specification = run.specification | {"blocks": len(groups[0])}
-        files = chunks.chunk_files(directory, specification, len(groups))
     tasks = ((index, run, blocks) for index, blocks in enumerate(groups))
-    results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate")
-    if progress:
-        results = chunks.with_progress(results, len(groups), "simulate")
+    results = chunks.ordered_chunks(
+        _evaluate,
+        tasks,
+        len(groups),
+        jobs,
+        "simulate",
+        directory=directory,
+        specification=run.specification | {"blocks": len(groups[0])},
+        progress=progress,
+    )
     return _collected(run, groups, results)
 
 

@@ -18,10 +18,7 @@ from fieldtheory.theory.small_increments import (
     S_II,
     S_IJ,
     S_IK,
-    S_JJ,
     S_JK,
-    SLOPES,
-    STEP,
     increments,
 )
 
@@ -136,22 +133,3 @@ def gram_change() -> sp.Expr:
             for p, q in ORDERS
         ]
     )
-
-
-__all__ = [
-    "CHANGE",
-    "GRAM",
-    "GROWTH",
-    "ORDERS",
-    "SLOPES",
-    "STEP",
-    "S_II",
-    "S_IJ",
-    "S_JJ",
-    "WideRates",
-    "average",
-    "cumulant_change",
-    "gram_change",
-    "second_moment",
-    "wide_rates",
-]
