@@ -46,8 +46,8 @@ exp(h**3)   exp(-h**3)   sinh(h**3)   exp(h**4)*tanh(h)   exp(exp(h))   exp(exp(
 """.split()
 
 EXPONENTIAL = """
-exp(h)*sin(h)   exp(Abs(h)**1.5)   exp(h)*sqrt(1+h**2)   exp(h)*tanh(h)   (exp(h)-1-h)/h**2   sinh(h)+sin(h)*cosh(h)
-Heaviside(h)*exp(h)*cos(h)   exp(h-sin(h))
+exp(h)*sin(h)   exp(Abs(h)**1.5)   exp(h)*sqrt(1+h**2)   exp(h)*tanh(h)   (exp(h)-1-h)/h**2
+sinh(h)+sin(h)*cosh(h)   Heaviside(h)*exp(h)*cos(h)   exp(h-sin(h))
 """.split()
 
 HIDDEN = """
