@@ -13,7 +13,7 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.doors import door
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import (
     CONVENTIONS,
     LayeredNetwork,
@@ -553,7 +553,7 @@ class Solution(Result):
         )
 
 
-@door
+@by_network_type
 @named_arguments
 def solve(
     network: LayeredNetwork,
