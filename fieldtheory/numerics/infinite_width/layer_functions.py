@@ -23,7 +23,7 @@ from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.nested import Strong
 from fieldtheory.averages.quadrature.pairs import TOLERANCE, PairAverages, determinant
 from fieldtheory.averages.quadrature.piecewise import function_of
-from fieldtheory.averages.quadrature.single import Coefficients
+from fieldtheory.averages.quadrature.single import Coefficients, integrated
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
@@ -31,6 +31,7 @@ from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.infinite_width.homogeneous import Lines, lines_of
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
@@ -176,6 +177,27 @@ class LayerFunctions:
             self.averages.connected.diff(K_XX), lambda *K: self._connected_gradient(*K)[2]
         )
 
+    @cached_property
+    def lines(self) -> Lines | None:
+        """The lines on either side of zero that φ is, None if it is something else."""
+        return lines_of(self._functions[0]) if len(self._functions) == 1 else None
+
+    @property
+    def jumps(self) -> bool:
+        """Whether φ jumps somewhere."""
+        return any(len(psi.jumping) for psi in self._functions)
+
+    def along(self, K: float, factor: float) -> float:
+        """∂⟨φ(h) φ(λh)⟩/∂K_xy with variances K and λ²K that move with it: ⟨(h² − K) φφ⟩/(2λK²)."""
+        total = 0.0
+        for psi in self._functions:
+            kinks = {*psi.kinks.tolist(), *(psi.kinks / factor).tolist()}
+            product = Function(
+                lambda h, psi=psi: psi.value(h) * psi.value(factor * h), kinks=tuple(kinks)
+            )
+            total += integrated(product, K, 2)[0][2]
+        return float(total / (np.sqrt(2) * factor * K))
+
     # The engine.
 
     @cached_property
@@ -185,7 +207,7 @@ class LayerFunctions:
     @cached_property
     def _slopes(self) -> tuple[Function, ...]:
         """ψ_k' between jumps."""
-        if any(len(psi.jumping) for psi in self._functions):
+        if self.jumps:
             raise ValueError(
                 f"{self.features} must not jump for derivatives of ⟨φ'φ'⟩: they diverge, or have "
                 "no closed form"
