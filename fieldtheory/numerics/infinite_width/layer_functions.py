@@ -43,8 +43,8 @@ from fieldtheory.theory.elementary_averages import (
     layer_averages,
 )
 
-# A variance of zero is the limit of small ones: this one, and derivatives there that diverge.
-_VANISHING, _DIVERGES = 1e-40, 1e15
+# A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
+_VANISHING, _DIVERGES = 1e-40, 1e17
 
 
 @dataclass(frozen=True)
@@ -333,6 +333,7 @@ def _pairs_of(
     """Σ ⟨ψ_k ψ_k⟩ of pairs (m,), and its derivatives by K_xy, K_xx and K_yy."""
     averages = [PairAverages(psi, connected=connected, slopes=slopes) for psi in functions]
 
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def gradient(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
         finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(t)
         given = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
@@ -344,6 +345,7 @@ def _pairs_of(
     return gradient
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def _at_fixed_correlation(
     function: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray
 ) -> np.ndarray:
@@ -377,9 +379,10 @@ def _without_zeros(
 
 
 def _limits(values: np.ndarray, vanishing: np.ndarray) -> np.ndarray:
-    """Values at variances of zero, infinite where they grow beyond all limits."""
+    """Values at variances of zero, where they go as powers of it to zero or beyond all limits."""
     endless = vanishing & (np.abs(values) > _DIVERGES)
-    return np.where(endless, np.copysign(np.inf, values), values)
+    found = np.where(endless, np.copysign(np.inf, values), values)
+    return np.where(vanishing & (np.abs(values) < 1 / _DIVERGES), 0.0, found)
 
 
 def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Callable[..., Any]:
