@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
+import mpmath
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric, shifted
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric, precise, shifted
 from fieldtheory.averages.choosing import choose
 from fieldtheory.averages.integrals.vectorising import in_float64
-from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.integrands.steps import break_points, has_steps
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.cancelling_forms import cancels, guarded, without_signs
 from fieldtheory.averages.nodes.checked_forms import keeps_digits
 from fieldtheory.averages.nodes.gaussian import without_deltas
 from fieldtheory.averages.nodes.stable_forms import NUMPY, stable, with_angles
-from fieldtheory.averages.precise_rules import choose_precise
 from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
 
 # What the closed forms of several variables are looked for in: no Gaussians, no error functions.
@@ -296,10 +297,35 @@ def integral(
         raise ValueError(f"expression must have a number for {names} inside the average {node}")
     if any(F.atoms(sp.DiracDelta, AppliedUndef) for F in node.functions):
         raise ValueError(f"expression must have a known, continuous activation, got {node}")
-    rule = choose(node) if backend == "numpy" else choose_precise(node)
+    rule = choose(node) if backend == "numpy" else _precise_rule(node)
     K = node.covariance
     values = [K[i, j] for i, j in entry_indices(len(node.variables))]
     return rule, call(rule.function, values, functions)
+
+
+def _precise_rule(node: AverageNode) -> Rule:
+    """The rule for an average with mpmath, to the digits at the time of the call."""
+    size, variables = len(node.variables), tuple(node.variables)
+    for F, v in product(node.functions, variables):
+        if has_steps(F) and F.has(v):
+            break_points(F, v)
+    if size > 2:
+        raise ValueError(
+            "expression must have a closed form for averages over more than two variables with "
+            f"mpmath, got {node}"
+        )
+    indices = entry_indices(size)
+
+    def function(*entries: Any) -> Any:
+        K = [
+            [entries[indices.index((min(i, j), max(i, j)))] for j in range(size)]
+            for i in range(size)
+        ]
+        return precise.cumulant(node.functions, variables, K, mpmath.mp.dps)
+
+    if size == 1:
+        return Rule("panels", "one variable", function)
+    return Rule("Mehler series or nested panels", "two variables", function)
 
 
 def _with_mean(

@@ -18,8 +18,7 @@ import mpmath
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
 
 FLOAT64_TOLERANCE = 1e-12
 COLUMNS = (

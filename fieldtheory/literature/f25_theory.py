@@ -12,8 +12,7 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
 from fieldtheory.literature.checks import (
     COVARIANCE,
     VARIANCE_X,

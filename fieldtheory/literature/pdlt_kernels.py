@@ -11,8 +11,7 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
 from fieldtheory.literature.claim import Claim, numerically, symbolically
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients

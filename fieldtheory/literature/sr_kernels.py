@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import GaussianAverage, precise
 from fieldtheory.literature.claim import (
     Claim,
     at_least,

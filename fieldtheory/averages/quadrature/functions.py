@@ -56,7 +56,7 @@ class Function:
         kinks: tuple = (),
         resolved: float = _RESOLVED,
     ) -> None:
-        self.value, self._slope, self._allowed = value, slope, resolved
+        self.value, self._slope, self._allowed = _of_arrays(value), slope, resolved
         self.kinks = np.array(sorted(kinks), dtype=float)
         self._panels: dict[int, np.ndarray] = {}
 
@@ -84,7 +84,10 @@ class Function:
             if not split.any():
                 break
             if split.sum() > _MOST:
-                raise QuadratureError(f"the function takes more than {_MOST} panels")
+                raise QuadratureError(
+                    f"an average did not reach the tolerance: {_MOST} panels do not resolve the "
+                    f"function up to {reach:g}, it varies too fast for signals of that size"
+                )
             low, high = low[split], high[split]
             middle = (low + high) / 2
             kept.append(middle)
@@ -122,7 +125,11 @@ class Function:
         middle, half = (low + high) / 2, (high - low) / 2
         values = np.asarray(self.value(middle[:, None] + half[:, None] * _NODES), dtype=float)
         if not np.isfinite(values).all():
-            raise QuadratureError("the function is not finite")
+            raise QuadratureError(
+                "an average did not reach the tolerance: the function exceeds the range of "
+                f"float64, or has no value, between {low.min():.6g} and {high.max():.6g}; "
+                "functions that grow exponentially have averages through closed forms alone"
+            )
         terms = np.abs(np.stack([values, values**2]) @ _FIT.T)
         nearer = self._nearer(low, high)
         top = np.maximum(terms.max(axis=2), [nearer, nearer**2])
@@ -247,3 +254,14 @@ class Function:
         return Function(
             lambda h: self.value(-h), lambda h: -slope.value(-h), tuple(-self.kinks[::-1])
         )
+
+
+def _of_arrays(value: Callable) -> Callable:
+    """A function whose values have the shape of its argument, constants too."""
+
+    def everywhere(h: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found = np.asarray(value(h), dtype=float)
+        return found if found.shape == np.shape(h) else np.broadcast_to(found, np.shape(h))
+
+    return everywhere

@@ -91,7 +91,7 @@ class Strong:
             apart = lines[1] / lines[0] - lines[3] / lines[2]
             meeting = ((x[0] - y[0]) / apart).reshape(-1, lines.shape[1])
             beside = (np.minimum(x[1], y[1]) / apart).reshape(-1, lines.shape[1])
-        ends = np.concatenate([meeting, meeting - beside, meeting + beside])
+            ends = np.concatenate([meeting, meeting - beside, meeting + beside])
         ends = np.nan_to_num(np.clip(ends, -_END, _END), nan=0.0)
         fixed = np.repeat(np.array(_FIRST)[:, None], lines.shape[1], axis=1)
         ends = np.maximum(np.concatenate([fixed, ends]), np.where(even, 0.0, -np.inf))
@@ -132,7 +132,8 @@ class Strong:
                 if jump:
                     density = jump * np.exp(-(place**2) / (2 * K)) * _DENSITY / np.sqrt(K)
                     mean = c * np.sqrt(L / K) * place
-                    values, slopes = _conditional(other, mean, np.sqrt(L) * deviation)
+                    both = [other, other.slope]
+                    values, slopes = conditional(both, mean, np.sqrt(L) * deviation)[0]
                     found[0] += density * slopes
                     found[row] += density * place * values
         for p, one in zip(self.first.kinks, self.first.jumps, strict=True):
@@ -189,17 +190,25 @@ def _panels(
     return np.nonzero(wide)[0], u, half
 
 
-def _conditional(function: Function, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """⟨ψ⟩ and ⟨ψ'⟩ between jumps, of variables with means and deviations (m,), shape (2, m)."""
-    edges, widths = _with_widths(function, float((np.abs(mean) + _END * deviation).max()) + 1)
+def conditional(
+    functions: list[Function], mean: np.ndarray, deviation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """⟨ψ⟩ of variables with means and deviations (m,) for functions with the same breakpoints.
+
+    With errors and ⟨|ψ|⟩, each (functions, m).
+    """
+    reach = float((np.abs(mean) + _END * deviation).max(initial=0.0)) + 1
+    edges, widths = _with_widths(functions[0], reach)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.nan_to_num((edges - mean[:, None]) / deviation[:, None], nan=0.0)
         widths = np.nan_to_num(widths / deviation[:, None], nan=np.inf)
     line, z, half = _panels(ends, widths)
     h = deviation[line, None] * z + mean[line, None]
-    rows = np.stack([function(h), function.slope(h)]) * np.exp(-(z**2) / 2) * _DENSITY
+    rows = np.stack([function(h) for function in functions]) * np.exp(-(z**2) / 2) * _DENSITY
     starts = np.searchsorted(line, np.arange(len(mean)))
-    return np.add.reduceat(summed(rows, half)[0], starts, axis=1)
+    found, tails = (np.add.reduceat(each, starts, axis=1) for each in summed(rows, half))
+    sizes = np.add.reduceat(summed(np.abs(rows), half)[0], starts, axis=1)
+    return found, tails + 1e-15 * sizes, sizes
 
 
 def _sums(which: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:

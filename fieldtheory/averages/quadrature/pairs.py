@@ -113,7 +113,7 @@ class PairAverages:
             worst = np.argmax((errors / sizes).max(axis=0))
             raise QuadratureError(
                 f"an average at variances {a[worst]:.6g} and {b[worst]:.6g} and 1 - |c| = "
-                f"{apart[worst]:.3g} misses the relative error {rtol:g}"
+                f"{apart[worst]:.3g} did not reach the relative tolerance {rtol:g}"
             )
         return np.stack([values, errors])
 

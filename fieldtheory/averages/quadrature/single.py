@@ -11,7 +11,9 @@ from math import factorial, sqrt
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.functions import REACH, Function
+from fieldtheory.averages.quadrature.nested import conditional
 from fieldtheory.averages.quadrature.panels import error_of, nodes_of, subdivided, summed
 
 # Factor of variances that share an interpolant.
@@ -89,7 +91,7 @@ class Coefficients:
             better = (missed < errors[near]) | ~direct[near, None]
             found[near] = np.where(better, values, found[near])
             errors[near] = np.where(better, missed, errors[near])
-            found[near, -1] = (found[near, :-1] ** 2).sum(axis=1)
+            found[near, -1] = values[:, -1]
         return found, errors
 
     def _integrated(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
@@ -103,11 +105,13 @@ class Coefficients:
 
     def _of_polynomial(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         radius, terms, missed = self.function.polynomial
-        powers = _powers(self.order, len(terms) - 1).T
+        # All orders that the polynomial has count in ⟨φ²⟩.
+        powers = _powers(max(self.order, len(terms) - 1), len(terms) - 1).T
         scale = (np.sqrt(K) / radius)[:, None] ** np.arange(len(terms))
-        values, errors = (scale * terms) @ powers, (scale * missed) @ powers
+        values, errors = (scale * terms) @ powers, (scale * missed) @ powers[:, : self.order + 1]
         square = (values**2).sum(axis=1, keepdims=True)
-        return np.append(values, square, axis=1), np.append(errors, 4e-16 * square, axis=1)
+        values = np.append(values[:, : self.order + 1], square, axis=1)
+        return values, np.append(errors, 4e-16 * square, axis=1)
 
     def is_near(self, K: np.ndarray) -> np.ndarray:
         """Whether all that a variance sees of φ is a polynomial."""
@@ -155,3 +159,35 @@ class Moments:
         f, error = self.coefficients(K)
         scale = np.stack([np.ones(len(K)), 1 / (sqrt(2) * K), sqrt(24) / (4 * K**2)])
         return f[:, :5:2].T * scale, error[:, :5:2].T * scale
+
+
+class Means:
+    """⟨F(h)⟩ of variances, and of variances and means, with errors that are checked.
+
+    Errors are relative to √⟨F²⟩.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.coefficients = function, Coefficients(function, 0)
+
+    def __call__(self, K: np.ndarray, rtol: float) -> np.ndarray:
+        """⟨F(h)⟩ of h ~ N(0, K) for variances (m,) above zero."""
+        f, errors = self.coefficients(K)
+        _require(errors[:, 0], np.sqrt(f[:, 1]), K, rtol)
+        return f[:, 0]
+
+    def about(self, K: np.ndarray, mean: np.ndarray, rtol: float) -> np.ndarray:
+        """⟨F(h)⟩ of h ~ N(mean, K) for variances (m,)."""
+        found, errors, sizes = conditional([self.function], mean, np.sqrt(np.maximum(K, 0.0)))
+        _require(errors[0], sizes[0], K, rtol)
+        return found[0]
+
+
+def _require(errors: np.ndarray, sizes: np.ndarray, K: np.ndarray, rtol: float) -> None:
+    missed = ~(errors <= rtol * sizes)
+    if missed.any():
+        raise QuadratureError(
+            f"an average at the variance {K[missed].min():.6g} did not reach the relative "
+            f"tolerance {rtol:g}: "
+            "the function varies too fast, or is too large, for panels at signals of that variance"
+        )

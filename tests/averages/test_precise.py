@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 from mpmath import mpf
 
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import precise
 from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import precise as oracle
@@ -56,6 +56,8 @@ def test_kinks_away_from_zero(F, expected, variance):
     ("K", "digits"),
     [
         (("1", "2", "0.3"), 16),
+        (("1", "2", "1e-9"), 20),
+        (("1", "2", "1.3"), 20),
         (("0.01", "30", "-0.2"), 16),
         # Strong coupling takes nested panels, about a minute at 16 digits.
         pytest.param(("1", "2", "1.41"), 8, marks=pytest.mark.slow),
@@ -70,6 +72,53 @@ def test_two_variables_against_closed_forms(K, digits):
         tolerance = mpf(10) ** (2 - digits)
         assert mpmath.almosteq(erf, exact.erf_average(a, b, c), tolerance)
         assert mpmath.almosteq(relu, exact.relu_average(1, a, b, c), tolerance)
+
+
+@pytest.mark.parametrize("c", ["0.5", "-1.3", "1e-8"])
+def test_kinks_away_from_zero_of_two_variables(c):
+    """⟨|x−1|'' |y+½|''⟩/4 is a density; here ⟨θ(x−1) θ(y+½)⟩ by an integral of it over c."""
+    a, b, c = R(1), R(2), R(c)
+    found = precise.average(
+        sp.Heaviside(x - 1) * sp.Heaviside(y + R(1, 2)), (x, y), [[a, c], [c, b]], 20
+    )
+    with mpmath.workdps(25):
+        A, B, C = (mpf(v.p) / v.q for v in (a, b, c))
+
+        def density(t):
+            minor = A * B - t * t
+            return mpmath.exp(-(B - 2 * t * mpf(-0.5) + A * mpf("0.25")) / (2 * minor)) / (
+                2 * mpmath.pi * mpmath.sqrt(minor)
+            )
+
+        apart = mpmath.ncdf(-1) * mpmath.ncdf(mpf("0.5") / mpmath.sqrt(2))
+        assert abs(found - apart - mpmath.quad(density, [0, C])) < mpf("1e-19")
+
+
+@pytest.mark.parametrize("c", [R(1, 10**12), R(-1, 2), R(13, 10), R(7, 5)])
+def test_connected_to_all_digits_at_any_correlation(c):
+    """⟨x² ; y²⟩ = 2c², ⟨erf x ; erf y⟩ is an angle, and ⟨cos x ; cos y⟩ is known."""
+    K = [[1, c], [c, 2]]
+    with mpmath.workdps(40):
+        exact_c = mpf(c.p) / c.q
+        cosines = 2 * mpmath.exp(-mpf(3) / 2) * mpmath.sinh(exact_c / 2) ** 2
+        for f, expected in (
+            (lambda u: u**2, 2 * exact_c**2),
+            (sp.erf, exact.erf_average(mpf(1), mpf(2), exact_c)),
+            (sp.cos, cosines),
+        ):
+            value = precise.cumulant([f(x), f(y)], (x, y), K, 12 if c == R(7, 5) else 22)
+            assert abs(value / expected - 1) < mpf("1e-11" if c == R(7, 5) else "1e-21")
+
+
+def test_cumulants_of_more_functions():
+    assert precise.cumulant([x, y], (x, y), [[1, 0], [0, 1]], 15) == 0
+    value = precise.cumulant([x**2, x**2, x**2], (x,), [[R(3, 2)]], 20)
+    assert mpmath.almosteq(value, 27, mpf("1e-19"))
+    F = sp.tanh(x) * sp.tanh(y)
+    K = [[1, R(1, 2)], [R(1, 2), R(6, 5)]]
+    second, first = (precise.average(F**n, (x, y), K, 20) for n in (2, 1))
+    found = precise.cumulant([F, F], (x, y), K, 15)
+    assert abs(found - (second - first**2)) < 1e-15
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -124,9 +173,9 @@ def test_precision_error_for_a_hidden_kink():
 def test_bad_input():
     with pytest.raises(ValueError, match="positive semidefinite"):
         precise.average(x * y, (x, y), [[1, 2], [2, 1]], 15)
-    five = sp.symbols("h:5", real=True)
-    with pytest.raises(ValueError, match="variables must be one to 4, got 5"):
-        precise.average(sp.Mul(*five), five, sp.eye(5), 15)
+    three = sp.symbols("h:3", real=True)
+    with pytest.raises(ValueError, match="variables must be one or two, got 3"):
+        precise.average(sp.Mul(*three), three, sp.eye(3), 15)
 
 
 def test_precision_of_the_caller_is_kept():
