@@ -20,7 +20,7 @@ from fieldtheory.numerics.recursion import carried, residual_kernel
 # Variances above have integrals that exceed float64.
 _LARGEST = 1e100
 # 1 − |c| that the roundings of averages leave of pairs that were parallel in the layer before.
-_ROUNDED = 2.0**-45
+ROUNDED = 2.0**-45
 # Pairs go through all layers in blocks of this many times this many.
 _TILE = 128
 
@@ -124,8 +124,7 @@ def parallel_pairs(own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
     pairs : pair of ndarray
         Indices α and β of the pairs.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return gaps_of(own[..., pairs[0]], own[..., pairs[1]], K0).min(axis=0) <= PARALLEL
+    return gaps_of(own[..., pairs[0]], own[..., pairs[1]], K0).min(axis=0) <= PARALLEL
 
 
 def as_parallel(
@@ -153,7 +152,7 @@ def as_parallel(
         return kernel
     x, y = own[..., pairs[0]], own[..., pairs[1]]
     size = np.where(x == y, x, np.sqrt(x) * np.sqrt(y))
-    chosen = chosen & (np.abs(kernel) >= (1 - _ROUNDED) * size)
+    chosen = chosen & (np.abs(kernel) >= (1 - ROUNDED) * size)
     # Of norms that are not the same roots are rounded up, as negative determinants are zero.
     for _ in range(3):
         size = np.where(determinant(x, y, size) > 0, np.nextafter(size, np.inf), size)

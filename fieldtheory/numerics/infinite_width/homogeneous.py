@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.pairs import determinant
 from fieldtheory.networks.coefficients import LayerCoefficients
 
-# Inputs are parallel if 1 − |c| is a few roundings.
-PARALLEL = 2.0**-50
+# Inputs are parallel if 1 − |c| is the rounding of products of inputs of some 1000 dimensions.
+PARALLEL = 2.0**-49
 # Below this angle sin θ − θ cos θ is a series Σ (−1)^(k+1) 2k θ^(2k+1)/(2k+1)!, last terms first.
 _SMALL = 0.5
 _SERIES = tuple(2 * k / math.factorial(2 * k + 1) for k in range(8, 0, -1))
@@ -106,6 +106,7 @@ def _lines(function: Function, sizes: np.ndarray) -> Lines | None:
     return Lines(float(up + down) / 2, float(up - down) / 2) if up or down else None
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def gaps_of(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     """1 − c and 1 + c of K_xy = c √(K_xx K_yy), to rounding, shape (2, ...).
 
@@ -127,7 +128,9 @@ def gaps_of(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     return np.stack([np.where(c > 0, near, 1 - c), np.where(c < 0, near, 1 + c)])
 
 
-def next_gaps(gaps: np.ndarray, of_phi: np.ndarray, first: np.ndarray, second: np.ndarray) -> Any:
+def next_gaps(
+    gaps: np.ndarray, of_phi: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> np.ndarray:
     """1 ∓ c of the next layer, from the roots √w_k (3, ...) of the shares of both inputs."""
     apart = ((first - second) ** 2).sum(axis=0) / 2
     skip, branch, bias = first * second
