@@ -14,8 +14,8 @@ from fieldtheory.diffusions.diffusion_result import lines
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
 from fieldtheory.montecarlo.compared_field import OFF, UNRESOLVED, WITHIN
 from fieldtheory.montecarlo.comparison import DESCRIBES, DOES_NOT
+from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.doors import brings
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.result import Stored
@@ -253,7 +253,7 @@ class DiffusionComparison(Stored):
         )
 
 
-@brings("compare", DiffusionSolution)
+@compare.register(DiffusionSolution)
 @named_arguments
 def compare_diffusion(
     solution: DiffusionSolution,
