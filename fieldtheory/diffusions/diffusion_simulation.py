@@ -27,8 +27,8 @@ from fieldtheory.montecarlo.block_moments import add_parts, estimated, moments_o
 from fieldtheory.montecarlo.forward import in_tiles, tile_size
 from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block
+from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.doors import brings
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.memory import memory_available
@@ -91,7 +91,7 @@ class DiffusionRun:
         }
 
 
-@brings("simulate", DiffusionNetwork)
+@simulate.register(DiffusionNetwork)
 @named_arguments
 def simulate_diffusion(
     network: DiffusionNetwork,

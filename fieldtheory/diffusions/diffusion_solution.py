@@ -17,11 +17,12 @@ from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.diffusions.wide_limit import Signals, Starts, WideNetwork
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.doors import OwnTheory, brings
+from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.result import MOST_LINES, Stored, summary
+from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
 from fieldtheory.theory.diffusion_conditions import break_at_zero
@@ -59,7 +60,7 @@ class FirstOrder(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusionSolution(Stored, OwnTheory):
+class DiffusionSolution(Stored, SeparateTheory):
     """Signals of an infinitely wide `DiffusionNetwork`, layer by layer or for infinite depth.
 
     For P inputs, at n = L + 1 times l Δt, or for infinite depth at 21 times from 0 to T:
@@ -332,7 +333,7 @@ class DiffusionSolution(Stored, OwnTheory):
         return table_html(rows, "DiffusionSolution") + table_html(shown, "Fields")
 
 
-@brings("solve", DiffusionNetwork)
+@solve.register(DiffusionNetwork)
 @named_arguments
 def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
     """Means and covariances of the signals of an infinitely wide `DiffusionNetwork`.

@@ -19,7 +19,7 @@ from fieldtheory.montecarlo.estimators import reduced_estimates, reduced_samples
 from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
-from fieldtheory.networks.doors import door
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -28,7 +28,7 @@ from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 
 
-@door
+@by_network_type
 @named_arguments
 def simulate(
     network: LayeredNetwork,
