@@ -34,7 +34,7 @@ class States(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class UniformCourse:
+class UniformTrajectory:
     """Places are t = l/L, from 0 to 1."""
 
     schedule: UniformSchedule
@@ -72,7 +72,7 @@ class UniformCourse:
 
 
 @dataclass(frozen=True, eq=False)
-class SummedCourse:
+class SummableTrajectory:
     """Places are layers l, from 0 to infinity.
 
     The first ``last`` layers are those of the network, the others the flow over the time
@@ -85,27 +85,27 @@ class SummedCourse:
 
     def states(self, flow: Flow, state: np.ndarray) -> States:
         """The states at all places, after so many layers that half of them lead to the same end."""
-        found, course, end, error = [state], self, np.full_like(state, np.nan), np.nan
+        found, trajectory, end, error = [state], self, np.full_like(state, np.nan), np.nan
         while not error <= _SETTLED:
-            if len(found) > 1 and (course.last >= _MOST or not np.isfinite(end).all()):
+            if len(found) > 1 and (trajectory.last >= _MOST or not np.isfinite(end).all()):
                 raise ArithmeticError(
                     f"the limit of the kernel was found to a relative {error:.1g} only, with "
-                    f"{course.last} layers before the flow"
+                    f"{trajectory.last} layers before the flow"
                 )
-            course = replace(course, last=2 * course.last)
+            trajectory = replace(trajectory, last=2 * trajectory.last)
             done = len(found)
             for start, place in pairwise(self.places[done - 1 :]):
-                if place > course.last:
+                if place > trajectory.last:
                     break
-                found.append(course.advance(flow, found[-1], start, place))
-            before = replace(course, last=course.last // 2)
+                found.append(trajectory.advance(flow, found[-1], start, place))
+            before = replace(trajectory, last=trajectory.last // 2)
             last = end if done > 1 else before.advance(flow, found[-2], before.last, np.inf)
-            end = course.advance(flow, found[-1], course.last, np.inf)
+            end = trajectory.advance(flow, found[-1], trajectory.last, np.inf)
             size = flow.size(end)
             error = float((np.abs(end - last) / np.maximum(size, size.max() * 1e-12)).max())
         for start, place in pairwise(self.places[len(found) - 1 :]):
-            found.append(course.advance(flow, found[-1], start, place))
-        return States(np.stack(found), course.last, error)
+            found.append(trajectory.advance(flow, found[-1], start, place))
+        return States(np.stack(found), trajectory.last, error)
 
     def checked(self, place: float) -> float:
         """A place, or ValueError."""
@@ -138,8 +138,8 @@ class SummedCourse:
         return state + change
 
 
-def course_of(network: LayeredNetwork, last: int = 0) -> UniformCourse | SummedCourse:
-    """The course that the schedule of a network says.
+def trajectory_of(network: LayeredNetwork, last: int = 0) -> UniformTrajectory | SummableTrajectory:
+    """The trajectory that the schedule of a network says.
 
     Parameters
     ----------
@@ -154,5 +154,5 @@ def course_of(network: LayeredNetwork, last: int = 0) -> UniformCourse | SummedC
     """
     schedule = schedule_limit(network)
     if isinstance(schedule, UniformSchedule):
-        return UniformCourse(schedule)
-    return SummedCourse(schedule, last or FIRST)
+        return UniformTrajectory(schedule)
+    return SummableTrajectory(schedule, last or FIRST)
