@@ -1,4 +1,4 @@
-"""Pairs at every switch between Mehler's series and nested panels, and at the ends of the domain."""
+"""Pairs at every switch between Mehler's series and nested panels, and where the domain ends."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,8 @@ def test_closed_forms(function, exact, variances):
 def test_both_algorithms_agree(functions, c):
     """Mehler's series and nested panels where both converge, connected averages too."""
     a, b, correlation = np.array([0.8, 1.0]), np.array([1.1, 1.0]), np.array([c, c])
-    sign, means = np.sign(c), [Coefficients(f, 0)(K)[0][:, 0] for f, K in zip(functions, (a, b))]
+    sign, sides = np.sign(c), zip(functions, (a, b), strict=True)
+    means = [Coefficients(f, 0)(K)[0][:, 0] for f, K in sides]
     second = functions[1] if sign > 0 else functions[1].reflected
     nested = NestedPanels(functions[0], second, 1e-12)
     for connected in (False, True):
