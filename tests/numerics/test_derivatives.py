@@ -120,14 +120,8 @@ def check_expression(text):
         assume("must" not in str(error))
         raise
     check_one(text, 0.7, 1e-8)
-    jumps = any(_jumps(net.activation.expression))
+    jumps = any(net.activation.pieces.jumps)
     check_two(text, 0.6, 1.1, 0.3, 1e-8, jumps)
-
-
-def _jumps(expression):
-    from fieldtheory.averages.integrands.breakpoints import pieces_of
-
-    return pieces_of(expression, next(iter(expression.free_symbols))).jumps
 
 
 @settings(max_examples=40, **RULES)
