@@ -1,11 +1,11 @@
 """Gaussian averages ⟨F(h)⟩_{N(0,K)} and cumulants: nodes, closed forms, and their numbers.
 
-Which rule evaluates an average is chosen in `choosing`, `precise_rules`, `numeric` and `many`, from
+Which rule evaluates an average is chosen in `choosing`, `numeric` and `many`, from
 what these folders offer (imports go down here):
 
     nodes               averages and correlators as SymPy nodes, their closed forms
     growing             functions that grow exponentially, of signals of any size
-    high_precision      mpmath
+    precise             mpmath
     oscillating         waves that are short against the signals
     polynomial_pieces   polynomials between kinks
     sizes               integrals in the logarithms of signals

@@ -17,11 +17,11 @@ import sympy as sp
 
 from fieldtheory.averages import bells, cusps, pair_rules
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.high_precision.precise import separated
 from fieldtheory.averages.integrals import price, quadrature, spectral, two_variables
 from fieldtheory.averages.integrals.vectorising import centres_of, increment, kinks_of, vectorised
 from fieldtheory.averages.integrands.exponentials import expanded, factored
 from fieldtheory.averages.integrands.narrow import cuts_of, narrow_cuts, steep_places
+from fieldtheory.averages.integrands.simplification import separated
 from fieldtheory.averages.integrands.steps import has_cusp, has_steps, polynomial_pieces
 from fieldtheory.averages.integrands.tails import fades
 from fieldtheory.averages.nodes.cancelling_forms import (

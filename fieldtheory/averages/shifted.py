@@ -11,10 +11,8 @@ from typing import NamedTuple
 import mpmath
 import sympy as sp
 
-from fieldtheory.averages.high_precision import precise
-from fieldtheory.averages.integrals import quadrature
-from fieldtheory.averages.integrals.vectorising import vectorised
-from fieldtheory.averages.integrands.narrow import cuts_of
+from fieldtheory.averages import precise
+from fieldtheory.averages.choosing import mean_about
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.averages.rules import Rule
 
@@ -73,9 +71,7 @@ def _means(F: sp.Expr, h: sp.Expr, unknown: set) -> set[sp.Expr]:
 
 def rule(F: sp.Expr, variable: sp.Expr) -> Rule:
     """⟨F⟩ in float64 as a function of the variance and the mean."""
-    f, kinks = vectorised([variable], F), cuts_of(F, variable)
-    reason = "one variable with a mean: Gauss-Legendre panels"
-    return Rule("panels", reason, lambda K, mean: quadrature.average_about(f, K, mean, kinks))
+    return mean_about(F, variable)
 
 
 def precise_rule(F: sp.Expr, variable: sp.Expr) -> Rule:

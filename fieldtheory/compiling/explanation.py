@@ -33,8 +33,7 @@ class ExplainedAverage:
     variables : int
         Number of Gaussian variables.
     rule : str
-        "closed form", "Price's theorem", "Mehler series", "orthants", "trapezoidal rule",
-        "panels", ...
+        "closed form", "panels", "Mehler series or nested panels", ...
     reason : str
         Why that rule was taken.
     simplifications : tuple of str

@@ -15,8 +15,7 @@ import mpmath
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
 from fieldtheory.averages.integrands.steps import has_steps
 from fieldtheory.literature.claim import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS, Activation

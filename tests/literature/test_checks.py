@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import precise
 from fieldtheory.literature import checks
 from fieldtheory.numerics.layer_averages.entries import Entries
 from fieldtheory.scaling import maximum_entropy as entropy

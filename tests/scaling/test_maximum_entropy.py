@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fieldtheory.averages.high_precision.precise import PrecisionError
+from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.scaling.maximum_entropy import (
     VARIANCE,
     divergence,

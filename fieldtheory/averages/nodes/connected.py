@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.evalf import prec_to_dps
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.high_precision import precise_cumulants
+from fieldtheory.averages import precise
 from fieldtheory.averages.integrands.partitions import partitions
 from fieldtheory.averages.integrands.simplification import observable, odd_in_all
 from fieldtheory.averages.integrands.steps import (
@@ -168,24 +168,11 @@ class ConnectedCorrelator(AverageNode):
     def _eval_evalf(self, prec: int) -> sp.Expr:
         if self.free_symbols or any(F.atoms(AppliedUndef) for F in self.observables):
             return self
-        digits, guard = prec_to_dps(prec), 10
-        if len(self.variables) > 2 or len(self.observables) > 2:
-            value = precise_cumulants.cumulant(
-                self.observables, tuple(self.variables), self.covariance, digits
-            )
-            return sp.Float(value, digits)
-        terms = sp.Add.make_args(self.rewrite(GaussianAverage))
-        for _ in range(2):
-            values = [term.evalf(digits + guard) for term in terms]
-            total = sp.Add(*values)
-            if not total.is_Float or total == 0:
-                return self if total.has(GaussianAverage) else total
-            # The two terms nearly cancel where the variables are weakly coupled.
-            lost = int(sp.log(max(map(abs, values)) / abs(total), 10)) + 2
-            if lost <= guard:
-                break
-            guard += lost
-        return sp.Float(total, digits)
+        if len(self.variables) > 2 and not (closed := self.doit()).has(AverageNode):
+            return closed.evalf(prec_to_dps(prec))
+        digits = prec_to_dps(prec)
+        value = precise.cumulant(self.observables, tuple(self.variables), self.covariance, digits)
+        return sp.Float(value, digits)
 
     def _sympystr(self, printer: Any) -> str:
         inside = " ; ".join(printer._print(F) for F in self.observables)

@@ -8,7 +8,7 @@ import sympy as sp
 from sympy.core.evalf import prec_to_dps
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import precise
 from fieldtheory.averages.integrands.simplification import simplified
 from fieldtheory.averages.integrands.steps import second_derivative, sift
 from fieldtheory.averages.nodes import closed_forms
@@ -116,9 +116,12 @@ class GaussianAverage(AverageNode):
         if self.free_symbols or self.integrand.atoms(AppliedUndef):
             return self
         digits = prec_to_dps(prec)
-        if self.integrand.has(sp.DiracDelta):
+        if len(self.variables) > 2 or self.integrand.has(sp.DiracDelta):
             value = self.doit()
-            return self if value.has(sp.DiracDelta) else value.evalf(digits)
+            if value.has(sp.DiracDelta):
+                return self
+            if value != self:
+                return value.evalf(digits)
         return sp.Float(
             precise.average(self.integrand, tuple(self.variables), self.covariance, digits), digits
         )

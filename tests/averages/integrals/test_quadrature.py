@@ -7,7 +7,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldtheory.averages.high_precision import precise
+from fieldtheory.averages import precise
 from fieldtheory.averages.integrals.quadrature import QuadratureError, average_1d, by_parts_1d
 from fieldtheory.averages.integrals.two_variables import average_2d, connected_2d
 from fieldtheory.networks.activations import ACTIVATIONS

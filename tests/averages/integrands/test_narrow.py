@@ -12,9 +12,8 @@ import sympy as sp
 from scipy.special import wofz
 
 import fieldtheory as ft
-from fieldtheory.averages import numeric
+from fieldtheory.averages import numeric, precise
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.high_precision import precise
 from fieldtheory.averages.integrals.vectorising import vectorised
 from fieldtheory.averages.integrands.exponentials import expanded
 from fieldtheory.averages.integrands.narrow import cuts_of, narrow_cuts

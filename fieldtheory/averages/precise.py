@@ -1,0 +1,396 @@
+"""Gaussian averages and joint cumulants with mpmath, to any number of digits.
+
+One variable: Gauss-Legendre panels between breakpoints. Two variables of the correlation c:
+
+    ⟨f(x) g(y)⟩ = Σ_n c^n f_n g_n,   f_n = ⟨f(√K_xx z) h_n(z)⟩   (F. G. Mehler 1866)
+
+with the orthonormal Hermite polynomials h_n; what is left after the order n is at most
+|c|^(n+1) √((⟨f²⟩ − Σ f_k²)(⟨g²⟩ − Σ g_k²)) (Parseval). Strong correlations, and functions that are
+no sum of products, take panels of x, and for each node panels of y given x. Every integral is done
+by rules of growing order until two of them agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import isqrt
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages.errors import PrecisionError
+from fieldtheory.averages.integrands.partitions import partitions
+from fieldtheory.averages.integrands.simplification import separated
+from fieldtheory.averages.integrands.steps import break_points, has_steps
+
+# Digits beyond those asked for, and rules that are tried.
+_GUARD, _LEVELS = 8, 4
+# Largest |c| of the series, whose number of terms grows as 1/(1 − |c|).
+_STRONG = 0.99
+# Widest panel in standard deviations.
+_WIDEST = 2
+# Guard digits of cumulants whose moments cancel.
+_MOST_GUARD = 200
+
+Value = tuple[Any, Any]
+
+
+def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) -> Any:
+    """⟨F⟩_{N(0,K)} of one or two variables to a given number of digits.
+
+    Parameters
+    ----------
+    F : sympy.Expr
+        Integrand, free of other symbols. It may have kinks and jumps on h_i = const.
+    variables : sequence of one or two symbols
+    K : matrix or nested list of numbers, shape (n, n)
+        Covariance, positive semidefinite.
+    digits : int
+        Correct digits, relative to √(⟨f²⟩⟨g²⟩) for F = f(x) g(y), else to ⟨|F|⟩.
+
+    Returns
+    -------
+    mpmath.mpf
+
+    Raises
+    ------
+    ValueError
+        For more than two variables or an indefinite K.
+    PrecisionError
+        If successive rules do not agree to ``digits``.
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> x = sp.Symbol("x", real=True)
+    >>> print(average(x**4, (x,), sp.Matrix([[2]]), digits=20))
+    12.0
+    """
+    if not 1 <= len(variables) <= 2:
+        raise ValueError(
+            f"variables must be one or two, got {len(variables)}: averages over more have digits "
+            "where they have a closed form"
+        )
+    with mpmath.workdps(digits + _GUARD):
+        rule = _rule(F, tuple(variables), _entries(K), digits)
+        return +_agreed(rule, digits, f"the average of {F}")
+
+
+def cumulant(
+    functions: Sequence[sp.Expr], variables: Sequence[sp.Expr], K: Any, digits: int
+) -> Any:
+    """The joint cumulant ⟨F_1;...;F_n⟩ to a number of digits of itself; ⟨F⟩ of one function.
+
+    Two functions of weakly correlated variables of their own: Mehler's series without its first
+    term. Others: averages of products, with as many guard digits as they cancel.
+
+    Parameters
+    ----------
+    functions : sequence of sympy.Expr
+        Free of other symbols than the variables.
+    variables : sequence of symbols
+    K : matrix or nested list of numbers, shape (n, n)
+    digits : int
+
+    Returns
+    -------
+    mpmath.mpf
+
+    Raises
+    ------
+    ValueError
+        As `average`, for the products of the functions.
+    PrecisionError
+        If the digits are not reached.
+
+    Examples
+    --------
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> print(cumulant([x * y, x**2, y**2], (x, y), [[1, 0.5], [0.5, 1]], 20))
+    2.5
+    """
+    functions, variables = tuple(functions), tuple(variables)
+    with mpmath.workdps(digits + _GUARD):
+        entries = _entries(K)
+        if len(functions) == 1:
+            return average(functions[0], variables, entries, digits)
+        sides = [[v for v in variables if F.has(v)] for F in functions]
+        if len(functions) == 2 and sorted(sides, key=str) == [[v] for v in variables]:
+            if sides[0] != [variables[0]]:
+                functions = functions[::-1]
+            if _is_weak(entries):
+                rule = _series([functions], variables, entries, digits, 1)
+                return +_agreed(rule, digits, f"the cumulant of {functions}", relative=True)
+    return _from_moments(functions, variables, entries, digits)
+
+
+def mpf(value: Any, digits: int) -> Any:
+    """A number of SymPy, or any other, as an mpmath number of that many digits."""
+    with mpmath.workdps(digits):
+        return _number(value)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, sp.Basic):
+        return sp.lambdify([], value, modules="mpmath")()
+    return mpmath.mpf(value)
+
+
+def _entries(K: Any) -> list[list[Any]]:
+    rows = K.tolist() if isinstance(K, sp.MatrixBase) else K
+    return [[_number(value) for value in row] for row in rows]
+
+
+def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool = False) -> Any:
+    """The value of the first rule that agrees with the one before, relative to value and size."""
+    previous, least = rule(0)[0], mpmath.mpf(10) ** (-digits)
+    for level in range(1, _LEVELS):
+        value, size = rule(level)
+        if abs(value - previous) <= least * max(abs(value), size * (least if relative else 1)):
+            return value
+        previous = value
+    raise PrecisionError(f"{what} did not reach {digits} digits")
+
+
+def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int], Value]:
+    """⟨F⟩ and its scale as a function of the level."""
+    if len(variables) == 2 and _is_weak(K):
+        products = separated(F, *variables)
+        if products:
+            return _series(products, variables, K, digits, 0)
+    kinks = [_kinks(F, v) for v in variables]
+    function = sp.lambdify(list(variables), F, modules="mpmath", cse=True)
+    integrate = _one if len(variables) == 1 else _two
+    return lambda level: integrate(function, K, kinks, _order(digits, level), _reach(digits, level))
+
+
+def _kinks(F: sp.Expr, variable: sp.Expr) -> list[Any]:
+    cuts = break_points(F, variable) if has_steps(F) and F.has(variable) else []
+    return [_number(cut) for cut in cuts]
+
+
+def _order(digits: int, level: int) -> int:
+    """Of the rule on one panel."""
+    return int((0.6 * digits + 10) * 1.3**level)
+
+
+def _reach(digits: int, level: int) -> Any:
+    """Where panels end, farther on each level, so that two differ if the tail matters after all."""
+    return (mpmath.sqrt(2 * mpmath.log(10) * (digits + _GUARD)) + 1) * mpmath.mpf(1.1) ** level
+
+
+# Mehler's series -------------------------------------------------------------------------------
+
+
+def _is_weak(K: list) -> bool:
+    (a, c), (_, b) = K
+    return bool(a > 0 and b > 0 and c * c <= a * b * _STRONG**2)
+
+
+def _series(
+    products: Sequence[tuple[sp.Expr, ...]], variables: tuple, K: list, digits: int, first: int
+) -> Callable[[int], Value]:
+    """Σ ⟨f(x) g(y)⟩, or of the orders from the first one on, and Σ √(⟨f²⟩⟨g²⟩)."""
+    deviations = [mpmath.sqrt(K[i][i]) for i in range(2)]
+    c = K[0][1] / (deviations[0] * deviations[1])
+    sides = [
+        [
+            (sp.lambdify([v], part, modules="mpmath", cse=True), deviation, _kinks(part, v))
+            for part, v, deviation in zip(product, variables, deviations, strict=True)
+        ]
+        for product in products
+    ]
+
+    def rule(level: int) -> Value:
+        parts = [_sum_of_series(pair, c, digits, level, first) for pair in sides]
+        return mpmath.fsum(value for value, _ in parts), mpmath.fsum(size for _, size in parts)
+
+    return rule
+
+
+def _sum_of_series(pair: list, c: Any, digits: int, level: int, first: int) -> Value:
+    least = mpmath.mpf(10) ** (-digits - _GUARD // 2)
+    most = 1 if c == 0 else 2 + int(2 * mpmath.log(least) / mpmath.log(abs(c)))
+    sides = [_coefficients(*side, most, digits, level) for side in pair]
+    rests = [next(side) for side in sides]
+    size = mpmath.sqrt(rests[0] * rests[1])
+    total, power = mpmath.mpf(0), mpmath.mpf(1)
+    for n in range(most):
+        f, g = (next(side) for side in sides)
+        rests = [max(rest - k * k, 0) for rest, k in zip(rests, (f, g), strict=True)]
+        total += power * f * g if n >= first else 0
+        power *= c
+        left = abs(power) * mpmath.sqrt(rests[0] * rests[1])
+        if n >= first and left <= least * max(abs(total), least * size):
+            break
+    return total, size
+
+
+def _coefficients(
+    f: Callable, deviation: Any, kinks: list, most: int, digits: int, level: int
+) -> Iterator[Any]:
+    """⟨f²⟩, then f_0, f_1, ..., by Hermite functions h_n e^(−z²/4) in integers over 2^bits.
+
+    They oscillate with √n waves per 2π, and reach as far as exp(−z²/4).
+    """
+    reach = _reach(2 * digits + _GUARD, level)
+    order = _order(digits, level) + isqrt(most)
+    cuts = _breakpoints([k / deviation for k in kinks], min(1, 1 / deviation), reach)
+    nodes = _composite(cuts, order)
+    values = [f(deviation * z) for z, _ in nodes]
+    weights = [w * mpmath.exp(-z * z / 4) / mpmath.sqrt(2 * mpmath.pi) for z, w in nodes]
+    yield mpmath.fsum(
+        w * v * v * mpmath.exp(-z * z / 4)
+        for w, v, (z, _) in zip(weights, values, nodes, strict=True)
+    )
+    # Where h_n is the exponentially growing solution, errors grow as it does.
+    bits = int(3.33 * (digits + 2 * _GUARD) + 0.73 * reach**2 / 2)
+    terms = [w * v for w, v in zip(weights, values, strict=True)]
+    scale = max(map(abs, terms)) or mpmath.mpf(1)
+    with mpmath.workprec(bits + 20):
+        z = _integers([z for z, _ in nodes], bits)
+        terms = _integers([term / scale for term in terms], bits)
+        current = _integers([mpmath.exp(-node * node / 4) for node, _ in nodes], bits)
+    previous, unit = 0 * current, 1 << bits
+    root = 0
+    for n in range(1, most + 2):
+        yield scale * mpmath.ldexp(int(terms @ current), -2 * bits)
+        following = isqrt(n << 2 * bits)
+        inverse = unit * unit // following
+        current, previous = (((z * current - root * previous) >> bits) * inverse) >> bits, current
+        root = following
+
+
+def _integers(values: Sequence[Any], bits: int) -> np.ndarray:
+    return np.array([int(mpmath.ldexp(value, bits)) for value in values], dtype=object)
+
+
+# Panels ----------------------------------------------------------------------------------------
+
+
+def _one(f: Callable, K: list, kinks: list, order: int, reach: Any) -> Value:
+    deviation = mpmath.sqrt(K[0][0])
+    if deviation == 0:
+        return f(mpmath.mpf(0)), mpmath.mpf(0)
+    cuts = [k / deviation for k in kinks[0]]
+    return _sum(lambda z: f(deviation * z), cuts, min(1, 1 / deviation), order, reach)
+
+
+def _two(f: Callable, K: list, kinks: list, order: int, reach: Any) -> Value:
+    """Panels of x, and of y = (c/a) x + √(b − c²/a) w for each x."""
+    (a, c), (_, b) = K
+    if a == 0:
+        return _one(lambda y: f(mpmath.mpf(0), y), [[b]], kinks[1:], order, reach)
+    deviation, residual = mpmath.sqrt(a), b - c * c / a
+    rounding = mpmath.mpf(10) ** (_GUARD - mpmath.mp.dps)
+    if residual < -abs(b) * rounding:
+        raise ValueError(f"K must be positive semidefinite, got the determinant {a * residual}")
+    spread = mpmath.sqrt(max(residual, mpmath.mpf(0)))
+    is_line = spread <= mpmath.sqrt(b) * rounding / 100
+    met = [k * deviation / c for k in kinks[1]] if c != 0 else []
+
+    def inner(z: Any) -> Any:
+        x, mean = deviation * z, c / deviation * z
+        if is_line:
+            return f(x, mean)
+        cuts = [(k - mean) / spread for k in kinks[1]]
+        return _sum(lambda w: f(x, mean + spread * w), cuts, min(1, 1 / spread), order, reach)[0]
+
+    cuts = [k / deviation for k in kinks[0]] + met
+    return _sum(inner, cuts, min(1, 1 / deviation), order, reach)
+
+
+def _sum(f: Callable, kinks: list, scale: Any, order: int, reach: Any) -> Value:
+    """∫ f(z) N(z; 0, 1) dz and the same of |f|."""
+    rule = _composite(_breakpoints(kinks, scale, reach), order)
+    terms = [w * mpmath.exp(-z * z / 2) * f(z) for z, w in rule]
+    norm = 1 / mpmath.sqrt(2 * mpmath.pi)
+    return norm * mpmath.fsum(terms), norm * mpmath.fsum(map(abs, terms))
+
+
+def _breakpoints(kinks: list, scale: Any, reach: Any) -> list[Any]:
+    """Ends of panels in [−reach, reach]: they double from the scale of f at zero and at kinks."""
+    cuts = {-reach, reach}
+    for centre in {mpmath.mpf(0), *kinks}:
+        for sign in (1, -1):
+            point, width = centre, scale
+            while abs(point) < reach:
+                cuts.add(point)
+                point += sign * min(width, _WIDEST)
+                width = max(abs(point - centre), scale)
+    return sorted(cuts)
+
+
+def _composite(cuts: list, order: int) -> list[tuple[Any, Any]]:
+    """Nodes and weights of the Gauss-Legendre rule on every panel."""
+    rule = []
+    for left, right in pairwise(cuts):
+        middle, half = (left + right) / 2, (right - left) / 2
+        rule += [(middle + half * x, half * w) for x, w in legendre(order, mpmath.mp.prec)]
+    return rule
+
+
+@lru_cache(maxsize=32)
+def legendre(order: int, precision: int) -> list[tuple[Any, Any]]:
+    """Nodes and weights of the Gauss-Legendre rule on [−1, 1], by Newton's method."""
+    with mpmath.workprec(precision + 20):
+        rule = []
+        for i in range(1, order + 1):
+            x = mpmath.cos(mpmath.pi * (i - mpmath.mpf(1) / 4) / (order + mpmath.mpf(1) / 2))
+            for _ in range(100):
+                value, slope = _legendre_polynomial(order, x)
+                x -= value / slope
+                if abs(value / slope) < mpmath.mpf(2) ** (-precision - 8):
+                    break
+            slope = _legendre_polynomial(order, x)[1]
+            rule.append((x, 2 / ((1 - x * x) * slope**2)))
+    return rule
+
+
+def _legendre_polynomial(order: int, x: Any) -> tuple[Any, Any]:
+    previous, current = mpmath.mpf(1), x
+    for k in range(2, order + 1):
+        previous, current = current, ((2 * k - 1) * x * current - (k - 1) * previous) / k
+    return current, order * (x * current - previous) / (x * x - 1)
+
+
+# Cumulants -------------------------------------------------------------------------------------
+
+
+def _from_moments(functions: tuple, variables: tuple, K: list, digits: int) -> Any:
+    """Σ over partitions of products of averages, with as many guard digits as they cancel."""
+    guard = 2
+    while guard <= _MOST_GUARD:
+        with mpmath.workdps(digits + guard + _GUARD):
+            terms = _terms(functions, variables, K, digits + guard)
+            total, largest = mpmath.fsum(terms), max(map(abs, terms))
+            if largest == 0:
+                return total
+            lost = mpmath.log10(largest / abs(total)) if total else mpmath.inf
+            if lost <= guard:
+                return total
+            guard = int(lost) + 3 if lost <= digits + guard else 2 * guard + 10
+    if abs(total) <= largest * mpmath.mpf(10) ** (-digits - guard // 2):
+        return mpmath.mpf(0)
+    raise PrecisionError(f"the cumulant of {functions} did not reach {digits} digits")
+
+
+def _terms(functions: tuple, variables: tuple, K: list, digits: int) -> list[Any]:
+    """The products of averages of all partitions, with their weights."""
+    known: dict[sp.Expr, Any] = {}
+    terms = []
+    for weight, blocks in partitions(functions):
+        value = mpmath.mpf(int(weight))
+        for block in blocks:
+            F = sp.Mul(*block)
+            if F not in known:
+                used = [i for i, v in enumerate(variables) if F.has(v)]
+                inside = [[K[i][j] for j in used] for i in used]
+                known[F] = average(F, [variables[i] for i in used], inside, digits)
+            value *= known[F]
+        terms.append(value)
+    return terms

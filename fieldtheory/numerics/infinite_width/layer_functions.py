@@ -1,0 +1,521 @@
+"""The averages of one layer as NumPy functions of kernels: M, ⟨φφ⟩ and their derivatives.
+
+Each is the closed form that the theory derives from the action, if it has one, else an average of
+the engine: Hermite coefficients of φ² for M and its derivatives, Mehler's series or nested panels
+for ⟨φφ⟩. Derivatives come from the coefficients of the undifferentiated φ (Price's theorem), so
+that kinks and jumps need no case of their own. Where a closed form is 0/0, for parallel inputs and
+vanishing variances, the engine is asked instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrands.steps import jumps, slope_of_pieces
+from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.nested import Strong
+from fieldtheory.averages.quadrature.pairs import TOLERANCE, PairAverages, determinant
+from fieldtheory.averages.quadrature.piecewise import function_of
+from fieldtheory.averages.quadrature.single import Coefficients, integrated
+from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.vanishing import narrow_precise
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.compiling.translation import is_closed
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.infinite_width.homogeneous import (
+    Lines,
+    far_lines,
+    lines_of,
+    near_lines,
+)
+from fieldtheory.theory.elementary_averages import (
+    K_XX,
+    K_XY,
+    K_YY,
+    Features,
+    LayerAverages,
+    X,
+    feature_parameters,
+    layer_averages,
+)
+
+# A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
+_VANISHING, _DIVERGES = 1e-40, 1e17
+# Gaps 1 − |c| that are taken from series of these orders, with what they may leave out.
+_SMALL_GAP, _ORDERS, _ROUNDING = 1e-2, (40, 128), 1e-13
+
+
+@dataclass(frozen=True)
+class LayerFunctions:
+    """The averages of a layer as vectorised functions, compiled when first used.
+
+    They are those of the observable g(x, y) = Σ_k ψ_k(x) ψ_k(y), for a residual network of
+    φ(x) φ(y). Those of one variable take its variance; those of two take (K_xx, K_yy, K_xy).
+
+    With NumPy their errors are below 1e-12 of the natural size, √(⟨φ²⟩⟨φ²⟩), over variances for
+    derivatives. A variance of zero is the limit of small ones.
+
+    Parameters
+    ----------
+    averages : LayerAverages
+    features : tuple of sympy.Expr
+        The ψ_k in the symbol ``X``.
+    backend : {"numpy", "mpmath"}
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.activations import as_activation
+    >>> float(layer_functions(as_activation("relu")).susceptibility(2.0))
+    0.5
+    """
+
+    averages: LayerAverages
+    features: tuple[sp.Expr, ...]
+    backend: str = "numpy"
+
+    @cached_property
+    def second_moment(self) -> Callable[..., Any]:
+        """M(K) = ⟨g(h, h)⟩ = ⟨φ²⟩."""
+        return self._of_moment(0)
+
+    @cached_property
+    def susceptibility(self) -> Callable[..., Any]:
+        """M'(K) = ⟨φ'² + φφ''⟩; at K = 0 the limit from above."""
+        return self._of_moment(1)
+
+    @cached_property
+    def curvature(self) -> Callable[..., Any]:
+        """M''(K)."""
+        return self._of_moment(2)
+
+    @cached_property
+    def slope_square(self) -> Callable[..., Any]:
+        """⟨φ'²⟩; a ValueError if φ jumps, for which it is infinite."""
+        return self._of_variance(self.averages.slope_square, lambda K: self._slope_moments(K, 0))
+
+    @cached_property
+    def slope_square_change(self) -> Callable[..., Any]:
+        """∂⟨φ'²⟩/∂K."""
+        change = self.averages.slope_square.diff(K_XX)
+        return self._of_variance(change, lambda K: self._slope_moments(K, 1))
+
+    @cached_property
+    def covariance(self) -> Callable[..., Any]:
+        """⟨φ(x)φ(y)⟩."""
+        product = self.averages.covariance
+        return self._of_pair(product, lambda *K: self._values(*K)[0])
+
+    @cached_property
+    def covariance_susceptibility(self) -> Callable[..., Any]:
+        """∂⟨φ(x)φ(y)⟩/∂K_xy = ⟨φ'(x)φ'(y)⟩; infinite where signals jump together."""
+        slope = self.averages.covariance.diff(K_XY)
+        return self._of_pair(slope, lambda *K: self._gradient(*K)[1])
+
+    @cached_property
+    def covariance_gain(self) -> Callable[..., Any]:
+        """⟨φφ⟩ and ⟨φ'φ'⟩, a list of two."""
+        product = self.averages.covariance
+        return self._of_pair([product, product.diff(K_XY)], lambda *K: list(self._gradient(*K)[:2]))
+
+    @cached_property
+    def covariance_gradient(self) -> Callable[..., Any]:
+        """⟨φφ⟩ and its gradient by (K_xx, K_yy, K_xy), a list of four."""
+        product = self.averages.covariance
+        entries = [product, *map(product.diff, (K_XX, K_YY, K_XY))]
+
+        def engine(*K: np.ndarray) -> list[np.ndarray]:
+            value, by_t, by_a, by_b = self._gradient(*K)
+            return [value, by_a, by_b, by_t]
+
+        return self._of_pair(entries, engine)
+
+    @cached_property
+    def cross_susceptibility(self) -> Callable[..., Any]:
+        """∂⟨φ(x)φ(y)⟩/∂K_xx = (1/2)⟨φ''(x)φ(y)⟩."""
+        return self._of_pair(self.averages.covariance.diff(K_XX), lambda *K: self._gradient(*K)[2])
+
+    @cached_property
+    def covariance_flow(self) -> Callable[..., Any]:
+        """What moves ⟨φφ⟩ and its response, a list of seven.
+
+        ⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩, which is that of the
+        average of a pair of φ'.
+        """
+        variables = (K_XX, K_YY, K_XY)
+        product = self.averages.covariance
+        slope = product.diff(K_XY)
+        entries = [product, *map(product.diff, variables), *map(slope.diff, variables)]
+
+        def engine(*K: np.ndarray) -> list[np.ndarray]:
+            value, by_t, by_a, by_b = self._gradient(*K)
+            _, of_t, of_a, of_b = self._slope_gradient(*K)
+            return [value, by_a, by_b, by_t, of_a, of_b, of_t]
+
+        return self._of_pair(entries, engine)
+
+    @cached_property
+    def covariance_scaling(self) -> Callable[..., Any]:
+        """What moves ⟨φφ⟩ and ⟨φ'φ'⟩ at a fixed correlation, a list of seven.
+
+        F = φφ and its derivatives by K_xx and K_yy, the same of F = φ'φ', and ∂⟨φ'φ'⟩/∂K_xy. At a
+        fixed correlation K_xx is a scale of x, so that ∂⟨F⟩/∂K_xx = ⟨x ∂_x F⟩/(2 K_xx), which is
+        finite for φ with kinks and parallel inputs too; the last of the list alone is not.
+        """
+        return self._in_engine(self._scalings)
+
+    @cached_property
+    def connected(self) -> Callable[..., Any]:
+        """⟨φ²(x) ; φ²(y)⟩."""
+        return self._of_pair(self.averages.connected, lambda *K: self._connected(*K)[0])
+
+    @cached_property
+    def connected_slope(self) -> Callable[..., Any]:
+        """∂⟨g(x) ; g(y)⟩/∂K_xx."""
+        return self._of_pair(
+            self.averages.connected.diff(K_XX), lambda *K: self._connected_gradient(*K)[2]
+        )
+
+    @cached_property
+    def lines(self) -> Lines | None:
+        """The lines on either side of zero that φ is, None if it is something else."""
+        return lines_of(self._functions[0]) if len(self._functions) == 1 else None
+
+    @cached_property
+    def far_lines(self) -> Lines | None:
+        """The lines that φ becomes for |h| → ∞, None if there are none."""
+        return far_lines(self._functions[0]) if len(self._functions) == 1 else None
+
+    @cached_property
+    def near_lines(self) -> Lines | None:
+        """The lines that φ becomes for |h| → 0, None if there are none."""
+        return near_lines(self._functions[0]) if len(self._functions) == 1 else None
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether φ has limits for h → ±∞."""
+        far = np.array([2.0**60, 2.0**200])
+        with np.errstate(all="ignore"):
+            values = [
+                psi.value(sign * far) + 0 * far for psi in self._functions for sign in (1, -1)
+            ]
+        return bool(np.isfinite(values).all() and np.ptp(values, axis=1).max() < 1e-15)
+
+    @cached_property
+    def is_finite_at_zero(self) -> bool:
+        """Whether M(0) > 0."""
+        return bool(self.second_moment(np.zeros(1))[0])
+
+    def mixed_gain(self, first: int, second: int) -> Callable[..., list[np.ndarray]]:
+        """`covariance_gain` with a line for φ of a wide (1) or narrow (−1) signal, 0 for φ."""
+        known = self._lines_and_phi
+        gradient = _pairs_of([PairAverages(known[first], known[second])])
+        return lambda *K: gradient(*K)[:2]
+
+    @cached_property
+    def _lines_and_phi(self) -> dict[int, Function]:
+        found = {0: self._functions[0]}
+        for kind, lines in ((1, self.far_lines), (-1, self.near_lines)):
+            if lines is not None:
+                A, B = lines
+                found[kind] = Function(lambda h, A=A, B=B: A * h + B * np.abs(h), kinks=(0.0,))
+        return found
+
+    def small_gaps(self, a: np.ndarray, b: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+        """1 ∓ ⟨φφ⟩/√(MM) by 1 ∓ c where the smaller is small, from Mehler's series; else NaN.
+
+            1 − c_φ = (1/2) Σ_n (f_n − g_n)² + Σ_n f_n g_n (1 − cⁿ),
+
+        f_n and g_n the Hermite coefficients of φ over their norms; those of one variance cancel
+        exactly. NaN where their squares, times n, are not down to rounding: for φ with kinks.
+        """
+        found = np.full(gaps.shape, np.nan)
+        small = (gaps.min(axis=0) < _SMALL_GAP) & (a > 0) & (b > 0)
+        if len(self._functions) > 1 or len(self._functions[0].kinks) or not small.any():
+            return found
+        x, y, near = a[small], b[small], gaps[:, small].min(axis=0)
+        signs = np.where(gaps[1, small] < gaps[0, small], -1.0, 1.0)[:, None]
+        values = np.full((2, len(x)), np.nan)
+        for order in _ORDERS:
+            coefficients = self._coefficients(order)
+            f, g = (coefficients(K)[0][:, :-1] for K in (x, y))
+            f, g = (each / np.sqrt((each**2).sum(axis=1))[:, None] for each in (f, g))
+            n = np.arange(order + 1.0)
+            size = np.minimum((n * f**2).sum(axis=1), (n * g**2).sum(axis=1))
+            left = order**2 * np.maximum(f[:, -4:] ** 2, g[:, -4:] ** 2).max(axis=1)
+            g = g * signs**n
+            lost = -np.expm1(n * np.log1p(-near)[:, None])
+            # Opposite inputs of odd φ have opposite features.
+            side = np.where((f * g).sum(axis=1) < 0, -1.0, 1.0)[:, None]
+            gap = ((f - side * g) ** 2).sum(axis=1) / 2 + (side * f * g * lost).sum(axis=1)
+            done = (left < _ROUNDING * size) & np.isnan(values[0])
+            both = np.where(side[:, 0] > 0, [gap, 2 - gap], [2 - gap, gap])
+            values[:, done] = both[:, done]
+            if not np.isnan(values[0]).any():
+                break
+        found[:, small] = values
+        return found
+
+    @cached_property
+    def _coefficients(self) -> Callable[[int], Coefficients]:
+        return lru_cache(lambda order: Coefficients(self._functions[0], order))
+
+    @property
+    def jumps(self) -> bool:
+        """Whether φ jumps somewhere."""
+        return any(len(psi.jumping) for psi in self._functions)
+
+    def along(self, K: float, factor: float) -> float:
+        """∂⟨φ(h) φ(λh)⟩/∂K_xy with variances K and λ²K that move with it: ⟨(h² − K) φφ⟩/(2λK²)."""
+        total = 0.0
+        for psi in self._functions:
+            kinks = {*psi.kinks.tolist(), *(psi.kinks / factor).tolist()}
+            product = Function(
+                lambda h, psi=psi: psi.value(h) * psi.value(factor * h), kinks=tuple(kinks)
+            )
+            total += integrated(product, K, 2)[0][2]
+        return float(total / (np.sqrt(2) * factor * K))
+
+    # The engine.
+
+    @cached_property
+    def _functions(self) -> tuple[Function, ...]:
+        return tuple(function_of(psi, X) for psi in self.features)
+
+    @cached_property
+    def _slopes(self) -> tuple[Function, ...]:
+        """ψ_k' between jumps."""
+        if self.jumps:
+            raise ValueError(
+                f"{self.features} must not jump for derivatives of ⟨φ'φ'⟩: they diverge, or have "
+                "no closed form"
+            )
+        return tuple(function_of(slope_of_pieces(psi, X), X) for psi in self.features)
+
+    @cached_property
+    def _square(self) -> Function:
+        """g(h, h)."""
+        if len(self._functions) == 1:
+            return self._functions[0].square
+        return function_of(self.averages.square, X)
+
+    @cached_property
+    def _moments(self) -> Callable[[np.ndarray, int], np.ndarray]:
+        return _moments_of(self._square)
+
+    @cached_property
+    def _slope_moments(self) -> Callable[[np.ndarray, int], np.ndarray]:
+        parts = [_moments_of(slope.square) for slope in self._slopes]
+        return lambda K, order: sum(part(K, order) for part in parts)
+
+    @cached_property
+    def _values(self) -> Callable[..., list[np.ndarray]]:
+        return _pairs_of([PairAverages(psi, slopes=False) for psi in self._functions])
+
+    @cached_property
+    def _gradient(self) -> Callable[..., list[np.ndarray]]:
+        return _pairs_of([PairAverages(psi) for psi in self._functions])
+
+    @cached_property
+    def _slope_gradient(self) -> Callable[..., list[np.ndarray]]:
+        return _pairs_of([PairAverages(psi) for psi in self._slopes])
+
+    @cached_property
+    def _connected(self) -> Callable[..., list[np.ndarray]]:
+        return _pairs_of([PairAverages(self._square, connected=True, slopes=False)])
+
+    @cached_property
+    def _connected_gradient(self) -> Callable[..., list[np.ndarray]]:
+        return _pairs_of([PairAverages(self._square, connected=True)])
+
+    def _scalings(self, *K: np.ndarray) -> list[np.ndarray]:
+        first = sum(_at_fixed_correlation(psi, *K) for psi in self._functions)
+        second = sum(_at_fixed_correlation(slope, *K) for slope in self._slopes)
+        return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
+
+    # Closed forms, and the engine where there is none.
+
+    def _of_moment(self, order: int) -> Callable[..., Any]:
+        moment = self.averages.moment
+        expression = moment.diff(*[K_XX] * order) if order else moment
+        return self._of_variance(expression, lambda K: self._moments(K, order), moment)
+
+    def _of_variance(
+        self,
+        expression: sp.Expr,
+        engine: Callable[[np.ndarray], np.ndarray],
+        of: sp.Expr | None = None,
+    ) -> Callable[..., Any]:
+        """The function of an expression in K_xx; it has a closed form if ``of`` has one."""
+        if self.backend != "numpy":
+            return lambdify([K_XX], expression, self.backend)
+        if not is_closed(expression if of is None else of):
+            return self._in_engine(engine)
+        return _where_known(lambdify([K_XX], expression), self._in_engine(engine))
+
+    def _of_pair(self, expression: Any, engine: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of an expression, or a list of them, in K_xx, K_yy and K_xy."""
+        variables = [K_XX, K_YY, K_XY]
+        if self.backend != "numpy":
+            average = lambdify(variables, expression, self.backend)
+            if not _jumps_at_zero(self.averages.observable):
+                return average
+            return lambda *K: average(*narrow_precise(*K))
+        entries = expression if isinstance(expression, list) else [expression]
+        if not all(map(is_closed, entries)):
+            return self._in_engine(engine)
+        return _where_known(lambdify(variables, expression), self._in_engine(engine))
+
+    @staticmethod
+    def _in_engine(engine: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of arrays of one shape as one that broadcasts."""
+
+        def function(*K: Any) -> Any:
+            given = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+            shape = given[0].shape
+            found = engine(*(k.ravel() for k in given))
+            if isinstance(found, list):
+                return [each.reshape(shape)[()] for each in found]
+            return found.reshape(shape)[()]
+
+        return function
+
+
+def _moments_of(square: Function) -> Callable[[np.ndarray, int], np.ndarray]:
+    """⟨ψ⟩, its first or its second derivative by the variances (m,)."""
+    coefficients = Coefficients(square, 4)
+
+    def derivative(K: np.ndarray, order: int) -> np.ndarray:
+        finite = np.isfinite(K)
+        variances = np.where(finite & (K > 0), K, _VANISHING)
+        unique, place = np.unique(variances, return_inverse=True)
+        f, error = coefficients(unique)
+        size = np.sqrt(f[:, -1])
+        if (error[:, 2 * order] > _rtol() * size).any():
+            worst = unique[np.argmax(error[:, 2 * order] / size)]
+            raise QuadratureError(
+                f"an average at the variance {worst:.6g} misses the relative error {_rtol():g}"
+            )
+        scale = (
+            1.0 if not order else (1 / (np.sqrt(2) * unique), np.sqrt(1.5) / unique**2)[order - 1]
+        )
+        found = (f[:, 2 * order] * scale)[place]
+        return np.where(finite, _limits(found, K == 0), np.nan)
+
+    return derivative
+
+
+def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray]]:
+    """Sums of averages of pairs (m,), and their derivatives by K_xy, K_xx and K_yy."""
+
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
+    def gradient(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
+        finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(t)
+        given = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
+        unique, place = np.unique(np.stack(given), axis=1, return_inverse=True)
+        found = sum(np.stack(each(*unique, rtol=_rtol())[0]) for each in averages)
+        found = np.where(finite, found[:, place], np.nan)
+        return list(_limits(found, (a == 0) | (b == 0)))
+
+    return gradient
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _at_fixed_correlation(
+    function: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray
+) -> np.ndarray:
+    """⟨ψψ⟩, ⟨ψ'ψ'⟩ and ∂⟨ψψ⟩ by K_xx and K_yy at a fixed correlation, shape (4, m)."""
+    a, b, t = _without_zeros(a, b, t)
+    root, found = np.sqrt(a * b), np.empty((4, len(a)))
+    apart = determinant(a, b, t) / (root * (root + np.abs(t)))
+    for sign in (1, -1):
+        some = np.where(t < 0, -1, 1) == sign
+        if some.any():
+            second = function if sign > 0 else function.reflected
+            values = Strong(function, second, _rtol())(a[some], b[some], apart[some])[0]
+            values[1] *= sign
+            values[2:] /= 2 * np.stack([a[some], b[some]])
+            found[:, some] = values
+    return found
+
+
+def _rtol() -> float:
+    """The tolerance that was asked for, as far as the engine promises it."""
+    return max(tolerance(), TOLERANCE)
+
+
+def _without_zeros(
+    a: np.ndarray, b: np.ndarray, t: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Covariances with variances of zero as small ones; two that vanish are the same."""
+    both = (a == 0) & (b == 0)
+    vanishing = (np.where(k == 0, _VANISHING, k) for k in (a, b))
+    return *vanishing, np.where(both, _VANISHING, t)
+
+
+def _limits(values: np.ndarray, vanishing: np.ndarray) -> np.ndarray:
+    """Values at variances of zero, where they go as powers of it to zero or beyond all limits."""
+    endless = vanishing & (np.abs(values) > _DIVERGES)
+    found = np.where(endless, np.copysign(np.inf, values), values)
+    return np.where(vanishing & (np.abs(values) < 1 / _DIVERGES), 0.0, found)
+
+
+def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Callable[..., Any]:
+    """A closed form, and the engine where it is 0/0."""
+
+    def everywhere(*K: Any) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = closed(*K)
+        values = found if isinstance(found, list) else [found]
+        if not any(np.isnan(value).any() for value in values):
+            return found
+        given = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+        whole = [np.array(np.broadcast_to(value, given[0].shape)) for value in values]
+        lost = np.any(np.isnan(whole), axis=0) & np.all(np.isfinite(given), axis=0)
+        if lost.any():
+            other = engine(*(k[lost] for k in given))
+            for old, new in zip(whole, other if isinstance(other, list) else [other], strict=True):
+                old[lost] = np.where(np.isnan(old[lost]), new, old[lost])
+        return [value[()] for value in whole] if isinstance(found, list) else whole[0][()]
+
+    return everywhere
+
+
+def _jumps_at_zero(observable: sp.Expr) -> bool:
+    """Whether g(x, y) is another on either side of x = 0."""
+    return any(at == 0 and above != below for at, below, above in jumps(observable, X))
+
+
+@lru_cache(maxsize=64)
+def layer_functions(
+    activation: Activation,
+    backend: str = "numpy",
+    features: Features = ResidualNetwork.features,
+    parameters: tuple[tuple[str, Any], ...] = (),
+) -> LayerFunctions:
+    """The averages of an activation, shared by all networks that use it.
+
+    The parameters are those of `layer_averages`; without ``features``, of a residual network.
+    """
+    averages = layer_averages(features, activation, parameters)
+    return LayerFunctions(averages, tuple(features(activation, X, dict(parameters))), backend)
+
+
+def network_functions(network: LayeredNetwork) -> LayerFunctions:
+    """The averages of the layers of a network.
+
+    Examples
+    --------
+    >>> float(network_functions(ResidualNetwork(depth=2, activation="relu")).second_moment(2.0))
+    1.0
+    """
+    features = type(network).features
+    return layer_functions(network.activation, "numpy", features, feature_parameters(network))
