@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import sympy as sp
 
-from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
 from fieldtheory.averages.integrands.steps import slope_of_pieces
+from fieldtheory.averages.quadrature.compiled import kinks_of, vectorised
 from fieldtheory.averages.quadrature.functions import Function
 
 
