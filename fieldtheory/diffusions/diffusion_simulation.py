@@ -180,14 +180,17 @@ def chunks_drawn(
     """The blocks of all chunks, and what was drawn in each."""
     _check_memory(run, jobs or 1)
     groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
-    files = {}
-    if directory is not None:
-        specification = run.specification | {"blocks": len(groups[0])}
-        files = chunks.chunk_files(directory, specification, len(groups))
     tasks = ((index, run, group) for index, group in enumerate(groups))
-    results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate")
-    if progress:
-        results = chunks.with_progress(results, len(groups), "simulate")
+    results = chunks.ordered_chunks(
+        _evaluate,
+        tasks,
+        len(groups),
+        jobs,
+        "simulate",
+        directory=directory,
+        specification=run.specification | {"blocks": len(groups[0])},
+        progress=progress,
+    )
     return groups, results
 
 

@@ -24,7 +24,7 @@ from fieldtheory.montecarlo.compared_field import (
 )
 from fieldtheory.numerics.fields import FIELDS
 from fieldtheory.numerics.result import Stored
-from fieldtheory.numerics.storage import Labelled, import_pandas
+from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html, table_text
 
 DESCRIBES, DOES_NOT = "describes", "does not describe"
@@ -140,25 +140,6 @@ class Comparison(Stored):
     def summary_at_width(self) -> list[dict[str, Any]]:
         """Does it describe this width? Of every quantity its worst entry."""
         return verdict_text.width_rows(self.at_width)
-
-    def to_pandas(self) -> Any:
-        """The rows as a `pandas.DataFrame`; needs pandas, which comes with xarray.
-
-        Examples
-        --------
-        >>> import fieldtheory as ft
-        >>> net = ft.ResidualNetwork(depth=2, width=100)
-        >>> found = ft.compare(ft.solve(net, 0.3), ft.simulate(net, 0.3, samples=400, seed=1))
-        >>> frame = found.to_pandas().query("question == 'width' and quantity == 'kernels'")
-        >>> frame.layer.tolist(), bool(abs(frame.deviation).max() < 0.05)
-        ([1, 2, 3], True)
-        """
-        columns = comparison_table.columns((*self.extrapolated, *self.at_width))
-        frame = import_pandas().DataFrame(columns)
-        places = dict.fromkeys(comparison_table.INTEGERS, "Int64")
-        frame = frame.astype(places)
-        frame[list(places)] = frame[list(places)].where(frame[list(places)] >= 0)
-        return frame
 
     def plot(self) -> Any:
         """Theory as lines and simulation as points, above what either answer rests on.
