@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy as sp
 
+from fieldtheory.averages.integrands.breakpoints import canonical
 from fieldtheory.networks.existence import require_averages
 
 h = sp.Symbol("h", real=True)
@@ -71,8 +72,8 @@ class Activation:
             )
         typed = self.expression.xreplace({symbols.pop(): h})
         exact = typed.xreplace({number: _exact(number) for number in typed.atoms(sp.Float)})
-        object.__setattr__(self, "expression", exact)
-        require_averages(self.expression, h)
+        require_averages(exact, h)
+        object.__setattr__(self, "expression", canonical(exact, h))
         object.__setattr__(self, "name", self.name or str(typed))
 
     def __call__(self, argument: Any) -> sp.Expr:

@@ -8,27 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 
-_KINKED = (Abs, Max, Min, sign, Heaviside, Piecewise)
+from fieldtheory.averages.integrands.breakpoints import (
+    between,
+    branch,
+    break_points,
+    has_steps,
+    jumps,
+    normal,
+    pieces,
+    pieces_of,
+    polynomial_pieces,
+    slope_of_pieces,
+)
+
+__all__ = [
+    "between",
+    "branch",
+    "break_points",
+    "first_derivative",
+    "has_cusp",
+    "has_steps",
+    "jumps",
+    "pieces",
+    "polynomial_pieces",
+    "reduce_steps",
+    "reduced_product",
+    "second_derivative",
+    "sift",
+    "slope_of_pieces",
+    "step_form",
+]
 
 # Where a cusp at zero is told from a kink, how much derivatives then grow, and which: panels
 # resolve what comes after.
 _CLOSE, _GROWS, _UNBOUNDED = (sp.Rational(1, 10**4), sp.Rational(1, 10**12)), 10, 4
+# Numbers below, of large denominators or irrational, are roundings of zero.
+_ROUNDED, _LARGE = sp.Rational(1, 10**30), 10**25
 # Functions that are smooth everywhere, and what surely does not vanish.
 _SMOOTH, _NOT_ZERO = (
     (sp.exp, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.erf, sp.erfc, sp.atan, sp.asinh),
     1e-3,
 )
-
-
-def has_steps(expr: sp.Expr) -> bool:
-    """Whether the expression has kinks or jumps."""
-    return expr.has(*_KINKED)
 
 
 @lru_cache(maxsize=256)
@@ -40,11 +65,27 @@ def step_form(expr: sp.Expr) -> sp.Expr:
         return _expand(sp.Add(*map(step_form, expr.args)))
     factors, product = _factors(expr), sp.S.One
     if len(factors) == 1:
-        return reduce_steps(_expand(_resolve(expr)))
+        form = reduce_steps(_expand(_resolve(expr)))
+        return form if _is_polynomial_in_steps(form) else _with_jumps_apart(expr, form)
     # One by one, as most terms of a whole product are the same once they are reduced.
     for factor in factors:
         product = reduce_steps(_expand(product * step_form(factor)))
     return product
+
+
+def _is_polynomial_in_steps(form: sp.Expr) -> bool:
+    steps = {step: sp.Dummy() for step in form.atoms(Heaviside)}
+    return form.xreplace(steps).is_polynomial(*steps.values())
+
+
+def _with_jumps_apart(expr: sp.Expr, form: sp.Expr) -> sp.Expr:
+    """The form by pieces if the function jumps: δ-functions need steps outside of functions."""
+    symbols = {symbol for step in form.atoms(Heaviside) for symbol in step.free_symbols}
+    if len(symbols) != 1:
+        return form
+    (x,) = symbols
+    found = pieces_of(expr, x)
+    return _step_sum(found.branches, found.points, x) if any(found.jumps) else form
 
 
 def _factors(expr: sp.Expr) -> list[sp.Expr]:
@@ -119,78 +160,23 @@ def sift(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     # What has none stands as it is: products, multiplied out, may be none.
     smooth = [term for term in terms if not term.has(DiracDelta)]
     sifted = [_sift_term(term, variables) for term in sp.Add.make_args(_expand(singular))]
-    return sp.Add(*smooth, *sifted)
+    return sp.Add(*smooth, *_without_rounding(sp.Add(*sifted)))
 
 
-def break_points(expr: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
-    """Where an expression has kinks or jumps in one variable, sorted and real."""
-    return list(_break_points(expr, variable))
+def _without_rounding(singular: sp.Expr) -> list[sp.Expr]:
+    """Terms with δ-functions but for those whose numbers add up to zero, at irrational points."""
+    sums: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(_expand(singular)):
+        number, rest = term.as_independent(*term.free_symbols, as_Add=False)
+        sums[rest] = sums.get(rest, sp.S.Zero) + number
+    return [number * rest for rest, number in sums.items() if not _is_rounding(number)]
 
 
-@lru_cache(maxsize=256)
-def _break_points(expr: sp.Expr, variable: sp.Expr) -> tuple[sp.Expr, ...]:
-    steps = [step for step in step_form(expr).atoms(Heaviside) if step.has(variable)]
-    points: set[Any] = {_location(step, variable) for step in steps}
-    if None in points:
-        raise ValueError(f"cannot locate the kinks of {expr} in {variable}")
-    return tuple(sorted(points, key=float))
-
-
-def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
-    """The expression as a Piecewise of smooth ones, none of which is used outside its piece."""
-    if has_steps(expr) and not has_steps(form := step_form(expr)):
-        # Steps that cancel, as in sign(x)², have δ-functions as derivatives all the same.
-        return form
-    for i, variable in enumerate(variables):
-        if has_steps(expr) and (cuts := break_points(expr, variable)):
-            values = [branch(expr, variable, middle) for middle in between(cuts)]
-            values = [pieces(value, variables[i + 1 :]) for value in values]
-            conditions = [*[variable < cut for cut in cuts], sp.true]
-            return Piecewise(*zip(values, conditions, strict=True))
-    return expr
-
-
-def polynomial_pieces(expr: sp.Expr, variable: sp.Symbol) -> Piecewise | None:
-    """A function of one variable as polynomials between its kinks, or None if it is not.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> polynomial_pieces(Max(0, x - 1) ** 2, x)
-    Piecewise((0, x < 1), (x**2 - 2*x + 1, True))
-    """
-    split = pieces(expr, [variable])
-    if not isinstance(split, Piecewise):
-        return None
-    values = [(sp.expand(value), condition) for value, condition in split.args]
-    if not all(value.is_polynomial(variable) for value, _ in values):
-        return None
-    return Piecewise(*values)
-
-
-def slope_of_pieces(expr: sp.Expr, variable: sp.Expr) -> sp.Expr:
-    """The derivative between the kinks, without what jumps contribute."""
-    split = pieces(expr, [variable])
-    if not isinstance(split, Piecewise):
-        return split.diff(variable)
-    return Piecewise(*[(value.diff(variable), condition) for value, condition in split.args])
-
-
-def jumps(expr: sp.Expr, variable: sp.Expr) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
-    """Where an expression may jump, and what it is below and above.
-
-    Examples
-    --------
-    >>> h = sp.Symbol("h", real=True)
-    >>> jumps(sp.sign(h - 2) * h, h)
-    [(2, -2, 2)]
-    """
-    cuts = break_points(expr, variable) if has_steps(expr) else []
-    parts = [branch(expr, variable, middle) for middle in between(cuts)]
-    return [
-        (cut, below.subs(variable, cut), above.subs(variable, cut))
-        for cut, (below, above) in zip(cuts, pairwise(parts), strict=True)
-    ]
+def _is_rounding(number: sp.Expr) -> bool:
+    if number.is_Rational and number.q < _LARGE:
+        return number == 0
+    value = number.evalf(15, maxn=100)
+    return bool(value.is_number and abs(value) < _ROUNDED)
 
 
 def _resolve(expr: sp.Expr) -> sp.Expr:
@@ -252,8 +238,18 @@ def _step(x: sp.Expr) -> sp.Expr:
     if x.is_number:
         return sp.Heaviside(x)
     symbols = x.free_symbols
-    if len(symbols) == 1 and not _is_linear(x, variable := symbols.pop()):
-        return _steps_at_roots(x, variable)
+    if len(symbols) == 1:
+        (variable,) = symbols
+        if not _is_linear(x, variable):
+            try:
+                found = pieces_of(Heaviside(x), variable)
+            except ValueError:
+                return Heaviside(x)
+            return _step_sum(found.branches, found.points, variable)
+        point = _root(x, variable)
+        if not point.is_Rational or point.q > _LARGE:
+            step = Heaviside(variable - point)
+            return step if x.coeff(variable).is_positive else 1 - step
     if x.could_extract_minus_sign():
         return 1 - Heaviside(-x)
     content, primitive = x.as_content_primitive()
@@ -264,26 +260,11 @@ def _is_linear(x: sp.Expr, variable: sp.Expr) -> bool:
     return x.is_polynomial(variable) and sp.degree(x, variable) == 1
 
 
-def _steps_at_roots(x: sp.Expr, variable: sp.Expr) -> sp.Expr:
-    """θ of a nonlinear function of one variable, by steps at its roots where these are known."""
-    inner = x.atoms(Heaviside)
-    points: set[Any] = {_location(step, variable) for step in inner}
-    if None in points:
-        return Heaviside(x)
-    cuts = sorted(points, key=float)
-    for middle in between(cuts):
-        roots = sp.solveset(_on_piece(x, variable, middle), variable, sp.S.Reals)
-        if isinstance(roots, sp.FiniteSet):
-            points.update(roots)
-        elif roots not in (sp.S.EmptySet, sp.S.Reals):
-            return Heaviside(x)
-    cuts = sorted(points, key=float)
-    levels = []
-    for middle in between(cuts):
-        piece = _on_piece(x, variable, middle)
-        levels.append(sp.Heaviside(sp.sign(piece.subs(variable, middle).evalf())))
-    jumps = zip(cuts, levels[1:], levels, strict=False)
-    return levels[0] + sp.Add(*[(b - a) * _step(variable - root) for root, b, a in jumps])
+def _step_sum(branches: Sequence[sp.Expr], points: Sequence[sp.Expr], x: sp.Symbol) -> sp.Expr:
+    """Smooth pieces between breakpoints, by steps."""
+    changes = zip(points, branches[1:], branches, strict=False)
+    terms = [_expand((after - before) * _step(x - point)) for point, after, before in changes]
+    return _expand(branches[0]) + sp.Add(*terms)
 
 
 def has_cusp(f: sp.Expr, x: sp.Symbol) -> bool:
@@ -324,53 +305,16 @@ def _is_smooth_at_zero(f: sp.Expr, x: sp.Symbol) -> bool:
     return True
 
 
-def between(cuts: Sequence[sp.Expr]) -> list[sp.Expr]:
-    """A point of every interval between sorted cuts, the outer two included.
-
-    Examples
-    --------
-    >>> between([sp.S.Zero, sp.S.One])
-    [-1, 1/2, 2]
-    """
-    if not cuts:
-        return [sp.S.Zero]
-    middles = [sp.Rational((float(a) + float(b)) / 2) for a, b in pairwise(cuts)]
-    ends = sp.Rational(float(cuts[0])) - 1, sp.Rational(float(cuts[-1])) + 1
-    return [ends[0], *middles, ends[1]]
-
-
-def _on_piece(x: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
-    """The smooth expression that x equals around a point."""
-    steps = [step for step in x.atoms(Heaviside) if step.has(variable)]
-    return _expand(x.xreplace({step: step.subs(variable, middle) for step in steps}))
-
-
-def branch(expr: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
-    """The smooth expression that expr equals around a point, its terms as they stand."""
-    if not (has_steps(expr) and expr.has(variable)):
-        return expr
-    if isinstance(expr, Piecewise):
-        # Nothing but the variable of the kinks stands in the conditions.
-        chosen = next(value for value, condition in expr.args if condition.subs(variable, middle))
-        return branch(chosen, variable, middle)
-    args = [branch(arg, variable, middle) for arg in expr.args]
-    if not isinstance(expr, _KINKED):
-        return expr.func(*args)
-    at_middle = [arg.subs(variable, middle) for arg in args]
-    if isinstance(expr, Max | Min):
-        best = (max if isinstance(expr, Max) else min)(at_middle)
-        return args[at_middle.index(best)]
-    if isinstance(expr, Abs):
-        return args[0] if at_middle[0] > 0 else -args[0]
-    return expr.func(at_middle[0])
-
-
 def _location(step: sp.Expr, variable: sp.Expr) -> sp.Expr | None:
     """Where a linear step jumps, or None."""
     x = step.args[0]
     if x.free_symbols != {variable} or not _is_linear(x, variable):
         return None
-    return -x.coeff(variable, 0) / x.coeff(variable, 1)
+    return _root(x, variable)
+
+
+def _root(x: sp.Expr, variable: sp.Expr) -> sp.Expr:
+    return normal(-x.coeff(variable, 0) / x.coeff(variable, 1))
 
 
 def _latest_steps(term: sp.Expr) -> sp.Expr:
