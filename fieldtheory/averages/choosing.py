@@ -18,12 +18,12 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import many
-from fieldtheory.averages.integrals.vectorising import vectorised
 from fieldtheory.averages.integrands.partitions import partitions
 from fieldtheory.averages.integrands.simplification import separated
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator
 from fieldtheory.averages.quadrature import grids
+from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.pairs import PairAverages
 from fieldtheory.averages.quadrature.piecewise import function_of
@@ -131,12 +131,7 @@ def _single(function: Function) -> Callable:
 
     def average(K: np.ndarray) -> np.ndarray:
         K = np.asarray(K, dtype=float)
-        flat = K.ravel()
-        found = np.full(len(flat), at_zero(function).mean())
-        some = flat > 0
-        if some.any():
-            found[some] = means(flat[some], tolerance())
-        return found.reshape(K.shape)[()]
+        return means(K.ravel(), tolerance()).reshape(K.shape)[()]
 
     return average
 
@@ -162,8 +157,6 @@ def _pair(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol, connected: bool) -
 
 
 def _without_variance(
-    f: Function,
-    g: Function,
     one: Means,
     other: Means,
     connected: bool,
@@ -171,24 +164,13 @@ def _without_variance(
     b: np.ndarray,
 ) -> np.ndarray:
     """The limits of ⟨f(x)g(y)⟩ where a variance is zero; two that are zero are one variable."""
-    x, y = at_zero(f), at_zero(g)
+    x, y = one.function.at_zero(), other.function.at_zero()
     apart = np.full(len(a), x.mean() * y.mean())
     for means, K, rest in ((one, a, y), (other, b, x)):
         if (K > 0).any():
             apart[K > 0] = means(K[K > 0], tolerance()) * rest.mean()
     joint = np.where((a > 0) | (b > 0), apart, (x * y).mean())
     return joint - apart if connected else joint
-
-
-def at_zero(function: Function) -> np.ndarray:
-    """A function just below and just above zero, where it jumps there; else its value at zero.
-
-    An average over a variance that vanishes is the mean of both: it does not depend on what a
-    function is at a single point.
-    """
-    if (function.jumping == 0).any():
-        return function(np.array([-1.0, 1.0]) * np.finfo(float).tiny)
-    return function(np.zeros(2))
 
 
 def mean_about(F: sp.Expr, x: sp.Symbol) -> Rule:

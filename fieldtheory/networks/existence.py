@@ -1,12 +1,13 @@
-"""Whether a function of one variable has averages over Gaussian numbers of every variance.
+"""Whether an activation is one whose averages over Gaussian signals are promised.
 
-It has them if it is real and finite on the whole line, up to removable singularities, and grows
-more slowly than every exp(c h²), c > 0. Its jumps must be written as such. What float64 makes
-suspicious is settled with more digits, and nothing is refused on suspicion alone.
+It is real and finite on the whole line, up to removable singularities, smooth on scales above 1e-7
+between kinks and jumps that are written as such, and grows as a power or as polynomials times
+exp(a h). What float64 makes suspicious is settled with more digits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -15,8 +16,10 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.integrands.steps import has_steps
-from fieldtheory.networks.hidden_jumps import Numbers, Precise, hidden_jump
+from fieldtheory.averages.integrands.breakpoints import pieces_of
+
+Numbers = Callable[[np.ndarray], np.ndarray]
+Precise = Callable[[Any], Any]
 
 # Enough for 1 − cos(h) and the like at a distance ``_AT`` from zero.
 _DIGITS = 80
@@ -37,13 +40,18 @@ _AT, _BESIDE, _HIGHER = 1e-16, 1e-8, 1.1
 _DISTANCES = (1.0, 1.25, 2.0, *(4.0**k for k in range(1, 9)))
 _STRETCHES = (1.0, 1.0371)
 _ENOUGH, _AS_FAST = 1e9, 0.97
+# By how much at least ln|φ| grows over a factor of four of h if φ grows exponentially, and to what.
+_EXPONENTIAL, _LARGE = 2.0, 10.0
+# The smallest scale of h, and the part of its change over 0.01 that φ may have on that scale;
+# what vanishes.
+_SCALE, _PART, _TINY = 1e-7, 1 / 16, 1e-290
 # What is raised where a function has no value, or one that SymPy does not know how to get.
 _NO_VALUE = (ArithmeticError, TypeError, ValueError, NameError, AttributeError)
 
 
 @lru_cache(maxsize=1024)
 def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
-    """Refuse a function that is not real, not finite, grows too fast, or hides its jumps.
+    """Refuse a function that is not real, not finite, grows too fast, or has hidden jumps.
 
     Parameters
     ----------
@@ -59,7 +67,9 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     Notes
     -----
     If φ grows as exp(c h²), ⟨φ²⟩ exists for variances below 1/(4c) only. The kernels of a network
-    may pass any such limit at some layer, so it is refused whatever c is.
+    may pass any such limit at some layer, so it is refused whatever c is. If it grows
+    exponentially, its averages are found by closed forms alone, which polynomials times exp(a h)
+    have.
 
     Assumptions and approximations: φ is evaluated at points 0.01 apart near zero and by 2 % apart
     far away, up to |h| = 10⁴. What is narrower is seen if φ rises or ceases to be real towards it.
@@ -81,7 +91,7 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     with mpmath.workdps(_DIGITS):
         _require_real(phi, numbers, precise)
         _require_finite(phi, numbers, precise)
-        _require_slow_growth(phi, precise)
+        _require_slow_growth(phi, h, precise)
         _require_visible_jumps(phi, h, numbers, precise)
 
 
@@ -208,36 +218,89 @@ def _size(value: Any) -> Any:
     return 0 if value is None else abs(value)
 
 
-def _require_slow_growth(phi: sp.Expr, precise: Precise) -> None:
+def _require_slow_growth(phi: sp.Expr, h: sp.Symbol, precise: Precise) -> None:
     for side in (1, -1):
-        rates, exponent = [mpmath.inf], mpmath.mpf(0)
+        exponents, rates = [mpmath.mpf(0)], [mpmath.inf]
         for distance in _DISTANCES:
             points = [side * distance * stretch for stretch in _STRETCHES]
-            exponents = [mpmath.log(max(_size(precise(p)), 1)) for p in points]
-            exponent = max(exponents)
-            rates.append(max(e / p**2 for e, p in zip(exponents, points, strict=True)))
-            if exponent > _ENOUGH:
+            logarithms = [mpmath.log(max(_size(precise(p)), 1)) for p in points]
+            exponents.append(max(logarithms))
+            rates.append(max(e / p**2 for e, p in zip(logarithms, points, strict=True)))
+            if exponents[-1] > _ENOUGH:
                 break
         before, rate = rates[-2:]
-        if exponent > 1 and rate > _AS_FAST * before:
+        if exponents[-1] > 1 and rate > _AS_FAST * before:
             variance = f"; ⟨φ²⟩ is infinite from the variance {float(1 / (4 * rate)):.3g} on"
             raise ValueError(
                 "activation must grow more slowly than every exp(c h²), so that its averages over "
                 f"Gaussian h exist, got {phi}{variance if rate < before / _AS_FAST else ''}"
             )
+        fast = exponents[-1] > max(_LARGE, _EXPONENTIAL * exponents[-2])
+        if fast and not _is_exponential(pieces_of(phi, h).branches[0 if side < 0 else -1], h):
+            raise ValueError(
+                "activation must grow as a power of h, or be made of polynomials times exp(a h), "
+                f"sinh and cosh, whose averages have closed forms, got {phi}"
+            )
+
+
+def _is_exponential(F: sp.Expr, h: sp.Symbol) -> bool:
+    """Whether F is a sum of polynomials times exp(a h + b)."""
+    for function in (sp.sinh, sp.cosh):
+        F = F.replace(function, lambda u, function=function: function(u).rewrite(sp.exp))
+    F = sp.expand(F)
+    powers = {e: sp.Dummy() for e in F.atoms(sp.exp)}
+    linear = all(e.args[0].is_polynomial(h) and sp.degree(e.args[0], h) < 2 for e in powers)
+    return linear and F.xreplace(powers).is_polynomial(h, *powers.values())
 
 
 def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> None:
-    found, what = hidden_jump(phi, h, numbers, precise, _GRID), "jumps"
-    if found is None and not has_steps(phi):
+    try:
+        known = [float(point) for point in pieces_of(phi, h).points]
+    except ValueError as error:
+        raise ValueError(
+            f"activation must have finitely many kinks and jumps, got {phi}: {error}"
+        ) from None
+    found, what = _jump(numbers, precise, known), "jumps"
+    if found is None and not known:
         # Kinks of φ²: where φ vanishes at its kinks, φ² has none.
         slope = phi * phi.diff(h)
-        of_slope = _in_float64(slope, h), _in_digits(slope, h)
-        found, what = hidden_jump(slope, h, *of_slope, _GRID), "has φφ' jump"
+        found, what = _jump(_in_float64(slope, h), _in_digits(slope, h), known), "has φφ' jump"
     if found is not None:
         place, below, above = found
         raise ValueError(
             "activation must have its jumps and kinks written by sign, Heaviside, abs, max, min or "
-            f"conditions, got {phi}, which {what} at h = {place:.6g}, "
-            f"from {below:.6g} to {above:.6g}"
+            f"conditions and vary on scales above {_SCALE:.0e}, got {phi}, which {what} at "
+            f"h = {place:.6g}, from {below:.6g} to {above:.6g}"
         )
+
+
+def _jump(
+    numbers: Numbers, precise: Precise, known: list[float]
+) -> tuple[float, float, float] | None:
+    """Where a function changes within ``_SCALE`` as if it jumped, but at known places."""
+    left, right = _GRID[:-1], _GRID[1:]
+    low, high = (np.nan_to_num(numbers(points), nan=0.0) for points in (left, right))
+    with np.errstate(all="ignore"):
+        largest = np.abs(high - low)
+        while (wide := right - left > _SCALE).any():
+            middle = (left + right) / 2
+            value = np.nan_to_num(numbers(middle), nan=0.0)
+            first = np.abs(high - value) <= np.abs(value - low)
+            upper, lower = wide & ~first, wide & first
+            left, low = np.where(upper, middle, left), np.where(upper, value, low)
+            right, high = np.where(lower, middle, right), np.where(lower, value, high)
+            largest = np.maximum(largest, np.abs(high - low))
+        change, size = np.abs(high - low), np.abs(high) + np.abs(low)
+        candidates = np.flatnonzero((change > _PART * largest) & (change > _SCALE * size + _TINY))
+    for i in candidates[np.argsort(np.abs(left[candidates]))][:_PEAKS]:
+        place = (left[i] + right[i]) / 2
+        place = 0.0 if abs(place) < _SCALE else place
+        if any(abs(place - point) <= 10 * _SCALE * max(1.0, abs(point)) for point in known):
+            continue
+        # Rounding may misplace it, and is all there is to it where numbers cancel.
+        below, above = (precise(place + side * _SCALE) for side in (-1, 1))
+        if below is None or above is None:
+            continue
+        if abs(above - below) > max(_PART * largest[i], _SCALE * (abs(above) + abs(below))):
+            return float(place), float(below), float(above)
+    return None

@@ -71,7 +71,7 @@ class TestFeedForward:
         residual = ft.ResidualNetwork(depth=4, activation="tanh", skip_scale=0.0)
         s, expected = ft.solve(net, 0.3), ft.solve(residual, 0.3)
         for name in ("kernels", "response", "G11"):
-            np.testing.assert_array_equal(getattr(s, name), getattr(expected, name))
+            np.testing.assert_allclose(getattr(s, name), getattr(expected, name), rtol=1e-14)
 
     def test_keeps_its_scales_when_replaced(self):
         net = ft.FeedForwardNetwork(depth=4).replace(depth=5, width=7)

@@ -93,8 +93,5 @@ def test_beyond_float64():
         _ = ft.solve(net, 0.5).kernels
 
 
-@pytest.mark.parametrize(
-    "text", ["exp(h)*sqrt(1+h**2)", "exp(h)*sqrt(4+h**2)/(1+h**2)", "exp(-h**2)*sqrt(1+h**2)"]
-)
-def test_ends_of_float64_are_no_jumps(text):
-    assert ft.ResidualNetwork(depth=1, activation=text).depth == 1
+def test_ends_of_float64_are_no_jumps():
+    assert ft.ResidualNetwork(depth=1, activation="exp(-h**2)*sqrt(1+h**2)").depth == 1

@@ -17,6 +17,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrals import line_sizes
 from fieldtheory.averages.integrals.panels import breakpoints, evenly, graded_cuts
+from fieldtheory.averages.quadrature.gauss_legendre import composite, legendre
 from fieldtheory.averages.tolerance import DEFAULT, tolerance
 
 # Gaussian tail beyond the reach: 2e-22, times any polynomial of the activation.
@@ -216,27 +217,12 @@ def by_parts_1d(
     return best
 
 
-def composite(cuts: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights on all panels; the cuts may carry leading axes."""
-    x, w = legendre(order)
-    middle = (cuts[..., 1:] + cuts[..., :-1])[..., None] / 2
-    half = (cuts[..., 1:] - cuts[..., :-1])[..., None] / 2
-    shape = (*cuts.shape[:-1], -1)
-    return (middle + half * x).reshape(shape), (half * w).reshape(shape)
-
-
 def subdivided(cuts: np.ndarray, parts: int) -> np.ndarray:
     """Every panel cut into equal parts; the cuts may carry leading axes."""
     if parts == 1:
         return cuts
     inside = cuts[..., :-1, None] + np.diff(cuts)[..., None] * np.arange(parts) / parts
     return np.concatenate([inside.reshape(*cuts.shape[:-1], -1), cuts[..., -1:]], axis=-1)
-
-
-@lru_cache(maxsize=16)
-def legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of Gauss and Legendre on [−1, 1]."""
-    return np.polynomial.legendre.leggauss(order)
 
 
 def _with_sizes(

@@ -1,4 +1,9 @@
-"""Functions of one variable that are analytic between kinks, and the panels that resolve them."""
+"""Functions of one variable that are analytic between breakpoints, and panels that resolve them.
+
+A panel resolves φ if the polynomial through 16 nodes gives φ and φ² to nine digits: 20 nodes then
+integrate them, times a Gaussian and Hermite polynomials, to rounding. Panels are found by
+bisection, from edges at powers of two and at breakpoints, and joined where they may be.
+"""
 
 from __future__ import annotations
 
@@ -6,47 +11,50 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from numpy.polynomial import chebyshev, legendre
+from numpy.polynomial import legendre
 
 from fieldtheory.averages.errors import QuadratureError
 
-# Nodes of a panel, and those of which a function has to be a polynomial: the others are for the
-# square of it times the Gaussian.
-ORDER, RESOLVING = 20, 16
+# Nodes of a panel, and of the polynomials that tell whether a panel resolves a function.
+ORDER, FITTED = 20, 16
 NODES, WEIGHTS = legendre.leggauss(ORDER)
-# Integral and Legendre coefficients of an integrand, amid and last, by its values at the nodes.
-TAILS = np.stack(
-    [WEIGHTS]
-    + [
-        (n + 0.5) * WEIGHTS * legendre.legval(NODES, np.eye(ORDER)[n])
-        for n in (ORDER // 2 - 1, ORDER // 2, ORDER - 2, ORDER - 1)
-    ],
-    axis=1,
-)
-_NODES = legendre.leggauss(RESOLVING)[0]
-_FIT = np.linalg.inv(legendre.legvander(_NODES, RESOLVING - 1))
-# What of a function a panel may miss, relative to its largest value there and to that anywhere.
+_FIT_NODES = legendre.leggauss(FITTED)[0]
+_FIT = np.linalg.inv(legendre.legvander(_FIT_NODES, FITTED - 1))
+# Largest last coefficients relative to the largest one: of φ, and where its slope is taken from
+# the polynomials.
 _RESOLVED, _DIFFERENTIATED = 1e-9, 1e-14
-# Distances from kinks at which jumps are told from slopes.
-_BESIDE = 1e-6, 1e-12
-_TINY = 1e-250
-_DEPTH, _MOST, _ROUNDING, _FINEST, _EXACT, _CENTRAL = 52, 1 << 16, 1e-15, 4, 1e-13, 1.0
-# Polynomials at zero: their degree, and how far from zero, in deviations, the Gaussian reaches.
-_DEGREE, REACH = 24, 9.5
+# What counts as zero, and rounding of h.
+_TINY, _ROUNDING = 1e-250, 1e-15
+# Bisections and panels at most: functions that need more vary too fast.
+_BISECTIONS, _MOST_PANELS = 52, 1 << 16
+# The first panels next to zero have a width of 2^-4.
+_FIRST = 4
+# How well joined panels have to give φ, where they reach closer to zero than their own width.
+_JOINED = 1e-13
+# Distances from breakpoints at which jumps are distinguished from slopes.
+_DISTANCES = 1e-6, 1e-12
 
 
 class Function:
-    """A function φ that is analytic between kinks and grows at most as a polynomial.
+    """A function φ that is analytic between breakpoints and grows at most like a polynomial.
 
     Parameters
     ----------
     value : callable
-        Vectorised.
+        φ, vectorised.
     slope : callable, optional
-        φ' between kinks; without it, of the polynomials on the panels.
+        φ' between breakpoints; by default that of the polynomials on the panels.
     kinks : sequence of float
-        Where φ or a derivative jumps. Kinks that are not declared are found by bisection, at the
-        cost of some 50 panels each.
+        The breakpoints: where φ or a derivative jumps. Those that are not given are found by
+        bisection, at the cost of some 50 panels each.
+    resolved : float
+        Allowed size of the last Legendre coefficients on a panel, relative to the largest.
+
+    Examples
+    --------
+    >>> relu = Function(lambda h: np.maximum(h, 0), lambda h: 1.0 * (h > 0), (0.0,))
+    >>> relu.edges(3.0).tolist(), relu.parity, relu.jumps.tolist()
+    ([-4.0, 0.0, 4.0], 0, [0.0])
     """
 
     def __init__(
@@ -65,7 +73,7 @@ class Function:
         return self.value(h)
 
     def edges(self, reach: float) -> np.ndarray:
-        """Ends of panels on which φ and φ² are resolved, between −R and R ≥ reach."""
+        """Edges of panels that resolve φ and φ², from −R to R >= reach."""
         power = max(int(np.ceil(np.log2(reach))), 0)
         if power not in self._panels:
             self._panels[power] = self._resolved(2.0**power)
@@ -73,38 +81,58 @@ class Function:
 
     def _resolved(self, reach: float) -> np.ndarray:
         inner = self.kinks[np.abs(self.kinks) < reach]
-        dyadic = reach / 2.0 ** np.arange(np.log2(reach) + _FINEST)
+        dyadic = reach / 2.0 ** np.arange(np.log2(reach) + _FIRST)
+        self._set_scales(dyadic[::-1])
         ends = np.unique([0.0, *dyadic, *-dyadic, *inner])
         low, high, kept = ends[:-1], ends[1:], [ends]
-        self._dyadic = np.append(0.0, dyadic[::-1])
-        tops = [np.abs(self.value(sign * self._places())).max(axis=1) for sign in (1, -1)]
-        self._largest = np.append(_TINY, np.maximum.accumulate(np.maximum(*tops)))
-        for _ in range(_DEPTH):
-            split = self._misses(low, high) & (high - low > 1e-15 * np.abs(low + high))
+        for _ in range(_BISECTIONS):
+            split = self._fits(low, high)[2] & (high - low > _ROUNDING * np.abs(low + high))
             if not split.any():
                 break
-            if split.sum() > _MOST:
+            if split.sum() > _MOST_PANELS:
                 raise QuadratureError(
-                    f"an average did not reach the tolerance: {_MOST} panels do not resolve the "
-                    f"function up to {reach:g}, it varies too fast for signals of that size"
+                    f"an average did not reach the tolerance: {_MOST_PANELS} panels do not resolve "
+                    f"the function up to {reach:g}, it varies too fast for signals of that size"
                 )
             low, high = low[split], high[split]
             middle = (low + high) / 2
             kept.append(middle)
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-        return self._merged(np.unique(np.concatenate(kept)), [0.0, *inner])
+        return self._joined(np.unique(np.concatenate(kept)), [0.0, *inner])
 
-    def _places(self) -> np.ndarray:
-        low, high = self._dyadic[:-1], self._dyadic[1:]
-        return ((low + high) / 2)[:, None] + ((high - low) / 2)[:, None] * _NODES
+    def _set_scales(self, dyadic: np.ndarray) -> None:
+        """The size of φ up to distances from zero, where the Gaussian is largest."""
+        self._distances = np.append(0.0, dyadic)
+        low, high = self._distances[:-1, None], self._distances[1:, None]
+        h = (low + high) / 2 + (high - low) / 2 * _FIT_NODES
+        top = np.maximum(np.abs(self.value(h)), np.abs(self.value(-h))).max(axis=1)
+        self._sizes = np.append(_TINY, np.maximum.accumulate(top))
 
-    def _nearer(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """The size of φ nearer to zero than panels, about."""
-        nearest = np.minimum(np.abs(low), np.abs(high))
-        return self._largest[np.searchsorted(self._dyadic, nearest, side="right") - 1]
+    def _fits(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Legendre coefficients of φ on panels, what may be missed of φ, and who misses more."""
+        middle, half = (low + high) / 2, (high - low) / 2
+        values = self.value(middle[:, None] + half[:, None] * _FIT_NODES)
+        if not np.isfinite(values).all():
+            raise QuadratureError(
+                "an average did not reach the tolerance: the function exceeds the range of "
+                f"float64, or has no value, between {low.min():.6g} and {high.max():.6g}; "
+                "functions that grow exponentially have averages by closed forms only"
+            )
+        terms = np.stack([values, values**2]) @ _FIT.T
+        nearer = self._size_up_to(np.minimum(np.abs(low), np.abs(high)))
+        top = np.maximum(np.abs(terms).max(axis=2), [nearer, nearer**2])
+        # Rounding of h is noise of φ, which no bisection resolves.
+        steep = np.abs(np.diff(values, axis=1) / (np.diff(_FIT_NODES) * half[:, None])).max(axis=1)
+        noise = _ROUNDING * np.maximum(np.abs(low), np.abs(high)) * steep
+        allowed = self._allowed * top + _TINY
+        allowed += np.stack([noise, 2 * noise * np.abs(values).max(axis=1)])
+        return terms[0], allowed[0], (np.abs(terms[..., -2:]).max(axis=2) > allowed).any(axis=0)
 
-    def _merged(self, edges: np.ndarray, fixed: list[float]) -> np.ndarray:
-        """The edges without those that resolve nothing."""
+    def _size_up_to(self, distance: np.ndarray) -> np.ndarray:
+        return self._sizes[np.searchsorted(self._distances, distance, side="right") - 1]
+
+    def _joined(self, edges: np.ndarray, fixed: list[float]) -> np.ndarray:
+        """The edges without those between panels that can be one."""
         start, idle = 0, 0
         while len(edges) > 2 and idle < 2:
             left, middle, right = (
@@ -113,50 +141,34 @@ class Function:
                 edges[start + 2 :: 2],
             )
             drop = ~np.isin(middle, fixed)
-            drop[drop] = ~self._misses(left[drop], right[drop], middle[drop])
+            drop[drop] = self._can_join(left[drop], middle[drop], right[drop])
             edges = np.setdiff1d(edges, middle[drop])
             start, idle = 1 - start, 0 if drop.any() else idle + 1
         return edges
 
-    def _misses(
-        self, low: np.ndarray, high: np.ndarray, inside: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Whether panels do not resolve φ and φ², on either side of what is inside."""
-        middle, half = (low + high) / 2, (high - low) / 2
-        values = np.asarray(self.value(middle[:, None] + half[:, None] * _NODES), dtype=float)
-        if not np.isfinite(values).all():
-            raise QuadratureError(
-                "an average did not reach the tolerance: the function exceeds the range of "
-                f"float64, or has no value, between {low.min():.6g} and {high.max():.6g}; "
-                "functions that grow exponentially have averages through closed forms alone"
+    def _can_join(self, left: np.ndarray, middle: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Whether one polynomial gives φ on both panels: checked between its own nodes."""
+        terms, allowed, missed = self._fits(left, right)
+        centre, half = (left + right) / 2, (right - left) / 2
+        nearest = np.minimum(np.abs(left), np.abs(right))
+        # A large φ at the far end may hide how φ varies near zero.
+        central = nearest + 1 < right - left
+        size = self._size_up_to(nearest)[:, None]
+        for low, high in ((left, middle), (middle, right)):
+            h = ((low + high) / 2)[:, None] + ((high - low) / 2)[:, None] * _FIT_NODES
+            x = (h - centre[:, None]) / half[:, None]
+            exact = self.value(h)
+            error = np.abs(exact - legendre.legval(x, terms.T[:, :, None], tensor=False))
+            strict = _JOINED * np.maximum(np.abs(exact), size)
+            strict += 2 * _ROUNDING * np.abs(terms).max(axis=1)[:, None]
+            missed |= (error > np.where(central[:, None], strict, 10 * allowed[:, None])).any(
+                axis=1
             )
-        terms = np.abs(np.stack([values, values**2]) @ _FIT.T)
-        nearer = self._nearer(low, high)
-        top = np.maximum(terms.max(axis=2), [nearer, nearer**2])
-        # Rounding of h is noise of φ, which no bisection resolves.
-        steep = np.abs(np.diff(values, axis=1) / (np.diff(_NODES) * half[:, None])).max(axis=1)
-        noise = _ROUNDING * np.maximum(np.abs(low), np.abs(high)) * steep
-        noise = np.stack([noise, 2 * noise * np.abs(values).max(axis=1)])
-        allowed = self._allowed * top + noise + _TINY
-        missed = (terms[..., -2:].max(axis=2) > allowed).any(axis=0)
-        if inside is not None:
-            for start, end in ((low, inside), (inside, high)):
-                h = ((start + end) / 2)[:, None] + ((end - start) / 2)[:, None] * _NODES
-                x = (h - middle[:, None]) / half[:, None]
-                told = legendre.legval(x, (values @ _FIT.T).T[:, :, None], tensor=False)
-                exact = self.value(h)
-                # Far from zero φ may be so large that it hides what there is near zero.
-                near = np.minimum(np.abs(low), np.abs(high)) + _CENTRAL < 2 * half
-                strict = (
-                    _EXACT * np.maximum(np.abs(exact), nearer[:, None]) + 2e-15 * top[0][:, None]
-                )
-                few = np.where(near[:, None], strict, 10 * allowed[0][:, None])
-                missed |= (np.abs(exact - told) > few).any(axis=1)
-        return missed
+        return ~missed
 
     @cached_property
     def slope(self) -> Function:
-        """φ' between kinks."""
+        """φ' between breakpoints."""
         return Function(self._slope or self._differentiated, None, tuple(self.kinks))
 
     @cached_property
@@ -168,14 +180,16 @@ class Function:
         h = np.asarray(h, dtype=float)
         edges = self._fine.edges(max(np.abs(h).max(), 1.0))
         middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-        values = self.value(middle[:, None] + half[:, None] * _NODES)
+        values = self.value(middle[:, None] + half[:, None] * _FIT_NODES)
         terms = legendre.legder(values @ _FIT.T, axis=1) / half[:, None]
-        place = np.clip(np.searchsorted(edges, h, side="right") - 1, 0, len(half) - 1)
-        return legendre.legval(
-            (h - middle[place]) / half[place],
-            terms[place].T.copy() if h.ndim == 1 else np.moveaxis(terms[place], -1, 0),
-            tensor=False,
-        )
+        panel = np.clip(np.searchsorted(edges, h, side="right") - 1, 0, len(half) - 1)
+        x = (h - middle[panel]) / half[panel]
+        return legendre.legval(x, np.moveaxis(terms[panel], -1, 0), tensor=False)
+
+    @cached_property
+    def nearest(self) -> float:
+        """The distance of the first breakpoint from zero, infinite without one."""
+        return float(np.abs(self.kinks).min(initial=np.inf))
 
     @cached_property
     def parity(self) -> int:
@@ -183,77 +197,45 @@ class Function:
         h = np.concatenate([np.linspace(0.003, 9.7, 400), np.geomspace(1e-6, 1e3, 100)])
         above, below = self.value(h), self.value(-h)
         for sign in (1, -1):
-            if (np.abs(above - sign * below) <= 1e-15 * np.abs(above)).all():
+            if (np.abs(above - sign * below) <= _ROUNDING * np.abs(above)).all():
                 return sign
         return 0
 
     @cached_property
     def jumps(self) -> np.ndarray:
-        """By how much φ jumps at its kinks."""
-        near, nearer = (self.value(self.kinks + d) - self.value(self.kinks - d) for d in _BESIDE)
+        """By how much φ jumps at each of ``kinks``; zero at a kink."""
+        far, near = (self.value(self.kinks + d) - self.value(self.kinks - d) for d in _DISTANCES)
         above, below = (self.value(np.nextafter(self.kinks, way)) for way in (np.inf, -np.inf))
-        return np.where(np.abs(nearer) > np.abs(near) / 2, above - below, 0.0)
+        return np.where(np.abs(near) > np.abs(far) / 2, above - below, 0.0)
 
     @cached_property
     def jumping(self) -> np.ndarray:
-        """The kinks at which φ jumps."""
+        """The breakpoints at which φ jumps."""
         return self.kinks[self.jumps != 0]
-
-    @cached_property
-    def polynomial(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """r, the coefficients of φ(r x) in powers of x and their errors; r = 0: there are none.
-
-        They are what φ is on |h| ≤ r.
-        """
-        apart = np.abs(self.kinks).min() if len(self.kinks) else np.inf
-        nodes, radius = chebyshev.chebpts1(4 * (_DEGREE + 1)), min(apart, 64.0)
-        powers = np.array(
-            [
-                np.pad(chebyshev.cheb2poly(row), (0, _DEGREE))[: _DEGREE + 1]
-                for row in np.eye(_DEGREE + 1)
-            ]
-        )
-        while radius > 1e-3 * min(apart, 1.0):
-            terms = chebyshev.chebfit(nodes, self.value(radius * nodes), _DEGREE)
-            top = np.abs(terms).max()
-            if np.abs(terms[-3:]).max() < 4e-16 * top:
-                kept = np.nonzero(np.abs(terms) > 2e-16 * top)[0].max(initial=0) + 1
-                terms[kept:] = 0.0
-                error = 5e-16 * (
-                    top * np.sqrt((powers[:kept] ** 2).mean(axis=0)) + np.abs(terms @ powers)
-                )
-                found = terms @ powers
-                found[0] = self.value(np.zeros(1))[0]
-                error[0] = 4e-16 * np.abs(found[0])
-                return radius, found, error
-            radius /= 1.5
-        return 0.0, np.zeros(_DEGREE + 1), np.zeros(_DEGREE + 1)
 
     @cached_property
     def square(self) -> Function:
         """φ²."""
-        slope = self.slope
-        found = Function(
+        slope = self.slope.value
+        return Function(
             lambda h: self.value(h) ** 2,
-            lambda h: 2 * self.value(h) * slope.value(h),
+            lambda h: 2 * self.value(h) * slope(h),
             tuple(self.kinks),
         )
-        # What cancels in products of polynomials is zero.
-        radius, terms, errors = self.polynomial
-        found.polynomial = radius, np.convolve(terms, terms), 2 * np.convolve(np.abs(terms), errors)
-        return found
-
-    def shifted(self, constant: float) -> Function:
-        """φ less a constant."""
-        return Function(lambda h: self.value(h) - constant, self.slope.value, tuple(self.kinks))
 
     @cached_property
     def reflected(self) -> Function:
         """φ(−h)."""
-        slope = self.slope
-        return Function(
-            lambda h: self.value(-h), lambda h: -slope.value(-h), tuple(-self.kinks[::-1])
-        )
+        slope = self.slope.value
+        return Function(lambda h: self.value(-h), lambda h: -slope(-h), tuple(-self.kinks[::-1]))
+
+    def at_zero(self) -> np.ndarray:
+        """φ(0−) and φ(0+) where φ jumps at zero, else φ(0) twice.
+
+        The limit of ⟨φ⟩ of a variance that vanishes is their mean.
+        """
+        beside = np.finfo(float).tiny if (self.jumping == 0).any() else 0.0
+        return self.value(np.array([-beside, beside]))
 
 
 def _of_arrays(value: Callable) -> Callable:

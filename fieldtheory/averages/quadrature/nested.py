@@ -1,141 +1,193 @@
-"""Averages of pairs with correlations of nearly or exactly one, on nested panels.
+"""Averages of two variables with correlations near or equal to one: nested panels.
 
-x = √a (αu + βv) and y = √b (αu − βv) with independent u and v, α² + β² = 1. The integral over u,
-on panels between the kinks of both factors, which move with v, is analytic in v but where two kinks
-meet: panels of v end there. At a correlation of one there is no v.
+x = √a (αu + βv) and y = √b (αu − βv) with independent standard Gaussian u and v, the sum and the
+difference of x/√a and y/√b; α² = 1 − β² = (1 + c)/2. The integral over u, on panels between the
+breakpoints of both functions, which move with v, is analytic in v except where two breakpoints
+meet: there panels of v end. At c = 1 only the line v = 0 is left.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.functions import ORDER, Function
-from fieldtheory.averages.quadrature.panels import error_of, nodes_of, summed
+from fieldtheory.averages.quadrature.panels import (
+    DENSITY,
+    END,
+    averages_about,
+    edges_with_widths,
+    error_of,
+    nodes_of,
+    panels_of_lines,
+    summed,
+)
 
-# Where panels end and how wide they are at most, in deviations.
-_END, _WIDEST = 9.5, 1.9
-# Places where panels of v end at first, how often they are halved, and lines integrated at once.
-_FIRST, _ROUNDS, _TOGETHER = (-9.5, -4.5, -2.0, 0.0, 2.0, 4.5, 9.5), 14, 100
-# Share of last coefficients that may hide others which fall off more slowly.
+# First edges of panels of v, how often these are halved, and lines that are integrated at once.
+_FIRST, _BISECTIONS, _TOGETHER = (-9.5, -4.5, -2.0, 0.0, 2.0, 4.5, 9.5), 14, 100
+# The least ratio of the error of a panel of v and its last coefficients: a small part of an
+# integrand that falls off slowly is hidden by the others.
 _HIDDEN = 1e-3
-_DENSITY = 1 / np.sqrt(2 * np.pi)
+# Edges of one function at most: beyond them an average takes minutes.
+_MOST_EDGES = 1 << 12
 
 
-class Strong:
-    """⟨φ(x)ψ(y)⟩ and what makes its derivatives, for arrays of pairs."""
+class NestedPanels:
+    """⟨φ(x)ψ(y)⟩, ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩ for arrays of pairs with c >= 0.
+
+    Parameters
+    ----------
+    first, second : Function
+    rtol : float
+        Panels of v are halved until their errors are small relative to the integrals of the
+        moduli, by this factor.
+    slopes : bool
+        Whether the last three are computed.
+    """
 
     def __init__(self, first: Function, second: Function, rtol: float, slopes: bool = True) -> None:
         self.first, self.second, self.rtol, self.slopes = first, second, rtol, slopes
 
     def __call__(
-        self, a: np.ndarray, b: np.ndarray, apart: np.ndarray
+        self, a: np.ndarray, b: np.ndarray, apart: np.ndarray, means: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """⟨φψ⟩, ⟨φ'ψ'⟩, ⟨xφ'ψ⟩, ⟨φyψ'⟩ (4, m) for 1 − c = apart, their errors, and sizes."""
+        """The averages of pairs (m,) with 1 − c = ``apart``.
+
+        Parameters
+        ----------
+        a, b, apart : ndarray, shape (m,)
+        means : ndarray, shape (2, m), optional
+            What is subtracted from φ and ψ, but from odd ones: means give connected averages.
+
+        Returns
+        -------
+        values, errors, sizes : ndarray, shape (4, m)
+            The sizes are integrals of the moduli, without δ-functions.
+        """
         roots = np.sqrt(np.array([a, b]))
         alpha, beta = np.sqrt(1 - apart / 2), np.sqrt(apart / 2)
-        lines = np.stack([roots[0] * alpha, roots[0] * beta, roots[1] * alpha, -roots[1] * beta])
+        means = np.zeros((2, len(a))) if means is None else np.array(means)
+        means[[self.first.parity == -1, self.second.parity == -1]] = 0.0
+        x, y = ([root * alpha, root * beta, mean] for root, mean in zip(roots, means, strict=True))
+        y[1] = -y[1]
+        lines = np.stack([*x, *y])
         found = np.full((3, 4, len(a)), np.nan)
         rows = slice(None if self.slopes else 1)
-        # Pairs of about one width share the edges that they see.
+        # Pairs of about one size share the panels of φ and ψ.
         power = np.ceil(np.log2(roots.max(axis=0)))
         for each in np.unique(power):
             some = power == each
-            found[:, rows, some] = self._nested(lines[:, some], _END * 2.0**each)
+            found[:, rows, some] = self._over_v(lines[:, some], END * 2.0**each)
         if self.slopes and (len(self.first.jumping) or len(self.second.jumping)):
-            found[0, 1:] += self._of_jumps(a, b, apart)
+            found[0, 1:] += self._of_jumps(a, b, apart, means)
         return found[0], found[1], found[2]
 
-    def _nested(self, lines: np.ndarray, reach: float) -> np.ndarray:
-        edges = [_with_widths(function, reach) for function in (self.first, self.second)]
+    def _over_v(self, lines: np.ndarray, reach: float) -> np.ndarray:
+        """Values, errors and sizes, shape (3, kinds, m)."""
+        edges = [edges_with_widths(function, reach) for function in (self.first, self.second)]
+        if max(len(each) for each, _ in edges) > _MOST_EDGES:
+            raise QuadratureError(
+                "an average of two strongly correlated signals did not reach the tolerance: more "
+                f"than {_MOST_EDGES} panels are needed to resolve a function up to {reach:.3g}"
+            )
         count, kinds = lines.shape[1], 4 if self.slopes else 1
         total = np.zeros((3, kinds, count))
         single = np.nonzero(lines[1] == 0)[0]
         if len(single):
-            total[:, :, single] = self._lines(lines[:, single], np.zeros(len(single)), edges)
+            total[:, :, single] = self._over_u(lines[:, single], np.zeros(len(single)), edges)
         even = self._is_even(lines)
         which, low, high = self._first_panels(lines, even, edges)
-        for left in reversed(range(_ROUNDS)):
+        for left in reversed(range(_BISECTIONS)):
             if not len(low):
                 break
             v, half = nodes_of(low, high)
-            inner = self._lines(lines[:, np.repeat(which, ORDER)], v.ravel(), edges)
-            weight = np.exp(-(v**2) / 2) * (_DENSITY * np.where(even[which], 2, 1))[:, None]
+            inner = self._over_u(lines[:, np.repeat(which, ORDER)], v.ravel(), edges)
+            weight = np.exp(-(v**2) / 2) * (DENSITY * np.where(even[which], 2, 1))[:, None]
             inner = inner.reshape(3, kinds, len(low), ORDER) * weight
-            (found, missed, size), tails = summed(inner, half, _HIDDEN)
+            (value, missed, size), tails = summed(inner, half, _HIDDEN)
             error = error_of(tails[0][..., None], size)
             scale = np.maximum(total[2], _sums(which, size, count))
             done = (error <= 0.02 * self.rtol * scale[:, which]).all(axis=0) | (left == 0)
-            for row, values in enumerate((found, error + missed, size)):
+            for row, values in enumerate((value, error + missed, size)):
                 total[row] += _sums(which[done], values[:, done], count)
             low, high, which = low[~done], high[~done], np.tile(which[~done], 2)
             middle = (low + high) / 2
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-        if self.slopes:
-            # Of equal variances −v exchanges x and y.
-            equal = even & (lines[0] == lines[2])
+        if self.slopes and self.first is self.second:
+            # Of equal variances −v exchanges x and y, so that half of the v-axis gives their mean.
+            equal = even & (lines[0] == lines[3])
             total[:, 2:, equal] = total[:, 2:, equal].mean(axis=1, keepdims=True)
         return total
 
     def _is_even(self, lines: np.ndarray) -> np.ndarray:
         """Whether integrals over u are even in v: exchanged inputs, or functions with parity."""
         both = bool(self.first.parity and self.second.parity)
-        return both | ((lines[0] == lines[2]) & (self.first is self.second))
+        return both | ((lines[0] == lines[3]) & (self.first is self.second))
 
     def _first_panels(
         self, lines: np.ndarray, even: np.ndarray, edges: list
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Pairs, and ends of panels of v: where kinks of both factors meet, and beside."""
-        one, two = (_features(*each) for each in edges)
+        """Pairs and edges of panels of v: where breakpoints of both functions meet, and near it."""
+        one, two = (_breakpoints(*each) for each in edges)
         with np.errstate(divide="ignore", invalid="ignore"):
-            x, y = one[:, :, None, None] / lines[0], two[:, None, :, None] / lines[2]
-            apart = lines[1] / lines[0] - lines[3] / lines[2]
+            x, y = one[:, :, None, None] / lines[0], two[:, None, :, None] / lines[3]
+            apart = lines[1] / lines[0] - lines[4] / lines[3]
             meeting = ((x[0] - y[0]) / apart).reshape(-1, lines.shape[1])
-            beside = (np.minimum(x[1], y[1]) / apart).reshape(-1, lines.shape[1])
-            ends = np.concatenate([meeting, meeting - beside, meeting + beside])
-        ends = np.nan_to_num(np.clip(ends, -_END, _END), nan=0.0)
+            near = (np.minimum(x[1], y[1]) / apart).reshape(-1, lines.shape[1])
+            ends = np.concatenate([meeting, meeting - near, meeting + near])
+        ends = np.nan_to_num(np.clip(ends, -END, END), nan=0.0)
         fixed = np.repeat(np.array(_FIRST)[:, None], lines.shape[1], axis=1)
         ends = np.maximum(np.concatenate([fixed, ends]), np.where(even, 0.0, -np.inf))
         ends = np.sort(ends, axis=0)
         wide = (np.diff(ends, axis=0) > 1e-14) & (lines[1] != 0)
         return np.nonzero(wide)[1], ends[:-1][wide], ends[1:][wide]
 
-    def _lines(self, lines: np.ndarray, v: np.ndarray, edges: list) -> np.ndarray:
-        """Integrals over u at given v, their errors, and those of sizes, shape (3, kinds, m)."""
+    def _over_u(self, lines: np.ndarray, v: np.ndarray, edges: list) -> np.ndarray:
+        """Integrals over u at given v, their errors, and those of moduli, shape (3, kinds, m)."""
         parts = [slice(start, start + _TOGETHER) for start in range(0, len(v), _TOGETHER)]
-        return np.concatenate([self._some(lines[:, i], v[i], edges) for i in parts], axis=2)
+        return np.concatenate([self._lines(lines[:, i], v[i], edges) for i in parts], axis=2)
 
-    def _some(self, lines: np.ndarray, v: np.ndarray, edges: list) -> np.ndarray:
-        steps, shifts = lines[::2, :, None], (lines[1::2] * v)[..., None]
+    def _lines(self, lines: np.ndarray, v: np.ndarray, edges: list) -> np.ndarray:
+        steps, shifts, means = lines[::3, :, None], (lines[1::3] * v)[..., None], lines[2::3]
         ends = [(e - at) / step for (e, _), step, at in zip(edges, steps, shifts, strict=True)]
         widths = [w / step for (_, w), step in zip(edges, steps, strict=True)]
-        line, u, half = _panels(np.concatenate(ends, axis=1), np.concatenate(widths, axis=1))
+        line, u, half = panels_of_lines(
+            np.concatenate(ends, axis=1), np.concatenate(widths, axis=1)
+        )
         x, y = (step[line] * u + at[line] for step, at in zip(steps, shifts, strict=True))
-        weight = np.exp(-0.5 * u**2) * _DENSITY
-        f, g = self.first(x), self.second(y)
+        weight = np.exp(-0.5 * u**2) * DENSITY
+        f, g = self.first(x) - means[0][line, None], self.second(y) - means[1][line, None]
         rows = [f * g]
         if self.slopes:
             df, dg = self.first.slope(x), self.second.slope(y)
             rows += [df * dg, x * df * g, f * y * dg]
         sums = np.stack([summed(row * weight, half) for row in rows])
         starts = np.searchsorted(line, np.arange(len(v)))
-        found, tails = (np.add.reduceat(sums[:, i], starts, axis=1) for i in (0, 1))
+        values, tails = (np.add.reduceat(sums[:, i], starts, axis=1) for i in (0, 1))
         size = np.add.reduceat(np.abs(sums[:, 0]), starts, axis=1)
-        return np.stack([found, error_of(tails[..., None], size), size])
+        return np.stack([values, error_of(tails[..., None], size), size])
 
-    def _of_jumps(self, a: np.ndarray, b: np.ndarray, apart: np.ndarray) -> np.ndarray:
-        """What δ-functions of φ' and ψ' add to ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩, shape (3, m)."""
+    def _of_jumps(
+        self, a: np.ndarray, b: np.ndarray, apart: np.ndarray, means: np.ndarray
+    ) -> np.ndarray:
+        """What δ-functions of φ' and ψ' add to ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩, shape (3, m).
+
+        Given x = p at a jump, y is Gaussian; two jumps give the joint density.
+        """
         found, c = np.zeros((3, len(a))), 1 - apart
         deviation = np.sqrt(apart * (1 + c))
-        sides = (self.first, self.second, a, b, 1), (self.second, self.first, b, a, 2)
-        for one, other, K, L, row in sides:
+        sides = (
+            (self.first, self.second, a, b, means[1], 1),
+            (self.second, self.first, b, a, means[0], 2),
+        )
+        for one, other, K, L, mean, row in sides:
             for place, jump in zip(one.kinks, one.jumps, strict=True):
                 if jump:
-                    density = jump * np.exp(-(place**2) / (2 * K)) * _DENSITY / np.sqrt(K)
-                    mean = c * np.sqrt(L / K) * place
-                    both = [other, other.slope]
-                    values, slopes = conditional(both, mean, np.sqrt(L) * deviation)[0]
+                    density = jump * np.exp(-(place**2) / (2 * K)) * DENSITY / np.sqrt(K)
+                    about, spread = c * np.sqrt(L / K) * place, np.sqrt(L) * deviation
+                    values, slopes = averages_about([other, other.slope], about, spread)[0]
                     found[0] += density * slopes
-                    found[row] += density * place * values
+                    found[row] += density * place * (values - mean)
         for p, one in zip(self.first.kinks, self.first.jumps, strict=True):
             for q, two in zip(self.second.kinks, self.second.jumps, strict=True):
                 if one * two:
@@ -143,73 +195,21 @@ class Strong:
                     with np.errstate(divide="ignore", invalid="ignore"):
                         power = x * y / (1 + c) + (x - y) ** 2 / (2 * deviation**2)
                         power = np.where((x == y) & (deviation == 0), x * y / 2, power)
-                        both = np.exp(-power) / (2 * np.pi * np.sqrt(a * b) * deviation)
+                        both = np.exp(-power) / (2 * np.pi * np.sqrt(a) * np.sqrt(b) * deviation)
                     found[0] += one * two * np.where((deviation == 0) & (x != y), 0.0, both)
         return found
 
 
-def _with_widths(function: Function, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Edges of panels and the width of the narrower panel at each, negative at kinks."""
-    edges = function.edges(reach)
-    sides = np.diff(edges)
-    widths = np.minimum(np.append(np.inf, sides), np.append(sides, np.inf))
-    return edges, np.where(np.isin(edges, function.kinks), -widths, widths)
-
-
-def _features(edges: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Kinks, and where panels are narrowest, and widths of panels there, shape (2, n)."""
+def _breakpoints(edges: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Breakpoints, and where panels are narrowest, and widths of panels there, shape (2, n)."""
     kept = widths < 0
     kept[np.argmin(np.abs(widths))] = True
     return np.stack([edges[kept], np.abs(widths[kept])])
 
 
-def _panels(
-    ends: np.ndarray, widths: np.ndarray, end: float = _END, widest: float = _WIDEST
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lines, nodes and half widths of panels between the edges (m, n) of m lines.
-
-    Edges that are no kinks are left out where panels stay as narrow as all that they join.
-    """
-    grid = np.linspace(-end, end, int(2 * end / widest) + 2)
-    shape = len(ends), len(grid)
-    ends = np.clip(np.concatenate([ends, np.broadcast_to(grid, shape)], axis=1), -end, end)
-    widths = np.concatenate([widths, np.full(shape, widest)], axis=1)
-    order = np.argsort(ends, axis=1)
-    ends, widths = (np.take_along_axis(each, order, axis=1) for each in (ends, widths))
-    kink, widths = widths < 0, np.minimum(np.abs(widths), 1e3)
-    for start in (0, 1, 0):
-        left, middle, right = (slice(start + i, ends.shape[1] - 2 + i, 2) for i in range(3))
-        least = np.minimum(np.minimum(widths[:, left], widths[:, right]), widths[:, middle])
-        drop = ~kink[:, middle] & (ends[:, right] - ends[:, left] <= 1.05 * least)
-        # One that is left out is where the next one is.
-        ends[:, middle] = np.where(drop, ends[:, right], ends[:, middle])
-        for side in (left, right):
-            widths[:, side] = np.where(drop, least, widths[:, side])
-    wide = np.diff(ends, axis=1) > 1e-13
-    u, half = nodes_of(ends[:, :-1][wide], ends[:, 1:][wide])
-    return np.nonzero(wide)[0], u, half
-
-
-def conditional(
-    functions: list[Function], mean: np.ndarray, deviation: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """⟨ψ⟩ of variables with means and deviations (m,) for functions with the same breakpoints.
-
-    With errors and ⟨|ψ|⟩, each (functions, m).
-    """
-    reach = float((np.abs(mean) + _END * deviation).max(initial=0.0)) + 1
-    edges, widths = _with_widths(functions[0], reach)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.nan_to_num((edges - mean[:, None]) / deviation[:, None], nan=0.0)
-        widths = np.nan_to_num(widths / deviation[:, None], nan=np.inf)
-    line, z, half = _panels(ends, widths)
-    h = deviation[line, None] * z + mean[line, None]
-    rows = np.stack([function(h) for function in functions]) * np.exp(-(z**2) / 2) * _DENSITY
-    starts = np.searchsorted(line, np.arange(len(mean)))
-    found, tails = (np.add.reduceat(each, starts, axis=1) for each in summed(rows, half))
-    sizes = np.add.reduceat(summed(np.abs(rows), half)[0], starts, axis=1)
-    return found, tails + 1e-15 * sizes, sizes
-
-
 def _sums(which: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     return np.array([np.bincount(which, row, count) for row in values])
+
+
+# The name until all callers use the new one.
+Strong = NestedPanels

@@ -1,4 +1,7 @@
-"""Averages of two variables (x, y) ~ N(0, [[a, t], [t, b]]), with their derivatives and errors."""
+"""Averages of two variables (x, y) ~ N(0, [[a, t], [t, b]]), with their derivatives and errors.
+
+Mehler's series where its remainder is below the tolerance, else nested panels.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,21 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.mehler import Series, natural_size
-from fieldtheory.averages.quadrature.nested import Strong
+from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
+from fieldtheory.averages.quadrature.nested import NestedPanels
 
-# Orders of Mehler's series that are tried.
+# Orders of Mehler's series that are tried one after the other.
 ORDERS = (40, 128, 512)
 TOLERANCE = 1e-12
+# A series of this share of the tolerance is taken.
+_SHARE = 0.5
+# The remainder of a smooth function's series, relative, from which the next order may converge.
+_NEARLY = 1e-4
+# Relative error that rounding of φ leaves of an average, and that of its mean of a connected one:
+# on many nodes it averages out.
+_ROUNDING, _MEAN = 5e-15, 2e-17
+# A variance of zero is the limit of small ones.
+_VANISHING = 1e-100
 
 
 class Pairs(NamedTuple):
@@ -26,7 +38,24 @@ class Pairs(NamedTuple):
 
 
 class PairAverages:
-    """⟨φ(x)ψ(y)⟩ or ⟨φ(x);ψ(y)⟩ = ⟨φψ⟩ − ⟨φ⟩⟨ψ⟩ with derivatives, for arrays (a, b, t)."""
+    """⟨φ(x)ψ(y)⟩, or ⟨φ(x);ψ(y)⟩ = ⟨φψ⟩ − ⟨φ⟩⟨ψ⟩, with derivatives, for arrays (a, b, t).
+
+    Parameters
+    ----------
+    first, second : Function
+        φ and ψ, by default the same.
+    connected : bool
+    slopes : bool
+        Whether derivatives are computed; where φ' and ψ' have δ-functions at the same place that of
+        t is infinite at t = √(ab).
+
+    Examples
+    --------
+    >>> pairs = PairAverages(Function(np.square, lambda h: 2 * h), connected=True)
+    >>> values, errors = pairs(1.0, 2.0, 0.5)
+    >>> [float(each[0].round(9)) for each in values]
+    [0.5, 2.0, 0.0, 0.0]
+    """
 
     def __init__(
         self,
@@ -38,20 +67,15 @@ class PairAverages:
         self.first, self.second = first, second or first
         self.connected, self.slopes = connected, slopes
         self.series = [Series(self.first, self.second, order) for order in ORDERS]
-        limits = self.first.value(np.array([1e3, -1e3, 1e6, -1e6])) if connected else np.zeros(4)
-        self._centred = None
-        if second is None and limits[0] and np.ptp(limits) < 1e-2 * abs(limits[0]):
-            self._plain = PairAverages(first, first, connected, slopes)
-            shifted = first.shifted(limits[2])
-            self._centred = PairAverages(shifted, shifted, connected, slopes)
 
     def __call__(
         self, a: np.ndarray, b: np.ndarray, t: np.ndarray, rtol: float = TOLERANCE
     ) -> tuple[Pairs, Pairs]:
         """The averages of pairs (m,), and their errors.
 
-        Errors are relative to √(⟨φ²⟩⟨ψ²⟩), for derivatives over √(ab), a and b, or to the integral
-        of what is averaged without its sign.
+        Errors are relative to √(⟨φ²⟩⟨ψ²⟩), or √(Var φ Var ψ), for derivatives over √(ab), a and b;
+        derivatives by nested panels to the integral of the modulus where that is larger. Two
+        variables without variance count as one.
 
         Raises
         ------
@@ -59,11 +83,12 @@ class PairAverages:
             If one misses the tolerance.
         """
         a, b, t = (np.array(v, dtype=float).ravel() for v in np.broadcast_arrays(a, b, t))
-        root = np.sqrt(a * b)
-        apart = determinant(a, b, t) / (root * (root + np.abs(t)))
-        c = np.where(apart < 0.5, np.sign(t) * (1 - apart), t / root)
-        found, errors = self._of(a, b, c, apart, rtol)
-        return Pairs(*found), Pairs(*errors)
+        t = np.where((a == 0) & (b == 0), _VANISHING, t)
+        a, b = (np.where(K == 0, _VANISHING, K) for K in (a, b))
+        apart = one_minus_correlation(a, b, t)
+        c = np.where(apart < 0.5, np.sign(t) * (1 - apart), t / (np.sqrt(a) * np.sqrt(b)))
+        values, errors = self._of(a, b, c, apart, rtol)
+        return Pairs(*values), Pairs(*errors)
 
     def at_angles(
         self, a: np.ndarray, b: np.ndarray, angles: np.ndarray, rtol: float = TOLERANCE
@@ -75,87 +100,82 @@ class PairAverages:
     def _of(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray, apart: np.ndarray, rtol: float
     ) -> np.ndarray:
-        if self._centred is not None:
-            # Without the constant that a wide signal sees nearly everywhere, which cancels.
-            sizes = [
-                of.series[0].first(K)[0][:, -1] for of in (self, self._centred) for K in (a, b)
-            ]
-            far = (sizes[2] < sizes[0] / 4) & (sizes[3] < sizes[1] / 4)
-            found = np.empty((2, 4, len(a)))
-            for of, some in ((self._centred, far), (self._plain, ~far)):
-                if some.any():
-                    found[:, :, some] = of._of(a[some], b[some], c[some], apart[some], rtol)
-            return found
-        t = c * np.sqrt(a * b)
         values, errors, sizes = np.zeros((3, 4, len(a)))
         kinds = 4 if self.slopes else 1
         left, reached = np.arange(len(a)), np.zeros(len(a))
         for series in self.series:
-            some = left[self._may_converge(series, apart[left], reached[left])]
+            smooth = series.smooth(a[left], b[left])
+            some = left[
+                _may_converge(series.order, apart[left], smooth & (reached[left] < _NEARLY))
+            ]
             if len(some):
                 found = series(a[some], b[some], c[some], self.connected)
                 with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                    share = (found[1] / found[2])[:kinds].max(axis=0)
-                good = share <= 0.5 * rtol
-                values[:, some[good]], errors[:, some[good]], sizes[:, some[good]] = (
-                    each[:, good] for each in found
-                )
+                    share = np.nan_to_num((found[1] / found[2])[:kinds], nan=0.0).max(axis=0)
+                good = share <= _SHARE * rtol
+                for row, new in zip((values, errors, sizes), found, strict=True):
+                    row[:, some[good]] = new[:, good]
                 reached[some] = share
                 left = np.setdiff1d(left, some[good])
         for sign in (1, -1):
-            some = left[np.where(t[left] < 0, -1, 1) == sign]
+            some = left[np.where(c[left] < 0, -1, 1) == sign]
             if len(some):
-                found = self._strong(a[some], b[some], t[some], apart[some], sign, rtol)
+                found = self._nested(a[some], b[some], apart[some], sign, rtol)
                 values[:, some], errors[:, some], sizes[:, some] = found
+        errors += _ROUNDING * sizes
         missed = (errors > rtol * sizes) | np.isnan(values)
-        missed = missed[:kinds]
-        if missed.any():
-            worst = np.argmax((errors / sizes).max(axis=0))
+        if missed[:kinds].any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                worst = int(np.nanargmax((errors / sizes)[:kinds].max(axis=0)))
             raise QuadratureError(
                 f"an average at variances {a[worst]:.6g} and {b[worst]:.6g} and 1 - |c| = "
-                f"{apart[worst]:.3g} did not reach the relative tolerance {rtol:g}"
+                f"{apart[worst]:.3g} did not reach the relative tolerance {rtol:g}; ask for a "
+                "larger one (rtol=)"
             )
         return np.stack([values, errors])
 
-    def _may_converge(self, series: Series, apart: np.ndarray, reached: np.ndarray) -> np.ndarray:
-        """Whether a series is worth trying: |c|^N is small, or one of smooth φ nearly did."""
-        smooth = not (len(self.first.kinks) or len(self.second.kinks))
-        with np.errstate(divide="ignore"):
-            small = series.order * np.log1p(-np.minimum(apart, 1.0)) < np.log(1e-14)
-        return small | (series.order == ORDERS[0]) | (smooth & (reached < 1e-4))
-
-    def _strong(
-        self,
-        a: np.ndarray,
-        b: np.ndarray,
-        t: np.ndarray,
-        apart: np.ndarray,
-        sign: int,
-        rtol: float,
+    def _nested(
+        self, a: np.ndarray, b: np.ndarray, apart: np.ndarray, sign: int, rtol: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Averages of strongly correlated pairs, with derivatives at fixed covariances."""
+        """Averages by nested panels of x and sign · y, with derivatives at fixed covariances."""
         second = self.second if sign > 0 else self.second.reflected
-        values, errors, sizes = Strong(self.first, second, rtol, self.slopes)(a, b, apart)
+        f, g = self.series[0].first(a)[0], self.series[0].second(b)[0]
+        means = np.stack([f[:, 0], g[:, 0]]) if self.connected else None
+        panels = NestedPanels(self.first, second, rtol, self.slopes)
+        values, errors, sizes = panels(a, b, apart, means)
         values[1] *= sign
+        t = sign * (1 - apart) * np.sqrt(a) * np.sqrt(b)
         with np.errstate(invalid="ignore"):
             for row, K in ((2, a), (3, b)):
-                # At a fixed correlation variances are scales.
+                # At a fixed correlation variances are scales: K ∂/∂K = ⟨xφ'ψ⟩/2 − t/2 ∂/∂t.
                 values[row] = (values[row] - t * values[1]) / (2 * K)
                 errors[row] = (errors[row] + np.abs(t) * errors[1]) / (2 * K)
                 sizes[row] = (sizes[row] + np.abs(t) * sizes[1]) / (2 * K)
-        f, g = self.series[0].first(a)[0], self.series[0].second(b)[0]
-        if self.connected:
-            values[0] -= f[:, 0] * g[:, 0]
-            values[2] -= f[:, 2] * g[:, 0] / (np.sqrt(2) * a)
-            values[3] -= f[:, 0] * g[:, 2] / (np.sqrt(2) * b)
-        scales = np.stack([np.ones(len(a)), 1 / np.sqrt(a * b), 1 / a, 1 / b])
-        natural = scales * np.sqrt(
-            natural_size(f, self.connected) * natural_size(g, self.connected)
-        )
+        spread = [np.sqrt(natural_size(each, self.connected)) for each in (f, g)]
+        natural = derivative_scales(a, b) * spread[0] * spread[1]
         sizes = np.maximum(sizes, natural)
         if self.connected:
-            sizes[0] = natural[0]
+            errors[0] += _MEAN * (np.abs(f[:, 0]) * spread[1] + np.abs(g[:, 0]) * spread[0])
         return values, errors, sizes
+
+
+def _may_converge(order: int, apart: np.ndarray, nearly: np.ndarray) -> np.ndarray:
+    """Whether a series is worth trying: |c|^N is small, or that of a smooth φ nearly converged."""
+    with np.errstate(divide="ignore"):
+        small = order * np.log1p(-np.minimum(apart, 1.0)) < np.log(1e-14)
+    return small | nearly | (order == ORDERS[0])
+
+
+def one_minus_correlation(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """1 − |c| with c = t/√(ab), to all digits.
+
+    Examples
+    --------
+    >>> float(one_minus_correlation(*np.array([1.0, 1.0, 1.0 - 2**-40])) * 2**40)
+    1.0
+    """
+    root = np.sqrt(a) * np.sqrt(b)
+    return determinant(a, b, t) / (root * (root + np.abs(t)))
 
 
 def determinant(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:

@@ -1,14 +1,37 @@
-"""Gaussian averages on panels: nodes, sums with an estimate of their error."""
+"""Gaussian averages on panels: their nodes, and sums over them with an estimate of the error."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.polynomial import legendre
 
-from fieldtheory.averages.quadrature.functions import NODES, TAILS
+from fieldtheory.averages.quadrature.functions import NODES, ORDER, WEIGHTS, Function
+
+# Where panels end and how wide they are at most, in standard deviations.
+END, WIDEST = 9.5, 1.9
+# The density of a standard Gaussian at zero.
+DENSITY = 1 / np.sqrt(2 * np.pi)
+# Relative error of sums by rounding.
+ROUNDING = 1e-15
+# Integral and Legendre coefficients of an integrand, amid and last, by its values at the nodes.
+_SUMS = np.stack(
+    [WEIGHTS]
+    + [
+        (n + 0.5) * WEIGHTS * legendre.legval(NODES, np.eye(ORDER)[n])
+        for n in (ORDER // 2 - 1, ORDER // 2, ORDER - 2, ORDER - 1)
+    ],
+    axis=1,
+)
 
 
 def subdivided(edges: np.ndarray, low: float, high: float, width: float) -> np.ndarray:
-    """The edges between low and high, with as many more that panels are as narrow as asked for."""
+    """The edges between low and high, and as many more that no panel is wider than asked for.
+
+    Examples
+    --------
+    >>> subdivided(np.array([0.0]), -1.0, 2.0, 1.0).tolist()
+    [-1.0, 0.0, 1.0, 2.0]
+    """
     inner = edges[(edges > low) & (edges < high)]
     ends = np.concatenate([[low], inner, [high]])
     counts = np.maximum(np.ceil(np.diff(ends) / width).astype(int), 1)
@@ -18,7 +41,7 @@ def subdivided(edges: np.ndarray, low: float, high: float, width: float) -> np.n
 
 
 def nodes_of(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes (..., ORDER) and half the widths of panels."""
+    """Nodes (..., ORDER) and half widths of panels."""
     half = (high - low) / 2
     return ((low + high) / 2)[..., None] + half[..., None] * NODES, half
 
@@ -26,18 +49,87 @@ def nodes_of(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def summed(
     values: np.ndarray, half: np.ndarray, least: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrals over panels (..., panels), and their errors.
+    """Integrals over panels of values (..., panels, ORDER), and their errors.
 
-    The rule is exact to twice the degree of the polynomial through its nodes. What follows the last
-    coefficients up to there is as much less than these as these are less than those amid, squared,
-    but not below a share ``least`` of them, which small parts that fall off slowly may hide in.
+    The rule is exact to twice the degree of the polynomial through its nodes. Beyond its last
+    coefficients an integrand falls off, up to there, as it did from the middle ones to these: the
+    error is the last ones times the square of that ratio, which is taken to be ``least`` at least.
     """
-    found = np.abs(terms := values @ TAILS)
-    amid, last = found[..., 1] + found[..., 2], found[..., 3] + found[..., 4]
-    less = np.minimum(last / np.maximum(amid, 1e-300), 1.0) ** 2
-    return terms[..., 0] * half, last * np.maximum(less, least) * half
+    terms = values @ _SUMS
+    size = np.abs(terms)
+    amid, last = size[..., 1] + size[..., 2], size[..., 3] + size[..., 4]
+    ratio = np.minimum(last / np.maximum(amid, 1e-300), 1.0) ** 2
+    return terms[..., 0] * half, last * np.maximum(ratio, least) * half
 
 
 def error_of(errors: np.ndarray, size: np.ndarray) -> np.ndarray:
     """The error of integrals from those of their panels (..., panels), and rounding."""
-    return errors.sum(axis=-1) + 1e-15 * size
+    return errors.sum(axis=-1) + ROUNDING * size
+
+
+def edges_with_widths(function: Function, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Edges of panels and the width of the narrower panel at each, negative at breakpoints."""
+    edges = function.edges(reach)
+    sides = np.diff(edges)
+    widths = np.minimum(np.append(np.inf, sides), np.append(sides, np.inf))
+    return edges, np.where(np.isin(edges, function.kinks), -widths, widths)
+
+
+def panels_of_lines(
+    ends: np.ndarray, widths: np.ndarray, end: float = END, widest: float = WIDEST
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Panels of the integrals along m lines that have edges (m, n) each.
+
+    Edges that are no breakpoints are left out where a panel without them is no wider than all that
+    it joins.
+
+    Returns
+    -------
+    line : ndarray, shape (panels,)
+        To which line each panel belongs, sorted.
+    nodes : ndarray, shape (panels, ORDER)
+    half : ndarray, shape (panels,)
+        Half widths.
+    """
+    grid = np.linspace(-end, end, int(2 * end / widest) + 2)
+    shape = len(ends), len(grid)
+    ends = np.clip(np.concatenate([ends, np.broadcast_to(grid, shape)], axis=1), -end, end)
+    widths = np.concatenate([widths, np.full(shape, widest)], axis=1)
+    order = np.argsort(ends, axis=1)
+    ends, widths = (np.take_along_axis(each, order, axis=1) for each in (ends, widths))
+    fixed, widths = widths < 0, np.minimum(np.abs(widths), 1e3)
+    for start in (0, 1, 0):
+        left, middle, right = (slice(start + i, ends.shape[1] - 2 + i, 2) for i in range(3))
+        least = np.minimum(np.minimum(widths[:, left], widths[:, right]), widths[:, middle])
+        drop = ~fixed[:, middle] & (ends[:, right] - ends[:, left] <= 1.05 * least)
+        # An edge that is left out moves to the next one, so that a panel has no width.
+        ends[:, middle] = np.where(drop, ends[:, right], ends[:, middle])
+        for side in (left, right):
+            widths[:, side] = np.where(drop, least, widths[:, side])
+    wide = np.diff(ends, axis=1) > 1e-13
+    nodes, half = nodes_of(ends[:, :-1][wide], ends[:, 1:][wide])
+    return np.nonzero(wide)[0], nodes, half
+
+
+def averages_about(
+    functions: list[Function], mean: np.ndarray, deviation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """⟨ψ⟩ of Gaussian variables with means and standard deviations (m,).
+
+    Returns
+    -------
+    values, errors, sizes : ndarray, shape (functions, m)
+        The sizes are ⟨|ψ|⟩. All functions have the breakpoints of the first one.
+    """
+    reach = float((np.abs(mean) + END * deviation).max(initial=0.0)) + 1
+    edges, widths = edges_with_widths(functions[0], reach)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.nan_to_num((edges - mean[:, None]) / deviation[:, None], nan=0.0)
+        widths = np.nan_to_num(widths / deviation[:, None], nan=np.inf)
+    line, z, half = panels_of_lines(ends, widths)
+    h = deviation[line, None] * z + mean[line, None]
+    rows = np.stack([function(h) for function in functions]) * np.exp(-(z**2) / 2) * DENSITY
+    starts = np.searchsorted(line, np.arange(len(mean)))
+    values, tails = (np.add.reduceat(each, starts, axis=1) for each in summed(rows, half))
+    sizes = np.add.reduceat(summed(np.abs(rows), half)[0], starts, axis=1)
+    return values, tails + ROUNDING * sizes, sizes

@@ -1,138 +1,178 @@
-"""Hermite coefficients f_n(K) = ⟨φ(√K z) h_n(z)⟩ of one variable, and the moments they give.
+"""Hermite coefficients f_n(K) = ⟨φ(√K z) h_n(z)⟩ of one variable, and moments from them.
 
-They are analytic in ln K in the strip |Im ln K| < π/2, whatever kinks φ has, so that few Chebyshev
-nodes for every factor of four of K give them everywhere between.
+They are analytic in ln K in the strip |Im ln K| < π/2, whatever breakpoints φ has: few Chebyshev
+nodes per factor of four of K give them everywhere in between. By Price's theorem they contain the
+derivatives of averages with respect to K,
+
+    d⟨φ⟩/dK = f_2 / (√2 K),    d²⟨φ⟩/dK² = √24 f_4 / (4K²),
+
+so that kinks and jumps of φ need no δ-functions.
 """
 
 from __future__ import annotations
 
-from math import factorial, sqrt
+from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import REACH, Function
-from fieldtheory.averages.quadrature.nested import conditional
-from fieldtheory.averages.quadrature.panels import error_of, nodes_of, subdivided, summed
+from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.panels import (
+    DENSITY,
+    averages_about,
+    error_of,
+    nodes_of,
+    subdivided,
+    summed,
+)
 
-# Factor of variances that share an interpolant.
-_FACTOR = 4.0
-# Fewer variances than these are not worth one.
-_FEW = 4
-# Up to this order coefficients of narrow signals are integrals too.
-_SURE = 40
+# One table covers this factor of K; fewer variances than _FEW are integrated without one.
+_FACTOR, _FEW = 4.0, 4
+# The variance, relative to the square of the mean, below which coefficients come from the slope.
+_STEADY = 1e-2
+# Panels times orders that are integrated at once.
+_TOGETHER = 1 << 18
 
 
 def hermite_polynomials(z: np.ndarray, order: int) -> np.ndarray:
-    """The orthonormal h_0 ... h_order at z, shape (order + 1, *z.shape)."""
-    found = np.ones((order + 1, *z.shape))
+    """The orthonormal h_0, ..., h_order at z, shape (order + 1, *z.shape).
+
+    Examples
+    --------
+    >>> hermite_polynomials(np.array([2.0]), 2)[:, 0].round(6).tolist()
+    [1.0, 2.0, 2.12132]
+    """
+    values = np.ones((order + 1, *z.shape))
     if order:
-        found[1] = z
+        values[1] = z
     for n in range(1, order):
-        found[n + 1] = (z * found[n] - sqrt(n) * found[n - 1]) / sqrt(n + 1)
-    return found
+        values[n + 1] = (z * values[n] - sqrt(n) * values[n - 1]) / sqrt(n + 1)
+    return values
 
 
 def integrated(function: Function, K: float, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """f_0 ... f_order and ⟨φ²⟩ at one variance, and their errors."""
+    """f_0, ..., f_order and ⟨φ²⟩ at one variance, and their errors, shapes (order + 2,)."""
     sigma = sqrt(K)
-    # h_n falls off as exp(−z²/4), with √n waves per 2π.
+    # h_n times the Gaussian falls off like exp(−z²/4), with √n oscillations per 2π.
     reach = 10.5 if order < 8 else 13.0
     width = min(1.75, 10 / sqrt(order + 1))
     edges = subdivided(function.edges(reach * sigma), -reach * sigma, reach * sigma, width * sigma)
-    h, half = nodes_of(edges[:-1], edges[1:])
-    z = h / sigma
-    weighted = function(h) * np.exp(-(z**2) / 2) / (sqrt(2 * np.pi) * sigma)
-    polynomials = hermite_polynomials(z, order)
-    rows = np.concatenate([polynomials, function(h)[None]]) * weighted
-    found, tails = summed(rows, half)
-    few = [0, order // 2, order, order + 1]
-    sizes = summed(np.abs(rows[few]), half)[0].sum(axis=-1)
-    errors = error_of(tails[few], sizes)
-    return found.sum(axis=-1), np.append(np.full(order + 1, errors[:3].max()), errors[3])
-
-
-def _powers(order: int, degree: int) -> np.ndarray:
-    """⟨z^k h_n⟩, shape (order + 1, degree + 1)."""
-    found = np.zeros((order + 1, degree + 1))
-    for n in range(min(order, degree) + 1):
-        for k in range(n, degree + 1, 2):
-            j = (k - n) // 2
-            found[n, k] = factorial(k) / (2**j * factorial(j) * sqrt(factorial(n)))
-    return found
+    checked = [0, order // 2, order, order + 1]
+    values, errors = np.zeros(order + 2), np.zeros(4)
+    step = max(1, _TOGETHER // (order + 2))
+    for start in range(0, len(edges) - 1, step):
+        some = edges[start : start + step + 1]
+        h, half = nodes_of(some[:-1], some[1:])
+        z, phi = h / sigma, function(h)
+        weighted = phi * np.exp(-(z**2) / 2) * (DENSITY / sigma)
+        rows = np.concatenate([hermite_polynomials(z, order), phi[None]]) * weighted
+        sums, tails = summed(rows, half)
+        values += sums.sum(axis=-1)
+        sizes = summed(np.abs(rows[checked]), half)[0].sum(axis=-1)
+        errors += error_of(tails[checked], sizes)
+    return values, np.append(np.full(order + 1, errors[:3].max()), errors[3])
 
 
 class Coefficients:
-    """f_n(K) of a function, from tables that are filled where they are asked for."""
+    """f_n(K) of a function up to an order, from tables that are made where they are needed.
+
+    Parameters
+    ----------
+    function : Function
+    order : int
+
+    Examples
+    --------
+    >>> square = Function(np.square)
+    >>> values, errors = Coefficients(square, 2)(np.array([3.0]))
+    >>> values[0].round(9).tolist()
+    [3.0, 0.0, 4.242640687, 27.0]
+    """
 
     def __init__(self, function: Function, order: int) -> None:
         self.function, self.order = function, order
         self._tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        # At n oscillations of the kernel in ln K over √n.
+        # h_n of √K z oscillates √n times over a factor of K.
         self._count = 24 + int(2.2 * sqrt(order))
 
     def __call__(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """f_0 ... f_order of variances (m,), shape (m, order + 1), and their errors.
-
-        A last column is ⟨φ²⟩.
-        """
+        """f_0, ..., f_order and ⟨φ²⟩ of variances (m,), shape (m, order + 2), and their errors."""
         K = np.asarray(K, dtype=float)
-        found, errors = np.zeros((2, len(K), self.order + 2))
-        near = self.is_near(K)
-        place = np.floor(np.log(np.where(K > 0, K, 1.0)) / np.log(_FACTOR)).astype(int)
-        # Polynomials give the higher coefficients all their digits, the others are surer.
-        direct = (K > 0) & (~near | (self.order <= _SURE))
-        for power in np.unique(place[direct]):
-            rows = np.nonzero(direct & (place == power))[0]
-            found[rows], errors[rows] = self._integrated(K[rows], int(power))
-        if near.any():
-            values, missed = self._of_polynomial(K[near])
-            better = (missed < errors[near]) | ~direct[near, None]
-            found[near] = np.where(better, values, found[near])
-            errors[near] = np.where(better, missed, errors[near])
-            found[near, -1] = values[:, -1]
-        return found, errors
+        values, errors = self._direct(K)
+        steady = (K > 0) & _is_steady(values)
+        if steady.any() and self.order:
+            self._by_slope(K, steady, values, errors)
+        return values, errors
 
-    def _integrated(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
+    def is_near(self, K: np.ndarray) -> np.ndarray:
+        """Whether φ is so nearly constant at variances (m,) that coefficients are its slope's."""
+        K = np.asarray(K, dtype=float)
+        return (K > 0) & _is_steady(self._direct(K)[0])
+
+    def _direct(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, errors = np.zeros((2, len(K), self.order + 2))
+        if (K == 0).any():
+            beside = self.function.at_zero()
+            values[K == 0, 0], values[K == 0, -1] = beside.mean(), (beside**2).mean()
+        power = np.floor(np.log(np.where(K > 0, K, 1.0)) / np.log(_FACTOR)).astype(int)
+        for each in np.unique(power[K > 0]):
+            rows = np.nonzero((K > 0) & (power == each))[0]
+            values[rows], errors[rows] = self._of_one_table(K[rows], int(each))
+        return values, errors
+
+    def _of_one_table(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
         if len(K) < _FEW and power not in self._tables:
-            values = [integrated(self.function, each, self.order) for each in K]
-            return tuple(np.array(each) for each in zip(*values, strict=True))
+            pairs = [integrated(self.function, each, self.order) for each in K]
+            return tuple(np.array(each) for each in zip(*pairs, strict=True))
         table, error = self._table(power)
         x = 2 * (np.log(K) / np.log(_FACTOR) - power) - 1
         rows = interpolation(x, chebyshev.chebpts1(self._count))
         return rows @ table, np.broadcast_to(error, (len(K), len(error)))
 
-    def _of_polynomial(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        radius, terms, missed = self.function.polynomial
-        # All orders that the polynomial has count in ⟨φ²⟩.
-        powers = _powers(max(self.order, len(terms) - 1), len(terms) - 1).T
-        scale = (np.sqrt(K) / radius)[:, None] ** np.arange(len(terms))
-        values, errors = (scale * terms) @ powers, (scale * missed) @ powers[:, : self.order + 1]
-        square = (values**2).sum(axis=1, keepdims=True)
-        values = np.append(values[:, : self.order + 1], square, axis=1)
-        return values, np.append(errors, 4e-16 * square, axis=1)
-
-    def is_near(self, K: np.ndarray) -> np.ndarray:
-        """Whether all that a variance sees of φ is a polynomial."""
-        return (K * REACH**2 < self.function.polynomial[0] ** 2) & (self.function.polynomial[0] > 0)
-
     def _table(self, power: int) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients at Chebyshev nodes of ln K between two powers of four, and their errors."""
         if power not in self._tables:
             nodes = chebyshev.chebpts1(self._count)
             K = _FACTOR ** (power + (nodes + 1) / 2)
-            found = [integrated(self.function, each, self.order) for each in K]
-            table = np.array([each[0] for each in found])
+            pairs = [integrated(self.function, each, self.order) for each in K]
+            table = np.array([each[0] for each in pairs])
             tail = last_terms(table, nodes)
-            error = np.max([each[1] for each in found], axis=0)
+            error = np.max([each[1] for each in pairs], axis=0)
             error[:-1] += tail[:-1].max()
             error[-1] += tail[-1]
             self._tables[power] = table, error
         return self._tables[power]
 
+    @cached_property
+    def _slopes(self) -> Coefficients:
+        return Coefficients(self.function.slope, self.order - 1)
+
+    def _by_slope(
+        self, K: np.ndarray, some: np.ndarray, values: np.ndarray, errors: np.ndarray
+    ) -> None:
+        """f_n = √(K/n) ⟨φ' h_{n−1}⟩ where φ is nearly constant, which would hide its variations.
+
+        A jump at p adds jump · h_{n−1}(p/√K) times the density at p to ⟨φ' h_{n−1}⟩.
+        """
+        K = K[some]
+        slopes, missed = (each[:, :-1].copy() for each in self._slopes._direct(K))
+        for place, jump in zip(self.function.kinks, self.function.jumps, strict=True):
+            z = place / np.sqrt(K)
+            density = jump * DENSITY * np.exp(-(z**2) / 2) / np.sqrt(K)
+            slopes += (density * hermite_polynomials(z, self.order - 1)).T
+        scale = np.sqrt(K[:, None] / np.arange(1, self.order + 1))
+        values[some, 1:-1], errors[some, 1:-1] = scale * slopes, scale * missed
+
+
+def _is_steady(values: np.ndarray) -> np.ndarray:
+    """Whether the variance of φ is a small part of the square of its mean."""
+    return values[:, -1] - values[:, 0] ** 2 < _STEADY * values[:, 0] ** 2
+
 
 def interpolation(places: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """What takes values at Chebyshev nodes to places (m,): the barycentric formula."""
+    """The matrix that takes values at Chebyshev nodes to places (m,): the barycentric formula."""
     count = len(nodes)
     weights = np.sin(np.pi * (2 * np.arange(count) + 1) / (2 * count)) * (-1.0) ** np.arange(count)
     apart = places[:, None] - nodes
@@ -148,7 +188,14 @@ def last_terms(values: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 
 class Moments:
-    """M(K) = ⟨φ²⟩, M'(K) and M''(K)."""
+    """M(K) = ⟨φ²⟩, M'(K) and M''(K).
+
+    Examples
+    --------
+    >>> values, errors = Moments(Function(np.square, lambda h: 2 * h))(np.array([2.0]))
+    >>> values[:, 0].round(9).tolist()
+    [12.0, 12.0, 6.0]
+    """
 
     def __init__(self, function: Function) -> None:
         self.coefficients = Coefficients(function.square, 4)
@@ -162,25 +209,32 @@ class Moments:
 
 
 class Means:
-    """⟨F(h)⟩ of variances, and of variances and means, with errors that are checked.
+    """⟨F(h)⟩ of variances, and of variances and means; errors relative to √⟨F²⟩ are checked.
 
-    Errors are relative to √⟨F²⟩.
+    Examples
+    --------
+    >>> means = Means(Function(np.square))
+    >>> float(means(np.array([3.0]), 1e-12)[0].round(9))
+    3.0
+    >>> float(means.about(np.array([3.0]), np.array([2.0]), 1e-12)[0].round(9))
+    7.0
     """
 
     def __init__(self, function: Function) -> None:
         self.function, self.coefficients = function, Coefficients(function, 0)
 
     def __call__(self, K: np.ndarray, rtol: float) -> np.ndarray:
-        """⟨F(h)⟩ of h ~ N(0, K) for variances (m,) above zero."""
+        """⟨F(h)⟩ of h ~ N(0, K) for variances (m,)."""
         f, errors = self.coefficients(K)
         _require(errors[:, 0], np.sqrt(f[:, 1]), K, rtol)
         return f[:, 0]
 
     def about(self, K: np.ndarray, mean: np.ndarray, rtol: float) -> np.ndarray:
-        """⟨F(h)⟩ of h ~ N(mean, K) for variances (m,)."""
-        found, errors, sizes = conditional([self.function], mean, np.sqrt(np.maximum(K, 0.0)))
+        """⟨F(h)⟩ of h ~ N(mean, K) for variances and means (m,)."""
+        deviation = np.sqrt(np.maximum(K, 0.0))
+        values, errors, sizes = averages_about([self.function], mean, deviation)
         _require(errors[0], sizes[0], K, rtol)
-        return found[0]
+        return values[0]
 
 
 def _require(errors: np.ndarray, sizes: np.ndarray, K: np.ndarray, rtol: float) -> None:
@@ -188,6 +242,6 @@ def _require(errors: np.ndarray, sizes: np.ndarray, K: np.ndarray, rtol: float) 
     if missed.any():
         raise QuadratureError(
             f"an average at the variance {K[missed].min():.6g} did not reach the relative "
-            f"tolerance {rtol:g}: "
-            "the function varies too fast, or is too large, for panels at signals of that variance"
+            f"tolerance {rtol:g}: the function varies too fast, or is too large, for panels at "
+            "signals of that variance; ask for a larger tolerance (rtol=)"
         )

@@ -17,8 +17,12 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.functions import ORDER, WEIGHTS, Function
-from fieldtheory.averages.quadrature.nested import _panels, _with_widths
-from fieldtheory.averages.quadrature.panels import nodes_of, subdivided
+from fieldtheory.averages.quadrature.panels import (
+    edges_with_widths,
+    nodes_of,
+    panels_of_lines,
+    subdivided,
+)
 from fieldtheory.averages.quadrature.single import hermite_polynomials
 
 _REACH, _NEAR = 12.5, np.array([0.0, 1.2, 2.5, 4.0, 6.0, 9.0])
@@ -44,10 +48,10 @@ class Input:
         x, weight = _weighted(*nodes_of(edges[:-1] / sigma, edges[1:] / sigma))
         phi, polynomials = function(sigma * x), hermite_polynomials(x, order) * weight
         mean = slope * sigma * x
-        seen, widths = _with_widths(function, _REACH * np.sqrt(b))
+        seen, widths = edges_with_widths(function, _REACH * np.sqrt(b))
         ends = (seen - mean[:, None]) / noise
         widths = np.broadcast_to(widths / noise, ends.shape)
-        line, nodes, half = _panels(ends, widths, _REACH, width)
+        line, nodes, half = panels_of_lines(ends, widths, _REACH, width)
         z, weight_z = _weighted(nodes, half)
         y = function(np.repeat(mean[line], ORDER) + noise * z)
         starts = np.searchsorted(line, np.arange(len(x))) * ORDER

@@ -1,0 +1,240 @@
+"""Expressions as NumPy functions that keep their digits and do not overflow.
+
+Sums that vanish faster at zero than their terms, as x − tanh(x), come from series; eᵘ − 1,
+log(1 + u) and the tails of tanh and erf from functions that do not cancel; quotients such as
+sin(x)/x from series where their denominators vanish.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from mpmath import mp
+from scipy.special import erfc
+from sympy.codegen.rewriting import expm1_opt, log1p_opt
+from sympy.core.function import AppliedUndef
+
+from fieldtheory.averages.integrands.exponentials import factored, merged, with_masks
+from fieldtheory.averages.integrands.logistic import FUNCTIONS, without_overflow
+from fieldtheory.averages.integrands.removable import by_series, continued, quotient_places
+from fieldtheory.averages.integrands.steps import break_points, has_steps, pieces
+
+_WHERE = sp.Function("where")
+_BY_PRODUCTS = sp.Function("by_products")
+# SymPy writes its own of a negative argument as 2 − erfc.
+_ERFC = sp.Function("erf_complement")
+# Two places near zero at which sums and their terms are compared, and the digits that takes; a sum
+# cancels if it is below its terms by two powers of the place, and up to a factor of 1000.
+_NEAR_ZERO, _DIGITS, _FACTOR = (2.0**-26, 2.0**-30), 120, 1e-3
+_NO_SERIES = (sp.Piecewise, sp.Heaviside, sp.Abs, sp.sign, sp.Max, sp.Min, sp.DiracDelta)
+# Nearer to zero no other step is.
+_CLOSEST = sp.Rational(1, 10**30)
+
+
+def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
+    """F as a NumPy function of arrays."""
+    if any(quotient_places(F, v) for v in variables[1:]):
+        parts = _factors(F, variables)
+        if parts is not None:
+            sides = [vectorised([v], part) for v, part in zip(variables, parts, strict=True)]
+            return lambda *h: math.prod(side(x) for side, x in zip(sides, h, strict=True))
+    F = merged(F)
+    # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
+    plain, (F, near_zero) = F, _without_cancelling(pieces(F, variables))
+    F = without_overflow(F).replace(sp.Add, _tail_of_steps)
+    if F.has(sp.exp, sp.log):
+        F = _small_differences(F)
+    F = F.replace(_is_long_power, lambda power: _BY_PRODUCTS(power.base, power.exp))
+    F = F.replace(sp.Piecewise, _nested)
+    modules: list = [
+        {**FUNCTIONS, **near_zero, "by_products": _by_products, "erf_complement": erfc},
+        "scipy",
+        "numpy",
+    ]
+    compiled = sp.lambdify(list(variables), in_float64(F), modules=modules, cse=True)
+    return _with_limit_at_zero(continued(compiled, plain, variables), plain, variables)
+
+
+def _with_limit_at_zero(function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]) -> Callable:
+    """The limit where the first variable is zero, of functions of kinks such as h log|h|."""
+    if not (has_steps(F) and F.has(sp.log)):
+        return function
+    at_zero = [np.zeros(1), *(np.ones(1) for _ in variables[1:])]
+    with np.errstate(all="ignore"):
+        if not np.isnan(function(*at_zero)).any():
+            return function
+    x, t = variables[0], sp.Dummy("t", positive=True)
+    sides = [sp.limit(_near_zero(F, x, sign).subs(x, sign * t), t, 0, "+") for sign in (1, -1)]
+    if sides[0] != sides[1] or not sides[0].is_finite:
+        return function
+    limit = sp.lambdify(list(variables[1:]), sides[0], "numpy")
+
+    def everywhere(h: Any, *others: Any) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.equal(h, 0), limit(*others), function(h, *others))
+
+    return everywhere
+
+
+def _near_zero(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
+    """F without steps in x, whose limits take SymPy long."""
+    steps = [step for step in F.atoms(sp.Heaviside) if step.free_symbols == {x}]
+    return F.xreplace({step: step.subs(x, sign * _CLOSEST) for step in steps})
+
+
+def _without_cancelling(F: sp.Expr) -> tuple[sp.Expr, dict[str, Callable]]:
+    """F with sums that vanish faster at zero than their terms, as x − tanh(x), by functions."""
+    functions: dict[str, Callable] = {}
+
+    def one(*terms: sp.Expr) -> sp.Expr:
+        total = sp.Add(*terms)
+        found = _sum_at_zero(total)
+        if found is None:
+            return total
+        name = f"sum_at_zero_{len(functions)}"
+        functions[name] = found
+        (x,) = total.free_symbols
+        return sp.Function(name)(x)
+
+    return F.replace(sp.Add, one), functions
+
+
+@lru_cache(maxsize=256)
+def _sum_at_zero(total: sp.Expr) -> Callable | None:
+    """A sum of functions of one variable with its digits near zero; None if it does not cancel."""
+    if not total.is_Add or len(total.free_symbols) != 1 or total.has(*_NO_SERIES, AppliedUndef):
+        return None
+    (x,) = total.free_symbols
+    if total.is_polynomial(x):
+        return None
+    order = _order_of_cancelling(total, x)
+    if order is None:
+        return None
+    total_of_tails = total.replace(sp.Add, _tail_of_steps)
+    compiled = sp.lambdify(
+        [x], total_of_tails, [{"erf_complement": erfc}, "scipy", "numpy"], cse=True
+    )
+    return by_series(compiled, total, x, order)
+
+
+def _order_of_cancelling(total: sp.Expr, x: sp.Symbol) -> int | None:
+    """The power as which a sum starts at zero, if its terms are larger by two powers at least."""
+    terms = sp.lambdify([x], list(total.args), modules=["mpmath"], cse=True)
+    sizes = []
+    with mp.workdps(_DIGITS):
+        for place in _NEAR_ZERO:
+            try:
+                values = [mp.mpf(value) for value in terms(mp.mpf(place))]
+            except (ArithmeticError, NameError, TypeError, ValueError):
+                return None
+            whole = abs(mp.fsum(values))
+            if whole == 0 or max(map(abs, values)) * place**2 < _FACTOR * whole:
+                return None
+            sizes.append(float(mp.log(whole)))
+    power = (sizes[0] - sizes[1]) / math.log(_NEAR_ZERO[0] / _NEAR_ZERO[1])
+    return round(power) if abs(power - round(power)) < 1e-6 else None
+
+
+def _factors(F: sp.Expr, variables: Sequence[sp.Expr]) -> list[sp.Expr] | None:
+    """A product as one function of each variable, or None."""
+    parts = [sp.S.One] * len(variables)
+    for factor in sp.Mul.make_args(factored(F)):
+        inside = [i for i, v in enumerate(variables) if factor.has(v)]
+        if len(inside) > 1:
+            return None
+        index = inside[0] if inside else 0
+        parts[index] *= factor
+    return parts
+
+
+def in_float64(entries: Any) -> Any:
+    """Expressions, in lists or alone, in which fractions of integers beyond 64 bits are floats.
+
+    Arrays of such integers are no numbers to NumPy and JAX.
+
+    Examples
+    --------
+    >>> in_float64(sp.Rational("0.123456789012345678901234567890") * sp.Symbol("x"))
+    0.12345678901234568*x
+    """
+    if isinstance(entries, list | tuple):
+        return [in_float64(entry) for entry in entries]
+    if not isinstance(entries, sp.Basic):
+        return entries
+    numbers = entries.atoms(sp.Rational)
+    beyond = [number for number in numbers if max(abs(number.p), number.q) >= 2**63]
+    return entries.xreplace({number: sp.Float(number, 17) for number in beyond})
+
+
+def _nested(*pieces: sp.Tuple) -> sp.Expr:
+    """A Piecewise by NumPy's where, which is faster than the select of SymPy's code."""
+    (value, _), *others = reversed(pieces)
+    for other, condition in others:
+        value = _WHERE(condition, other, value)
+    return value
+
+
+def _is_long_power(expr: sp.Expr) -> bool:
+    """Integer powers for which NumPy takes the logarithm, ten times slower than products."""
+    return expr.is_Pow and expr.exp.is_Integer and not -1 <= expr.exp <= 2
+
+
+def _by_products(base: Any, exponent: int) -> Any:
+    power, rest, square = base ** (exponent % 2), abs(exponent) // 2, base
+    while rest:
+        square = square * square
+        if rest % 2:
+            power = power * square
+        rest //= 2
+    return 1 / power if exponent < 0 else power
+
+
+def _small_differences(F: sp.Expr) -> sp.Expr:
+    """F with eᵘ − 1 and log(1 + u) by functions that keep their digits where u is small."""
+    candidates = [F, *(_subtracted(form) for form in (F, factored(F)))]
+    return with_masks(min(candidates, key=expm1_opt.cost_function), log1p_opt)
+
+
+def _subtracted(F: sp.Expr) -> sp.Expr:
+    return F.replace(lambda e: e.is_Add, expm1_opt.replace_in_Add)
+
+
+def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:
+    """Where F is not smooth in a variable."""
+    return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
+
+
+def _tail_of_steps(*terms: sp.Expr) -> sp.Expr:
+    """1 − tanh² as 1/cosh², 1 ± tanh by the logistic function, 1 ± erf and 1 − erf² by erfc.
+
+    They are exact where they are small.
+    """
+    total = sp.Add(*terms)
+    for term in terms:
+        coefficient, rest = term.as_coeff_Mul()
+        base, power = rest.as_base_exp()
+        if not isinstance(base, sp.tanh | sp.erf) or power not in (1, 2):
+            continue
+        (u,) = base.args
+        for constant in terms:
+            if power == 2 and constant == -coefficient:
+                return total - term - constant + constant * _tail_of_square(base, u)
+            if power == 1 and constant in (coefficient, -coefficient):
+                sign = coefficient / constant
+                return total - term - constant + constant * _tail(base, sign * u)
+    return total
+
+
+def _tail_of_square(base: sp.Expr, u: sp.Expr) -> sp.Expr:
+    """1 − tanh²(u) or 1 − erf²(u)."""
+    return _ERFC(u) * _ERFC(-u) if isinstance(base, sp.erf) else 1 / sp.cosh(u) ** 2
+
+
+def _tail(base: sp.Expr, u: sp.Expr) -> sp.Expr:
+    """1 + tanh(u) or 1 + erf(u)."""
+    return _ERFC(-u) if isinstance(base, sp.erf) else 2 * sp.Function("expit")(2 * u)
