@@ -8,7 +8,6 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.numerics.observables import pair_correlators
 
 
 def network(name, gamma, depth):

@@ -6,7 +6,6 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.kinks import parallel_curvatures
 from fieldtheory.theory.elementary_averages import X
 from tests.numerics.pair_examples import STEP, network
 from tests.oracles.shallow_pairs import ShallowPair

@@ -7,7 +7,6 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.correlators import two_inputs
 from tests.oracles import ramp_pairs
 from tests.oracles.shallow_pairs import ShallowPair
 from tests.tables import slow

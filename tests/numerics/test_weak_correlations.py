@@ -8,10 +8,7 @@ import pytest
 from scipy.special import erf, ndtr
 
 import fieldtheory as ft
-from fieldtheory.numerics.correlators.four_inputs import connected
-from fieldtheory.numerics.correlators.weak_signals import alone, correlator
 from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.observables.pair_powers import block, correlated
 from tests.oracles import closed_fluctuations
 from tests.tables import slow
 

@@ -6,10 +6,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.tolerance import relative_tolerance
-from fieldtheory.numerics.correlators import four_inputs
-from fieldtheory.numerics.correlators.two_inputs import TwoInputs
 from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.observables import pair_observables
 from tests.numerics.pair_examples import OPPOSED, THREE, TWO, network, of_pairs
 from tests.tables import slow
 

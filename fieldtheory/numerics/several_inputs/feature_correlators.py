@@ -18,6 +18,7 @@ from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.pairs import PairAverages
 from fieldtheory.averages.quadrature.single import Coefficients
 from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
 from fieldtheory.numerics.several_inputs.symmetric_powers import (
     applied,
@@ -98,6 +99,11 @@ def _correlators(signals: Signals, count: int) -> Truncated:
             np.moveaxis(each[:k, :, k], 2, 0) for each in (found, left)
         )
     return Truncated(found, left)
+
+
+def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
+    """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
+    return correlators(Signals.of(network, K[None], K[None])).values[0, :, 0]
 
 
 def given_layer(
@@ -197,7 +203,9 @@ def _split(
     inputs = signals.K.shape[-1]
     place = np.zeros((inputs, inputs), dtype=int)
     place[signals.pairs] = np.arange(len(signals.pairs[0]))
-    splits = np.array([[place[four[a], four[b]], place[four[c], four[d]]] for a, b, c, d in _SPLITS])
+    splits = np.array(
+        [[place[four[a], four[b]], place[four[c], four[d]]] for a, b, c, d in _SPLITS]
+    )
     X = np.array([signals.between(k, rows, k, columns) for rows, columns in splits])
     correlation = np.array([singular_values(each)[2] for each in X])
     best, every = np.argmin(correlation, axis=0), np.arange(four.shape[1])

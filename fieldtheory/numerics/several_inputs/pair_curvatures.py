@@ -37,9 +37,14 @@ def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndar
     own = np.diagonal(signals.K, axis1=1, axis2=2)
     a, b, t = (K[used] for K in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
     found = np.zeros((3, 3, *used.shape))
-    if len(a):
-        one = _by_series if signals.smooth else _by_differences
-        found[:, :, used] = sum(one(psi, a, b, t) for psi in signals.functions)
+    # A signal that vanishes leaves a series of one term.
+    series = (a * b == 0) | signals.smooth
+    hessian = np.zeros((3, 3, len(a)))
+    for some, one in ((series, _by_series), (~series, _by_differences)):
+        if some.any():
+            K = a[some], b[some], t[some]
+            hessian[:, :, some] = sum(one(psi, *K) for psi in signals.functions)
+    found[:, :, used] = hessian
     return found
 
 
@@ -48,18 +53,18 @@ def _by_series(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np
     coefficients = Coefficients(psi, _ORDERS + 4)
     f, g = (coefficients(K)[0][:, :-1] for K in (a, b))
     n = np.arange(_ORDERS + 1.0)
-    c = np.clip(t / np.sqrt(a * b), -1.0, 1.0)
-    powers = np.power(c[:, None], n)
+    x, y = (np.divide(1.0, np.sqrt(K), out=np.zeros_like(K), where=K > 0) for K in (a, b))
+    powers = np.power(np.clip(t * x * y, -1.0, 1.0)[:, None], n)
     kept = _ORDERS + 1
 
     def met(i: int, j: int) -> np.ndarray:
-        """⟨ψ^(i)(x) ψ^(j)(y)⟩ a^(i/2) b^(j/2)."""
+        """⟨ψ^(i)(x) ψ^(j)(y)⟩."""
         raised = [np.prod([n + 1 + m for m in range(order)], axis=0) ** 0.5 for order in (i, j)]
         terms = raised[0] * f[:, i : i + kept] * raised[1] * g[:, j : j + kept]
-        return np.asarray((terms * powers).sum(axis=1))
+        return np.asarray((terms * powers).sum(axis=1) * x**i * y**j)
 
-    aa, bb, tt = met(4, 0) / (4 * a**2), met(0, 4) / (4 * b**2), met(2, 2) / (a * b)
-    at, bt = met(3, 1) / (2 * a**1.5 * b**0.5), met(1, 3) / (2 * a**0.5 * b**1.5)
+    aa, bb, tt = met(4, 0) / 4, met(0, 4) / 4, met(2, 2)
+    at, bt = met(3, 1) / 2, met(1, 3) / 2
     return np.array([[aa, tt / 4, at], [tt / 4, bb, bt], [at, bt, tt]])
 
 

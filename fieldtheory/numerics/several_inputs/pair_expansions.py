@@ -199,7 +199,9 @@ class Expansion:
                 along, across = ((1 - side) + side * c, side * s)
                 powers = along[:, None] ** np.arange(self.count)
                 others = across[:, None] ** np.arange(self.count)
-                shares = powers[:, i] * others[:, n - i] * _factors(self.count, self.count)[i, n - i]
+                shares = (
+                    powers[:, i] * others[:, n - i] * _factors(self.count, self.count)[i, n - i]
+                )
                 for psi in self.signals.functions:
                     singles = {a: self._single(_squared(psi), own[a], 0) for a in set(members)}
                     found[side, l] += shares * np.array([singles[a][n] for a in members])

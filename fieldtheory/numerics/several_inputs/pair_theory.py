@@ -110,9 +110,7 @@ class PairTheory:
         joint = pair_fluctuations.covariance_with_neurons(
             theory.layers, theory.gains, theory.signals
         )
-        return self._with_collinear(
-            theory.kernel_covariances[0] + joint + np.swapaxes(joint, 1, 2)
-        )
+        return self._with_collinear(theory.kernel_covariances[0] + joint + np.swapaxes(joint, 1, 2))
 
     @property
     def four_point_error(self) -> np.ndarray:
@@ -163,10 +161,7 @@ class PairTheory:
     def kernel_covariances(self) -> np.ndarray:
         """The estimate of N Cov(K^(l), K^(l)), shape (n, L + 1, p, p)."""
         return np.stack(
-            [
-                pair_fluctuations.accumulated_covariance(self.layers, G11)
-                for G11 in self.covariances
-            ]
+            [pair_fluctuations.accumulated_covariance(self.layers, G11) for G11 in self.covariances]
         )
 
     @property
