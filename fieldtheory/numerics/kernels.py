@@ -9,19 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.compiling.translation import is_closed
+from fieldtheory.averages.quadrature.pairs import determinant
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.layer_averages.angles import covariance_of, exact_averages
-from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.layer_averages.parallel_signals import have_no_angle, without_angle
-from fieldtheory.numerics.layer_averages.smooth_table import SmoothTable
-from fieldtheory.numerics.observables.pair_observables import places_of_jumps
+from fieldtheory.numerics.infinite_width.homogeneous import PARALLEL, averages_along, gaps_of
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # Variances above have integrals that exceed float64.
-_LARGEST = 1e280
+_LARGEST = 1e100
+# 1 − |c| that the roundings of averages leave of pairs that were parallel in the layer before.
+ROUNDED = 2.0**-45
 # Pairs go through all layers in blocks of this many times this many.
 _TILE = 128
 
@@ -33,10 +32,7 @@ def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tup
 
     The last entry of both is the output kernel.
     """
-    averages = network_entries(network)
-    moment = averages.second_moment
-    if not is_closed(averages.averages.moment):
-        moment = SmoothTable(moment)
+    moment = network_functions(network).second_moment
     layers = layer_coefficients(network, trailing)
     shape = np.broadcast_shapes(layers.weights.shape[1:], K0.shape)
     C = np.empty((network.depth + 2, *shape))
@@ -76,21 +72,25 @@ def covariances(
     pairs : pair of ndarray
         Indices α and β of the pairs.
     """
-    moment = covariance_of(network)
+    moment = network_functions(network).covariance
     layers = layer_coefficients(network, 1)
     variance, K = own
     first, second = pairs
+    parallel = parallel_pairs(K[0], K0, pairs)
+    K0 = as_parallel(parallel, K[0], K0, pairs)
     same = identical(K[0], K0, pairs)
+    along = homogeneous_averages(network, K[:-1], K0, pairs)
     C = np.empty((*K.shape[:-1], len(first)))
     kernel = np.empty_like(C)
-    parallel = told_by_rounding(network, K[0], K0, pairs)
-    C[0] = kernel[0] = as_parallel(parallel, K[0], K0, pairs)
+    C[0] = kernel[0] = K0
     average, before = np.empty(0), None
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 2):
             given = K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1]
-            # Kernels may have reached a fixed point.
-            if before is None or any(map(np.any, map(np.not_equal, given, before))):
+            if along is not None:
+                average = next(along)[0]
+            elif before is None or any(map(np.any, map(np.not_equal, given, before))):
+                # Kernels may have reached a fixed point.
                 average, before = moment(*given), given
             C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
             kernel[l] = carried(layers.skips[l], kernel[l - 1], C[l])
@@ -102,16 +102,21 @@ def covariances(
     return C, kernel
 
 
-def told_by_rounding(
-    network: LayeredNetwork, own: np.ndarray, K0: np.ndarray, pairs: tuple
-) -> np.ndarray:
-    """Which inputs K0 tells from parallel ones by its rounding alone, where φ jumps.
+def homogeneous_averages(
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+) -> Iterator[tuple[np.ndarray, np.ndarray]] | None:
+    """⟨φφ⟩ and ⟨φ'φ'⟩ of ReLU and its relatives by the angles of the inputs, None of other φ."""
+    lines = network_functions(network).lines
+    if lines is None or not (K > 0).all():
+        return None
+    return averages_along(lines, layer_coefficients(network, 1, K.ndim - 2), K, K0, pairs)
 
-    Jumps see the root of that, in every layer, and 1e-16 would be of order one soon.
+
+def parallel_pairs(own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
+    """Which inputs are parallel or opposite within the rounding of K0.
 
     Parameters
     ----------
-    network : LayeredNetwork
     own : ndarray, shape (..., P)
         Variances of the input.
     K0 : ndarray, shape (..., number of pairs)
@@ -119,15 +124,15 @@ def told_by_rounding(
     pairs : pair of ndarray
         Indices α and β of the pairs.
     """
-    if not places_of_jumps(network):
-        return np.zeros(K0.shape, dtype=bool)
-    return have_no_angle(own[..., pairs[0]], own[..., pairs[1]], K0)
+    return gaps_of(own[..., pairs[0]], own[..., pairs[1]], K0).min(axis=0) <= PARALLEL
 
 
 def as_parallel(
     chosen: np.ndarray, own: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> np.ndarray:
-    """Covariances of a layer, of chosen pairs with nearly parallel signals those of parallel ones.
+    """Covariances in which chosen pairs that are parallel within roundings are so exactly.
+
+    Then their determinant is zero: φ with kinks and jumps sees the root of it.
 
     Parameters
     ----------
@@ -135,11 +140,23 @@ def as_parallel(
     own, kernel : ndarray
         Variances (..., P) and covariances (..., number of pairs) of a layer.
     pairs : pair of ndarray
+
+    Examples
+    --------
+    >>> own, pairs = np.array([30.0, 75.0]), (np.array([0]), np.array([1]))
+    >>> kernel = as_parallel(np.array([True]), own, np.array([-(2250.0**0.5)]), pairs)
+    >>> determinant(own[:1], own[1:], kernel)
+    array([0.])
     """
     if not chosen.any():
         return kernel
-    exact = without_angle(own[..., pairs[0]], own[..., pairs[1]], kernel)
-    return np.where(chosen, exact, kernel)
+    x, y = own[..., pairs[0]], own[..., pairs[1]]
+    size = np.where(x == y, x, np.sqrt(x) * np.sqrt(y))
+    chosen = chosen & (np.abs(kernel) >= (1 - ROUNDED) * size)
+    # Of norms that are not the same roots are rounded up, as negative determinants are zero.
+    for _ in range(3):
+        size = np.where(determinant(x, y, size) > 0, np.nextafter(size, np.inf), size)
+    return np.where(chosen, np.copysign(size, kernel), kernel)
 
 
 def output_covariances(
@@ -205,23 +222,23 @@ def pair_layers(
     What exceeds float64 is left as it is, with NumPy's warnings. Parameters as in
     `output_covariances`.
     """
-    averages, exact = network_entries(network), exact_averages(network, K[:-1], K0, pairs)
+    averages = network_functions(network)
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
+    parallel = parallel_pairs(K[0], K0, pairs)
+    K0 = as_parallel(parallel, K[0], K0, pairs)
     same = identical(K[0], K0, pairs)
-    parallel = told_by_rounding(network, K[0], K0, pairs)
-    kernel = np.broadcast_to(as_parallel(parallel, K[0], K0, pairs), same.shape)
-    some_same = same.any()
+    along = homogeneous_averages(network, K[:-1], K0, pairs)
+    kernel = np.broadcast_to(K0, same.shape)
     for l in range(1, len(K)):
-        given = K[l - 1][..., first], K[l - 1][..., second], kernel
-        if exact is None:
-            average, slope = averages.covariance_gain(*given)
+        if along is not None:
+            average, slope = next(along)
         else:
-            slope, average = next(exact)
-            average = covariance_of(network)(*given) if average is None else average
+            given = K[l - 1][..., first], K[l - 1][..., second], kernel
+            average, slope = averages.covariance_gain(*given)
         C = residual_kernel(layers.weights[l], layers.biases[l], average)
         kernel = carried(layers.skips[l], kernel, C)
-        if some_same:
+        if same.any():
             kernel = np.where(same, K[l][..., first], kernel)
         kernel = as_parallel(parallel, K[l], kernel, pairs)
         yield PairLayer(l, average, slope, kernel)

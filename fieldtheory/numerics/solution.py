@@ -13,7 +13,7 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.doors import door
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import (
     CONVENTIONS,
     LayeredNetwork,
@@ -23,7 +23,9 @@ from fieldtheory.networks.family import (
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.infinite_width import scaled_theory
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
+from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled
 from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
 from fieldtheory.numerics.neurons.finite_width import resummed
 from fieldtheory.numerics.neurons.next_order import NextOrder, ratio_of_orders
@@ -34,8 +36,6 @@ from fieldtheory.numerics.one_input.output_law import (
     edgeworth,
     nearest_mixture,
 )
-from fieldtheory.numerics.overflow import logarithms
-from fieldtheory.numerics.overflow.scaled_numbers import Scaled
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
@@ -45,7 +45,6 @@ from fieldtheory.numerics.tangent.tangent_theory import TangentTheory
 from fieldtheory.numerics.validity import (
     warn_if_not_small,
     warn_if_orders_are_close,
-    warn_if_unknown,
     warn_of_left_out,
 )
 
@@ -213,33 +212,29 @@ class Solution(Result):
     def log_kernels(self) -> np.ndarray:
         """ln|K^(l)|, also where K^(l) exceeds float64."""
         if self._kernels_stay:
-            return logarithms.of_array(self.kernels)
+            return scaled_theory.of_array(self.kernels)
         found = self._beyond.log_kernels
-        warn_if_unknown("log_kernels", found)
         return found
 
     @field
     def log_response(self) -> np.ndarray:
         """ln|χ^(l)|, also where χ^(l) exceeds float64."""
         axis = self._mean_field.layer_axis
-        if self._kernels_stay and logarithms.stays_in_float64(lambda: self.response, axis):
-            return logarithms.of_array(self.response)
+        if self._kernels_stay and scaled_theory.stays_in_float64(lambda: self.response, axis):
+            return scaled_theory.of_array(self.response)
         found = self._beyond.log_response - np.log(self._responses.input_width)
-        warn_if_unknown("log_response", found)
         return found
 
     @field
     def log_tangent_kernels(self) -> np.ndarray:
         """ln|Θ^(l)|, also where Θ^(l) exceeds float64."""
         found = self._scaled_tangents.log
-        warn_if_unknown("log_tangent_kernels", found)
         return found
 
     @field
     def tangent_signs(self) -> np.ndarray:
         """1, 0 or −1, the sign of Θ^(l), also where Θ^(l) exceeds float64."""
         found = np.sign(self._scaled_tangents.mantissa)
-        warn_if_unknown("tangent_signs", found)
         return found
 
     @field
@@ -492,7 +487,7 @@ class Solution(Result):
 
     @cached_property
     def _kernels_stay(self) -> bool:
-        return logarithms.stays_in_float64(lambda: self.kernels, self._mean_field.layer_axis)
+        return scaled_theory.stays_in_float64(lambda: self.kernels, self._mean_field.layer_axis)
 
     @cached_property
     def _tangents(self) -> TangentTheory:
@@ -553,7 +548,7 @@ class Solution(Result):
         )
 
 
-@door
+@by_network_type
 @named_arguments
 def solve(
     network: LayeredNetwork,

@@ -23,7 +23,7 @@ from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.nested import Strong
 from fieldtheory.averages.quadrature.pairs import TOLERANCE, PairAverages, determinant
 from fieldtheory.averages.quadrature.piecewise import function_of
-from fieldtheory.averages.quadrature.single import Coefficients
+from fieldtheory.averages.quadrature.single import Coefficients, integrated
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
@@ -31,6 +31,12 @@ from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.infinite_width.homogeneous import (
+    Lines,
+    far_lines,
+    lines_of,
+    near_lines,
+)
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
@@ -42,8 +48,10 @@ from fieldtheory.theory.elementary_averages import (
     layer_averages,
 )
 
-# A variance of zero is the limit of small ones: this one, and derivatives there that diverge.
-_VANISHING, _DIVERGES = 1e-40, 1e15
+# A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
+_VANISHING, _DIVERGES = 1e-40, 1e17
+# Gaps 1 − |c| that are taken from series of these orders, with what they may leave out.
+_SMALL_GAP, _ORDERS, _ROUNDING = 1e-2, (40, 128), 1e-13
 
 
 @dataclass(frozen=True)
@@ -176,6 +184,106 @@ class LayerFunctions:
             self.averages.connected.diff(K_XX), lambda *K: self._connected_gradient(*K)[2]
         )
 
+    @cached_property
+    def lines(self) -> Lines | None:
+        """The lines on either side of zero that φ is, None if it is something else."""
+        return lines_of(self._functions[0]) if len(self._functions) == 1 else None
+
+    @cached_property
+    def far_lines(self) -> Lines | None:
+        """The lines that φ becomes for |h| → ∞, None if there are none."""
+        return far_lines(self._functions[0]) if len(self._functions) == 1 else None
+
+    @cached_property
+    def near_lines(self) -> Lines | None:
+        """The lines that φ becomes for |h| → 0, None if there are none."""
+        return near_lines(self._functions[0]) if len(self._functions) == 1 else None
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether φ has limits for h → ±∞."""
+        far = np.array([2.0**60, 2.0**200])
+        with np.errstate(all="ignore"):
+            values = [
+                psi.value(sign * far) + 0 * far for psi in self._functions for sign in (1, -1)
+            ]
+        return bool(np.isfinite(values).all() and np.ptp(values, axis=1).max() < 1e-15)
+
+    @cached_property
+    def is_finite_at_zero(self) -> bool:
+        """Whether M(0) > 0."""
+        return bool(self.second_moment(np.zeros(1))[0])
+
+    def mixed_gain(self, first: int, second: int) -> Callable[..., list[np.ndarray]]:
+        """`covariance_gain` with a line for φ of a wide (1) or narrow (−1) signal, 0 for φ."""
+        known = self._lines_and_phi
+        gradient = _pairs_of([PairAverages(known[first], known[second])])
+        return lambda *K: gradient(*K)[:2]
+
+    @cached_property
+    def _lines_and_phi(self) -> dict[int, Function]:
+        found = {0: self._functions[0]}
+        for kind, lines in ((1, self.far_lines), (-1, self.near_lines)):
+            if lines is not None:
+                A, B = lines
+                found[kind] = Function(lambda h, A=A, B=B: A * h + B * np.abs(h), kinks=(0.0,))
+        return found
+
+    def small_gaps(self, a: np.ndarray, b: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+        """1 ∓ ⟨φφ⟩/√(MM) by 1 ∓ c where the smaller is small, from Mehler's series; else NaN.
+
+            1 − c_φ = (1/2) Σ_n (f_n − g_n)² + Σ_n f_n g_n (1 − cⁿ),
+
+        f_n and g_n the Hermite coefficients of φ over their norms; those of one variance cancel
+        exactly. NaN where their squares, times n, are not down to rounding: for φ with kinks.
+        """
+        found = np.full(gaps.shape, np.nan)
+        small = (gaps.min(axis=0) < _SMALL_GAP) & (a > 0) & (b > 0)
+        if len(self._functions) > 1 or len(self._functions[0].kinks) or not small.any():
+            return found
+        x, y, near = a[small], b[small], gaps[:, small].min(axis=0)
+        signs = np.where(gaps[1, small] < gaps[0, small], -1.0, 1.0)[:, None]
+        values = np.full((2, len(x)), np.nan)
+        for order in _ORDERS:
+            coefficients = self._coefficients(order)
+            f, g = (coefficients(K)[0][:, :-1] for K in (x, y))
+            f, g = (each / np.sqrt((each**2).sum(axis=1))[:, None] for each in (f, g))
+            n = np.arange(order + 1.0)
+            size = np.minimum((n * f**2).sum(axis=1), (n * g**2).sum(axis=1))
+            left = order**2 * np.maximum(f[:, -4:] ** 2, g[:, -4:] ** 2).max(axis=1)
+            g = g * signs**n
+            lost = -np.expm1(n * np.log1p(-near)[:, None])
+            # Opposite inputs of odd φ have opposite features.
+            side = np.where((f * g).sum(axis=1) < 0, -1.0, 1.0)[:, None]
+            gap = ((f - side * g) ** 2).sum(axis=1) / 2 + (side * f * g * lost).sum(axis=1)
+            done = (left < _ROUNDING * size) & np.isnan(values[0])
+            both = np.where(side[:, 0] > 0, [gap, 2 - gap], [2 - gap, gap])
+            values[:, done] = both[:, done]
+            if not np.isnan(values[0]).any():
+                break
+        found[:, small] = values
+        return found
+
+    @cached_property
+    def _coefficients(self) -> Callable[[int], Coefficients]:
+        return lru_cache(lambda order: Coefficients(self._functions[0], order))
+
+    @property
+    def jumps(self) -> bool:
+        """Whether φ jumps somewhere."""
+        return any(len(psi.jumping) for psi in self._functions)
+
+    def along(self, K: float, factor: float) -> float:
+        """∂⟨φ(h) φ(λh)⟩/∂K_xy with variances K and λ²K that move with it: ⟨(h² − K) φφ⟩/(2λK²)."""
+        total = 0.0
+        for psi in self._functions:
+            kinks = {*psi.kinks.tolist(), *(psi.kinks / factor).tolist()}
+            product = Function(
+                lambda h, psi=psi: psi.value(h) * psi.value(factor * h), kinks=tuple(kinks)
+            )
+            total += integrated(product, K, 2)[0][2]
+        return float(total / (np.sqrt(2) * factor * K))
+
     # The engine.
 
     @cached_property
@@ -185,7 +293,7 @@ class LayerFunctions:
     @cached_property
     def _slopes(self) -> tuple[Function, ...]:
         """ψ_k' between jumps."""
-        if any(len(psi.jumping) for psi in self._functions):
+        if self.jumps:
             raise ValueError(
                 f"{self.features} must not jump for derivatives of ⟨φ'φ'⟩: they diverge, or have "
                 "no closed form"
@@ -210,23 +318,23 @@ class LayerFunctions:
 
     @cached_property
     def _values(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of(self._functions, slopes=False)
+        return _pairs_of([PairAverages(psi, slopes=False) for psi in self._functions])
 
     @cached_property
     def _gradient(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of(self._functions)
+        return _pairs_of([PairAverages(psi) for psi in self._functions])
 
     @cached_property
     def _slope_gradient(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of(self._slopes)
+        return _pairs_of([PairAverages(psi) for psi in self._slopes])
 
     @cached_property
     def _connected(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of((self._square,), slopes=False, connected=True)
+        return _pairs_of([PairAverages(self._square, connected=True, slopes=False)])
 
     @cached_property
     def _connected_gradient(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of((self._square,), connected=True)
+        return _pairs_of([PairAverages(self._square, connected=True)])
 
     def _scalings(self, *K: np.ndarray) -> list[np.ndarray]:
         first = sum(_at_fixed_correlation(psi, *K) for psi in self._functions)
@@ -305,12 +413,10 @@ def _moments_of(square: Function) -> Callable[[np.ndarray, int], np.ndarray]:
     return derivative
 
 
-def _pairs_of(
-    functions: Sequence[Function], slopes: bool = True, connected: bool = False
-) -> Callable[..., list[np.ndarray]]:
-    """Σ ⟨ψ_k ψ_k⟩ of pairs (m,), and its derivatives by K_xy, K_xx and K_yy."""
-    averages = [PairAverages(psi, connected=connected, slopes=slopes) for psi in functions]
+def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray]]:
+    """Sums of averages of pairs (m,), and their derivatives by K_xy, K_xx and K_yy."""
 
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def gradient(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
         finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(t)
         given = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
@@ -322,6 +428,7 @@ def _pairs_of(
     return gradient
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def _at_fixed_correlation(
     function: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray
 ) -> np.ndarray:
@@ -355,9 +462,10 @@ def _without_zeros(
 
 
 def _limits(values: np.ndarray, vanishing: np.ndarray) -> np.ndarray:
-    """Values at variances of zero, infinite where they grow beyond all limits."""
+    """Values at variances of zero, where they go as powers of it to zero or beyond all limits."""
     endless = vanishing & (np.abs(values) > _DIVERGES)
-    return np.where(endless, np.copysign(np.inf, values), values)
+    found = np.where(endless, np.copysign(np.inf, values), values)
+    return np.where(vanishing & (np.abs(values) < 1 / _DIVERGES), 0.0, found)
 
 
 def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Callable[..., Any]:

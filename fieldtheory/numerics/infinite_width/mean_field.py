@@ -61,8 +61,8 @@ class MeanField:
     @property
     def pair_inputs(self) -> np.ndarray:
         """Covariances of the pairs of inputs as φ sees them, shape (..., pairs)."""
-        network, own, joint = self.network, self.own_inputs, self.input_kernel[..., *self.pairs]
-        parallel = kernels.told_by_rounding(network, own, joint, self.pairs)
+        own, joint = self.own_inputs, self.input_kernel[..., *self.pairs]
+        parallel = kernels.parallel_pairs(own, joint, self.pairs)
         return kernels.as_parallel(parallel, own, joint, self.pairs)
 
     @cached_property

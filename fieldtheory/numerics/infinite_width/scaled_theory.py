@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.kernels import identical
-from fieldtheory.numerics.layer_averages import angles
-from fieldtheory.numerics.overflow import (
-    decorrelations,
-    logarithms,
-    unlimited,
-    wave_averages,
-    wave_layers,
+from fieldtheory.numerics.infinite_width.scaled_layers import (
+    ScaledLayers,
+    ScaledPairs,
+    log_responses,
+    scaled_layers,
+    scaled_pairs,
 )
-from fieldtheory.numerics.overflow.scaled_numbers import Scaled
-from fieldtheory.numerics.overflow.scaled_pairs import scaled_pairs
+from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled
+from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.tangents import Trained
+
+# Kernels below lose digits in float64.
+_SMALLEST = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class ScaledTheory:
         """ln|K^(l)|, shape (..., L + 2) or (..., L + 2, P, P)."""
         own, pairs = self._layers
         return self.mean_field.assembled(
-            own.log_kernels, self.mean_field.has_matrix and pairs.log_kernels
+            own.kernels.log, self.mean_field.has_matrix and pairs.log_kernels
         )
 
     @property
@@ -48,8 +50,8 @@ class ScaledTheory:
         """ln|∂K^(l)/∂K^(0)|, shape (..., L + 1) or (..., L + 1, P, P)."""
         layers, pairs = self._layers
         depth = self.mean_field.network.depth
-        own = logarithms.log_responses(layers.gains, depth)
-        pair = self.mean_field.has_matrix and logarithms.log_responses(pairs.gains, depth)
+        own = log_responses(layers.gains, depth)
+        pair = self.mean_field.has_matrix and log_responses(pairs.gains, depth)
         return self.mean_field.assembled(own, pair)
 
     def tangents(self, trained: Trained) -> Scaled:
@@ -69,35 +71,39 @@ class ScaledTheory:
     @property
     def decorrelation(self) -> np.ndarray:
         """1 − K_αβ^(l)/√(K_αα^(l) K_ββ^(l)), shape (..., L + 2, P, P)."""
-        field = self.mean_field
-        own = field.own_inputs
-        first, second = (own[..., index] for index in field.pairs)
-        if (own == 0).any():
+        if (self.mean_field.own_inputs == 0).any():
             raise ValueError("decorrelation needs positive variances, got 0 in K0")
-        initial = angles.of_input(first, second, field.pair_inputs)
-        found = decorrelations.of_pairs(self._own, initial, field.pairs)
-        return field.assembled(np.zeros(self._own.kernels.mantissa.shape), found)
+        layers, pairs = self._layers
+        if (layers.kernels.mantissa == 0).any():
+            raise ValueError("decorrelation needs positive variances, got 0 in a layer")
+        return self.mean_field.assembled(
+            np.zeros(layers.kernels.mantissa.shape), pairs.decorrelations
+        )
 
     @cached_property
-    def _own(self) -> logarithms.ScaledLayers:
-        field = self.mean_field
-        return logarithms.scaled_layers(field.network, field.own_inputs, field.trailing)
-
-    @cached_property
-    def _layers(self) -> tuple[Any, Any]:
+    def _layers(self) -> tuple[ScaledLayers, ScaledPairs | Any]:
         """The layers of single inputs and of pairs, None for one input."""
         field = self.mean_field
-        network, own, inputs = field.network, field.own_inputs, field.trailing
-        layers: Any
-        of_pairs: Any = scaled_pairs
-        if not unlimited.needs_unlimited(network):
-            layers = self._own
-        elif wave_averages.has_growing_waves(network):
-            layers = wave_layers.wave_layers(network, own, inputs)
-            of_pairs = wave_layers.wave_pairs
-        else:
-            layers = unlimited.unlimited_layers(network, own, inputs)
-            of_pairs = unlimited.unlimited_pairs
+        layers = scaled_layers(field.network, field.own_inputs, field.trailing)
         if not field.has_matrix:
             return layers, None
-        return layers, of_pairs(layers, own, field.pair_inputs, field.pairs)
+        return layers, scaled_pairs(layers, field.own_inputs, field.pair_inputs, field.pairs)
+
+
+def of_array(values: np.ndarray) -> np.ndarray:
+    """ln|x|, −∞ of zero."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.abs(values))
+
+
+def stays_in_float64(compute: Callable[[], np.ndarray], layer_axis: int) -> bool:
+    """Whether kernels or responses can be computed in float64 and lose no digits there.
+
+    Covariances of independent inputs of odd φ are zero from the first layer on.
+    """
+    try:
+        sizes = np.abs(np.moveaxis(compute(), layer_axis, 0))
+    except ArithmeticError:
+        return False
+    vanishes = (sizes[1:] == 0) & (sizes[:-1] > 0)
+    return not (((sizes > 0) & (sizes < _SMALLEST)).any() or vanishes.any())

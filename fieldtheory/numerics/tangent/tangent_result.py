@@ -16,9 +16,8 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
 from fieldtheory.numerics.fields import Field, table
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
-from fieldtheory.numerics.overflow.logarithms import stays_in_float64
-from fieldtheory.numerics.overflow.scaled_numbers import Scaled
+from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled
+from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory, stays_in_float64
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.tangent.parametrizations import rates, require_split, trained
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory

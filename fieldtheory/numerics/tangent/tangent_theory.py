@@ -9,8 +9,8 @@ import numpy as np
 
 from fieldtheory.numerics import kernels, tangents
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
+from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled, scaled
 from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
-from fieldtheory.numerics.overflow.scaled_numbers import Scaled, scaled
 from fieldtheory.numerics.pair_maps import pair_map
 from fieldtheory.numerics.pair_maps.pair_recursions import TangentRecursion
 from fieldtheory.numerics.symmetric_matrices import assembled
@@ -75,7 +75,7 @@ class TangentTheory:
         Parameters
         ----------
         kernels_stay : bool
-            Whether the kernels stay in float64, see `logarithms.stays_in_float64`.
+            Whether the kernels stay in float64, see `scaled_theory.stays_in_float64`.
         """
         if kernels_stay:
             with suppress(ArithmeticError):

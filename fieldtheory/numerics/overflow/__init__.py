@@ -1,1 +1,0 @@
-"""Kernels and tangent kernels that leave the range of float64."""
