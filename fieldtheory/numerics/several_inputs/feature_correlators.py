@@ -36,16 +36,26 @@ _SPLITS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
 
 
 class Truncated(NamedTuple):
-    """Averages by Hermite coefficients, and about what the orders that are left out add."""
+    """Averages by Hermite coefficients, and about what the orders that are left out add.
+
+    Parameters
+    ----------
+    values, left_out : ndarray
+    missed : float
+        The relative error of the coefficients themselves, by that of ⟨φφ⟩: of nearly parallel
+        inputs of φ that jumps they are sums that converge slowly.
+    """
 
     values: np.ndarray
     left_out: np.ndarray
+    missed: float = 0.0
 
     @property
     def error(self) -> float:
         """The largest that is left out, relative to the largest value."""
         scale = float(np.abs(self.values).max(initial=0.0))
-        return float(np.abs(self.left_out).max(initial=0.0)) / scale if scale else 0.0
+        left_out = float(np.abs(self.left_out).max(initial=0.0))
+        return max(left_out / scale, self.missed) if scale else 0.0
 
 
 def allowed_error() -> float:
@@ -60,7 +70,7 @@ def resolved(signals: Signals, found: Callable[[int], Truncated]) -> Truncated:
     for count in _COUNTS:
         if count >= min(least, _COUNTS[-1]):
             truncated = found(count)
-            if truncated.error <= allowed_error():
+            if truncated.error <= max(allowed_error(), truncated.missed):
                 break
     return truncated
 
@@ -98,7 +108,15 @@ def _correlators(signals: Signals, count: int) -> Truncated:
         found[k, :, :k], left[k, :, :k] = (
             np.moveaxis(each[:k, :, k], 2, 0) for each in (found, left)
         )
-    return Truncated(found, left)
+    return Truncated(found, left, _missed(signals, f))
+
+
+def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(None)) -> float:
+    exact = means(signals)
+    own = exact[:, signals.pairs[0] == signals.pairs[1]]
+    size = np.sqrt(np.max(own, axis=1, initial=0.0, keepdims=True) ** 2)
+    apart = np.abs(f[..., 0] - exact[:, pairs])
+    return float(np.divide(apart, size, out=np.zeros_like(apart), where=size > 0).max(initial=0.0))
 
 
 def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -157,13 +175,15 @@ def _within_layers(
     rows, columns = np.indices((p, p)).reshape(2, -1)
     four = np.sort(np.stack([alpha[rows], beta[rows], alpha[columns], beta[columns]]), axis=0)
     four, which = np.unique(four, axis=1, return_inverse=True)
-    fourth = _of_two_inputs(signals, four)
+    fourth, exact = _of_two_inputs(signals, four), means(signals)
     rest = np.zeros_like(fourth)
     for k in range(len(f)):
         (some,) = np.nonzero(np.isnan(fourth[k]))
         if len(some):
-            fourth[k, some], rest[k, some] = _split(signals, f[k], k, four[:, some], count)
-        means = f[k, :, 0]
+            fourth[k, some], rest[k, some] = _split(
+                signals, f[k], exact[k], k, four[:, some], count
+            )
+        means = exact[k]
         found[k, :, k] = fourth[k, which].reshape(p, p) - np.outer(means, means)
         left[k, :, k] = rest[k, which].reshape(p, p)
 
@@ -190,6 +210,24 @@ def _of_two_inputs(signals: Signals, four: np.ndarray) -> np.ndarray:
     return found
 
 
+def means(signals: Signals) -> np.ndarray:
+    """⟨g_αβ⟩ in all layers, shape (L + 1, p)."""
+    alpha, beta = signals.pairs
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
+    found = np.zeros(a.shape)
+    for psi in signals.functions:
+        coefficients = Coefficients(psi, 4)
+        values = np.stack([coefficients(row)[0] for row in own])
+        apart = (a > 0) & (b > 0)
+        # A signal that vanishes has the mean φ(0), one of a pair or both.
+        some = np.where(a * b == 0, values[:, alpha, 0] * values[:, beta, 0], 0.0)
+        averages = PairAverages(psi, slopes=False)
+        some[apart] = averages(a[apart], b[apart], t[apart], PAIR_TOLERANCE / 10)[0].value
+        found += some
+    return found
+
+
 def _power(function: Function, power: int) -> Function:
     if power == 1:
         return function
@@ -197,7 +235,7 @@ def _power(function: Function, power: int) -> Function:
 
 
 def _split(
-    signals: Signals, f: np.ndarray, k: int, four: np.ndarray, count: int
+    signals: Signals, f: np.ndarray, mean: np.ndarray, k: int, four: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """⟨φφφφ⟩ of inputs (4, m) by the two pairs that correlate least, and what is left out."""
     inputs = signals.K.shape[-1]
@@ -214,7 +252,7 @@ def _split(
     terms = seen * f[columns]
     last = packed_size(count - count // 4)
     tail = 2 * np.minimum(correlation[best, every], 1.0) ** (count / 4)
-    disconnected = f[rows, 0] * f[columns, 0]
+    disconnected = mean[rows] * mean[columns]
     return terms.sum(axis=1) + disconnected, terms[:, last:].sum(axis=1) * tail
 
 
@@ -248,4 +286,4 @@ def _correlators_by_kernels(signals: Signals, pairs: np.ndarray, count: int) -> 
                 for part in (1, last)
             )
             found[k, k + 1 :, e], left[k, k + 1 :, e] = whole, quarter * tail[:, None]
-    return Truncated(found, left)
+    return Truncated(found, left, _missed(signals, expansion.observables, pairs))
