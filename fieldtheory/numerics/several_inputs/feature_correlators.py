@@ -114,7 +114,7 @@ def _correlators(signals: Signals, count: int) -> Truncated:
 def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(None)) -> float:
     exact = means(signals)
     own = exact[:, signals.pairs[0] == signals.pairs[1]]
-    size = np.sqrt(np.max(own, axis=1, initial=0.0, keepdims=True) ** 2)
+    size = np.max(own, axis=1, initial=0.0, keepdims=True)
     apart = np.abs(f[..., 0] - exact[:, pairs])
     return float(np.divide(apart, size, out=np.zeros_like(apart), where=size > 0).max(initial=0.0))
 
@@ -183,8 +183,8 @@ def _within_layers(
             fourth[k, some], rest[k, some] = _split(
                 signals, f[k], exact[k], k, four[:, some], count
             )
-        means = exact[k]
-        found[k, :, k] = fourth[k, which].reshape(p, p) - np.outer(means, means)
+        mean = exact[k]
+        found[k, :, k] = fourth[k, which].reshape(p, p) - np.outer(mean, mean)
         left[k, :, k] = rest[k, which].reshape(p, p)
 
 
