@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import sympy as sp
-from printed import require
+from printed_equations import require
 from typeset import article, equation, rows, section
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage

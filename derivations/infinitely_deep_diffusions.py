@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import sympy as sp
+from neuron_kurtosis import RATE, RATIO, kurtosis_coefficient, moment_of_neuron
 from typeset import article, equation, rows, section
 
 from fieldtheory.networks.activations import as_activation
@@ -30,7 +31,6 @@ from fieldtheory.theory.diffusion_generator import (
     pair_moments,
     start,
 )
-from fieldtheory.theory.excess_kurtosis import RATE, RATIO, kurtosis_coefficient, moment_of_neuron
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.riccati_mean import (
     ALPHA,

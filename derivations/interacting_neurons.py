@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import sympy as sp
-from neurons import checks, linear, loops, shown, structure
+from neurons import checks, latex_lines, linear, loops, structure
 from neurons.counting import MOST_FACTORS, next_cumulant, seen
 from neurons.cumulants import Average, Cumulant, D, Moved, Seen, function
 from typeset import article, equation, rows, section
@@ -170,7 +170,7 @@ def contact() -> list[str]:
     of_two = seen(1, _CHI)[2]
 
     def line(name: sp.Expr, formula: sp.Expr) -> str:
-        return shown.lines(shown.term(name), structure.representatives(formula, ()), 46)
+        return latex_lines.lines(latex_lines.term(name), structure.representatives(formula, ()), 46)
 
     return [
         section("What a layer shows", "contact"),
@@ -265,7 +265,7 @@ def modes() -> list[str]:
 
     values = {structure.lowering(1): lowered(2, 1), structure.lowering(2): lowered(4, 2)}
     values[structure.LOWERED] = lowered(4, 1)
-    next_r = shown.lines(r"r'(\psi_{2})", structure.representatives(pair, ()), 70)
+    next_r = latex_lines.lines(r"r'(\psi_{2})", structure.representatives(pair, ()), 70)
     network = _network("tanh")
     by_hand = checks.closure_of_one_mode(network, 0.6, count=96)
     assert np.allclose(by_hand, closure_four_point(network, 0.6), rtol=1e-9)
@@ -340,7 +340,7 @@ def diagrams() -> list[str]:
     variance, shift = (sp.expand(value(1, Seen, orders, ())) for orders in ((1, 2), (1, 1)))
 
     def line(left: str, formula: sp.Expr) -> str:
-        return shown.lines(left, sorted(sp.Add.make_args(formula), key=str), 90)
+        return latex_lines.lines(left, sorted(sp.Add.make_args(formula), key=str), 90)
 
     return [
         section("Loops", "loops"),
@@ -431,7 +431,7 @@ def exact_networks() -> list[str]:
 def _sum(left: str, formula: sp.Expr, functions: tuple[int, ...], width: int, label: str) -> str:
     """An equation for a sum that is symmetric in the functions, one of each kind of terms."""
     terms = structure.representatives(formula, functions)
-    text = shown.lines(left, terms, width, "S" if len(functions) > 1 else "")
+    text = latex_lines.lines(left, terms, width, "S" if len(functions) > 1 else "")
     return equation(text if r"\\" in text else text.replace("&", ""), label)
 
 

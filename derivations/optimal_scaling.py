@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import sympy as sp
-from printed import require
+from printed_equations import require
 from typeset import article, equation, rows, section
 
 import fieldtheory as ft

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sympy as sp
-from printed import require
+from printed_equations import require
 from typeset import equation, in_order, rows, section, spread
 
 import fieldtheory as ft

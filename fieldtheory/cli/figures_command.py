@@ -104,7 +104,6 @@ FIGURES: dict[str, Callable[[Options], dict[str, Any]]] = {
     "f25.fig8": _simulation,
     "f25.fig9": _data_sets,
     "pdlt.closure": _networks,
-    "pdlt.slope": _alone,
     "pf.fig1": _draws,
     "pf.fig2": _draws,
     "pf.fig3": _draws,

@@ -8,22 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli import samples, values
-from fieldtheory.cli.options import (
-    ActivationText,
-    BiasVariance,
-    Classes,
-    Count,
-    Data,
-    Depth,
-    InputKernel,
-    OutputFormat,
-    ReadoutBias,
-    ReadoutWeight,
-    Scale,
-    SkipScale,
-    WeightVariance,
-)
+from fieldtheory.cli.options import OutputFormat
+from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.terminal import Format, print_rows
 
 
@@ -36,19 +22,9 @@ class Method(StrEnum):
     deep_limit = "deep_limit"
 
 
+@with_network("branch_scale", "schedule", "width", data=True)
 def optimum(
-    K0: InputKernel = "0.05",
-    data: Data = None,
-    scale: Scale = None,
-    classes: Classes = None,
-    count: Count = None,
-    depth: Depth = 50,
-    activation: ActivationText = "erf",
-    skip_scale: SkipScale = "1.0",
-    weight_variance: WeightVariance = 1.25,
-    bias_variance: BiasVariance = 0.05,
-    readout_weight_variance: ReadoutWeight = None,
-    readout_bias_variance: ReadoutBias = None,
+    problem: Problem,
     method: Annotated[
         Method,
         typer.Option(
@@ -100,33 +76,30 @@ def optimum(
 
     import fieldtheory as ft
 
-    net = values.network(
-        depth=depth,
-        typed_activation=activation,
-        skip_scale=skip_scale,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        readout_weight_variance=readout_weight_variance,
-        readout_bias_variance=readout_bias_variance,
-    )
+    net = problem.network
     title = f"optimal scaling ({method.value}), φ = {net.activation.name}"
-    words, given = samples.given_kernel(K0, data, classes, count, scale, net)
-    kernel = np.asarray(given)
-    if data is not None:
-        title = f"{title}, {words}"
+    kernel = np.asarray(problem.kernel)
+    if problem.sampled:
+        title = f"{title}, {problem.words}"
         if method in (Method.saturation, Method.large_depth):
             kernel = np.diagonal(kernel)
-    options = {"progress": data is not None and sys.stderr.isatty()}
+    options = {"progress": problem.sampled and sys.stderr.isatty()}
     found = np.asarray(
         ft.optimal_scaling(net, kernel, method.value, dynamic_range, slope, order, **options)
     )
-    if data is not None:
+    if problem.sampled:
         rows = _data_rows(found)
     elif found.ndim == 0:
-        rows = [{"depth": depth, "K0": float(kernel), "rho": float(found)}]
+        rows = [{"depth": net.depth, "K0": float(kernel), "rho": float(found)}]
     else:
         rows = [
-            {"depth": depth, "alpha": a + 1, "beta": b + 1, "K0": kernel[a, b], "rho": found[a, b]}
+            {
+                "depth": net.depth,
+                "alpha": a + 1,
+                "beta": b + 1,
+                "K0": kernel[a, b],
+                "rho": found[a, b],
+            }
             for a, b in zip(*np.triu_indices(len(found)), strict=True)
         ]
     print_rows(rows, format, title)

@@ -10,22 +10,22 @@ from fieldtheory.cli.terminal import Format
 from fieldtheory.networks.activations import ACTIVATIONS
 from fieldtheory.networks.schedules import SCHEDULES
 
-_NETWORK = "The network"
+NETWORK = "The network"
 ACTIVATION = (
     f"φ: {', '.join(ACTIVATIONS)}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
 )
 Depth = Annotated[
     int,
-    typer.Option("--depth", "-L", help="Number of residual layers L.", rich_help_panel=_NETWORK),
+    typer.Option("--depth", "-L", help="Number of residual layers L.", rich_help_panel=NETWORK),
 ]
 ActivationText = Annotated[
-    str, typer.Option("--activation", "-a", help=ACTIVATION, rich_help_panel=_NETWORK)
+    str, typer.Option("--activation", "-a", help=ACTIVATION, rich_help_panel=NETWORK)
 ]
 BranchScale = Annotated[
     str,
     typer.Option(
         help="ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.",
-        rich_help_panel=_NETWORK,
+        rich_help_panel=NETWORK,
     ),
 ]
 ScheduleName = Annotated[
@@ -34,24 +34,38 @@ ScheduleName = Annotated[
         "--schedule",
         help=f"ρ_l by name: {', '.join(f'{name} {s.formula}' for name, s in SCHEDULES.items())}.",
         show_default="ρ as --branch-scale says",
-        rich_help_panel=_NETWORK,
+        rich_help_panel=NETWORK,
     ),
 ]
 SkipScale = Annotated[
-    str, typer.Option(help="γ: one number, or L numbers.", rich_help_panel=_NETWORK)
+    str, typer.Option(help="γ: one number, or L numbers.", rich_help_panel=NETWORK)
 ]
 WeightVariance = Annotated[
-    float, typer.Option(help="σ_w² of the residual layers.", rich_help_panel=_NETWORK)
+    float, typer.Option(help="σ_w² of the residual layers.", rich_help_panel=NETWORK)
 ]
 BiasVariance = Annotated[
-    float, typer.Option(help="σ_b² of the residual layers.", rich_help_panel=_NETWORK)
+    float, typer.Option(help="σ_b² of the residual layers.", rich_help_panel=NETWORK)
+]
+ReadinWeight = Annotated[
+    float | None,
+    typer.Option(
+        help="σ_w² of the read-in; as the residual layers if left out.", rich_help_panel=NETWORK
+    ),
+]
+ReadinBias = Annotated[
+    float | None,
+    typer.Option(
+        help="σ_b² of the read-in, a part of K0; as the residual layers if left out, 0 for "
+        "samples that are rescaled.",
+        rich_help_panel=NETWORK,
+    ),
 ]
 ReadoutWeight = Annotated[
     float | None,
     typer.Option(
         "--readout-weight-variance",
         help="σ_w² of the readout; as the residual layers if left out.",
-        rich_help_panel=_NETWORK,
+        rich_help_panel=NETWORK,
     ),
 ]
 ReadoutBias = Annotated[
@@ -59,10 +73,10 @@ ReadoutBias = Annotated[
     typer.Option(
         "--readout-bias-variance",
         help="σ_b² of the readout; as the residual layers if left out.",
-        rich_help_panel=_NETWORK,
+        rich_help_panel=NETWORK,
     ),
 ]
-Width = Annotated[int, typer.Option(help="Width N of the layers.", rich_help_panel=_NETWORK)]
+Width = Annotated[int, typer.Option(help="Width N of the layers.", rich_help_panel=NETWORK)]
 InputKernel = Annotated[
     str,
     typer.Option(

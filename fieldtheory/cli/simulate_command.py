@@ -9,23 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli import values
-from fieldtheory.cli.options import (
-    ActivationText,
-    BiasVariance,
-    BranchScale,
-    Depth,
-    InputKernel,
-    Jobs,
-    OutputFormat,
-    ReadoutBias,
-    ReadoutWeight,
-    ScheduleName,
-    Seed,
-    SkipScale,
-    WeightVariance,
-    Width,
-)
+from fieldtheory.cli.options import Jobs, OutputFormat, Seed
+from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import Format, print_rows
 
@@ -37,18 +22,9 @@ class Sampler(StrEnum):
     weights = "weights"
 
 
+@with_network()
 def simulate(
-    K0: InputKernel = "0.05",
-    depth: Depth = 50,
-    activation: ActivationText = "erf",
-    branch_scale: BranchScale = "1.0",
-    schedule: ScheduleName = None,
-    skip_scale: SkipScale = "1.0",
-    weight_variance: WeightVariance = 1.25,
-    bias_variance: BiasVariance = 0.05,
-    readout_weight_variance: ReadoutWeight = None,
-    readout_bias_variance: ReadoutBias = None,
-    width: Width = 500,
+    problem: Problem,
     samples: Annotated[int, typer.Option("--samples", "-n", help="Number of networks.")] = 1000,
     seed: Seed = 0,
     method: Annotated[
@@ -95,27 +71,15 @@ def simulate(
 
         fieldtheory simulate -L 20 -n 100000 --jobs 2 --save ensemble.npz --format csv
     """
-
-    net = values.network(
-        depth=depth,
-        typed_activation=activation,
-        branch_scale=branch_scale,
-        schedule_name=schedule,
-        skip_scale=skip_scale,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        readout_weight_variance=readout_weight_variance,
-        readout_bias_variance=readout_bias_variance,
-        width=width,
-    )
+    net = problem.network
     options = {"samples": samples, "jobs": jobs, "progress": sys.stderr.isatty()}
     with parts_of(save, ".npz") as parts:
         ensemble, comparison = _simulated(
-            net, values.kernel(K0), seed, method, compare, options | {"directory": parts}
+            net, problem.kernel, seed, method, compare, options | {"directory": parts}
         )
         if save is not None:
             ensemble.save(save)
-    title = f"{samples} networks of width {width}, φ = {net.activation.name}"
+    title = f"{samples} networks of width {net.width}, φ = {net.activation.name}"
     if comparison is None:
         print_rows(ensemble.rows(), format, title)
         return

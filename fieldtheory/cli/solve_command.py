@@ -9,25 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli import samples, values
-from fieldtheory.cli.options import (
-    ActivationText,
-    BiasVariance,
-    BranchScale,
-    Classes,
-    Count,
-    Data,
-    Depth,
-    InputKernel,
-    OutputFormat,
-    ReadoutBias,
-    ReadoutWeight,
-    Scale,
-    ScheduleName,
-    SkipScale,
-    WeightVariance,
-    Width,
-)
+from fieldtheory.cli import values
+from fieldtheory.cli.options import OutputFormat
+from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import Format, print_rows
 
@@ -41,30 +25,9 @@ class Convention(StrEnum):
     F25 = "F25"
 
 
+@with_network(data=True, dimension="--convention F25")
 def solve(
-    K0: InputKernel = "0.05",
-    data: Data = None,
-    scale: Scale = None,
-    classes: Classes = None,
-    count: Count = None,
-    depth: Depth = 50,
-    activation: ActivationText = "erf",
-    branch_scale: BranchScale = "1.0",
-    schedule: ScheduleName = None,
-    skip_scale: SkipScale = "1.0",
-    weight_variance: WeightVariance = 1.25,
-    bias_variance: BiasVariance = 0.05,
-    readout_weight_variance: ReadoutWeight = None,
-    readout_bias_variance: ReadoutBias = None,
-    width: Width = 500,
-    input_dim: Annotated[
-        int | None,
-        typer.Option(
-            help="Dimension d_in of the inputs, for --convention F25.",
-            show_default="100, but none with --data",
-            rich_help_panel="The network",
-        ),
-    ] = None,
+    problem: Problem,
     convention: Annotated[
         Convention,
         typer.Option(
@@ -127,30 +90,20 @@ def solve(
     import fieldtheory as ft
 
     require_place(save, ".npz", ".nc")
-    net = values.network(
-        depth=depth,
-        typed_activation=activation,
-        branch_scale=branch_scale,
-        schedule_name=schedule,
-        skip_scale=skip_scale,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        readout_weight_variance=readout_weight_variance,
-        readout_bias_variance=readout_bias_variance,
-        width=width,
-        input_dim=100 if input_dim is None else input_dim,
-    )
-    words, kernel = samples.given_kernel(K0, data, classes, count, scale, net)
-    title = values.title(net, words)
+    title = values.title(problem.network, problem.words)
     if convention is Convention.F25:
-        if data is not None and input_dim is None:
+        if not problem.measured:
             raise ValueError(
                 "input_dim must be given with data in the convention of F25, got none: it is the "
                 "number of columns"
             )
         title = f"{title}; eta and chi in the convention of F25"
     solution = ft.solve(
-        net, kernel, convention=convention.value, order=order, progress=sys.stderr.isatty()
+        problem.network,
+        problem.kernel,
+        convention=convention.value,
+        order=order,
+        progress=sys.stderr.isatty(),
     )
     rows = _rows(solution, fluctuations or order > 1, decorrelation)
     if save is not None:

@@ -10,26 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from fieldtheory.cli import values
-from fieldtheory.cli.options import (
-    ActivationText,
-    BiasVariance,
-    BranchScale,
-    Depth,
-    InputKernel,
-    Jobs,
-    OutputFormat,
-    ReadoutBias,
-    ReadoutWeight,
-    ScheduleName,
-    SkipScale,
-    WeightVariance,
-    Width,
-)
+from fieldtheory.cli.options import Jobs, OutputFormat
+from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import Format, print_rows
 
 
+@with_network()
 def sweep(
+    problem: Problem,
     over: Annotated[
         list[str],
         typer.Option(
@@ -45,17 +34,6 @@ def sweep(
             "response, G11, ... (the fields of ft.Solution) and optimal_scaling."
         ),
     ] = "output_response",
-    K0: InputKernel = "0.05",
-    depth: Depth = 50,
-    activation: ActivationText = "erf",
-    branch_scale: BranchScale = "1.0",
-    schedule: ScheduleName = None,
-    skip_scale: SkipScale = "1.0",
-    weight_variance: WeightVariance = 1.25,
-    bias_variance: BiasVariance = 0.05,
-    readout_weight_variance: ReadoutWeight = None,
-    readout_bias_variance: ReadoutBias = None,
-    width: Width = 500,
     jobs: Jobs = None,
     save: Annotated[
         Path | None,
@@ -89,23 +67,11 @@ def sweep(
         if name in axes:
             raise ValueError(f"over must have every parameter once, got {name} again")
         axes[name] = found
-    net = values.network(
-        depth=depth,
-        typed_activation=activation,
-        branch_scale=branch_scale,
-        schedule_name=schedule,
-        skip_scale=skip_scale,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        readout_weight_variance=readout_weight_variance,
-        readout_bias_variance=readout_bias_variance,
-        width=width,
-    )
-    kernel = None if "K0" in axes else values.kernel(K0)
+    kernel = None if "K0" in axes else problem.kernel
     shown = sys.stderr.isatty()
     with parts_of(save, ".nc") as parts:
         grid = ft.sweep(
-            net,
+            problem.network,
             kernel,
             over=axes,
             of=values.names(of) or [],

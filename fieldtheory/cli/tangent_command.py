@@ -8,29 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli import samples, values
-from fieldtheory.cli.options import (
-    ActivationText,
-    BiasVariance,
-    BranchScale,
-    Classes,
-    Count,
-    Data,
-    Depth,
-    InputKernel,
-    OutputFormat,
-    ReadoutBias,
-    ReadoutWeight,
-    Scale,
-    ScheduleName,
-    SkipScale,
-    WeightVariance,
-    Width,
-)
+from fieldtheory.cli import values
+from fieldtheory.cli.options import OutputFormat
+from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import Format, print_rows
 
-_NETWORK = "The network"
 _TRAINING = "What is trained"
 _EACH = "one number, or one each for the read-in, the L layers and the readout; 0 is not trained"
 
@@ -42,45 +25,9 @@ class Parametrization(StrEnum):
     standard = "standard"
 
 
+@with_network(data=True, readin=True, dimension="--parametrization standard")
 def tangent(
-    K0: InputKernel = "0.05",
-    data: Data = None,
-    scale: Scale = None,
-    classes: Classes = None,
-    count: Count = None,
-    depth: Depth = 50,
-    activation: ActivationText = "erf",
-    branch_scale: BranchScale = "1.0",
-    schedule: ScheduleName = None,
-    skip_scale: SkipScale = "1.0",
-    weight_variance: WeightVariance = 1.25,
-    bias_variance: BiasVariance = 0.05,
-    readin_weight_variance: Annotated[
-        float | None,
-        typer.Option(
-            help="σ_w² of the read-in; as the residual layers if left out.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
-    readin_bias_variance: Annotated[
-        float | None,
-        typer.Option(
-            help="σ_b² of the read-in, a part of K0; as the residual layers if left out, 0 for "
-            "samples that are rescaled.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
-    readout_weight_variance: ReadoutWeight = None,
-    readout_bias_variance: ReadoutBias = None,
-    width: Width = 500,
-    input_dim: Annotated[
-        int | None,
-        typer.Option(
-            help="Dimension d_in of the inputs, for --parametrization standard.",
-            show_default="100, but none with --data",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
+    problem: Problem,
     parametrization: Annotated[
         Parametrization,
         typer.Option(
@@ -129,37 +76,18 @@ def tangent(
     import fieldtheory as ft
 
     require_place(save, ".npz", ".nc")
-    rescaled = data is not None and samples.variance(scale) is not None
-    if rescaled and readin_bias_variance is None:
-        readin_bias_variance = 0.0
-    net = values.network(
-        depth=depth,
-        typed_activation=activation,
-        branch_scale=branch_scale,
-        schedule_name=schedule,
-        skip_scale=skip_scale,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        readin_weight_variance=readin_weight_variance,
-        readin_bias_variance=readin_bias_variance,
-        readout_weight_variance=readout_weight_variance,
-        readout_bias_variance=readout_bias_variance,
-        width=width,
-        input_dim=100 if input_dim is None else input_dim,
-    )
     standard = parametrization is Parametrization.standard
-    if standard and data is not None and input_dim is None:
+    if standard and not problem.measured:
         raise ValueError(
             "input_dim must be given with data in the standard parametrization, got none: it is "
             "the number of columns"
         )
-    words, kernel = samples.given_kernel(K0, data, classes, count, scale, net)
-    title = values.title(net, words)
+    title = values.title(problem.network, problem.words)
     if standard:
         title = f"{title}; standard parametrization"
     found = ft.tangent_kernels(
-        net,
-        kernel,
+        problem.network,
+        problem.kernel,
         parametrization.value,
         weight_rates=values.numbers("weight_rates", weight_rates),
         bias_rates=values.numbers("bias_rates", bias_rates),

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, numeric
 from fieldtheory.averages.integrals.vectorising import in_float64
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.rules import entry_indices
-from fieldtheory.compiling.translation import call, for_backend, integral, numpy_code, translate
+from fieldtheory.compiling.translation import call, for_backend, translate
 
 
 def require_jax() -> None:
@@ -146,7 +145,7 @@ def _differentiable(expression: sp.Expr, symbols: tuple[sp.Expr, ...]) -> Callab
     import jax.numpy as jnp
     from jax.custom_derivatives import SymbolicZero
 
-    closed, integrals = _numpy_form(expression, symbols)
+    closed, integrals = translate(expression, for_backend("numpy"))
     functions = {name: _on_host(function) for name, function in integrals.items()}
     code = _code(symbols, closed, functions)
 
@@ -169,31 +168,6 @@ def _differentiable(expression: sp.Expr, symbols: tuple[sp.Expr, ...]) -> Callab
         return value, total
 
     return lambda *values: function(*_arrays(values))
-
-
-def _numpy_form(
-    expression: sp.Expr, symbols: tuple[sp.Expr, ...]
-) -> tuple[sp.Expr, dict[str, Callable]]:
-    """The closed form, in calls of NumPy functions where there is none or it cancels."""
-    if isinstance(expression, ConnectedCorrelator) and len(symbols) == 3:
-        apart = numeric.apart(expression)
-        if apart is not None and _cancels(expression, symbols):
-            functions: dict[str, Callable] = {}
-            return integral(expression, "numpy", functions)[1], functions
-    return translate(expression, for_backend("numpy"))
-
-
-def _cancels(node: ConnectedCorrelator, symbols: tuple[sp.Expr, ...]) -> bool:
-    """Whether the closed form of ⟨F(x);G(y)⟩ has terms that do not vanish with K_xy.
-
-    Those of error functions and exponentials do, and take long to find.
-    """
-    if node.has(sp.erf, sp.exp):
-        return True
-    closed, integrals = translate(node, for_backend("numpy"))
-    if integrals:
-        return False
-    return any(numpy_code(symbols, list(sp.Add.make_args(closed)), {})(1.0, 2.0, 0.0))
 
 
 def _on_host(average: Callable) -> Callable:
@@ -279,7 +253,7 @@ def _angle_from_opposite(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
     return jnp.where(jnp.maximum(K_xx, K_yy) > 0, found, jnp.pi)
 
 
-# The functions named in `stable_forms.NUMPY`.
+# The functions named in `float_forms.NUMPY`.
 _EXACT_DIFFERENCES: dict[str, Callable] = {
     "determinant": _determinant,
     "exponential_difference": _exponential_difference,

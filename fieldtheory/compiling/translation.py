@@ -16,19 +16,39 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, numeric, precise, shifted
-from fieldtheory.averages.choosing import choose
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, shifted
+from fieldtheory.averages.choosing import apart, choose
 from fieldtheory.averages.integrals.vectorising import in_float64
 from fieldtheory.averages.integrands.steps import break_points, has_steps
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.cancelling_forms import cancels, guarded, without_signs
-from fieldtheory.averages.nodes.checked_forms import keeps_digits
+from fieldtheory.averages.nodes.float_forms import NUMPY, evaluated, keeps_digits, stable
 from fieldtheory.averages.nodes.gaussian import without_deltas
-from fieldtheory.averages.nodes.stable_forms import NUMPY, stable, with_angles
 from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
 
 # What the closed forms of several variables are looked for in: no Gaussians, no error functions.
+# Where exponential growth is told from that of polynomials, and the degree of these.
+_FAR, _HIGHEST = 1000, 20
+_SINGULAR = ("δ-functions integrated",)
+_CANCELS = "elementary integrals of every term, with mpmath: the terms cancel in float64"
 _NOT_ELEMENTARY = (sp.erf, sp.erfc, sp.tanh, sp.atan, sp.log, sp.DiracDelta)
+
+
+class Decision(NamedTuple):
+    """What an average becomes before anything is integrated.
+
+    Parameters
+    ----------
+    value : sympy.Expr
+        A closed form, or averages that are left to integrate.
+    notes : tuple of str
+        What was done to the average.
+    digits : bool
+        Whether terms of the closed form cancel, so that it takes more digits.
+    """
+
+    value: sp.Expr
+    notes: tuple[str, ...] = ()
+    digits: bool = False
 
 
 class Resolution(NamedTuple):
@@ -102,7 +122,9 @@ def for_backend(backend: str) -> Callable[[AverageNode, dict[str, Callable]], sp
 
 @lru_cache(maxsize=64)
 def is_closed(expression: sp.Expr) -> bool:
-    """Whether NumPy computes an expression without integrals.
+    """Whether NumPy computes an expression by closed forms alone.
+
+    Those of jumps and kinks that cancel are left out: averages of slopes are faster.
 
     Examples
     --------
@@ -110,15 +132,13 @@ def is_closed(expression: sp.Expr) -> bool:
     >>> [is_closed(GaussianAverage(phi(x) ** 2, x, 1)) for phi in (sp.erf, sp.tanh)]
     [True, False]
     """
-    if not expression.has(AverageNode):
-        return True
 
-    def without_rules(node: AverageNode, _: dict[str, Callable]) -> sp.Expr:
-        if len(node.variables) == 2:
-            node = node.func(*node.args[:-1], _named(node.covariance)[0])
-        return _closed(node)[0] if isinstance(node, AverageNode) else node
+    def form(node: AverageNode, _: dict[str, Callable]) -> sp.Expr:
+        named, _ = _in_symbols(node, "numpy")
+        decision = _decision(named, "numpy") if isinstance(named, AverageNode) else Decision(named)
+        return node if decision.digits and node.has(sp.DiracDelta) else decision.value
 
-    return not translate(expression, without_rules)[0].has(AverageNode)
+    return not translate(expression, form)[0].has(AverageNode)
 
 
 def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> Resolution:
@@ -146,21 +166,17 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
     >>> resolve(GaussianAverage(sp.tanh(x) ** 2, x, 1), "numpy", {}).name
     'panels'
     """
-    symbols: dict[sp.Expr, sp.Expr] = {}
-    size, correlator = len(node.variables), isinstance(node, ConnectedCorrelator)
-    if size > 2 or (backend == "numpy" and (size == 2 or correlator)):
-        # Entries of the covariance may be sums, in which its determinant is no longer seen.
-        covariance, symbols = _named(node.covariance)
-        node = node.func(*node.args[:-1], covariance)
-        if not isinstance(node, AverageNode):
-            inner = _translated(node, backend, functions)
-            return inner._replace(value=inner.value.xreplace(symbols))
-    value, notes = _closed(node)
-    # At the magnitudes where closed forms are tried narrow bells are zero.
-    narrow = correlator and backend == "numpy" and numeric.bells_in(node) is not None
-    if narrow or (correlator and not _is_exact(value, node.covariance, backend)):
-        value, notes = node, []
-    integrals: list[tuple[AverageNode, Rule]] = []
+    node, symbols = _in_symbols(node, backend)
+    if not isinstance(node, AverageNode):
+        inner = _translated(node, backend, functions)
+        return inner._replace(value=inner.value.xreplace(symbols))
+    decision = _decision(node, backend)
+    value, integrals = decision.value, []
+    if decision.digits:
+        entries = _entries(node.covariance)
+        rule = Rule(CLOSED_FORM, _CANCELS, evaluated(value, entries, backend))
+        integrals.append((node, rule))
+        value = call(rule.function, entries, functions)
 
     def integrated(left: AverageNode) -> sp.Expr:
         rule, call = integral(left, backend, functions)
@@ -168,33 +184,57 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
         return call
 
     value = value.replace(lambda e: isinstance(e, AverageNode), integrated)
-    if backend == "numpy":
-        rewritten = (
-            with_angles(stable(value, node.covariance), node.covariance) if size <= 2 else value
-        )
-        if rewritten != value:
-            notes.append("stable form in float64")
-        value = rewritten
-        if isinstance(node, GaussianAverage) and not integrals and size <= 2:
-            value = _where_it_keeps_digits(value, node, functions, notes)
-    return Resolution(value.xreplace(symbols), tuple(integrals), tuple(notes))
+    return Resolution(value.xreplace(symbols), tuple(integrals), decision.notes)
 
 
-def _where_it_keeps_digits(
-    form: sp.Expr, node: GaussianAverage, functions: dict[str, Callable], notes: list[str]
-) -> sp.Expr:
-    """A closed form, or a call of what integrates where it is a small difference of its terms."""
-    K = node.covariance
-    symbols = [K[i, j] for i, j in entry_indices(len(node.variables))]
-    known = all(entry.is_Symbol for entry in symbols) and form.free_symbols <= set(symbols)
-    if not known or any(F.atoms(sp.DiracDelta, AppliedUndef) for F in node.functions):
-        return form
-    compiled = numpy_code(symbols, [form, without_signs(form)], {})
-    if not cancels(form, symbols, compiled):
-        return form
-    rule = choose(node)
-    notes.append(f"{rule.name} where the closed form is a small difference")
-    return call(guarded(compiled, rule.function), symbols, functions)
+@lru_cache(maxsize=512)
+def _decision(node: AverageNode, backend: str) -> Decision:
+    """The closed form if there is one and it does not cancel, else what is left to integrate."""
+    singular = any(F.has(sp.DiracDelta) for F in node.functions)
+    closed = node.doit(deltas=False) if _is_simple(node) or _is_elementary(node) else node
+    if backend == "mpmath" and closed.has(sp.erf):
+        # Steps at a distance come as exp(2K) (1 − erf √(2K)), in which any number of digits cancel.
+        closed = node
+    if not closed.has(AverageNode):
+        decision = _of_closed_form(closed, node, backend)
+        if not decision.digits:
+            return decision._replace(notes=(*(_SINGULAR if singular else ()), *decision.notes))
+        if any(map(_grows, node.functions)) or (backend == "mpmath" and not singular):
+            return decision
+    if not singular:
+        return Decision(node)
+    parts = node.rewrite(GaussianAverage)
+    parts = parts.replace(
+        lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
+    )
+    if parts.has(AverageNode) or closed.has(AverageNode):
+        return Decision(parts, _SINGULAR if not parts.has(sp.DiracDelta) else ())
+    return decision._replace(notes=_SINGULAR)
+
+
+def _of_closed_form(value: sp.Expr, node: AverageNode, backend: str) -> Decision:
+    """A closed form, and whether its terms cancel."""
+    entries = _entries(node.covariance)
+    known = all(entry.is_Symbol for entry in entries) and value.free_symbols <= set(entries)
+    if backend == "mpmath":
+        is_difference = isinstance(node, ConnectedCorrelator) and not value.is_polynomial(*entries)
+        return Decision(value, digits=is_difference and known)
+    if len(node.variables) > 2:
+        return Decision(value)
+    form = stable(value, node.covariance)
+    if known and not keeps_digits(value, entries, numpy_code(entries, form, {})):
+        return Decision(value, digits=True)
+    return Decision(form, ("stable form in float64",) if form != value else ())
+
+
+def _grows(F: sp.Expr) -> bool:
+    """Whether a function grows exponentially, so that panels do not reach where it counts."""
+    if not F.has(sp.exp, sp.sinh, sp.cosh):
+        return False
+    F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)
+    compiled = sp.lambdify(sorted(F.free_symbols, key=str), F, modules="mpmath")
+    places = product((-_FAR, _FAR), repeat=len(F.free_symbols))
+    return any(abs(compiled(*map(mpmath.mpf, place))) > _FAR**_HIGHEST for place in places)
 
 
 def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) -> Resolution:
@@ -212,18 +252,27 @@ def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) ->
     return Resolution(value, tuple(integrals), tuple(dict.fromkeys(notes)))
 
 
-def _named(K: sp.ImmutableMatrix) -> tuple[sp.ImmutableMatrix, dict[sp.Expr, sp.Expr]]:
-    """The covariance in symbols of its own, zeros of three and more variables kept."""
-    size = K.shape[0]
+def _in_symbols(node: AverageNode, backend: str) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
+    """An average with symbols in place of the entries of its covariance, and their values.
+
+    The determinant of entries that are sums is not seen. Zeros of three and more variables stay.
+    """
+    K, size = node.covariance, len(node.variables)
+    if size <= 2 and backend == "mpmath":
+        return node, {}
     symbols: dict[sp.Expr, sp.Expr] = {}
     named = K.as_mutable()
     for i, j in entry_indices(size):
         if size > 2 and K[i, j] == 0:
             continue
-        symbol = _entry("ab"[i] if i == j and size == 2 else "c", i, j)
+        symbol = _entry("ab"[i] if i == j and size < 3 else "c", i, j)
         symbols[symbol] = K[i, j]
         named[i, j] = named[j, i] = symbol
-    return named.as_immutable(), symbols
+    return node.func(*node.args[:-1], named.as_immutable()), symbols
+
+
+def _entries(K: sp.ImmutableMatrix) -> list[sp.Expr]:
+    return [K[i, j] for i, j in entry_indices(K.shape[0])]
 
 
 @lru_cache
@@ -233,41 +282,11 @@ def _entry(name: str, i: int, j: int) -> sp.Dummy:
     return sp.Dummy(name, **kind)
 
 
-def _closed(node: AverageNode) -> tuple[sp.Expr, list[str]]:
-    """The closed form, or what is left to integrate after the δ-functions."""
-    singular = any(F.has(sp.DiracDelta) for F in node.functions)
-    if _is_simple(node):
-        value = node.doit()
-        if value.has(sp.erf):
-            # Steps at a distance come as exp(2K) (1 − erf √(2K)), which cancels and overflows.
-            value = without_deltas(node)
-    elif singular:
-        by_averages = node.rewrite(GaussianAverage)
-        value = by_averages.replace(lambda e: isinstance(e, GaussianAverage), without_deltas)
-    else:
-        value = node.doit() if _is_elementary(node) else node
-    done = singular and not value.has(sp.DiracDelta)
-    return value, ["δ-functions integrated"] if done else []
-
-
-def _is_exact(value: sp.Expr, K: sp.ImmutableMatrix, backend: str) -> bool:
-    """Whether a closed form of ⟨F;G⟩ is no difference of nearly equal terms."""
-    entries = K.free_symbols
-    if value.has(AverageNode) or K.shape[0] > 2 or not value.free_symbols <= entries:
-        return True
-    if value.is_polynomial(*entries):
-        return True
-    if backend == "mpmath":
-        return False
-    symbols = [K[i, j] for i, j in entry_indices(K.shape[0])]
-    return keeps_digits(value, K, numpy_code(symbols, stable(value, K), {}))
-
-
 def _is_simple(node: AverageNode) -> bool:
     """Whether the node is an average of up to two variables, or correlates two functions of one."""
     if isinstance(node, GaussianAverage):
         return len(node.variables) <= 2
-    return isinstance(node, ConnectedCorrelator) and numeric.apart(node) is not None
+    return isinstance(node, ConnectedCorrelator) and apart(node) is not None
 
 
 def _is_elementary(node: AverageNode) -> bool:
@@ -298,9 +317,7 @@ def integral(
     if any(F.atoms(sp.DiracDelta, AppliedUndef) for F in node.functions):
         raise ValueError(f"expression must have a known, continuous activation, got {node}")
     rule = choose(node) if backend == "numpy" else _precise_rule(node)
-    K = node.covariance
-    values = [K[i, j] for i, j in entry_indices(len(node.variables))]
-    return rule, call(rule.function, values, functions)
+    return rule, call(rule.function, _entries(node.covariance), functions)
 
 
 def _precise_rule(node: AverageNode) -> Rule:

@@ -61,10 +61,8 @@ def load_mnist(classes: Sequence[int] = (0, 3), count: int = 20) -> Dataset:
 
     Parameters
     ----------
-    classes : sequence of int
-        The digits, each in 0..9 and named once.
-    count : int
-        Number of samples P in all; a multiple of ``len(classes)``, at least 2.
+    classes, count
+        As for `load_digits`.
 
     Returns
     -------

@@ -10,15 +10,16 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import ESTIMATED, DiffusionEnsemble
+from fieldtheory.diffusions.diffusion_result import lines
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
 from fieldtheory.montecarlo.compared_field import OFF, UNRESOLVED, WITHIN
 from fieldtheory.montecarlo.comparison import DESCRIBES, DOES_NOT
+from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.doors import brings
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.result import Stored
-from fieldtheory.numerics.storage import Labelled, import_pandas
+from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.depth_profiles import draw_profiles
 from fieldtheory.plotting.tables import table_html, table_text
 
@@ -175,20 +176,6 @@ class DiffusionComparison(Stored):
             if len(place) < 3 or place[1] <= place[2]
         ]
 
-    def to_pandas(self) -> Any:
-        """The rows as a `pandas.DataFrame`; needs pandas, which comes with xarray.
-
-        Examples
-        --------
-        >>> import fieldtheory as ft
-        >>> net = ft.DiffusionNetwork(depth=5, width=200)
-        >>> found = ft.compare(ft.solve(net, [1.0]), ft.simulate(net, [1.0], samples=100))
-        >>> frame = found.to_pandas().query("quantity == 'covariance'")
-        >>> len(frame), bool(abs(frame.z).max() < found.threshold)
-        (5, True)
-        """
-        return import_pandas().DataFrame(self.rows).astype({"beta": "Int64"})
-
     @property
     def summary(self) -> list[dict[str, Any]]:
         """Of every quantity the entry with the largest |z|."""
@@ -219,8 +206,8 @@ class DiffusionComparison(Stored):
         profiles, errors = {}, {}
         for profile in self.profiles:
             label = rf"deviation of ${ESTIMATED[profile.name].symbol}$"
-            profiles[label] = _lines(profile.simulation - profile.theory)
-            errors[label] = _lines(profile.error)
+            profiles[label] = lines(profile.simulation - profile.theory)
+            errors[label] = lines(profile.error)
         return draw_profiles(profiles, self.times, self.times, errors, "time $t$")
 
     def labelled(self, stored: bool) -> Labelled:
@@ -266,7 +253,7 @@ class DiffusionComparison(Stored):
         )
 
 
-@brings("compare", DiffusionSolution)
+@compare.register(DiffusionSolution)
 @named_arguments
 def compare_diffusion(
     solution: DiffusionSolution,
@@ -389,9 +376,3 @@ def _left_out(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> str:
     ):
         parts.append("the steps of Euler in place of φ")
     return " and ".join(parts) or "nothing"
-
-
-def _lines(values: np.ndarray) -> np.ndarray:
-    if values.ndim == 3:
-        values = values[(slice(None), *np.triu_indices(values.shape[-1]))]
-    return values.T[:6]

@@ -2,56 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.diffusions.diffusion_result import FIELDS, KEPT, DiffusionResult, lines
 from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.diffusions.output_distances import GaussianOutputs, OutputDistances, distances
 from fieldtheory.montecarlo.moments import Moments, Summary
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.numerics import storage
-from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.result import Stored, summary
-from fieldtheory.numerics.storage import Labelled
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.depth_profiles import draw_profiles
-from fieldtheory.plotting.tables import table_html
 
-# Lines that can still be told apart in a plot.
-_MOST_LINES = 6
-
-
-class _Row(NamedTuple):
-    """What files, tables and plots say of a field."""
-
-    symbol: str
-    long_name: str
-    dims: tuple[str, ...]
-
-
-_OF_INPUT, _OF_PAIR = ("time", "input"), ("time", "input", "input_")
 # The fields with a standard error.
-ESTIMATED: dict[str, _Row] = {
-    "mean": _Row(r"\langle x_t \rangle", "mean over neurons and networks", _OF_INPUT),
-    "covariance": _Row(
-        r"\mathrm{Cov}(x_t^i, x_t^j)", "covariance of a neuron about its mean", _OF_PAIR
-    ),
-    "gram": _Row(r"\langle q_t \rangle", "mean of the Gram matrix of the features", _OF_PAIR),
-    "gram_variance": _Row(r"\mathrm{Var}\, q_t", "variance of the Gram matrix", _OF_PAIR),
-    "kurtosis": _Row(r"\kappa_t", "excess kurtosis of a neuron", _OF_INPUT),
-}
-_KEPT: dict[str, _Row] = {
-    "outputs": _Row("x_{T,1}", "first neuron of the last layer", ("sample", "input")),
-    "grams": _Row("q_t", "Gram matrices of every network", ("sample", *_OF_PAIR)),
-}
+ESTIMATED = {name: replace(field, shown="always", error=True) for name, field in FIELDS.items()}
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusionEnsemble(Stored):
+class DiffusionEnsemble(DiffusionResult):
     """Statistics of random networks or diffusions, with standard errors in ``<name>_error``.
 
     With L layers, P inputs, x_t,d the signal of neuron d at the time t = l Δt and
@@ -91,6 +62,9 @@ class DiffusionEnsemble(Stored):
     True
     """
 
+    table = ESTIMATED | KEPT
+    settings = {"samples": int, "seed": int, "method": str, "batches": int}  # noqa: RUF012
+
     network: DiffusionNetwork
     inputs: np.ndarray
     samples: int
@@ -111,9 +85,10 @@ class DiffusionEnsemble(Stored):
     grams: np.ndarray | None = None
 
     @property
-    def times(self) -> np.ndarray:
+    def times(self) -> np.ndarray:  # type: ignore[override]
         """t = l Δt, shape (L+1,)."""
-        return times_of(self.network)
+        assert self.network.depth is not None
+        return np.linspace(0.0, self.network.horizon, self.network.depth + 1)
 
     def distances(self, other: Any) -> OutputDistances:
         """How far the law of the outputs is from that of another ensemble, or of the limit D → ∞.
@@ -167,50 +142,6 @@ class DiffusionEnsemble(Stored):
         mean = other.mean[-1] + start[:, 0] - start.mean(axis=1)
         return distances(self.outputs, GaussianOutputs(mean, other.covariance[-1]), repr(other))
 
-    def labelled(self, stored: bool) -> Labelled:
-        """The arrays that files hold, the same as those of `to_xarray`."""
-        along = ("input",) if self.inputs.ndim == 1 else ("input", "neuron")
-        words = notes("inputs" if self.inputs.ndim == 1 else "layers x_0", "z")
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
-            "inputs": (along, self.inputs, words)
-        }
-        for name, row in (ESTIMATED | _KEPT).items():
-            if getattr(self, name) is not None:
-                variables[name] = row.dims, getattr(self, name), notes(row.long_name, row.symbol)
-            if name in ESTIMATED:
-                error = notes(f"standard error of the {row.long_name}", rf"\sigma[{row.symbol}]")
-                variables[f"{name}_error"] = row.dims, getattr(self, f"{name}_error"), error
-        time = ("time",), self.times, notes("time t = l Δt", "t")
-        settings = {name: getattr(self, name) for name in ("samples", "seed", "method", "batches")}
-        coordinates = {} if stored else {"time": time}
-        return Labelled(variables, coordinates, storage.attributes(self.network) | settings)
-
-    @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The ensemble of the arrays, numbers and text in a file."""
-        network = storage.network_from_attributes(content)
-        found: dict[str, Any] = {
-            name: int(np.asarray(content[name]).item()) for name in ("samples", "seed", "batches")
-        }
-        found["method"] = str(np.asarray(content["method"]).item())
-        inputs = validation.finite_array("inputs", content["inputs"])
-        sizes = {
-            "time": len(times_of(network)),
-            "input": len(inputs),
-            "input_": len(inputs),
-            "sample": found["samples"],
-        }
-        for name, row in (ESTIMATED | _KEPT).items():
-            shape = tuple(sizes[dim] for dim in row.dims)
-            for key in (name, f"{name}_error") if name in ESTIMATED else (name,):
-                if name == "grams" and key not in content:
-                    continue
-                values = np.asarray(content[key], float)
-                if values.shape != shape:
-                    raise ValueError(f"{key} must have shape {shape}, got {values.shape}")
-                found[key] = values
-        return cls(network, inputs, **found)
-
     def plot(self) -> Any:
         """Means, variances, Gram matrices and kurtosis over t, with bands of one standard error.
 
@@ -223,8 +154,8 @@ class DiffusionEnsemble(Stored):
         profiles, errors = {}, {}
         for name in ("mean", "covariance", "gram", "kurtosis"):
             label = f"{name} ${ESTIMATED[name].symbol}$"
-            profiles[label] = _lines(getattr(self, name))
-            errors[label] = _lines(getattr(self, f"{name}_error"))
+            profiles[label] = lines(getattr(self, name))
+            errors[label] = lines(getattr(self, f"{name}_error"))
         return draw_profiles(profiles, self.times, self.times, errors, "time $t$")
 
     def __repr__(self) -> str:
@@ -234,33 +165,6 @@ class DiffusionEnsemble(Stored):
             f"activation={net.activation.name}, inputs={len(self.inputs)}, "
             f"samples={self.samples}, method={self.method}, seed={self.seed})"
         )
-
-    def _repr_html_(self) -> str:
-        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
-        parameters |= {"Z": self.inputs}
-        parameters |= {n: getattr(self, n) for n in ("samples", "seed", "method", "batches")}
-        rows = [
-            {"parameter": name, "value": summary(value)}
-            for name, value in parameters.items()
-            if value is not None and name != "parameter_law"
-        ]
-        shown = [
-            {
-                "field": name,
-                "symbol": f"${row.symbol}$",
-                "meaning": row.long_name,
-                "values": summary(getattr(self, name)),
-            }
-            for name, row in (ESTIMATED | _KEPT).items()
-            if getattr(self, name) is not None
-        ]
-        return table_html(rows, "DiffusionEnsemble") + table_html(shown, "Fields")
-
-
-def times_of(network: DiffusionNetwork) -> np.ndarray:
-    """t = l Δt of the layers of a network of finite depth."""
-    assert network.depth is not None
-    return np.linspace(0.0, network.horizon, network.depth + 1)
 
 
 def estimates(start: np.ndarray, depth: int, summary: Summary) -> dict[str, np.ndarray]:
@@ -305,10 +209,3 @@ def estimates(start: np.ndarray, depth: int, summary: Summary) -> dict[str, np.n
         "gram_variance": matrices(summary["gram"].covariance)[:, 0],
         "kurtosis": kurtosis.mean(axis=1),
     }
-
-
-def _lines(values: np.ndarray) -> np.ndarray:
-    """Lines over the layers, (lines, L+1)."""
-    if values.ndim == 3:
-        values = values[(slice(None), *np.triu_indices(values.shape[-1]))]
-    return values.T[:_MOST_LINES]

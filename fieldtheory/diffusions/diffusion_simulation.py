@@ -27,8 +27,8 @@ from fieldtheory.montecarlo.block_moments import add_parts, estimated, moments_o
 from fieldtheory.montecarlo.forward import in_tiles, tile_size
 from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block
+from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.doors import brings
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.memory import memory_available
@@ -91,7 +91,7 @@ class DiffusionRun:
         }
 
 
-@brings("simulate", DiffusionNetwork)
+@simulate.register(DiffusionNetwork)
 @named_arguments
 def simulate_diffusion(
     network: DiffusionNetwork,
@@ -180,14 +180,17 @@ def chunks_drawn(
     """The blocks of all chunks, and what was drawn in each."""
     _check_memory(run, jobs or 1)
     groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
-    files = {}
-    if directory is not None:
-        specification = run.specification | {"blocks": len(groups[0])}
-        files = chunks.chunk_files(directory, specification, len(groups))
     tasks = ((index, run, group) for index, group in enumerate(groups))
-    results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate")
-    if progress:
-        results = chunks.with_progress(results, len(groups), "simulate")
+    results = chunks.ordered_chunks(
+        _evaluate,
+        tasks,
+        len(groups),
+        jobs,
+        "simulate",
+        directory=directory,
+        specification=run.specification | {"blocks": len(groups[0])},
+        progress=progress,
+    )
     return groups, results
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses, log_gram_moments
+from fieldtheory.diffusions.diffusion_result import FIELDS, DiffusionResult
+from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
 from fieldtheory.diffusions.flows import advanced, corrections_at, signals_at
 from fieldtheory.diffusions.law_moments import law_moments, law_moments_close
@@ -17,13 +18,12 @@ from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.diffusions.wide_limit import Signals, Starts, WideNetwork
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.doors import OwnTheory, brings
+from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import storage
 from fieldtheory.numerics.fields import notes
-from fieldtheory.numerics.result import MOST_LINES, Stored, summary
+from fieldtheory.numerics.result import MOST_LINES
+from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.storage import Labelled
-from fieldtheory.plotting.tables import table_html
 from fieldtheory.theory.diffusion_conditions import break_at_zero
 
 _CORRECTION = "first_correction_"
@@ -31,16 +31,6 @@ _CORRECTION = "first_correction_"
 _PLACES = 21
 # What a finer rule for averages over ψ may change, relative to √(q_ii q_jj), and its finest parts.
 _SETTLED, _FINEST = 1e-11, 16
-_WORDS = {
-    "mean": ("means of the signals over the neurons", r"\langle x_i \rangle"),
-    "covariance": (
-        "covariances of the signals of a neuron about their means",
-        r"\mathrm{Cov}(x_i, x_j)",
-    ),
-    "gram": ("mean products of the features over the neurons", r"\langle q_{ij} \rangle"),
-    "gram_variance": ("variances of the products over networks", r"\mathrm{Var}\,q_{ij}"),
-    "kurtosis": ("excess kurtoses of the signals of a neuron", r"\kappa_i"),
-}
 
 
 class Moments(NamedTuple):
@@ -59,7 +49,7 @@ class FirstOrder(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusionSolution(Stored, OwnTheory):
+class DiffusionSolution(DiffusionResult, SeparateTheory):
     """Signals of an infinitely wide `DiffusionNetwork`, layer by layer or for infinite depth.
 
     For P inputs, at n = L + 1 times l Δt, or for infinite depth at 21 times from 0 to T:
@@ -95,6 +85,9 @@ class DiffusionSolution(Stored, OwnTheory):
     >>> limit.is_exact, limit.kurtosis[-1].round(4)
     (True, array([0.0101, 0.014 ]))
     """
+
+    table = FIELDS
+    settings = {"parts": int}  # noqa: RUF012
 
     network: DiffusionNetwork
     inputs: np.ndarray
@@ -163,52 +156,6 @@ class DiffusionSolution(Stored, OwnTheory):
             np.stack([change.covariance for _, change in found]) * scale,
         )
 
-    def gram_law(self, which: int = 0) -> Any:
-        """The law of q = (1/D) Σ_d x_d² of an input at the time T over networks of width D.
-
-        Without biases a linear diffusion makes q log-normal, exactly and at every width,
-
-            ln q_T ~ N(ln q_0 + φ'(0)² σ_w² (1 − 2/D) T, 4 φ'(0)² σ_w² T/D)
-
-        (Itô's rule for the norm in PF Corollary 3.3).
-
-        Parameters
-        ----------
-        which : int
-            The input.
-
-        Returns
-        -------
-        scipy.stats distribution
-            With ``pdf``, ``cdf``, ``ppf``, ``mean`` and ``rvs``.
-
-        Raises
-        ------
-        ValueError
-            With a ``parameter_law`` or biases, for q = 0, at finite depth, for ψ(x) ≠ x or
-            φ''(0) ≠ 0.
-
-        Examples
-        --------
-        >>> import fieldtheory as ft
-        >>> net = ft.DiffusionNetwork(depth=None, bias_variance=0.0, width=100)
-        >>> law = ft.solve(net, [1.0]).gram_law()
-        >>> law.mean().round(6), law.median().round(6)
-        (np.float64(2.718282), np.float64(2.664456))
-        """
-        from scipy.stats import lognorm
-
-        net = self.network
-        _require_independent(net, "gram_law")
-        start = self.gram[0, which, which]
-        if net.depth is not None or not net.is_linear or net.bias_variance or start == 0:
-            raise ValueError(
-                "gram_law is of infinite depth, ψ(x) = x, φ''(0) = 0, no biases and an input that "
-                f"is not 0, got {net!r}"
-            )
-        mean, variance = log_gram_moments(net, net.horizon)
-        return lognorm(np.sqrt(variance), scale=start * np.exp(mean))
-
     def at(self, time: float) -> Moments:
         """The moments at a time between those of the grid, for infinite depth.
 
@@ -271,38 +218,19 @@ class DiffusionSolution(Stored, OwnTheory):
         return draw_profiles(profiles, self.times, self.times, place="time $t$")
 
     def labelled(self, stored: bool) -> Labelled:
-        """The arrays that files hold, the same as those of `to_xarray`."""
-        dims = {"mean": ("time", "input"), "kurtosis": ("time", "input")}
-        names = [
-            name for name in _WORDS if stored is False or name in ("mean", "covariance", "gram")
-        ]
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
-            name: (dims.get(name, ("time", "input", "input_")), values, notes(*_WORDS[name]))
-            for name in names
-            if (values := getattr(self, name)) is not None
-        }
-        own = ("input", "neuron")[: self.inputs.ndim]
-        variables["inputs"] = own, self.inputs, notes("inputs, the layer 0", "z")
+        """The arrays that files hold, or all those of `to_xarray`."""
+        found = super().labelled(stored)
         if "first_correction" in vars(self):
             for name, values in self.first_correction._asdict().items():
-                words, symbol = _WORDS[name]
-                of = notes(f"coefficients of 1/L of the {words}", rf"\delta {symbol}")
-                along = dims.get(name, ("time", "input", "input_"))
-                variables[f"{_CORRECTION}{name}"] = along, values, of
-        time = notes("time l Δt", "t")
-        if stored:
-            variables["times"] = ("time",), self.times, time
-        coordinates = {} if stored else {"time": ("time", self.times, time)}
-        attributes = storage.attributes(self.network) | {"parts": self.parts}
-        return Labelled(variables, coordinates, attributes)
+                field = self.table[name]
+                words = f"coefficients of 1/L of the {field.long_name}", rf"\delta {field.symbol}"
+                found.variables[f"{_CORRECTION}{name}"] = field.dims, values, notes(*words)
+        return found
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
         """The solution of the arrays, numbers and text in a file."""
-        names = ("inputs", "times", "mean", "covariance", "gram")
-        arrays = {name: np.asarray(content[name], float) for name in names}
-        network = storage.network_from_attributes(content)
-        result = cls(network, **arrays, parts=int(np.asarray(content["parts"])))
+        result = super().from_content(content)
         corrections = [f"{_CORRECTION}{name}" for name in FirstOrder._fields]
         if all(name in content for name in corrections):
             parts = (np.asarray(content[name], float) for name in corrections)
@@ -316,23 +244,8 @@ class DiffusionSolution(Stored, OwnTheory):
             f"activation={net.activation.name}, inputs={self.mean.shape[1]})"
         )
 
-    def _repr_html_(self) -> str:
-        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
-        parameters["depth"] = self.network.depth or "infinite"
-        rows = [
-            {"parameter": name, "value": summary(value)}
-            for name, value in (parameters | {"inputs": self.inputs}).items()
-            if value is not None and name != "parameter_law"
-        ]
-        shown = [
-            {"field": name, "symbol": f"${symbol}$", "meaning": words, "values": summary(values)}
-            for name, (words, symbol) in _WORDS.items()
-            if (values := getattr(self, name)) is not None
-        ]
-        return table_html(rows, "DiffusionSolution") + table_html(shown, "Fields")
 
-
-@brings("solve", DiffusionNetwork)
+@solve.register(DiffusionNetwork)
 @named_arguments
 def solve_diffusion(network: DiffusionNetwork, Z: Any) -> DiffusionSolution:
     """Means and covariances of the signals of an infinitely wide `DiffusionNetwork`.

@@ -11,19 +11,15 @@ import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diffusion_generator import (
-    WIDTH,
     MomentSystem,
     exact_moment_system,
     gram,
-    log_gram_rates,
     moved,
     neuron_moments,
     pair_moments,
     start,
 )
-from fieldtheory.theory.small_increments import SLOPES
 
 
 def gram_variances(
@@ -71,14 +67,6 @@ def kurtoses(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -
         ratio = fourth / np.where(moves, variance, 1.0) ** 2
         columns.append(np.where(moves, ratio - 3, 0.0))
     return np.stack(columns, axis=1)
-
-
-def log_gram_moments(network: DiffusionNetwork, time: float) -> tuple[float, float]:
-    """Mean and variance of ln(q_ii(t)/q_ii(0)) of a linear diffusion without biases."""
-    symbols = [SLOPES[0], sym.WEIGHT, WIDTH]
-    values = network.slopes[0], np.sqrt(network.weight_variance), float(network.width)
-    mean, variance = lambdify(symbols, list(log_gram_rates()))(*values)
-    return float(mean * time), float(variance * time)
 
 
 @lru_cache

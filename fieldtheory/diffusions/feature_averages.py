@@ -10,24 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.integrals.hermite import basis, weighted_hermite
-from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
+from fieldtheory.averages.quadrature.piecewise import function_of
 from fieldtheory.networks.activations import Activation, h
 
 # Gaussian tail beyond the reach: 2e-19.
 _REACH = 9.0
-# Points of the trapezoidal rule; panels and their points.
+# Points of the trapezoidal rule, for ψ without kinks; panels and their nodes.
 _POINTS, _PANELS, _ORDER = 73, 6, 16
 # Distances from where a kink of the inner variable is crossed, in its width.
 _GRADED = np.array([-9.0, -3.0, -1.0, 0.0, 1.0, 3.0, 9.0])
-# Of the series: reach of the coefficients, their trapezoidal rule, their number, the last ones that
-# show whether it has ended, and what they may be, relative to √(⟨ψ²⟩⟨ψ²⟩).
-_FAR, _FAR_POINTS, _ORDERS, _LAST, _REST = 13.0, 131, 128, 16, 2e-14
+# Of the series: reach of the coefficients, their number, the last ones that show whether it has
+# ended, and what they may be, relative to √(⟨ψ²⟩⟨ψ²⟩).
+_FAR, _ORDERS, _LAST, _REST = 13.0, 128, 16, 2e-14
 # Most nodes of one block of pairs.
 _BLOCK = 1 << 21
 
@@ -133,24 +132,25 @@ class FeatureAverages:
         """f_n, (orders, u, P)."""
         centre = means[..., None]
         scale = np.broadcast_to(spread, means.shape)[..., None]
-        if len(self._kinks):
-            cuts = _standard(self._kinks - centre, scale)
-            xi, weights = self._nodes(cuts, _FAR, finer=2)
-            values = weights * self._psi(centre + scale * xi)
-            terms = weighted_hermite(_ORDERS, xi, values)
-            return np.stack([term.sum(axis=-1) for term in terms])
-        xi, rows = _trapezoidal_basis(self.parts)
-        return np.moveaxis(self._psi(centre + scale * xi) @ rows.T, -1, 0)
+        xi, widths = self._nodes(_standard(self._kinks - centre, scale), _FAR, finer=2)
+        values = self._psi(centre + scale * xi) * (widths * _density(xi))
+        # h_n of the nodes, which are the same for all where ψ has no kinks.
+        before, now = np.zeros_like(xi), np.ones_like(xi)
+        found = np.empty((_ORDERS, *means.shape))
+        for n in range(_ORDERS):
+            found[n] = values @ now if now.ndim == 1 else (values * now).sum(axis=-1)
+            before, now = now, (xi * now - np.sqrt(n) * before) / np.sqrt(n + 1)
+        return found
 
     @cached_property
     def _psi(self) -> Callable[[np.ndarray], np.ndarray]:
-        psi = vectorised([h], self.activation.expression)
         # Branches that are not taken may divide by zero.
-        return np.errstate(divide="ignore", invalid="ignore")(psi)
+        quiet = np.errstate(divide="ignore", invalid="ignore")
+        return quiet(function_of(self.activation.expression, h).value)
 
     @cached_property
     def _kinks(self) -> np.ndarray:
-        return np.array(kinks_of(self.activation.expression, h))
+        return function_of(self.activation.expression, h).kinks
 
     def of_squares(
         self, mean: np.ndarray, variance: np.ndarray, cumulant: np.ndarray | None = None
@@ -199,26 +199,18 @@ class FeatureAverages:
     def _nodes(
         self, cuts: np.ndarray, reach: float = _REACH, finer: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights (..., m) of panels with more cuts (..., k)."""
+        """Nodes and weights (..., m) of panels with more cuts (..., k); (m,) without kinks."""
         if not len(self._kinks):
             nodes = np.linspace(-reach, reach, (_POINTS - 1) * self.parts * finer + 1)
             return nodes, np.full(len(nodes), nodes[1] - nodes[0])
         base = np.linspace(-reach, reach, _PANELS * self.parts * finer + 1)
-        inside = np.clip(cuts, -reach, reach)
         even = np.broadcast_to(base, (*cuts.shape[:-1], len(base)))
-        edges = np.sort(np.concatenate([even, inside], axis=-1), axis=-1)
+        edges = np.sort(np.concatenate([even, np.clip(cuts, -reach, reach)], axis=-1), axis=-1)
         x, w = np.polynomial.legendre.leggauss(_ORDER)
         half = np.diff(edges)[..., None] / 2
         nodes = edges[..., :-1, None] + half * (1 + x)
-        flat = (*cuts.shape[:-1], -1)
+        flat = (*edges.shape[:-1], -1)
         return nodes.reshape(flat), (half * w + np.zeros_like(nodes)).reshape(flat)
-
-
-@lru_cache(maxsize=8)
-def _trapezoidal_basis(parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes, and h_n(ξ) times the Gaussian and the weights."""
-    xi = np.linspace(-_FAR, _FAR, (_FAR_POINTS - 1) * parts + 1)
-    return xi, basis(_ORDERS, xi, np.full_like(xi, xi[1] - xi[0]))
 
 
 def _summed(f: np.ndarray, shares: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,131 +1,29 @@
 """Figures on PDLT-B, which has none of its own: what its closure of the vertex misses.
 
-``slope`` and ``closure`` compute what is plotted; ``draw_slope`` and ``draw_closure`` draw it.
+``closure`` computes what is plotted; ``draw_closure`` draws it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
-from fieldtheory import validation
-from fieldtheory.criticality import closure_four_point, closure_kernel_variance, vertex_slope
+from fieldtheory.criticality import closure_four_point, closure_kernel_variance
 from fieldtheory.figures.parts import in_turn, note
 from fieldtheory.montecarlo.simulation import simulate
-from fieldtheory.networks.activations import Activation, as_activation, h
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
-from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, styled
+from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled
 
-_SLOPES: Mapping[str, Activation] = {
-    "ReLU": as_activation("relu"),
-    "leaky ReLU, 1/2": Activation(sp.Max(0, h) + sp.Min(0, h) / 2, "leaky_relu"),
-    "|h|": as_activation("abs"),
-}
-_COLOURS = (BLUE, GREEN, ORANGE)
-_KINDS = ("exact", "as printed")
 _K0 = 2.0
 _BRANCHES = (0.05, 0.05**0.5)
 # Simulated layers that are marked.
 _MARKED = 9
-
-
-@dataclass(frozen=True, eq=False)
-class Slope:
-    """Numbers of `slope`; axes of length 2 are (exact, as printed).
-
-    Attributes
-    ----------
-    names : tuple of str, length A
-        The activations.
-    skip_scales : ndarray, shape (S,)
-        γ.
-    slopes : ndarray, shape (2, A, S)
-        ν(γ).
-    ratios : ndarray, shape (2, A, S)
-        r*(γ)/r*(0).
-    """
-
-    names: tuple[str, ...]
-    skip_scales: np.ndarray
-    slopes: np.ndarray
-    ratios: np.ndarray
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        return [
-            Curve(panel, f"{name}, {kind}", self.skip_scales, row)
-            for panel, values in (("a", self.slopes), ("b", self.ratios))
-            for kind, rows in zip(_KINDS, values, strict=True)
-            for name, row in zip(self.names, rows, strict=True)
-        ]
-
-
-def slope(points: int = 101, progress: bool = False) -> Slope:
-    """How fast the four-point vertex of critical networks grows with depth (PDLT-B (B.29)).
-
-    Parameters
-    ----------
-    points : int
-        Number of skip scales γ, from 0 to 0.95.
-    progress : bool
-        Show a progress bar on stderr.
-
-    Returns
-    -------
-    Slope
-        ν(γ) of `fieldtheory.criticality.vertex_slope`, and the optimal ratio of depth to width
-        r* ∝ 1/ν (B.36), for slopes 1 above and 0, 1/2, −1 below zero.
-
-    Examples
-    --------
-    >>> found = slope(points=3)
-    >>> found.slopes[:, 0].round(3)
-    array([[5.   , 6.522, 1.37 ],
-           [5.   , 3.697, 0.4  ]])
-    """
-    gamma = np.linspace(0.0, 0.95, validation.integer("points", points, 2))
-    parts = [
-        partial(vertex_slope, activation, gamma, closure)
-        for closure in (False, True)
-        for activation in _SLOPES.values()
-    ]
-    slopes = np.reshape(in_turn(parts, "pdlt.slope", progress), (2, len(_SLOPES), -1))
-    return Slope(tuple(_SLOPES), gamma, slopes, slopes[..., :1] / slopes)
-
-
-@styled
-def draw_slope(numbers: Slope) -> Any:
-    """(a) ν over γ, (b) the optimal ratio of depth to width; dashed as PDLT-B prints them.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = panels((3.1, 3.1), 2.6)
-    for ax, values in zip(axes, (numbers.slopes, numbers.ratios), strict=True):
-        for rows, line in zip(values, ("-", "--"), strict=True):
-            for name, row, colour in zip(numbers.names, rows, _COLOURS, strict=True):
-                label = name if line == "-" else None
-                ax.plot(numbers.skip_scales, row, line, color=colour, label=label)
-        ax.set(xlabel=r"skip scale $\gamma$", xlim=(0, 1))
-    axes[0].set_ylabel(r"growth of the vertex $\nu(\gamma)$")
-    # Room for the legend.
-    axes[0].set_ylim(0, 1.5 * numbers.slopes.max())
-    axes[1].set(ylabel=r"optimal ratio $r^*(\gamma) \,/\, r^*(0)$", ylim=(0.5, None), yscale="log")
-    axes[1].plot([], [], "-", color="black", label="exact to order $1/N$")
-    axes[1].plot([], [], "--", color="black", label="PDLT-B (B.29)")
-    handles, labels = axes[1].get_legend_handles_labels()
-    axes[0].legend(loc="upper right")
-    axes[1].legend(handles[-2:], labels[-2:], loc="upper left")
-    note(figure, r"chosen here: slopes 1 above and $0$, $1/2$, $-1$ below zero")
-    return figure
 
 
 @dataclass(frozen=True, eq=False)

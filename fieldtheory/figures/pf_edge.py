@@ -62,15 +62,13 @@ def edge_functions(
     K0 = input_kernel(np.array([[-1.0], [1.0]]) if relu else z[:, None], network)
     networks = -(-samples // neurons)
     sizes = [min(_CHUNK, networks - start) for start in range(0, networks, _CHUNK)]
-    files = {}
-    if directory is not None:
-        decided = {"network": storage.attributes(network), "K0": K0.tolist(), "seed": seed}
-        decided |= {"networks": networks, "neurons": neurons}
-        files = chunks.chunk_files(directory, decided, len(sizes))
+    decided = {"network": storage.attributes(network), "K0": K0.tolist(), "seed": seed}
+    decided |= {"networks": networks, "neurons": neurons}
     tasks = ((index, network, K0, seed, size, neurons) for index, size in enumerate(sizes))
-    found: Any = chunks.ordered_chunks(_drawn, tasks, len(sizes), files, jobs, "simulate")
-    if progress:
-        found = chunks.with_progress(found, len(sizes), "simulate")
+    saving: dict[str, Any] = {"directory": directory, "specification": decided}
+    found = chunks.ordered_chunks(
+        _drawn, tasks, len(sizes), jobs, "simulate", progress=progress, **saving
+    )
     drawn = np.concatenate([arrays["values"] for arrays in found])[:samples]
     return drawn @ np.maximum([-z, z], 0.0) if relu else drawn
 

@@ -226,14 +226,8 @@ def fig3(
     samples : int
         Number of functions of each kind, at least 20, of a network up to a tenth of its neurons,
         see `drawn_apart`.
-    seed : int
-        Seed of the random numbers.
-    jobs : int, optional
-        Processes that simulate.
-    progress : bool
-        Show a progress bar on stderr.
-    directory : Path, optional
-        Folder for finished parts, from which the figure goes on where it was interrupted.
+    seed, jobs, progress, directory
+        As for `fig1`.
 
     Returns
     -------

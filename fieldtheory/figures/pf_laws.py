@@ -255,14 +255,8 @@ def fig4(
         neurons, see `fieldtheory.figures.pf_functions.drawn_apart`.
     points : int
         Of the axes; even, since the output of ReLU networks is 0 for z = 0.
-    seed : int
-        Seed of the random numbers.
-    jobs : int, optional
-        Processes that simulate.
-    progress : bool
-        Show a progress bar on stderr.
-    directory : Path, optional
-        Folder for finished parts, from which the figure goes on where it was interrupted.
+    seed, jobs, progress, directory
+        As for `fig2`.
 
     Returns
     -------

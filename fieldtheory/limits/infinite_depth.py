@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.limits.courses import SummedCourse, UniformCourse, course_of
+from fieldtheory.limits.depth_trajectory import SummableTrajectory, UniformTrajectory, trajectory_of
 from fieldtheory.limits.pair_layout import PairLayout
 from fieldtheory.networks.coefficients import UnitBranch, unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
@@ -113,15 +113,15 @@ class DepthLimit(Stored):
         ArithmeticError
             If it is not finite, as for φ with kinks on both sides (hard tanh) and opposite inputs.
         """
-        layout, course = PairLayout(self.input_kernel), self._course
+        layout, trajectory = PairLayout(self.input_kernel), self._trajectory
         readout = _readout(self.network)
         found = np.empty((len(self.places), 2, layout.size))
         out = np.empty((2, layout.size))
         for tile in layout.tiles(self.network):
             where = tile.entries
             start = np.stack([layout.packed(self.input_kernel)[where]] * 2)
-            if isinstance(course, UniformCourse):
-                for place, (state, e) in enumerate(course.changes(tile.flow, start)):  # noqa: B007
+            if isinstance(trajectory, UniformTrajectory):
+                for place, (state, e) in enumerate(trajectory.changes(tile.flow, start)):  # noqa: B007
                     found[place][:, where] = e
             else:
                 ends = (self.kernels[-1], self.tangent_kernels[-1])
@@ -129,7 +129,7 @@ class DepthLimit(Stored):
                 e = -tile.flow.rates(state)
                 found[-1][:, where] = e
             out[:, where] = tile.flow.change_rates(state, e, 0.0, readout)[1]
-        if not isinstance(course, UniformCourse):
+        if not isinstance(trajectory, UniformTrajectory):
             found = found[-1]
         if not (np.isfinite(found).all() and np.isfinite(out).all()):
             raise ArithmeticError("first_correction is not finite for these inputs")
@@ -154,8 +154,8 @@ class DepthLimit(Stored):
         ValueError
             If there is no such place.
         """
-        course = self._course
-        course.checked(place)
+        trajectory = self._trajectory
+        trajectory.checked(place)
         before = int(np.searchsorted(self.places, place, side="right")) - 1
         layout = PairLayout(self.input_kernel)
         kept = [layout.packed(values[before]) for values in (self.kernels, self.tangent_kernels)]
@@ -163,12 +163,12 @@ class DepthLimit(Stored):
         for tile in layout.tiles(self.network):
             where = tile.entries
             state = np.stack([values[where] for values in kept])
-            found[:, where] = course.advance(tile.flow, state, self.places[before], place)
+            found[:, where] = trajectory.advance(tile.flow, state, self.places[before], place)
         return Kernels(*(layout.unpacked(part) for part in found))
 
     @cached_property
-    def _course(self) -> UniformCourse | SummedCourse:
-        return course_of(self.network, self.last)
+    def _trajectory(self) -> UniformTrajectory | SummableTrajectory:
+        return trajectory_of(self.network, self.last)
 
     def plot(self) -> Any:
         """Kernels and tangent kernels over t or, for sums over layers, over Σ_{k<=l} ρ_k².
@@ -309,24 +309,24 @@ def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
     >>> [float(q[0, 1].round(4)) for q in (decreasing.at(100).kernel, decreasing.kernels[-1])]
     [1.6035, 1.9636]
     """
-    course = course_of(checked_network(network))
+    trajectory = trajectory_of(checked_network(network))
     kernel = validation.input_kernel_array("K0", K0)
     _check(network, kernel)
     layout, readout = PairLayout(kernel), _readout(network)
-    found = np.empty((len(course.places), 2, layout.size))
+    found = np.empty((len(trajectory.places), 2, layout.size))
     out = np.empty((2, layout.size))
     last, error = 0, 0.0
     for tile in layout.tiles(network):
         state = np.stack([layout.packed(kernel)[tile.entries]] * 2)
-        states = course.states(tile.flow, state)
+        states = trajectory.states(tile.flow, state)
         last, error = max(last, states.last), max(error, states.error)
         found[:, :, tile.entries] = states.values
         out[:, tile.entries] = tile.flow.rates(states.values[-1], readout)
     return DepthLimit(
         network=network,
         input_kernel=kernel,
-        places=course.places.copy(),
-        remaining=np.array([course.schedule.remaining(place) for place in course.places]),
+        places=trajectory.places.copy(),
+        remaining=np.array([trajectory.schedule.remaining(place) for place in trajectory.places]),
         kernels=layout.unpacked(found[:, 0]),
         tangent_kernels=layout.unpacked(found[:, 1]),
         output_kernel=layout.unpacked(out[0]),

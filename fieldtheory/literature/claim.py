@@ -143,6 +143,35 @@ class Claim:
         return Verdict(self, self.check(self, digits))
 
 
+# Where a paper says something, the subject, and how it is checked; of each the cases: the region,
+# the printed side, the derived one, and if need be a note and points, as in `Claim`.
+Statements = Mapping[tuple[str, str, Callable[[Claim, int], Evidence]], Sequence[tuple[Any, ...]]]
+
+
+def claims_of(paper: str, statements: Statements) -> tuple[Claim, ...]:
+    """A `Claim` for every case of the statements of a paper, in their order.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", positive=True)
+    >>> statement = "(1)", "derivative of x²", symbolically
+    >>> case = "x > 0", 2 * x, lambda: sp.diff(x**2, x)
+    >>> [claim.verdict().text for claim in claims_of("F00", {statement: [case]})]
+    ['holds']
+    """
+    return tuple(
+        Claim(paper, equation, subject, printed, derived, region, check, *_points_and_note(*rest))
+        for (equation, subject, check), cases in statements.items()
+        for region, printed, derived, *rest in cases
+    )
+
+
+def _points_and_note(
+    note: str = "", points: Sequence[Mapping[sp.Symbol, Any]] = ({},)
+) -> tuple[Any, str]:
+    return points, note
+
+
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """What a `Claim` found when it was checked.

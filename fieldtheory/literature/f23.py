@@ -13,7 +13,14 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.literature import f25_entropy, f25_scaling
-from fieldtheory.literature.claim import Claim, in_float64, inside, numerically, symbolically
+from fieldtheory.literature.claim import (
+    Statements,
+    claims_of,
+    in_float64,
+    inside,
+    numerically,
+    symbolically,
+)
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -70,142 +77,105 @@ def _fixed_ratio(point: Any) -> float:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "(7)",
-        "K^(L) of the linearised network",
-        printed=_KERNEL,
-        derived=lambda: linearised.linearised_kernel().subs(SLOPE, _ERF_SLOPE),
-        region="φ = erf",
-        check=symbolically,
-        note="φ'(0) = 1 is put in, erf has 2/√π; F25 (66) keeps φ'(0)",
-    ),
-    Claim(
-        PAPER,
-        "(7)",
-        "K^(L) of the linearised network",
-        printed=_KERNEL,
-        derived=lambda: linearised.linearised_kernel().subs(SLOPE, 1),
-        region="φ'(0) = 1",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(8)",
-        "ρ* at which K^(L) of the linearised network is (V/2)²",
-        printed=_SCALING,
-        derived=lambda: linearised.saturation_formula().rhs.subs(SLOPE, _ERF_SLOPE),
-        region="φ = erf, K^(0) < (V/2)²",
-        check=symbolically,
-        points=_SMALL_INPUT,
-        note="φ'(0) = 1 is put in, erf has 2/√π; F25 (67) keeps φ'(0)",
-    ),
-    Claim(
-        PAPER,
-        "(8)",
-        "ρ* at which K^(L) of the linearised network is (V/2)²",
-        printed=_SCALING,
-        derived=lambda: linearised.saturation_formula().rhs.subs(SLOPE, 1),
-        region="φ'(0) = 1, K^(0) < (V/2)²",
-        check=symbolically,
-        points=_SMALL_INPUT,
-    ),
-    Claim(
-        PAPER,
-        "(9)",
-        "the power of L in the largest term that (9) neglects",
-        printed=sp.Integer(-1),
-        derived=f25_scaling.neglected_power,
-        region="L → ∞",
-        check=symbolically,
-        points=_SMALL_INPUT,
-        note="it is of the order L^(-3/2)",
-    ),
-    Claim(
-        PAPER,
-        "section 3",
-        "ρ* of a variance lies between 0.1 and 0.3",
-        printed=(0.1, 0.3),
-        derived=lambda: _optima({f"L = {L}": _FIG5.replace(depth=L) for L in _DEPTHS}),
-        region="the network and depths of Fig. 4",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "section 3.1",
-        "response of the output of the linearised network",
-        printed=sym.READOUT_WEIGHT**2 * _GROWTH,
-        derived=lambda: linearised.linearised_response().subs(SLOPE, 1),
-        region="φ'(0) = 1",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "Fig. 5(b), caption",
-        "ρ* > 0 at the fixed σ_b² = 1.75",
-        printed=(0.0, np.inf),
-        derived=lambda: _optima(
-            {
-                f"σ_w² = {weight:g}": _FIG5.replace(weight_variance=weight, bias_variance=1.75)
-                for weight in _WEIGHTS
-            }
+_STATEMENTS: Statements = {
+    ("(7)", "K^(L) of the linearised network", symbolically): [
+        (
+            "φ = erf",
+            _KERNEL,
+            lambda: linearised.linearised_kernel().subs(SLOPE, _ERF_SLOPE),
+            "φ'(0) = 1 is put in, erf has 2/√π; F25 (66) keeps φ'(0)",
         ),
-        region="σ_w² of Fig. 5(a)",
-        check=inside,
-        note="the figure shows maxima at ρ > 0, as there are for the fixed σ_w² = 1.75",
-    ),
-    Claim(
-        PAPER,
-        "Fig. 5(b), caption",
-        "ρ* > 0 with σ_w² = 1.75 for σ_b² = 1.75",
-        printed=(0.0, np.inf),
-        derived=lambda: _optima(
-            {
-                f"σ_b² = {bias:g}": _FIG5.replace(weight_variance=1.75, bias_variance=bias)
-                for bias in _BIASES
-            }
+        ("φ'(0) = 1", _KERNEL, lambda: linearised.linearised_kernel().subs(SLOPE, 1)),
+    ],
+    ("(8)", "ρ* at which K^(L) of the linearised network is (V/2)²", symbolically): [
+        (
+            "φ = erf, K^(0) < (V/2)²",
+            _SCALING,
+            lambda: linearised.saturation_formula().rhs.subs(SLOPE, _ERF_SLOPE),
+            "φ'(0) = 1 is put in, erf has 2/√π; F25 (67) keeps φ'(0)",
+            _SMALL_INPUT,
         ),
-        region="σ_b² of Fig. 5(b)",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "Fig. 5(c)",
-        "spread of the heights of curves that collapse",
-        printed=sp.S.Zero,
-        derived=_fixed_biases,
-        region="σ_w² from 1 to 2, σ_b² = 0.05",
-        check=in_float64,
-        note="they collapse exactly at fixed σ_b²/σ_w² alone",
-    ),
-    Claim(
-        PAPER,
-        "Fig. 5(c)",
-        "spread of the heights of curves that collapse",
-        printed=sp.S.Zero,
-        derived=_fixed_ratio,
-        region="σ_w² from 1 to 2, σ_b²/σ_w² = 0.04",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "appendix B",
-        "∂D_KL/∂σ² for φ = erf",
-        printed=f25_entropy.SLOPE,
-        derived=lambda: sp.diff(entropy.divergence_formula(), entropy.VARIANCE),
-        region="every σ²",
-        check=symbolically,
-        note="the derivative is 1/(2σ²) − 1/(4σ⁴), as for F25 (142)",
-    ),
-    Claim(
-        PAPER,
-        "appendix B",
-        "σ² at which erf(h) is closest to uniform",
-        printed=sp.Rational(1, 4),
-        derived=lambda point, digits: entropy.precise_variance("erf", digits),
-        region="φ = erf",
-        check=numerically,
-        note="erf(h) is exactly uniform at σ² = 1/2",
-    ),
-)
+        (
+            "φ'(0) = 1, K^(0) < (V/2)²",
+            _SCALING,
+            lambda: linearised.saturation_formula().rhs.subs(SLOPE, 1),
+            "",
+            _SMALL_INPUT,
+        ),
+    ],
+    ("(9)", "the power of L in the largest term that (9) neglects", symbolically): [
+        (
+            "L → ∞",
+            sp.Integer(-1),
+            f25_scaling.neglected_power,
+            "it is of the order L^(-3/2)",
+            _SMALL_INPUT,
+        )
+    ],
+    ("section 3", "ρ* of a variance lies between 0.1 and 0.3", inside): [
+        (
+            "the network and depths of Fig. 4",
+            (0.1, 0.3),
+            lambda: _optima({f"L = {L}": _FIG5.replace(depth=L) for L in _DEPTHS}),
+        )
+    ],
+    ("section 3.1", "response of the output of the linearised network", symbolically): [
+        (
+            "φ'(0) = 1",
+            sym.READOUT_WEIGHT**2 * _GROWTH,
+            lambda: linearised.linearised_response().subs(SLOPE, 1),
+        )
+    ],
+    ("Fig. 5(b), caption", "ρ* > 0 at the fixed σ_b² = 1.75", inside): [
+        (
+            "σ_w² of Fig. 5(a)",
+            (0.0, np.inf),
+            lambda: _optima(
+                {
+                    f"σ_w² = {weight:g}": _FIG5.replace(weight_variance=weight, bias_variance=1.75)
+                    for weight in _WEIGHTS
+                }
+            ),
+            "the figure shows maxima at ρ > 0, as there are for the fixed σ_w² = 1.75",
+        )
+    ],
+    ("Fig. 5(b), caption", "ρ* > 0 with σ_w² = 1.75 for σ_b² = 1.75", inside): [
+        (
+            "σ_b² of Fig. 5(b)",
+            (0.0, np.inf),
+            lambda: _optima(
+                {
+                    f"σ_b² = {bias:g}": _FIG5.replace(weight_variance=1.75, bias_variance=bias)
+                    for bias in _BIASES
+                }
+            ),
+        )
+    ],
+    ("Fig. 5(c)", "spread of the heights of curves that collapse", in_float64): [
+        (
+            "σ_w² from 1 to 2, σ_b² = 0.05",
+            sp.S.Zero,
+            _fixed_biases,
+            "they collapse exactly at fixed σ_b²/σ_w² alone",
+        ),
+        ("σ_w² from 1 to 2, σ_b²/σ_w² = 0.04", sp.S.Zero, _fixed_ratio),
+    ],
+    ("appendix B", "∂D_KL/∂σ² for φ = erf", symbolically): [
+        (
+            "every σ²",
+            f25_entropy.SLOPE,
+            lambda: sp.diff(entropy.divergence_formula(), entropy.VARIANCE),
+            "the derivative is 1/(2σ²) − 1/(4σ⁴), as for F25 (142)",
+        )
+    ],
+    ("appendix B", "σ² at which erf(h) is closest to uniform", numerically): [
+        (
+            "φ = erf",
+            sp.Rational(1, 4),
+            lambda point, digits: entropy.precise_variance("erf", digits),
+            "erf(h) is exactly uniform at σ² = 1/2",
+        )
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.literature.claim import Claim, numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, numerically, symbolically
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.scaling.maximum_entropy import VARIANCE
@@ -46,78 +46,56 @@ def _divergence(point: Mapping[Any, Any], digits: int) -> Any:
     return entropy.precise_divergence("erf", point[VARIANCE], digits)
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "(139)",
-        "density of y = erf(h), h ~ N(0, σ²)",
-        printed=sp.exp(-h / (2 * VARIANCE))
-        / (sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)),
-        derived=_post_activation_density,
-        region="every h",
-        check=symbolically,
-        note="φ^(-1) must be squared",
-    ),
-    Claim(
-        PAPER,
-        "(140), second line",
-        "D_KL of a uniform variable from erf(h)",
-        printed=_printed_divergence_step,
-        derived=_divergence,
-        region="φ = erf",
-        check=numerically,
-        points=_VARIANCES,
-        note="φ^(-1) must be squared, as in the third line",
-    ),
-    Claim(
-        PAPER,
-        "(141)",
-        "D_KL of a uniform variable from erf(h)",
-        printed=DIVERGENCE,
-        derived=_divergence,
-        region="φ = erf",
-        check=numerically,
-        points=_VARIANCES,
-    ),
-    Claim(
-        PAPER,
-        "(141)",
-        "D_KL of a uniform variable from erf(h)",
-        printed=DIVERGENCE,
-        derived=entropy.divergence_formula,
-        region="every σ²",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "text before (142)",
-        "sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest",
-        printed=sp.Integer(-1),
-        derived=lambda: sp.sign(sp.diff(entropy.divergence_formula(), VARIANCE, 2)).subs(
-            VARIANCE, entropy.variance_formula()
-        ),
-        region="σ² = 1/2, where ∂D_KL/∂σ² = 0",
-        check=symbolically,
-        note="the divergence is smallest there",
-    ),
-    Claim(
-        PAPER,
-        "(142)",
-        "∂D_KL/∂σ² for φ = erf",
-        printed=SLOPE,
-        derived=lambda: sp.diff(entropy.divergence_formula(), VARIANCE),
-        region="every σ²",
-        check=symbolically,
-        note="the derivative of (141) is 1/(2σ²) − 1/(4σ⁴)",
-    ),
-    Claim(
-        PAPER,
-        "text after (142)",
-        "σ² at which erf(h) is closest to uniform",
-        printed=sp.Rational(1, 4),
-        derived=lambda point, digits: entropy.precise_variance("erf", digits),
-        region="φ = erf",
-        check=numerically,
-        note="erf(h) is exactly uniform at σ² = 1/2; 1/4 is the condition V = 1 of section III.1",
-    ),
-)
+_STATEMENTS: Statements = {
+    ("(139)", "density of y = erf(h), h ~ N(0, σ²)", symbolically): [
+        (
+            "every h",
+            sp.exp(-h / (2 * VARIANCE)) / (sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)),
+            _post_activation_density,
+            "φ^(-1) must be squared",
+        )
+    ],
+    ("(140), second line", "D_KL of a uniform variable from erf(h)", numerically): [
+        (
+            "φ = erf",
+            _printed_divergence_step,
+            _divergence,
+            "φ^(-1) must be squared, as in the third line",
+            _VARIANCES,
+        )
+    ],
+    ("(141)", "D_KL of a uniform variable from erf(h)", numerically): [
+        ("φ = erf", DIVERGENCE, _divergence, "", _VARIANCES)
+    ],
+    ("(141)", "D_KL of a uniform variable from erf(h)", symbolically): [
+        ("every σ²", DIVERGENCE, entropy.divergence_formula)
+    ],
+    ("text before (142)", "sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest", symbolically): [
+        (
+            "σ² = 1/2, where ∂D_KL/∂σ² = 0",
+            sp.Integer(-1),
+            lambda: sp.sign(sp.diff(entropy.divergence_formula(), VARIANCE, 2)).subs(
+                VARIANCE, entropy.variance_formula()
+            ),
+            "the divergence is smallest there",
+        )
+    ],
+    ("(142)", "∂D_KL/∂σ² for φ = erf", symbolically): [
+        (
+            "every σ²",
+            SLOPE,
+            lambda: sp.diff(entropy.divergence_formula(), VARIANCE),
+            "the derivative of (141) is 1/(2σ²) − 1/(4σ⁴)",
+        )
+    ],
+    ("text after (142)", "σ² at which erf(h) is closest to uniform", numerically): [
+        (
+            "φ = erf",
+            sp.Rational(1, 4),
+            lambda point, digits: entropy.precise_variance("erf", digits),
+            "erf(h) is exactly uniform at σ² = 1/2; 1/4 is the condition V = 1 of section III.1",
+        )
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

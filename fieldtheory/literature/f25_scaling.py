@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import sympy as sp
 
-from fieldtheory.literature.claim import Claim, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, inside, symbolically
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.scaling import mean_scaling, optimal_scaling
 from fieldtheory.theory import linearised
@@ -61,94 +61,71 @@ _GROWTH = 1 + (SCALE * sym.WEIGHT * SLOPE) ** 2
 # The input fills less than the dynamic range.
 _SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "(63)",
-        "C^(l) of the linearised network from C^(l-1)",
-        printed=lambda: _printed_step(1),
-        derived=lambda: _linearised(1)[1],
-        region="l = 1",
-        check=symbolically,
-        note="the input C^(0) lacks the bias of the other layers",
-    ),
-    Claim(
-        PAPER,
-        "(63)",
-        "C^(l) of the linearised network from C^(l-1)",
-        printed=lambda: sp.Matrix([_printed_step(2), _printed_step(3)]),
-        derived=lambda: sp.Matrix([_linearised(2)[1], _linearised(3)[1]]),
-        region="l = 2, 3",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(64)",
-        "C^(l) of the linearised network",
-        printed=_GROWTH ** (LAYER - 1) * (SCALE * sym.WEIGHT * SLOPE) ** 2 * INPUT
-        + _GROWTH ** (LAYER - 1) * (SCALE * sym.BIAS) ** 2,
-        derived=linearised.linearised_residual_kernel,
-        region="l >= 1",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(66)",
-        "K^(L) of the linearised network",
-        printed=_GROWTH**DEPTH * INPUT
-        + sym.BIAS**2 / (SLOPE * sym.WEIGHT) ** 2 * (_GROWTH**DEPTH - 1),
-        derived=linearised.linearised_kernel,
-        region="every L",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(67)",
-        "ρ* at which K^(L) of the linearised network is (V/2)²",
-        printed=sp.sqrt(_ratio() ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE),
-        derived=lambda: linearised.saturation_formula().rhs,
-        region="K^(0) < (V/2)²",
-        check=symbolically,
-        points=_SMALL_INPUT,
-    ),
-    Claim(
-        PAPER,
+_STATEMENTS: Statements = {
+    ("(63)", "C^(l) of the linearised network from C^(l-1)", symbolically): [
+        (
+            "l = 1",
+            lambda: _printed_step(1),
+            lambda: _linearised(1)[1],
+            "the input C^(0) lacks the bias of the other layers",
+        ),
+        (
+            "l = 2, 3",
+            lambda: sp.Matrix([_printed_step(2), _printed_step(3)]),
+            lambda: sp.Matrix([_linearised(2)[1], _linearised(3)[1]]),
+        ),
+    ],
+    ("(64)", "C^(l) of the linearised network", symbolically): [
+        (
+            "l >= 1",
+            _GROWTH ** (LAYER - 1) * (SCALE * sym.WEIGHT * SLOPE) ** 2 * INPUT
+            + _GROWTH ** (LAYER - 1) * (SCALE * sym.BIAS) ** 2,
+            linearised.linearised_residual_kernel,
+        )
+    ],
+    ("(66)", "K^(L) of the linearised network", symbolically): [
+        (
+            "every L",
+            _GROWTH**DEPTH * INPUT + sym.BIAS**2 / (SLOPE * sym.WEIGHT) ** 2 * (_GROWTH**DEPTH - 1),
+            linearised.linearised_kernel,
+        )
+    ],
+    ("(67)", "ρ* at which K^(L) of the linearised network is (V/2)²", symbolically): [
+        (
+            "K^(0) < (V/2)²",
+            sp.sqrt(_ratio() ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE),
+            lambda: linearised.saturation_formula().rhs,
+            "",
+            _SMALL_INPUT,
+        )
+    ],
+    (
         "(68)",
         "ρ* at which K^(L) of the linearised network is (V/2)², deep networks",
-        printed=sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_ratio()) / (sym.WEIGHT * SLOPE) ** 2),
-        derived=lambda: linearised.saturation_formula(large_depth=True).rhs,
-        region="leading order in 1/L",
-        check=symbolically,
-        points=_SMALL_INPUT,
-    ),
-    Claim(
-        PAPER,
-        "text after (68)",
-        "the power of L in the largest term that (68) neglects",
-        printed=sp.Integer(-1),
-        derived=neglected_power,
-        region="L → ∞",
-        check=symbolically,
-        points=_SMALL_INPUT,
-        note="it is of the order L^(-3/2)",
-    ),
-    Claim(
-        PAPER,
-        "section III.1",
-        "ρ* of a variance lies between 0.1 and 0.3",
-        printed=(0.1, 0.3),
-        derived=_optima,
-        region="the network and depths of Fig. 4",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "Fig. 5, caption",
-        "mean of a constant 1 over the P variances, (1/N) Σ_α",
-        printed=_samples / _width,
-        derived=lambda: sp.Integer(mean_scaling(np.ones((3, 3)))[0]),
-        region="every P and N",
-        check=symbolically,
-        note="N stands for the number of samples P here, and N(N−1) for P(P−1)",
-    ),
-)
+        symbolically,
+    ): [
+        (
+            "leading order in 1/L",
+            sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_ratio()) / (sym.WEIGHT * SLOPE) ** 2),
+            lambda: linearised.saturation_formula(large_depth=True).rhs,
+            "",
+            _SMALL_INPUT,
+        )
+    ],
+    ("text after (68)", "the power of L in the largest term that (68) neglects", symbolically): [
+        ("L → ∞", sp.Integer(-1), neglected_power, "it is of the order L^(-3/2)", _SMALL_INPUT)
+    ],
+    ("section III.1", "ρ* of a variance lies between 0.1 and 0.3", inside): [
+        ("the network and depths of Fig. 4", (0.1, 0.3), _optima)
+    ],
+    ("Fig. 5, caption", "mean of a constant 1 over the P variances, (1/N) Σ_α", symbolically): [
+        (
+            "every P and N",
+            _samples / _width,
+            lambda: sp.Integer(mean_scaling(np.ones((3, 3)))[0]),
+            "N stands for the number of samples P here, and N(N−1) for P(P−1)",
+        )
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

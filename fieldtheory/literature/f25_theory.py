@@ -21,7 +21,7 @@ from fieldtheory.literature.checks import (
     x,
     y,
 )
-from fieldtheory.literature.claim import Claim, numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, numerically, symbolically
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.derivation import Derivation, derive
 from fieldtheory.theory.linearised import SCALE
@@ -162,177 +162,88 @@ def _price(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 _CURVATURE, _SLOPE_OF_VARIANCE = _price(1)
 _MIXED_CURVATURE, _SLOPE_OF_COVARIANCE = _price(2)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "(39)",
-        "S22, the fluctuations of the conjugate fields",
-        printed=_printed_source,
-        derived=lambda: _theory().hessian.S22,
-        region=_EVERY_ROW,
-        check=symbolically,
-        note="the readout has σ_w,out",
-    ),
-    Claim(
-        PAPER,
-        "(39)",
-        "S22, the fluctuations of the conjugate fields",
-        printed=_readout_as_hidden(_printed_source),
-        derived=_readout_as_hidden(lambda: _theory().hessian.S22),
-        region=_READOUT_AS_HIDDEN,
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(41)",
-        "S21, the derivative by C and C̃",
-        printed=_printed_mixed,
-        derived=lambda: _theory().hessian.S21,
-        region=_EVERY_ROW,
-        check=symbolically,
-        note="the readout has σ_w,out",
-    ),
-    Claim(
-        PAPER,
-        "(41)",
-        "S21, the derivative by C and C̃",
-        printed=_readout_as_hidden(_printed_mixed),
-        derived=_readout_as_hidden(lambda: _theory().hessian.S21),
-        region=_READOUT_AS_HIDDEN,
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(42)",
-        "∂⟨φ²⟩/∂K, Price's theorem for one variable",
-        printed=_CURVATURE,
-        derived=_SLOPE_OF_VARIANCE,
-        region="φ = erf, K = 7/10",
-        check=numerically,
-        note="the factor 1/2 of (137) is missing",
-    ),
-    Claim(
-        PAPER,
-        "(49)",
-        "G12, the response",
-        printed=_printed_response,
-        derived=_response,
-        region=_EVERY_ROW,
-        check=symbolically,
-        note="the readout has σ_w,out",
-    ),
-    Claim(
-        PAPER,
-        "(49)",
-        "G12, the response",
-        printed=_readout_as_hidden(_printed_response),
-        derived=_readout_as_hidden(_response),
-        region=_READOUT_AS_HIDDEN,
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "text after (51)",
-        "η^(0) = N/d_in, of the definition (50)",
-        printed=1 / sym.INPUT_WIDTH,
-        derived=_input_response,
-        region="d_in = ν_0 N",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(57)",
-        "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1",
-        printed=sp.S.One,
-        derived=_input_response,
-        region="d_in = ν_0 N",
-        check=symbolically,
-        note="the definition (50) gives N/d_in; the package reports derivatives, as (57) does",
-    ),
-    Claim(
-        PAPER,
-        "(57)",
-        "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1",
-        printed=sp.S.One,
-        derived=lambda: _input_response().subs(sym.INPUT_WIDTH, 1),
-        region="d_in = N",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(98), (99)",
-        "terms of the action in C̃^(0)",
-        printed=_printed_data_action,
-        derived=_data_action,
-        region="L = 2",
-        check=symbolically,
-        note="the term of the data misses a factor 1/N; so does (96)",
-    ),
-    Claim(
-        PAPER,
-        "(109)",
-        "K^(2) = K^(1) + C^(1)",
-        printed=lambda: _kernel(1, 1) + sym.kernel(1),
-        derived=lambda: _kernel(2, 2),
-        region="l = 2",
-        check=symbolically,
-        note="K^(l) = K^(l-1) + C^(l)",
-    ),
-    Claim(
-        PAPER,
-        "(116)",
-        "∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair",
-        printed=_MIXED_CURVATURE,
-        derived=_SLOPE_OF_COVARIANCE,
-        region="α ≠ β, K_αβ = K_βα one variable, φ = erf",
-        check=numerically,
-    ),
-    Claim(
-        PAPER,
-        "(116)",
-        "∂⟨φφ⟩/∂K_αα, Price's theorem for a variance",
-        printed=_CURVATURE,
-        derived=_SLOPE_OF_VARIANCE,
-        region="α = β, φ = erf",
-        check=numerically,
-        note="the factor 1/2 of (137) is missing",
-    ),
-    Claim(
-        PAPER,
-        "text after (133)",
-        "Var K^(l) as the sum of Var C^(k) alone",
-        printed=lambda: _kernel_variance(1, diagonal=True),
-        derived=lambda: _kernel_variance(1, diagonal=False),
-        region="l = 1",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "text after (133)",
-        "Var K^(l) as the sum of Var C^(k) alone",
-        printed=lambda: _kernel_variance(2, diagonal=True),
-        derived=lambda: _kernel_variance(2, diagonal=False),
-        region="l = 2",
-        check=symbolically,
-        note="residual kernels of different layers are correlated: the sum runs over all pairs",
-    ),
-    Claim(
-        PAPER,
-        "(137)",
-        "∂⟨f⟩/∂C_kk, Price's theorem",
-        printed=lambda point, digits: _CURVATURE(point, digits) / 2,
-        derived=_SLOPE_OF_VARIANCE,
-        region="k = l, f = erf²",
-        check=numerically,
-    ),
-    Claim(
-        PAPER,
-        "(137)",
-        "∂⟨f⟩/∂C_kl, Price's theorem",
-        printed=lambda point, digits: _MIXED_CURVATURE(point, digits) / 2,
-        # Half of the derivative by the pair belongs to either.
-        derived=lambda point, digits: _SLOPE_OF_COVARIANCE(point, digits) / 2,
-        region="k ≠ l, C_kl and C_lk two variables, f = erf erf",
-        check=numerically,
-    ),
-)
+_STATEMENTS: Statements = {
+    ("(39)", "S22, the fluctuations of the conjugate fields", symbolically): [
+        (_EVERY_ROW, _printed_source, lambda: _theory().hessian.S22, "the readout has σ_w,out"),
+        (
+            _READOUT_AS_HIDDEN,
+            _readout_as_hidden(_printed_source),
+            _readout_as_hidden(lambda: _theory().hessian.S22),
+        ),
+    ],
+    ("(41)", "S21, the derivative by C and C̃", symbolically): [
+        (_EVERY_ROW, _printed_mixed, lambda: _theory().hessian.S21, "the readout has σ_w,out"),
+        (
+            _READOUT_AS_HIDDEN,
+            _readout_as_hidden(_printed_mixed),
+            _readout_as_hidden(lambda: _theory().hessian.S21),
+        ),
+    ],
+    ("(42)", "∂⟨φ²⟩/∂K, Price's theorem for one variable", numerically): [
+        ("φ = erf, K = 7/10", _CURVATURE, _SLOPE_OF_VARIANCE, "the factor 1/2 of (137) is missing")
+    ],
+    ("(49)", "G12, the response", symbolically): [
+        (_EVERY_ROW, _printed_response, _response, "the readout has σ_w,out"),
+        (_READOUT_AS_HIDDEN, _readout_as_hidden(_printed_response), _readout_as_hidden(_response)),
+    ],
+    ("text after (51)", "η^(0) = N/d_in, of the definition (50)", symbolically): [
+        ("d_in = ν_0 N", 1 / sym.INPUT_WIDTH, _input_response)
+    ],
+    ("(57)", "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1", symbolically): [
+        (
+            "d_in = ν_0 N",
+            sp.S.One,
+            _input_response,
+            "the definition (50) gives N/d_in; the package reports derivatives, as (57) does",
+        ),
+        ("d_in = N", sp.S.One, lambda: _input_response().subs(sym.INPUT_WIDTH, 1)),
+    ],
+    ("(98), (99)", "terms of the action in C̃^(0)", symbolically): [
+        (
+            "L = 2",
+            _printed_data_action,
+            _data_action,
+            "the term of the data misses a factor 1/N; so does (96)",
+        )
+    ],
+    ("(109)", "K^(2) = K^(1) + C^(1)", symbolically): [
+        (
+            "l = 2",
+            lambda: _kernel(1, 1) + sym.kernel(1),
+            lambda: _kernel(2, 2),
+            "K^(l) = K^(l-1) + C^(l)",
+        )
+    ],
+    ("(116)", "∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair", numerically): [
+        ("α ≠ β, K_αβ = K_βα one variable, φ = erf", _MIXED_CURVATURE, _SLOPE_OF_COVARIANCE)
+    ],
+    ("(116)", "∂⟨φφ⟩/∂K_αα, Price's theorem for a variance", numerically): [
+        ("α = β, φ = erf", _CURVATURE, _SLOPE_OF_VARIANCE, "the factor 1/2 of (137) is missing")
+    ],
+    ("text after (133)", "Var K^(l) as the sum of Var C^(k) alone", symbolically): [
+        (
+            "l = 1",
+            lambda: _kernel_variance(1, diagonal=True),
+            lambda: _kernel_variance(1, diagonal=False),
+        ),
+        (
+            "l = 2",
+            lambda: _kernel_variance(2, diagonal=True),
+            lambda: _kernel_variance(2, diagonal=False),
+            "residual kernels of different layers are correlated: the sum runs over all pairs",
+        ),
+    ],
+    ("(137)", "∂⟨f⟩/∂C_kk, Price's theorem", numerically): [
+        ("k = l, f = erf²", lambda point, digits: _CURVATURE(point, digits) / 2, _SLOPE_OF_VARIANCE)
+    ],
+    ("(137)", "∂⟨f⟩/∂C_kl, Price's theorem", numerically): [
+        (
+            "k ≠ l, C_kl and C_lk two variables, f = erf erf",
+            lambda point, digits: _MIXED_CURVATURE(point, digits) / 2,
+            # Half of the derivative by the pair belongs to either.
+            lambda point, digits: _SLOPE_OF_COVARIANCE(point, digits) / 2,
+        )
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

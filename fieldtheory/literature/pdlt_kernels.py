@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.literature.claim import Claim, numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, numerically, symbolically
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import notation as sym
@@ -175,122 +175,83 @@ def _decay() -> sp.Expr:
 _ONES = sp.ones(2, 1)
 _CRITICAL = (1 - SKIP**2) / SLOPE**2
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "(B.11)",
-        "K^(l+1) of two inputs",
-        printed=lambda: _printed_kernel(2),
-        derived=lambda: _next_kernel(2),
-        region="every φ and γ",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(B.12), (B.17)",
-        "K^(l+1) of one input",
-        printed=lambda: _printed_kernel(1),
-        derived=lambda: _next_kernel(1),
-        region="every φ and γ",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(B.14), (B.16)",
-        "δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]",
-        printed=lambda: one_average(_slope_squared()),
-        derived=lambda: one_average(_second_order()[0]),
-        region="every φ and γ, second order in δ, without γ² and C_W",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(B.14), (B.18)",
-        "δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²",
-        printed=lambda: one_average(_slope_squared().diff(KERNEL) / 2),
-        derived=lambda: one_average(_second_order()[1]),
-        region="every φ and γ, second order in δ, without C_W",
-        check=symbolically,
-    ),
-    *(
-        Claim(
-            PAPER,
-            "(B.13), (B.15)",
-            "χ_∥, the derivative of (B.12)",
-            printed=_parallel(phi),
-            derived=_derivative(phi),
-            region=f"φ = {name}, K = 7/10",
-            check=numerically,
+_STATEMENTS: Statements = {
+    ("(B.11)", "K^(l+1) of two inputs", symbolically): [
+        ("every φ and γ", lambda: _printed_kernel(2), lambda: _next_kernel(2))
+    ],
+    ("(B.12), (B.17)", "K^(l+1) of one input", symbolically): [
+        ("every φ and γ", lambda: _printed_kernel(1), lambda: _next_kernel(1))
+    ],
+    ("(B.14), (B.16)", "δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]", symbolically): [
+        (
+            "every φ and γ, second order in δ, without γ² and C_W",
+            lambda: one_average(_slope_squared()),
+            lambda: one_average(_second_order()[0]),
         )
+    ],
+    ("(B.14), (B.18)", "δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²", symbolically): [
+        (
+            "every φ and γ, second order in δ, without C_W",
+            lambda: one_average(_slope_squared().diff(KERNEL) / 2),
+            lambda: one_average(_second_order()[1]),
+        )
+    ],
+    ("(B.13), (B.15)", "χ_∥, the derivative of (B.12)", numerically): [
+        (f"φ = {name}, K = 7/10", _parallel(phi), _derivative(phi))
         for name, phi in (("tanh", _TANH), ("gelu", as_activation("gelu")(X)))
-    ),
-    Claim(
-        PAPER,
-        "(B.19), (B.20)",
-        "χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2",
-        printed=_ONES,
-        derived=lambda: susceptibilities_of(LINEAR, (1 - SKIP**2) / A2),
-        region="φ = x above and x/5 below zero, every K and γ",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(B.19), (B.21)",
-        "χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²",
-        printed=_ONES,
-        derived=_at_small_kernel,
-        region="smooth φ with φ(0) = 0, K* = 0, every γ",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(B.27)",
-        "⟨φ⁴⟩ − ⟨φ²⟩²",
-        printed=(3 * A4 - A2**2) * KERNEL**2,
-        derived=lambda: ConnectedCorrelator(LINEAR**2, LINEAR**2, X, KERNEL).doit(),
-        region="φ = x above and x/5 below zero",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(B.30), (B.31)",
-        "K^(l+1) to second order in K",
-        printed=lambda: KERNEL + BEND * (1 - SKIP**2) * KERNEL**2,
-        derived=lambda: leading(
-            SKIP**2 * KERNEL + _CRITICAL * GaussianAverage(expansion(3) ** 2, X, KERNEL).doit(),
-            2,
-        ),
-        region="smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(B.32)",
-        "l K^(l) in deep layers",
-        printed=lambda: 1 / (-BEND * (1 - SKIP**2)),
-        derived=_decay,
-        region="smooth φ with φ(0) = 0, a_1 < 0",
-        check=symbolically,
-        points=({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
-    ),
-    Claim(
-        PAPER,
-        "(B.33)",
-        "χ_∥ to first order in K",
-        printed=lambda: 1 + 2 * (1 - SKIP**2) * BEND * KERNEL,
-        derived=lambda: leading(susceptibilities_of(expansion(3), _CRITICAL)[0], 1),
-        region="smooth φ with φ(0) = 0",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(B.34)",
-        "⟨φ⁴⟩ − ⟨φ²⟩² to second order in K",
-        printed=2 * SLOPE**4 * KERNEL**2,
-        derived=lambda: leading(
-            ConnectedCorrelator(expansion(3) ** 2, expansion(3) ** 2, X, KERNEL).doit(), 2
-        ),
-        region="smooth φ with φ(0) = 0",
-        check=symbolically,
-    ),
-)
+    ],
+    ("(B.19), (B.20)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2", symbolically): [
+        (
+            "φ = x above and x/5 below zero, every K and γ",
+            _ONES,
+            lambda: susceptibilities_of(LINEAR, (1 - SKIP**2) / A2),
+        )
+    ],
+    ("(B.19), (B.21)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²", symbolically): [
+        ("smooth φ with φ(0) = 0, K* = 0, every γ", _ONES, _at_small_kernel)
+    ],
+    ("(B.27)", "⟨φ⁴⟩ − ⟨φ²⟩²", symbolically): [
+        (
+            "φ = x above and x/5 below zero",
+            (3 * A4 - A2**2) * KERNEL**2,
+            lambda: ConnectedCorrelator(LINEAR**2, LINEAR**2, X, KERNEL).doit(),
+        )
+    ],
+    ("(B.30), (B.31)", "K^(l+1) to second order in K", symbolically): [
+        (
+            "smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²",
+            lambda: KERNEL + BEND * (1 - SKIP**2) * KERNEL**2,
+            lambda: leading(
+                SKIP**2 * KERNEL + _CRITICAL * GaussianAverage(expansion(3) ** 2, X, KERNEL).doit(),
+                2,
+            ),
+        )
+    ],
+    ("(B.32)", "l K^(l) in deep layers", symbolically): [
+        (
+            "smooth φ with φ(0) = 0, a_1 < 0",
+            lambda: 1 / (-BEND * (1 - SKIP**2)),
+            _decay,
+            "",
+            ({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
+        )
+    ],
+    ("(B.33)", "χ_∥ to first order in K", symbolically): [
+        (
+            "smooth φ with φ(0) = 0",
+            lambda: 1 + 2 * (1 - SKIP**2) * BEND * KERNEL,
+            lambda: leading(susceptibilities_of(expansion(3), _CRITICAL)[0], 1),
+        )
+    ],
+    ("(B.34)", "⟨φ⁴⟩ − ⟨φ²⟩² to second order in K", symbolically): [
+        (
+            "smooth φ with φ(0) = 0",
+            2 * SLOPE**4 * KERNEL**2,
+            lambda: leading(
+                ConnectedCorrelator(expansion(3) ** 2, expansion(3) ** 2, X, KERNEL).doit(), 2
+            ),
+        )
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

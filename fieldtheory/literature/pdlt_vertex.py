@@ -17,7 +17,7 @@ from fieldtheory.criticality import (
     optimal_skip_scale,
     vertex_slope,
 )
-from fieldtheory.literature.claim import Claim, in_float64, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, in_float64, inside, symbolically
 from fieldtheory.literature.pdlt_kernels import KERNEL, PAPER, SKIP, SLOPE, WEIGHT, expansion
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
@@ -162,195 +162,102 @@ def _vanishing_slope() -> sp.Expr:
     return sp.simplify(ratio.subs(growth, weight**2 * (Q.subs(c, 1) + both) / KERNEL**2))
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "(B.24), (B.25)",
-        "four-point vertex of four inputs",
-        printed=_printed_first_vertex,
-        derived=_first_vertex,
-        region="every φ and γ, first residual layer",
-        check=symbolically,
-    ),
-    *(
-        Claim(
-            PAPER,
-            "(B.24), (B.25)",
-            "V_(12)(12) of two inputs",
-            printed=lambda point, l=l: _of_pair(closure_four_point(_RELU, _PAIR)[l]),
-            derived=lambda point, l=l: _of_pair(solve(_RELU, _PAIR).four_point[l]),
-            region=f"φ = relu, γ² = 1/2, {place} residual layer",
-            check=in_float64,
-            note="" if l == 1 else _NOT_ALL,
+_STATEMENTS: Statements = {
+    ("(B.24), (B.25)", "four-point vertex of four inputs", symbolically): [
+        ("every φ and γ, first residual layer", _printed_first_vertex, _first_vertex)
+    ],
+    ("(B.24), (B.25)", "V_(12)(12) of two inputs", in_float64): [
+        (
+            f"φ = relu, γ² = 1/2, {place} residual layer",
+            lambda point, l=l: _of_pair(closure_four_point(_RELU, _PAIR)[l]),
+            lambda point, l=l: _of_pair(solve(_RELU, _PAIR).four_point[l]),
+            "" if l == 1 else _NOT_ALL,
         )
         for l, place in ((1, "first"), (2, "second"))
-    ),
-    Claim(
-        PAPER,
-        "(B.26)",
-        "four-point vertex V",
-        printed=_closure(_NETWORK, 1),
-        derived=_exact(_NETWORK, 1),
-        region="φ = tanh, γ = 0.8, first residual layer",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "(B.26)",
-        "four-point vertex V",
-        printed=_closure(_NETWORK, 4),
-        derived=_exact(_NETWORK, 4),
-        region="φ = tanh, γ = 0.8, fourth residual layer",
-        check=in_float64,
-        note=_NOT_ALL,
-    ),
-    Claim(
-        PAPER,
-        "(B.26)",
-        "four-point vertex V",
-        printed=_closure(_NETWORK.replace(skip_scale=0.0), 4),
-        derived=_exact(_NETWORK.replace(skip_scale=0.0), 4),
-        region="φ = tanh, γ = 0, fourth layer",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "(B.28)",
-        "V/K² at criticality",
-        printed=lambda point: 2 * _printed_slope(1, 0, _HALF),
-        derived=_exact(_RELU, 2),
-        region="φ = relu, γ² = 1/2, second residual layer",
-        check=in_float64,
-        note=_NOT_ALL,
-    ),
-    Claim(
-        PAPER,
-        "(B.28)",
-        "V/K² at criticality",
-        printed=lambda point: 4 * _printed_slope(1, -1, 0.8),
-        derived=_exact(critical_network("abs", 0.8, depth=4), 4),
-        region="φ = |h|, γ = 0.8, fourth residual layer",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "(B.29)",
-        "ν of the scale-invariant class",
-        printed=lambda point: _printed_slope(1, 0, _HALF),
-        derived=lambda point: float(vertex_slope("relu", _HALF)),
-        region="φ = relu, γ² = 1/2",
-        check=in_float64,
-        note=_NOT_ALL,
-    ),
-    Claim(
-        PAPER,
-        "(B.29)",
-        "ν of the scale-invariant class",
-        printed=lambda point: _printed_slope(1, 0, 0.0),
-        derived=lambda point: float(vertex_slope("relu", 0.0)),
-        region="φ = relu, γ = 0",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "(B.29)",
-        "ν of the scale-invariant class",
-        printed=lambda point: _printed_slope(1, -1, 0.8),
-        derived=lambda point: float(vertex_slope("abs", 0.8)),
-        region="|a_+| = |a_−|, φ = |h|, γ = 0.8",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "text after (B.29)",
-        "dν/dγ < 0, of ν as (B.29) prints it",
-        printed=(-np.inf, 0.0),
-        derived=_slopes("relu", closure=True),
-        region="φ = relu",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "text after (B.29)",
-        "dν/dγ < 0",
-        printed=(-np.inf, 0.0),
-        derived=_slopes("relu", closure=False),
-        region="φ = relu, ν to order 1/n",
-        check=inside,
-        note="φ² has a first Hermite component where |a_+| ≠ |a_−|: ν rises before it falls",
-    ),
-    Claim(
-        PAPER,
-        "text after (B.29)",
-        "dν/dγ < 0",
-        printed=(-np.inf, 0.0),
-        derived=_slopes("abs", closure=False),
-        region="|a_+| = |a_−|, φ = |h|",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "(B.35)",
-        "ν of the K* = 0 class",
-        printed=sp.Rational(2, 3) * (1 - SKIP**4),
-        derived=_vanishing_slope,
-        region="smooth φ with φ(0) = 0, all correlations between layers",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "text after (B.35)",
-        "dν/dγ < 0",
-        printed=(-np.inf, 0.0),
-        derived=_slopes("tanh", closure=False),
-        region="φ = tanh",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "text after (B.36)",
-        "r* grows with γ",
-        printed=(0.0, np.inf),
-        derived=_steps("relu"),
-        region="φ = relu, n_L = 1",
-        check=inside,
-        note="it falls up to γ² = 0.20",
-    ),
-    Claim(
-        PAPER,
-        "text after (B.36)",
-        "r* grows with γ",
-        printed=(0.0, np.inf),
-        derived=_steps("tanh"),
-        region="φ = tanh, n_L = 1",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "text before (B.37)",
-        "γ* = 0 for r < r*(γ = 0)",
-        printed=sp.S.Zero,
-        derived=_below_threshold("relu"),
-        region="φ = relu, r = r*(0)/2",
-        check=in_float64,
-        note="skip connections raise ν and with it the mutual information of shallow networks",
-    ),
-    Claim(
-        PAPER,
-        "text before (B.37)",
-        "γ* = 0 for r < r*(γ = 0)",
-        printed=sp.S.Zero,
-        derived=_below_threshold("tanh"),
-        region="φ = tanh, r = r*(0)/2",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "footnote 8",
-        "the power of r in 1 − γ*², −1",
-        printed=(-1.01, -0.99),
-        derived=_power("relu"),
-        region="φ = relu, r ≫ r*(0)",
-        check=inside,
-    ),
-)
+    ],
+    ("(B.26)", "four-point vertex V", in_float64): [
+        ("φ = tanh, γ = 0.8, first residual layer", _closure(_NETWORK, 1), _exact(_NETWORK, 1)),
+        (
+            "φ = tanh, γ = 0.8, fourth residual layer",
+            _closure(_NETWORK, 4),
+            _exact(_NETWORK, 4),
+            _NOT_ALL,
+        ),
+        (
+            "φ = tanh, γ = 0, fourth layer",
+            _closure(_NETWORK.replace(skip_scale=0.0), 4),
+            _exact(_NETWORK.replace(skip_scale=0.0), 4),
+        ),
+    ],
+    ("(B.28)", "V/K² at criticality", in_float64): [
+        (
+            "φ = relu, γ² = 1/2, second residual layer",
+            lambda point: 2 * _printed_slope(1, 0, _HALF),
+            _exact(_RELU, 2),
+            _NOT_ALL,
+        ),
+        (
+            "φ = |h|, γ = 0.8, fourth residual layer",
+            lambda point: 4 * _printed_slope(1, -1, 0.8),
+            _exact(critical_network("abs", 0.8, depth=4), 4),
+        ),
+    ],
+    ("(B.29)", "ν of the scale-invariant class", in_float64): [
+        (
+            "φ = relu, γ² = 1/2",
+            lambda point: _printed_slope(1, 0, _HALF),
+            lambda point: float(vertex_slope("relu", _HALF)),
+            _NOT_ALL,
+        ),
+        (
+            "φ = relu, γ = 0",
+            lambda point: _printed_slope(1, 0, 0.0),
+            lambda point: float(vertex_slope("relu", 0.0)),
+        ),
+        (
+            "|a_+| = |a_−|, φ = |h|, γ = 0.8",
+            lambda point: _printed_slope(1, -1, 0.8),
+            lambda point: float(vertex_slope("abs", 0.8)),
+        ),
+    ],
+    ("text after (B.29)", "dν/dγ < 0, of ν as (B.29) prints it", inside): [
+        ("φ = relu", (-np.inf, 0.0), _slopes("relu", closure=True))
+    ],
+    ("text after (B.29)", "dν/dγ < 0", inside): [
+        (
+            "φ = relu, ν to order 1/n",
+            (-np.inf, 0.0),
+            _slopes("relu", closure=False),
+            "φ² has a first Hermite component where |a_+| ≠ |a_−|: ν rises before it falls",
+        ),
+        ("|a_+| = |a_−|, φ = |h|", (-np.inf, 0.0), _slopes("abs", closure=False)),
+    ],
+    ("(B.35)", "ν of the K* = 0 class", symbolically): [
+        (
+            "smooth φ with φ(0) = 0, all correlations between layers",
+            sp.Rational(2, 3) * (1 - SKIP**4),
+            _vanishing_slope,
+        )
+    ],
+    ("text after (B.35)", "dν/dγ < 0", inside): [
+        ("φ = tanh", (-np.inf, 0.0), _slopes("tanh", closure=False))
+    ],
+    ("text after (B.36)", "r* grows with γ", inside): [
+        ("φ = relu, n_L = 1", (0.0, np.inf), _steps("relu"), "it falls up to γ² = 0.20"),
+        ("φ = tanh, n_L = 1", (0.0, np.inf), _steps("tanh")),
+    ],
+    ("text before (B.37)", "γ* = 0 for r < r*(γ = 0)", in_float64): [
+        (
+            "φ = relu, r = r*(0)/2",
+            sp.S.Zero,
+            _below_threshold("relu"),
+            "skip connections raise ν and with it the mutual information of shallow networks",
+        ),
+        ("φ = tanh, r = r*(0)/2", sp.S.Zero, _below_threshold("tanh")),
+    ],
+    ("footnote 8", "the power of r in 1 − γ*², −1", inside): [
+        ("φ = relu, r ≫ r*(0)", (-1.01, -0.99), _power("relu"))
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

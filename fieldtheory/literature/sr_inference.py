@@ -10,7 +10,7 @@ import sympy as sp
 
 from fieldtheory.inference.gaussian_process import condition
 from fieldtheory.inference.kernel_function import kernel
-from fieldtheory.literature.claim import Claim, at_least, inside, symbolically
+from fieldtheory.literature.claim import Statements, at_least, claims_of, inside, symbolically
 from fieldtheory.literature.sr_kernels import INPUT, LAYERS, PAPER, stable_network, variance
 from fieldtheory.literature.sr_limits import limit_of
 from fieldtheory.theory import notation as sym
@@ -115,74 +115,42 @@ def _one_input() -> sp.Expr:
     return sp.simplify(sp.limit((divergence / LAYERS).subs(LAYERS, depth), depth, sp.oo))
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "(10)",
-        "mean and variance of f(x) given y_N",
-        printed=_printed_posterior,
-        derived=_posterior,
-        region="N = 2",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "Theorem 2",
-        "2√N − E exp(N kl(r_S ‖ r)), not negative",
-        printed=sp.zeros(_SAMPLES, 1),
-        derived=_room,
-        region=f"N = 1 to {_SAMPLES}, prior that does not depend on S",
-        check=at_least,
-        note="what is left of the proof holds for every N, loss and posterior",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 10",
-        "limit of KL(A_L ‖ P_L)/L, at least 1",
-        printed=sp.S.One,
-        derived=_one_input,
-        region="standard ResNet, N = 1, σ_w² = 2, σ_b = 0",
-        check=at_least,
-        note="it is (N/2) ln(1 + σ_w²/2): KL grows in proportion to L, below L for few inputs",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 10",
-        "KL(A_L ‖ P_L)/L, at least 1",
-        printed=(1.0, np.inf),
-        derived=_over_depth(2),
-        region="standard ResNet, N = 2, σ_w² = 2, σ² = 0.1",
-        check=inside,
-        note="it is (N/2) ln(1 + σ_w²/2) in deep networks: below 1 for N <= 2 and σ_w² = 2",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 10",
-        "KL(A_L ‖ P_L)/L, at least 1",
-        printed=(1.0, np.inf),
-        derived=_over_depth(5),
-        region="standard ResNet, N = 5, σ_w² = 2, σ² = 0.1",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "Proposition 10",
-        "dKL/dL over (N/2) ln(1 + σ_w²/2), one in deep networks",
-        printed=(0.95, 1.05),
-        derived=_growth,
-        region="standard ResNet, L = 100 to 400: KL of the order L",
-        check=inside,
-    ),
-    *(
-        Claim(
-            PAPER,
-            "Proposition 10",
-            "KL(A_L ‖ P_L), below a bound that does not depend on L",
-            printed=_bound(schedule),
-            derived=_stable(schedule),
-            region=f"{schedule} scaling, N = 5, σ_w² = 2, σ² = 0.1",
-            check=inside,
+_STATEMENTS: Statements = {
+    ("(10)", "mean and variance of f(x) given y_N", symbolically): [
+        ("N = 2", _printed_posterior, _posterior)
+    ],
+    ("Theorem 2", "2√N − E exp(N kl(r_S ‖ r)), not negative", at_least): [
+        (
+            f"N = 1 to {_SAMPLES}, prior that does not depend on S",
+            sp.zeros(_SAMPLES, 1),
+            _room,
+            "what is left of the proof holds for every N, loss and posterior",
         )
+    ],
+    ("Proposition 10", "limit of KL(A_L ‖ P_L)/L, at least 1", at_least): [
+        (
+            "standard ResNet, N = 1, σ_w² = 2, σ_b = 0",
+            sp.S.One,
+            _one_input,
+            "it is (N/2) ln(1 + σ_w²/2): KL grows in proportion to L, below L for few inputs",
+        )
+    ],
+    ("Proposition 10", "KL(A_L ‖ P_L)/L, at least 1", inside): [
+        (
+            "standard ResNet, N = 2, σ_w² = 2, σ² = 0.1",
+            (1.0, np.inf),
+            _over_depth(2),
+            "it is (N/2) ln(1 + σ_w²/2) in deep networks: below 1 for N <= 2 and σ_w² = 2",
+        ),
+        ("standard ResNet, N = 5, σ_w² = 2, σ² = 0.1", (1.0, np.inf), _over_depth(5)),
+    ],
+    ("Proposition 10", "dKL/dL over (N/2) ln(1 + σ_w²/2), one in deep networks", inside): [
+        ("standard ResNet, L = 100 to 400: KL of the order L", (0.95, 1.05), _growth)
+    ],
+    ("Proposition 10", "KL(A_L ‖ P_L), below a bound that does not depend on L", inside): [
+        (f"{schedule} scaling, N = 5, σ_w² = 2, σ² = 0.1", _bound(schedule), _stable(schedule))
         for schedule in ("uniform", "decreasing")
-    ),
-)
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -6,7 +6,7 @@ SR writes Q_l for K^(l), f for what ReLU adds to the correlation, and λ_l for �
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage, precise
 from fieldtheory.literature.claim import (
-    Claim,
+    Statements,
     at_least,
+    claims_of,
     in_float64,
     inside,
     numerically,
@@ -240,151 +241,75 @@ def _ratios() -> dict[str, float]:
     return {f"L = {L}": float(distances[2 * L] / distances[L]) for L in (50, 100)}
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "(2), text before (3)",
-        "Q_l of two inputs from Q_{l−1}",
-        printed=_any_activation,
-        derived=next_kernel,
-        region="every φ and λ_l",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
-        "(3), (4), (5)",
-        "Q_l of two inputs from Q_{l−1}",
-        printed=_number(_printed_step),
-        derived=_number(relu_step),
-        region="φ = relu, C ≠ 0",
-        check=numerically,
-        points=_POINTS,
-    ),
-    Claim(
-        PAPER,
-        "(3), (4), (5)",
-        "Q_l of two inputs from Q_{l−1}",
-        printed=_number(_printed_step),
-        derived=_number(relu_step),
-        region="φ = relu, C = 0",
-        check=numerically,
-        points=_UNCORRELATED,
-        note=_NOT_DEFINED,
-    ),
-    Claim(
-        PAPER,
-        "(5)",
-        "Q_0 of two inputs",
-        printed=lambda point: 0.5 + 2.0 * float(_TWO[0] @ _TWO[1]) / 2,
-        derived=lambda point: float(input_kernel(_TWO, stable_network("none", 1, **BIASED))[0, 1]),
-        region="d = 2, σ_w² = 2, σ_b² = 1/2",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "Lemma 1",
-        "lower bound of Q_L(x, x) of a standard ResNet",
-        printed=_bound(sp.S.Zero),
-        derived=lambda: variance(unbiased=True),
-        region="σ_b = 0, every L",
-        check=at_least,
-        note="with equality",
-    ),
-    Claim(
-        PAPER,
-        "Lemma 1",
-        "lower bound of Q_L(x, x) of a standard ResNet",
-        printed=_bound(sym.BIAS),
-        derived=variance,
-        region="σ_b > 0, every L",
-        check=at_least,
-        note="it lacks −2σ_b²/σ_w², with which it is Q_L(x, x) itself",
-    ),
-    *(
-        Claim(
-            PAPER,
-            "Definition 1",
-            "whether Σ_l λ_{l,L}² stays bounded, 1 or 0",
-            printed=sp.Integer(bounded),
-            derived=lambda scale=scale: _stays_bounded(scale),
-            region=f"λ_{{l,L}} = {formula}",
-            check=symbolically,
+_STEP_OF_RELU = _number(_printed_step), _number(relu_step)
+_UNIFORM_STEP = _number(_printed_uniform), _number(_uniform)
+_RATES = _number(_rate), _number(_flow)
+
+_STATEMENTS: Statements = {
+    ("(2), text before (3)", "Q_l of two inputs from Q_{l−1}", symbolically): [
+        ("every φ and λ_l", _any_activation, next_kernel)
+    ],
+    ("(3), (4), (5)", "Q_l of two inputs from Q_{l−1}", numerically): [
+        ("φ = relu, C ≠ 0", *_STEP_OF_RELU, "", _POINTS),
+        (
+            "φ = relu, C = 0",
+            _number(_printed_step),
+            _number(relu_step),
+            _NOT_DEFINED,
+            _UNCORRELATED,
+        ),
+    ],
+    ("(5)", "Q_0 of two inputs", in_float64): [
+        (
+            "d = 2, σ_w² = 2, σ_b² = 1/2",
+            lambda point: 0.5 + 2.0 * float(_TWO[0] @ _TWO[1]) / 2,
+            lambda point: float(input_kernel(_TWO, stable_network("none", 1, **BIASED))[0, 1]),
         )
+    ],
+    ("Lemma 1", "lower bound of Q_L(x, x) of a standard ResNet", at_least): [
+        ("σ_b = 0, every L", _bound(sp.S.Zero), lambda: variance(unbiased=True), "with equality"),
+        (
+            "σ_b > 0, every L",
+            _bound(sym.BIAS),
+            variance,
+            "it lacks −2σ_b²/σ_w², with which it is Q_L(x, x) itself",
+        ),
+    ],
+    ("Definition 1", "whether Σ_l λ_{l,L}² stays bounded, 1 or 0", symbolically): [
+        (f"λ_{{l,L}} = {formula}", sp.Integer(bounded), partial(_stays_bounded, scale))
         for scale, formula, bounded in (
             (1 / sp.sqrt(_DEPTH), "1/√L", 1),
             (1 / (sp.sqrt(_LAYER) * sp.log(_LAYER + 1)), "1/(√l ln(l+1))", 1),
             (sp.S.One, "1, standard ResNet", 0),
         )
-    ),
-    Claim(
-        PAPER,
-        "Lemma 4",
-        "(1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1",
-        printed=(0.0, 0.5),
-        derived=_ratios,
-        region="standard ResNet, σ_b > 0, inputs of different lengths",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "Lemma 4",
-        "the power of L in 1 − C_L",
-        printed=sp.Integer(-2),
-        derived=lambda: collapse()[0],
-        region="standard ResNet, σ_b = 0, L → ∞",
-        check=symbolically,
-        note="L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² for every pair of inputs at an angle",
-    ),
-    Claim(
-        PAPER,
-        "Lemma 4",
-        "the limit of L² (1 − C_L) over (9π²/2)(1 + 2/σ_w²)², 1 to 1e-4",
-        printed=(1 - 1e-4, 1 + 1e-4),
-        derived=_collapsed,
-        region="standard ResNet, σ_b = 0, σ_w² = 1/2, 1, 2",
-        check=inside,
-        note=f"extrapolated from L = {_STEP // 2} to {4 * _STEP}, where it is 5 to 11 % below",
-    ),
-    Claim(
-        PAPER,
-        "(7)",
-        "Q_l of two inputs from Q_{l−1}",
-        printed=_number(_printed_uniform),
-        derived=_number(_uniform),
-        region="uniform scaling, L = 7, C ≠ 0",
-        check=numerically,
-        points=_POINTS,
-    ),
-    Claim(
-        PAPER,
-        "(8)",
-        "dq_t/dt of two inputs",
-        printed=_number(_rate),
-        derived=_number(_flow),
-        region="uniform scaling, C ≠ 0",
-        check=numerically,
-        points=_POINTS,
-    ),
-    *(
-        Claim(
-            PAPER,
-            equation,
-            subject,
-            printed=_number(printed),
-            derived=_number(derived),
-            region="uniform scaling, C = 0",
-            check=numerically,
-            points=_UNCORRELATED,
-            note=_NOT_DEFINED,
+    ],
+    ("Lemma 4", "(1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1", inside): [
+        ("standard ResNet, σ_b > 0, inputs of different lengths", (0.0, 0.5), _ratios)
+    ],
+    ("Lemma 4", "the power of L in 1 − C_L", symbolically): [
+        (
+            "standard ResNet, σ_b = 0, L → ∞",
+            sp.Integer(-2),
+            lambda: collapse()[0],
+            "L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² for every pair of inputs at an angle",
         )
-        for equation, subject, printed, derived in (
-            (
-                "(7)",
-                "Q_l of two inputs from Q_{l−1}",
-                _printed_uniform,
-                _uniform,
-            ),
-            ("(8)", "dq_t/dt of two inputs", _rate, _flow),
+    ],
+    ("Lemma 4", "the limit of L² (1 − C_L) over (9π²/2)(1 + 2/σ_w²)², 1 to 1e-4", inside): [
+        (
+            "standard ResNet, σ_b = 0, σ_w² = 1/2, 1, 2",
+            (1 - 1e-4, 1 + 1e-4),
+            _collapsed,
+            f"extrapolated from L = {_STEP // 2} to {4 * _STEP}, where it is 5 to 11 % below",
         )
-    ),
-)
+    ],
+    ("(7)", "Q_l of two inputs from Q_{l−1}", numerically): [
+        ("uniform scaling, L = 7, C ≠ 0", *_UNIFORM_STEP, "", _POINTS),
+        ("uniform scaling, C = 0", *_UNIFORM_STEP, _NOT_DEFINED, _UNCORRELATED),
+    ],
+    ("(8)", "dq_t/dt of two inputs", numerically): [
+        ("uniform scaling, C ≠ 0", *_RATES, "", _POINTS),
+        ("uniform scaling, C = 0", *_RATES, _NOT_DEFINED, _UNCORRELATED),
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -8,7 +8,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.limits.infinite_depth import DepthLimit, depth_limit
-from fieldtheory.literature.claim import Claim, inside
+from fieldtheory.literature.claim import Statements, claims_of, inside
 from fieldtheory.literature.sr_kernels import BIASED, PAPER, SCALE, relu_step, stable_network
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics.solution import solve
@@ -100,44 +100,32 @@ def _fastest_tangent() -> float:
     return _rate(float(limit.kernels[-1].max())) + float(limit.tangent_kernels[-1].max())
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "Lemma 5",
-        "L sup |Q_{l|L} − q_{l/L}|, not above its limit by more than 1 %",
-        printed=lambda: (0.0, 1.01 * _next_order()),
-        derived=_distances,
-        region="uniform scaling, σ_w² = 2, σ_b² = 1/2, 5 inputs and 21 places t",
-        check=inside,
-        note="the limit is the next order of the flow, of the order 1/L",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 7",
-        "sup |Q_L − Q_∞| / Σ_{k>=L} λ_k², between constants A and B",
-        printed=_between,
-        derived=lambda: tail_ratios(0),
-        region="λ_l = 1/(√l ln(l+1)), A and B from Ψ_0 and Ψ_∞",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "Proposition 7",
-        "sup |Q_L − Q_∞| / Σ_{k>=L} λ_k², between constants A and B",
-        printed=_between,
-        derived=lambda: fast_tail_ratios(0),
-        region="λ_l² = 2^(−l²)",
-        check=inside,
-        note="Q_∞ − Q_L starts with λ_{L+1}²: with the sum over k > L it holds for every λ",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 8",
-        "sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded",
-        printed=lambda: (0.0, _fastest_tangent()),
-        derived=_tangent_changes,
-        region="λ_l = 1/(√l ln(l+1)), σ_b > 0, 5 inputs",
-        check=inside,
-        note="Θ_L converges as Q_L does, like 1/ln L here",
-    ),
-)
+_STATEMENTS: Statements = {
+    ("Lemma 5", "L sup |Q_{l|L} − q_{l/L}|, not above its limit by more than 1 %", inside): [
+        (
+            "uniform scaling, σ_w² = 2, σ_b² = 1/2, 5 inputs and 21 places t",
+            lambda: (0.0, 1.01 * _next_order()),
+            _distances,
+            "the limit is the next order of the flow, of the order 1/L",
+        )
+    ],
+    ("Proposition 7", "sup |Q_L − Q_∞| / Σ_{k>=L} λ_k², between constants A and B", inside): [
+        ("λ_l = 1/(√l ln(l+1)), A and B from Ψ_0 and Ψ_∞", _between, lambda: tail_ratios(0)),
+        (
+            "λ_l² = 2^(−l²)",
+            _between,
+            lambda: fast_tail_ratios(0),
+            "Q_∞ − Q_L starts with λ_{L+1}²: with the sum over k > L it holds for every λ",
+        ),
+    ],
+    ("Proposition 8", "sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded", inside): [
+        (
+            "λ_l = 1/(√l ln(l+1)), σ_b > 0, 5 inputs",
+            lambda: (0.0, _fastest_tangent()),
+            _tangent_changes,
+            "Θ_L converges as Q_L does, like 1/ln L here",
+        )
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

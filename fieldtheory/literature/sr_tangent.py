@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Claim, at_least, inside, symbolically
+from fieldtheory.literature.claim import Statements, at_least, claims_of, inside, symbolically
 from fieldtheory.literature.sr_kernels import (
     BIASED,
     INPUT,
@@ -138,74 +138,58 @@ def _largest() -> dict[str, float]:
     return found
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
-        "Proposition 1",
-        "max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C",
-        printed=(0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),
-        derived=_largest,
-        region="sum over the weights of a layer, l = 0 to L = 20, N → ∞",
-        check=inside,
-        note="C = Q_0 + 2σ_b²/σ_w² serves every L and λ_{l,L}, from Π (1 + λ² σ_w²/2)",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 1",
-        "lower bound κ (1 + σ_w²/2)^L of Σ E|∂y_L/∂W_l|²",
-        printed=sym.WEIGHT**2 / 2 * INPUT * _GROWTH ** (LAYERS - 1),
-        derived=layer_gradient,
-        region="λ = 1, σ_b = 0, sum over the weights of a layer, every l from 1 to L",
-        check=at_least,
-        note="with equality for this κ: the same in every layer",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 1",
-        "limit of E|∂y_L/∂W_l|²/(1 + σ_w²/2)^L for L → ∞, positive",
-        printed=(0.0, np.inf),
-        derived=_relative(layer_gradient, 1),
-        region="λ = 1, σ_b = 0, sum over the weights of layer 1, N → ∞",
-        check=inside,
-    ),
-    Claim(
-        PAPER,
-        "Proposition 1",
-        "limit of E|∂y_L/∂W_l|²/(1 + σ_w²/2)^L for L → ∞, positive",
-        printed=(0.0, np.inf),
-        derived=_relative(entry_gradient, 1),
-        region="λ = 1, σ_b = 0, W_1^11 alone and y_L^1, N → ∞",
-        check=inside,
-        note="y_L^1 depends on W_1^11 by the skip connections but for 1/N: E|∂y/∂W|² → Q_0/2 "
-        "at every L; the bound holds for the sum over the weights of the layer",
-    ),
-    Claim(
-        PAPER,
-        "(9)",
-        "Θ_{l+1} from Θ_l",
-        printed=lambda: _printed_step(SCALE),
-        derived=lambda: _step(_NEXT),
-        region="every φ and λ_l",
-        check=symbolically,
-        note="λ_{l+1} is meant, that of the layer l + 1; there is no λ_0",
-    ),
-    Claim(
-        PAPER,
-        "(9)",
-        "Θ_{l+1} from Θ_l",
-        printed=lambda: _printed_step(SCALE),
-        derived=lambda: _step(SCALE),
-        region="every φ, one λ for all layers",
-        check=symbolically,
-    ),
-    Claim(
-        PAPER,
+_STATEMENTS: Statements = {
+    ("Proposition 1", "max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C", inside): [
+        (
+            "sum over the weights of a layer, l = 0 to L = 20, N → ∞",
+            (0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),
+            _largest,
+            "C = Q_0 + 2σ_b²/σ_w² serves every L and λ_{l,L}, from Π (1 + λ² σ_w²/2)",
+        )
+    ],
+    ("Proposition 1", "lower bound κ (1 + σ_w²/2)^L of Σ E|∂y_L/∂W_l|²", at_least): [
+        (
+            "λ = 1, σ_b = 0, sum over the weights of a layer, every l from 1 to L",
+            sym.WEIGHT**2 / 2 * INPUT * _GROWTH ** (LAYERS - 1),
+            layer_gradient,
+            "with equality for this κ: the same in every layer",
+        )
+    ],
+    ("Proposition 1", "limit of E|∂y_L/∂W_l|²/(1 + σ_w²/2)^L for L → ∞, positive", inside): [
+        (
+            "λ = 1, σ_b = 0, sum over the weights of layer 1, N → ∞",
+            (0.0, np.inf),
+            _relative(layer_gradient, 1),
+        ),
+        (
+            "λ = 1, σ_b = 0, W_1^11 alone and y_L^1, N → ∞",
+            (0.0, np.inf),
+            _relative(entry_gradient, 1),
+            "y_L^1 depends on W_1^11 by the skip connections but for 1/N: E|∂y/∂W|² → Q_0/2 "
+            "at every L; the bound holds for the sum over the weights of the layer",
+        ),
+    ],
+    ("(9)", "Θ_{l+1} from Θ_l", symbolically): [
+        (
+            "every φ and λ_l",
+            lambda: _printed_step(SCALE),
+            lambda: _step(_NEXT),
+            "λ_{l+1} is meant, that of the layer l + 1; there is no λ_0",
+        ),
+        ("every φ, one λ for all layers", lambda: _printed_step(SCALE), lambda: _step(SCALE)),
+    ],
+    (
         "section 5",
         "limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')), 1 if it is trivial as in Lemma 4",
-        printed=sp.S.One,
-        derived=remaining_correlation,
-        region="standard ResNet, σ_b = 0, x not parallel to x'",
-        check=symbolically,
-        note="it tells inputs apart: 1 for x = x', 1/4 for others, of full rank on any inputs",
-    ),
-)
+        symbolically,
+    ): [
+        (
+            "standard ResNet, σ_b = 0, x not parallel to x'",
+            sp.S.One,
+            remaining_correlation,
+            "it tells inputs apart: 1 for x = x', 1/4 for others, of full rank on any inputs",
+        )
+    ],
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -20,7 +20,14 @@ import sympy as sp
 
 from fieldtheory.inference.kernel_function import kernel
 from fieldtheory.inference.power_series import power_coefficients
-from fieldtheory.literature.claim import Claim, at_least, in_float64, inside, numerically
+from fieldtheory.literature.claim import (
+    Statements,
+    at_least,
+    claims_of,
+    in_float64,
+    inside,
+    numerically,
+)
 from fieldtheory.literature.sr_kernels import BIASED, PAPER, UNBIASED, stable_network
 from fieldtheory.literature.sr_limits import INPUTS, limit_of
 from fieldtheory.networks.residual import input_kernel
@@ -174,152 +181,114 @@ def _expanded() -> dict[str, float]:
     return {f"angle {a:g}": float(d) for a, d in zip(angles, found, strict=True)}
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        PAPER,
+_STATEMENTS: Statements = {
+    (
         "Proposition 2",
         "smallest eigenvalue over the trace of Q_{l+1} − Q_l, not negative",
-        printed=_POSITIVE,
-        derived=_increments,
-        region="l = 0 to 5, 5 inputs of different lengths, σ_b > 0",
-        check=inside,
-        note="λ² Ψ_l is a covariance, so that it is so for all inputs (N. Aronszajn 1950)",
-    ),
-    Claim(
-        PAPER,
-        "(6)",
-        "|Σ_k μ_k ψ_k(x) ψ_k(x') − Q_L(x, x')|, zero up to rounding",
-        printed=(-1e-10, 1e-10),
-        derived=_expanded,
-        region="uniform scaling, L = 3, on the circle",
-        check=inside,
-        note="the covariance of the two sides; Gaussian processes have no other cumulant",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 3",
-        _SPHERE,
-        printed=_POSITIVE,
-        derived=_coefficients(BIASED, (("none", 2), ("uniform", 2), ("none", 20))),
-        region="σ_b > 0, on spheres",
-        check=inside,
-        note=f"{_ALL_DEGREES}; with a bias Q_1 has them, too",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 3",
-        _EIGENVALUE,
-        printed=_POSITIVE,
-        derived=lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)},
-        region="σ_b > 0, two of the inputs parallel",
-        check=inside,
-        note=_SOME_INPUTS,
-    ),
-    Claim(
-        PAPER,
+        inside,
+    ): [
+        (
+            "l = 0 to 5, 5 inputs of different lengths, σ_b > 0",
+            _POSITIVE,
+            _increments,
+            "λ² Ψ_l is a covariance, so that it is so for all inputs (N. Aronszajn 1950)",
+        )
+    ],
+    ("(6)", "|Σ_k μ_k ψ_k(x) ψ_k(x') − Q_L(x, x')|, zero up to rounding", inside): [
+        (
+            "uniform scaling, L = 3, on the circle",
+            (-1e-10, 1e-10),
+            _expanded,
+            "the covariance of the two sides; Gaussian processes have no other cumulant",
+        )
+    ],
+    ("Proposition 3", _SPHERE, inside): [
+        (
+            "σ_b > 0, on spheres",
+            _POSITIVE,
+            _coefficients(BIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+            f"{_ALL_DEGREES}; with a bias Q_1 has them, too",
+        )
+    ],
+    ("Proposition 3", _EIGENVALUE, inside): [
+        (
+            "σ_b > 0, two of the inputs parallel",
+            _POSITIVE,
+            lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)},
+            _SOME_INPUTS,
+        )
+    ],
+    (
         "text after Proposition 3",
         "smallest eigenvalue over the trace of Q_2 for x and 2x, zero without bias",
-        printed=sp.S.Zero,
-        derived=lambda point: _of_layer_two(INPUTS[:2], UNBIASED),
-        region="σ_b = 0",
-        check=in_float64,
-    ),
-    Claim(
-        PAPER,
-        "Proposition 4",
-        _SPHERE,
-        printed=_POSITIVE,
-        derived=_coefficients(UNBIASED, (("none", 2), ("uniform", 2), ("none", 20))),
-        region="σ_b = 0, L >= 2, on spheres",
-        check=inside,
-        note=f"{_ALL_DEGREES}; Q_1 lacks the odd ones from 3 on",
-    ),
-    Claim(
-        PAPER,
-        "Proposition 5",
-        "p(x·x') from spherical harmonics and their eigenvalues",
-        printed=_decomposed,
-        derived=_zonal,
-        region="d = 3, p of degree 4",
-        check=numerically,
-        points=_PLACES,
-    ),
-    Claim(
-        PAPER,
-        "Proposition 5",
-        "eigenvalues μ_k of tⁿ, not negative",
-        printed=sp.zeros(6, 6),
-        derived=_powers,
-        region="d = 3, n and k up to 5",
-        check=at_least,
-    ),
-    *(
-        Claim(
-            PAPER,
-            equation,
-            f"{_SERIES} of dq_t/dt",
-            printed=_POSITIVE,
-            derived=_flow_coefficients(parameters),
-            region=region,
-            check=inside,
-            note=_ALL_DEGREES,
+        in_float64,
+    ): [("σ_b = 0", sp.S.Zero, lambda point: _of_layer_two(INPUTS[:2], UNBIASED))],
+    ("Proposition 4", _SPHERE, inside): [
+        (
+            "σ_b = 0, L >= 2, on spheres",
+            _POSITIVE,
+            _coefficients(UNBIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+            f"{_ALL_DEGREES}; Q_1 lacks the odd ones from 3 on",
         )
+    ],
+    ("Proposition 5", "p(x·x') from spherical harmonics and their eigenvalues", numerically): [
+        ("d = 3, p of degree 4", _decomposed, _zonal, "", _PLACES)
+    ],
+    ("Proposition 5", "eigenvalues μ_k of tⁿ, not negative", at_least): [
+        ("d = 3, n and k up to 5", sp.zeros(6, 6), _powers)
+    ],
+    **{
+        (equation, f"{_SERIES} of dq_t/dt", inside): [
+            (region, _POSITIVE, _flow_coefficients(parameters), _ALL_DEGREES)
+        ]
         for equation, parameters, region in (
             ("Theorem 1", BIASED, "σ_b > 0, on spheres"),
             ("Proposition 6", UNBIASED, "σ_b = 0, on spheres"),
         )
-    ),
-    Claim(
-        PAPER,
-        "Theorem 1",
-        _EIGENVALUE,
-        printed=_POSITIVE,
-        derived=_deep_eigenvalues("uniform", False),
-        region="σ_b > 0, two of the inputs parallel",
-        check=inside,
-        note=_SOME_INPUTS,
-    ),
-    *(
-        Claim(
-            PAPER,
-            "Corollary 1",
-            _SPHERE,
-            printed=_POSITIVE,
-            derived=_coefficients(parameters, (("decreasing", 2), ("decreasing", 50))),
-            region=region,
-            check=inside,
-            note=f"{_ALL_DEGREES}; Q_∞ has them by Proposition 2",
+    },
+    ("Theorem 1", _EIGENVALUE, inside): [
+        (
+            "σ_b > 0, two of the inputs parallel",
+            _POSITIVE,
+            _deep_eigenvalues("uniform", False),
+            _SOME_INPUTS,
+        )
+    ],
+    ("Corollary 1", _SPHERE, inside): [
+        (
+            region,
+            _POSITIVE,
+            _coefficients(parameters, (("decreasing", 2), ("decreasing", 50))),
+            f"{_ALL_DEGREES}; Q_∞ has them by Proposition 2",
         )
         for parameters, region in (
             (BIASED, "σ_b > 0, on spheres"),
             (UNBIASED, "σ_b = 0, on spheres"),
         )
-    ),
-    Claim(
-        PAPER,
-        "Corollary 1",
-        _EIGENVALUE,
-        printed=_POSITIVE,
-        derived=_deep_eigenvalues("decreasing", False),
-        region="σ_b > 0, two of the inputs parallel",
-        check=inside,
-        note=_SOME_INPUTS,
-    ),
-    *(
-        Claim(
-            PAPER,
-            equation,
-            f"{_EIGENVALUE}, of {what}",
-            printed=_POSITIVE,
-            derived=_deep_eigenvalues(schedule, True),
-            region="σ_b > 0, two of the inputs parallel",
-            check=inside,
-            note="by (9) it is a sum of products of covariances, with or without bias: the tangent "
-            "kernel is universal where the other is",
+    ],
+    ("Corollary 1", _EIGENVALUE, inside): [
+        (
+            "σ_b > 0, two of the inputs parallel",
+            _POSITIVE,
+            _deep_eigenvalues("decreasing", False),
+            _SOME_INPUTS,
         )
+    ],
+    **{
+        (equation, f"{_EIGENVALUE}, of {what}", inside): [
+            (
+                "σ_b > 0, two of the inputs parallel",
+                _POSITIVE,
+                _deep_eigenvalues(schedule, True),
+                "by (9) it is a sum of products of covariances, with or without bias: the tangent "
+                "kernel is universal where the other is",
+            )
+        ]
         for equation, what, schedule in (
             ("Proposition 8", "Θ_∞ − Q_∞", "decreasing"),
             ("Proposition 9", "θ_t − q_t", "uniform"),
         )
-    ),
-)
+    },
+}
+
+CLAIMS = claims_of(PAPER, _STATEMENTS)

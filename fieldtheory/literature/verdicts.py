@@ -5,12 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fieldtheory import validation
-from fieldtheory.literature import f23, f25, pdlt, pf, sr
+from fieldtheory.literature import (
+    f23,
+    f25_entropy,
+    f25_scaling,
+    f25_theory,
+    pdlt_kernels,
+    pdlt_vertex,
+    pf_experiments,
+    pf_limits,
+    pf_properties,
+    sr_inference,
+    sr_kernels,
+    sr_limits,
+    sr_tangent,
+    sr_universality,
+)
 from fieldtheory.literature.claim import Claim, Evidence, Verdict
 from fieldtheory.numerics import chunks
 
+# In their order: of F25 and F23, K. Fischer, D. Dahmen, M. Helias, Field theory for optimal signal
+# propagation in ResNets (2025, arXiv:2305.07715) and its earlier version; of PDLT-B, D. A. Roberts,
+# S. Yaida, B. Hanin, The Principles of Deep Learning Theory (2022, arXiv:2106.10165), appendix B,
+# "Residual learning"; of SR, S. Hayou, E. Clerico, B. He, G. Deligiannidis, A. Doucet, J. Rousseau,
+# Stable ResNet (AISTATS 2021, arXiv:2010.12859); of PF, S. Peluchetti, S. Favaro, Infinitely deep
+# neural networks as diffusion processes (AISTATS 2020, arXiv:1905.11065).
+_PARTS = (
+    *(f25_theory, f25_scaling, f25_entropy, f23, pdlt_kernels, pdlt_vertex),
+    *(sr_kernels, sr_tangent, sr_limits, sr_universality, sr_inference),
+    *(pf_limits, pf_properties, pf_experiments),
+)
 PAPERS: dict[str, tuple[Claim, ...]] = {
-    paper.PAPER: paper.CLAIMS for paper in (f25, f23, pdlt, sr, pf)
+    paper: tuple(claim for part in _PARTS if part.PAPER == paper for claim in part.CLAIMS)
+    for paper in dict.fromkeys(part.PAPER for part in _PARTS)
 }
 
 

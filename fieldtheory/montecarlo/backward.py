@@ -17,7 +17,6 @@ from fieldtheory.montecarlo.forward import (
     observable,
     tile_size,
 )
-from fieldtheory.montecarlo.trajectories import trajectories
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio
@@ -119,6 +118,34 @@ def _with_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream)
     return _Networks(np.stack([layer.h for layer in found], axis=1), output, pull)
 
 
+def _trajectories(
+    network: LayeredNetwork, K0: float, normals: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Networks drawn by their kernels: h^(l) = γ_l h^(l-1) + (C^(l))^(1/2) z^(l).
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K0 : float
+    normals : ndarray, shape (n, L+1, N)
+        z^(0), ..., z^(L).
+
+    Returns
+    -------
+    h : ndarray, shape (n, L+1, N)
+    residual : ndarray, shape (n, L+1)
+        C^(1), ..., C^(L+1).
+    """
+
+    def driven(l: int, kernel: np.ndarray, features: tuple) -> np.ndarray:
+        return np.sqrt(kernel) * normals[:, l]
+
+    h, residual = np.empty_like(normals), np.empty(normals.shape[:2])
+    for layer in forward(network, np.full((len(normals), 1), K0), driven, mean_square):
+        h[:, layer.number], residual[:, layer.number] = layer.h, layer.kernel[:, 0]
+    return h, residual
+
+
 def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream) -> _Networks:
     """The same law with N normal numbers for a layer each way.
 
@@ -132,7 +159,7 @@ def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stre
     depth, width, layers = network.depth, network.width, layer_coefficients(network)
     generator = stream(0)
     normals = generator.standard_normal((size, depth + 1, width))
-    h, kernels = trajectories(network, K0, normals)
+    h, kernels = _trajectories(network, K0, normals)
     deviations = np.sqrt(kernels)[..., None]
     output = deviations[:, depth] * generator.standard_normal((size, 1))
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fieldtheory.montecarlo import answers, comparison_table
+from fieldtheory.montecarlo import comparison_table, verdict_text
 from fieldtheory.montecarlo.compared_field import (
     AGREES,
     DISAGREES,
@@ -24,7 +24,7 @@ from fieldtheory.montecarlo.compared_field import (
 )
 from fieldtheory.numerics.fields import FIELDS
 from fieldtheory.numerics.result import Stored
-from fieldtheory.numerics.storage import Labelled, import_pandas
+from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html, table_text
 
 DESCRIBES, DOES_NOT = "describes", "does not describe"
@@ -110,7 +110,7 @@ class Comparison(Stored):
         """The questions with their answers: "Is the theory right?", "Does it describe ...?"."""
         word = {DESCRIBES: WITHIN, DOES_NOT: OFF}.get(self.description, UNRESOLVED)
         return (
-            answers.is_it_right(
+            verdict_text.is_it_right(
                 self.extrapolated,
                 self.widths,
                 self.verdict,
@@ -118,7 +118,7 @@ class Comparison(Stored):
                 self.differences,
                 self.not_compared,
             ),
-            answers.does_it_describe(self.at_width, self.width, word, self.tolerance),
+            verdict_text.does_it_describe(self.at_width, self.width, word, self.tolerance),
         )
 
     @property
@@ -134,31 +134,12 @@ class Comparison(Stored):
     @property
     def summary(self) -> list[dict[str, Any]]:
         """Is the theory right? Of every coefficient its worst entry, and what it would show."""
-        return answers.coefficient_rows(self.extrapolated)
+        return verdict_text.coefficient_rows(self.extrapolated)
 
     @property
     def summary_at_width(self) -> list[dict[str, Any]]:
         """Does it describe this width? Of every quantity its worst entry."""
-        return answers.width_rows(self.at_width)
-
-    def to_pandas(self) -> Any:
-        """The rows as a `pandas.DataFrame`; needs pandas, which comes with xarray.
-
-        Examples
-        --------
-        >>> import fieldtheory as ft
-        >>> net = ft.ResidualNetwork(depth=2, width=100)
-        >>> found = ft.compare(ft.solve(net, 0.3), ft.simulate(net, 0.3, samples=400, seed=1))
-        >>> frame = found.to_pandas().query("question == 'width' and quantity == 'kernels'")
-        >>> frame.layer.tolist(), bool(abs(frame.deviation).max() < 0.05)
-        ([1, 2, 3], True)
-        """
-        columns = comparison_table.columns((*self.extrapolated, *self.at_width))
-        frame = import_pandas().DataFrame(columns)
-        places = dict.fromkeys(comparison_table.INTEGERS, "Int64")
-        frame = frame.astype(places)
-        frame[list(places)] = frame[list(places)].where(frame[list(places)] >= 0)
-        return frame
+        return verdict_text.width_rows(self.at_width)
 
     def plot(self) -> Any:
         """Theory as lines and simulation as points, above what either answer rests on.
@@ -253,6 +234,6 @@ class Comparison(Stored):
 
     @property
     def _titles(self) -> tuple[str, str]:
-        widths = answers.listed(self.widths)
+        widths = verdict_text.listed(self.widths)
         how = f"extrapolated from the widths {widths}" if len(self.widths) > 1 else "of one width"
         return f"theory and simulation {how}", f"theory and simulation at width {self.width}"

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.montecarlo.forward import feature_slopes, forward, mean_square, observable
-from fieldtheory.montecarlo.trajectories import distinct_pairs, saddle_point, sampled
+from fieldtheory.montecarlo.forward import (
+    TILE_KEPT,
+    feature_slopes,
+    forward,
+    in_tiles,
+    mean_square,
+    observable,
+    tile_size,
+)
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.gains import variance_gains
 from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.solution import Solution, solve
 
 
 class _Expansion(NamedTuple):
@@ -93,6 +102,29 @@ def controlled_samples(
     return sampled(_one_tile, network, float(K0), generator, samples)
 
 
+def sampled(
+    draw: Callable[..., dict[str, np.ndarray]],
+    network: LayeredNetwork,
+    K0: float | np.ndarray,
+    generator: np.random.Generator,
+    samples: int,
+    numbers: int = 1,
+) -> dict[str, np.ndarray]:
+    """``draw(network, K0, generator, size)`` for as many networks at once as memory allows.
+
+    So many ``numbers`` belong to each neuron of each layer.
+    """
+    tile = tile_size(network.width * (network.depth + 1) * numbers, TILE_KEPT)
+    parts = in_tiles(lambda size: draw(network, K0, generator, size), samples, tile)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+@lru_cache(maxsize=8)
+def saddle_point(network: LayeredNetwork, K0: float) -> Solution:
+    """The solution of the theory that the estimators take as their origin."""
+    return solve(network, K0)
+
+
 @lru_cache(maxsize=8)
 def _expansion(network: LayeredNetwork, K0: float) -> _Expansion:
     solution = saddle_point(network, K0)
@@ -162,5 +194,13 @@ def _vertex(h: np.ndarray, g: np.ndarray, kappa: np.ndarray, K: float) -> np.nda
     if width == 1:
         return np.zeros(len(h))
     own, first = h * h - K, g * g - K + kappa
-    pairs = distinct_pairs(own) - distinct_pairs(first)
+    pairs = _distinct_pairs(own) - _distinct_pairs(first)
     return pairs + 4 * K * kappa.mean(axis=1) / (width - 1)
+
+
+def _distinct_pairs(x: np.ndarray) -> np.ndarray:
+    """Σ_{i≠j} x_i x_j / N(N−1) over the neurons, (..., N) -> (...); 0 for one neuron."""
+    width = x.shape[-1]
+    if width == 1:
+        return np.zeros(x.shape[:-1])
+    return (width * x.mean(axis=-1) ** 2 - np.einsum("...i,...i", x, x) / width) / (width - 1)

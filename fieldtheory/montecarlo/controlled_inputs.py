@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.montecarlo.control_variate import sampled
 from fieldtheory.montecarlo.forward import forward, gram
-from fieldtheory.montecarlo.trajectories import sampled
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.recursion import carried

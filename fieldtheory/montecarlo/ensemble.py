@@ -11,103 +11,38 @@ import numpy as np
 from fieldtheory.montecarlo.moments import Summary
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.fields import Field, table
+from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.substitution import accumulate
 from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
 
-_LAYERS = ("layer", "layer_")
-
-FIELDS = table(
-    Field(
-        name="mean",
-        symbol=r"\langle C^{(l)} \rangle",
-        long_name="means of the residual kernels",
-        dims=("layer",),
-        error=True,
-        panel="kernels",
-        column="C",
-    ),
-    Field(
-        name="kernel_mean",
-        symbol=r"\langle K^{(l)} \rangle",
-        long_name="means of the kernels",
-        dims=("layer",),
-        error=True,
-        panel="kernels",
-        column="K",
-    ),
-    Field(
-        name="covariance",
-        symbol=r"\mathrm{Cov}(C^{(l)}, C^{(m)})",
-        long_name="covariances of the residual kernels of two layers",
-        dims=_LAYERS,
-        order=1,
-        error=True,
-        diagonal=r"\mathrm{Var}\,C^{(l)}",
-        panel="fluctuations",
-        column="var_C",
-    ),
-    Field(
-        name="kernel_covariance",
-        symbol=r"\mathrm{Cov}(K^{(l)}, K^{(m)})",
-        long_name="covariances of the kernels of two layers",
-        dims=_LAYERS,
-        order=1,
-        error=True,
-        diagonal=r"\mathrm{Var}\,K^{(l)}",
-        panel="fluctuations",
-        column="var_K",
-    ),
-    Field(
-        name="kernel_variance",
-        symbol=r"\mathrm{Var}\,K^{(l)}",
-        long_name="variances of the kernels of the hidden layers",
-        dims=("hidden_layer",),
-        order=1,
-        error=True,
-    ),
-    Field(
-        name="four_point",
-        symbol="V^{(l)}",
-        long_name="four-point vertices of the hidden layers",
-        dims=("hidden_layer",),
-        error=True,
-        panel="four-point vertex",
-        column="V",
-    ),
-    Field(
-        name="output_kurtosis",
-        symbol=r"\langle y^4 \rangle / \langle y^2 \rangle^2 - 3",
-        long_name="excess kurtosis of the outputs",
-        dims=(),
-        of_inputs=("input",),
-        order=1,
-        error=True,
-    ),
-    Field(
-        name="cross_covariance",
-        symbol=r"\mathrm{Cov}(C_{\alpha\beta}^{(l)}, C_{\gamma\delta}^{(m)})",
-        long_name="covariances of the residual kernels of two layers and two pairs of inputs",
-        dims=(*_LAYERS, "input", "input_", "other_input", "other_input_"),
-        of_inputs=(),
-        order=1,
-        error=True,
-    ),
-    Field(
-        name="cross_four_point",
-        symbol=r"V_{\alpha\beta, \gamma\delta}^{(l)}",
-        long_name="four-point vertices of the hidden layers of two pairs of inputs",
-        dims=("hidden_layer", "input", "input_", "other_input", "other_input_"),
-        of_inputs=(),
-        error=True,
-    ),
-    Field(
-        name="residual_kernels",
-        symbol="C^{(l)}",
-        long_name="residual kernels of every network",
-        dims=("sample", "layer"),
-    ),
+FIELDS = fields_of(
+    r"""
+    mean | layer | \langle C^{(l)} \rangle | means of the residual kernels
+        | with_error panel=kernels column=C
+    kernel_mean | layer | \langle K^{(l)} \rangle | means of the kernels
+        | with_error panel=kernels column=K
+    covariance | layer layer_ | \mathrm{Cov}(C^{(l)}, C^{(m)})
+        | covariances of the residual kernels of two layers
+        | with_error order_1 diagonal=\mathrm{Var}\,C^{(l)} panel=fluctuations column=var_C
+    kernel_covariance | layer layer_ | \mathrm{Cov}(K^{(l)}, K^{(m)})
+        | covariances of the kernels of two layers
+        | with_error order_1 diagonal=\mathrm{Var}\,K^{(l)} panel=fluctuations column=var_K
+    kernel_variance | hidden_layer | \mathrm{Var}\,K^{(l)}
+        | variances of the kernels of the hidden layers | with_error order_1
+    four_point | hidden_layer | V^{(l)} | four-point vertices of the hidden layers
+        | with_error panel=four-point_vertex column=V
+    output_kurtosis | - | \langle y^4 \rangle / \langle y^2 \rangle^2 - 3
+        | excess kurtosis of the outputs | with_error order_1 of_input
+    cross_covariance | layer layer_ input input_ other_input other_input_
+        | \mathrm{Cov}(C_{\alpha\beta}^{(l)}, C_{\gamma\delta}^{(m)})
+        | covariances of the residual kernels of two layers and two pairs of inputs
+        | with_error order_1 of_none
+    cross_four_point | hidden_layer input input_ other_input other_input_
+        | V_{\alpha\beta, \gamma\delta}^{(l)}
+        | four-point vertices of the hidden layers of two pairs of inputs | with_error of_none
+    residual_kernels | sample layer | C^{(l)} | residual kernels of every network
+    """
 )
 
 

@@ -1,37 +1,24 @@
-"""Estimates with less variance: the ways of `simulate` to reduce it."""
+"""Estimates with less variance: what control variates leave of samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fieldtheory.montecarlo import ensemble
-from fieldtheory.montecarlo.antithetic import antithetic_samples
-from fieldtheory.montecarlo.conditional import conditional_samples
-from fieldtheory.montecarlo.control_variate import controlled_samples
+from fieldtheory.montecarlo.control_variate import controlled_samples, saddle_point
 from fieldtheory.montecarlo.controlled_inputs import controlled_pairs, origin_of
 from fieldtheory.montecarlo.moments import Summary
-from fieldtheory.montecarlo.trajectories import saddle_point
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.substitution import accumulate
 from fieldtheory.numerics.symmetric_matrices import packed
 
-# What there is for several inputs.
-OF_INPUTS = ("control_variate",)
-# For one input. Each returns for every sample what has the expectation of C − C*, of the products
-# of two of these, and of the products of (h_i)² − K* of different neurons.
-SAMPLERS: dict[str, Callable[..., dict[str, np.ndarray]]] = {
-    "control_variate": controlled_samples,
-    "antithetic": antithetic_samples,
-    "conditional": conditional_samples,
-}
+WAYS = ("control_variate",)
 
 
 def reduced_samples(
-    name: str,
     network: LayeredNetwork,
     kernel: np.ndarray,
     across: bool,
@@ -40,7 +27,7 @@ def reduced_samples(
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Groups of variables (n, groups, variables), and C^(l), l >= 1, (n, L + 1, p)."""
     if kernel.size == 1:
-        draws = SAMPLERS[name](network, kernel.item(), generator, size)
+        draws = controlled_samples(network, kernel.item(), generator, size)
         draws = {key: values[..., None] for key, values in draws.items()}
     else:
         draws = controlled_pairs(network, kernel, generator, size, across)

@@ -21,13 +21,13 @@ from fieldtheory.montecarlo.compared_quantities import (
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
-from fieldtheory.networks.doors import door
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.solution import Solution
 
 
-@door
+@by_network_type
 @named_arguments
 def compare(
     solution: Solution,

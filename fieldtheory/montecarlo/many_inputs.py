@@ -24,7 +24,7 @@ from fieldtheory.montecarlo.plan import BATCHES
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.fields import Field, table
+from fieldtheory.numerics.fields import Field, fields_of
 from fieldtheory.numerics.observables.vanishing_signals import seen_input
 from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.result import MOST_LINES, Result
@@ -41,30 +41,15 @@ _TOGETHER = 1 << 22
 _FEWEST = 20
 
 
-FIELDS = table(
-    Field(
-        name="weights",
-        symbol=r"U_{\alpha\beta}",
-        long_name="weights of the kernel of one layer",
-        dims=(),
-    ),
-    Field(
-        name="values",
-        symbol=r"\mathrm{Cov}(C^{(l)}, \mathrm{Tr}\, U C^{(m)})",
-        long_name="covariances of the residual kernels with the weighted one",
-        dims=("layer",),
-        order=1,
-        panel="covariances",
-        column="covariance",
-    ),
-    Field(
-        name="error",
-        symbol=r"\sigma[\mathrm{Cov}(C^{(l)}, \mathrm{Tr}\, U C^{(m)})]",
-        long_name="standard errors of the covariances, zero without sampling",
-        dims=("layer",),
-        order=1,
-        column="error",
-    ),
+FIELDS = fields_of(
+    r"""
+    weights | - | U_{\alpha\beta} | weights of the kernel of one layer
+    values | layer | \mathrm{Cov}(C^{(l)}, \mathrm{Tr}\, U C^{(m)})
+        | covariances of the residual kernels with the weighted one
+        | order_1 panel=covariances column=covariance
+    error | layer | \sigma[\mathrm{Cov}(C^{(l)}, \mathrm{Tr}\, U C^{(m)})]
+        | standard errors of the covariances, zero without sampling | order_1 column=error
+    """
 )
 
 

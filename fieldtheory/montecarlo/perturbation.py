@@ -11,8 +11,9 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo import plan
+from fieldtheory.montecarlo.block_moments import add_parts, moments_of_parts
 from fieldtheory.montecarlo.forward import forward, gram, in_tiles, tile_size
-from fieldtheory.montecarlo.moments import Moments, jackknife, merge, moments_of
+from fieldtheory.montecarlo.moments import Moments, jackknife
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.coefficients import layer_coefficients
@@ -130,20 +131,24 @@ def simulate_response(
     ]
     groups = [(problem, blocks) for problem in problems for blocks in plan.chunks_of(run, None)]
     tasks = ((index, *group) for index, group in enumerate(groups))
-    files = {}
-    if directory is not None:
-        specification = {
-            "response": storage.attributes(network),
-            "K0": kernel.tolist(),
-            "layer": layer,
-            "relative_step": relative_step,
-            "samples": run.samples,
-            "seed": run.seed,
-        }
-        files = chunks.chunk_files(directory, specification, len(groups))
-    results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate_response")
-    if progress:
-        results = chunks.with_progress(results, len(groups), "simulate_response")
+    specification = {
+        "response": storage.attributes(network),
+        "K0": kernel.tolist(),
+        "layer": layer,
+        "relative_step": relative_step,
+        "samples": run.samples,
+        "seed": run.seed,
+    }
+    results = chunks.ordered_chunks(
+        _evaluate,
+        tasks,
+        len(groups),
+        jobs,
+        "simulate_response",
+        directory=directory,
+        specification=specification,
+        progress=progress,
+    )
     found, batches = _collected(problems, groups, results)
     return SimulatedResponse(
         network,
@@ -208,11 +213,7 @@ def _collected(
     """The fields of all problems on the first axis, and the number of batches."""
     batches: list[dict[int, dict[str, Moments]]] = [{} for _ in problems]
     for (problem, blocks), arrays in zip(groups, results, strict=True):
-        mine = batches[problem.number]
-        for row, part in enumerate(part for block in blocks for part in block.parts):
-            new = Moments(part.size, arrays["mean"][row], arrays["comoment"][row])
-            old = mine.get(part.batch)
-            mine[part.batch] = {"slopes": merge(old["slopes"], new) if old else new}
+        add_parts(batches[problem.number], blocks, arrays)
     skips = layer_coefficients(problems[0].network).skips
     fields = [_fields([mine[index] for index in sorted(mine)], skips) for mine in batches]
     return {name: np.stack([row[name] for row in fields]) for name in fields[0]}, len(batches[0])
@@ -241,13 +242,9 @@ def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
         generator = np.random.default_rng(np.random.SeedSequence(problem.seed, spawn_key=key))
         tile = tile_size(2 * problem.network.width * len(problem.kernel))
         tiles = in_tiles(partial(_slopes, problem, generator), block.size, tile)
-        slopes = np.concatenate(tiles)
-        edges = np.cumsum([part.size for part in block.parts])[:-1]
-        found += [moments_of(part) for part in np.split(slopes[:, :, None], edges)]
-    return index, {
-        "mean": np.stack([part.mean for part in found]),
-        "comoment": np.stack([part.comoment for part in found]),
-    }
+        slopes = np.concatenate(tiles)[:, :, None]
+        found.append(moments_of_parts({"slopes": slopes}, block))
+    return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
 
 
 def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> np.ndarray:

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.draws import TILE_JAX
-from fieldtheory.montecarlo.estimators import OF_INPUTS
-from fieldtheory.montecarlo.estimators import SAMPLERS as REDUCED
-from fieldtheory.montecarlo.forward import TILE, TILE_KEPT, tile_size
-from fieldtheory.montecarlo.samplers import BACKENDS, SAMPLERS
+from fieldtheory.montecarlo.estimators import WAYS
+from fieldtheory.montecarlo.forward import TILE_KEPT, tile_size
+from fieldtheory.montecarlo.samplers import SAMPLERS
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage
@@ -24,8 +22,6 @@ FEWEST_SAMPLES = 20
 # Most networks in a block, and most numbers that are drawn for one or kept of it.
 BLOCK = 1024
 BLOCK_DRAWN = 2**22
-# A GPU needs many networks at once.
-BLOCK_DRAWN_JAX = 2**28
 BLOCK_KEPT = 2**22
 # Most blocks in a chunk whose size was left open.
 CHUNK = 16
@@ -47,7 +43,6 @@ class Run:
     keep: bool
     cross_inputs: bool
     variance_reduction: str | None
-    backend: str = "numpy"
 
     @property
     def inputs(self) -> int:
@@ -67,7 +62,6 @@ class Run:
             "keep": self.keep,
             "cross_inputs": self.cross_inputs,
             "variance_reduction": self.variance_reduction,
-            "backend": self.backend,
         }
 
 
@@ -100,7 +94,6 @@ def checked_run(
     keep: bool,
     cross_inputs: bool,
     variance_reduction: Any = None,
-    backend: Any = "numpy",
 ) -> Run:
     """The run of the arguments of `simulate`, or an error that names the wrong one."""
     checked_network(network)
@@ -121,20 +114,12 @@ def checked_run(
     seed = validation.integer("seed", seed, 0)
     method = validation.choice("method", method, tuple(SAMPLERS))
     if variance_reduction is not None:
-        validation.choice("variance_reduction", variance_reduction, tuple(REDUCED))
+        validation.choice("variance_reduction", variance_reduction, WAYS)
     flags = bool(keep), bool(cross_inputs), variance_reduction
-    backend = validation.choice("backend", backend, tuple(BACKENDS))
-    if method not in BACKENDS[backend]:
-        raise ValueError(f"backend {backend!r} is for method 'weights', got method {method!r}")
-    run = Run(network, kernel, data, samples, seed, method, *flags, backend)
-    several = run.inputs > 1
-    of_one = variance_reduction not in (None, *OF_INPUTS)
-    if variance_reduction and (
-        method != "kernel" or (of_one and several) or (cross_inputs and not several)
-    ):
+    run = Run(network, kernel, data, samples, seed, method, *flags)
+    if variance_reduction and (method != "kernel" or (cross_inputs and run.inputs == 1)):
         raise ValueError(
-            "variance_reduction is for one input, 'control_variate' also for several and their "
-            "cross_inputs, and method 'kernel'; got "
+            "variance_reduction is for method 'kernel', with cross_inputs for several inputs, got "
             f"{variance_reduction!r} for K0 of shape {kernel.shape}, method {method!r}"
         )
     return run
@@ -206,8 +191,7 @@ def _block_size(run: Run) -> int:
     kept = (net.depth + 1) * run.inputs**2
     if run.variance_reduction:
         kept = (net.depth + 1) ** 2 * (run.inputs * (run.inputs + 1) // 2) ** (1 + run.cross_inputs)
-    most = BLOCK_DRAWN_JAX if run.backend == "jax" else BLOCK_DRAWN
-    return max(1, min(BLOCK, most // drawn, BLOCK_KEPT // kept))
+    return max(1, min(BLOCK, BLOCK_DRAWN // drawn, BLOCK_KEPT // kept))
 
 
 def memory_needed(run: Run, jobs: int) -> float:
@@ -230,7 +214,7 @@ def memory_needed(run: Run, jobs: int) -> float:
         dimension = 0 if run.data is None else run.data.shape[1]
         numbers = net.width * max(net.width, dimension, P)
     block = min(run.samples, _block_size(run))
-    tile = tile_size(numbers, TILE_JAX if run.backend == "jax" else TILE)
+    tile = tile_size(numbers)
     work = 6 * numbers * min(block, tile) + 8 * block * kernels + 2 * moments
     if run.variance_reduction:
         products = kernels**2 if run.cross_inputs else kernels * (net.depth + 1)

@@ -7,50 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.fields import Field, table
+from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.result import MOST_LINES, Result
 from fieldtheory.plotting.curves import Curve
 
-_SYMBOL = r"N_l \langle (\partial y / \partial W_{ij}^{(l)})^2 \rangle"
-
-FIELDS = table(
-    Field(
-        name="gradients",
-        symbol=_SYMBOL,
-        long_name="mean squares of the gradients by one weight, times the rows of the matrix",
-        dims=("layer",),
-        of_inputs=(),
-        shown="always",
-        error=True,
-        panel="gradients",
-        column="gradient",
-    ),
-    Field(
-        name="theory",
-        symbol=rf"{_SYMBOL}_\infty",
-        long_name="the same of infinitely wide networks",
-        dims=("layer",),
-        of_inputs=(),
-        shown="always",
-        panel="gradients",
-        column="theory",
-    ),
-    Field(
-        name="upper_bound",
-        symbol=r"C\,e^{\sigma_w^2 \Sigma_l \rho_l^2 / 2}",
-        long_name="upper bound for all layers of infinitely wide networks",
-        dims=(),
-        of_inputs=(),
-        shown="always",
-    ),
-    Field(
-        name="lower_bound",
-        symbol=r"\kappa (1 + \rho_{\min}^2 \sigma_w^2 / 2)^L",
-        long_name="lower bound for the layers 1, ..., L of infinitely wide networks",
-        dims=(),
-        of_inputs=(),
-        shown="always",
-    ),
+FIELDS = fields_of(
+    r"""
+    gradients | layer | N_l \langle (\partial y / \partial W_{ij}^{(l)})^2 \rangle
+        | mean squares of the gradients by one weight, times the rows of the matrix
+        | always with_error of_none panel=gradients column=gradient
+    theory | layer | N_l \langle (\partial y / \partial W_{ij}^{(l)})^2 \rangle_\infty
+        | the same of infinitely wide networks | always of_none panel=gradients column=theory
+    upper_bound | - | C\,e^{\sigma_w^2 \Sigma_l \rho_l^2 / 2}
+        | upper bound for all layers of infinitely wide networks | always of_none
+    lower_bound | - | \kappa (1 + \rho_{\min}^2 \sigma_w^2 / 2)^L
+        | lower bound for the layers 1, ..., L of infinitely wide networks | always of_none
+    """
 )
 
 

@@ -8,39 +8,21 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.fields import Field, table
+from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.result import Result
 
-FIELDS = table(
-    Field(
-        name="residual_response",
-        symbol=r"\partial \langle C^{(l)} \rangle / \partial C^{(m)}",
-        long_name="responses of the residual kernels to that of the perturbed layer",
-        dims=("hidden_layer",),
-        error=True,
-        panel="responses",
-    ),
-    Field(
-        name="response",
-        symbol=r"\partial \langle K^{(l)} \rangle / \partial C^{(m)}",
-        long_name="responses of the kernels to the residual kernel of the perturbed layer",
-        dims=("hidden_layer",),
-        error=True,
-        panel="responses",
-    ),
-    Field(
-        name="output_response",
-        symbol=r"\partial \langle C^{(L+1)} \rangle / \partial C^{(m)}",
-        long_name="response of the output kernel to the residual kernel of the perturbed layer",
-        dims=(),
-        error=True,
-    ),
-    Field(
-        name="step",
-        symbol=r"\varepsilon",
-        long_name="steps of the differences",
-        dims=(),
-    ),
+FIELDS = fields_of(
+    r"""
+    residual_response | hidden_layer | \partial \langle C^{(l)} \rangle / \partial C^{(m)}
+        | responses of the residual kernels to that of the perturbed layer
+        | with_error panel=responses
+    response | hidden_layer | \partial \langle K^{(l)} \rangle / \partial C^{(m)}
+        | responses of the kernels to the residual kernel of the perturbed layer
+        | with_error panel=responses
+    output_response | - | \partial \langle C^{(L+1)} \rangle / \partial C^{(m)}
+        | response of the output kernel to the residual kernel of the perturbed layer | with_error
+    step | - | \varepsilon | steps of the differences
+    """
 )
 
 

@@ -13,13 +13,12 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.montecarlo import ensemble, plan
 from fieldtheory.montecarlo.block_moments import add_parts, estimated, moments_of_parts
-from fieldtheory.montecarlo.draws import Inputs
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.estimators import reduced_estimates, reduced_samples
 from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block, Run
-from fieldtheory.montecarlo.samplers import SAMPLERS, sampler
-from fieldtheory.networks.doors import door
+from fieldtheory.montecarlo.samplers import SAMPLERS, Inputs
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -28,7 +27,7 @@ from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 
 
-@door
+@by_network_type
 @named_arguments
 def simulate(
     network: LayeredNetwork,
@@ -41,7 +40,6 @@ def simulate(
     keep: bool = False,
     cross_inputs: bool = False,
     variance_reduction: str | None = None,
-    backend: str = "numpy",
     chunk: int | None = None,
     directory: str | Path | None = None,
     jobs: int | None = None,
@@ -81,21 +79,13 @@ def simulate(
         Keep C^(l) of every network; the memory then grows with ``samples``.
     cross_inputs : bool
         Estimate the covariance of C between different pairs of inputs as well, and their vertex.
-    variance_reduction : {"control_variate", "antithetic", "conditional"}, optional
-        Other estimates with the same expectation, for method "kernel", all but the first for one
-        input.
-        "control_variate" takes out of every sample what is known of its fluctuations and has mean
-        0 (`controlled_samples`): for the same error the covariances and the four-point vertex need
-        fewer networks by a factor of order N, the 1/N shift of the means by one of order N², of
-        several inputs of order N (`controlled_pairs`), at about three times the cost of a network;
-        it does not pay where Var K is not small against K². "antithetic" draws networks in pairs
-        that fluctuate in opposite directions (`antithetic_samples`): for means, also where the
-        fluctuations are large; ``samples`` counts the pairs. "conditional" takes the average over
-        the residuals of one layer exactly (`conditional_samples`): for feed-forward networks.
-    backend : {"numpy", "jax"}
-        "jax" draws the explicit weights of method "weights" with JAX, on a GPU where there is one;
-        it needs the extra ``jax`` and ``jax.config.update("jax_enable_x64", True)``, for several
-        jobs the environment variable JAX_ENABLE_X64=1. Its random numbers are others than NumPy's.
+    variance_reduction : {"control_variate"}, optional
+        Other estimates with the same expectation, for method "kernel": what is known of its
+        fluctuations and has mean 0 is taken out of every sample (`controlled_samples`). For the
+        same error the covariances and the four-point vertex need fewer networks by a factor of
+        order N, the 1/N shift of the means by one of order N², of several inputs of order N
+        (`controlled_pairs`), at about three times the cost of a network; it does not pay where
+        Var K is not small against K².
     chunk : int, optional
         Networks in one chunk: of work that is resumed, and of work of one job. Chunks consist of
         whole blocks of at most 1024 networks, so they may be larger. Chosen if left out.
@@ -150,7 +140,7 @@ def simulate(
     True
     """
     run = plan.checked_run(
-        network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction, backend
+        network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction
     )
     plan.check_memory(run, jobs or 1)
     if run.network.width == 1:
@@ -160,14 +150,17 @@ def simulate(
             stacklevel=validation.level_of_user(),
         )
     groups = plan.chunks_of(run, chunk)
-    files = {}
-    if directory is not None:
-        specification = run.specification | {"blocks": len(groups[0])}
-        files = chunks.chunk_files(directory, specification, len(groups))
     tasks = ((index, run, blocks) for index, blocks in enumerate(groups))
-    results = chunks.ordered_chunks(_evaluate, tasks, len(groups), files, jobs, "simulate")
-    if progress:
-        results = chunks.with_progress(results, len(groups), "simulate")
+    results = chunks.ordered_chunks(
+        _evaluate,
+        tasks,
+        len(groups),
+        jobs,
+        "simulate",
+        directory=directory,
+        specification=run.specification | {"blocks": len(groups[0])},
+        progress=progress,
+    )
     return _collected(run, groups, results)
 
 
@@ -210,7 +203,7 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
     kernel = seen_input(run.network, run.kernel)
     if run.variance_reduction:
-        given = run.variance_reduction, run.network, kernel, run.cross_inputs
+        given = run.network, kernel, run.cross_inputs
         samples, residual = reduced_samples(*given, generator, block.size)
     else:
         samples, residual = _plain(run, kernel, generator, block.size)
@@ -225,7 +218,7 @@ def _plain(
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Groups of variables (n, groups, variables), and C^(l), l >= 1, of every network."""
     inputs = Inputs(np.atleast_2d(kernel), run.data, run.cross_inputs)
-    draws = sampler(run.method, run.backend)(run.network, inputs, generator, size)
+    draws = SAMPLERS[run.method](run.network, inputs, generator, size)
     residual, second = packed(draws.residual), packed(draws.second)
     samples = {"residual": residual.swapaxes(1, 2)}
     if run.cross_inputs:

@@ -15,6 +15,7 @@ from typing import Any
 
 import sympy as sp
 
+from fieldtheory.networks.activation import Activation, h
 from fieldtheory.networks.named_activations import (
     ACTIVATIONS,
     clipped,
@@ -22,7 +23,6 @@ from fieldtheory.networks.named_activations import (
     similar,
     where,
 )
-from fieldtheory.networks.phi import Activation, h
 
 # A word, or several joined as in "leaky-relu".
 _NAME = r"[^\W\d]\w+([\s-]+\w{2,})*"

@@ -6,10 +6,10 @@ from typing import Any
 
 import sympy as sp
 
+from fieldtheory.networks.activation import Activation, h
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.networks.callables import activation_of_callable
 from fieldtheory.networks.named_activations import ACTIVATIONS
-from fieldtheory.networks.phi import Activation, h
 
 __all__ = ["ACTIVATIONS", "Activation", "as_activation", "h"]
 

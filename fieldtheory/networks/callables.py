@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from fieldtheory.networks.activation import Activation, h
 from fieldtheory.networks.named_activations import (
     ACTIVATIONS,
     DEFINITIONS,
@@ -23,7 +24,6 @@ from fieldtheory.networks.named_activations import (
     where,
     with_parameters,
 )
-from fieldtheory.networks.phi import Activation, h
 
 _LIBRARIES = ("numpy", "scipy", "sympy", "math", "torch", "jax", "flax")
 # Of these, gelu is the approximation by default.

@@ -11,7 +11,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.averages.integrands.steps import branch, has_steps
 from fieldtheory.networks.activations import Activation, as_activation, h
-from fieldtheory.networks.doors import OwnTheory
+from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.parameters import named_parameters
@@ -24,7 +24,7 @@ INFINITE = "infinite"
 
 @named_parameters
 @dataclass(frozen=True, kw_only=True)
-class DiffusionNetwork(OwnTheory, NetworkFamily):
+class DiffusionNetwork(SeparateTheory, NetworkFamily):
     """An identity residual network whose parameters shrink as its depth grows.
 
         x_{l+1} = x_l + φ(W_l ψ(x_l) + b_l),   l = 0, ..., L − 1,   Δt = T/L,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import sympy as sp
 from sympy import Abs, Heaviside, Max, Min, Piecewise, erf, exp, log, sqrt, tanh
 
-from fieldtheory.networks.phi import Activation, h
+from fieldtheory.networks.activation import Activation, h
 
 _HALF = sp.Rational(1, 2)
 _PERCENT = sp.Rational(1, 100)

@@ -136,22 +136,42 @@ def ordered_chunks(
     evaluate: Callable[[tuple], tuple[int, dict[str, np.ndarray]]],
     tasks: Iterable[tuple],
     count: int,
-    files: dict[int, Path],
     jobs: int | None,
     purpose: str,
+    *,
+    directory: str | Path | None = None,
+    specification: dict[str, Any] | None = None,
+    progress: bool = False,
 ) -> Iterator[dict[str, np.ndarray]]:
     """The arrays of every chunk in order, whatever the order in which they are finished.
 
-    Chunks found in ``files`` are read, the others are computed and written there. The parameters
-    are those of `computed_chunks`; the first entry of task i is i.
+    Chunks found in the directory are read, the others are computed and written there. The
+    parameters are those of `computed_chunks`; the first entry of task i is i.
 
     Parameters
     ----------
     count : int
         Number of tasks.
-    files : dict of int to Path
-        See `chunk_files`; empty to keep nothing.
+    directory : str or Path, optional
+        Folder of finished chunks; without it nothing is kept.
+    specification : dict
+        See `chunk_files`.
+    progress : bool
+        Show a progress bar on stderr, named as the purpose.
     """
+    files = {} if directory is None else chunk_files(directory, specification or {}, count)
+    results = _in_order_of(evaluate, tasks, count, files, jobs, purpose)
+    return with_progress(results, count, purpose) if progress else results
+
+
+def _in_order_of(
+    evaluate: Callable[[tuple], tuple[int, dict[str, np.ndarray]]],
+    tasks: Iterable[tuple],
+    count: int,
+    files: dict[int, Path],
+    jobs: int | None,
+    purpose: str,
+) -> Iterator[dict[str, np.ndarray]]:
     stored = {i for i, path in files.items() if stored_chunk(path) is not None}
     missing = (task for task in tasks if task[0] not in stored)
     computed = computed_chunks(evaluate, missing, jobs, purpose)

@@ -6,6 +6,7 @@ that simulations estimate are declared beside their results, in the same form.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -109,6 +110,55 @@ def table(*rows: Field) -> dict[str, Field]:
     return {row.name: row for row in rows}
 
 
+# Words of a table for parameters that go together.
+_KINDS: Mapping[str, Mapping[str, Any]] = {
+    "always": {"shown": "always"},
+    "with_error": {"error": True},
+    "of_kernels": {"of_kernels": True},
+    "several": {"inputs": "several"},
+    "finite": {"batches": False, "shown": "one input"},
+    "two_loops": {"batches": False, "shown": "one input", "inputs": "one", "loops": 2},
+    "if_asked": {"shown": "asked"},
+    "order_1": {"order": 1},
+    "order_2": {"order": 2},
+    "of_pairs": {"of_inputs": ("pair", "pair_")},
+    "of_input": {"of_inputs": ("input",)},
+    "of_none": {"of_inputs": ()},
+    "of_sources": {"of_inputs": ("input", "input_", "source")},
+}
+
+
+def fields_of(text: str) -> dict[str, Field]:
+    """The fields of a table, by their names.
+
+    Parameters
+    ----------
+    text : str
+        Rows of columns separated by bars: name, dimensions (a dash for none), symbol, long name,
+        and further parameters, such as ``column=K`` or words for several at once: always,
+        with_error, of_kernels, several, finite, two_loops, if_asked, order_1, order_2, of_pairs,
+        of_input, of_none, of_sources. A line that begins with a bar goes on with the one before.
+
+    Examples
+    --------
+    >>> found = fields_of("kernels | layer | K^{(l)} | kernels | always column=K")["kernels"]
+    >>> found.column, found.dims, found.shown
+    ('K', ('layer',), 'always')
+    """
+    rows = re.sub(r"\n *\|", " |", text.strip()).splitlines()
+    return table(*(_field(*row.strip().split(" | ")) for row in rows))
+
+
+def _field(name: str, dims: str, symbol: str, long_name: str, *more: str) -> Field:
+    known: dict[str, Any] = {"dims": tuple(dims.replace("-", "").split())}
+    for word in " ".join(more).split():
+        key, given, value = word.partition("=")
+        known |= (
+            {key: value.replace("_", " ") if key == "panel" else value} if given else _KINDS[word]
+        )
+    return Field(name=name, symbol=symbol, long_name=long_name, **known)
+
+
 def coordinates(depth: int, inputs: int, samples: int = 0) -> dict[str, Any]:
     """The coordinate of every dimension that a field may have: indices, and what a source moves.
 
@@ -177,297 +227,73 @@ def batch_dims(batch: tuple[int, ...]) -> tuple[str, ...]:
     return ("batch",) if len(batch) == 1 else tuple(f"batch_{axis}" for axis in range(len(batch)))
 
 
-_LAYER, _HIDDEN, _LAYERS = ("layer",), ("hidden_layer",), ("layer", "layer_")
-
-FIELDS: Mapping[str, Field] = table(
-    Field(
-        name="residual_kernels",
-        symbol="C^{(l)}",
-        long_name="residual kernels",
-        dims=_LAYER,
-        shown="always",
-        simulated="Ensemble.mean",
-        of_kernels=True,
-        panel="kernels",
-        column="C",
-    ),
-    Field(
-        name="kernels",
-        symbol="K^{(l)}",
-        long_name="kernels",
-        dims=_LAYER,
-        shown="always",
-        simulated="Ensemble.kernel_mean",
-        of_kernels=True,
-        panel="kernels",
-        column="K",
-    ),
-    Field(
-        name="residual_response",
-        symbol=r"\eta^{(l)}",
-        long_name="responses of the residual kernels to the input kernel",
-        dims=_HIDDEN,
-        shown="always",
-        simulated="SimulatedResponse.residual_response",
-        panel="responses",
-        column="eta",
-        at_output="output_response",
-    ),
-    Field(
-        name="response",
-        symbol=r"\chi^{(l)}",
-        long_name="responses of the kernels to the input kernel",
-        dims=_HIDDEN,
-        shown="always",
-        simulated="SimulatedResponse.response",
-        panel="responses",
-        column="chi",
-        at_output="output_response",
-    ),
-    Field(
-        name="output_kernel",
-        symbol="K^{(L+1)}",
-        long_name="kernel of the output",
-        dims=(),
-    ),
-    Field(
-        name="output_response",
-        symbol=r"\chi^{\mathrm{out}}",
-        long_name="response of the output kernel to the input kernel",
-        dims=(),
-        shown="always",
-        simulated="SimulatedResponse.output_response",
-    ),
-    Field(
-        name="tangent_kernels",
-        symbol=r"\Theta^{(l)}",
-        long_name="tangent kernels",
-        dims=_LAYER,
-        panel="tangent kernels",
-    ),
-    Field(
-        name="output_tangent_kernel",
-        symbol=r"\Theta^{(L+1)}",
-        long_name="tangent kernel of the output",
-        dims=(),
-    ),
-    Field(
-        name="log_kernels",
-        symbol=r"\ln |K^{(l)}|",
-        long_name="logarithms of the kernels",
-        dims=_LAYER,
-        panel="logarithms",
-    ),
-    Field(
-        name="log_response",
-        symbol=r"\ln |\chi^{(l)}|",
-        long_name="logarithms of the responses of the kernels to the input kernel",
-        dims=_HIDDEN,
-        panel="logarithms",
-    ),
-    Field(
-        name="log_tangent_kernels",
-        symbol=r"\ln |\Theta^{(l)}|",
-        long_name="logarithms of the tangent kernels",
-        dims=_LAYER,
-        panel="logarithms",
-    ),
-    Field(
-        name="tangent_signs",
-        symbol=r"\mathrm{sign}\,\Theta^{(l)}",
-        long_name="signs of the tangent kernels",
-        dims=_LAYER,
-    ),
-    Field(
-        name="decorrelation",
-        symbol=r"1 - K_{\alpha\beta}^{(l)} / \sqrt{K_{\alpha\alpha}^{(l)} K_{\beta\beta}^{(l)}}",
-        long_name="differences of the correlations of the inputs from one",
-        dims=_LAYER,
-        inputs="several",
-        panel="decorrelation",
-    ),
-    Field(
-        name="full_response",
-        symbol=r"\partial K_{\alpha\beta}^{(l)} / \partial K_{\gamma\delta}^{(0)}",
-        long_name="responses of the kernels to the variances and the covariance of the inputs",
-        dims=_HIDDEN,
-        of_inputs=("input", "input_", "source"),
-        inputs="several",
-    ),
-    Field(
-        name="G12",
-        symbol=r"\mathcal{G}_{12}^{(l,m)}",
-        long_name="response propagator",
-        dims=_LAYERS,
-        batches=False,
-        order=1,
-        shown="one input",
-    ),
-    Field(
-        name="G11",
-        symbol=r"\mathcal{G}_{11}^{(l,m)}",
-        long_name="covariances of the residual kernels of two layers over networks",
-        dims=_LAYERS,
-        of_inputs=("pair", "pair_"),
-        batches=False,
-        order=1,
-        shown="one input",
-        simulated="Ensemble.covariance",
-        simulated_across="Ensemble.cross_covariance",
-        diagonal=r"\mathrm{Var}\,C^{(l)}",
-        panel="fluctuations",
-        column="var_C",
-    ),
-    Field(
-        name="kernel_variance",
-        symbol=r"\mathrm{Var}\,K^{(l)}",
-        long_name="variances of the kernels over networks",
-        dims=_HIDDEN,
-        batches=False,
-        order=1,
-        shown="one input",
-        simulated="Ensemble.kernel_variance",
-        panel="fluctuations",
-        column="var_K",
-        at_output="G11",
-    ),
-    Field(
-        name="mean_shift",
-        symbol=r"\langle C^{(l)} \rangle_1",
-        long_name="terms of order 1/N of the mean residual kernels",
-        dims=_LAYER,
-        batches=False,
-        shown="one input",
-        order=1,
-        corrects="residual_kernels",
-        column="mean_shift",
-    ),
-    Field(
-        name="kernel_shift",
-        symbol=r"\langle K^{(l)} \rangle_1",
-        long_name="terms of order 1/N of the mean kernels",
-        dims=_LAYER,
-        batches=False,
-        shown="one input",
-        order=1,
-        corrects="kernels",
-        sum_of="mean_shift",
-    ),
-    Field(
-        name="four_point",
-        symbol="V^{(l)}",
-        long_name="four-point vertices of the hidden layers",
-        dims=_HIDDEN,
-        of_inputs=("pair", "pair_"),
-        batches=False,
-        shown="one input",
-        simulated="Ensemble.four_point",
-        simulated_across="Ensemble.cross_four_point",
-        column="V",
-    ),
-    Field(
-        name="output_kurtosis",
-        symbol=r"\langle y^4 \rangle / \langle y^2 \rangle^2 - 3",
-        long_name="excess kurtosis of the outputs",
-        dims=(),
-        of_inputs=("input",),
-        batches=False,
-        shown="one input",
-        order=1,
-    ),
-    Field(
-        name="mean_shift_2",
-        symbol=r"\langle C^{(l)} \rangle_2",
-        long_name="terms of order 1/N^2 of the mean residual kernels",
-        dims=_LAYER,
-        inputs="one",
-        batches=False,
-        shown="one input",
-        order=2,
-        loops=2,
-        corrects="residual_kernels",
-        column="mean_shift_2",
-    ),
-    Field(
-        name="kernel_shift_2",
-        symbol=r"\langle K^{(l)} \rangle_2",
-        long_name="terms of order 1/N^2 of the mean kernels",
-        dims=_LAYER,
-        inputs="one",
-        batches=False,
-        shown="one input",
-        order=2,
-        loops=2,
-        corrects="kernels",
-        sum_of="mean_shift_2",
-    ),
-    Field(
-        name="variance_2",
-        symbol=r"(\mathrm{Var}\,C^{(l)})_2",
-        long_name="terms of order 1/N^2 of the variances of the residual kernels",
-        dims=_LAYER,
-        inputs="one",
-        batches=False,
-        shown="one input",
-        order=2,
-        loops=2,
-        corrects="G11",
-        column="var_C_2",
-    ),
-    Field(
-        name="third_cumulant",
-        symbol=r"\langle (\delta C^{(l)})^3 \rangle",
-        long_name="third cumulants of the residual kernels over networks",
-        dims=_LAYER,
-        inputs="one",
-        batches=False,
-        shown="one input",
-        order=2,
-        loops=2,
-        column="cumulant_3",
-    ),
-    Field(
-        name="resummed_mean",
-        symbol=r"\langle C^{(l)} \rangle_{\mathrm{res}}",
-        long_name="mean residual kernels, resummed",
-        dims=_LAYER,
-        inputs="one",
-        batches=False,
-        order=2,
-        loops=2,
-    ),
-    Field(
-        name="resummed_variance",
-        symbol=r"(\mathrm{Var}\,C^{(l)})_{\mathrm{res}}",
-        long_name="variances of the residual kernels, resummed",
-        dims=_LAYER,
-        inputs="one",
-        batches=False,
-        order=2,
-        loops=2,
-    ),
-    Field(
-        name="four_point_2",
-        symbol="V_2^{(l)}",
-        long_name="terms of order 1/N of the four-point vertices",
-        dims=_HIDDEN,
-        inputs="one",
-        batches=False,
-        shown="one input",
-        order=1,
-        loops=2,
-        corrects="four_point",
-        column="V_2",
-    ),
-    Field(
-        name="order_ratio",
-        symbol=r"\epsilon^{(l)}",
-        long_name="sizes of the terms of order 1/N^2 relative to those of order 1/N",
-        dims=_LAYER,
-        inputs="one",
-        batches=False,
-        shown="one input",
-        order=2,
-        loops=2,
-    ),
+FIELDS: Mapping[str, Field] = fields_of(
+    r"""
+    residual_kernels | layer | C^{(l)} | residual kernels
+        | always of_kernels simulated=Ensemble.mean panel=kernels column=C
+    kernels | layer | K^{(l)} | kernels
+        | always of_kernels simulated=Ensemble.kernel_mean panel=kernels column=K
+    residual_response | hidden_layer | \eta^{(l)}
+        | responses of the residual kernels to the input kernel
+        | always simulated=SimulatedResponse.residual_response
+        | panel=responses column=eta at_output=output_response
+    response | hidden_layer | \chi^{(l)} | responses of the kernels to the input kernel
+        | always simulated=SimulatedResponse.response
+        | panel=responses column=chi at_output=output_response
+    output_kernel | - | K^{(L+1)} | kernel of the output
+    output_response | - | \chi^{\mathrm{out}} | response of the output kernel to the input kernel
+        | always simulated=SimulatedResponse.output_response
+    tangent_kernels | layer | \Theta^{(l)} | tangent kernels | panel=tangent_kernels
+    output_tangent_kernel | - | \Theta^{(L+1)} | tangent kernel of the output
+    log_kernels | layer | \ln |K^{(l)}| | logarithms of the kernels | panel=logarithms
+    log_response | hidden_layer | \ln |\chi^{(l)}|
+        | logarithms of the responses of the kernels to the input kernel | panel=logarithms
+    log_tangent_kernels | layer | \ln |\Theta^{(l)}| | logarithms of the tangent kernels
+        | panel=logarithms
+    tangent_signs | layer | \mathrm{sign}\,\Theta^{(l)} | signs of the tangent kernels
+    decorrelation | layer
+        | 1 - K_{\alpha\beta}^{(l)} / \sqrt{K_{\alpha\alpha}^{(l)} K_{\beta\beta}^{(l)}}
+        | differences of the correlations of the inputs from one | several panel=decorrelation
+    full_response | hidden_layer
+        | \partial K_{\alpha\beta}^{(l)} / \partial K_{\gamma\delta}^{(0)}
+        | responses of the kernels to the variances and the covariance of the inputs
+        | several of_sources
+    G12 | layer layer_ | \mathcal{G}_{12}^{(l,m)} | response propagator | finite order_1
+    G11 | layer layer_ | \mathcal{G}_{11}^{(l,m)}
+        | covariances of the residual kernels of two layers over networks
+        | finite order_1 of_pairs diagonal=\mathrm{Var}\,C^{(l)} panel=fluctuations column=var_C
+        | simulated=Ensemble.covariance simulated_across=Ensemble.cross_covariance
+    kernel_variance | hidden_layer | \mathrm{Var}\,K^{(l)} | variances of the kernels over networks
+        | finite order_1 simulated=Ensemble.kernel_variance
+        | panel=fluctuations column=var_K at_output=G11
+    mean_shift | layer | \langle C^{(l)} \rangle_1
+        | terms of order 1/N of the mean residual kernels
+        | finite order_1 corrects=residual_kernels column=mean_shift
+    kernel_shift | layer | \langle K^{(l)} \rangle_1 | terms of order 1/N of the mean kernels
+        | finite order_1 corrects=kernels sum_of=mean_shift
+    four_point | hidden_layer | V^{(l)} | four-point vertices of the hidden layers
+        | finite of_pairs simulated=Ensemble.four_point column=V
+        | simulated_across=Ensemble.cross_four_point
+    output_kurtosis | - | \langle y^4 \rangle / \langle y^2 \rangle^2 - 3
+        | excess kurtosis of the outputs | finite order_1 of_input
+    mean_shift_2 | layer | \langle C^{(l)} \rangle_2
+        | terms of order 1/N^2 of the mean residual kernels
+        | two_loops order_2 corrects=residual_kernels column=mean_shift_2
+    kernel_shift_2 | layer | \langle K^{(l)} \rangle_2 | terms of order 1/N^2 of the mean kernels
+        | two_loops order_2 corrects=kernels sum_of=mean_shift_2
+    variance_2 | layer | (\mathrm{Var}\,C^{(l)})_2
+        | terms of order 1/N^2 of the variances of the residual kernels
+        | two_loops order_2 corrects=G11 column=var_C_2
+    third_cumulant | layer | \langle (\delta C^{(l)})^3 \rangle
+        | third cumulants of the residual kernels over networks
+        | two_loops order_2 column=cumulant_3
+    resummed_mean | layer | \langle C^{(l)} \rangle_{\mathrm{res}}
+        | mean residual kernels, resummed | two_loops order_2 if_asked
+    resummed_variance | layer | (\mathrm{Var}\,C^{(l)})_{\mathrm{res}}
+        | variances of the residual kernels, resummed | two_loops order_2 if_asked
+    four_point_2 | hidden_layer | V_2^{(l)} | terms of order 1/N of the four-point vertices
+        | two_loops order_1 corrects=four_point column=V_2
+    order_ratio | layer | \epsilon^{(l)}
+        | sizes of the terms of order 1/N^2 relative to those of order 1/N | two_loops order_2
+    """
 )

@@ -13,7 +13,7 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.doors import door
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import (
     CONVENTIONS,
     LayeredNetwork,
@@ -288,7 +288,7 @@ class Solution(Result):
             fluctuations.mean_shift(network, theory.layers, *(of[:, i] for of in given))
             for i in range(self.inputs)
         )
-        return unpacked(theory.shift(np.stack([*each], axis=-1)), True) / network.width
+        return unpacked(theory.shift(np.stack([*each], axis=-1))[0], True) / network.width
 
     @field
     def kernel_shift(self) -> np.ndarray:
@@ -548,7 +548,7 @@ class Solution(Result):
         )
 
 
-@door
+@by_network_type
 @named_arguments
 def solve(
     network: LayeredNetwork,

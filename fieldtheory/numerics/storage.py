@@ -140,17 +140,6 @@ def import_xarray() -> Any:
     return xarray
 
 
-def import_pandas() -> Any:
-    """The module pandas, or an ImportError that says how to get it."""
-    try:
-        import pandas  # type: ignore[import-untyped]
-    except ImportError:
-        raise ImportError(
-            "data frames need pandas: pip install 'fieldtheory-networks[parallel]'"
-        ) from None
-    return pandas
-
-
 def dataset(labelled: Labelled) -> xr.Dataset:
     """Named arrays as an `xarray.Dataset`."""
     return import_xarray().Dataset(*labelled)

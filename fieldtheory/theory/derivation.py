@@ -11,7 +11,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
-from fieldtheory.networks.doors import door
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import CONVENTIONS, LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
@@ -128,8 +128,8 @@ class Derivation:
         Returns
         -------
         Correction
-            With ``expression``, ``latex()``, ``plot()`` and ``tikz()``. For numbers at any depth
-            see `loop_correction`.
+            With ``expression``, ``latex()``, ``plot()`` and ``tikz()``. `solve` has its numbers at
+            any depth.
 
         Examples
         --------
@@ -288,7 +288,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         require_scales(self.scales, network)
 
 
-@door
+@by_network_type
 @named_arguments
 def derive(
     network: LayeredNetwork | int | None = None,

@@ -14,10 +14,10 @@ from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.doors import brings
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.theory import diffusion_formulas as formulas
 from fieldtheory.theory import diffusion_limit as limit
+from fieldtheory.theory.derivation import derive
 from fieldtheory.theory.diffusion_conditions import DiffusionConditions, diffusion_conditions
 from fieldtheory.theory.diffusion_generator import WIDTH, MomentSystem, neuron_moments, pair_moments
 from fieldtheory.theory.small_increments import SLOPES, increments
@@ -319,7 +319,7 @@ class DiffusionDerivation:
             raise ValueError(f"{what} needs the input_activation linear, got {psi.name}")
 
 
-@brings("derive", DiffusionNetwork)
+@derive.register(DiffusionNetwork)
 @named_arguments
 def derive_diffusion(network: DiffusionNetwork) -> DiffusionDerivation:
     """What `derive` gives for a `DiffusionNetwork`.

@@ -197,23 +197,6 @@ def neuron_moments() -> MomentSystem:
     return exact_moment_system((moved(0) ** 3, moved(0) ** 4))
 
 
-@lru_cache
-def log_gram_rates() -> tuple[sp.Expr, sp.Expr]:
-    """Rates of the mean and of the variance of ln q_ii without biases, by Itô's rule.
-
-    Both are constants, so that q_ii is log-normal at every time and width.
-
-    Examples
-    --------
-    >>> [sp.factor(rate) for rate in log_gram_rates()]
-    [\\phi_1**2*\\sigma_{w}**2*(D - 2)/D, 4*\\phi_1**2*\\sigma_{w}**2/D]
-    """
-    q = gram(0, 0)
-    drift, square = (generator(q**n).subs(sym.BIAS, 0) for n in (1, 2))
-    noise = sp.expand((square - 2 * q * drift) / q**2)
-    return sp.expand(drift / q - noise / 2), noise
-
-
 def _monomial(coordinates: Sequence[sp.Symbol], powers: Sequence[int]) -> sp.Expr:
     return sp.Mul(*[a**n for a, n in zip(coordinates, powers, strict=True)])
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import sympy as sp
 
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.riccati_mean import ALPHA, BETA, GAMMA, MEAN, SQUARE, START, TIME, riccati
+from fieldtheory.theory.riccati_mean import ALPHA, BETA, GAMMA, TIME, riccati
 from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES
 from fieldtheory.theory.wide_diffusion import CHANGE, GROWTH, second_moment, wide_rates
 
@@ -117,19 +117,3 @@ def closed_form(slopes: Sequence[sp.Expr] = SLOPES) -> ClosedForm:
 def _integrated(rate: sp.Expr) -> sp.Expr:
     """∫_0^t of exponentials."""
     return sp.integrate(sp.expand(rate), (TIME, 0, TIME)) if rate != 0 else sp.S.Zero
-
-
-__all__ = [
-    "RATE",
-    "MEAN",
-    "SQUARE",
-    "START",
-    "TIME",
-    "Z_I",
-    "Z_IJ",
-    "Z_J",
-    "ClosedForm",
-    "closed_form",
-    "linear_change",
-    "linear_covariance",
-]

@@ -18,10 +18,7 @@ from fieldtheory.theory.small_increments import (
     S_II,
     S_IJ,
     S_IK,
-    S_JJ,
     S_JK,
-    SLOPES,
-    STEP,
     increments,
 )
 
@@ -29,8 +26,6 @@ from fieldtheory.theory.small_increments import (
 GRAM = sp.Symbol("Q_{ij}", real=True)
 GROWTH = sp.Symbol(r"\dot{Q}_{ij}", real=True)
 CHANGE = sp.Symbol(r"\delta Q_{ij}", real=True)
-# Orders of the derivatives of ψ of two inputs that a change of cumulants of up to three needs.
-ORDERS = tuple((p, n - p) for n in (1, 2, 3) for p in range(n, -1, -1))
 
 
 class WideRates(NamedTuple):
@@ -96,62 +91,3 @@ def wide_rates() -> WideRates:
         change(known.covariance[0], S_IJ, known.covariance[1]),
         sp.expand(known.third_cumulant.subs(alike, simultaneous=True)),
     )
-
-
-def average(order: tuple[int, int]) -> sp.Symbol:
-    """⟨ψ^(p)(x_i) ψ^(q)(x_j)⟩, the mean over neurons.
-
-    Examples
-    --------
-    >>> average((1, 0))
-    \\langle \\psi^{(1)}_{i} \\psi^{(0)}_{j} \\rangle
-    """
-    p, q = order
-    return sp.Symbol(rf"\langle \psi^{{({p})}}_{{i}} \psi^{{({q})}}_{{j}} \rangle", real=True)
-
-
-def cumulant_change(order: tuple[int, int]) -> sp.Symbol:
-    """The change of the cumulant of x_i taken p times and x_j taken q times."""
-    p, q = order
-    return sp.Symbol(rf"c_{{{'i' * p}{'j' * q}}}", real=True)
-
-
-@lru_cache
-def gram_change() -> sp.Expr:
-    """What a small change of the cumulants of x_i and x_j adds to Q_ij = ⟨ψ(x_i) ψ(x_j)⟩.
-
-        Σ_pq c_pq/(p! q!) ⟨ψ^(p)(x_i) ψ^(q)(x_j)⟩,   p + q = 1, 2, 3
-
-    with `average` and `cumulant_change` of the `ORDERS`: means, covariances and third cumulants.
-    For j = i put x_j = x_i.
-
-    Examples
-    --------
-    >>> gram_change().coeff(cumulant_change((2, 1)))
-    \\langle \\psi^{(2)}_{i} \\psi^{(1)}_{j} \\rangle/2
-    """
-    return sp.Add(
-        *[
-            cumulant_change((p, q)) * average((p, q)) / (sp.factorial(p) * sp.factorial(q))
-            for p, q in ORDERS
-        ]
-    )
-
-
-__all__ = [
-    "CHANGE",
-    "GRAM",
-    "GROWTH",
-    "ORDERS",
-    "SLOPES",
-    "STEP",
-    "S_II",
-    "S_IJ",
-    "S_JJ",
-    "WideRates",
-    "average",
-    "cumulant_change",
-    "gram_change",
-    "second_moment",
-    "wide_rates",
-]

@@ -128,8 +128,8 @@ class TestImages:
     def test_patterns(self, monkeypatch, tmp_path):
         asked = []
         monkeypatch.setattr(figures_command, "_draw", lambda *a: asked.append(a[0]) or tmp_path)
-        output("figures", "sr.fig3", "sr.fig*", "pdlt.slope")
-        assert asked == ["pdlt.slope", "sr.fig1", "sr.fig2", "sr.fig3"]
+        output("figures", "sr.fig3", "sr.fig*", "f25.fig3")
+        assert asked == ["f25.fig3", "sr.fig1", "sr.fig2", "sr.fig3"]
         asked.clear()
         output("figures", "sr.*")
         assert {"sr.fig1", "sr.fig2", "sr.fig3", "sr.table2"} < set(asked)

@@ -12,7 +12,7 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.integrands.exact_differences import determinant
-from fieldtheory.averages.nodes.stable_forms import NUMPY
+from fieldtheory.averages.nodes.float_forms import NUMPY
 from fieldtheory.compiling import jax_functions
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import ACTIVATIONS

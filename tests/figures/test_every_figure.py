@@ -26,7 +26,6 @@ SMALL = {
     "f25.fig8": SIMULATED,
     "f25.fig9": {"count": 4},
     "pdlt.closure": {"depth": 3, "samples": 20},
-    "pdlt.slope": {"points": 3},
     "pf.fig1": {"depth": 3, "width": 10, "samples": 20},
     "pf.fig2": {"depth": 3, "width": 10, "samples": 20},
     "pf.fig3": {"sizes": ((3, 5),), "samples": 20},

@@ -4,38 +4,13 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.criticality import closure_four_point, optimal_aspect_ratio, vertex_slope
+from fieldtheory.criticality import closure_four_point
 from fieldtheory.figures import pdlt
-
-
-@pytest.fixture(scope="module")
-def slope():
-    return pdlt.slope(points=20)
 
 
 @pytest.fixture(scope="module")
 def closure():
     return pdlt.closure(depth=60, width=50, samples=400, seed=1)
-
-
-def test_slopes_of_the_three_kinds(slope):
-    exact, printed = slope.slopes
-    gamma = slope.skip_scales
-    np.testing.assert_array_equal(exact[0], vertex_slope("relu", gamma))
-    np.testing.assert_array_equal(printed[0], vertex_slope("relu", gamma, closure=True))
-    np.testing.assert_allclose(exact[2], printed[2], rtol=1e-12)
-    assert (exact[:2, 1:] > printed[:2, 1:]).all()
-    ratios = optimal_aspect_ratio("relu", gamma) / optimal_aspect_ratio("relu", 0.0)
-    np.testing.assert_allclose(slope.ratios[0, 0], ratios, rtol=1e-13)
-
-
-def test_drawing_of_slopes(slope):
-    figure = pdlt.draw_slope(slope)
-    drawn = [line for line in figure.axes[0].lines if len(line.get_xdata())]
-    assert len(drawn) == 6 and len(slope.curves()) == 12
-    assert [line.get_linestyle() for line in drawn] == ["-"] * 3 + ["--"] * 3
-    for line, row in zip(drawn, slope.slopes.reshape(6, -1), strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), row)
 
 
 def test_closure_is_told_from_the_exact_result_by_simulation(closure):
@@ -75,8 +50,3 @@ def test_drawing_of_the_closure(closure):
         np.testing.assert_array_equal(ax.lines[1].get_ydata(), lines["PDLT-B"])
         assert len(ax.containers) == 1
     assert "400 networks" in figure.get_supxlabel()
-
-
-def test_bad_input():
-    with pytest.raises(ValueError, match="points must be"):
-        pdlt.slope(points=1)

@@ -7,19 +7,16 @@ import sympy as sp
 
 from fieldtheory.literature import (
     f23,
-    f25,
     f25_entropy,
     f25_theory,
-    pdlt,
     pdlt_kernels,
-    pf,
     pf_limits,
-    sr,
     sr_inference,
     sr_kernels,
     sr_tangent,
     sr_universality,
 )
+from fieldtheory.literature.verdicts import PAPERS as CLAIMS
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 
@@ -279,13 +276,6 @@ FAIL = {
             "φ = tanh, edge of chaos, σ_w = 1, σ_b = 0, L = 500, z from −2 to 2",
         ): "-0.9799 at z = -2, 1",
     },
-}
-CLAIMS = {
-    "F25": f25.CLAIMS,
-    "F23": f23.CLAIMS,
-    "PDLT-B": pdlt.CLAIMS,
-    "SR": sr.CLAIMS,
-    "PF": pf.CLAIMS,
 }
 
 

@@ -4,18 +4,13 @@ import os
 
 import pytest
 
-from fieldtheory.literature import f23, f25, pdlt, pf, sr, verdicts
+from fieldtheory.literature import f23, verdicts
 from fieldtheory.numerics import chunks
 
 
 def test_all_papers_or_some():
-    assert verdicts.claims() == (
-        *f25.CLAIMS,
-        *f23.CLAIMS,
-        *pdlt.CLAIMS,
-        *sr.CLAIMS,
-        *pf.CLAIMS,
-    )
+    assert list(verdicts.PAPERS) == ["F25", "F23", "PDLT-B", "SR", "PF"]
+    assert verdicts.claims() == sum(verdicts.PAPERS.values(), start=())
     assert verdicts.claims(["F23"]) == f23.CLAIMS
     assert verdicts.claims(()) == ()
 

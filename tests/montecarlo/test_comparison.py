@@ -487,14 +487,6 @@ class TestDisplay:
             assert row["z"] == pytest.approx(difference / row["error"])
             assert row["deviation"] == pytest.approx(difference / row["size"])
 
-    def test_pandas(self, found):
-        frame = found.to_pandas()
-        assert len(frame) == len(found.rows) and list(frame) == list(found.rows[0])
-        assert frame.loc[0, "theory"] == found.rows[0]["theory"]
-        assert frame.dtypes[["layer", "order"]].astype(str).tolist() == ["Int64", "Int64"]
-        chosen = frame.query("question == 'width' and quantity == 'kernels'")
-        assert chosen.deviation.tolist() == found.at_width[1].deviation.tolist()
-
     def test_plot_shows_values_deviations_and_scores(self, found):
         axes = np.reshape(found.plot().axes, (3, -1))
         shown = [field for field in found.at_width if "layer" in field.index]

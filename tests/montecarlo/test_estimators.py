@@ -22,8 +22,7 @@ NAMES = (
     "output_kurtosis",
 )
 
-METHODS = ("control_variate", "antithetic", "conditional")
-every_method = pytest.mark.parametrize("reduction", METHODS)
+REDUCED = {"variance_reduction": "control_variate"}
 
 
 def gains(plain, reduced, name):
@@ -33,18 +32,15 @@ def gains(plain, reduced, name):
         return plain.samples / reduced.samples * (errors[0] / errors[1]) ** 2
 
 
-@every_method
 @pytest.mark.parametrize(("gamma", "width"), crossed([0.0, 0.7, 1.0], [5, 40]))
-def test_linear_networks_have_their_exact_statistics(gamma, width, reduction):
+def test_linear_networks_have_their_exact_statistics(gamma, width):
     net = network(3, "linear", gamma, width=width, branch_scale=0.5)
     exact = linear_statistics(net, 0.4)
     exact["four_point"][0] = 0.0
-    found = simulate(net, 0.4, samples=20_000, seed=3, variance_reduction=reduction)
+    found = simulate(net, 0.4, samples=20_000, seed=3, **REDUCED)
     for name in NAMES:
         z = z_scores(found, name, exact[name])
         assert np.abs(z).max() < 4, name
-    if reduction != "control_variate":
-        return
     # Errors so small that a bias of a few percent in the 1/N terms is found.
     covariance = np.diag(found.covariance_error)[1:] / np.diag(exact["covariance"])[1:]
     assert covariance.max() < 0.05
@@ -56,28 +52,25 @@ def plain_sampling(activation, gamma):
     return simulate(network(3, activation, gamma, width=16), 0.4, samples=20_000, seed=1)
 
 
-@every_method
 @pytest.mark.parametrize(("activation", "gamma"), crossed(["erf", "relu", "gelu"], [0.0, 0.7, 1.0]))
-def test_plain_sampling_gives_the_same(activation, gamma, reduction):
+def test_plain_sampling_gives_the_same(activation, gamma):
     plain = plain_sampling(activation, gamma)
-    reduced = simulate(plain.network, 0.4, samples=6000, seed=2, variance_reduction=reduction)
+    reduced = simulate(plain.network, 0.4, samples=6000, seed=2, **REDUCED)
     for name in NAMES:
         assert np.abs(z_between(plain, reduced, name)).max() < 4, name
 
 
-@every_method
-def test_networks_follow_the_same_law(reduction):
+def test_networks_follow_the_same_law():
     net = network(3, "erf", 0.7, width=6)
     plain = simulate(net, 0.4, samples=4000, seed=1, keep=True).residual_kernels
-    reduced = simulate(net, 0.4, samples=4000, seed=2, keep=True, variance_reduction=reduction)
+    reduced = simulate(net, 0.4, samples=4000, seed=2, keep=True, **REDUCED)
     assert reduced.residual_kernels.shape == plain.shape == (4000, 5)
     assert p_value(plain, reduced.residual_kernels) > 1e-3
 
 
-@every_method
-def test_same_seed_same_numbers_whatever_workers_chunks_and_resumption(tmp_path, reduction):
+def test_same_seed_same_numbers_whatever_workers_chunks_and_resumption(tmp_path):
     net = network(3, "erf", 0.7, width=300)
-    arguments = {"samples": 1500, "seed": 5, "variance_reduction": reduction}
+    arguments = {"samples": 1500, "seed": 5, **REDUCED}
     one = simulate(net, 0.4, **arguments)
     others = [
         simulate(net, 0.4, jobs=2, **arguments),
@@ -92,10 +85,9 @@ def test_same_seed_same_numbers_whatever_workers_chunks_and_resumption(tmp_path,
     assert not np.array_equal(plain.four_point, one.four_point)
 
 
-@every_method
-def test_a_matrix_or_data_of_one_input_has_the_axes_of_a_matrix(reduction):
+def test_a_matrix_or_data_of_one_input_has_the_axes_of_a_matrix():
     net = network(2, "erf", 0.7, width=20)
-    options = {"samples": 50, "variance_reduction": reduction}
+    options = {"samples": 50, **REDUCED}
     one = simulate(net, 0.4, **options)
     for other in (
         simulate(net, [[0.4]], **options),
@@ -110,46 +102,31 @@ def test_a_matrix_or_data_of_one_input_has_the_axes_of_a_matrix(reduction):
             np.testing.assert_allclose(getattr(other, name).reshape(value.shape), value, rtol=1e-12)
 
 
-@every_method
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"K0": np.eye(2)},
-        {"method": "weights"},
-        {"cross_inputs": True},
-        {"K0": None, "X": np.eye(3)},
-    ],
-    ids=str,
-)
-def test_several_inputs_or_explicit_weights_are_not_allowed(changes, reduction):
-    """But for several inputs with control variates."""
-    if reduction == "control_variate" and ("K0" in changes):
-        pytest.skip("there are control variates of several inputs")
-    arguments = {"K0": 0.4, "samples": 20, "variance_reduction": reduction} | changes
-    with pytest.raises(ValueError, match="variance_reduction is for one input") as caught:
+@pytest.mark.parametrize("changes", [{"method": "weights"}, {"cross_inputs": True}], ids=str)
+def test_explicit_weights_and_cross_inputs_of_one_input_are_not_allowed(changes):
+    arguments = {"K0": 0.4, "samples": 20} | REDUCED | changes
+    with pytest.raises(ValueError, match="variance_reduction is for method 'kernel'") as caught:
         simulate(network(2, width=5), **arguments)
     assert "\n" not in str(caught.value)
 
 
-@every_method
-def test_the_memory_that_is_needed_is_about_that_used(reduction):
+def test_the_memory_that_is_needed_is_about_that_used():
     import tracemalloc
 
     net = network(40, "erf", 1.0, width=200, branch_scale=0.2)
-    run = plan.checked_run(net, 0.4, None, 1000, 0, "kernel", False, False, reduction)
-    simulate(net, 0.4, samples=20, variance_reduction=reduction)
+    run = plan.checked_run(net, 0.4, None, 1000, 0, "kernel", False, False, "control_variate")
+    simulate(net, 0.4, samples=20, **REDUCED)
     tracemalloc.start()
-    simulate(net, 0.4, samples=1000, variance_reduction=reduction)
+    simulate(net, 0.4, samples=1000, **REDUCED)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.4 < plan.memory_needed(run, 1) / peak < 2.5
 
 
-@every_method
-def test_a_kernel_that_overflows_is_named(reduction):
+def test_a_kernel_that_overflows_is_named():
     net = network(3, "linear", 1.0, width=5, branch_scale=1e120)
     with pytest.raises(OverflowError, match="exceeds the range of float64"):
-        simulate(net, 0.4, samples=20, variance_reduction=reduction)
+        simulate(net, 0.4, samples=20, **REDUCED)
 
 
 def test_an_unknown_method_is_named():

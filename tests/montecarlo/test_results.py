@@ -34,8 +34,8 @@ MAKE = {
     "ensemble": lambda: ft.simulate(NET, 0.4, samples=20, seed=2**70, keep=True, cross_inputs=True),
     "ensemble of pairs": lambda: ft.simulate(NET, K0_PAIR, samples=20, method="weights"),
     "ensemble of width 1": lambda: ft.simulate(NET.replace(width=1), 0.4, samples=20),
-    "antithetic": lambda: ft.simulate(
-        NET, 0.4, samples=20, keep=True, variance_reduction="antithetic"
+    "control variate": lambda: ft.simulate(
+        NET, 0.4, samples=20, keep=True, variance_reduction="control_variate"
     ),
     "response": lambda: ft.simulate_response(NET, [0.3, 0.4], samples=20, layer=1),
     "response of pairs": lambda: ft.simulate_response(NET, K0_PAIR, samples=20),

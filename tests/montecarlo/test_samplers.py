@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.draws import Inputs
 from fieldtheory.montecarlo.forward import psd_root
-from fieldtheory.montecarlo.samplers import draw_kernels, draw_weights
+from fieldtheory.montecarlo.samplers import Inputs, draw_kernels, draw_weights
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.montecarlo.comparison import (

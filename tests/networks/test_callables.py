@@ -9,9 +9,9 @@ import pytest
 import scipy.special
 import sympy as sp
 
+from fieldtheory.networks.activation import h
 from fieldtheory.networks.activations import ACTIVATIONS, as_activation
 from fieldtheory.networks.callables import activation_of_callable
-from fieldtheory.networks.phi import h
 
 x = sp.Symbol("x")
 

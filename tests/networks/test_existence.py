@@ -7,8 +7,8 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
+from fieldtheory.networks.activation import h
 from fieldtheory.networks.existence import require_averages
-from fieldtheory.networks.phi import h
 
 NAMES = {**vars(sp), "h": h, "third": sp.Rational(1, 3)}
 

@@ -1,10 +1,9 @@
 """Rates of wide diffusions: closed forms, and networks of finite depth whose moments are known."""
 
-import itertools
+from math import factorial
 
 import numpy as np
 import pytest
-import sympy as sp
 from scipy.integrate import solve_ivp
 
 from fieldtheory.compiling.functions import lambdify
@@ -14,10 +13,6 @@ from fieldtheory.theory.wide_diffusion import (
     CHANGE,
     GRAM,
     GROWTH,
-    ORDERS,
-    average,
-    cumulant_change,
-    gram_change,
     second_moment,
     wide_rates,
 )
@@ -64,19 +59,20 @@ def entry(m, V):
 
 
 PSI = np.polynomial.Polynomial([0, 1, 0.5])
-SYMBOLS = [*map(average, ORDERS), *map(cumulant_change, ORDERS)]
-CHANGE_OF_GRAM = lambdify(SYMBOLS, gram_change())
+# Derivatives of ψ of either signal, for changes of cumulants of up to three.
+ORDERS = tuple((p, n - p) for n in (1, 2, 3) for p in range(n, -1, -1))
 
 
 def change(m, V, dm, dV, k):
     a = Z + m
     gaussian = np.array([1.0, a, a**2 + V, a**3 + 3 * a * V, a**4 + 6 * a**2 * V + 3 * V**2])
     slopes = [PSI, *(PSI.deriv(n) for n in (1, 2, 3))]
-    averages = []
+    total = 0.0
     for p, q in ORDERS:
         coefficients = (slopes[p] * slopes[q]).coef
-        averages.append(coefficients @ gaussian[: len(coefficients)])
-    return CHANGE_OF_GRAM(*averages, *((dm, dV, k)[p + q - 1] for p, q in ORDERS))
+        moved = (dm, dV, k)[p + q - 1] / (factorial(p) * factorial(q))
+        total += moved * (coefficients @ gaussian[: len(coefficients)])
+    return total
 
 
 def recursion(slopes, depth, horizon):
@@ -124,46 +120,3 @@ def test_rates_of_pairs_at_one_input_are_those_of_one_input():
     assert rates.covariance.subs(alike) == SLOPES[0] ** 2 * S_II
     assert rates.third_cumulant.subs(alike) == 3 * SLOPES[1] * SLOPES[0] ** 2 * S_II**2
     assert second_moment(GRAM).diff(GRAM) == sym.WEIGHT**2
-
-
-def test_change_of_a_pair_is_the_derivative_of_its_average():
-    """⟨ψψ⟩ of ψ = x³ for x_i, x_j Gaussian with small third cumulants, by Isserlis and Wick."""
-    rng = np.random.default_rng(3)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(12)
-    weights = weights / weights.sum()
-    mean, root = np.array([0.4, -0.7]), np.array([[0.8, 0.0], [0.3, 0.6]])
-    shape, steps = rng.normal(size=(2, 2)), 1e-6
-
-    def average_of(f, mean, covariance):
-        lower = np.linalg.cholesky(covariance)
-        x, y = np.meshgrid(nodes, nodes, indexing="ij")
-        points = mean[:, None, None] + np.tensordot(lower, np.array([x, y]), 1)
-        return float(np.einsum("ij,i,j", f(*points), weights, weights))
-
-    V = root @ root.T
-    dm, dV = shape[0], shape + shape.T
-    powers = [lambda x: x**3, lambda x: 3 * x**2, lambda x: 6 * x, lambda x: 6 + 0 * x]
-    values = {cumulant_change(order): 0.0 for order in ORDERS}
-    values |= {cumulant_change((1, 0)): dm[0], cumulant_change((0, 1)): dm[1]}
-    values |= {cumulant_change((2, 0)): dV[0, 0], cumulant_change((0, 2)): dV[1, 1]}
-    values[cumulant_change((1, 1))] = dV[0, 1]
-    for p, q in ORDERS:
-        product = lambda x, y, p=p, q=q: powers[p](x) * powers[q](y)  # noqa: E731
-        values[average((p, q))] = average_of(product, mean, V)
-    both = [
-        average_of(lambda x, y: (x * y) ** 3, mean + e * dm, V + e * dV) for e in (steps, -steps)
-    ]
-    assert float(gram_change().subs(values)) == pytest.approx(
-        (both[0] - both[1]) / (2 * steps), rel=1e-7
-    )
-    # One shared variable w of third cumulant 1, weak: x_i = y_i + e_i w.
-    e = {(p, q): 0.3**p * 0.2**q for p, q in itertools.product(range(4), repeat=2)}
-    third = {o: e[o] if sum(o) == 3 else 0.0 for o in ORDERS}
-    values |= {cumulant_change(o): third[o] for o in ORDERS}
-    # ⟨(x_i + a)³ (x_j + b)³⟩ over a = 0.3 w, b = 0.2 w: the terms of third order in w.
-    terms = sp.symbols("x y w")
-    polynomial = sp.expand((terms[0] + 0.3 * terms[2]) ** 3 * (terms[1] + 0.2 * terms[2]) ** 3)
-    third_order = sp.lambdify(terms[:2], polynomial.coeff(terms[2], 3))
-    assert float(gram_change().subs(values)) == pytest.approx(
-        average_of(lambda x, y: third_order(x, y) + 0 * x, mean, V), rel=1e-11
-    )

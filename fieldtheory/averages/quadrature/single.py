@@ -11,7 +11,7 @@ so that kinks and jumps of φ need no δ-functions.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from math import sqrt
 
 import numpy as np
@@ -32,8 +32,12 @@ from fieldtheory.averages.quadrature.panels import (
 _FACTOR, _FEW = 4.0, 4
 # The variance, relative to the square of the mean, below which coefficients come from the slope.
 _STEADY = 1e-2
+# Single variances whose coefficients are kept.
+_KEPT = 256
+# Where polynomials are evaluated at most: beyond it the Gaussian is zero.
+_FARTHEST = 38.0
 # Panels times orders that are integrated at once.
-_TOGETHER = 1 << 18
+_TOGETHER = 1 << 16
 # Errors, relative to √⟨φ²⟩, up to which the panels of the widest signal serve a table.
 _SHARED = 1e-14
 
@@ -129,6 +133,7 @@ class Coefficients:
         self.function, self.order = function, order
         self._tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._asked: dict[int, int] = {}
+        self._single = lru_cache(_KEPT)(partial(integrated, function, order=order))
         # h_n of √K z oscillates √n times over a factor of K.
         self._count = 24 + int(2.2 * sqrt(order))
 
@@ -160,7 +165,7 @@ class Coefficients:
     def _of_one_table(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
         self._asked[power] = self._asked.get(power, 0) + len(K)
         if self._asked[power] < _FEW and power not in self._tables:
-            pairs = [integrated(self.function, each, self.order) for each in K]
+            pairs = [self._single(float(each)) for each in K]
             return tuple(np.array(each) for each in zip(*pairs, strict=True))
         table, error = self._table(power)
         x = 2 * (np.log(K) / np.log(_FACTOR) - power) - 1
@@ -197,7 +202,7 @@ class Coefficients:
         K = K[some]
         slopes, missed = (each[:, :-1].copy() for each in self._slopes._direct(K))
         for place, jump in zip(self.function.kinks, self.function.jumps, strict=True):
-            z = place / np.sqrt(K)
+            z = np.clip(place / np.sqrt(K), -_FARTHEST, _FARTHEST)
             density = jump * DENSITY * np.exp(-(z**2) / 2) / np.sqrt(K)
             slopes += (density * hermite_polynomials(z, self.order - 1)).T
         scale = np.sqrt(K[:, None] / np.arange(1, self.order + 1))

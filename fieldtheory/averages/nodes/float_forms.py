@@ -1,0 +1,274 @@
+"""Closed forms in float64: rewritten so that they do not cancel, and compared with their digits.
+
+SymPy multiplies out what a derivation has kept together: K_xx K_yy − K_xy² turns up in pieces, and
+hyperbolic functions as differences of exponentials. `stable` puts them together again, as calls of
+the functions of `exact_differences`. Whatever cancels all the same is found by `keeps_digits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations, product
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from fieldtheory.averages.errors import PrecisionError
+from fieldtheory.averages.integrands import exact_differences
+
+NUMPY: dict[str, Callable] = {
+    "determinant": exact_differences.determinant,
+    "exponential_difference": exact_differences.exponential_difference,
+    "difference_variance": exact_differences.difference_variance,
+    "arcsine": exact_differences.arcsine,
+    "angle_from_opposite": exact_differences.angle_from_opposite,
+}
+determinant, _exponential_difference, difference_variance, _arcsine, _angle = map(
+    sp.Function, NUMPY
+)
+# Where closed forms are tried: over the promised range, towards parallel and uncorrelated signals.
+_VARIANCES = (1e-12, 1e-6, 1e-2, 0.6, 30.0, 1e3, 1e6)
+_RATIOS = (1.0, 1.7)
+_CORRELATIONS = (1e-4, 0.3, 0.9, 1 - 1e-9)
+# The promised error relative to the natural size, and digits in which nothing cancels.
+_ALLOWED, _DIGITS = 1e-12, 250
+# Numbers that float64 holds with all digits, and so does what they are made of.
+_SMALLEST, _LARGEST = 1e-250, 1e250
+
+
+def keeps_digits(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Callable) -> bool:
+    """Whether a function in float64 is a closed form to 1e-12 over all magnitudes.
+
+    The error is relative to the largest value at the same variances, which is about the natural
+    size: by the inequality of Cauchy and Schwarz correlators are largest for parallel signals.
+
+    Parameters
+    ----------
+    form : sympy.Expr
+        In the entries of the covariance.
+    entries : sequence of symbols
+        K, or K_xx, K_yy and K_xy.
+    compiled : callable
+        The function of them, of arrays.
+
+    Examples
+    --------
+    >>> K = sp.Symbol("K", positive=True)
+    >>> keeps_digits(2 * K**2, [K], lambda k: 2 * k**2)
+    True
+    >>> keeps_digits(sp.cosh(K) - 1, [K], lambda k: np.cosh(k) - 1)
+    False
+    """
+    precise = sp.lambdify(list(entries), form, modules="mpmath", cse=True)
+    for group in _points(len(entries)):
+        with np.errstate(all="ignore"):
+            found = np.broadcast_to(compiled(*np.array(group).T), len(group))
+        with mpmath.workdps(_DIGITS):
+            exact = [precise(*map(mpmath.mpf, point)) for point in group]
+        size = max(map(abs, exact))
+        if not _SMALLEST < size < _LARGEST:
+            continue
+        if any(
+            not abs(float(value) - value_) <= _ALLOWED * size
+            for value, value_ in zip(found, exact, strict=True)
+        ):
+            return False
+    return True
+
+
+def _points(count: int) -> list[list[tuple[float, ...]]]:
+    """Covariances, together those of the same variances."""
+    if count == 1:
+        return [[(K,)] for K in _VARIANCES]
+    return [
+        [
+            (K, ratio * K, sign * c * float(np.sqrt(ratio)) * K)
+            for c, sign in product(_CORRELATIONS, (1, -1))
+        ]
+        for K, ratio in product(_VARIANCES, _RATIOS)
+    ]
+
+
+def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callable:
+    """A closed form whose terms cancel, as a function of the entries of the covariance.
+
+    It is computed with mpmath to more and more digits until two numbers agree to those of float64,
+    or to ``mpmath.mp.dps`` with the backend "mpmath".
+
+    Raises
+    ------
+    PrecisionError
+        From the function, if they do not.
+
+    Examples
+    --------
+    >>> K = sp.Symbol("K", positive=True)
+    >>> evaluated(sp.cosh(K) - 1, [K], "numpy")(np.array([1e-9, 1.0]))
+    array([5.00000000e-19, 5.43080635e-01])
+    """
+    root = {"sqrt": lambda value: mpmath.sqrt(max(value, 0))}
+    compiled = sp.lambdify(list(entries), form, modules=[root, "mpmath"], cse=True)
+
+    def precise(*values: Any) -> Any:
+        digits, previous = mpmath.mp.dps, None
+        for factor in (2, 4, 8, 16, 32):
+            with mpmath.workdps(factor * digits):
+                found = compiled(*map(mpmath.mpf, values))
+                if previous is not None and abs(found - previous) <= mpmath.mpf(10) ** (
+                    -digits
+                ) * abs(found):
+                    return found
+            previous = found
+        raise PrecisionError(f"{form} did not reach {digits} digits at {values}")
+
+    def in_float64(*values: float) -> float:
+        with mpmath.workdps(17):
+            return float(precise(*map(float, values)))
+
+    if backend == "mpmath":
+        return lambda *values: +precise(*values)
+    return np.vectorize(in_float64, otypes=[float])
+
+
+def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
+    """An equal expression for float64, given the covariance K (1x1 or 2x2) of the average.
+
+    Parameters
+    ----------
+    value : sympy.Expr
+        A closed form.
+    K : ImmutableMatrix
+        Entries that occur in it; symbols, or the expression is left as it is.
+
+    Returns
+    -------
+    sympy.Expr
+        With the functions named in ``NUMPY``.
+
+    Examples
+    --------
+    >>> a, b, c = sp.symbols("a b c")
+    >>> stable(sp.sqrt(a * b - c**2 + a), sp.ImmutableMatrix([[a, c], [c, b]]))
+    sqrt(a + determinant(a, b, c))
+    >>> stable(sp.atan2(c, sp.sqrt(a * b - c**2)), sp.ImmutableMatrix([[a, c], [c, b]]))
+    arcsine(a, b, c)
+    """
+    entries = (K[0, 0], K[-1, -1], K[0, -1])
+    pair = K.shape == (2, 2) and len(set(entries)) == 3 and all(e.is_Symbol for e in entries)
+    if pair:
+        value = _bottom_up(value, lambda e: _with_determinant(e, *entries))
+        value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
+    value = _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
+    if not pair:
+        return value
+    a, b, c = entries
+    root = sp.sqrt(determinant(a, b, c))
+    return value.xreplace(
+        {sp.atan2(root, -c): _angle(a, b, c), sp.atan2(c, root): _arcsine(a, b, c)}
+    )
+
+
+def _bottom_up(expr: sp.Expr, rule: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
+    """The rule applied to every sum, innermost first."""
+    if not expr.args:
+        return expr
+    args = [_bottom_up(arg, rule) for arg in expr.args]
+    expr = expr.func(*args) if tuple(args) != expr.args else expr
+    return rule(expr) if expr.is_Add else expr
+
+
+def _with_determinant(total: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:
+    """The sum with every product a b written as det + c², where that makes it shorter."""
+    minor = determinant(a, b, c)
+    terms = []
+    masks: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(sp.expand(_masked(total, masks), power_exp=False)):
+        powers = term.as_powers_dict()
+        shared = min(powers.get(a, 0), powers.get(b, 0))
+        if not (shared == int(shared) and shared > 0):
+            terms.append(term)
+            continue
+        rest = term / (a * b) ** shared
+        terms += sp.Add.make_args(sp.expand(rest * (minor + c**2) ** shared))
+    combined = sp.Add(*terms).xreplace({mask: part for part, mask in masks.items()})
+    return combined if sp.count_ops(combined) < sp.count_ops(total) else total
+
+
+def _masked(e: sp.Expr, masks: dict[sp.Expr, sp.Expr]) -> sp.Expr:
+    """A polynomial in symbols, their roots and masks of the rest, which expanding leaves alone."""
+    if e.is_Atom or (e.is_Pow and e.base.is_Symbol):
+        return e
+    if e.is_Add or e.is_Mul:
+        return e.func(*[_masked(part, masks) for part in e.args])
+    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+        return _masked(e.base, masks) ** e.exp
+    return masks.setdefault(e, sp.Dummy())
+
+
+def _with_difference(exponent: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:
+    """−k (a + b − 2c) and −k (a + b + 2c) by the variance of the difference or of the sum."""
+    k = -exponent.coeff(a, 1)
+    rest = exponent + k * (a + b)
+    if k == 0 or rest.has(a, b):
+        return exponent
+    for sign in (1, -1):
+        if sp.expand(rest - 2 * k * sign * c) == 0:
+            return -k * difference_variance(a, b, sign * c)
+    return exponent
+
+
+def _exponential_pairs(total: sp.Expr) -> sp.Expr:
+    """α e^u − α e^v and α e^u + α e^v − 2α e^{(u+v)/2} by exponential differences."""
+    found = [entry for term in total.args if (entry := _as_exponential(term))]
+    for (p, u, alpha), (q, v, beta) in combinations(found, 2):
+        gap = _expanded(u - v)
+        for r, w, gamma in found:
+            if alpha == beta == -gamma / 2 and _expanded(u + v - 2 * w) == 0:
+                return (
+                    total - p - q - r + alpha * _exponential_difference(u / 2, v / 2, gap / 2) ** 2
+                )
+    pairs = [
+        (p + q, u, v, _expanded(u - v), alpha)
+        for (p, u, alpha), (q, v, beta) in combinations(found, 2)
+        if alpha == -beta
+    ]
+    if not pairs:
+        return total
+    # Exponents that differ by the covariance alone are the closest.
+    terms, u, v, gap, alpha = min(pairs, key=lambda pair: len(sp.Add.make_args(pair[3])))
+    rest = total - terms
+    rest = _exponential_pairs(rest) if rest.is_Add else rest
+    return rest + alpha * _exponential_difference(u, v, gap)
+
+
+def _as_exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
+    """A term α e^u with u and α; a number is one with u = 0."""
+    factors = sp.Mul.make_args(term)
+    of_exp = [f for f in factors if isinstance(f, sp.exp)]
+    alpha = sp.Mul(*[f for f in factors if not isinstance(f, sp.exp)])
+    if not (of_exp or alpha.is_number):
+        return None
+    return term, sp.Add(*[f.args[0] for f in of_exp]), alpha
+
+
+def _angles(total: sp.Expr) -> sp.Expr:
+    """α [atan2(y, x) + π/2] as α atan2(x, −y), which keeps its digits where the angle is small."""
+    for term in total.args:
+        factors = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.atan2)]
+        if len(factors) != 1 or term.has(sp.exp):
+            continue
+        quarter = term / factors[0] * sp.pi / 2
+        for other in total.args:
+            ratio = other / quarter
+            if ratio.is_Rational and ratio >= 1:
+                y, x = factors[0].args
+                turned = term / factors[0] * sp.atan2(x, -y)
+                return total - term - other + turned + (ratio - 1) * quarter
+    return total
+
+
+def _expanded(expr: sp.Expr) -> sp.Expr:
+    """Expanded, the variances of differences and sums written out."""
+    return sp.expand(expr.replace(difference_variance, lambda a, b, c: a + b - 2 * c))

@@ -1,0 +1,134 @@
+"""The network and the inputs of a command: options that are typed in one way everywhere."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+
+from fieldtheory.cli import options, samples, values
+from fieldtheory.cli.options import NETWORK
+from fieldtheory.networks.residual import ResidualNetwork
+
+_INPUTS = {
+    "K0": (options.InputKernel, "0.05"),
+    "data": (options.Data, None),
+    "scale": (options.Scale, None),
+    "classes": (options.Classes, None),
+    "count": (options.Count, None),
+}
+_READIN = {
+    "readin_weight_variance": (options.ReadinWeight, None),
+    "readin_bias_variance": (options.ReadinBias, None),
+}
+_PARAMETERS = {
+    "depth": (options.Depth, 50),
+    "activation": (options.ActivationText, "erf"),
+    "branch_scale": (options.BranchScale, "1.0"),
+    "schedule": (options.ScheduleName, None),
+    "skip_scale": (options.SkipScale, "1.0"),
+    "weight_variance": (options.WeightVariance, 1.25),
+    "bias_variance": (options.BiasVariance, 0.05),
+    **_READIN,
+    "readout_weight_variance": (options.ReadoutWeight, None),
+    "readout_bias_variance": (options.ReadoutBias, None),
+    "width": (options.Width, 500),
+}
+# Parameters of `values.network` that have another name on the command line.
+_NAMES = {"activation": "typed_activation", "schedule": "schedule_name"}
+
+
+class Problem(NamedTuple):
+    """What is asked about.
+
+    Parameters
+    ----------
+    network : ResidualNetwork
+    kernel : float or ndarray, shape (P, P)
+        K0.
+    words : str
+        What samples were read and how they were scaled; empty for a kernel that was typed.
+    sampled : bool
+        Whether the inputs are samples.
+    measured : bool
+        Whether their dimension d_in is known: it was typed, or there are no samples.
+    """
+
+    network: ResidualNetwork
+    kernel: float | np.ndarray
+    words: str
+    sampled: bool
+    measured: bool
+
+
+def with_network(
+    *without: str, data: bool = False, readin: bool = False, dimension: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a network and its inputs, and hand it the `Problem` of them.
+
+    Parameters
+    ----------
+    *without : str
+        Parameters of the network that the command does not have.
+    data : bool
+        Whether samples may take the place of K0.
+    readin : bool
+        Whether the variances of the read-in may be typed. Rescaled samples have no biases there.
+    dimension : str
+        The option for which the dimension of the inputs counts, if it may be typed.
+    """
+    inputs = _INPUTS if data else {"K0": _INPUTS["K0"]}
+    left = {*without, *(() if readin else _READIN)}
+    parameters = {name: option for name, option in _PARAMETERS.items() if name not in left}
+    if dimension:
+        help_text = f"Dimension d_in of the inputs, for {dimension}."
+        option = typer.Option(
+            help=help_text, show_default="100, but none with --data", rich_help_panel=NETWORK
+        )
+        parameters["input_dim"] = (Annotated[int | None, option], None)
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in (inputs | parameters).items()
+    ]
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        own = [
+            option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, option in signature.parameters.items()
+            if name != "problem"
+        ]
+        first = [option for option in own if option.default is inspect.Parameter.empty]
+        rest = [option for option in own if option not in first]
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            typed = {name: given.pop(name) for name in inputs}
+            network = {name: given.pop(name) for name in parameters}
+            command(_problem(typed, network), **given)
+
+        order = [*first, *shared, *rest]
+        run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
+        return run
+
+    return with_options
+
+
+def _problem(inputs: dict[str, Any], parameters: dict[str, Any]) -> Problem:
+    data, scale = inputs.get("data"), inputs.get("scale")
+    sampled = data is not None
+    measured = not sampled
+    if "input_dim" in parameters:
+        measured |= parameters["input_dim"] is not None
+        parameters["input_dim"] = parameters["input_dim"] or 100
+    if "readin_bias_variance" in parameters and sampled and samples.variance(scale) is not None:
+        known = parameters["readin_bias_variance"]
+        parameters["readin_bias_variance"] = 0.0 if known is None else known
+    network = values.network(**{_NAMES.get(name, name): v for name, v in parameters.items()})
+    limits = inputs.get("classes"), inputs.get("count"), scale
+    words, kernel = samples.given_kernel(inputs["K0"], data, *limits, network)
+    return Problem(network, kernel, words, sampled, measured)

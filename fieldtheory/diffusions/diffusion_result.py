@@ -1,0 +1,132 @@
+"""What results of diffusion networks share: arrays over time, in files, labelled and in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.numerics import storage
+from fieldtheory.numerics.fields import Field, fields_of, notes
+from fieldtheory.numerics.result import MOST_LINES, Stored, summary
+from fieldtheory.numerics.storage import Labelled
+from fieldtheory.plotting.tables import table_html
+
+# What theory and simulation have, and what is kept of the networks themselves.
+FIELDS = fields_of(
+    r"""
+    mean | time input | \langle x_i \rangle | means of the signals over the neurons | always
+    covariance | time input input_ | \mathrm{Cov}(x_i, x_j)
+        | covariances of the signals of a neuron about their means | always
+    gram | time input input_ | \langle q_{ij} \rangle
+        | Gram matrix of the features, its mean over networks | always
+    gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
+        | variances of the Gram matrix over networks
+    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron
+    """
+)
+KEPT = fields_of(
+    r"""
+    outputs | sample input | x_{T,1} | first neuron of the last layer of every network | always
+    grams | sample time input input_ | q_{ij} | Gram matrices of every network | always
+    """
+)
+
+
+class DiffusionResult(Stored):
+    """A result of one `DiffusionNetwork` and its inputs, whose fields stand in a table.
+
+    A class derived from it is a frozen dataclass that begins with ``network`` and ``inputs``.
+    Fields that are not always shown are left out of files.
+    """
+
+    table: ClassVar[Mapping[str, Field]]
+    # Numbers and names, with their types.
+    settings: ClassVar[Mapping[str, type]]
+
+    network: DiffusionNetwork
+    inputs: np.ndarray
+    times: np.ndarray
+
+    def labelled(self, stored: bool) -> Labelled:
+        """The arrays that files hold, or all those of `to_xarray`."""
+        own = ("input", "neuron")[: self.inputs.ndim]
+        words = notes("inputs" if self.inputs.ndim == 1 else "layers x_0", "z")
+        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
+            "inputs": (own, self.inputs, words)
+        }
+        for field in self.table.values():
+            name, wanted = field.name, not stored or field.shown == "always"
+            if wanted and getattr(self, name) is not None:
+                words = notes(field.long_name, field.symbol)
+                variables[name] = field.dims, getattr(self, name), words
+                if field.error:
+                    words = notes(
+                        f"standard error of the {field.long_name}", rf"\sigma[{field.symbol}]"
+                    )
+                    variables[f"{name}_error"] = field.dims, getattr(self, f"{name}_error"), words
+        time = ("time",), self.times, notes("time t = l Δt", "t")
+        if stored:
+            variables["times"] = time
+        chosen = {name: getattr(self, name) for name in self.settings}
+        coordinates = {} if stored else {"time": time}
+        return Labelled(variables, coordinates, storage.attributes(self.network) | chosen)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The result of the arrays, numbers and text in a file."""
+        network = storage.network_from_attributes(content)
+        inputs = validation.finite_array("inputs", content["inputs"])
+        found: dict[str, Any] = {
+            name: kind(np.asarray(content[name]).item()) for name, kind in cls.settings.items()
+        }
+        of_class = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        if "times" in of_class:
+            found["times"] = np.asarray(content["times"], float)
+        arrays = {
+            key: (field, np.asarray(content[key], float))
+            for field in cls.table.values()
+            for key in (field.name, f"{field.name}_error")
+            if key in of_class and key in content
+        }
+        found |= {key: array for key, (_, array) in arrays.items()}
+        result = cls(network, inputs, **found)  # type: ignore[call-arg]
+        sizes = {"time": len(result.times), "sample": found.get("samples")}
+        sizes |= dict.fromkeys(("input", "input_"), len(inputs))
+        for key, (field, values) in arrays.items():
+            shape = tuple(sizes[dim] for dim in field.dims)
+            if values.shape != shape:
+                raise ValueError(f"{key} must have shape {shape}, got {values.shape}")
+        return result
+
+    def _repr_html_(self) -> str:
+        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
+        parameters |= {"depth": self.network.depth or "infinite", "inputs": self.inputs}
+        parameters |= {name: getattr(self, name) for name in self.settings}
+        rows = [
+            {"parameter": name, "value": summary(value)}
+            for name, value in parameters.items()
+            if value is not None and name != "parameter_law"
+        ]
+        shown = [
+            {
+                "field": field.name,
+                "symbol": f"${field.symbol}$",
+                "meaning": field.long_name,
+                "values": summary(values),
+            }
+            for field in self.table.values()
+            if (values := getattr(self, field.name)) is not None
+        ]
+        return table_html(rows, type(self).__name__) + table_html(shown, "Fields")
+
+
+def lines(values: np.ndarray) -> np.ndarray:
+    """The first lines of a plot over time, (lines, n), of pairs those with i <= j."""
+    if values.ndim == 3:
+        values = values[(slice(None), *np.triu_indices(values.shape[-1]))]
+    return values.T[:MOST_LINES]
