@@ -1,4 +1,4 @@
-"""What is compared: the fields of a solution that simulations measure, and why others are not."""
+"""Which fields of a solution are compared with simulations, and why others are not."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.integrands.steps import jumps, slope_of_pieces
+from fieldtheory.averages.integrands.breakpoints import jumps, slope_of_pieces
 from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.pairs import TOLERANCE, PairAverages, determinant
