@@ -18,7 +18,7 @@ from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, shifted
 from fieldtheory.averages.choosing import apart, choose
-from fieldtheory.averages.integrands.steps import break_points, has_steps
+from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.float_forms import NUMPY, evaluated, keeps_digits, stable
 from fieldtheory.averages.nodes.gaussian import without_deltas
