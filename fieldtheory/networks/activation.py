@@ -75,7 +75,10 @@ class Activation:
         typed = self.expression.xreplace({symbols.pop(): h})
         exact = typed.xreplace({number: _exact(number) for number in typed.atoms(sp.Float)})
         require_averages(exact, h)
-        object.__setattr__(self, "expression", canonical(exact, h))
+        expression = canonical(exact, h)
+        if not expression.has(h):
+            raise ValueError(f"activation must depend on its symbol, got {typed} = {expression}")
+        object.__setattr__(self, "expression", expression)
         object.__setattr__(self, "name", self.name or str(typed))
 
     def __call__(self, argument: Any) -> sp.Expr:

@@ -1,4 +1,4 @@
-"""The flow of kernels and tangent kernels in numbers, with its first change by the steps."""
+"""The flow equation of kernels and tangent kernels, integrated with its first step correction."""
 
 from __future__ import annotations
 
