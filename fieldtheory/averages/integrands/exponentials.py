@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import reduce
 
 import sympy as sp
-from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
 # The highest powers of one exponential: of others polynomials would take SymPy minutes.
 _HIGHEST = 24
@@ -25,18 +24,6 @@ def factored(F: sp.Expr) -> sp.Expr:
     root = sp.Dummy(positive=True)
     found = with_masks(F, lambda masked: sp.factor(masked.xreplace({sp.pi: root**2})))
     return found.xreplace({root: sp.sqrt(sp.pi)})
-
-
-def of_exponentials(F: sp.Expr) -> sp.Expr:
-    """F with exponentials in place of hyperbolic functions.
-
-    Examples
-    --------
-    >>> h = sp.Symbol("h")
-    >>> of_exponentials(sp.sin(h) * sp.sinh(h))
-    (exp(h)/2 - exp(-h)/2)*sin(h)
-    """
-    return F.replace(lambda e: isinstance(e, HyperbolicFunction), lambda e: e.rewrite(sp.exp))
 
 
 def expanded(F: sp.Expr) -> sp.Expr:

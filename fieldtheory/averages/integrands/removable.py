@@ -135,11 +135,6 @@ def by_series(function: Callable, F: sp.Expr, x: sp.Symbol, order: int) -> Calla
     return everywhere
 
 
-def limit_at_zero(F: sp.Expr, variable: sp.Expr) -> sp.Expr | None:
-    """The limit of F where a denominator vanishes at zero, None where none does."""
-    return sp.limit(F, variable, 0) if has_quotient(F, variable) else None
-
-
 def _series(on_circle: Callable, radius: float, x: np.ndarray, others: Sequence) -> np.ndarray:
     roots, powers = _circle(radius)
     with np.errstate(all="ignore"):
