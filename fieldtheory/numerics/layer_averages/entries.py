@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from fieldtheory.averages import ConnectedCorrelator
+from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.quadrature.compiled import kinks_of
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
@@ -17,6 +20,7 @@ from fieldtheory.theory.elementary_averages import (
     K_XY,
     K_YY,
     Features,
+    X,
     feature_parameters,
 )
 
@@ -36,6 +40,15 @@ class Entries(LayerFunctions):
         twice = [(K_XX, K_XX), (K_XX, K_YY), (K_XX, K_XY), (K_XY, K_XY)]
         entries = [self.averages.covariance.diff(*by) for by in twice]
         return lambdify([K_XX, K_YY, K_XY], entries, self.backend)
+
+    @cached_property
+    def has_closed_kinks(self) -> bool:
+        """Whether φ² has kinks, and ⟨φ²(x) ; φ²(y)⟩ a closed form in spite of them."""
+        square = self.averages.square
+        # Orthants have closed forms, other wedges have none.
+        if not has_steps(square) or any(kinks_of(square, X)):
+            return False
+        return not self.averages.connected.doit().has(ConnectedCorrelator)
 
 
 @lru_cache(maxsize=64)
