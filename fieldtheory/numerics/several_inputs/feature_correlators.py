@@ -29,6 +29,8 @@ from fieldtheory.numerics.several_inputs.symmetric_powers import (
 # The relative error asked for unless rtol is larger, and numbers of orders that are tried.
 PAIR_TOLERANCE = 1e-9
 _COUNTS = (40, 56, 80, 112, 160, 224, 320)
+# Seconds of one function that changes its signals, per power 2.5 of the orders, and of all of them.
+_TURNED, _LONGEST = 2.5e-9, 60.0
 # Coefficients of one pair that are turned at once.
 _TOGETHER = 1 << 23
 # The three ways to split four inputs into two pairs.
@@ -63,11 +65,16 @@ def allowed_error() -> float:
     return max(tolerance(), PAIR_TOLERANCE)
 
 
-def resolved(signals: Signals, found: Callable[[int], Truncated]) -> Truncated:
-    """What is found by as many orders as it takes, or by the most there are."""
+def resolved(
+    signals: Signals, found: Callable[[int], Truncated], longest: float = np.inf
+) -> Truncated | None:
+    """What is found by as many orders as it takes, or by the most there are below ``longest``."""
+    truncated = None
     correlation = min(float(np.max(_own_correlations(signals)[0], initial=0.1)), 1 - 1e-9)
     least = _COUNTS[0] if signals.smooth else np.log(1e4 * allowed_error()) / np.log(correlation)
     for count in _COUNTS:
+        if count > longest:
+            break
         if count >= min(least, _COUNTS[-1]):
             truncated = found(count)
             if truncated.error <= max(allowed_error(), truncated.missed):
@@ -78,13 +85,19 @@ def resolved(signals: Signals, found: Callable[[int], Truncated]) -> Truncated:
 def _own_correlations(signals: Signals) -> np.ndarray:
     """The larger correlation of pairs with themselves in the next layer, shape (1, L p)."""
     every = np.arange(len(signals.pairs[0]))
-    X = [signals.between(k, every, k + 1, every) for k in range(len(signals.K) - 1)]
+    layers = np.flatnonzero(~signals.idle)
+    X = [signals.between(k, every, k + 1, every) for k in layers]
     return singular_values(np.concatenate(X, axis=-1))[2][None] if X else np.zeros((1, 1))
 
 
-def correlators(signals: Signals) -> Truncated:
-    """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p)."""
-    return resolved(signals, lambda count: _correlators(signals, count))
+def correlators(signals: Signals) -> Truncated | None:
+    """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p).
+
+    None where φ has kinks and the orders it takes need more than a minute.
+    """
+    turned = len(signals.K) * len(signals.pairs[0]) ** 2 * _TURNED
+    longest = np.inf if signals.smooth else (_LONGEST / turned) ** 0.4
+    return resolved(signals, lambda count: _correlators(signals, count), longest)
 
 
 def _correlators(signals: Signals, count: int) -> Truncated:
@@ -108,6 +121,8 @@ def _correlators(signals: Signals, count: int) -> Truncated:
         found[k, :, :k], left[k, :, :k] = (
             np.moveaxis(each[:k, :, k], 2, 0) for each in (found, left)
         )
+    idle = np.flatnonzero(signals.idle)
+    left[idle] = left[:, :, idle] = 0.0
     return Truncated(found, left, _missed(signals, f))
 
 
@@ -121,7 +136,8 @@ def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(N
 
 def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
-    return correlators(Signals.of(network, K[None], K[None])).values[0, :, 0]
+    found = _correlators(Signals.of(network, K[None], K[None]), _COUNTS[-2])
+    return found.values[0, :, 0]
 
 
 def given_layer(
@@ -286,4 +302,5 @@ def _correlators_by_kernels(signals: Signals, pairs: np.ndarray, count: int) -> 
                 for part in (1, last)
             )
             found[k, k + 1 :, e], left[k, k + 1 :, e] = whole, quarter * tail[:, None]
+    left[np.flatnonzero(signals.idle)] = 0.0
     return Truncated(found, left, _missed(signals, expansion.observables, pairs))

@@ -98,6 +98,11 @@ class Signals:
         return A
 
     @cached_property
+    def idle(self) -> np.ndarray:
+        """Layers 0, ..., L − 1 whose observables add nothing to the next one, shape (L,)."""
+        return ~self.C[1:].any(axis=(1, 2))
+
+    @cached_property
     def R(self) -> np.ndarray:
         """h = R z of the two signals of every pair, shape (2, 2, L + 1, p)."""
         first, second = self.pairs

@@ -25,7 +25,10 @@ from fieldtheory.numerics.several_inputs.feature_correlators import (
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.several_inputs.pair_shift import shift_of_covariances
+from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources
 
+# Relative error of Hermite series from which on sampled paths are better.
+SAMPLED = 1e-4
 # Arrays of the size of G11 that are held at once.
 _COPIES = 4
 
@@ -142,6 +145,8 @@ class PairTheory:
     def sources(self) -> np.ndarray:
         """The estimate of S22/N of all layers and pairs, shape (n, L + 2, p, L + 2, p)."""
         found = correlators(self.signals)
+        if found is None or found.error > SAMPLED:
+            return sampled_sources(self.layers, self.gains, self.signals)
         stack = [found.values]
         if found.error > allowed_error():
             stack.append(found.left_out)
