@@ -76,7 +76,7 @@ class Series:
         values = np.stack([np.einsum("mn,mn,mn->m", *three) for three in terms])
         wrong = np.abs(f) * g_noise + np.abs(g) * f_noise
         noise = np.stack([np.einsum("mn,mn->m", wrong, np.abs(p)) for p in (power, below)])
-        f_rest, g_rest = remainder(f, f_square), remainder(g, g_square)
+        f_rest, g_rest = _rest(f, f_square), _rest(g, g_square)
         rest = np.sqrt(f_rest) * np.sqrt(g_rest)
         left = np.where(rest > 0, largest_powers(self.order, c, self.smooth(a, b)), 0.0) * rest
         errors = left + noise[[0, 1, 1, 1]] + 4e-16 * np.abs(values)
@@ -114,7 +114,7 @@ def _parseval(f: np.ndarray, square: np.ndarray) -> np.ndarray:
     return np.maximum(square - (f**2).sum(axis=1) - 1e-15 * square, 0.0)
 
 
-def remainder(f: np.ndarray, square: np.ndarray) -> np.ndarray:
+def _rest(f: np.ndarray, square: np.ndarray) -> np.ndarray:
     """The sum of f_n² beyond the last order: Parseval's, and a multiple of the last ones."""
     order = f.shape[1] - 1
     return _parseval(f, square) + 4 * order * (f[:, -_LAST:] ** 2).max(axis=1)

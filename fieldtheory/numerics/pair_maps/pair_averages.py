@@ -11,7 +11,7 @@ pairs whose series do not converge go to the averages of the layer themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -19,16 +19,20 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.mehler import largest_powers, remainder
+from fieldtheory.averages.quadrature.mehler import largest_powers
 from fieldtheory.averages.quadrature.single import Coefficients
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 
-# Orders of series that are tried one after the other: of few digits, and of all.
-_ROUGH_ORDERS, _ORDERS = (16, 40, 128), (24, 64, 128, 512)
+# Orders of series that are tried one after the other: of few digits, and of all, the last when
+# it is asked for so many pairs.
+_MANY = 100
+_ROUGH_ORDERS, _ORDERS = (16, 40, 128, 512), (24, 64, 128, 512, 2048)
 # Relative errors of ⟨φφ⟩ and ⟨φ'φ'⟩.
 REST, _FEW_DIGITS = 1e-12, 1e-6
+# Coefficients that tell how much those beyond them are.
+_LAST = 8
 # Pairs at once, times orders; averages at larger variances are NaN.
 _TOGETHER, _FARTHEST = 1 << 20, 1e13
 # A rough search does without larger variances where they are not resolved.
@@ -53,6 +57,7 @@ class PairFunctions:
     entries: LayerFunctions
     rest: float = REST
     searching: bool = False
+    _left: list[int] = field(default_factory=list)
 
     @cached_property
     def closed_moment(self) -> bool:
@@ -152,6 +157,10 @@ class PairFunctions:
     ) -> np.ndarray:
         """Fill in what series resolve of the pairs ``left``; returns those that they do not."""
         for order, coefficients in self._series:
+            if order == _ORDERS[-1]:
+                self._left.append(len(left))
+                if sum(self._left) < _MANY:
+                    break
             # Of variances that are in question.
             used, places = np.unique([own[one[left]] for one in at], return_inverse=True)
             p, q = places.reshape(2, -1)
@@ -174,7 +183,8 @@ class PairFunctions:
         """Both series, and which have converged, each relative to its natural size."""
         square, f = f[:, -1], f[:, :-1]
         n = np.arange(order + 1.0)
-        rest, slope = np.sqrt(remainder(f, square)), np.sqrt((n * f**2).sum(axis=1))
+        rest = 2 * np.sqrt(order) * np.abs(f[:, -_LAST:]).max(axis=1)
+        slope = np.sqrt((n * f**2).sum(axis=1))
         smooth = 9.5 * np.sqrt(K) < phi.nearest
         orders = n[phi.parity == -1 :: 2] if phi.parity else n
         f = f[:, orders.astype(int)]
