@@ -186,7 +186,7 @@ class Expansion:
         self.pairs = np.arange(len(signals.pairs[0])) if pairs is None else pairs
         self.first, self.second = (members[self.pairs] for members in signals.pairs)
         self.R = signals.R[:, :, :, self.pairs]
-        self._rules: dict[tuple[float, int], _Rule] = {}
+        self._rules: dict[float, _Rule] = {}
 
     @cached_property
     def observables(self) -> np.ndarray:
@@ -295,15 +295,18 @@ class Expansion:
         return np.where(deviation > 0, along / scale, 1.0), across / scale
 
     def _rule(self, sigma: float, orders: int) -> _Rule:
-        key = float(sigma), max(orders, self.count)
-        if key not in self._rules:
-            self._rules[key] = _Rule.of(self.signals.functions, sigma, self.count, key[1])
-        return self._rules[key]
+        """Nodes and at least so many Hermite functions, those of the most orders asked for."""
+        known = self._rules.get(float(sigma))
+        if known is None or len(known.basis) < orders:
+            most = max(orders, self.count)
+            known = _Rule.of(self.signals.functions, sigma, self.count, most)
+            self._rules[float(sigma)] = known
+        return known
 
     def _single(self, function: Callable, sigma: float, more: int) -> np.ndarray:
         """⟨f(σ z) h_n(z)⟩ of ``more`` orders than are kept."""
         rule = self._rule(sigma, self.count + more)
-        return rule.basis @ (function(sigma * rule.z) * rule.basis[0])
+        return rule.basis[: self.count + more] @ (function(sigma * rule.z) * rule.basis[0])
 
     def _matrix(self, function: Function, sigma: float, orders: int) -> np.ndarray:
         rule = self._rule(sigma, orders)
