@@ -110,7 +110,7 @@ def _correlators(signals: Signals, count: int) -> Truncated:
     f = Expansion(signals, count).observables
     size, p, orders = f.shape
     found, left = np.zeros((2, size, p, size, p))
-    every, few = np.arange(p), max(1, _TOGETHER // (p * orders))
+    parts, every, few = _quarters(count), np.arange(p), max(1, _TOGETHER // (p * orders))
     for k in signals.counted(range(size), "correlators, layers"):
         later, tail = given_layer(signals, f[k:], k, every)
         for columns in np.array_split(every, -(-p // few)):
@@ -118,9 +118,9 @@ def _correlators(signals: Signals, count: int) -> Truncated:
             seen = applied(signals.between(k, rows, k, turned), f[k, rows].T, count)
             for number, column in enumerate(columns):
                 part = seen[:, number * p : (number + 1) * p].T
-                found[k, :, k:, column], left[k, :, k:, column] = _summed(
-                    part, later[:, column], tail[:, column], count
-                )
+                whole, *quarters = (part[:, some] @ later[:, column, some].T for some in parts)
+                found[k, :, k:, column] = whole + quarters[0] + quarters[1]
+                left[k, :, k:, column] = _left_out(*quarters, tail[:, column], signals.smooth)
     if len(signals.functions) == 1:
         _within_layers(signals, f, found, left, count)
     for k in range(1, size):
@@ -179,13 +179,22 @@ def _count(size: int) -> int:
     return int((np.sqrt(8 * size + 1) - 1) / 2 + 0.5)
 
 
-def _summed(
-    first: np.ndarray, second: np.ndarray, tail: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums over the orders of first (rows, orders) and second (columns, orders), and the rest."""
-    last = slice(packed_size(count - count // 4), None)
-    quarter = first[:, last] @ second[:, last].T
-    return first[:, 1 : last.start] @ second[:, 1 : last.start].T + quarter, quarter * tail
+def _quarters(count: int) -> tuple[slice, slice, slice]:
+    """Where the coefficients of n > 0 in the first half, the third and the last quarter are."""
+    third, last = packed_size(count // 2), packed_size(count - count // 4)
+    return slice(1, third), slice(third, last), slice(last, None)
+
+
+def _left_out(third: np.ndarray, last: np.ndarray, tail: np.ndarray, smooth: bool) -> np.ndarray:
+    """What orders beyond the last quarter add, from what this one and the one before add.
+
+    Coefficients of analytic φ fall off ever faster, those at kinks as powers of the order, so that
+    correlations alone make them small.
+    """
+    if smooth:
+        ratio = np.divide(4 * last, third, out=np.ones_like(last), where=third != 0)
+        tail = np.minimum(tail, np.abs(ratio))
+    return last * tail
 
 
 def _within_layers(
@@ -286,10 +295,10 @@ def _split(
     rows, columns = splits[best, :, every].T
     seen = applied(np.moveaxis(X, 0, -1)[..., every, best], f[rows].T, count).T
     terms = seen * f[columns]
-    last = packed_size(count - count // 4)
+    whole, *quarters = (terms[:, some].sum(axis=1) for some in _quarters(count))
     tail = 2 * np.minimum(correlation[best, every], 1.0) ** (count / 4)
-    disconnected = mean[rows] * mean[columns]
-    return terms.sum(axis=1) + disconnected, terms[:, last:].sum(axis=1) * tail
+    fourth = whole + quarters[0] + quarters[1] + mean[rows] * mean[columns]
+    return fourth, _left_out(*quarters, tail, signals.smooth)
 
 
 def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) -> Truncated:
@@ -317,14 +326,14 @@ def _correlators_by_kernels(signals: Signals, pairs: np.ndarray, count: int) -> 
     expansion, size = Expansion(signals, count, pairs), len(signals.K)
     own = np.stack([*expansion.squares, expansion.observables])
     found, left = np.zeros((2, size, size, 3, 3, len(pairs)))
-    last = packed_size(count - count // 4)
     for k in signals.counted(range(size - 1), "mean_shift, layers"):
         for e, moved in enumerate(expansion.by_kernels):
             given, tail = given_layer(signals, moved[k + 1 :], k, pairs)
-            whole, quarter = (
-                np.einsum("lpn,fpn->lfp", given[..., part:], own[:, k, :, part:])
-                for part in (1, last)
+            whole, *quarters = (
+                np.einsum("lpn,fpn->lfp", given[..., some], own[:, k, :, some])
+                for some in _quarters(count)
             )
-            found[k, k + 1 :, e], left[k, k + 1 :, e] = whole, quarter * tail[:, None]
+            found[k, k + 1 :, e] = whole + quarters[0] + quarters[1]
+            left[k, k + 1 :, e] = _left_out(*quarters, tail[:, None], signals.smooth)
     left[np.flatnonzero(signals.idle)] = 0.0
     return Truncated(count, found, left, _missed(signals, expansion.observables, pairs))

@@ -33,6 +33,8 @@ _PHASE = 16.0
 _MARGIN, _REACH = 7.0, 13.0
 # Most orders of φ(y), and the share of the largest coefficient that is rounding.
 _MOST, _ROUNDING = 1200, 1e-17
+# Orders of an analytic φ(y) beyond those that are kept.
+_BEYOND = 64
 # Correlation beyond which no more orders are taken.
 _STRONG = 0.9999
 # Share of its deviation below which the second signal is a multiple of the first.
@@ -282,7 +284,9 @@ class Expansion:
         c = min(c, _STRONG)
         mean, spread = c * c / (1 - c * c), c / (1 - c * c)
         most = 24 + self.count * mean + 12 * spread * np.sqrt(self.count)
-        return int(min(most, max(_MOST - self.count, self.count)))
+        # Those of analytic φ fall off as fast as the coefficients that are kept.
+        limit = self.count + _BEYOND if self.signals.smooth else _MOST - self.count
+        return int(min(most, max(limit, self.count)))
 
     def _deviations(self, l: int) -> np.ndarray:
         return np.sqrt(np.diagonal(self.signals.K[l]))
