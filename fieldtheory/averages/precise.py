@@ -239,7 +239,7 @@ def _coefficients(
 ) -> Iterator[Any]:
     """⟨f²⟩, then f_0, f_1, ..., by Hermite functions h_n e^(−z²/4) in integers over 2^bits.
 
-    They oscillate with √n waves per 2π, and reach as far as exp(−z²/4).
+    They have the wave number √n and decay as exp(−z²/4).
     """
     reach = _reach(2 * digits + _GUARD, level)
     cuts = _breakpoints([k / root for k in kinks], min(1, 1 / root), reach)

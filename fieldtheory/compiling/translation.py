@@ -238,8 +238,8 @@ def _grows(F: sp.Expr) -> bool:
         return False
     F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)
     compiled = sp.lambdify(sorted(F.free_symbols, key=str), F, modules="mpmath")
-    places = product((-_FAR, _FAR), repeat=len(F.free_symbols))
-    return any(abs(compiled(*map(mpmath.mpf, place))) > _FAR**_DEGREE for place in places)
+    points = product((-_FAR, _FAR), repeat=len(F.free_symbols))
+    return any(abs(compiled(*map(mpmath.mpf, point))) > _FAR**_DEGREE for point in points)
 
 
 def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) -> Resolution:
@@ -260,7 +260,7 @@ def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) ->
 def _in_symbols(node: AverageNode, backend: str) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
     """An average with symbols in place of the entries of its covariance, and their values.
 
-    The determinant of entries that are sums is not seen. Zeros of three and more variables stay.
+    `stable` finds determinants of symbols alone. Zeros of three and more variables stay.
     """
     K, size = node.covariance, len(node.variables)
     if size <= 2 and backend == "mpmath":

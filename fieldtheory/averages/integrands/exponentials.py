@@ -27,7 +27,7 @@ def factored(F: sp.Expr) -> sp.Expr:
 
 
 def expanded(F: sp.Expr) -> sp.Expr:
-    """Products multiplied out, but for denominators, which lose their digits beside their roots.
+    """Products multiplied out, but for denominators, whose sums cancel near their roots.
 
     Examples
     --------
