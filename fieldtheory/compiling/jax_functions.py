@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages.integrals.vectorising import in_float64
 from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.quadrature.compiled import in_float64
 from fieldtheory.averages.rules import entry_indices
 from fieldtheory.compiling.translation import call, for_backend, translate
 

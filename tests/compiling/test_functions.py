@@ -10,7 +10,7 @@ from mpmath import mpf
 from scipy.special import erf
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.integrals.quadrature import QuadratureError
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact

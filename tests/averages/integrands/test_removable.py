@@ -7,8 +7,8 @@ import sympy as sp
 from mpmath import mpf
 
 import fieldtheory as ft
-from fieldtheory.averages.integrals.vectorising import vectorised
 from fieldtheory.averages.integrands.removable import continued, has_quotient
+from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.layer_averages.entries import entries
