@@ -19,7 +19,10 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics.several_inputs.feature_correlators import means
+from fieldtheory.numerics.several_inputs.feature_correlators import (
+    exact_within_layers,
+    means,
+)
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.several_inputs.symmetric_powers import packed_size
@@ -32,6 +35,8 @@ _SECONDS, _COSTS = 40.0, (1e-7, 3e-8, 2e-10)
 _TOGETHER = 1 << 21
 # Most dimensions of Sobol points; more are pseudorandom.
 _DIMENSIONS = 21201
+# Angle between signals below which nothing is subtracted from g with jumps.
+_CANCELS = 1e-2
 # Orders of the coefficients of which the first is kept.
 _ORDERS = 8
 
@@ -110,8 +115,13 @@ def sampled_sources(
     mean = found.mean(axis=0)
     spread = (found - mean) / np.sqrt(REPLICATES * (REPLICATES - 1))
     stack = np.concatenate([mean[None] + rest.known().reshape(mean.shape), spread])
+    stack = stack.reshape(-1, size, p, size, p)
+    for l, exact in enumerate(exact_within_layers(signals)):
+        known = ~np.isnan(exact)
+        stack[:, l, :, l][:, known] = 0.0
+        stack[0, l, :, l][known] = rest.a[l] ** 2 * exact[known]
     S22 = np.zeros((len(stack), size + 1, p, size + 1, p))
-    S22[:, 1:, :, 1:] = stack.reshape(-1, size, p, size, p)
+    S22[:, 1:, :, 1:] = stack
     return S22
 
 
@@ -122,9 +132,13 @@ class _Remainder:
         self.signals = signals
         self.a = layers.weights[1:].ravel()
         self.means = means(signals)
-        finite = (np.where(np.isfinite(g), g, 0.0) for g in (gains.pair, gains.first, gains.second))
-        self.gains = PairGains(np.where(np.isfinite(gains.own), gains.own, 0.0), *finite)
-        self.linear = self._linear()
+        # Derivatives of jumps grow as one over the angle, and cancel.
+        apart = signals.R[1, 1] > _CANCELS * signals.K[:, signals.pairs[1], signals.pairs[1]] ** 0.5
+        jumps = any(len(psi.jumping) for psi in signals.functions)
+        used = float(not jumps or bool(apart[:, signals.pairs[0] != signals.pairs[1]].all()))
+        parts = gains.own, gains.pair, gains.first, gains.second
+        self.gains = gains if used else PairGains(*(np.zeros_like(part) for part in parts))
+        self.linear = used * self._linear()
 
     def of(self, h: np.ndarray) -> np.ndarray:
         """Of signals h (L + 1, P, n), shape (L + 1, p, n)."""
