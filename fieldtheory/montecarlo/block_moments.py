@@ -1,4 +1,4 @@
-"""The moments of the parts of blocks, and how they are merged into those of batches."""
+"""Moments of blocks of samples, and how they are merged into batches."""
 
 from __future__ import annotations
 

@@ -87,10 +87,13 @@ class Solution(Result):
     full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
     G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
     G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
+    G11_error              (L+2, L+2, p, p)                  its error, several inputs
     kernel_variance        (L+1,) or (L+1, P, P)             Var K^(l)
     mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
+    mean_shift_error       (L+2, P, P)                       its error, several inputs
     kernel_shift           the same                          ⟨K^(l)⟩ − K*^(l) to order 1/N
     four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
+    four_point_error       (L+1, p, p)                       its error, several inputs
     output_kurtosis        () or (P,)                        3 Var C/C*² of the output
     mean_shift_2           (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
     kernel_shift_2         (L+2,)                            1/N² of ⟨K^(l)⟩, with ``order=2``
@@ -270,6 +273,15 @@ class Solution(Result):
         return G11
 
     @field
+    def G11_error(self) -> np.ndarray:
+        """Errors of G11 of several inputs, zero where it is exact.
+
+        Standard errors where correlators are averages over sampled paths of a neuron, and what is
+        about left out where their Hermite coefficients fall off too slowly, by less than 1e-4.
+        """
+        return self.pair_theory.G11_error
+
+    @field
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l) to order 1/N."""
         if self._has_matrix:
@@ -283,12 +295,23 @@ class Solution(Result):
         given = limit.moving_gains, *limit.seen
         if not self._has_matrix:
             return fluctuations.mean_shift(network, limit.layers, *given) / network.width
-        theory = self.pair_theory
+        return unpacked(self._pair_shift[0], True) / network.width
+
+    @field
+    def mean_shift_error(self) -> np.ndarray:
+        """Errors of the mean shift of several inputs, zero where it is exact; see `G11_error`."""
+        return unpacked(self._pair_shift[1], True) / self.network.width
+
+    @cached_property
+    def _pair_shift(self) -> tuple[np.ndarray, np.ndarray]:
+        """N times the mean shift of pairs of inputs and its error, (L + 2, p)."""
+        limit, theory = self._mean_field, self.pair_theory
+        given = limit.moving_gains, *limit.seen
         each = (
-            fluctuations.mean_shift(network, theory.layers, *(of[:, i] for of in given))
+            fluctuations.mean_shift(self.network, theory.layers, *(of[:, i] for of in given))
             for i in range(self.inputs)
         )
-        return unpacked(theory.shift(np.stack([*each], axis=-1)), True) / network.width
+        return theory.shift(np.stack([*each], axis=-1))
 
     @field
     def kernel_shift(self) -> np.ndarray:
@@ -311,6 +334,11 @@ class Solution(Result):
             self.network, limit.layers, limit.moving_gains, self.kernels
         )
         return self.network.width * self.kernel_variance + 2 * seen
+
+    @field
+    def four_point_error(self) -> np.ndarray:
+        """Errors of the vertex of several inputs, zero where it is exact; see `G11_error`."""
+        return self.pair_theory.four_point_error
 
     @field
     def output_kurtosis(self) -> np.ndarray:

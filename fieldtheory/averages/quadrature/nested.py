@@ -212,7 +212,3 @@ def _breakpoints(edges: np.ndarray, widths: np.ndarray) -> np.ndarray:
 
 def _sums(which: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     return np.array([np.bincount(which, row, count) for row in values])
-
-
-# The name until all callers use the new one.
-Strong = NestedPanels
