@@ -20,7 +20,13 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, 
 from fieldtheory.averages.choosing import apart, choose
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.float_forms import NUMPY, evaluated, keeps_digits, stable
+from fieldtheory.averages.nodes.float_forms import (
+    NUMPY,
+    evaluated,
+    keeps_digits,
+    stable,
+    with_tails,
+)
 from fieldtheory.averages.nodes.gaussian import without_deltas
 from fieldtheory.averages.quadrature.compiled import in_float64
 from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
@@ -239,7 +245,9 @@ def _grows(F: sp.Expr) -> bool:
     F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)
     compiled = sp.lambdify(sorted(F.free_symbols, key=str), F, modules="mpmath")
     points = product((-_FAR, _FAR), repeat=len(F.free_symbols))
-    return any(abs(compiled(*map(mpmath.mpf, point))) > _FAR**_DEGREE for point in points)
+    # Steps times exponentials cancel in so many digits.
+    with mpmath.workdps(4 * _FAR):
+        return any(abs(compiled(*map(mpmath.mpf, point))) > _FAR**_DEGREE for point in points)
 
 
 def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) -> Resolution:
@@ -367,7 +375,7 @@ def numpy_code(
 ) -> Callable:
     """The NumPy function of translated entries."""
     library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
-    return sp.lambdify(list(arguments), in_float64(entries), modules=library, cse=True)
+    return sp.lambdify(list(arguments), in_float64(with_tails(entries)), modules=library, cse=True)
 
 
 def _sqrt(value: Any) -> Any:

@@ -281,7 +281,7 @@ phi = sp.Function("phi")
         (
             [K],
             GaussianAverage(sp.Max(x * y, z) * z, (x, y, z), sp.ones(3) * K / 2 + sp.eye(3)),
-            "cannot locate the kinks",
+            "cannot locate the kinks|sums of products of functions of one variable",
         ),
     ],
 )  # fmt: skip

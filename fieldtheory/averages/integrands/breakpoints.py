@@ -208,22 +208,6 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     return expr
 
 
-def polynomial_pieces(expr: sp.Expr, variable: sp.Symbol) -> Piecewise | None:
-    """A function of one variable as polynomials between its kinks, or None if it is not.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> polynomial_pieces(Max(0, x - 1) ** 2, x)
-    Piecewise((0, x < 1), (x**2 - 2*x + 1, True))
-    """
-    found = pieces_of(expr, variable)
-    values = tuple(sp.expand(branch) for branch in found.branches)
-    if not found.points or not all(value.is_polynomial(variable) for value in values):
-        return None
-    return Pieces(variable, found.points, values).expression
-
-
 def slope_of_pieces(expr: sp.Expr, variable: sp.Expr) -> sp.Expr:
     """The derivative between the kinks, without what jumps contribute."""
     return pieces_of(expr, variable).slope

@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 from numpy.polynomial import polynomial
 
-from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.integrands.breakpoints import has_steps
 
 # Points on the circle, coefficients, and the part of its radius within which the series is used.
 _POINTS, _TERMS, _WITHIN = 64, 40, 0.5

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from fieldtheory.averages import ConnectedCorrelator
-from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.averages.quadrature.compiled import kinks_of
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
