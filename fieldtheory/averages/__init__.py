@@ -7,8 +7,7 @@ One algorithm computes any average in float64 (`choosing`):
                       of the Gaussian; tables in ln K where many variances are asked for
     two variables     Mehler's series while its Parseval remainder is below the tolerance, else
                       nested panels in sum and difference
-    many pairs        the same with Hermite coefficients from Chebyshev tables in ln K; interpolated
-                      over all layers in `fieldtheory.numerics.pair_maps`, with a checked error
+    many pairs        Chebyshev interpolants of the same over all layers (`numerics.pair_maps`)
 
     nodes          averages and correlators as SymPy nodes, Price's theorem, closed forms
     integrands     functions with kinks and jumps, forms that keep their digits
