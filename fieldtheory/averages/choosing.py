@@ -5,8 +5,8 @@
                          panels, for every product of a function of each variable
     three and more       nested panels over the Cholesky factor of the covariance
 
-Closed forms come before these (`fieldtheory.compiling`); tables of many pairs are in
-`quadrature.tables`. A cumulant of joint functions is a sum of products of averages; ⟨F(x);G(y)⟩ is
+Closed forms come before these (`fieldtheory.compiling`); maps of many pairs of inputs are in
+`numerics.pair_maps`. A cumulant of joint functions is a sum of products of averages; ⟨F(x);G(y)⟩ is
 computed without that difference.
 """
 

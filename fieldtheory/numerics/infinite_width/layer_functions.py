@@ -53,6 +53,10 @@ from fieldtheory.theory.elementary_averages import (
 _VANISHING, _DIVERGES = 1e-40, 1e17
 # Chebyshev nodes of M(K) per factor of four of K, and the powers of four that float64 has.
 _NODES, _POWERS = 28, 540
+# Ranges of K without a series, and the factor by which averages vary in a range with one.
+_UNKNOWN, _IN_TAIL, _VARIES = -2, -1, 1e4
+# M, K M' and K² M'' in Hermite coefficients of φ².
+_SCALES = np.array([1, 1 / np.sqrt(2), np.sqrt(1.5)])
 # Gaps 1 − |c| that are taken from series of these orders, with what they may leave out.
 _SMALL_GAP, _ORDERS, _ROUNDING = 1e-2, (40, 128), 1e-13
 
@@ -343,6 +347,12 @@ class LayerFunctions:
         return _pairs_of([PairAverages(self._square, connected=True)])
 
     def _scalings(self, *K: np.ndarray) -> list[np.ndarray]:
+        if self.lines is not None:
+            value, slope = self.covariance_gain(*K)
+            with np.errstate(divide="ignore"):
+                turning = 2 / np.pi * self.lines.B**2 / np.sqrt(determinant(*K))
+            none = np.zeros_like(value)
+            return [value, value / (2 * K[0]), value / (2 * K[1]), slope, none, none, turning]
         first = sum(_at_fixed_correlation(psi, *K) for psi in self.functions)
         second = sum(_at_fixed_correlation(slope, *K) for slope in self._slopes)
         return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
@@ -399,13 +409,15 @@ class _Moments:
     """⟨ψ⟩ and its first two derivatives by K, from Chebyshev series in ln K.
 
     They are analytic in the strip |Im ln K| < π/2, whatever ψ is. A series covers a factor of four
-    and is made when it is asked for.
+    and is made when it is asked for. Where ψ is seen in the far tail of the Gaussian alone, so that
+    averages vary by orders of magnitude, every variance is integrated.
     """
 
     def __init__(self, square: Function) -> None:
-        self.coefficients = Coefficients(square, 4)
-        self.places = np.full(2 * _POWERS, -1)
-        self.series = np.zeros((0, _NODES, 3))
+        self.square, self.coefficients = square, Coefficients(square, 4)
+        self.places = np.full(2 * _POWERS, _UNKNOWN)
+        # The last one stands for none.
+        self.series = np.zeros((1, _NODES, 3))
 
     def __call__(self, K: np.ndarray) -> np.ndarray:
         """The three of variances (m,), shape (3, m)."""
@@ -413,12 +425,20 @@ class _Moments:
         variances = K if usual.all() else np.where(usual, K, _VANISHING)
         logs = np.log(variances) / np.log(4.0)
         power = np.floor(logs).astype(int)
-        if (self.places[power + _POWERS] < 0).any():
-            for each in np.unique(power[self.places[power + _POWERS] < 0]):
-                self._add(int(each))
+        for each in np.unique(power[self.places[power + _POWERS] == _UNKNOWN]):
+            self._add(int(each))
         angle = np.arccos(np.clip(2 * (logs - power) - 1, -1, 1))
         terms = np.cos(angle[:, None] * np.arange(_NODES))
-        found = np.einsum("mk,mkn->nm", terms, self.series[self.places[power + _POWERS]])
+        place = self.places[power + _POWERS]
+        found = np.einsum("mk,mkn->nm", terms, self.series[place])
+        for i in np.nonzero(place == _IN_TAIL)[0]:
+            f, error = integrated(self.square, float(variances[i]), 4)
+            if error[0] > _rtol() * np.sqrt(f[-1]):
+                raise QuadratureError(
+                    f"an average at the variance {variances[i]:.6g} misses the relative error "
+                    f"{_rtol():g}"
+                )
+            found[:, i] = f[:5:2] * _SCALES
         found[1] /= variances
         found[2] /= variances**2
         if usual.all():
@@ -429,16 +449,14 @@ class _Moments:
         nodes = chebyshev.chebpts1(_NODES)
         K = 4.0 ** (power + (nodes + 1) / 2)
         f, error = self.coefficients(K)
-        if (error[:, :5:2] > _rtol() * np.sqrt(f[:, -1:])).any():
-            raise QuadratureError(
-                f"an average at variances of {K[0]:.3g} to {K[-1]:.3g} misses the relative error "
-                f"{_rtol():g}"
-            )
-        values = f[:, :5:2] * [1, 1 / np.sqrt(2), np.sqrt(1.5)]
-        series = chebyshev.chebvander(nodes, _NODES - 1).T @ values * (2 / _NODES)
+        size = np.sqrt(f[:, -1])
+        if (error[:, 0] > _rtol() * size).any() or size.max() > _VARIES * size.min():
+            self.places[power + _POWERS] = _IN_TAIL
+            return
+        series = chebyshev.chebvander(nodes, _NODES - 1).T @ (f[:, :5:2] * _SCALES) * (2 / _NODES)
         series[0] /= 2
-        self.places[power + _POWERS] = len(self.series)
-        self.series = np.concatenate([self.series, series[None]])
+        self.places[power + _POWERS] = len(self.series) - 1
+        self.series = np.concatenate([self.series[:-1], series[None], self.series[-1:]])
 
 
 def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray]]:
@@ -501,7 +519,7 @@ def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Call
 
     def everywhere(*K: Any) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = closed(*K)
+            found = closed(*(np.asarray(k, dtype=float) for k in K))
         values = found if isinstance(found, list) else [found]
         if not any(np.isnan(value).any() for value in values):
             return found

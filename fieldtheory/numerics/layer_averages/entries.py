@@ -1,4 +1,4 @@
-"""`LayerFunctions` with what G11 of one input and mean shifts of pairs still take from rules."""
+"""`LayerFunctions` with what fluctuations ask about them besides."""
 
 from __future__ import annotations
 
@@ -28,11 +28,6 @@ from fieldtheory.theory.elementary_averages import (
 @dataclass(frozen=True)
 class Entries(LayerFunctions):
     """`LayerFunctions` and the correlators of layers."""
-
-    @property
-    def slope_of_jumps(self) -> None:
-        """No form of its own: the engine takes determinants without cancellation."""
-        return
 
     @cached_property
     def covariance_curvature(self) -> Callable:
