@@ -22,9 +22,9 @@ from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.observables.vanishing_signals import seen_input
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.numerics.vanishing_signals import seen_input
 
 
 @by_network_type
