@@ -32,7 +32,6 @@ from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
-from fieldtheory.numerics.one_input.loop_sums import loop_correction
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
 from fieldtheory.numerics.validity import ValidityWarning
@@ -75,7 +74,6 @@ __all__ = [
     "input_kernel",
     "kernel",
     "lambdify",
-    "loop_correction",
     "measure_block",
     "optimal_output_variance",
     "optimal_scaling",

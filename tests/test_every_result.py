@@ -38,7 +38,6 @@ CALLS = {
         ft.solve(NET, [[0.3, 0.1], [0.1, 0.3]]), np.eye(2)
     ),
     "lambdify": lambda: ft.lambdify([H], H),
-    "loop_correction": lambda: ft.loop_correction(NET, 0.3),
     "depth_limit": lambda: ft.depth_limit(NET.replace(branch_scale="uniform"), 0.3),
 }
 LIMIT = ft.DiffusionNetwork(depth=4, width=5)

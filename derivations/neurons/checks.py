@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 from math import factorial
+from typing import Any
 
 import numpy as np
 
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.neurons.hermite_modes import observables, square_of
-from fieldtheory.numerics.neurons.interacting_neurons import first_order, second_order
-from fieldtheory.numerics.neurons.neurons_in_modes import in_modes
+from fieldtheory.numerics.neurons.finite_width import Neurons
+from fieldtheory.numerics.neurons.interacting_neurons import (
+    Observable,
+    first_order,
+    second_order,
+)
 from neurons.cumulants import Cumulant
 from neurons.recursion import Word, kernels, recursion
 
@@ -19,10 +23,17 @@ from neurons.recursion import Word, kernels, recursion
 SECOND = Word(0, ("h_2",))
 
 
+def in_coefficients(
+    network: ft.ResidualNetwork, K: np.ndarray, count: int
+) -> list[tuple[Observable, Any]]:
+    """The observables of all layers by so many Hermite orders, and the steps between them."""
+    neurons = Neurons.of(network, layer_coefficients(network).weights[1 : len(K) + 1], K, None)
+    return list(neurons.resolved(count, 1.0, 3))
+
+
 def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarray:
     """δ_1, q_1, δ_2, q_2, t_2, 2 g_2(h_2, h_2) of all layers, from Hermite coefficients."""
-    weights = layer_coefficients(network).weights[1:]
-    found = list(observables(square_of(network), weights, K, count))
+    found = [D for D, _ in in_coefficients(network, K, count)]
     orders = found[0].space.orders
 
     def moved(l: int, j: int) -> np.ndarray:
@@ -60,9 +71,8 @@ def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarr
 
 def of_the_code(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarray:
     """The same by `fieldtheory.numerics.neurons.interacting_neurons`."""
-    layers = layer_coefficients(network)
-    one = first_order(in_modes(network, layers, K, count))
-    two = second_order(in_modes(network, layers, K, count))
+    layers = in_coefficients(network, K, count)
+    one, two = first_order(layers), second_order(layers)
     columns = one.shift, one.variance, two.shift, two.variance, two.third_cumulant, two.pairing
     return np.array(columns).T
 
@@ -77,11 +87,10 @@ def difference_from_the_code(network: ft.ResidualNetwork, K0: float, count: int 
 def closure_of_one_mode(network: ft.ResidualNetwork, K0: float, count: int = 24) -> np.ndarray:
     """V = 4 K² r_2 where of r·D the term r_2 D_2 alone is kept."""
     K = ft.solve(network, K0).kernels[:-1]
-    weights = layer_coefficients(network).weights[1:]
     r2, V = 0.0, [0.0]
-    for l, D in enumerate(observables(square_of(network), weights[:-1], K[:-1], count)):
+    for l, (D, _) in enumerate(in_coefficients(network, K, count)[:-1]):
         two = 2 // int(D.space.orders[1])
-        D2, beta = D.coefficients[two], 1 / (np.sqrt(2) * K[l + 1])
+        D2, beta = D.vector[two], 1 / (np.sqrt(2) * K[l + 1])
         square = network.skip_scales[l] ** 2 * K[l] / K[l + 1]
         s2, q = D2 + 2 * D2 * r2, D.square + 2 * D2 * D2 * r2
         r2 = square * (square * r2 + beta * s2) + beta**2 * q / 2

@@ -1,16 +1,19 @@
 """Gaussian averages ⟨F(h)⟩_{N(0,K)} and cumulants: nodes, closed forms, and their numbers.
 
-Which rule evaluates an average is chosen in `choosing`, `numeric` and `many`, from
-what these folders offer (imports go down here):
+One algorithm computes any average in float64 (`choosing`):
 
-    nodes               averages and correlators as SymPy nodes, their closed forms
-    growing             functions that grow exponentially, of signals of any size
-    precise             mpmath
-    oscillating         waves that are short against the signals
-    polynomial_pieces   polynomials between kinks
-    sizes               integrals in the logarithms of signals
-    integrals           integrals in float64 with an estimate of their error
-    integrands          functions with kinks, forms that keep their digits
+    closed form       if the nodes have one and it does not cancel
+    one variable      Gauss-Legendre panels between breakpoints, at the scales of the function and
+                      of the Gaussian; tables in ln K where many variances are asked for
+    two variables     Mehler's series while its Parseval remainder is below the tolerance, else
+                      nested panels in sum and difference
+    many pairs        Chebyshev tables of the same, with a checked error
+
+    nodes          averages and correlators as SymPy nodes, Price's theorem, closed forms
+    integrands     functions with kinks and jumps, forms that keep their digits
+    quadrature     functions on panels, Hermite coefficients, series, nested panels, tables
+    choosing       which algorithm evaluates a node in float64
+    precise        mpmath
 """
 
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator

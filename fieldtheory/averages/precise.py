@@ -23,9 +23,9 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages.errors import PrecisionError
+from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.integrands.partitions import partitions
 from fieldtheory.averages.integrands.simplification import separated
-from fieldtheory.averages.integrands.steps import break_points, has_steps
 
 # Digits beyond those asked for, and rules that are tried.
 _GUARD, _LEVELS = 8, 4

@@ -19,7 +19,7 @@ from sympy.core.function import AppliedUndef
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, shifted
 from fieldtheory.averages.choosing import apart, choose
 from fieldtheory.averages.integrals.vectorising import in_float64
-from fieldtheory.averages.integrands.steps import break_points, has_steps
+from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.float_forms import NUMPY, evaluated, keeps_digits, stable
 from fieldtheory.averages.nodes.gaussian import without_deltas
@@ -191,7 +191,7 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
 def _decision(node: AverageNode, backend: str) -> Decision:
     """The closed form if there is one and it does not cancel, else what is left to integrate."""
     singular = any(F.has(sp.DiracDelta) for F in node.functions)
-    closed = node.doit() if _is_simple(node) or _is_elementary(node) else node
+    closed = node.doit(deltas=False) if _is_simple(node) or _is_elementary(node) else node
     if backend == "mpmath" and closed.has(sp.erf):
         # Steps at a distance come as exp(2K) (1 − erf √(2K)), in which any number of digits cancel.
         closed = node
@@ -199,12 +199,14 @@ def _decision(node: AverageNode, backend: str) -> Decision:
         decision = _of_closed_form(closed, node, backend)
         if not decision.digits:
             return decision._replace(notes=(*(_SINGULAR if singular else ()), *decision.notes))
-        if not singular and (backend == "mpmath" or any(map(_grows, node.functions))):
+        if any(map(_grows, node.functions)) or (backend == "mpmath" and not singular):
             return decision
     if not singular:
         return Decision(node)
     parts = node.rewrite(GaussianAverage)
-    parts = parts.replace(lambda e: isinstance(e, GaussianAverage), without_deltas)
+    parts = parts.replace(
+        lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
+    )
     if parts.has(AverageNode) or closed.has(AverageNode):
         return Decision(parts, _SINGULAR if not parts.has(sp.DiracDelta) else ())
     return decision._replace(notes=_SINGULAR)
@@ -229,6 +231,7 @@ def _grows(F: sp.Expr) -> bool:
     """Whether a function grows exponentially, so that panels do not reach where it counts."""
     if not F.has(sp.exp, sp.sinh, sp.cosh):
         return False
+    F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)
     compiled = sp.lambdify(sorted(F.free_symbols, key=str), F, modules="mpmath")
     places = product((-_FAR, _FAR), repeat=len(F.free_symbols))
     return any(abs(compiled(*map(mpmath.mpf, place))) > _FAR**_HIGHEST for place in places)

@@ -8,9 +8,9 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.correlators.four_inputs import connected
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.layer_averages.entries import Entries, network_entries
+from fieldtheory.numerics.several_inputs.feature_correlators import within_layer
 from fieldtheory.numerics.solution import solve
 
 
@@ -45,8 +45,6 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
     layers, averages = layer_coefficients(network), network_entries(network)
     pairs = np.triu_indices(len(K0))
     p = len(pairs[0])
-    rows, columns = np.indices((p, p)).reshape(2, -1)
-    four = np.array([side[which] for which in (rows, columns) for side in pairs])
     V = np.zeros((network.depth + 1, p, p))
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 1):
@@ -54,8 +52,7 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
             D, mixed = _derivatives(averages, K, pairs), _products(K, pairs)
             J = skip * np.eye(p) + weight * D
             shared = D @ mixed
-            found = connected(averages.averages.observable, K, four).reshape(p, p)
-            source = weight**2 * found
+            source = weight**2 * within_layer(network, K)
             V[l] = J @ V[l - 1] @ J.T + source + weight * skip * (shared + shared.T)
             require_finite("the four-point vertex", V[l], l)
     return V

@@ -5,20 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.integrals.hermite import weighted_hermite
-from fieldtheory.averages.integrals.panels import evenly, graded_cuts
-from fieldtheory.averages.integrals.quadrature import composite
+from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.single import Coefficients
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.kernels import variances
-from fieldtheory.numerics.kinks.kinked_features import Feature
-from fieldtheory.numerics.observables.pair_observables import kinked_features
+from fieldtheory.numerics.several_inputs.pair_expansions import features
 
 # Hermite coefficients below this part of √⟨φ²⟩ are rounding.
 _ROUNDING = 1e-13
-# Panels of the quadrature: their widest, nodes in each, halvings towards a kink, and the end.
-_WIDEST, _NODES, _HALVED, _REACH = 0.5, 18, 12, 12.0
 # Hermite polynomials that are used.
 _MODES = 64
 
@@ -89,17 +85,10 @@ def power_coefficients(
 
 def _strengths(network: LayeredNetwork, K: float) -> np.ndarray:
     """Σ_k ⟨ψ_k h_m⟩² over signals of variance K, shape (modes,)."""
-    return np.sum([_coefficients(psi, K) ** 2 for psi in kinked_features(network)], axis=0)
+    return np.sum([_coefficients(psi, K) ** 2 for psi in features(network)], axis=0)
 
 
-def _coefficients(psi: Feature, K: float) -> np.ndarray:
-    deviation = np.sqrt(K)
-    kinks = np.array([jump.place / deviation for jump in psi.jumps if deviation])
-    halvings = _HALVED + int(max(0.0, np.log2(max(deviation, 1.0))))
-    near = graded_cuts(kinks, halvings, _WIDEST, _REACH).ravel()
-    z, weights = composite(np.unique([*near, *evenly(_WIDEST, _REACH)]), _NODES)
-    values = psi.function(deviation * z)
-    found = np.array([row @ values for row in weighted_hermite(_MODES, z, weights)])
-    size = np.sqrt(next(weighted_hermite(1, z, weights)) @ values**2)
-    found[np.abs(found) < _ROUNDING * size] = 0.0
-    return found
+def _coefficients(psi: Function, K: float) -> np.ndarray:
+    (values,), _ = Coefficients(psi, _MODES - 1)(np.array([K]))
+    found, size = values[:-1], np.sqrt(values[-1])
+    return np.where(np.abs(found) < _ROUNDING * size, 0.0, found)

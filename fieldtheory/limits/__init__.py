@@ -1,4 +1,4 @@
-"""Infinite depth in numbers: the flow that layers become, and sums over infinitely many layers."""
+"""Infinite depth: the flow of kernels over depth, and sums over infinitely many layers."""
 
 from fieldtheory.limits.infinite_depth import DepthLimit, depth_limit
 

@@ -1,4 +1,4 @@
-"""How kernels get from one place in an infinitely deep network to a later one."""
+"""Trajectories of kernels over the depth of an infinitely deep network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.limits.flow_numbers import RELATIVE, Flow, followed
+from fieldtheory.limits.kernel_flow import RELATIVE, Flow, followed
 from fieldtheory.limits.schedule_limits import (
     FIRST,
     SummableSchedule,
@@ -19,14 +19,14 @@ from fieldtheory.limits.schedule_limits import (
 from fieldtheory.networks.family import LayeredNetwork
 
 TIMES = np.linspace(0.0, 1.0, 21)
-# Layers at which a sum over infinitely many is looked at.
+# Layers of the grid of a trajectory over infinitely many.
 LAYERS = np.array([0.0, *(2.0**k for k in range(21)), np.inf])
-# What the last layers before the flow takes over may change, and how many there are at most.
+# Tolerance of doubling the layers before the flow, relative, and their largest number.
 _SETTLED, _MOST = 3e-11, 2**15
 
 
 class States(NamedTuple):
-    """States at all places (n, 2, P + pairs), the layers before the flow, and the error."""
+    """States at all depths (n, 2, P + pairs), the number of layers before the flow, the error."""
 
     values: np.ndarray
     last: int
@@ -35,31 +35,31 @@ class States(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class UniformTrajectory:
-    """Places are t = l/L, from 0 to 1."""
+    """The trajectory over t = l/L, from 0 to 1."""
 
     schedule: UniformSchedule
     places = TIMES
 
     def states(self, flow: Flow, state: np.ndarray) -> States:
-        """The states at all places."""
+        """The states on the grid of depths."""
         found = [state]
         for start, end in pairwise(self.places):
             found.append(self.advance(flow, found[-1], start, end))
         return States(np.stack(found), 0, RELATIVE)
 
     def checked(self, place: float) -> float:
-        """A place, or ValueError."""
+        """The depth, ValueError if it is none."""
         if not 0 <= place <= 1:
             raise ValueError(f"place must be t = l/L from 0 to 1, got {place!r}")
         return place
 
     def advance(self, flow: Flow, state: np.ndarray, start: float, end: float) -> np.ndarray:
-        """The state at a later place."""
+        """The state at a larger depth."""
         speed = self.schedule.speed
         return followed(flow, state, None, start, end, speed, speed)[0]
 
     def changes(self, flow: Flow, state: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The states at all places with the coefficients e of 1/L.
+        """The states on the grid of depths with their coefficients of 1/L.
 
         A layer is a step of λ(l/L)²/L, of which l make up the time s(t) + [λ(t)² − λ(0)²]/(2L).
         """
@@ -73,7 +73,7 @@ class UniformTrajectory:
 
 @dataclass(frozen=True, eq=False)
 class SummableTrajectory:
-    """Places are layers l, from 0 to infinity.
+    """The trajectory over layers l, from 0 to infinity.
 
     The first ``last`` layers are those of the network, the others the flow over the time
     Σ_{k>last} λ_k² with its first change by their steps, whose error is of the order of Σ λ_k⁶.
@@ -84,7 +84,7 @@ class SummableTrajectory:
     places = LAYERS
 
     def states(self, flow: Flow, state: np.ndarray) -> States:
-        """The states at all places, after so many layers that half of them lead to the same end."""
+        """The states on the grid, after enough layers that half of them give the same limit."""
         found, trajectory, end, error = [state], self, np.full_like(state, np.nan), np.nan
         while not error <= _SETTLED:
             if len(found) > 1 and (trajectory.last >= _MOST or not np.isfinite(end).all()):
@@ -108,13 +108,13 @@ class SummableTrajectory:
         return States(np.stack(found), trajectory.last, error)
 
     def checked(self, place: float) -> float:
-        """A place, or ValueError."""
+        """The depth, ValueError if it is none."""
         if not (place >= 0 and (place == np.inf or place == int(place))):
             raise ValueError(f"place must be a layer l = 0, 1, ..., or infinity, got {place!r}")
         return place
 
     def advance(self, flow: Flow, state: np.ndarray, start: float, end: float) -> np.ndarray:
-        """The state at a later place."""
+        """The state at a larger depth."""
         if start == end:
             return state
         middle = int(min(max(start, self.last), end))
@@ -139,7 +139,7 @@ class SummableTrajectory:
 
 
 def trajectory_of(network: LayeredNetwork, last: int = 0) -> UniformTrajectory | SummableTrajectory:
-    """The trajectory that the schedule of a network says.
+    """The trajectory of a network, by the limit of its schedule.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Kernels of several inputs as their different entries, in tiles that are followed together."""
+"""Layout of the distinct entries of kernel matrices, in tiles integrated together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.limits.flow_numbers import Flow
+from fieldtheory.limits.kernel_flow import Flow
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.layer_averages.entries import network_entries

@@ -1,4 +1,4 @@
-"""What becomes of a schedule ρ_l at infinite depth: a speed over t = l/L, or a sum over layers."""
+"""The limit of a schedule ρ_l at infinite depth: a speed over t = l/L, or a sum over layers."""
 
 from __future__ import annotations
 

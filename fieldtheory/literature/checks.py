@@ -16,7 +16,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.literature.claim import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS, Activation
 from fieldtheory.networks.residual import ResidualNetwork

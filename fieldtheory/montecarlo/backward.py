@@ -1,4 +1,4 @@
-"""One backward pass of finite networks: how the output depends on the signals of every layer."""
+"""Backward pass of finite networks: derivatives of the output by the signals of every layer."""
 
 from __future__ import annotations
 

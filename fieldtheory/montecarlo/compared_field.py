@@ -1,4 +1,4 @@
-"""Entries of one field of the solution beside a simulation: deviations, and what they say.
+"""One field of the solution compared with a simulation: deviations and verdicts of its entries.
 
 The two kinds answer two questions. A `Coefficient` of 1/N is extrapolated over several widths and
 tells whether the theory is right; an `AtWidth` is taken as simulated and tells whether the theory

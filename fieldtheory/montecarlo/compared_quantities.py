@@ -1,4 +1,4 @@
-"""What is compared: the fields of a solution that simulations measure, and why others are not."""
+"""Which fields of a solution are compared with simulations, and why others are not."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.correlators.four_inputs import four_signals_are_quick
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.solution import Solution
 
-# Most averages of four signals that are found unasked, and of those that are integrals over kinks.
-_MOST_AVERAGES, _MOST_WITH_KINKS = 20_000, 1500
+# Most averages of four signals that are computed unasked.
+_MOST_AVERAGES = 20_000
 
 
 class Measured(NamedTuple):
@@ -34,18 +33,12 @@ def finds_fluctuations(network: LayeredNetwork, inputs: int) -> bool:
     >>> net = ft.ResidualNetwork(depth=20)
     >>> finds_fluctuations(net, inputs=3), finds_fluctuations(net, inputs=4)
     (True, False)
-    >>> finds_fluctuations(net.replace(activation="elu"), inputs=3)
-    False
     """
-    return _averages(network, inputs) <= _most(network)
+    return _averages(network, inputs) <= _MOST_AVERAGES
 
 
 def _averages(network: LayeredNetwork, inputs: int) -> int:
     return ((network.depth + 1) * inputs * (inputs + 1) // 2) ** 2
-
-
-def _most(network: LayeredNetwork) -> int:
-    return _MOST_AVERAGES if four_signals_are_quick(network) else _MOST_WITH_KINKS
 
 
 def measured_fields(
@@ -78,7 +71,6 @@ def reasons_against(solution: Solution) -> dict[str, str]:
     matrix = solution.input_kernel.ndim > 0
     found: dict[str, str] = {}
     count = _averages(solution.network, solution.inputs)
-    most = _most(solution.network)
     for field in FIELDS.values():
         fluctuates = field.order > 0 or "pair" in field.of_inputs
         measured = field.simulated.startswith("Ensemble") or field.corrects
@@ -89,9 +81,9 @@ def reasons_against(solution: Solution) -> dict[str, str]:
         if source in found:
             found[field.name] = found[source]
             continue
-        if matrix and count > most:
+        if matrix and count > _MOST_AVERAGES:
             found[field.name] = (
-                f"{count} averages of four signals, more than {most}; to include them, "
+                f"{count} averages of four signals, more than {_MOST_AVERAGES}; to include them, "
                 "ask the solution for them before"
             )
             continue

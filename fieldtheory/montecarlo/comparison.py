@@ -1,4 +1,4 @@
-"""The result of `compare`: every quantity beside its simulation, and the answers to two questions.
+"""The result of `compare`: every quantity with its simulation, and two verdicts.
 
 Is the theory right? Does it describe this width?
 """

@@ -1,4 +1,4 @@
-"""Estimates with less variance: what control variates leave of samples."""
+"""Estimators of reduced variance: samples less their control variates."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages.integrands.steps import pieces
+from fieldtheory.averages.integrands.breakpoints import pieces
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks import activations
 from fieldtheory.networks.coefficients import layer_coefficients

@@ -1,4 +1,4 @@
-"""What one simulation is: its checked arguments, its blocks of networks, the memory it needs."""
+"""The plan of a simulation: checked arguments, blocks of networks, memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large the terms in 1/N may be that simulated networks have and the leading order has not."""
+"""Estimates of the orders in 1/N beyond the leading one that simulated networks have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`simulate`: finite networks by the thousand, in blocks that no worker or chunk changes."""
+"""`simulate`: finite networks in blocks that depend neither on workers nor on chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers of a comparison in words, and the tables that show what they rest on."""
+"""The verdicts of a comparison in words, and the tables that support them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked about: families of networks, and what a family of one's own is made of."""
+"""Families of networks, and the parts of which a family is made."""
 
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import Coefficients, LayeredNetwork, per_layer

@@ -1,4 +1,4 @@
-"""φ as a SymPy expression with a name."""
+"""The activation function φ: a SymPy expression with a name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.averages.integrands.breakpoints import canonical
+from fieldtheory.averages.integrands.breakpoints import Pieces, canonical, pieces_of
 from fieldtheory.networks.existence import require_averages
 
 h = sp.Symbol("h", real=True)
@@ -27,7 +27,9 @@ class Activation:
         φ(h), an expression with exactly one free symbol (none for a constant is not allowed). It
         is real and finite for every real h, up to removable singularities such as that of
         sin(h)/h, and grows more slowly than every exp(c h²), so that ⟨φ²⟩ exists for Gaussian h of
-        any variance. Floats are taken as the decimal fractions that they print as.
+        any variance. Floats are taken as the decimal fractions that they print as. Where kinks
+        cancel, as in max(h, 0) + min(h, 0), or have no closed form, it is kept as a Piecewise of
+        its smooth pieces.
     name : str, optional
         What reports and files call it; the expression's text if left out.
 
@@ -73,12 +75,20 @@ class Activation:
         typed = self.expression.xreplace({symbols.pop(): h})
         exact = typed.xreplace({number: _exact(number) for number in typed.atoms(sp.Float)})
         require_averages(exact, h)
-        object.__setattr__(self, "expression", canonical(exact, h))
+        expression = canonical(exact, h)
+        if not expression.has(h):
+            raise ValueError(f"activation must depend on its symbol, got {typed} = {expression}")
+        object.__setattr__(self, "expression", expression)
         object.__setattr__(self, "name", self.name or str(typed))
 
     def __call__(self, argument: Any) -> sp.Expr:
         """φ at ``argument``, a SymPy expression or number; its limit where φ is 0/0."""
         return _value(self.expression, sp.sympify(argument))
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """Its smooth pieces, breakpoints, jumps, kinks and parity."""
+        return pieces_of(self.expression, h)
 
     @cached_property
     def slope_at_zero(self) -> sp.Expr:

@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages.integrands.steps import branch, has_steps
+from fieldtheory.averages.integrands.breakpoints import branch, has_steps
 from fieldtheory.networks.activations import Activation, as_activation, h
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import NetworkFamily

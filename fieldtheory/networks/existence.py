@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.integrands.breakpoints import pieces_of
+from fieldtheory.averages.integrands.breakpoints import Pieces, pieces_of
 
 Numbers = Callable[[np.ndarray], np.ndarray]
 Precise = Callable[[Any], Any]
@@ -29,6 +29,8 @@ _PLAIN = (1, -1, 0, 2, -2, 10, -10)
 _NEAR, _FARTHEST = 12.0, 1e4
 _HALF = np.append(np.arange(0.0, _NEAR, 0.01), np.geomspace(_NEAR, _FARTHEST, 350)) + 0.00271828
 _GRID = np.append(-_HALF[::-1], _HALF)
+# Where φ is compared with its pieces, and what counts as equal.
+_CHECKED, _ALIKE = np.arange(-_NEAR, _NEAR, 0.00737), 1e-6
 # Points of one step of zooming in on a peak, and steps; the smallest rise of the last two together.
 _POINTS, _STEPS, _RISE = 17, 10, 1.01
 # Peaks that are looked at with more digits.
@@ -253,13 +255,32 @@ def _is_exponential(F: sp.Expr, h: sp.Symbol) -> bool:
     return linear and F.xreplace(powers).is_polynomial(h, *powers.values())
 
 
-def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> None:
+def _pieces(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> Pieces:
+    """The smooth pieces of φ, compared with φ at points inside of all of them."""
     try:
-        known = [float(point) for point in pieces_of(phi, h).points]
+        found = pieces_of(phi, h)
     except ValueError as error:
         raise ValueError(
             f"activation must have finitely many kinks and jumps, got {phi}: {error}"
         ) from None
+    if not found.switching:
+        return found
+    one, other = numbers(_CHECKED), _in_float64(found.expression, h)(_CHECKED)
+    with np.errstate(all="ignore"):
+        differ = np.abs(one - other) > _ALIKE * (np.abs(one) + np.abs(other))
+    again = _in_digits(found.expression, h)
+    for point in _CHECKED[differ][:_PEAKS]:
+        values = precise(point), again(point)
+        if None not in values and abs(values[0] - values[1]) > _ALIKE * sum(map(abs, values)):
+            raise ValueError(
+                "activation must have kinks and jumps that can be located, got "
+                f"{phi}, which has another one near h = {point:.6g}"
+            )
+    return found
+
+
+def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> None:
+    known = [float(point) for point in _pieces(phi, h, numbers, precise).points]
     found, what = _jump(numbers, precise, known), "jumps"
     if found is None and not known:
         # Kinks of φ²: where φ vanishes at its kinks, φ² has none.

@@ -288,7 +288,7 @@ class Solution(Result):
             fluctuations.mean_shift(network, theory.layers, *(of[:, i] for of in given))
             for i in range(self.inputs)
         )
-        return unpacked(theory.shift(np.stack([*each], axis=-1)), True) / network.width
+        return unpacked(theory.shift(np.stack([*each], axis=-1))[0], True) / network.width
 
     @field
     def kernel_shift(self) -> np.ndarray:

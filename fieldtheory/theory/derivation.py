@@ -128,8 +128,8 @@ class Derivation:
         Returns
         -------
         Correction
-            With ``expression``, ``latex()``, ``plot()`` and ``tikz()``. For numbers at any depth
-            see `loop_correction`.
+            With ``expression``, ``latex()``, ``plot()`` and ``tikz()``. `solve` has its numbers at
+            any depth.
 
         Examples
         --------

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import mpmath
 import sympy as sp
 
-from fieldtheory.averages.integrands.steps import branch, break_points, has_steps
+from fieldtheory.averages.integrands.breakpoints import branch, break_points, has_steps
 from fieldtheory.networks.activations import Activation, h
 
 # Closer to a kink than any other one, and farther than all.

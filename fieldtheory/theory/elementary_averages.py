@@ -15,7 +15,8 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.integrands.steps import break_points, has_steps, step_form
+from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
+from fieldtheory.averages.integrands.steps import step_form
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym

@@ -98,6 +98,7 @@ def test_removable_singularities_have_their_limit(expression, point, limit):
         (x * y, ValueError, "activation must have exactly one symbol, got x, y"),
         (sp.Max(0, x) + y * sp.Min(0, x), ValueError, "exactly one symbol, got x, y"),
         (sp.Integer(3), ValueError, "exactly one symbol, got none"),
+        (sp.sign(x) ** 2, ValueError, r"must depend on its symbol, got sign\(h\)\*\*2 = 1$"),
         (3, TypeError, "activation must be a SymPy expression .* got 3"),
         (None, TypeError, "activation must be a SymPy expression"),
         (sp.Matrix([x]), TypeError, "activation must be a SymPy expression"),

@@ -20,23 +20,6 @@ def test_nearly_identical_inputs_of_functions_with_kinks(gamma, off):
     assert net.width * np.abs(s.G11 - one.G11[..., None, None]).max() < allowed
 
 
-@pytest.mark.parametrize("name", ["relu", slow("abs"), slow("hard_tanh"), slow("hard_swish")])
-def test_kinks_by_two_routes(name, monkeypatch):
-    """Factors that two inputs have in common agree with closed forms of four signals."""
-    net = network(name, -0.7, 2)
-    s = ft.solve(net, TWO)
-    G11, shift = s.G11, s.mean_shift
-    monkeypatch.setattr(
-        "fieldtheory.numerics.correlators.four_inputs.has_closed_form", lambda g: False
-    )
-    monkeypatch.setattr(
-        "fieldtheory.numerics.several_inputs.pair_blocks._has_orthants", lambda signals: False
-    )
-    other = ft.solve(net, TWO)
-    np.testing.assert_allclose(other.G11, G11, rtol=0, atol=2e-10 * G11.max())
-    np.testing.assert_allclose(other.mean_shift, shift, rtol=0, atol=1e-10 * np.abs(shift).max())
-
-
 @pytest.mark.parametrize("name", [slow("hard_tanh"), slow("relu6"), slow("hard_swish"), "relu"])
 @pytest.mark.parametrize("gamma", [1.0, slow(0.7)])
 def test_three_inputs_hold_what_two_do(name, gamma):

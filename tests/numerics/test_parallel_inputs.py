@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.kinks import parallel_curvatures
-from fieldtheory.theory.elementary_averages import X
 from tests.numerics.pair_examples import STEP, network
 from tests.oracles.shallow_pairs import ShallowPair
 from tests.tables import slow
@@ -240,9 +237,3 @@ def test_kinks_out_of_reach_leave_parallel_inputs_one(name, norms):
     assert (np.abs(s.mean_shift[:, 0, 1] - factor * one.mean_shift) <= 1e-9 * size).all()
     expected = factor * one.G11[1:, 1:]
     np.testing.assert_allclose(s.G11[1:, 1:, 0, 1], expected, rtol=1e-8)
-
-
-def test_parallel_inputs_whose_slopes_diverge_are_refused():
-    """A raw ZeroDivisionError before."""
-    with pytest.raises(QuadratureError, match="parallel"):
-        parallel_curvatures.covariance_curvature((abs(X - 1),), *np.array([[1.0], [4.0], [2.0]]))

@@ -203,4 +203,4 @@ def test_progress_is_shown_on_stderr_if_wanted(name, capsys):
     np.testing.assert_array_equal(shown.mean_shift, expected[0])
     np.testing.assert_array_equal(shown.G11, expected[1])
     text = capsys.readouterr().err
-    assert "mean_shift, variances" in text and "G11" in text
+    assert "mean_shift, layers" in text and "correlators, layers" in text

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.correlators import two_inputs
 from tests.oracles import ramp_pairs
 from tests.oracles.shallow_pairs import ShallowPair
 from tests.tables import slow
@@ -35,25 +33,6 @@ def test_the_limit_of_small_branches_is_approached_as_their_square(name, K0):
 
 
 FAR_FROM_PARALLEL = np.array([[1.0, 0.5], [0.5, 1.0]])
-
-
-def test_what_is_not_resolved_says_by_how_much(monkeypatch):
-    """Inputs that are far from parallel are not called so, and a larger error is a way out."""
-    rho, net = 1e-5, ft.ResidualNetwork(depth=1, activation="sign(x - 1) + sign(x + 1)")
-    K0 = np.array([[1.0, -0.05], [-0.05, 1.0]])
-    with monkeypatch.context() as patch:
-        # Without what rounding explains.
-        patch.setattr(two_inputs, "_TAILS", 0.0)
-        with pytest.raises(QuadratureError, match="rules differ by .* a larger error") as raised:
-            _ = ft.solve(net.replace(branch_scale=rho), K0).mean_shift
-    assert "add" in str(raised.value) and "parallel" not in str(raised.value)
-    found, looser, larger = (
-        ft.solve(net.replace(branch_scale=one), K0, rtol=rtol).mean_shift[2, 0, 1]
-        for one, rtol in ((rho, 1e-12), (rho, 1e-6), (1e-4, 1e-6))
-    )
-    assert found == pytest.approx(looser, rel=1e-9)
-    # To leading order ρ of a step that sees its own mean.
-    assert found / rho == pytest.approx(larger / 1e-4, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,6 @@ import pytest
 from scipy.special import erf, ndtr
 
 import fieldtheory as ft
-from fieldtheory.numerics.correlators.four_inputs import connected
-from fieldtheory.numerics.correlators.weak_signals import alone, correlator
-from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.observables.pair_powers import block, correlated
 from tests.oracles import closed_fluctuations
 from tests.tables import slow
 
@@ -142,18 +138,6 @@ def test_quantities_of_odd_functions_are_powers_of_the_correlation(name, field):
     np.testing.assert_allclose(near, far * 1e6**order, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "K"), [("softsign", 0.6), ("hard_tanh", 0.6), ("tanh", 300.0)])
-def test_three_inputs_that_hermite_coefficients_do_not_resolve(name, K):
-    correlation = np.array([[0.0, 1.0, -0.7], [1.0, 0.0, 0.4], [-0.7, 0.4, 0.0]])
-    near, far = (
-        ft.solve(network(name, 1), K * (np.eye(3) + c * correlation)).G11[1, 1]
-        for c in (1e-10, 1e-11)
-    )
-    order = np.round(np.log10(near / far))
-    assert set(order.ravel()) == {0, 1, 2}
-    np.testing.assert_allclose(near, far * 10.0**order, rtol=2e-9)
-
-
 def one_apart(K, c):
     """Two inputs that correlate, and one that hardly does with them."""
     return K * np.array([[1.0, 0.5, c], [0.5, 1.0, -0.3 * c], [c, -0.3 * c, 1.0]])
@@ -169,51 +153,9 @@ def test_one_input_that_hardly_correlates_with_two_that_do(name):
     assert np.abs(ft.solve(network(name, 1), K0).G11[1, 1, 1, [2, 4]]).max() < 1e-18
 
 
-@pytest.mark.parametrize("four", [(0, 1, 0, 2), (0, 1, 3, 5), (0, 2, 3, 4), (2, 2, 3, 5)])
-def test_one_signal_alone_against_closed_forms(four):
-    """Of hard tanh, with digits at correlations of a percent, from which odd series go down."""
-    g = network_entries(network("hard_tanh", 1)).averages.observable
-
-    def both(c):
-        C = one_apart(1.0, c)
-        K = np.block([[C, C], [C, 1.1 * C]])
-        own = K[np.ix_(four, four)]
-        which = int(alone(own[..., None])[0])
-        closed = connected(g, K, np.array(four)[:, None])[0]
-        return correlator(PHI["hard_tanh"][0], (-1.0, 0.0, 1.0), own, which), closed
-
-    places = np.array([0.01, 0.02, 0.03, 0.04])
-    found, closed = np.array([both(c) for c in places]).T
-    np.testing.assert_allclose(found, closed, rtol=1e-10)
-    series = np.linalg.solve(places[:, None] ** [1, 3, 5, 7], closed)
-    assert both(1e-9)[0] == pytest.approx(1e-9 * series[0], rel=1e-9)
-
-
 def substituted(X, n, i):
     """Of z_1^i z_2^(n−i)/√(i! (n−i)!) with z = X w, coefficients and the sizes of their terms."""
     roots = np.array([(factorial(j) * factorial(n - j)) ** 0.5 for j in range(n + 1)])
     rows = [X[0]] * i + [X[1]] * (n - i)
     both = (reduce(np.convolve, [f(row[::-1]) for row in rows]) for f in (np.asarray, np.abs))
     return [values * roots / roots[i] for values in both]
-
-
-@pytest.mark.parametrize(
-    ("X", "orders"),
-    [
-        ([[0.8, 1e-9], [1e-6, 0.7]], 6),
-        ([[1e-6, 1e-12], [1.0, 1e-9]], 6),
-        ([[1e-9, 1e-3], [1.0, -1e-9]], 6),
-        # A column or a row beside which the other one is small.
-        ([[0.5, 1e-9], [0.87, 3e-9]], 3),
-        ([[0.5, 0.3], [1e-12, 2e-12]], 3),
-        ([[1e-12, 7e-13], [0.0, 0.0]], 2),
-    ],
-)
-def test_powers_have_the_digits_of_every_entry(X, orders):
-    for n in range(1, orders + 1):
-        for i in range(n + 1):
-            expected, size = substituted(X, n, i)
-            f = np.zeros((block(n).stop, 1))
-            f[block(n)][i] = 1.0
-            found = correlated(np.array(X)[:, :, None], f, n + 1)[block(n), 0]
-            assert (np.abs(found - expected) <= 1e-11 * size + 1e-40).all(), (n, i)

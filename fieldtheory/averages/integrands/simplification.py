@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.integrands.steps import has_steps, step_form
+from fieldtheory.averages.integrands.breakpoints import has_steps
+from fieldtheory.averages.integrands.steps import step_form
 
 _ODD = (sp.erf, sp.erfi, sp.tanh, sp.sinh, sp.asinh, sp.sin, sp.tan, sp.atan, sp.sign)
 _EVEN = (sp.cos, sp.cosh, sp.Abs)

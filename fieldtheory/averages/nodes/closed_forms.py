@@ -18,6 +18,7 @@ They are written with atan2 because asin loses half the digits where its argumen
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -157,7 +158,14 @@ def without_deltas(
     These are conditioned on δ's argument and averaged by ``average`` over the other variables.
     None where a term has no meaning or no rule.
     """
-    singular = [term for term in sp.Add.make_args(sp.expand(F)) if term.has(DiracDelta)]
+    factors: dict[sp.Expr, sp.Expr] = defaultdict(lambda: sp.S.Zero)
+    for term in sp.Add.make_args(sp.expand(F)):
+        deltas = [f for f in sp.Mul.make_args(term) if isinstance(f, DiracDelta)]
+        if deltas:
+            factors[deltas[0]] += term / deltas[0]
+        elif term.has(DiracDelta):
+            return None
+    singular = [delta * factor for delta, factor in factors.items()]
     # As it stands: products of one function of each variable, multiplied out, may be none.
     smooth = F.replace(DiracDelta, lambda *_: sp.S.Zero)
     try:

@@ -100,15 +100,18 @@ class GaussianAverage(AverageNode):
         return self
 
     def doit(self, **hints: Any) -> sp.Expr:
-        """The closed form where a rule exists, else the node, free of δ-functions if possible."""
+        """The closed form where a rule exists, else the node, free of δ-functions if possible.
+
+        With ``deltas=False`` a node without a closed form keeps its δ-functions.
+        """
         F = self.integrand.doit(**hints) if hints.get("deep", True) else self.integrand
         if F.atoms(AppliedUndef):
             return GaussianAverage(F, self.variables, self.covariance)
         F = sift(F, tuple(self.variables))
         result = closed_forms.closed_form(F, tuple(self.variables), self.covariance)
         node = GaussianAverage(F, self.variables, self.covariance)
-        if result is not None:
-            return result
+        if result is not None or not hints.get("deltas", True):
+            return node if result is None else result
         # Constants come out of the average.
         return node.replace(lambda e: isinstance(e, GaussianAverage), without_deltas)
 
@@ -132,8 +135,10 @@ class GaussianAverage(AverageNode):
         return f"<{printer._print(self.integrand)}>_({printer._print(measure)})"
 
 
-def without_deltas(node: sp.Expr) -> sp.Expr:
+def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
     """The average with δ-functions integrated out; the node itself where that is impossible.
+
+    What is left to average over other variables is put in closed form unless ``doit`` is false.
 
     Examples
     --------
@@ -146,7 +151,14 @@ def without_deltas(node: sp.Expr) -> sp.Expr:
     if not (isinstance(node, GaussianAverage) and node.integrand.has(sp.DiracDelta)):
         return node
     F, variables, K = node.args
-    split = closed_forms.without_deltas(
-        F, tuple(variables), K, lambda *args: GaussianAverage(*args).doit()
-    )
+
+    def conditional(*args: Any) -> sp.Expr:
+        found = GaussianAverage(*args)
+        if doit:
+            return found.doit()
+        return found.replace(
+            lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
+        )
+
+    split = closed_forms.without_deltas(F, tuple(variables), K, conditional)
     return node if split is None else GaussianAverage(split[0], variables, K) + split[1]

@@ -19,10 +19,10 @@ from scipy.special import erfc
 from sympy.codegen.rewriting import expm1_opt, log1p_opt
 from sympy.core.function import AppliedUndef
 
+from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces
 from fieldtheory.averages.integrands.exponentials import factored, merged, with_masks
 from fieldtheory.averages.integrands.logistic import FUNCTIONS, without_overflow
 from fieldtheory.averages.integrands.removable import by_series, continued, quotient_places
-from fieldtheory.averages.integrands.steps import break_points, has_steps, pieces
 
 _WHERE = sp.Function("where")
 _BY_PRODUCTS = sp.Function("by_products")

@@ -178,7 +178,7 @@ class Function:
     def _differentiated(self, h: np.ndarray) -> np.ndarray:
         """φ' from the polynomials on the panels."""
         h = np.asarray(h, dtype=float)
-        edges = self._fine.edges(max(np.abs(h).max(), 1.0))
+        edges = self._fine.edges(np.abs(h).max(initial=1.0))
         middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
         values = self.value(middle[:, None] + half[:, None] * _FIT_NODES)
         terms = legendre.legder(values @ _FIT.T, axis=1) / half[:, None]

@@ -28,8 +28,10 @@ _FIRST, _BISECTIONS, _TOGETHER = (-9.5, -4.5, -2.0, 0.0, 2.0, 4.5, 9.5), 14, 100
 # The least ratio of the error of a panel of v and its last coefficients: a small part of an
 # integrand that falls off slowly is hidden by the others.
 _HIDDEN = 1e-3
-# Edges of one function at most: beyond them an average takes minutes.
-_MOST_EDGES = 1 << 12
+# The smallest tolerance that panels are halved for: rounding is below it.
+_FINEST = 1e-13
+# Edges of one function at most: beyond them an average takes seconds.
+_MOST_EDGES = 1 << 10
 
 
 class NestedPanels:
@@ -46,7 +48,8 @@ class NestedPanels:
     """
 
     def __init__(self, first: Function, second: Function, rtol: float, slopes: bool = True) -> None:
-        self.first, self.second, self.rtol, self.slopes = first, second, rtol, slopes
+        self.first, self.second, self.slopes = first, second, slopes
+        self.rtol = max(rtol, _FINEST)
 
     def __call__(
         self, a: np.ndarray, b: np.ndarray, apart: np.ndarray, means: np.ndarray | None = None
@@ -209,7 +212,3 @@ def _breakpoints(edges: np.ndarray, widths: np.ndarray) -> np.ndarray:
 
 def _sums(which: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     return np.array([np.bincount(which, row, count) for row in values])
-
-
-# The name until all callers use the new one.
-Strong = NestedPanels

@@ -14,8 +14,9 @@ from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
 from fieldtheory.averages.quadrature.nested import NestedPanels
 
-# Orders of Mehler's series that are tried one after the other.
-ORDERS = (40, 128, 512)
+# Orders of Mehler's series that are tried one after the other; the last one, whose coefficients
+# take as long as some hundred nested averages, when so many pairs have been asked for.
+ORDERS, _MANY = (40, 128, 512, 2048), 200
 TOLERANCE = 1e-12
 # A series of this share of the tolerance is taken.
 _SHARE = 0.5
@@ -67,6 +68,7 @@ class PairAverages:
         self.first, self.second = first, second or first
         self.connected, self.slopes = connected, slopes
         self.series = [Series(self.first, self.second, order) for order in ORDERS]
+        self._left = 0
 
     def __call__(
         self, a: np.ndarray, b: np.ndarray, t: np.ndarray, rtol: float = TOLERANCE
@@ -108,6 +110,9 @@ class PairAverages:
             some = left[
                 _may_converge(series.order, apart[left], smooth & (reached[left] < _NEARLY))
             ]
+            if series.order == ORDERS[-1]:
+                self._left += len(some)
+                some = some[: len(some) * (self._left >= _MANY)]
             if len(some):
                 found = series(a[some], b[some], c[some], self.connected)
                 with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

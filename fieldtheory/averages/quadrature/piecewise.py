@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import sympy as sp
 
-from fieldtheory.averages.integrals.vectorising import kinks_of, vectorised
-from fieldtheory.averages.integrands.steps import slope_of_pieces
+from fieldtheory.averages.integrals.vectorising import vectorised
+from fieldtheory.averages.integrands.breakpoints import pieces_of
 from fieldtheory.averages.quadrature.functions import Function
 
 
@@ -21,5 +21,6 @@ def function_of(expression: sp.Expr, variable: sp.Symbol) -> Function:
     >>> function_of(sp.Max(0, h - 1), h).kinks.tolist()
     [1.0]
     """
-    slope = vectorised([variable], slope_of_pieces(expression, variable))
-    return Function(vectorised([variable], expression), slope, kinks_of(expression, variable))
+    found = pieces_of(expression, variable)
+    value, slope = (vectorised([variable], F) for F in (expression, found.slope))
+    return Function(value, slope, tuple(map(float, found.points)))

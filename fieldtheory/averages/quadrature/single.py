@@ -11,14 +11,14 @@ so that kinks and jumps of φ need no δ-functions.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from math import sqrt
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.functions import WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     DENSITY,
     averages_about,
@@ -32,8 +32,14 @@ from fieldtheory.averages.quadrature.panels import (
 _FACTOR, _FEW = 4.0, 4
 # The variance, relative to the square of the mean, below which coefficients come from the slope.
 _STEADY = 1e-2
+# Single variances whose coefficients are kept.
+_KEPT = 256
+# Where polynomials are evaluated at most: beyond it the Gaussian is zero.
+_FARTHEST = 38.0
 # Panels times orders that are integrated at once.
-_TOGETHER = 1 << 18
+_TOGETHER = 1 << 16
+# Errors, relative to √⟨φ²⟩, up to which the panels of the widest signal serve a table.
+_SHARED = 1e-14
 
 
 def hermite_polynomials(z: np.ndarray, order: int) -> np.ndarray:
@@ -75,6 +81,38 @@ def integrated(function: Function, K: float, order: int) -> tuple[np.ndarray, np
     return values, np.append(np.full(order + 1, errors[:3].max()), errors[3])
 
 
+def integrated_together(
+    function: Function, K: np.ndarray, order: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """`integrated` of variances (m,) on one set of panels, those of the widest signal.
+
+    They end at the breakpoints of all signals as well.
+    """
+    sigma, reach = np.sqrt(K), 10.5 if order < 8 else 13.0
+    width, widest = min(1.75, 10 / sqrt(order + 1)), sigma.max()
+    kinks = np.divide.outer(function.kinks, sigma).ravel()
+    edges = np.union1d(function.edges(reach * widest) / widest, kinks)
+    edges = subdivided(edges, -reach, reach, width)
+    checked = [0, order // 2, order]
+    values, errors = np.zeros((len(K), order + 2)), np.zeros((4, len(K)))
+    step = max(1, _TOGETHER // (order + 2))
+    for start in range(0, len(edges) - 1, step):
+        some = edges[start : start + step + 1]
+        z, half = nodes_of(some[:-1], some[1:])
+        rows = hermite_polynomials(z, order) * np.exp(-(z**2) / 2) * DENSITY
+        phi = function(np.multiply.outer(sigma, z)) + np.zeros((len(K), *z.shape))
+        weights = (half[:, None] * WEIGHTS).ravel()
+        flat = phi.reshape(len(K), -1) * weights
+        values[:, :-1] += flat @ rows.reshape(order + 1, -1).T
+        values[:, -1] += (phi.reshape(len(K), -1) * flat) @ rows[0].ravel()
+        tested = [*(rows[n] * phi for n in checked), rows[0] * phi**2]
+        for error, each in zip(errors, tested, strict=True):
+            tails = summed(each, half)[1]
+            error += error_of(tails, summed(np.abs(each), half)[0].sum(axis=-1))
+    spread = np.repeat(errors[:3].max(axis=0)[:, None], order + 1, axis=1)
+    return values, np.concatenate([spread, errors[3:].T], axis=1)
+
+
 class Coefficients:
     """f_n(K) of a function up to an order, from tables that are made where they are needed.
 
@@ -94,6 +132,8 @@ class Coefficients:
     def __init__(self, function: Function, order: int) -> None:
         self.function, self.order = function, order
         self._tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._asked: dict[int, int] = {}
+        self._single = lru_cache(_KEPT)(partial(integrated, function, order=order))
         # h_n of √K z oscillates √n times over a factor of K.
         self._count = 24 + int(2.2 * sqrt(order))
 
@@ -123,8 +163,9 @@ class Coefficients:
         return values, errors
 
     def _of_one_table(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
-        if len(K) < _FEW and power not in self._tables:
-            pairs = [integrated(self.function, each, self.order) for each in K]
+        self._asked[power] = self._asked.get(power, 0) + len(K)
+        if self._asked[power] < _FEW and power not in self._tables:
+            pairs = [self._single(float(each)) for each in K]
             return tuple(np.array(each) for each in zip(*pairs, strict=True))
         table, error = self._table(power)
         x = 2 * (np.log(K) / np.log(_FACTOR) - power) - 1
@@ -136,10 +177,12 @@ class Coefficients:
         if power not in self._tables:
             nodes = chebyshev.chebpts1(self._count)
             K = _FACTOR ** (power + (nodes + 1) / 2)
-            pairs = [integrated(self.function, each, self.order) for each in K]
-            table = np.array([each[0] for each in pairs])
-            tail = last_terms(table, nodes)
-            error = np.max([each[1] for each in pairs], axis=0)
+            table, errors = integrated_together(self.function, K, self.order)
+            # Steep places away from zero are elsewhere for narrower signals.
+            if (errors[:, 0] > _SHARED * np.sqrt(table[:, -1])).any():
+                pairs = [integrated(self.function, each, self.order) for each in K]
+                table, errors = (np.array(each) for each in zip(*pairs, strict=True))
+            tail, error = last_terms(table, nodes), errors.max(axis=0)
             error[:-1] += tail[:-1].max()
             error[-1] += tail[-1]
             self._tables[power] = table, error
@@ -159,7 +202,7 @@ class Coefficients:
         K = K[some]
         slopes, missed = (each[:, :-1].copy() for each in self._slopes._direct(K))
         for place, jump in zip(self.function.kinks, self.function.jumps, strict=True):
-            z = place / np.sqrt(K)
+            z = np.clip(place / np.sqrt(K), -_FARTHEST, _FARTHEST)
             density = jump * DENSITY * np.exp(-(z**2) / 2) / np.sqrt(K)
             slopes += (density * hermite_polynomials(z, self.order - 1)).T
         scale = np.sqrt(K[:, None] / np.arange(1, self.order + 1))

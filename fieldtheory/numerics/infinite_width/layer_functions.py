@@ -18,9 +18,9 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.integrands.steps import jumps, slope_of_pieces
+from fieldtheory.averages.integrands.breakpoints import jumps, slope_of_pieces
 from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.nested import Strong
+from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.pairs import TOLERANCE, PairAverages, determinant
 from fieldtheory.averages.quadrature.piecewise import function_of
 from fieldtheory.averages.quadrature.single import Coefficients, integrated
@@ -440,7 +440,7 @@ def _at_fixed_correlation(
         some = np.where(t < 0, -1, 1) == sign
         if some.any():
             second = function if sign > 0 else function.reflected
-            values = Strong(function, second, _rtol())(a[some], b[some], apart[some])[0]
+            values = NestedPanels(function, second, _rtol())(a[some], b[some], apart[some])[0]
             values[1] *= sign
             values[2:] /= 2 * np.stack([a[some], b[some]])
             found[:, some] = values

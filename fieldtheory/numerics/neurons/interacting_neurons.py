@@ -15,9 +15,9 @@ averages of products in d, and counting where d contains the same neuron, they c
 
 as densities relative to the Gaussian, with e_n the Hermite polynomials of h/√K*. They are vectors
 whose scalar product is the average of the product: coefficients in these polynomials
-(`neurons_in_modes`), values on nodes (`neurons_on_nodes`) or waves (`neurons_in_waves`). In terms
-of the loops of the field theory, order 1/N is one loop for ⟨C⟩ and none for Cov C; order 1/N² two
-loops, one, and none for the third cumulant.
+(`hermite_basis`) or values on quadrature nodes (`quadrature_nodes`). In terms of the loops of the
+field theory, order 1/N is one loop for ⟨C⟩ and none for Cov C; order 1/N² two loops, one, and none
+for the third cumulant.
 """
 
 from __future__ import annotations
@@ -29,8 +29,50 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from fieldtheory.numerics.neurons.hermite_modes import Observable
 from fieldtheory.numerics.neurons.neuron_pairs import Pairs, Products
+
+
+class Space(Protocol):
+    """Functions of z ~ N(0, 1) as vectors, whose scalar product is the average of the product."""
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """The vector of the values of a function on the nodes."""
+
+    def multiply(self, values: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        """The vector of the product of a function on the nodes and that of a vector."""
+
+    def mean(self, values: np.ndarray) -> float:
+        """⟨F⟩ of the values of a function on the nodes."""
+
+    def unit(self, order: int) -> np.ndarray:
+        """The vector of the Hermite polynomial h_n, n <= 8."""
+
+    def centred(self, vector: np.ndarray) -> np.ndarray:
+        """The vector of F − ⟨F⟩."""
+
+
+class Observable(NamedTuple):
+    """What a layer adds to the kernel of the next, D(h) = a (g(h, h) − ⟨g⟩), for h ~ N(0, K).
+
+    Parameters
+    ----------
+    space : Space
+        How functions of h are represented.
+    values : ndarray, shape (m,)
+        D on the nodes.
+    vector : ndarray, shape (n,)
+        D as a vector.
+    square : float
+        ⟨D²⟩.
+    mean : float
+        ⟨g⟩ on the nodes.
+    """
+
+    space: Space
+    values: np.ndarray
+    vector: np.ndarray
+    square: float
+    mean: float
 
 
 class Step(Protocol):
@@ -77,16 +119,10 @@ class FirstOrder(NamedTuple):
         N (⟨C⟩ − C*).
     variance : ndarray
         N Var C.
-    windows : ndarray, shape (L + 1, 2, 2)
-        What the modes in the third and in the last quarter of the orders add to the two.
-    missed : ndarray, shape (L + 1,)
-        Relative errors of averages on the nodes of the layers.
     """
 
     shift: np.ndarray
     variance: np.ndarray
-    windows: np.ndarray
-    missed: np.ndarray
 
 
 class SecondOrder(NamedTuple):
@@ -97,17 +133,12 @@ class SecondOrder(NamedTuple):
     shift, variance, third_cumulant : ndarray
     pairing : ndarray
         N² times the term of ⟨h_i² ; h_j²⟩/K² of two neurons i ≠ j of the hidden layers.
-    windows : ndarray, shape (L + 1, 3, 2)
-    missed : ndarray, shape (L + 1,)
-        As in `FirstOrder`.
     """
 
     shift: np.ndarray
     variance: np.ndarray
     third_cumulant: np.ndarray
     pairing: np.ndarray
-    windows: np.ndarray
-    missed: np.ndarray
 
 
 class _Layer(NamedTuple):
@@ -134,21 +165,38 @@ def first_order(layers: Layers) -> FirstOrder:
     -------
     FirstOrder
     """
-    shifts, variances, last, missed = [], [], [], []
+    shifts, variances = [], []
     r = m = np.zeros(0)
     for D, step in layers:
         if not len(r):
-            r = m = np.zeros(len(D.coefficients))
+            r = m = np.zeros(len(D.vector))
         seen = _seen(D, r, m)
         shifts.append(seen.shift)
         variances.append(seen.variance)
-        d, space = D.functional, D.space
-        d2 = d @ space.unit(2)
-        last.append([space.windows(m * d), space.windows(2 * d2 * r * d)])
-        missed.append(D.missed)
         if step is not None:
             r, m = _next_pair(step, seen, r), _next_mean(step, seen, m)
-    return FirstOrder(np.array(shifts), np.array(variances), np.array(last), np.array(missed))
+    return FirstOrder(np.array(shifts), np.array(variances))
+
+
+def connected_squares(layers: Layers) -> np.ndarray:
+    """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0.
+
+    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k.
+    """
+    rows: list[np.ndarray] = []
+    earlier = np.zeros((0, 0))
+    for D, step in layers:
+        known = np.column_stack([earlier, D.vector]) if rows else D.vector[:, None]
+        row = D.vector @ known
+        # Products on nodes beyond the highest order belong to the square, too.
+        row[-1] = D.square
+        rows.append(row)
+        if step is not None:
+            earlier = step.to_next(0, known)
+    found = np.zeros((len(rows), len(rows)))
+    for l, row in enumerate(rows):
+        found[l, : l + 1] = found[: l + 1, l] = row
+    return found
 
 
 def second_order(layers: Layers) -> SecondOrder:
@@ -163,23 +211,20 @@ def second_order(layers: Layers) -> SecondOrder:
     -------
     SecondOrder
     """
-    found, last, missed = [], [], []
+    found = []
     state = None
     for D, step in layers:
         if state is None:
-            zero = np.zeros(len(D.coefficients))
+            zero = np.zeros(len(D.vector))
             state = _State(zero, zero, zero, Pairs.none())
         seen = _seen(D, state.r, state.m1)
         more = _seen_twice(D, seen, state)
-        e2 = D.space.second()
+        e2 = D.space.unit(2)
         pairing = 2 * (e2 @ state.pairs.applied(e2)[0])
         found.append((more.shift, more.variance, more.third_cumulant, pairing))
-        last.append([D.space.windows(terms) for terms in more.terms])
-        missed.append(D.missed)
         if step is not None:
             state = _next_state(step, D, seen, more, state)
-    shift, variance, third_cumulant, pairing = np.array(found).T
-    return SecondOrder(shift, variance, third_cumulant, pairing, np.array(last), np.array(missed))
+    return SecondOrder(*np.array(found).T)
 
 
 class _State(NamedTuple):
@@ -202,8 +247,6 @@ class _Second(NamedTuple):
         N² times those of ⟨d;h_n⟩ and ⟨d;d;h_n⟩.
     h2D, rD, BD, ED : ndarray
         The products e_2 D and r D, and the matrices applied to D.
-    terms : tuple of ndarray, shape (n,)
-        What every order adds to the first three.
     """
 
     shift: float
@@ -215,14 +258,13 @@ class _Second(NamedTuple):
     rD: np.ndarray
     BD: np.ndarray
     ED: np.ndarray
-    terms: tuple[np.ndarray, ...]
 
 
 def _seen(D: Observable, r: np.ndarray, m: np.ndarray) -> _Layer:
-    d, e2 = D.functional, D.space.unit(2)
+    d, e2 = D.vector, D.space.unit(2)
     overlap, d2 = float(d @ r), d @ e2
     variance = D.square + 2 * d2 * overlap
-    return _Layer(float(d @ m), variance, D.coefficients + d2 * r + overlap * e2, overlap)
+    return _Layer(float(d @ m), variance, d + d2 * r + overlap * e2, overlap)
 
 
 def _next_pair(step: Step, seen: _Layer, r: np.ndarray) -> np.ndarray:
@@ -239,33 +281,31 @@ def _next_mean(step: Step, seen: _Layer, m: np.ndarray) -> np.ndarray:
 
 def _seen_twice(D: Observable, seen: _Layer, state: _State) -> _Second:
     """What d shows of the cumulants; where it contains the same neuron, products with D occur."""
-    d, space, values = D.functional, D.space, D.values
+    d, space, values = D.vector, D.space, D.values
     e2, e4 = space.unit(2), space.unit(4)
     d2, d4, overlap = d @ e2, d @ e4, seen.overlap
 
     def product(u: np.ndarray) -> np.ndarray:
         return space.centred(space.multiply(values, u))
 
-    squared = values**2 - D.square
-    square, averaged = space.centred(space.project(squared)), space.functional(squared)
-    square2 = averaged @ e2
+    square = space.centred(space.project(values**2 - D.square))
+    square2 = square @ e2
     h2D, rD = product(e2), product(state.r)
     g2D, BD, ED = state.pairs.applied(d)
-    coupling = product(state.m1) + g2D - (seen.coupling - D.coefficients)
-    variance = averaged @ state.m1 + d @ g2D - 2 * d2 * overlap
+    coupling = product(state.m1) + g2D - (seen.coupling - d)
+    variance = square @ state.m1 + d @ g2D - 2 * d2 * overlap
     twice = square + 2 * (overlap * h2D + d2 * rD) + square2 * state.r + 2 * (d2 * BD + d4 * ED)
-    twice += (averaged @ state.r + d @ BD) * e2 + (d @ ED) * e4
-    third = space.mean(values**3) + 3 * (square2 * overlap + (averaged @ state.r) * d2)
+    twice += (square @ state.r + d @ BD) * e2 + (d @ ED) * e4
+    third = space.mean(values**3) + 3 * (square2 * overlap + (square @ state.r) * d2)
     third += 3 * (d2 * (d @ BD) + d4 * (d @ ED))
     shift = float(state.m2 @ d)
-    terms = state.m2 * d, averaged * state.m1 + d * g2D, 3 * d * (square2 * state.r + d2 * BD)
-    return _Second(shift, float(variance), float(third), coupling, twice, h2D, rD, BD, ED, terms)
+    return _Second(shift, float(variance), float(third), coupling, twice, h2D, rD, BD, ED)
 
 
 def _next_state(step: Step, D: Observable, seen: _Layer, more: _Second, state: _State) -> _State:
     """The cumulants of the next layer, term by term in the powers of d of every neuron."""
     before2, before4 = (D.space.unit(order) for order in (2, 4))
-    d2, d4 = D.functional @ before2, D.functional @ before4
+    d2, d4 = D.vector @ before2, D.vector @ before4
     delta, q, kappa = seen.shift, seen.variance, more.third_cumulant
     to_next, c2 = step.to_next, step.correlation**2
     beta, beta2, beta3, beta4 = (of_the_mean(step, j) for j in (1, 2, 3, 4))

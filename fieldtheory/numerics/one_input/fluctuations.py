@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-
 import numpy as np
 
-from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.oscillating.waves import has_waves
-from fieldtheory.averages.polynomial_pieces import plateaus, ramps
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.kinks.jump_slopes import SMALL
-from fieldtheory.numerics.kinks.jump_slopes import slope as jump_slope
-from fieldtheory.numerics.kinks.kinked_features import curvature
 from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.neurons.finite_width import at_first_order
-from fieldtheory.numerics.neurons.hermite_modes import square_of
-from fieldtheory.numerics.one_input.distant_layers import connected_by_series
-from fieldtheory.numerics.one_input.layer_pairs import interpolated
+from fieldtheory.numerics.neurons.finite_width import at_first_order, squares_of_layers
 from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.substitution import accumulate, propagate
-from fieldtheory.theory.elementary_averages import X
-
-# Variances of signals beside which waves are short.
-_WIDE = 4.0
 
 
 def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -81,46 +65,16 @@ def connected_squares(
     C : ndarray, shape (L + 1,), optional
         What each layer adds to them, which jumps see as its root.
     """
-    size, averages = network.depth + 1, network_entries(network)
-    covariance = signal_covariance(network, K)
-    steps = ramps.ramps_of_slopes(averages.averages.square, X)
-    if C is not None and steps is not None:
-        return _squares_of_steps(
-            steps, K, covariance, [added_since(network, C, k) for k in range(size)]
-        )
+    averages = network_entries(network)
     if not is_closed(averages.averages.connected):
-        square = square_of(network)
-        values = connected_by_series(square.function, square.kinks, K, covariance)
-        if values is not None:
-            return values
-    if (network.skip_scales == 1).all() and K[0] > 0:
-        # What is narrow or wavy beside the signals is seen pair by pair.
-        wavy = has_waves(averages.averages.square) and K.max() > _WIDE
-        if averages.connected_layers is not None and not wavy:
-            with suppress(QuadratureError):
-                return averages.connected_layers(K)
-        values = interpolated(averages.connected_steps, averages.connected, K)
-        if values is not None:
-            return values
+        return squares_of_layers(network, K, C)
+    covariance = signal_covariance(network, K)
     # Signals that vanish do not fluctuate.
     (alive,) = np.nonzero(K > 0)
     one, other = np.triu_indices(len(alive))
     lower, upper = alive[one], alive[other]
-    values = np.zeros((size, size))
+    values = np.zeros((len(K), len(K)))
     values[lower, upper] = averages.connected(K[lower], K[upper], covariance[lower, upper])
-    values[upper, lower] = values[lower, upper]
-    return values
-
-
-def _squares_of_steps(
-    steps: ramps.Ramps, K: np.ndarray, covariance: np.ndarray, added: Sequence[np.ndarray]
-) -> np.ndarray:
-    """`connected_squares` of jumps, which see the angle of signals: the root of what layers add."""
-    lower, upper = np.triu_indices(len(K))
-    left = np.concatenate([own * later for own, later in zip(K, added, strict=True)])
-    entries = K[lower], K[upper], covariance[lower, upper]
-    values = np.zeros(covariance.shape)
-    values[lower, upper] = plateaus.connected(steps, steps)(*entries, left)
     values[upper, lower] = values[lower, upper]
     return values
 
@@ -194,48 +148,46 @@ def mean_shift(
     C: np.ndarray,
     K: np.ndarray,
 ) -> np.ndarray:
-    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,), by averages only where neurons do not resolve it.
+    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,).
+
+    By closed forms of ⟨φ²;φ²⟩ where φ² has a kink at zero and they exist, else from neurons.
 
     Parameters
     ----------
-    network, layers, gains
-        As in `shift_by_averages`.
-    C, K : ndarray, shape (L + 2,)
-        C*^(l) and K*^(l).
+    network, layers, gains, C, K
+        As in `shift_by_closed_forms`.
     """
-    if not network_entries(network).has_closed_kinks:
-        with suppress(QuadratureError):
-            # The kernel of the input does not fluctuate.
-            return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
-    G11 = kernel_covariance(layers, gains, source_covariance(network, layers, K, C), 1)
-    return shift_by_averages(network, layers, gains, (C, K), accumulated_variance(layers, G11))
+    if network_entries(network).has_closed_kinks:
+        return shift_by_closed_forms(network, layers, gains, C, K)
+    # The kernel of the input does not fluctuate.
+    return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
 
 
-def shift_by_averages(
+def shift_by_closed_forms(
     network: LayeredNetwork,
     layers: LayerCoefficients,
     gains: np.ndarray,
-    kernels: tuple[np.ndarray, np.ndarray],
-    kernel_variance: np.ndarray,
+    C: np.ndarray,
+    K: np.ndarray,
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) to order 1/N from averages over the signals of two layers, shape (L + 2,).
 
         Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
                           + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
 
-    It takes O(L²) averages, and no Hermite polynomials, of which steep functions need too many.
+    It takes O(L²) averages.
 
     Parameters
     ----------
     network, layers
     gains : ndarray, shape (L + 2,)
         a_m M'(K^(m-1)).
-    kernels : pair of ndarray, shape (L + 2,)
+    C, K : ndarray, shape (L + 2,)
         C*^(l) and K*^(l).
-    kernel_variance : ndarray, shape (L + 1,)
-        N Var K^(l).
     """
-    averages, size, (C, K) = network_entries(network), network.depth + 1, kernels
+    G11 = kernel_covariance(layers, gains, source_covariance(network, layers, K, C), 1)
+    kernel_variance = accumulated_variance(layers, G11)
+    averages, size = network_entries(network), network.depth + 1
     # Signals that vanish do not fluctuate, whatever the derivatives at zero.
     (alive,) = np.nonzero(K[:-1] > 0)
     one, other = np.tril_indices(len(alive), -1)
@@ -249,29 +201,7 @@ def shift_by_averages(
     slope[later, earlier] = averages.connected_slope(
         K[later], K[earlier], covariance[later, earlier]
     )
-    _replace_at_jumps(network, C, K, covariance, slope)
     seen = (slope[:, :-1] * layers.weights[1:size] * response[:, 1:]).sum(axis=1)
     seen[alive] += averages.curvature(K[alive]) * kernel_variance[alive] / 2
     sources = np.append(0.0, layers.weights[1:] * seen)
     return propagate(layers.skips, gains, sources)
-
-
-def _replace_at_jumps(
-    network: LayeredNetwork, C: np.ndarray, K: np.ndarray, covariance: np.ndarray, slope: np.ndarray
-) -> None:
-    """Slopes of φ² with jumps, in place, where layers add too little for differences of kernels."""
-    square = network_entries(network).averages.square
-    if not any(jump.sizes[0] for jump in square_of(network).jumps):
-        return
-    bent = curvature(square)
-    if bent is None:
-        return
-    means = network_entries(network).second_moment(K)
-    for k in range(len(slope) - 1):
-        q = 0.0
-        for l in range(k + 1, len(slope)):
-            q = network.skip_scales[l - 1] ** 2 * q + C[l]
-            if 0 < q < SMALL * K[l] and covariance[l, k] and K[k]:
-                A = float(covariance[l, k] / K[k])
-                own = float(K[l]), float(K[k])
-                slope[l, k] = jump_slope(square, bent, float(means[k]), own, A, float(q))

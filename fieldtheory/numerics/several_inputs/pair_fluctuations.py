@@ -12,18 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics.correlators import four_inputs, sign_pairs, weak_pairs, wide_correlators
-from fieldtheory.numerics.correlators.distinct_correlators import DistinctCorrelators
-from fieldtheory.numerics.observables import pair_correlators
-from fieldtheory.numerics.observables.pair_observables import PairObservables
-from fieldtheory.numerics.one_input.fluctuations import connected_squares
 from fieldtheory.numerics.recursion import carried
-from fieldtheory.numerics.several_inputs import pair_blocks
-
-# Seconds that averages may take before other ways are looked for.
-_QUICK, _PATIENT = 2.0, 120.0
+from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +53,12 @@ class PairGains:
         found[others] += self.second[l].reshape(shape) * variances[beta]
         return found
 
-    def of_pair(self, number: int) -> PairGains:
-        """Those of the two inputs of one covariance alone."""
+    def of_inputs(self, kept: np.ndarray) -> PairGains:
+        """Those of some of the inputs, in their order."""
         _, _, alpha, beta = self.places
-        chosen, one = [alpha[number], beta[number]], slice(number, number + 1)
-        parts = (gain[:, one] for gain in (self.pair, self.first, self.second))
-        return PairGains(self.own[:, chosen], *parts)
+        pairs = np.isin(alpha, kept) & np.isin(beta, kept)
+        parts = (gain[:, pairs] for gain in (self.pair, self.first, self.second))
+        return PairGains(self.own[:, kept], *parts)
 
     def traced(self, l: int, weights: np.ndarray) -> np.ndarray:
         """The transpose of `moved`: what weights of the pairs of C^(l) are for K^(l-1), (p,)."""
@@ -110,129 +101,13 @@ def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return sums
 
 
-def source_covariance(layers: LayerCoefficients, signals: PairObservables) -> np.ndarray:
-    """S22/N of all layers and pairs, shape (L + 2, p, L + 2, p).
-
-    By Hermite coefficients of two signals, and where they fall off slowly, with kinks and for wide
-    signals, given an input that two pairs have in common, by factors that two inputs have in common
-    and by the averages themselves.
-    """
-    return weighted(layers, _correlators(signals))
-
-
-def _correlators(signals: PairObservables) -> np.ndarray:
-    """⟨g ; g⟩, shape (L + 1, p, L + 1, p), in the way that takes least time."""
-    if signals.resolved:
-        seconds = pair_correlators.seconds_needed(signals)
-    else:
-        seconds = _seconds_of_averages(signals)
-    slow = seconds > min(_digits_take(signals), four_inputs.LONGEST)
-    if slow:
-        distinct = DistinctCorrelators(signals)
-        if distinct.resolved and distinct.seconds < seconds:
-            _require_time(signals, distinct.seconds, orders=distinct.orders)
-            return distinct.values()
-    if signals.resolved:
-        _require_time(signals, seconds, orders=signals.count)
-        return pair_correlators.by_modes(signals)
-    plan = wide_correlators.orders(signals) if slow else None
-    if plan is None or plan.error > signals.allowed or plan.seconds(signals) > seconds:
-        try:
-            return _pair_by_pair(signals, seconds, plan.error if plan else 0.0)
-        except QuadratureError:
-            plan = plan or wide_correlators.orders(signals)
-            if plan.error > signals.allowed:
-                raise
-    _require_time(signals, plan.seconds(signals), orders=int(plan.counts.max()))
-    return wide_correlators.correlators(signals, plan)
-
-
-def _digits_take(signals: PairObservables) -> float:
-    """Seconds that are not too many: of inputs that hardly correlate series have fewer digits."""
-    (others,) = np.nonzero(signals.pairs[0] != signals.pairs[1])
-    hardly = pair_blocks.hardly_correlate(signals, others).size and not signals.resolved
-    return _PATIENT if hardly else _QUICK
-
-
-def _require_time(
-    signals: PairObservables, seconds: float, left_out: float = 0.0, orders: int = 0
-) -> None:
-    """QuadratureError if G11 takes too long, with the error that Hermite polynomials leave."""
-    error = "a larger rtol="
-    if signals.allowed < left_out < 0.5:
-        error = f"solve(..., rtol={2 * left_out:.1g}), which Hermite polynomials take"
-    four_inputs.require_time(
-        signals,
-        "G11 of all pairs",
-        seconds,
-        f"use fewer inputs or layers, {error}, or "
-        "ft.covariance_with(..., samples=10000), which contracts G11 with a matrix in seconds",
-        orders,
-    )
-
-
-def _seconds_of_averages(signals: PairObservables) -> float:
-    """About how many seconds `_pair_by_pair` takes."""
-    size, p = len(signals.K), len(signals.pairs[0])
-    if four_inputs.is_closed(signals):
-        return four_inputs.seconds_of_closed(signals) * (size * p) ** 2 / 2
-    found = np.full((size, p, size, p), np.nan)
-    for chosen in _of_two_inputs(signals):
-        found[:, chosen[:, None], :, chosen] = 0.0
-    seconds = four_inputs.seconds_needed(signals, found)
-    return seconds + pair_blocks.seconds_needed(signals, slopes=False)
-
-
-def _of_two_inputs(signals: PairObservables) -> list[np.ndarray]:
-    """Where the pairs αα, ββ and αβ of two inputs are, for each α < β."""
-    first, second = signals.pairs
-    (own,), (others,) = np.nonzero(first == second), np.nonzero(first != second)
-    return [np.array([own[first[pair]], own[second[pair]], pair]) for pair in others]
-
-
 def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
-    """S22/N = a_k a_l ⟨g(h_α, h_β)^(k-1) ; g(h_γ, h_δ)^(l-1)⟩ from (L + 1, p, L + 1, p)."""
-    a = layers.weights[1:].reshape(len(correlators), -1)[:, 0]
-    S22 = np.zeros([size + 1 - i % 2 for i, size in enumerate(correlators.shape)])
-    S22[1:, :, 1:] = a[:, None, None, None] * a[:, None] * correlators
+    """S22/N = a_k a_l ⟨g(h_α, h_β)^(k-1) ; g(h_γ, h_δ)^(l-1)⟩ from (..., L + 1, p, L + 1, p)."""
+    size, p = correlators.shape[-2:]
+    a = layers.weights[1:].ravel()
+    S22 = np.zeros((*correlators.shape[:-4], size + 1, p, size + 1, p))
+    S22[..., 1:, :, 1:, :] = a[:, None, None, None] * a[:, None] * correlators
     return S22
-
-
-def _pair_by_pair(
-    signals: PairObservables, seconds: float = 0.0, left_out: float = 0.0
-) -> np.ndarray:
-    """⟨g ; g⟩, shape (L + 1, p, L + 1, p), without Hermite coefficients of two signals.
-
-    It takes so many ``seconds``, and these leave out the relative error ``left_out`` at least.
-
-    Of pairs that hardly correlate by few orders; of two inputs by `pair_blocks`, but by closed
-    forms of averages where there are any; and of more by closed forms and integrals.
-    """
-    _require_time(signals, seconds, left_out)
-    closed = four_inputs.is_closed(signals)
-    first, second = signals.pairs
-    size, p = len(signals.K), len(first)
-    found = np.full((size, p, size, p), np.nan)
-    (own_pairs,), (others,) = np.nonzero(first == second), np.nonzero(first != second)
-    of_two = _of_two_inputs(signals)
-    if closed:
-        for alpha, place in enumerate(own_pairs):
-            # Closed forms of more signals are differences where layers hardly correlate.
-            K, C = signals.K[:, alpha, alpha], signals.C[:, alpha, alpha]
-            own = connected_squares(signals.network, K, C)
-            found[:, place, :, place] = own
-        for pair, chosen in zip(others.tolist(), of_two, strict=True):
-            pair_blocks.fill_weak(signals, pair, chosen, found)
-            if (known := pair_blocks.of_one_input(signals, pair)) is not None:
-                found[:, chosen[:, None], :, chosen] = np.moveaxis(known, (2, 3), (0, 1))
-    else:
-        blocks = pair_blocks.correlators(signals, others, "G11, two inputs")
-        for number, chosen in enumerate(of_two):
-            one = np.moveaxis(blocks[..., number], (2, 3), (0, 1))
-            found[:, chosen[:, None], :, chosen] = one
-    if not sign_pairs.have_two_values(signals):
-        weak_pairs.fill(signals, found, closed)
-    return four_inputs.by_averages(signals, found)
 
 
 def kernel_covariance(
@@ -253,8 +128,8 @@ def accumulated_covariance(layers: LayerCoefficients, G11: np.ndarray) -> np.nda
     return np.einsum("lplq->lqp", both)
 
 
-def seen_by_neurons(
-    layers: LayerCoefficients, gains: PairGains, signals: PairObservables
+def covariance_with_neurons(
+    layers: LayerCoefficients, gains: PairGains, signals: Signals
 ) -> np.ndarray:
     """N Cov(K_αβ^(l), h_iγ h_iδ) beyond Cov(K_αβ, K_γδ), for one neuron i, shape (L + 1, p, p).
 
@@ -268,7 +143,7 @@ def seen_by_neurons(
     for l in range(size):
         rows = np.zeros((size + 1, p, p))
         for m in range(1, l + 1):
-            X = signals.K[m - 1] * signals.carried[l, m - 1]
+            X = signals.K[m - 1] * signals.passed[l, m - 1]
             x, y = X[:, first], X[:, second]
             own_terms = 2 * x * y
             rows[m, own] = gains.own[m][:, None] * own_terms

@@ -6,97 +6,90 @@
 
 with the entries e, e' = (αα), (ββ), (αβ) on which ⟨g(h_α, h_β)⟩ depends, ∂_αα = ∂_x²/2 and
 ∂_αβ = ∂_x ∂_y by Price's theorem. The last term is a neuron that moves the kernels of later layers
-and sees them. A covariance is shifted as if its two inputs were alone.
+and responds to them. A covariance is shifted as if its two inputs were alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics.observables.pair_observables import PairObservables
 from fieldtheory.numerics.recursion import carried
-from fieldtheory.numerics.several_inputs import pair_blocks
+from fieldtheory.numerics.several_inputs.feature_correlators import Truncated
+from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
+from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
+
+
+class Shift(NamedTuple):
+    """N (⟨C⟩ − C*) of the covariances α < β, and its error, shape (L + 2, P(P−1)/2)."""
+
+    values: np.ndarray
+    error: np.ndarray
 
 
 def shift_of_covariances(
     layers: LayerCoefficients,
     gains: PairGains,
-    signals: PairObservables,
-    variances: Callable[[], np.ndarray],
+    signals: Signals,
+    variances: np.ndarray,
+    slopes: Truncated,
     own_shift: np.ndarray,
-) -> np.ndarray:
-    """N (⟨C⟩ − C*) of the covariances α < β, shape (L + 2, P(P−1)/2).
+) -> Shift:
+    """N (⟨C⟩ − C*) of the covariances α < β.
 
     Parameters
     ----------
     layers : LayerCoefficients
     gains : PairGains
-    signals : PairObservables
-    variances : callable
-        Finds N Cov(K_e, K_e') of the hidden layers, e = αα, ββ, αβ, shape
-        (L + 1, 3, 3, P(P−1)/2); after what is refused for its time.
+    signals : Signals
+    variances : ndarray, shape (L + 1, 3, 3, P(P−1)/2)
+        N Cov(K_e, K_e') of the hidden layers, e = αα, ββ, αβ.
+    slopes : Truncated
+        ⟨∂_e g^(l) ; g_e'^(k)⟩ of `correlators_by_kernels`.
     own_shift : ndarray, shape (L + 2, P)
         N (⟨C⟩ − C*) of the variances.
 
     Returns
     -------
-    ndarray
+    Shift
     """
     _, others, alpha, beta = gains.places
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]
-    # Signals that are the same make of a covariance a variance.
-    same, opposite = signals.same(others), signals.opposite(others)
-    turned = signals.turned(others)
-    used = ~same & ~opposite & ~signals.still(others) & ~signals.vanish(others) & (turned == 0)
-    sources = np.zeros((len(a), len(others)))
-    if used.any():
-        sources[1:] = _seen(a, layers, gains, signals, used)
-        sources[1:] += _bent(gains, signals, variances(), used)
+    sources = np.zeros((2, len(a), len(others)))
+    # Kernels of layers that nothing was added to do not fluctuate.
+    used = np.abs(variances).max(axis=(1, 2)) > 0
+    curvature = curvatures(signals, others, used)
+    sources[0, 1:] = np.einsum("eflp,lefp->lp", curvature, variances) / 2
+    by_neurons = np.stack([slopes.values, slopes.left_out])
+    sources[:, 1:] += _of_neurons(a, layers, gains, by_neurons)
     sources *= a
-    shift, kernel = np.zeros_like(sources), np.zeros_like(sources[0])
-    own = np.zeros_like(own_shift[0])
+    found = np.zeros_like(sources)
+    kernel, own = np.zeros((2, len(others))), np.zeros_like(own_shift[0])
     for m in range(1, len(a)):
-        moved = gains.pair[m] * kernel + gains.first[m] * own[alpha] + gains.second[m] * own[beta]
-        shift[m] = np.where(same[m - 1], own_shift[m, alpha], sources[m] + moved)
-        shift[m] = np.where(opposite[m - 1], -own_shift[m, alpha], shift[m])
-        shift[m] = np.where(turned, turned * own_shift[m, alpha], shift[m])
-        kernel = carried(layers.skips[m], kernel, shift[m])
+        moved = gains.pair[m] * kernel
+        moved[0] += gains.first[m] * own[alpha] + gains.second[m] * own[beta]
+        found[:, m] = sources[:, m] + moved
+        kernel = carried(layers.skips[m], kernel, found[:, m])
         own = carried(layers.skips[m], own, own_shift[m])
-    return shift
+    return Shift(found[0], np.abs(found[1]))
 
 
-def _bent(
-    gains: PairGains, signals: PairObservables, variances: np.ndarray, used: np.ndarray
+def _of_neurons(
+    a: np.ndarray, layers: LayerCoefficients, gains: PairGains, slopes: np.ndarray
 ) -> np.ndarray:
-    """(1/2) Σ_ee' ⟨∂_e ∂_e' g⟩ N Cov(K_e, K_e'), shape (L + 1, pairs)."""
-    others = gains.places[1]
-    # The kernels of the input do not fluctuate.
-    curvature = pair_blocks.curvatures(signals, others, used & (np.arange(len(used)) > 0)[:, None])
-    return np.einsum("eflp,lefp->lp", curvature, variances) / 2
-
-
-def _seen(
-    a: np.ndarray,
-    layers: LayerCoefficients,
-    gains: PairGains,
-    signals: PairObservables,
-    used: np.ndarray,
-) -> np.ndarray:
-    """Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k), shape (L + 1, pairs)."""
+    """Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k), (2, L + 1, pairs)."""
     _, others, alpha, beta = gains.places
-    size = len(signals.K)
-    found = np.zeros((size, len(others)))
-    slopes = pair_blocks.slopes(signals, others, used)
+    size = len(a) - 1
+    found = np.zeros((2, size, len(others)))
     for k in range(1, size):
         # Of layer k to unit sources there, entry by source by pair.
         response = np.repeat(np.eye(3)[:, :, None], len(others), axis=2)
         for m in range(k + 1, size + 1):
-            found[m - 1] += a[k] * np.einsum("efp,efp->p", slopes[k - 1, m - 1], response)
-            if m <= size - 1:
+            found[:, m - 1] += a[k] * np.einsum("nefp,efp->np", slopes[:, k - 1, m - 1], response)
+            if m < size:
                 moved = np.stack(
                     [
                         gains.own[m][alpha] * response[0],

@@ -7,15 +7,8 @@ import pytest
 import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 
-from fieldtheory.averages.integrands.steps import (
-    break_points,
-    has_steps,
-    pieces,
-    reduce_steps,
-    second_derivative,
-    sift,
-    step_form,
-)
+from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces
+from fieldtheory.averages.integrands.steps import reduce_steps, second_derivative, sift, step_form
 
 x, y, p = sp.symbols("x y p", real=True)
 HALF = sp.Rational(1, 2)

@@ -315,11 +315,9 @@ def test_kernels_that_do_not_fluctuate(name, skip, K0):
 
 
 def test_what_is_not_resolved_is_named():
-    # Layers that coincide but for noise narrower than any nodes.
-    solution = ft.solve(
-        ft.ResidualNetwork(depth=3, activation="relu", branch_scale=1e-4, width=400), 0.5, order=2
-    )
-    with pytest.raises(QuadratureError, match="too close to one another"):
+    net = ft.ResidualNetwork(depth=3, activation="sin(50*h)", branch_scale=0.3, width=400)
+    solution = ft.solve(net, 100.0, order=2)
+    with pytest.raises(QuadratureError, match="nodes are needed, allowed are"):
         _ = solution.mean_shift_2
     with pytest.warns(UserWarning, match="mean_shift_2 is left out"):
         assert "four_point" in solution.to_xarray()

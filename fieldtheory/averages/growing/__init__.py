@@ -1,1 +1,0 @@
-"""Functions that grow exponentially or in any other way, of signals of any size."""

@@ -1,1 +1,0 @@
-"""Integrals in the logarithms of the sizes of signals."""

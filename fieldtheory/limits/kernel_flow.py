@@ -1,0 +1,236 @@
+"""The flow equation of kernels and tangent kernels, integrated with its first step correction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.compiling.translation import is_closed
+from fieldtheory.networks.coefficients import UnitBranch
+from fieldtheory.numerics.layer_averages.entries import Entries
+from fieldtheory.numerics.pair_maps.pair_averages import interpolated
+from fieldtheory.theory import depth_flow
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.elementary_averages import K_XX, LayerAverages
+
+RELATIVE = 1e-12
+# Absolute tolerance, in √(K_αα K_ββ).
+_ABSOLUTE = 1e-14
+
+
+class Entry(NamedTuple):
+    """`depth_flow.EntryFlow` as functions: rates and (Dv) w, each of the kernel and θ."""
+
+    rates: Callable[..., list[np.ndarray]]
+    moved: Callable[..., list[np.ndarray]]
+
+
+@lru_cache
+def _entry(inputs: int) -> Entry:
+    flow, scales = depth_flow.entry_flow(inputs), [sym.WEIGHT, sym.BIAS]
+    values = [flow.average[0], flow.gain[0], depth_flow.TANGENT]
+    slopes = [*flow.average[1:], *flow.gain]
+    return Entry(
+        lambdify([*values, *scales], flow.rates),
+        lambdify([*slopes, depth_flow.TANGENT, *flow.moves, *scales], flow.moved),
+    )
+
+
+@lru_cache
+def _displacement() -> Callable[..., Any]:
+    change, rate = sp.symbols("e v")
+    found = depth_flow.displacement(change, depth_flow.STEP, rate)
+    return lambdify([change, depth_flow.STEP, rate], found)
+
+
+@lru_cache(maxsize=64)
+def _slope_square_rate(averages: LayerAverages) -> Callable[..., np.ndarray]:
+    """The derivative of ⟨φ'²⟩ by the variance."""
+    return lambdify([K_XX], averages.slope_square.diff(K_XX))
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """The flow of P variances and of the covariances of pairs of them.
+
+    A state is an array (2, P + pairs), first the kernel and then the tangent kernel, of the
+    variances and behind them of the pairs.
+
+    Parameters
+    ----------
+    entries : Entries
+        Of NumPy.
+    branch : UnitBranch
+        σ²_w and σ²_b.
+    pairs : pair of ndarray
+        Indices α and β of the pairs.
+    """
+
+    entries: Entries
+    branch: UnitBranch
+    pairs: tuple[np.ndarray, np.ndarray]
+
+    @cached_property
+    def _averages(self) -> Any:
+        """Those of the network, interpolated where they have no closed form."""
+        closed = is_closed(self.entries.averages.covariance)
+        return self.entries if closed else interpolated(self.entries)
+
+    def _own(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(M, M') and (⟨φ'²⟩, its derivative) of the variances."""
+        known = self.entries
+        M = np.stack([known.second_moment(K), known.susceptibility(K)])
+        return M, np.stack([known.slope_square(K), _slope_square_rate(known.averages)(K)])
+
+    def _pair(self, K: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """⟨φφ⟩ and ⟨φ'φ'⟩ of the pairs, each with its gradient by p, q and r."""
+        averages = self._averages
+        if averages is self.entries:
+            found = averages.covariance_flow(K[self.pairs[0]], K[self.pairs[1]], r)
+        else:
+            found = averages.covariance_flow(K, self.pairs, r)
+        return np.stack(found[:4]), np.stack(found[3:])
+
+    def _plain(self, K: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
+        averages = self._averages
+        if averages is self.entries:
+            block = K[self.pairs[0]], K[self.pairs[1]], r
+            return [averages.covariance(*block), averages.covariance_susceptibility(*block)]
+        return averages.covariance_gain(K, self.pairs, r)
+
+    @np.errstate(all="ignore")
+    def rates(self, state: np.ndarray, branch: UnitBranch | None = None) -> np.ndarray:
+        """v, (2, P + pairs); with the variances of the readout, its kernels."""
+        scales = np.sqrt(branch or self.branch)
+        inputs = self._inputs(state)
+        (K, r), (own, pair) = self._split(state[0]), self._split(state[1])
+        values = self.entries.second_moment(K), self.entries.slope_square(K)
+        found = _entry(1).rates(*values, own, *scales)
+        if inputs == state.shape[1]:
+            return np.stack(found)
+        others = _entry(2).rates(*self._plain(K, r), pair, *scales)
+        return np.concatenate([np.stack(found), np.stack(others)], axis=1)
+
+    @np.errstate(all="ignore")
+    def change_rates(
+        self,
+        state: np.ndarray,
+        change: np.ndarray,
+        step: float,
+        branch: UnitBranch | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """v and the rate (Dv)(e − (h/2) v) of a change e, both (2, P + pairs)."""
+        scales = np.sqrt(branch or self.branch)
+        inputs = self._inputs(state)
+        (K, r), (own, pair) = self._split(state[0]), self._split(state[1])
+        A, B = self._own(K)
+        rates = [np.stack(_entry(1).rates(A[0], B[0], own, *scales))]
+        if inputs < state.shape[1]:
+            A_pair, B_pair = self._pair(K, r)
+            rates.append(np.stack(_entry(2).rates(A_pair[0], B_pair[0], pair, *scales)))
+        v = np.concatenate(rates, axis=1)
+        w = _displacement()(change, step, v)
+        (w_K, w_r), (w_own, w_pair) = self._split(w[0]), self._split(w[1])
+        # Gradients are infinite where inputs are opposite or vanish, and do not count there while
+        # nothing moves.
+        A, B = (np.where(w_K == 0, [values[0], 0 * w_K], values) for values in (A, B))
+        moved = [np.stack(_entry(1).moved(A[1], *B, own, w_K, w_own, *scales))]
+        if inputs < state.shape[1]:
+            moves = np.stack([w_K[self.pairs[0]], w_K[self.pairs[1]], w_r])
+            slopes = [np.where(moves == 0, 0.0, values[1:]) for values in (A_pair, B_pair)]
+            arguments = [*slopes[0], B_pair[0], *slopes[1], pair, *moves, w_pair]
+            moved.append(np.stack(_entry(2).moved(*arguments, *scales)))
+        return v, np.concatenate(moved, axis=1)
+
+    def _inputs(self, state: np.ndarray) -> int:
+        return state.shape[1] - len(self.pairs[0])
+
+    def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inputs = len(values) - len(self.pairs[0])
+        return values[:inputs], values[inputs:]
+
+    def size(self, state: np.ndarray) -> np.ndarray:
+        """√(K_αα K_ββ) of every entry, (P + pairs,)."""
+        K, _ = self._split(state[0])
+        return np.concatenate([K, np.sqrt(K[self.pairs[0]] * K[self.pairs[1]])])
+
+
+def followed(
+    flow: Flow,
+    state: np.ndarray,
+    change: np.ndarray | None,
+    start: float,
+    end: float,
+    speed: Callable[[float], float],
+    step: Callable[[float], float],
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The state at a later time, and its first change by steps if that is asked for.
+
+        dy/dt = λ²(t) v(y),   de/dt = λ²(t) (Dv)(e − (h(t)/2) v)
+
+    Parameters
+    ----------
+    flow : Flow
+    state : ndarray, shape (2, P + pairs)
+    change : ndarray, the same shape, or None
+        e. Where gradients are infinite at the start, steps of one length are best followed in
+        e + (h/2) v, which starts with e − (h/2) v = 0 in the equation above.
+    start, end : float
+        Times.
+    speed, step : callable
+        λ²(t) and h(t).
+
+    Returns
+    -------
+    tuple of ndarray
+        y and e.
+
+    Raises
+    ------
+    ArithmeticError
+        If the solution does not exist up to the end, or the solver fails.
+    """
+    from scipy.integrate import solve_ivp
+
+    if start == end:
+        return state, change
+    shape, reached = state.shape, start
+
+    def rate(t: float, flat: np.ndarray) -> np.ndarray:
+        nonlocal reached
+        if change is None:
+            found = speed(t) * flow.rates(flat.reshape(shape))
+        else:
+            y, own = flat.reshape(2, *shape)
+            v, moved = flow.change_rates(y, own, step(t))
+            found = speed(t) * np.stack([v, moved])
+        if not np.isfinite(found).all():
+            raise ArithmeticError(_failed(reached, "its rate is not finite there"))
+        reached = t
+        return found.ravel()
+
+    # What starts from 0 is as large as it grows.
+    size = flow.size(state + (end - start) * speed(start) * np.abs(flow.rates(state)))
+    size = np.maximum(size, size.max() * _ABSOLUTE) + np.finfo(float).tiny
+    parts = state if change is None else np.stack([state, change])
+    absolute = np.broadcast_to(_ABSOLUTE * size, parts.shape).ravel()
+    with np.errstate(all="ignore"):
+        found = solve_ivp(
+            rate, (start, end), parts.ravel(), "DOP853", [end], rtol=RELATIVE, atol=absolute
+        )
+    if not found.success:
+        raise ArithmeticError(
+            _failed(reached, "it grows beyond all bounds there, or is not smooth")
+        )
+    result = found.y[:, -1].reshape(parts.shape)
+    return (result, None) if change is None else (result[0], result[1])
+
+
+def _failed(t: float, reason: str) -> str:
+    return f"the limit of the kernel was followed up to the time {t:.6g} only: {reason}"

@@ -1,1 +1,0 @@
-"""Connected correlators of the observables of two pairs of inputs, one module a situation."""

@@ -1,0 +1,289 @@
+"""Connected correlators ⟨g_αβ^(k) ; g_γδ^(l)⟩ of g_αβ = φ(h_α)φ(h_β) in all layers.
+
+Between different layers, Mehler's formula in the Hermite coefficients of both pairs: orders n
+contribute sⁿ, with s < 1 the largest correlation of their signals, whatever kinks φ has. Within a
+layer, where pairs that share an input would have s = 1, the average ⟨φ_αφ_βφ_γφ_δ⟩ of two
+different inputs is one over two variables, and that of more is split into the two pairs that
+correlate least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.pairs import PairAverages
+from fieldtheory.averages.quadrature.single import Coefficients
+from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
+from fieldtheory.numerics.several_inputs.symmetric_powers import (
+    applied,
+    packed_size,
+    singular_values,
+)
+
+# The relative error asked for unless rtol is larger, and numbers of orders that are tried.
+PAIR_TOLERANCE = 1e-9
+_COUNTS = (40, 56, 80, 112, 160, 224, 320)
+# Coefficients of one pair that are turned at once.
+_TOGETHER = 1 << 23
+# The three ways to split four inputs into two pairs.
+_SPLITS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
+
+
+class Truncated(NamedTuple):
+    """Averages by Hermite coefficients, and about what the orders that are left out add.
+
+    Parameters
+    ----------
+    values, left_out : ndarray
+    missed : float
+        The relative error of the coefficients themselves, by that of ⟨φφ⟩: of nearly parallel
+        inputs of φ that jumps they are sums that converge slowly.
+    """
+
+    values: np.ndarray
+    left_out: np.ndarray
+    missed: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """The largest that is left out, relative to the largest value."""
+        scale = float(np.abs(self.values).max(initial=0.0))
+        left_out = float(np.abs(self.left_out).max(initial=0.0))
+        return max(left_out / scale, self.missed) if scale else 0.0
+
+
+def allowed_error() -> float:
+    """The relative error that is asked for."""
+    return max(tolerance(), PAIR_TOLERANCE)
+
+
+def resolved(signals: Signals, found: Callable[[int], Truncated]) -> Truncated:
+    """What is found by as many orders as it takes, or by the most there are."""
+    correlation = min(float(np.max(_own_correlations(signals)[0], initial=0.1)), 1 - 1e-9)
+    least = _COUNTS[0] if signals.smooth else np.log(1e4 * allowed_error()) / np.log(correlation)
+    for count in _COUNTS:
+        if count >= min(least, _COUNTS[-1]):
+            truncated = found(count)
+            if truncated.error <= max(allowed_error(), truncated.missed):
+                break
+    return truncated
+
+
+def _own_correlations(signals: Signals) -> np.ndarray:
+    """The larger correlation of pairs with themselves in the next layer, shape (1, L p)."""
+    every = np.arange(len(signals.pairs[0]))
+    X = [signals.between(k, every, k + 1, every) for k in range(len(signals.K) - 1)]
+    return singular_values(np.concatenate(X, axis=-1))[2][None] if X else np.zeros((1, 1))
+
+
+def correlators(signals: Signals) -> Truncated:
+    """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p)."""
+    return resolved(signals, lambda count: _correlators(signals, count))
+
+
+def _correlators(signals: Signals, count: int) -> Truncated:
+    f = Expansion(signals, count).observables
+    size, p, orders = f.shape
+    found, left = np.zeros((2, size, p, size, p))
+    every, few = np.arange(p), max(1, _TOGETHER // (p * orders))
+    for k in signals.counted(range(size), "correlators, layers"):
+        later, tail = given_layer(signals, f[k:], k, every)
+        for columns in np.array_split(every, -(-p // few)):
+            rows, turned = np.tile(every, len(columns)), np.repeat(columns, p)
+            seen = applied(signals.between(k, rows, k, turned), f[k, rows].T, count)
+            for number, column in enumerate(columns):
+                part = seen[:, number * p : (number + 1) * p].T
+                found[k, :, k:, column], left[k, :, k:, column] = _summed(
+                    part, later[:, column], tail[:, column], count
+                )
+    if len(signals.functions) == 1:
+        _within_layers(signals, f, found, left, count)
+    for k in range(1, size):
+        found[k, :, :k], left[k, :, :k] = (
+            np.moveaxis(each[:k, :, k], 2, 0) for each in (found, left)
+        )
+    return Truncated(found, left, _missed(signals, f))
+
+
+def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(None)) -> float:
+    exact = means(signals)
+    own = exact[:, signals.pairs[0] == signals.pairs[1]]
+    size = np.max(own, axis=1, initial=0.0, keepdims=True)
+    apart = np.abs(f[..., 0] - exact[:, pairs])
+    return float(np.divide(apart, size, out=np.zeros_like(apart), where=size > 0).max(initial=0.0))
+
+
+def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
+    """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
+    return correlators(Signals.of(network, K[None], K[None])).values[0, :, 0]
+
+
+def given_layer(
+    signals: Signals, f: np.ndarray, k: int, pairs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Functions f of pairs in the last layers, from k on or later, given the signals of layer k.
+
+    Parameters
+    ----------
+    signals : Signals
+    f : ndarray, shape (layers, pairs, orders)
+    k : int
+    pairs : ndarray of int
+
+    Returns
+    -------
+    given : ndarray, shape (layers, pairs, orders)
+    tail : ndarray, shape (layers, pairs)
+        About what a sum over all orders has beyond the last quarter of them, relative to that.
+    """
+    layers = np.arange(len(signals.K) - len(f), len(signals.K))
+    l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
+    X = np.swapaxes(signals.between(k, columns, l, columns), 0, 1)
+    count = _count(f.shape[-1])
+    given = applied(X, f.reshape(len(l), -1).T, count).T.reshape(f.shape)
+    given[layers == k] = f[layers == k]
+    tail = 2 * np.minimum(singular_values(X)[2], 1.0) ** (count / 4)
+    return given, tail.reshape(len(layers), len(pairs))
+
+
+def _count(size: int) -> int:
+    """Of how many orders there are ``size`` coefficients."""
+    return int((np.sqrt(8 * size + 1) - 1) / 2 + 0.5)
+
+
+def _summed(
+    first: np.ndarray, second: np.ndarray, tail: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums over the orders of first (rows, orders) and second (columns, orders), and the rest."""
+    last = slice(packed_size(count - count // 4), None)
+    quarter = first[:, last] @ second[:, last].T
+    return first[:, 1 : last.start] @ second[:, 1 : last.start].T + quarter, quarter * tail
+
+
+def _within_layers(
+    signals: Signals, f: np.ndarray, found: np.ndarray, left: np.ndarray, count: int
+) -> None:
+    """Correlators of a layer with itself, in place."""
+    alpha, beta = signals.pairs
+    p = len(alpha)
+    rows, columns = np.indices((p, p)).reshape(2, -1)
+    four = np.sort(np.stack([alpha[rows], beta[rows], alpha[columns], beta[columns]]), axis=0)
+    four, which = np.unique(four, axis=1, return_inverse=True)
+    fourth, exact = _of_two_inputs(signals, four), means(signals)
+    rest = np.zeros_like(fourth)
+    for k in range(len(f)):
+        (some,) = np.nonzero(np.isnan(fourth[k]))
+        if len(some):
+            fourth[k, some], rest[k, some] = _split(
+                signals, f[k], exact[k], k, four[:, some], count
+            )
+        mean = exact[k]
+        found[k, :, k] = fourth[k, which].reshape(p, p) - np.outer(mean, mean)
+        left[k, :, k] = rest[k, which].reshape(p, p)
+
+
+def _of_two_inputs(signals: Signals, four: np.ndarray) -> np.ndarray:
+    """⟨φφφφ⟩ of sorted inputs (4, m) of which at most two differ, shape (L + 1, m); else NaN."""
+    (psi,) = signals.functions
+    found = np.full((len(signals.K), four.shape[1]), np.nan)
+    one, other = four[0], four[3]
+    times = np.count_nonzero(four == one, axis=0)
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    a, b, t = own[:, one], own[:, other], signals.K[:, one, other]
+    two = np.all((four == one) | (four == other), axis=0)
+    for power in range(1, 5):
+        some = (times == power) & two & (a > 0) & (b > 0)
+        if not some.any():
+            continue
+        if power == 4:
+            found[some] = Coefficients(psi.square, 4)(a[some])[0][:, -1]
+            continue
+        functions = (_power(psi, power), _power(psi, 4 - power) if power != 2 else None)
+        averages = PairAverages(*functions, slopes=False)
+        found[some] = averages(a[some], b[some], t[some], PAIR_TOLERANCE / 10)[0].value
+    return found
+
+
+def means(signals: Signals) -> np.ndarray:
+    """⟨g_αβ⟩ in all layers, shape (L + 1, p)."""
+    alpha, beta = signals.pairs
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
+    found = np.zeros(a.shape)
+    for psi in signals.functions:
+        coefficients = Coefficients(psi, 4)
+        values = np.stack([coefficients(row)[0] for row in own])
+        apart = (a > 0) & (b > 0)
+        # A signal that vanishes has the mean φ(0), one of a pair or both.
+        some = np.where(a * b == 0, values[:, alpha, 0] * values[:, beta, 0], 0.0)
+        averages = PairAverages(psi, slopes=False)
+        some[apart] = averages(a[apart], b[apart], t[apart], PAIR_TOLERANCE / 10)[0].value
+        found += some
+    return found
+
+
+def _power(function: Function, power: int) -> Function:
+    if power == 1:
+        return function
+    return Function(lambda h: function.value(h) ** power, None, tuple(function.kinks))
+
+
+def _split(
+    signals: Signals, f: np.ndarray, mean: np.ndarray, k: int, four: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """⟨φφφφ⟩ of inputs (4, m) by the two pairs that correlate least, and what is left out."""
+    inputs = signals.K.shape[-1]
+    place = np.zeros((inputs, inputs), dtype=int)
+    place[signals.pairs] = np.arange(len(signals.pairs[0]))
+    splits = np.array(
+        [[place[four[a], four[b]], place[four[c], four[d]]] for a, b, c, d in _SPLITS]
+    )
+    X = np.array([signals.between(k, rows, k, columns) for rows, columns in splits])
+    correlation = np.array([singular_values(each)[2] for each in X])
+    best, every = np.argmin(correlation, axis=0), np.arange(four.shape[1])
+    rows, columns = splits[best, :, every].T
+    seen = applied(np.moveaxis(X, 0, -1)[..., every, best], f[rows].T, count).T
+    terms = seen * f[columns]
+    last = packed_size(count - count // 4)
+    tail = 2 * np.minimum(correlation[best, every], 1.0) ** (count / 4)
+    disconnected = mean[rows] * mean[columns]
+    return terms.sum(axis=1) + disconnected, terms[:, last:].sum(axis=1) * tail
+
+
+def correlators_by_kernels(signals: Signals, pairs: np.ndarray) -> Truncated:
+    """⟨∂_e g^(l) ; g_e'^(k)⟩, k < l, with the derivatives of g_αβ by K_e, e = αα, ββ, αβ.
+
+    Parameters
+    ----------
+    signals : Signals
+    pairs : ndarray of int
+        Those of different inputs.
+
+    Returns
+    -------
+    Truncated
+        Shape (L + 1, L + 1, 3, 3, pairs), by k, l, e, e'; zero for k >= l.
+    """
+    return resolved(signals, lambda count: _correlators_by_kernels(signals, pairs, count))
+
+
+def _correlators_by_kernels(signals: Signals, pairs: np.ndarray, count: int) -> Truncated:
+    expansion, size = Expansion(signals, count, pairs), len(signals.K)
+    own = np.stack([*expansion.squares, expansion.observables])
+    found, left = np.zeros((2, size, size, 3, 3, len(pairs)))
+    last = packed_size(count - count // 4)
+    for k in signals.counted(range(size - 1), "mean_shift, layers"):
+        for e, moved in enumerate(expansion.by_kernels):
+            given, tail = given_layer(signals, moved[k + 1 :], k, pairs)
+            whole, quarter = (
+                np.einsum("lpn,fpn->lfp", given[..., part:], own[:, k, :, part:])
+                for part in (1, last)
+            )
+            found[k, k + 1 :, e], left[k, k + 1 :, e] = whole, quarter * tail[:, None]
+    return Truncated(found, left, _missed(signals, expansion.observables, pairs))

@@ -1,0 +1,97 @@
+"""Second derivatives of ⟨φ(h_α)φ(h_β)⟩ by K_αα, K_ββ and K_αβ.
+
+Of analytic φ from Mehler's series ⟨φφ⟩ = Σ_n f_n(K_αα) f_n(K_ββ) cⁿ, whose derivatives shift the
+orders of the Hermite coefficients f_n. With kinks and jumps these fall off slowly, and the first
+derivatives are differentiated, which are analytic in the angle arccos c and in the logarithms of
+the variances.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.pairs import PairAverages
+from fieldtheory.averages.quadrature.single import Coefficients
+from fieldtheory.numerics.several_inputs.pair_expansions import Signals
+
+# Orders of Mehler's series of analytic φ.
+_ORDERS = 400
+# Nodes of a derivative, how far apart they are relative to the angle, and at most.
+_NODES, _SHARE, _WIDEST = 12, 0.25, 0.3
+
+
+def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """∂²⟨g⟩/∂K_e ∂K_e' with e = αα, ββ, αβ, shape (3, 3, L + 1, pairs).
+
+    Parameters
+    ----------
+    signals : Signals
+    pairs : ndarray of int
+        Those of different inputs.
+    used : ndarray of bool, shape (L + 1, pairs)
+        Where they are asked for; zero elsewhere.
+    """
+    alpha, beta = (members[pairs] for members in signals.pairs)
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    a, b, t = (K[used] for K in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
+    found = np.zeros((3, 3, *used.shape))
+    # A signal that vanishes leaves a series of one term.
+    series = (a * b == 0) | signals.smooth
+    hessian = np.zeros((3, 3, len(a)))
+    for some, one in ((series, _by_series), (~series, _by_differences)):
+        if some.any():
+            K = a[some], b[some], t[some]
+            hessian[:, :, some] = sum(one(psi, *K) for psi in signals.functions)
+    found[:, :, used] = hessian
+    return found
+
+
+def _by_series(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """The Hessian by (a, b, t) of ⟨ψ(x)ψ(y)⟩, shape (3, 3, m)."""
+    coefficients = Coefficients(psi, _ORDERS + 4)
+    f, g = (coefficients(K)[0][:, :-1] for K in (a, b))
+    n = np.arange(_ORDERS + 1.0)
+    x, y = (np.divide(1.0, np.sqrt(K), out=np.zeros_like(K), where=K > 0) for K in (a, b))
+    powers = np.power(np.clip(t * x * y, -1.0, 1.0)[:, None], n)
+    kept = _ORDERS + 1
+
+    def met(i: int, j: int) -> np.ndarray:
+        """⟨ψ^(i)(x) ψ^(j)(y)⟩."""
+        raised = [np.prod([n + 1 + m for m in range(order)], axis=0) ** 0.5 for order in (i, j)]
+        terms = raised[0] * f[:, i : i + kept] * raised[1] * g[:, j : j + kept]
+        return np.asarray((terms * powers).sum(axis=1) * x**i * y**j)
+
+    aa, bb, tt = met(4, 0) / 4, met(0, 4) / 4, met(2, 2)
+    at, bt = met(3, 1) / 2, met(1, 3) / 2
+    return np.array([[aa, tt / 4, at], [tt / 4, bb, bt], [at, bt, tt]])
+
+
+def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """The same from the first derivatives, at a fixed correlation and at fixed variances."""
+    averages, root = PairAverages(psi), np.sqrt(a * b)
+    angle = np.arctan2(np.sqrt(np.maximum((root - t) * (root + t), 0.0)), t)
+    small = np.minimum(angle, np.pi - angle)
+    reach = np.minimum(_SHARE * small, _WIDEST)
+    steps = chebyshev.chebpts1(_NODES)
+    slope = chebyshev.chebval(0.0, chebyshev.chebder(_cardinal(steps)))
+    found = []
+    for direction in range(3):
+        u, v, w = (np.multiply.outer(steps * (direction == d), reach) for d in range(3))
+        x, y, theta = a * np.exp(u), b * np.exp(v), angle + w
+        xy = np.sqrt(x * y) * np.cos(theta)
+        gradient = averages(x.ravel(), y.ravel(), xy.ravel())[0]
+        rows = np.array([gradient.by_a, gradient.by_b, gradient.by_t]).reshape(3, *x.shape)
+        found.append(np.einsum("n,enm->em", slope, rows) / reach)
+    by_a, by_b, by_angle = found
+    by_t = -by_angle / (root * np.sin(angle))
+    # At a fixed covariance the correlation falls as variances grow.
+    by_a, by_b = ((row - t * by_t / 2) / K for row, K in ((by_a, a), (by_b, b)))
+    hessian = np.array([by_a, by_b, by_t])
+    return (hessian + np.swapaxes(hessian, 0, 1)) / 2
+
+
+def _cardinal(nodes: np.ndarray) -> np.ndarray:
+    """Chebyshev coefficients of the polynomials that are one at a node each, shape (n, n)."""
+    return np.linalg.inv(chebyshev.chebvander(nodes, len(nodes) - 1))

@@ -1,0 +1,322 @@
+"""Products φ(h_α)φ(h_β) of two Gaussian signals by their Hermite coefficients.
+
+The signals h = R z of a pair are made of independent z, R lower triangular. With x = σ z_1 and
+y = σ' (c z_1 + s z_2), coefficients of φ(y) are those of one signal,
+
+    ⟨φ(y) h_i(z_1) h_j(z_2)⟩ = √((i+j)!/(i! j!)) c^i s^j ⟨φ(σ' z) h_{i+j}(z)⟩,
+
+and φ(x) multiplies by the matrix ⟨h_k(z) φ(σ z) h_i(z)⟩. All integrals are over panels between the
+breakpoints of φ, so that kinks and jumps need no case of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from fieldtheory.averages.quadrature.functions import WEIGHTS, Function
+from fieldtheory.averages.quadrature.panels import nodes_of, subdivided
+from fieldtheory.averages.quadrature.piecewise import function_of
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.chunks import with_progress
+from fieldtheory.numerics.several_inputs.symmetric_powers import packed_places, packed_size
+from fieldtheory.theory.elementary_averages import X, feature_parameters
+
+# Phase that two Hermite functions may run through in a panel of 20 nodes.
+_PHASE = 16.0
+# Where Hermite functions end beyond their turning points, and where the Gaussian ends.
+_MARGIN, _REACH = 7.0, 13.0
+# Most orders of φ(y), and the share of the largest coefficient that is rounding.
+_MOST, _ROUNDING = 1200, 1e-17
+# Correlation beyond which no more orders are taken.
+_STRONG = 0.9999
+# Share of its deviation below which the second signal is a multiple of the first.
+_PARALLEL = 3e-8
+
+
+def features(network: LayeredNetwork) -> tuple[Function, ...]:
+    """The functions ψ_k of the observable g(x, y) = Σ_k ψ_k(x) ψ_k(y)."""
+    expressions = network.features(network.activation, X, dict(feature_parameters(network)))
+    return tuple(function_of(each, X) for each in expressions)
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """The signals of P inputs in the layers 0, ..., L; pairs α <= β are those of `np.triu_indices`.
+
+    Parameters
+    ----------
+    functions : tuple of Function
+        ψ_k.
+    K, C : ndarray, shape (L + 1, P, P)
+        Kernels of the hidden layers, and what each layer adds to them.
+    skips : ndarray, shape (L,)
+        γ_1, ..., γ_L.
+    progress : bool
+        Show progress bars on stderr.
+    """
+
+    functions: tuple[Function, ...]
+    K: np.ndarray
+    C: np.ndarray
+    skips: np.ndarray
+    progress: bool = False
+
+    @classmethod
+    def of(
+        cls, network: LayeredNetwork, K: np.ndarray, C: np.ndarray, progress: bool = False
+    ) -> Signals:
+        """Those of a network with the kernels K and C, each (L + 1, P, P)."""
+        return cls(features(network), K, C, np.asarray(network.skip_scales), progress)
+
+    def counted(self, steps: Sequence[int], title: str) -> Iterable[int]:
+        """The same steps, counted by a progress bar if it is wanted."""
+        return with_progress(steps, len(steps), title) if self.progress else steps
+
+    @cached_property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """α and β of every pair."""
+        first, second = np.triu_indices(self.K.shape[-1])
+        return first, second
+
+    @property
+    def smooth(self) -> bool:
+        """Whether φ is analytic."""
+        return not any(len(each.kinks) for each in self.functions)
+
+    @cached_property
+    def passed(self) -> np.ndarray:
+        """A_lk, shape (L + 1, L + 1): the share of the signals of layer k in those of layer l."""
+        A = np.zeros((len(self.K),) * 2)
+        for k in range(len(A)):
+            A[k:, k] = np.cumprod(np.append(1.0, self.skips[k:]))
+        return A
+
+    @cached_property
+    def R(self) -> np.ndarray:
+        """h = R z of the two signals of every pair, shape (2, 2, L + 1, p)."""
+        first, second = self.pairs
+        own = np.diagonal(self.K, axis1=1, axis2=2)
+        return triangle(own[:, first], own[:, second], self.K[:, first, second])
+
+    def between(
+        self, k: int, rows: np.ndarray, l: int | np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        """X = ⟨z wᵀ⟩ of pairs in layer k with pairs in layers l >= k, shape (2, 2, m)."""
+        members = np.array(self.pairs)
+        covariance = self.K[k][members[:, None, rows], members[None, :, columns]]
+        half = _solved(self.R[:, :, k, rows], covariance * self.passed[l, k])
+        return np.swapaxes(_solved(self.R[:, :, l, columns], np.swapaxes(half, 0, 1)), 0, 1)
+
+
+def triangle(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
+    """R of signals with variances x and y and covariances xy, h = R z, shape (2, 2, ...).
+
+    Examples
+    --------
+    >>> triangle(np.array(4.0), np.array(1.0), np.array(1.0)).round(3).tolist()
+    [[2.0, 0.0], [0.5, 0.866]]
+    """
+    first, second = np.sqrt(x), np.sqrt(y)
+    along = np.divide(xy, first, out=np.zeros_like(first), where=first > 0)
+    across = np.sqrt(np.maximum((second - along) * (second + along), 0.0))
+    across = np.where(across > _PARALLEL * second, across, 0.0)
+    return np.array([[first, np.zeros_like(first)], [along, across]])
+
+
+def _solved(R: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """R⁻¹ rows, zero for directions that R has not."""
+    first = _over(rows[0], R[0, 0])
+    return np.stack([first, _over(rows[1] - R[1, 0] * first, R[1, 1])])
+
+
+def _over(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    return np.divide(x, y, out=np.zeros(shape), where=np.broadcast_to(y > 0, shape))
+
+
+class _Rule(NamedTuple):
+    """Nodes z, and the Hermite functions h_n √weight there, shape (orders, nodes)."""
+
+    z: np.ndarray
+    basis: np.ndarray
+
+    @classmethod
+    def of(cls, functions: tuple[Function, ...], sigma: float, kept: int, orders: int) -> _Rule:
+        """Those of signals of one deviation, for products of ``kept`` with ``orders`` functions."""
+        width = min(1.75, _PHASE / (np.sqrt(kept) + np.sqrt(orders)))
+        reach = max(2 * np.sqrt(kept) + _MARGIN, _REACH)
+        ends = [each.edges(_REACH * sigma) for each in functions if sigma > 0]
+        ends += [each.kinks for each in functions if sigma > 0]
+        edges = np.unique(np.concatenate([[0.0], *ends])) / (sigma or 1.0)
+        edges = subdivided(edges, -reach, reach, width)
+        nodes, half = nodes_of(edges[:-1], edges[1:])
+        z, weights = nodes.ravel(), (half[:, None] * WEIGHTS).ravel()
+        basis = np.empty((orders, len(z)))
+        basis[0] = np.exp(-(z**2) / 4) * np.sqrt(weights / np.sqrt(2 * np.pi))
+        basis[1] = z * basis[0]
+        for n in range(1, orders - 1):
+            basis[n + 1] = (z * basis[n] - np.sqrt(n) * basis[n - 1]) / np.sqrt(n + 1)
+        return cls(z, basis)
+
+
+class Expansion:
+    """Hermite coefficients of orders below ``count`` of functions of the pairs of signals.
+
+    Parameters
+    ----------
+    signals : Signals
+    count : int
+    pairs : ndarray of int, optional
+        All of them if none are given.
+    """
+
+    def __init__(self, signals: Signals, count: int, pairs: np.ndarray | None = None) -> None:
+        self.signals, self.count = signals, count
+        self.pairs = np.arange(len(signals.pairs[0])) if pairs is None else pairs
+        self.first, self.second = (members[self.pairs] for members in signals.pairs)
+        self.R = signals.R[:, :, :, self.pairs]
+        self._rules: dict[tuple[float, int], _Rule] = {}
+
+    @cached_property
+    def observables(self) -> np.ndarray:
+        """Of g(h_α, h_β), shape (L + 1, pairs, orders)."""
+        return self._products(0, 0)
+
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """Of g(h_α, h_α) and g(h_β, h_β), shape (2, L + 1, pairs, orders)."""
+        n, i = packed_places(self.count)
+        found = np.zeros((2, *self.observables.shape))
+        for l in range(found.shape[1]):
+            own, (c, s) = self._deviations(l), self._direction(l)
+            for side, members in enumerate((self.first, self.second)):
+                along, across = ((1 - side) + side * c, side * s)
+                powers = along[:, None] ** np.arange(self.count)
+                others = across[:, None] ** np.arange(self.count)
+                shares = (
+                    powers[:, i] * others[:, n - i] * _factors(self.count, self.count)[i, n - i]
+                )
+                for psi in self.signals.functions:
+                    singles = {a: self._single(_squared(psi), own[a], 0) for a in set(members)}
+                    found[side, l] += shares * np.array([singles[a][n] for a in members])
+        return found
+
+    @cached_property
+    def by_kernels(self) -> np.ndarray:
+        """Of ∂g/∂K_e, e = αα, ββ, αβ: of φ''φ/2, φφ''/2 and φ'φ', shape (3, L + 1, pairs, orders).
+
+        By Price's theorem; derivatives of kinks and jumps lower the orders of coefficients.
+        """
+        if self.signals.smooth:
+            return np.stack(
+                [self._products(2, 0) / 2, self._products(0, 2) / 2, self._products(1, 1)]
+            )
+        if any(len(psi.jumping) for psi in self.signals.functions):
+            by_x, by_y = (self._slope(self.observables, side) for side in range(2))
+            mixed = self._slope(by_x, 1)
+        else:
+            by_x, by_y, mixed = (self._products(*orders) for orders in ((1, 0), (0, 1), (1, 1)))
+        return np.stack([self._slope(by_x, 0) / 2, self._slope(by_y, 1) / 2, mixed])
+
+    def _slope(self, f: np.ndarray, side: int) -> np.ndarray:
+        """The coefficients of ∂f/∂x or ∂f/∂y from those of f, but for the last order."""
+        n, i = (each[: packed_size(self.count - 1)] for each in packed_places(self.count))
+        above = packed_size(n + 1)
+        lowered = np.zeros((2, *f.shape))
+        lowered[0, ..., : len(n)] = np.sqrt(i + 1.0) * f[..., above + i + 1]
+        lowered[1, ..., : len(n)] = np.sqrt(n - i + 1.0) * f[..., above + i]
+        by_y = _over(lowered[1], self.R[1, 1][..., None])
+        if side:
+            return by_y
+        return _over(lowered[0] - self.R[1, 0][..., None] * by_y, self.R[0, 0][..., None])
+
+    def _products(self, i: int, j: int) -> np.ndarray:
+        """Of Σ_k ψ_k^(i)(h_α) ψ_k^(j)(h_β), shape (L + 1, pairs, orders)."""
+        found = np.zeros((len(self.signals.K), len(self.pairs), packed_size(self.count)))
+        for psi in self.signals.functions:
+            f, g = _derivative(psi, i), _derivative(psi, j)
+            for l in range(len(found)):
+                found[l] += self._product(f, g, l)
+        return found
+
+    def _product(self, f: Function, g: Function, l: int) -> np.ndarray:
+        own, (c, s) = self._deviations(l), self._direction(l)
+        apart = self.first != self.second
+        most = self._orders(float(np.abs(c[apart]).max(initial=0.0)))
+        singles = {b: self._single(g, own[b], most) for b in set(self.second[apart])}
+        n, i = packed_places(self.count)
+        factors, powers = _factors(self.count, most), np.arange(most)[:, None]
+        found = np.zeros((len(self.pairs), len(n)))
+        for a in set(self.first):
+            for p in np.flatnonzero(~apart & (self.first == a)):
+                found[p, packed_size(np.arange(self.count) + 1) - 1] = self._single(
+                    lambda h: f(h) * g(h), own[a], 0
+                )
+            others = np.flatnonzero(apart & (self.first == a))
+            if not len(others):
+                continue
+            sizes = np.abs([singles[b] for b in self.second[others]])
+            relevant = (sizes > _ROUNDING * sizes.max(axis=1, keepdims=True)).any(axis=0)
+            kept = min(most, 1 + int(np.flatnonzero(relevant).max(initial=0)))
+            matrix = self._matrix(f, own[a], kept)
+            for p in others:
+                shifted = sliding_window_view(singles[self.second[p]], self.count)[:kept]
+                across = s[p] ** np.arange(self.count)
+                turned = shifted * factors[:kept] * c[p] ** powers[:kept] * across
+                found[p] = (matrix @ turned)[i, n - i]
+        return found
+
+    def _orders(self, c: float) -> int:
+        """Orders of z_1 in φ(y) that matter: i has a negative binomial distribution given j."""
+        c = min(c, _STRONG)
+        mean, spread = c * c / (1 - c * c), c / (1 - c * c)
+        most = 24 + self.count * mean + 12 * spread * np.sqrt(self.count)
+        return int(min(most, max(_MOST - self.count, self.count)))
+
+    def _deviations(self, l: int) -> np.ndarray:
+        return np.sqrt(np.diagonal(self.signals.K[l]))
+
+    def _direction(self, l: int) -> tuple[np.ndarray, np.ndarray]:
+        """c and s of the second signals σ' (c z_1 + s z_2), 1 and 0 of those that vanish."""
+        along, across = self.R[1, :, l]
+        deviation = np.hypot(along, across)
+        scale = np.where(deviation > 0, deviation, 1.0)
+        return np.where(deviation > 0, along / scale, 1.0), across / scale
+
+    def _rule(self, sigma: float, orders: int) -> _Rule:
+        key = float(sigma), max(orders, self.count)
+        if key not in self._rules:
+            self._rules[key] = _Rule.of(self.signals.functions, sigma, self.count, key[1])
+        return self._rules[key]
+
+    def _single(self, function: Callable, sigma: float, more: int) -> np.ndarray:
+        """⟨f(σ z) h_n(z)⟩ of ``more`` orders than are kept."""
+        rule = self._rule(sigma, self.count + more)
+        return rule.basis @ (function(sigma * rule.z) * rule.basis[0])
+
+    def _matrix(self, function: Function, sigma: float, orders: int) -> np.ndarray:
+        rule = self._rule(sigma, orders)
+        return (rule.basis[: self.count] * function(sigma * rule.z)) @ rule.basis[:orders].T
+
+
+@lru_cache(maxsize=8)
+def _factors(count: int, most: int) -> np.ndarray:
+    """√((i+j)!/(i! j!)), shape (most, count)."""
+    i, j = np.arange(most)[:, None], np.arange(1, count)
+    return np.cumprod(np.hstack([np.ones((most, 1)), np.sqrt((i + j) / j)]), axis=1)
+
+
+def _derivative(function: Function, order: int) -> Function:
+    for _ in range(order):
+        function = function.slope
+    return function
+
+
+def _squared(function: Function) -> Callable:
+    return lambda h: function(h) ** 2

@@ -1,0 +1,102 @@
+"""Neurons on quadrature nodes: narrow noise, kinks and steep functions, by other derivations."""
+
+import numpy as np
+import pytest
+import sympy as sp
+from mpmath import mp
+
+import fieldtheory as ft
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.neurons.finite_width import Neurons
+from fieldtheory.numerics.neurons.interacting_neurons import connected_squares, second_order
+from tests.numerics.neurons.test_finite_width import (
+    assert_agrees_with_neurons,
+    coefficients,
+    uniform,
+)
+from tests.tables import slow
+
+
+def network(name, scale, skip=1.0, depth=3, **others):
+    return ft.ResidualNetwork(
+        depth=depth, activation=name, branch_scale=scale, skip_scale=skip, width=10**6, **others
+    )
+
+
+def sizes(solution):
+    """What the coefficients of 1/N² are if kernels fluctuate by their size."""
+    C, q = solution.residual_kernels[1:], np.diagonal(solution.G11)[1:]
+    spread = solution.network.width**2 * q**2
+    return np.array([ratio(spread, C**power) for power in (3, 2, 1)])
+
+
+def neurons_of(net, K0):
+    K = ft.solve(net, K0).kernels[:-1]
+    return Neurons.of(net, layer_coefficients(net).weights[1:], K, None)
+
+
+@pytest.mark.parametrize(
+    ("scale", "skip"),
+    [
+        (0.9, 0.7),
+        (0.1, 1.0),
+        (0.02, 1.0),
+        (0.5, 0.0),
+        ((0.3, 0.7, 0.1), (1.0, -0.5, 1.0)),
+        # Layers that add nothing: there is no noise between their nodes.
+        ((0.3, 0.0, 0.0, 0.2), (1.0, -0.7, 0.5, 1.0)),
+    ],
+)
+@pytest.mark.parametrize("name", ["erf", slow("gelu")])
+def test_smooth_functions_on_nodes_and_in_coefficients(name, scale, skip):
+    net = network(name, scale, skip, np.size(scale) if np.size(scale) > 1 else 3)
+    net = net.replace(bias_variance=0.0)
+    s, layers = ft.solve(net, 0.5), neurons_of(net, 0.5)
+    in_coefficients, on_nodes = (list(layers.resolved(n, 1.0, 3)) for n in (384, 0))
+    np.testing.assert_allclose(
+        connected_squares(on_nodes), connected_squares(in_coefficients), rtol=1e-12, atol=1e-15
+    )
+    known, found = second_order(in_coefficients), second_order(on_nodes)
+    for x, y, size in zip(found[:3], known[:3], sizes(s), strict=True):
+        np.testing.assert_array_less(np.abs(x - y), 1e-9 * (np.abs(y) + 1e-5 * size) + 1e-300)
+    np.testing.assert_allclose(found.pairing, known.pairing, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["relu", "hard_tanh"])
+def test_kinks_of_layers_near_one_another(name):
+    assert_agrees_with_neurons(name, uniform(2, 1.0, scale=0.4), 0.4, 1e-8)
+
+
+def mean_of_one_hidden_layer(K, a, c, a_out):
+    """1/N² of ⟨C^(2)⟩ for ReLU and γ = 1, from the moments of C^(1) given one neuron h.
+
+    With F_k the derivatives by C of ⟨φ²(h + √C ξ)⟩ and C^(1) = C* + (1/N) Σ_j D(h_j) it is
+    a ⟨F_2 (D² − q)/2 + F_3 (3 D q + κ)/6 + F_4 q²/8⟩, q = ⟨D²⟩, κ = ⟨D³⟩.
+    """
+    h, C = sp.symbols("h C", positive=True)
+    slope = (1 + sp.erf(h / sp.sqrt(2 * C))) / 2  # ∂F/∂C
+    start, kinked = a * K / 2 + c, sp.Symbol("D")
+    q, kappa = a**2 * sp.Rational(5, 4) * K**2, a**3 * sp.Rational(11, 2) * K**3
+    factors = (kinked**2 - q) / 2, (3 * kinked * q + kappa) / 6, q**2 / 8
+    F = sum(slope.diff(C, j) * x for j, x in enumerate(factors, start=1)).subs(C, start)
+    value = sp.lambdify([h, kinked], F, "mpmath")
+    with mp.workdps(30):
+        scale = mp.sqrt(start)
+
+        def weighted(x):
+            D = a * ((x**2 if x > 0 else 0) - K / 2)
+            return value(x, D) * mp.exp(-(x**2) / (2 * K)) / mp.sqrt(2 * mp.pi * K)
+
+        cuts = [n * scale for n in (-16, -8, -4, -2, 0, 2, 4, 8, 16)]
+        return float(a_out * mp.quad(weighted, cuts))
+
+
+@pytest.mark.parametrize("scale", [0.2, 0.05, 1e-3, slow(5e-4)])
+def test_kinks_of_one_hidden_layer_near_the_input(scale):
+    K0, net = 0.4, uniform(1, 1.0, scale=scale)
+    _, G11, _, mean_2, *_ = coefficients(net, "relu", K0)
+    exact = [sp.Rational(str(x)) for x in (K0, scale**2 * 1.25, scale**2 * 0.05, 1.4)]
+    q, C = G11[2, 2], 1.4 * 0.5 * 0.4 + 0.1
+    assert mean_2[2] == pytest.approx(mean_of_one_hidden_layer(*exact), abs=1e-14 * q**2 / C**3)

@@ -1,0 +1,137 @@
+"""Responses and tangent kernels are derivatives of the kernels that are computed beside them.
+
+In one layer with ρ = γ = 1, σ_w² = 1 and σ_b² = 0 the residual kernels are ⟨φφ⟩. Their derivatives
+by kernels are taken of Chebyshev interpolants, which see φ alone and no rule for φ'.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from numpy.polynomial import chebyshev
+
+import fieldtheory as ft
+from fieldtheory.networks.activations import ACTIVATIONS
+
+DEGREE = 14
+NODES = chebyshev.chebpts1(DEGREE + 1)
+JUMPS = ("sign", "heaviside", "hardshrink")
+
+
+def network(activation):
+    return ft.ResidualNetwork(
+        depth=1,
+        activation=activation,
+        branch_scale=1.0,
+        skip_scale=1.0,
+        weight_variance=1.0,
+        bias_variance=0.0,
+    )
+
+
+def slope(function, centre, width):
+    """The derivative of a function of an array, analytic within some 3 widths, at a point."""
+    terms = chebyshev.chebfit(NODES, function(centre + width * NODES), DEGREE)
+    return chebyshev.chebval(0.0, chebyshev.chebder(terms)) / width
+
+
+def covariance(a, b, t):
+    """Covariance matrices of two inputs, (..., 2, 2)."""
+    a, b, t = np.broadcast_arrays(a, b, t)
+    return np.stack([np.stack([a, t], axis=-1), np.stack([t, b], axis=-1)], axis=-1)
+
+
+def check_one(activation, K, rtol=1e-9):
+    """χ of one input."""
+    net = network(activation)
+
+    def moment(logarithm):
+        return ft.solve(net, np.exp(logarithm)).residual_kernels[..., 1]
+
+    solution = ft.solve(net, K)
+    size = abs(solution.residual_kernels[1]) / K
+    expected = 1 + slope(moment, np.log(K), 0.3) / K
+    assert solution.response[1] == pytest.approx(expected, abs=rtol * (1 + size))
+
+
+def check_two(activation, a, b, c, rtol=1e-9, jumps=False):
+    """⟨φ'φ'⟩, ⟨φ''φ⟩/2 of two inputs, and the tangent kernel, which has ⟨φ'φ'⟩ in it."""
+    net, t = network(activation), c * np.sqrt(a * b)
+
+    def product(*K):
+        return ft.solve(net, covariance(*K)).residual_kernels[..., 1, 0, 1]
+
+    solution = ft.solve(net, covariance(a, b, t))
+    kernels = solution.residual_kernels[1]
+    size = np.sqrt(kernels[0, 0] * kernels[1, 1]) / np.array([a, b, np.sqrt(a * b)])
+    by_t = slope(lambda x: product(a, b, x), t, 0.2 * np.sqrt(a * b))
+    by_a = slope(lambda x: product(np.exp(x), b, t), np.log(a), 0.2) / a
+    by_b = slope(lambda x: product(a, np.exp(x), t), np.log(b), 0.2) / b
+    found = solution.full_response[1, 0, 1] - [0, 0, 1]
+    assert (np.abs(found - [by_a, by_b, by_t]) <= rtol * (1 + size)).all()
+    if not jumps:
+        tangent = t + kernels[0, 1] + t * by_t
+        found = solution.tangent_kernels[1, 0, 1]
+        assert found == pytest.approx(tangent, abs=rtol * (abs(t) + abs(t) * size[2]) + 1e-10)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_every_activation(name):
+    for K in (0.03, 0.8, 20.0) if name not in ("exp", "sinh") else (0.03, 0.8):
+        check_one(name, K)
+    check_two(name, 0.6, 1.1, 0.3, jumps=name in JUMPS)
+    check_two(name, 0.02, 0.05, -0.6, jumps=name in JUMPS)
+
+
+NUMBERS = st.sampled_from(["0.5", "1", "1.5", "2", "0.3", "-0.7", "-1", "0"])
+SCALES = st.sampled_from(["1", "2", "0.5", "-1", "1.5"])
+NAMES = st.sampled_from(
+    ["tanh", "relu", "abs", "erf", "sin", "sigmoid", "softsign", "hard_tanh", "elu", "gaussian"]
+)
+SHIFTED = st.builds(lambda name, s, b: f"{name}({s}*h+({b}))", NAMES, SCALES, NUMBERS)
+LEAVES = st.one_of(SHIFTED, st.just("h"), st.builds(lambda s: f"({s})", NUMBERS))
+
+
+def combined(parts):
+    two = st.tuples(parts, parts)
+    return st.one_of(
+        two.map("({0[0]}+{0[1]})".format),
+        two.map("({0[0]}-{0[1]})".format),
+        two.map("({0[0]})*({0[1]})".format),
+        two.map("max({0[0]},{0[1]})".format),
+        two.map("min({0[0]},{0[1]})".format),
+        parts.map("clip({0},-0.5,1)".format),
+        parts.map("abs({0})".format),
+        st.tuples(NUMBERS, two).map("where(h>{0[0]},{0[1][0]},{0[1][1]})".format),
+        st.tuples(parts, two).map("where({0[0]}>0.2,{0[1][0]},{0[1][1]})".format),
+    )
+
+
+EXPRESSIONS = st.recursive(LEAVES, combined, max_leaves=4)
+RULES = {"deadline": None, "derandomize": True, "database": None}
+RULES["suppress_health_check"] = list(HealthCheck)
+
+
+def check_expression(text):
+    try:
+        net = network(text)
+    except ValueError as error:
+        # No h in it, or infinitely many kinks.
+        assume("must" not in str(error))
+        raise
+    check_one(text, 0.7, 1e-8)
+    jumps = any(net.activation.pieces.jumps)
+    check_two(text, 0.6, 1.1, 0.3, 1e-8, jumps)
+
+
+@settings(max_examples=40, **RULES)
+@given(EXPRESSIONS)
+def test_piecewise_expressions(text):
+    check_expression(text)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, **RULES)
+@given(EXPRESSIONS)
+def test_many_piecewise_expressions(text):
+    check_expression(text)
