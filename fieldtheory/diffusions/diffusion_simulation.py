@@ -180,7 +180,10 @@ def chunks_drawn(
     """The blocks of all chunks, and what was drawn in each."""
     _check_memory(run, jobs or 1)
     groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
-    specification = run.specification | {"blocks": len(groups[0])}
+
+    def specification() -> dict[str, Any]:
+        return run.specification | {"blocks": len(groups[0])}
+
     parts = [(partial(_block, run), group) for group in groups]
     return groups, drawn(parts, "simulate", specification, directory, jobs, progress)
 

@@ -19,7 +19,7 @@ Draw = Callable[[Block], dict[str, np.ndarray]]
 def drawn(
     groups: Sequence[tuple[Draw, list[Block]]],
     purpose: str,
-    specification: dict[str, Any],
+    specification: Callable[[], dict[str, Any]],
     directory: str | Path | None,
     jobs: int | None,
     progress: bool,
@@ -30,7 +30,10 @@ def drawn(
     ----------
     groups : sequence of (callable, list of Block)
         What draws a block, and the blocks of a chunk.
-    purpose, specification, directory, jobs, progress
+    specification : callable
+        What decides the numbers; asked for where chunks are written only, since not every
+        activation can be.
+    purpose, directory, jobs, progress
         As for `chunks.ordered_chunks`.
     """
     tasks = ((index, *group) for index, group in enumerate(groups))
@@ -41,7 +44,7 @@ def drawn(
         jobs,
         purpose,
         directory=directory,
-        specification=specification,
+        specification=None if directory is None else specification(),
         progress=progress,
     )
 

@@ -130,14 +130,17 @@ def simulate_response(
         for i, K in enumerate(_perturbed(kernel))
     ]
     groups = [(problem, blocks) for problem in problems for blocks in plan.chunks_of(run, None)]
-    specification = {
-        "response": storage.attributes(network),
-        "K0": kernel.tolist(),
-        "layer": layer,
-        "relative_step": relative_step,
-        "samples": run.samples,
-        "seed": run.seed,
-    }
+
+    def specification() -> dict[str, Any]:
+        return {
+            "response": storage.attributes(network),
+            "K0": kernel.tolist(),
+            "layer": layer,
+            "relative_step": relative_step,
+            "samples": run.samples,
+            "seed": run.seed,
+        }
+
     parts = [(partial(_block, problem), blocks) for problem, blocks in groups]
     results = drawn(parts, "simulate_response", specification, directory, jobs, progress)
     found, batches = _collected(problems, groups, results)

@@ -149,7 +149,10 @@ def simulate(
             stacklevel=validation.level_of_user(),
         )
     groups = plan.chunks_of(run, chunk)
-    specification = run.specification | {"blocks": len(groups[0])}
+
+    def specification() -> dict[str, Any]:
+        return run.specification | {"blocks": len(groups[0])}
+
     parts = [(partial(_block, run), blocks) for blocks in groups]
     results = drawn(parts, "simulate", specification, directory, jobs, progress)
     return _collected(run, groups, results)
