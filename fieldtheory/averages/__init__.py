@@ -7,11 +7,11 @@ One algorithm computes any average in float64 (`choosing`):
                       of the Gaussian; tables in ln K where many variances are asked for
     two variables     Mehler's series while its Parseval remainder is below the tolerance, else
                       nested panels in sum and difference
-    many pairs        Chebyshev tables of the same, with a checked error
+    many pairs        Chebyshev interpolants of the same over all layers (`numerics.pair_maps`)
 
     nodes          averages and correlators as SymPy nodes, Price's theorem, closed forms
     integrands     functions with kinks and jumps, forms that keep their digits
-    quadrature     functions on panels, Hermite coefficients, series, nested panels, tables
+    quadrature     functions on panels, Hermite coefficients, series, nested panels
     choosing       which algorithm evaluates a node in float64
     precise        mpmath
 """

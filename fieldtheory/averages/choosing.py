@@ -3,10 +3,11 @@
     one variable         panels
     two variables        Mehler's series while its remainder is below the tolerance, else nested
                          panels, for every product of a function of each variable
-    other functions      a grid along the principal axes of the covariance, if they are smooth
+    three and more       nested panels over the Cholesky factor of the covariance
 
-Closed forms come before these (`fieldtheory.compiling`), tables of many pairs are
-`quadrature.tables`.
+Closed forms come before these (`fieldtheory.compiling`); maps of many pairs of inputs are in
+`numerics.pair_maps`. A cumulant of joint functions is a sum of products of averages; ⟨F(x);G(y)⟩ is
+computed without that difference.
 """
 
 from __future__ import annotations
@@ -17,13 +18,10 @@ from collections.abc import Callable
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import many
 from fieldtheory.averages.integrands.partitions import partitions
-from fieldtheory.averages.integrands.simplification import separated
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator
-from fieldtheory.averages.quadrature import grids
-from fieldtheory.averages.quadrature.compiled import vectorised
+from fieldtheory.averages.quadrature import products
 from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.pairs import PairAverages
 from fieldtheory.averages.quadrature.piecewise import function_of
@@ -31,13 +29,17 @@ from fieldtheory.averages.quadrature.single import Means
 from fieldtheory.averages.rules import Rule, entry_indices
 from fieldtheory.averages.tolerance import tolerance
 
-PANELS, PAIRS, GRID = "panels", "Mehler series or nested panels", "grid"
-_ONE = "one variable: Gauss-Legendre panels between breakpoints"
-_TWO = (
-    "functions of one variable each: the series where its remainder is below the tolerance, else "
-    "panels in sum and difference"
-)
-_MORE = "no product of functions of one variable each: trapezoidal rule along the principal axes"
+PANELS, PAIRS, NESTED = "panels", "Mehler series or nested panels", "nested panels"
+_REASONS = {
+    PANELS: "one variable: Gauss-Legendre panels between breakpoints",
+    PAIRS: (
+        "functions of one variable each: the series where its remainder is below the tolerance, "
+        "else panels in sum and difference"
+    ),
+    NESTED: "products of three and more variables: panels over their Cholesky factor",
+}
+# The tolerance of averages over three and more variables, at least.
+_COARSE = 1e-10
 _h = sp.Dummy("h", real=True)
 
 
@@ -56,10 +58,11 @@ def choose(node: AverageNode) -> Rule:
     Raises
     ------
     ValueError
-        If kinks do not lie at values of one variable.
+        If a function of several variables is no sum of products of functions of one variable each.
 
     Examples
     --------
+    >>> from fieldtheory.averages import GaussianAverage
     >>> x, y = sp.symbols("x y", real=True)
     >>> choose(GaussianAverage(sp.tanh(x) * sp.tanh(y), (x, y), [[2, 1], [1, 2]])).name
     'Mehler series or nested panels'
@@ -67,27 +70,27 @@ def choose(node: AverageNode) -> Rule:
     variables = tuple(node.variables)
     if isinstance(node, ConnectedCorrelator) and (found := apart(node)) is not None:
         F, G, x, y = found
-        pair = _pair(F, G, x, y, connected=True)
-        if len(variables) == 1:
-            return Rule(PAIRS, _TWO, lambda K: pair(K, K, K))
-        return Rule(PAIRS, _TWO, pair)
-    if len(variables) <= 2:
-        averages: dict[sp.Expr, Callable | None] = {}
-        terms = []
-        for weight, blocks in partitions(node.functions):
-            products = [sp.Mul(*block) for block in blocks]
-            terms.append((int(weight), products))
-            averages.update((F, _average(F, variables)) for F in products if F not in averages)
-        if None not in averages.values():
-            name, reason = (PANELS, _ONE) if len(variables) == 1 else (PAIRS, _TWO)
-            if len(terms) == 1:
-                return Rule(name, reason, averages[terms[0][1][0]])
-            return Rule(
-                name,
-                reason,
-                lambda *K: sum(w * math.prod(averages[F](*K) for F in Fs) for w, Fs in terms),
-            )
-    return many.rule(node)
+        pair = _pair(_function(F, x), _function(G, y), connected=True)
+        function = pair if len(variables) == 2 else lambda K: pair(K, K, K)
+        return Rule(PAIRS, _REASONS[PAIRS], function)
+    averages: dict[sp.Expr, Callable] = {}
+    terms = []
+    for weight, blocks in partitions(node.functions):
+        blocks_as_products = [sp.Mul(*block) for block in blocks]
+        terms.append((int(weight), blocks_as_products))
+        for F in blocks_as_products:
+            if F not in averages:
+                averages[F] = _average(F, variables)
+    used = max(sum(F.has(v) for v in variables) for F in averages)
+    name = PANELS if used == 1 else PAIRS if used == 2 else NESTED
+    if len(terms) == 1:
+        return Rule(name, _REASONS[name], averages[terms[0][1][0]])
+
+    def cumulant(*K: np.ndarray) -> np.ndarray:
+        values = {F: average(*K) for F, average in averages.items()}
+        return sum(weight * math.prod(values[F] for F in Fs) for weight, Fs in terms)
+
+    return Rule(name, _REASONS[name], cumulant)
 
 
 def apart(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol] | None:
@@ -108,16 +111,52 @@ def apart(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol] | 
     return None if F.has(y) or G.has(x) else (F, G, x, y)
 
 
-def _average(F: sp.Expr, variables: tuple) -> Callable | None:
-    """⟨F⟩ of one or two variables, None if it is no sum of products."""
-    if len(variables) == 1:
-        return _single(_function(F, variables[0]))
-    x, y = variables
-    products = separated(F, x, y)
-    if products is None:
-        return None
-    pairs = [_pair(f, g, x, y, connected=False) for f, g in products]
-    return pairs[0] if len(pairs) == 1 else lambda *K: sum(pair(*K) for pair in pairs)
+def _average(F: sp.Expr, variables: tuple) -> Callable:
+    """⟨F⟩ as a function of the entries of the covariance, as `Rule.function` takes them."""
+    parts = [_product(factors, variables) for factors in _products(F, variables)]
+    return parts[0] if len(parts) == 1 else lambda *K: sum(part(*K) for part in parts)
+
+
+def _products(F: sp.Expr, variables: tuple) -> list[list[sp.Expr]]:
+    """F as a sum of products: for each a factor of every variable, the first with its number."""
+    found = _factors(F, variables)
+    if found is not None:
+        return [found]
+    terms = [_factors(term, variables) for term in sp.Add.make_args(sp.expand(F))]
+    if any(term is None for term in terms):
+        raise ValueError(
+            "functions of several variables must be sums of products of functions of one variable "
+            f'each in float64, got {F}; use backend="mpmath"'
+        )
+    return terms
+
+
+def _factors(F: sp.Expr, variables: tuple) -> list[sp.Expr] | None:
+    parts = [sp.S.One] * len(variables)
+    for factor in sp.Mul.make_args(F):
+        inside = [i for i, v in enumerate(variables) if factor.has(v)]
+        if len(inside) > 1:
+            return None
+        parts[inside[0] if inside else 0] *= factor
+    return parts
+
+
+def _product(factors: list[sp.Expr], variables: tuple) -> Callable:
+    """⟨Π f_i(x_i)⟩; factors that are numbers are taken out."""
+    number = sp.Mul(*[f for f, v in zip(factors, variables, strict=True) if not f.has(v)])
+    used = [i for i, (f, v) in enumerate(zip(factors, variables, strict=True)) if f.has(v)]
+    functions = [_function(factors[i], variables[i]) for i in used]
+    own = {pair: k for k, pair in enumerate(entry_indices(len(variables)))}
+    needed = [own[used[i], used[j]] for i, j in entry_indices(len(used))]
+    if not used:
+        return lambda *K: np.zeros(np.shape(K[0])) + float(number)
+    if len(used) == 1:
+        average = _single(functions[0])
+    elif len(used) == 2:
+        average = _pair(*functions, connected=False)
+    else:
+        average = _several(functions)
+    return lambda *K: float(number) * average(*(K[k] for k in needed))
 
 
 def _function(F: sp.Expr, x: sp.Symbol) -> Function:
@@ -126,7 +165,7 @@ def _function(F: sp.Expr, x: sp.Symbol) -> Function:
 
 
 def _single(function: Function) -> Callable:
-    """⟨F⟩ as a function of variances, an array of any shape."""
+    """⟨f⟩ as a function of variances, an array of any shape."""
     means = Means(function)
 
     def average(K: np.ndarray) -> np.ndarray:
@@ -136,9 +175,8 @@ def _single(function: Function) -> Callable:
     return average
 
 
-def _pair(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol, connected: bool) -> Callable:
-    """⟨F(x)G(y)⟩ or ⟨F(x);G(y)⟩ as a function of (K_xx, K_yy, K_xy), arrays that broadcast."""
-    f, g = _function(F, x), _function(G, y)
+def _pair(f: Function, g: Function, connected: bool) -> Callable:
+    """⟨f(x)g(y)⟩ or ⟨f(x);g(y)⟩ as a function of (K_xx, K_yy, K_xy), arrays that broadcast."""
     pairs = PairAverages(f, None if g is f else g, connected, slopes=False)
     one, other = Means(f), Means(g)
 
@@ -157,44 +195,38 @@ def _pair(F: sp.Expr, G: sp.Expr, x: sp.Symbol, y: sp.Symbol, connected: bool) -
 
 
 def _without_variance(
-    one: Means,
-    other: Means,
-    connected: bool,
-    a: np.ndarray,
-    b: np.ndarray,
+    one: Means, other: Means, connected: bool, a: np.ndarray, b: np.ndarray
 ) -> np.ndarray:
     """The limits of ⟨f(x)g(y)⟩ where a variance is zero; two that are zero are one variable."""
     x, y = one.function.at_zero(), other.function.at_zero()
-    apart = np.full(len(a), x.mean() * y.mean())
-    for means, K, rest in ((one, a, y), (other, b, x)):
-        if (K > 0).any():
-            apart[K > 0] = means(K[K > 0], tolerance()) * rest.mean()
-    joint = np.where((a > 0) | (b > 0), apart, (x * y).mean())
-    return joint - apart if connected else joint
+    independent = one(a, tolerance()) * other(b, tolerance())
+    joint = np.where((a > 0) | (b > 0), independent, (x * y).mean())
+    return joint - independent if connected else joint
 
 
-def mean_about(F: sp.Expr, x: sp.Symbol) -> Rule:
-    """⟨F(h + m)⟩ of one variable as a function of its variance and the mean m."""
-    function = _function(F, x)
-
-    def average(K: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        arrays = np.broadcast_arrays(np.asarray(K, dtype=float), np.asarray(mean, dtype=float))
-        K, mean = (each.ravel() for each in arrays)
-        return Means(function).about(K, mean, tolerance()).reshape(arrays[0].shape)[()]
-
-    return Rule(PANELS, _ONE, average)
-
-
-def _on_grids(node: AverageNode) -> Callable:
-    size = len(node.variables)
-    functions = [vectorised(node.variables, F) for F in node.functions]
+def _several(functions: list[Function]) -> Callable:
+    """⟨f(x) g(y) h(z) …⟩ as a function of the entries of the covariance."""
+    size = len(functions)
 
     def average(*entries: np.ndarray) -> np.ndarray:
         arrays = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in entries))
         K = np.empty((arrays[0].size, size, size))
         for (i, j), values in zip(entry_indices(size), arrays, strict=True):
             K[:, i, j] = K[:, j, i] = values.ravel()
-        found = [grids.cumulant(functions, each, tolerance()) for each in K]
+        rtol = max(tolerance(), _COARSE)
+        found = [products.average(functions, each, rtol) for each in K]
         return np.array(found).reshape(arrays[0].shape)[()]
 
     return average
+
+
+def mean_about(F: sp.Expr, x: sp.Symbol) -> Rule:
+    """⟨F(h + m)⟩ of one variable as a function of its variance and the mean m."""
+    means = Means(_function(F, x))
+
+    def average(K: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        arrays = np.broadcast_arrays(np.asarray(K, dtype=float), np.asarray(mean, dtype=float))
+        K, mean = (each.ravel() for each in arrays)
+        return means.about(K, mean, tolerance()).reshape(arrays[0].shape)[()]
+
+    return Rule(PANELS, _REASONS[PANELS], average)

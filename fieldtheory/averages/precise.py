@@ -195,74 +195,72 @@ def _series(
     products: Sequence[tuple[sp.Expr, ...]], variables: tuple, K: list, digits: int, first: int
 ) -> Callable[[int], Value]:
     """Σ ⟨f(x) g(y)⟩, or of the orders from the first one on, and Σ √(⟨f²⟩⟨g²⟩)."""
-    deviations = [mpmath.sqrt(K[i][i]) for i in range(2)]
-    c = K[0][1] / (deviations[0] * deviations[1])
+    roots = [mpmath.sqrt(K[i][i]) for i in range(2)]
+    c = K[0][1] / (roots[0] * roots[1])
+    least = mpmath.mpf(10) ** (-digits - _GUARD // 2)
+    most = 1 if c == 0 else 2 + int(2 * mpmath.log(least) / mpmath.log(abs(c)))
     sides = [
         [
-            (sp.lambdify([v], part, modules="mpmath", cse=True), deviation, _kinks(part, v))
-            for part, v, deviation in zip(product, variables, deviations, strict=True)
+            (sp.lambdify([v], part, modules="mpmath", cse=True), root, _kinks(part, v))
+            for part, v, root in zip(pair, variables, roots, strict=True)
         ]
-        for product in products
+        for pair in products
     ]
 
     def rule(level: int) -> Value:
-        parts = [_sum_of_series(pair, c, digits, level, first) for pair in sides]
-        return mpmath.fsum(value for value, _ in parts), mpmath.fsum(size for _, size in parts)
+        total = size = mpmath.mpf(0)
+        for pair in sides:
+            f, g = (_coefficients(*side, most=most, digits=digits, level=level) for side in pair)
+            value, scale = _mehler_sum(f, g, c, first, most, least)
+            total, size = total + value, size + scale
+        return total, size
 
     return rule
 
 
-def _sum_of_series(pair: list, c: Any, digits: int, level: int, first: int) -> Value:
-    least = mpmath.mpf(10) ** (-digits - _GUARD // 2)
-    most = 1 if c == 0 else 2 + int(2 * mpmath.log(least) / mpmath.log(abs(c)))
-    sides = [_coefficients(*side, most, digits, level) for side in pair]
-    rests = [next(side) for side in sides]
-    size = mpmath.sqrt(rests[0] * rests[1])
+def _mehler_sum(f: Iterator, g: Iterator, c: Any, first: int, most: int, least: Any) -> Value:
+    """Σ c^n f_n g_n until the remainder is small, and √(⟨f²⟩⟨g²⟩)."""
+    rest_f, rest_g = next(f), next(g)
+    size = mpmath.sqrt(rest_f * rest_g)
     total, power = mpmath.mpf(0), mpmath.mpf(1)
-    for n in range(most):
-        f, g = (next(side) for side in sides)
-        rests = [max(rest - k * k, 0) for rest, k in zip(rests, (f, g), strict=True)]
-        total += power * f * g if n >= first else 0
+    for n, f_n, g_n in zip(range(most), f, g, strict=False):
+        rest_f, rest_g = max(rest_f - f_n**2, 0), max(rest_g - g_n**2, 0)
+        if n >= first:
+            total += power * f_n * g_n
         power *= c
-        left = abs(power) * mpmath.sqrt(rests[0] * rests[1])
-        if n >= first and left <= least * max(abs(total), least * size):
+        remainder = abs(power) * mpmath.sqrt(rest_f * rest_g)
+        if n >= first and remainder <= least * max(abs(total), least * size):
             break
     return total, size
 
 
 def _coefficients(
-    f: Callable, deviation: Any, kinks: list, most: int, digits: int, level: int
+    f: Callable, root: Any, kinks: list, most: int, digits: int, level: int
 ) -> Iterator[Any]:
     """⟨f²⟩, then f_0, f_1, ..., by Hermite functions h_n e^(−z²/4) in integers over 2^bits.
 
-    They oscillate with √n waves per 2π, and reach as far as exp(−z²/4).
+    They have the wave number √n and decay as exp(−z²/4).
     """
     reach = _reach(2 * digits + _GUARD, level)
-    order = _order(digits, level) + isqrt(most)
-    cuts = _breakpoints([k / deviation for k in kinks], min(1, 1 / deviation), reach)
-    nodes = _composite(cuts, order)
-    values = [f(deviation * z) for z, _ in nodes]
-    weights = [w * mpmath.exp(-z * z / 4) / mpmath.sqrt(2 * mpmath.pi) for z, w in nodes]
-    yield mpmath.fsum(
-        w * v * v * mpmath.exp(-z * z / 4)
-        for w, v, (z, _) in zip(weights, values, nodes, strict=True)
-    )
+    cuts = _breakpoints([k / root for k in kinks], min(1, 1 / root), reach)
+    nodes = _composite(cuts, _order(digits, level) + isqrt(most))
+    decay = [mpmath.exp(-z * z / 4) for z, _ in nodes]
+    values = [f(root * z) for z, _ in nodes]
+    terms = [w * v * e for (_, w), v, e in zip(nodes, values, decay, strict=True)]
+    norm = mpmath.sqrt(2 * mpmath.pi)
+    yield mpmath.fsum(t * v * e for t, v, e in zip(terms, values, decay, strict=True)) / norm
     # Where h_n is the exponentially growing solution, errors grow as it does.
-    bits = int(3.33 * (digits + 2 * _GUARD) + 0.73 * reach**2 / 2)
-    terms = [w * v for w, v in zip(weights, values, strict=True)]
+    bits = int(3.33 * (digits + 2 * _GUARD) + 0.37 * reach**2)
     scale = max(map(abs, terms)) or mpmath.mpf(1)
-    with mpmath.workprec(bits + 20):
-        z = _integers([z for z, _ in nodes], bits)
-        terms = _integers([term / scale for term in terms], bits)
-        current = _integers([mpmath.exp(-node * node / 4) for node, _ in nodes], bits)
-    previous, unit = 0 * current, 1 << bits
-    root = 0
+    weighted = _integers([term / scale for term in terms], bits)
+    z, current = _integers([z for z, _ in nodes], bits), _integers(decay, bits)
+    previous, root_n = 0 * current, 0
     for n in range(1, most + 2):
-        yield scale * mpmath.ldexp(int(terms @ current), -2 * bits)
-        following = isqrt(n << 2 * bits)
-        inverse = unit * unit // following
-        current, previous = (((z * current - root * previous) >> bits) * inverse) >> bits, current
-        root = following
+        yield scale / norm * mpmath.ldexp(int(weighted @ current), -2 * bits)
+        root_next = isqrt(n << 2 * bits)
+        inverse = (1 << 2 * bits) // root_next
+        step = (z * current - root_n * previous) >> bits
+        current, previous, root_n = (step * inverse) >> bits, current, root_next
 
 
 def _integers(values: Sequence[Any], bits: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Averages of one variable whose mean is no number: what a δ-function at a kink leaves.
+"""Averages of one variable whose mean is an expression, which δ-functions at kinks leave.
 
 Given h_1 = κ the other variable is Gaussian of the mean m = κ K_12/K_11, so that kinks away from
 zero leave ⟨F(h + m)⟩ with a mean in the entries of the covariance.
@@ -59,13 +59,13 @@ def shifted(node: sp.Expr) -> Shifted | None:
 
 
 def _means(F: sp.Expr, h: sp.Expr, unknown: set) -> set[sp.Expr]:
-    """What stands beside the variable in sums of it and symbols."""
+    """What is added to the variable in sums of it and symbols."""
     found = set()
     for total in F.atoms(sp.Add):
         slope = total.diff(h)
         if slope != 0 and slope.is_number:
-            _, beside = sp.expand(total - slope * h).as_independent(*unknown, as_Add=True)
-            found.add(sp.expand(beside / slope))
+            _, rest = sp.expand(total - slope * h).as_independent(*unknown, as_Add=True)
+            found.add(sp.expand(rest / slope))
     return found - {sp.S.Zero}
 
 

@@ -1,8 +1,7 @@
 """Symbolic results as NumPy, mpmath and JAX functions.
 
-Averages with a closed form become that form; a connected correlator becomes a one-dimensional
-integral over the covariance (Price's theorem) where the inner average has a closed form; every
-other average goes to quadrature. The formulas are the symbolic ones, nothing is typed again.
+Averages become closed forms where they have one that does not cancel, else calls of integrals.
+The formulas are the symbolic ones, nothing is typed again.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ def lambdify(
     Raises
     ------
     ValueError
-        If the backend is unknown, a symbol is not among the arguments, or JAX computes in float32.
+        If the backend is unknown, a symbol is not among the arguments, JAX computes in float32,
+        or an average over three and more variables has no closed form with mpmath.
     ImportError
         If the backend is "jax" and JAX is not installed.
-
     ArithmeticError
-        From the function, if an integral misses its tolerance: 1e-13 of the average of the
-        modulus for one and two variables, 1e-10 for more (`QuadratureError`); the digits asked
-        for with mpmath (`PrecisionError`).
+        From the function, if an integral misses its tolerance: 1e-12 of the natural size,
+        √(⟨f²⟩⟨g²⟩) of ⟨f g⟩ (`QuadratureError`), or the digits asked for with mpmath
+        (`PrecisionError`).
 
     Examples
     --------

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages.integrals.vectorising import in_float64
 from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.quadrature.compiled import in_float64
 from fieldtheory.averages.rules import entry_indices
 from fieldtheory.compiling.translation import call, for_backend, translate
 
@@ -253,6 +253,12 @@ def _angle_from_opposite(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
     return jnp.where(jnp.maximum(K_xx, K_yy) > 0, found, jnp.pi)
 
 
+def _erfc(u: Any) -> Any:
+    from jax.scipy import special
+
+    return special.erfc(u)
+
+
 # The functions named in `float_forms.NUMPY`.
 _EXACT_DIFFERENCES: dict[str, Callable] = {
     "determinant": _determinant,
@@ -260,4 +266,5 @@ _EXACT_DIFFERENCES: dict[str, Callable] = {
     "difference_variance": _difference_variance,
     "arcsine": _arcsine,
     "angle_from_opposite": _angle_from_opposite,
+    "complement": _erfc,
 }

@@ -18,19 +18,25 @@ from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, shifted
 from fieldtheory.averages.choosing import apart, choose
-from fieldtheory.averages.integrals.vectorising import in_float64
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.float_forms import NUMPY, evaluated, keeps_digits, stable
+from fieldtheory.averages.nodes.float_forms import (
+    NUMPY,
+    evaluated,
+    keeps_digits,
+    stable,
+    with_tails,
+)
 from fieldtheory.averages.nodes.gaussian import without_deltas
+from fieldtheory.averages.quadrature.compiled import in_float64
 from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
 
-# What the closed forms of several variables are looked for in: no Gaussians, no error functions.
-# Where exponential growth is told from that of polynomials, and the degree of these.
-_FAR, _HIGHEST = 1000, 20
+# Functions whose averages over three and more variables have no closed form.
+_NOT_ELEMENTARY = (sp.erf, sp.erfc, sp.tanh, sp.atan, sp.log, sp.DiracDelta)
+# Where a function that is larger than a polynomial of this degree grows exponentially.
+_FAR, _DEGREE = 1000, 20
 _SINGULAR = ("δ-functions integrated",)
 _CANCELS = "elementary integrals of every term, with mpmath: the terms cancel in float64"
-_NOT_ELEMENTARY = (sp.erf, sp.erfc, sp.tanh, sp.atan, sp.log, sp.DiracDelta)
 
 
 class Decision(NamedTuple):
@@ -171,12 +177,13 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
         inner = _translated(node, backend, functions)
         return inner._replace(value=inner.value.xreplace(symbols))
     decision = _decision(node, backend)
-    value, integrals = decision.value, []
+    value: sp.Expr = decision.value
+    integrals: list[tuple[AverageNode, Rule]] = []
     if decision.digits:
-        entries = _entries(node.covariance)
-        rule = Rule(CLOSED_FORM, _CANCELS, evaluated(value, entries, backend))
+        arguments = sorted(value.free_symbols, key=sp.default_sort_key)
+        rule = Rule(CLOSED_FORM, _CANCELS, evaluated(value, arguments, backend))
         integrals.append((node, rule))
-        value = call(rule.function, entries, functions)
+        value = call(rule.function, arguments, functions)
 
     def integrated(left: AverageNode) -> sp.Expr:
         rule, call = integral(left, backend, functions)
@@ -189,9 +196,13 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
 
 @lru_cache(maxsize=512)
 def _decision(node: AverageNode, backend: str) -> Decision:
-    """The closed form if there is one and it does not cancel, else what is left to integrate."""
+    """The closed form if there is one and it does not cancel, else what is left to integrate.
+
+    A closed form that cancels takes more digits where the functions grow exponentially, so that
+    panels do not end, and where nothing is left to integrate after the δ-functions.
+    """
     singular = any(F.has(sp.DiracDelta) for F in node.functions)
-    closed = node.doit(deltas=False) if _is_simple(node) or _is_elementary(node) else node
+    closed = node.doit(deltas=False) if _may_have_closed_form(node) else node
     if backend == "mpmath" and closed.has(sp.erf):
         # Steps at a distance come as exp(2K) (1 − erf √(2K)), in which any number of digits cancel.
         closed = node
@@ -203,27 +214,27 @@ def _decision(node: AverageNode, backend: str) -> Decision:
             return decision
     if not singular:
         return Decision(node)
-    parts = node.rewrite(GaussianAverage)
-    parts = parts.replace(
+    parts = node.rewrite(GaussianAverage).replace(
         lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
     )
     if parts.has(AverageNode) or closed.has(AverageNode):
-        return Decision(parts, _SINGULAR if not parts.has(sp.DiracDelta) else ())
+        return Decision(parts, () if parts.has(sp.DiracDelta) else _SINGULAR)
     return decision._replace(notes=_SINGULAR)
 
 
 def _of_closed_form(value: sp.Expr, node: AverageNode, backend: str) -> Decision:
     """A closed form, and whether its terms cancel."""
     entries = _entries(node.covariance)
-    known = all(entry.is_Symbol for entry in entries) and value.free_symbols <= set(entries)
     if backend == "mpmath":
         is_difference = isinstance(node, ConnectedCorrelator) and not value.is_polynomial(*entries)
-        return Decision(value, digits=is_difference and known)
+        return Decision(value, digits=is_difference)
     if len(node.variables) > 2:
         return Decision(value)
     form = stable(value, node.covariance)
-    if known and not keeps_digits(value, entries, numpy_code(entries, form, {})):
-        return Decision(value, digits=True)
+    if value.free_symbols <= set(entries):
+        compiled = numpy_code(entries, form, {})
+        if not keeps_digits(value, entries, compiled):
+            return Decision(value, digits=True)
     return Decision(form, ("stable form in float64",) if form != value else ())
 
 
@@ -233,8 +244,10 @@ def _grows(F: sp.Expr) -> bool:
         return False
     F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)
     compiled = sp.lambdify(sorted(F.free_symbols, key=str), F, modules="mpmath")
-    places = product((-_FAR, _FAR), repeat=len(F.free_symbols))
-    return any(abs(compiled(*map(mpmath.mpf, place))) > _FAR**_HIGHEST for place in places)
+    points = product((-_FAR, _FAR), repeat=len(F.free_symbols))
+    # Steps times exponentials cancel in so many digits.
+    with mpmath.workdps(4 * _FAR):
+        return any(abs(compiled(*map(mpmath.mpf, point))) > _FAR**_DEGREE for point in points)
 
 
 def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) -> Resolution:
@@ -255,7 +268,7 @@ def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) ->
 def _in_symbols(node: AverageNode, backend: str) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
     """An average with symbols in place of the entries of its covariance, and their values.
 
-    The determinant of entries that are sums is not seen. Zeros of three and more variables stay.
+    `stable` finds determinants of symbols alone. Zeros of three and more variables stay.
     """
     K, size = node.covariance, len(node.variables)
     if size <= 2 and backend == "mpmath":
@@ -282,21 +295,20 @@ def _entry(name: str, i: int, j: int) -> sp.Dummy:
     return sp.Dummy(name, **kind)
 
 
-def _is_simple(node: AverageNode) -> bool:
-    """Whether the node is an average of up to two variables, or correlates two functions of one."""
-    if isinstance(node, GaussianAverage):
-        return len(node.variables) <= 2
-    return isinstance(node, ConnectedCorrelator) and apart(node) is not None
+def _may_have_closed_form(node: AverageNode) -> bool:
+    """Whether one is looked for.
 
-
-def _is_elementary(node: AverageNode) -> bool:
-    """Whether the functions are polynomials times exponentials, sines, cosines of linear forms."""
+    Up to two variables, or functions of one variable each: always. Else for polynomials times
+    exponentials, sines and cosines of linear forms, as others may take minutes.
+    """
     variables = tuple(node.variables)
+    if len(variables) <= 2 and (len(node.functions) == 1 or apart(node) is not None):
+        return True
     for F in node.functions:
         if F.has(*_NOT_ELEMENTARY) or F.atoms(AppliedUndef) or has_steps(F):
             return False
         for e in F.atoms(sp.exp, sp.sin, sp.cos, sp.sinh, sp.cosh):
-            argument = e.args[0]
+            (argument,) = e.args
             if not argument.is_polynomial(*variables):
                 return False
             if sp.Poly(argument, *variables).total_degree() > 1:
@@ -324,20 +336,15 @@ def _precise_rule(node: AverageNode) -> Rule:
     """The rule for an average with mpmath, to the digits at the time of the call."""
     size, variables = len(node.variables), tuple(node.variables)
     for F, v in product(node.functions, variables):
-        if has_steps(F) and F.has(v):
-            break_points(F, v)
+        break_points(F, v)
     if size > 2:
         raise ValueError(
             "expression must have a closed form for averages over more than two variables with "
             f"mpmath, got {node}"
         )
-    indices = entry_indices(size)
 
     def function(*entries: Any) -> Any:
-        K = [
-            [entries[indices.index((min(i, j), max(i, j)))] for j in range(size)]
-            for i in range(size)
-        ]
+        K = [[entries[i if i == j else -1] for j in range(size)] for i in range(size)]
         return precise.cumulant(node.functions, variables, K, mpmath.mp.dps)
 
     if size == 1:
@@ -368,7 +375,7 @@ def numpy_code(
 ) -> Callable:
     """The NumPy function of translated entries."""
     library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
-    return sp.lambdify(list(arguments), in_float64(entries), modules=library, cse=True)
+    return sp.lambdify(list(arguments), in_float64(with_tails(entries)), modules=library, cse=True)
 
 
 def _sqrt(value: Any) -> Any:

@@ -14,7 +14,7 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import UnitBranch
 from fieldtheory.numerics.layer_averages.entries import Entries
-from fieldtheory.numerics.pair_maps.pair_averages import interpolated
+from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.theory import depth_flow
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages
@@ -80,7 +80,7 @@ class Flow:
     def _averages(self) -> Any:
         """Those of the network, interpolated where they have no closed form."""
         closed = is_closed(self.entries.averages.covariance)
-        return self.entries if closed else interpolated(self.entries)
+        return self.entries if closed else pair_functions(self.entries)
 
     def _own(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(M, M') and (⟨φ'²⟩, its derivative) of the variances."""

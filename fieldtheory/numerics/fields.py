@@ -263,17 +263,25 @@ FIELDS: Mapping[str, Field] = fields_of(
         | covariances of the residual kernels of two layers over networks
         | finite order_1 of_pairs diagonal=\mathrm{Var}\,C^{(l)} panel=fluctuations column=var_C
         | simulated=Ensemble.covariance simulated_across=Ensemble.cross_covariance
+    G11_error | layer layer_ | \sigma[\mathcal{G}_{11}^{(l,m)}]
+        | errors of the covariances of the residual kernels, zero where they are exact
+        | finite if_asked order_1 of_pairs several
     kernel_variance | hidden_layer | \mathrm{Var}\,K^{(l)} | variances of the kernels over networks
         | finite order_1 simulated=Ensemble.kernel_variance
         | panel=fluctuations column=var_K at_output=G11
     mean_shift | layer | \langle C^{(l)} \rangle_1
         | terms of order 1/N of the mean residual kernels
         | finite order_1 corrects=residual_kernels column=mean_shift
+    mean_shift_error | layer | \sigma[\langle C^{(l)} \rangle_1]
+        | errors of the mean shifts, zero where they are exact | finite if_asked order_1 several
     kernel_shift | layer | \langle K^{(l)} \rangle_1 | terms of order 1/N of the mean kernels
         | finite order_1 corrects=kernels sum_of=mean_shift
     four_point | hidden_layer | V^{(l)} | four-point vertices of the hidden layers
         | finite of_pairs simulated=Ensemble.four_point column=V
         | simulated_across=Ensemble.cross_four_point
+    four_point_error | hidden_layer | \sigma[V^{(l)}]
+        | errors of the four-point vertices, zero where they are exact
+        | finite if_asked of_pairs several
     output_kurtosis | - | \langle y^4 \rangle / \langle y^2 \rangle^2 - 3
         | excess kurtosis of the outputs | finite order_1 of_input
     mean_shift_2 | layer | \langle C^{(l)} \rangle_2

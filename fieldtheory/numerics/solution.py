@@ -87,10 +87,13 @@ class Solution(Result):
     full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
     G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
     G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
+    G11_error              (L+2, L+2, p, p)                  its error, several inputs
     kernel_variance        (L+1,) or (L+1, P, P)             Var K^(l)
     mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
+    mean_shift_error       (L+2, P, P)                       its error, several inputs
     kernel_shift           the same                          ⟨K^(l)⟩ − K*^(l) to order 1/N
     four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
+    four_point_error       (L+1, p, p)                       its error, several inputs
     output_kurtosis        () or (P,)                        3 Var C/C*² of the output
     mean_shift_2           (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
     kernel_shift_2         (L+2,)                            1/N² of ⟨K^(l)⟩, with ``order=2``
@@ -111,8 +114,7 @@ class Solution(Result):
     others. It needs ⟨φ'²⟩, which φ with jumps do not have.
 
     Where inputs are identical, their covariances equal the variances to the last bit.
-    Inputs that K0 tells from parallel ones by a few roundings are parallel to φ that jumps, which
-    sees the root of them. ``G11``, ``mean_shift`` and ``four_point`` of several inputs are right to
+    ``G11``, ``mean_shift`` and ``four_point`` of several inputs are right to
     about 1e-9 of their natural sizes, C²/N, C/N and K²: shifts that are much smaller, as those of
     |h| for nearly parallel inputs, have few digits or none.
     All fluctuations contain their powers of 1/N, so that ⟨C⟩ = C* + mean_shift + mean_shift_2 and
@@ -121,25 +123,19 @@ class Solution(Result):
     of an output ⟨y⁴⟩/⟨y²⟩² − 3.
 
     ``log_kernels``, ``log_response`` and ``log_tangent_kernels`` are there where kernels leave the
-    range of float64, see `logarithms`, also for φ that grows faster than any power (exp(h)) or
-    between powers (h log(1 + |h|)), see `unlimited`. They are −∞ where a kernel or response
-    vanishes, and ∞ where the logarithm exceeds float64 too: that of the kernel of exp(h) is
-    proportional to the kernel before it. Of waves that grow exponentially (exp(h) sin(h)) the
-    covariance of two inputs of different norms is that of a phase as large as the variances: where
-    roundings of K0 and of the parameters change its sign, or its logarithm by 1e-6 of it, entries
-    are NaN, with a `ValidityWarning`, as is what depends on them; variances have logarithms
-    throughout, see `wave_layers`. So are covariances of waves beside other functions
-    (exp(h) sin(h) + tanh(h)) where neither is nothing beside the other and waves cancel all digits
-    of their averages, see `wave_averages`. The absolute error of logarithms is a few roundings of
-    them, 1e-13 where they are 500: so many digits of the kernel itself are known. Logarithms of
-    covariances lose digits where they are small against the variances.
+    range of float64, for φ that is asymptotically scale-invariant, a line on either side of zero
+    for |h| → ∞ (ReLU, leaky ReLU, GELU, swish, ELU, softplus, |h|) or bounded, see `scaled_layers`;
+    for any other φ whose kernels leave it (exp, sinh, h³) they raise OverflowError. They are −∞
+    where a kernel or response vanishes. Their absolute error is a few roundings of them, 1e-13
+    where they are 500. Logarithms of covariances lose digits where these are small against the
+    variances.
 
-    ``decorrelation`` keeps its digits where it is small, see `decorrelations`: to 1e-12 for ReLU,
-    leaky ReLU and |x| and, for inputs of one norm, for smooth φ; 1e-8 for other kinks; to an
-    absolute 1e-15 for other φ and inputs of different norms.
-    ``response`` and ``tangent_kernels`` of ReLU, leaky ReLU and |x|, and of smooth φ, are right to
-    1e-12 at all angles; those of other φ with kinks at the angle θ of two signals to about 1e-16/θ
-    in every layer.
+    Inputs that K0 tells from parallel or opposite ones by its rounding alone, 1 − |c| < 2e-15,
+    are parallel. ``decorrelation`` keeps its digits where it is small, to 1e-12, for ReLU, leaky
+    ReLU and |h| and, for inputs of one norm, for smooth φ; else its absolute error is 1e-15 in
+    every layer. ``response`` and ``tangent_kernels`` of ReLU, leaky ReLU and |h|, and of smooth φ,
+    are right to 1e-12 at all angles; those of other φ with kinks at the angle θ of two signals to
+    about 1e-16/θ in every layer.
 
     ``output_kernel``, ``output_response`` and ``output_tangent_kernel`` alone take memory for a few
     matrices (P, P) and are fast for many inputs, most of all for inputs of one norm: see
@@ -270,6 +266,15 @@ class Solution(Result):
         return G11
 
     @field
+    def G11_error(self) -> np.ndarray:
+        """Errors of G11 of several inputs, zero where it is exact.
+
+        Standard errors where correlators are averages over sampled paths of a neuron, and what is
+        about left out where their Hermite coefficients fall off too slowly, by less than 1e-4.
+        """
+        return self.pair_theory.G11_error
+
+    @field
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l) to order 1/N."""
         if self._has_matrix:
@@ -283,12 +288,23 @@ class Solution(Result):
         given = limit.moving_gains, *limit.seen
         if not self._has_matrix:
             return fluctuations.mean_shift(network, limit.layers, *given) / network.width
-        theory = self.pair_theory
+        return unpacked(self._pair_shift[0], True) / network.width
+
+    @field
+    def mean_shift_error(self) -> np.ndarray:
+        """Errors of the mean shift of several inputs, zero where it is exact; see `G11_error`."""
+        return unpacked(self._pair_shift[1], True) / self.network.width
+
+    @cached_property
+    def _pair_shift(self) -> tuple[np.ndarray, np.ndarray]:
+        """N times the mean shift of pairs of inputs and its error, (L + 2, p)."""
+        limit, theory = self._mean_field, self.pair_theory
+        given = limit.moving_gains, *limit.seen
         each = (
-            fluctuations.mean_shift(network, theory.layers, *(of[:, i] for of in given))
+            fluctuations.mean_shift(self.network, theory.layers, *(of[:, i] for of in given))
             for i in range(self.inputs)
         )
-        return unpacked(theory.shift(np.stack([*each], axis=-1))[0], True) / network.width
+        return theory.shift(np.stack([*each], axis=-1))
 
     @field
     def kernel_shift(self) -> np.ndarray:
@@ -311,6 +327,11 @@ class Solution(Result):
             self.network, limit.layers, limit.moving_gains, self.kernels
         )
         return self.network.width * self.kernel_variance + 2 * seen
+
+    @field
+    def four_point_error(self) -> np.ndarray:
+        """Errors of the vertex of several inputs, zero where it is exact; see `G11_error`."""
+        return self.pair_theory.four_point_error
 
     @field
     def output_kurtosis(self) -> np.ndarray:
@@ -605,8 +626,7 @@ def solve(
     -----
     ValidityWarning
         From a field, if kernels fluctuate by half of their mean at order 1/N, or if the terms of
-        order 1/N² exceed a tenth of those of order 1/N; or if logarithms depend on digits that
-        float64 does not have, and are NaN.
+        order 1/N² exceed a tenth of those of order 1/N.
 
     Examples
     --------

@@ -65,14 +65,3 @@ def warn_if_orders_are_close(network: LayeredNetwork, relative: np.ndarray) -> N
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
-
-
-def warn_if_unknown(name: str, values: np.ndarray) -> None:
-    """Warn if numbers of a field are NaN, which no digits of float64 tell, or no average."""
-    if count := int(np.isnan(values).sum()):
-        warnings.warn(
-            f"{count} of {values.size} {name} are NaN: their signs or sizes depend on digits that "
-            "float64 does not have, or their averages do not converge",
-            ValidityWarning,
-            stacklevel=validation.level_of_user(),
-        )

@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.numerics.pair_maps.pair_averages import InterpolatedEntries
+from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.depth_flow import KERNEL, STEP, flow_rate, modified_flow, step_rate
@@ -136,7 +136,7 @@ def compiled(averages: LayerAverages) -> Response:
 class InterpolatedFlow:
     """`Response` to leading order, of the state, σ_w and σ_b, by interpolated averages."""
 
-    def __init__(self, averages: InterpolatedEntries):
+    def __init__(self, averages: PairFunctions):
         self._averages = averages
 
     def rates(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
@@ -147,7 +147,7 @@ class InterpolatedFlow:
         """The rates, and about the derivative of each by its own state."""
         own, pairs = _shared(p, q)
         G, gain = self._averages.covariance_gain(own, pairs, r)
-        M, slope = (average[pairs] for average in self._averages.moment_and_about_slope(own))
+        M, slope = (average[pairs] for average in self._averages.moments(own, 1))
         rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
         slopes = [weight**2 * average for average in (*slope, gain)]
         return [*rates, slopes[2]], [*slopes, np.zeros(np.shape(r))]

@@ -12,7 +12,7 @@ from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.pair_maps.pair_averages import interpolated
+from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling.covariance_flow import InterpolatedFlow, compiled
 from fieldtheory.scaling.flow_series import Clock, Path, followed
 from fieldtheory.scaling.output_variance import second_order
@@ -66,8 +66,8 @@ def covariance_scaling(
     """
     start = np.stack([p, q, r])
     entries = network_entries(network)
-    flow: Any = InterpolatedFlow(interpolated(entries))
-    rough: Any = InterpolatedFlow(interpolated(entries, _ROUGH, searching=True))
+    flow: Any = InterpolatedFlow(pair_functions(entries))
+    rough: Any = InterpolatedFlow(pair_functions(entries, _ROUGH, searching=True))
     near = bool((p + q - 2 * np.abs(r) <= _NEAR * (p + q)).any())
     if near:
         # Their distance is amplified, with the rounding of what is interpolated and of series.

@@ -11,7 +11,7 @@ from numpy.polynomial import chebyshev
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.pair_maps.pair_averages import interpolated
+from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling.responses import Stack, height, slope, stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
@@ -52,13 +52,13 @@ def optima(
     >>> optima([ResidualNetwork(depth=50)], p, p, np.array([0.05, 0.03])).round(4)
     array([[0.1384, 0.4214]])
     """
-    stack = stacked(networks, interpolated(network_entries(networks[0])))
+    stack = stacked(networks, pair_functions(network_entries(networks[0])))
     shape = (len(networks), len(p))
     index = np.repeat(np.arange(shape[0]), shape[1])
     fields = tuple(np.tile(f, shape[0]) for f in (p, q, r))
     each = stack.of(index)
     entries = stack.averages.entries
-    rough = replace(each, averages=interpolated(entries, _ROUGH, searching=True))
+    rough = replace(each, averages=pair_functions(entries, _ROUGH, searching=True))
     grid = _SEARCHED[:, None] / (each.depths * each.weights)
     with np.errstate(all="ignore"):
         values = height(rough, grid, *fields)
@@ -67,7 +67,7 @@ def optima(
         if len(left):
             part, own = each.of(left), [f[left] for f in fields]
             grid = grid[: _searched_rows(values[:, left]), left]
-            exact = replace(part, averages=interpolated(entries, searching=True))
+            exact = replace(part, averages=pair_functions(entries, searching=True))
             values = height(exact, grid, *own)
             squares[left] = _maxima(part, grid, values, False, *own)
     if np.isnan(squares).any():

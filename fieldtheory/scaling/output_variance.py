@@ -17,12 +17,12 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.layer_averages.known_range import as_far_as_known
 from fieldtheory.numerics.pair_maps.pair_averages import (
     REST,
     ROUGH_FARTHEST,
-    InterpolatedEntries,
-    interpolated,
+    PairFunctions,
+    as_far_as_known,
+    pair_functions,
 )
 from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.scaling import deep_limit
@@ -107,9 +107,9 @@ def shown_output_variance(network: LayeredNetwork) -> float:
 
 
 @lru_cache(maxsize=64)
-def _shown(averages: InterpolatedEntries, weight: float, bias: float) -> float:
+def _shown(averages: PairFunctions, weight: float, bias: float) -> float:
     parameters = averages, weight, bias
-    M, gain = averages.resolved_moments(_SEARCHED)
+    M, gain = averages.moments(_SEARCHED, 1)
     # Where φ² hardly depends on the smallest variances it takes integrals to see how.
     first = int(np.isfinite(gain).argmax())
     if (
@@ -180,17 +180,17 @@ def second_order(network: LayeredNetwork, time: np.ndarray, change: np.ndarray) 
     return factor * np.sqrt(time / network.depth)
 
 
-def _parameters(network: LayeredNetwork) -> tuple[InterpolatedEntries, float, float]:
+def _parameters(network: LayeredNetwork) -> tuple[PairFunctions, float, float]:
     checked_network(network)
     branch = unit_branch(network)
     if branch.weight == 0:
         raise ValueError("network must have weight_variance > 0 to respond to its input, got 0.0")
-    return interpolated(network_entries(network)), *branch
+    return pair_functions(network_entries(network)), *branch
 
 
 @lru_cache(maxsize=64)
 def _maxima(
-    averages: InterpolatedEntries, weight: float, bias: float, name: str, far: bool = False
+    averages: PairFunctions, weight: float, bias: float, name: str, far: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """The local maxima of ln[M'(K) F(K)] over K >= 0, and their values.
 
@@ -231,10 +231,10 @@ def _maxima(
 
 
 def _searched(
-    averages: InterpolatedEntries, weight: float, bias: float, rest: float = REST
+    averages: PairFunctions, weight: float, bias: float, rest: float = REST
 ) -> np.ndarray:
     """ln[M'(K) F(K)] where it is searched, NaN from where averages do not converge."""
-    averages = interpolated(averages.entries, rest, searching=True)
+    averages = pair_functions(averages.entries, rest, searching=True)
     return _log_response(_SEARCHED, averages, weight, bias)
 
 
@@ -257,9 +257,7 @@ def _bisected(
     return (low + high) / 2
 
 
-def _log_response(
-    K: np.ndarray, averages: InterpolatedEntries, weight: float, bias: float
-) -> np.ndarray:
+def _log_response(K: np.ndarray, averages: PairFunctions, weight: float, bias: float) -> np.ndarray:
     M, gain = averages.moments(K, 1)
     return _height(M, gain, weight, bias)
 
@@ -270,13 +268,13 @@ def _height(M: np.ndarray, gain: np.ndarray, weight: float, bias: float) -> np.n
         return np.log(np.abs(gain * residual_kernel(weight, bias, M)))
 
 
-def _rate(K: np.ndarray, averages: InterpolatedEntries, weight: float, bias: float) -> np.ndarray:
+def _rate(K: np.ndarray, averages: PairFunctions, weight: float, bias: float) -> np.ndarray:
     """F(K)."""
     return residual_kernel(weight, bias, averages.second_moment(K))
 
 
 def _time(
-    K0: np.ndarray, end: float, averages: InterpolatedEntries, weight: float, bias: float
+    K0: np.ndarray, end: float, averages: PairFunctions, weight: float, bias: float
 ) -> np.ndarray:
     """T_0 = ∫ dK/F(K) from K0 to the end, by Gauss-Legendre rules of growing order.
 
@@ -308,7 +306,7 @@ def _correction() -> Callable[..., Any]:
 
 @lru_cache(maxsize=64)
 def _at_optimum(
-    averages: InterpolatedEntries, weight: float, bias: float, end: float
+    averages: PairFunctions, weight: float, bias: float, end: float
 ) -> tuple[float, ...]:
     """F, F', F'' and Φ'' at K*_out."""
     with mpmath.workdps(_DIGITS):

@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.pair_maps.pair_averages import InterpolatedEntries
+from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # Numbers of closed forms that are found together, of as many layers as they are, and of a layer up
@@ -27,7 +27,7 @@ class Stack:
     ``numbers`` (...) those of the networks.
     """
 
-    averages: InterpolatedEntries
+    averages: PairFunctions
     numbers: np.ndarray
     depths: np.ndarray
     weights: np.ndarray
@@ -69,16 +69,16 @@ class Stack:
         return new if l < self._shallowest else np.where(l < self.depths, new, old)
 
 
-def stacked(networks: Sequence[LayeredNetwork], averages: InterpolatedEntries) -> Stack:
+def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stack:
     """The stack of networks with these averages.
 
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> from fieldtheory.numerics.layer_averages.entries import network_entries
-    >>> from fieldtheory.numerics.pair_maps.pair_averages import interpolated
+    >>> from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
     >>> net = ResidualNetwork(depth=50)
-    >>> stack, K = stacked([net], interpolated(network_entries(net))), np.array([0.05])
+    >>> stack, K = stacked([net], pair_functions(network_entries(net))), np.array([0.05])
     >>> height(stack, np.array([[0.01], [0.02], [0.03]]), K, K, K).ravel().round(4)
     array([0.374 , 0.4563, 0.3743])
     """
@@ -145,7 +145,7 @@ class _Joint:
 
     Parameters
     ----------
-    averages : InterpolatedEntries
+    averages : PairFunctions
     count, responding : int
         Of signals, and of those whose gains count.
     pairs : ndarray of int, shape (2, m)
@@ -154,7 +154,7 @@ class _Joint:
         Whether gains are found apart from the averages where they have closed forms.
     """
 
-    averages: InterpolatedEntries
+    averages: PairFunctions
     count: int
     responding: int
     pairs: np.ndarray

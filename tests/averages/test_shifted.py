@@ -9,7 +9,7 @@ import sympy as sp
 from scipy.integrate import quad
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.integrals.quadrature import average_about
+from fieldtheory.averages.choosing import mean_about
 from fieldtheory.averages.shifted import shifted
 from fieldtheory.compiling.functions import lambdify
 from tests.tables import slow
@@ -47,7 +47,7 @@ def expected(f, a, b, c, kinks, place=1):
         slow(sp.tanh(Y) ** 2 + sp.Abs(Y), lambda y: np.tanh(y) ** 2 + abs(y), (0,), 0.0),
     ],
 )
-def test_beside_a_kink(F, f, kinks, c):
+def test_at_a_kink(F, f, kinks, c):
     """Of positive, negative and no correlation, in float64 and with mpmath."""
     node = GaussianAverage(sp.DiracDelta(X - 1) * F, (X, Y), K)
     value = expected(f, 0.7, 0.8, c, kinks)
@@ -59,7 +59,7 @@ def test_beside_a_kink(F, f, kinks, c):
 
 
 @pytest.mark.parametrize("place", [-1, 2])
-def test_beside_a_kink_that_is_not_at_one(place):
+def test_kinks_elsewhere(place):
     """The mean is a number times K_12/K_11."""
     F = sp.Max(-1, sp.Min(1, Y)) ** 2
     node = GaussianAverage(sp.DiracDelta(X - place) * F, (X, Y), K)
@@ -70,7 +70,7 @@ def test_beside_a_kink_that_is_not_at_one(place):
 def test_many_variances_and_means():
     """Also no variance, and a mean far from the kinks."""
     K, means = np.array([0.0, 1e-6, 2.0, 1e4]), np.array([[0.5], [-30.0]])
-    found = average_about(lambda h: np.abs(h - 1) - h, K, means, (1.0,))
+    found = mean_about(sp.Abs(X - 1) - X, X).function(K, means)
     distance, s = means - 1, np.sqrt(np.maximum(K, 1e-300))
     density = np.exp(-((distance / s) ** 2) / 2) * s * np.sqrt(2 / np.pi)
     known = density + distance * np.vectorize(sp.erf)(distance / s / np.sqrt(2)).astype(float)

@@ -14,7 +14,7 @@ from scipy import integrate, optimize
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.pair_maps.pair_averages import interpolated
+from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling import exact, mean_scaling, optimum, responses
 from fieldtheory.theory.linearised import saturation_formula
 from tests.tables import slow
@@ -440,7 +440,7 @@ def test_progress_is_shown_and_changes_nothing(capsys, monkeypatch):
 def test_interpolated_averages_give_the_optimum_of_the_averages_themselves(activation, monkeypatch):
     network = ft.ResidualNetwork(depth=4, activation=activation)
     found = ft.optimal_scaling(network, K0)
-    monkeypatch.setattr(exact, "interpolated", _Averages)
+    monkeypatch.setattr(exact, "pair_functions", _Averages)
     np.testing.assert_allclose(found, ft.optimal_scaling(network, K0), rtol=1e-9)
 
 
@@ -479,7 +479,7 @@ def test_variances_and_covariances_go_through_the_layers_together_and_twice(
     network = ft.ResidualNetwork(depth=40, activation=activation)
     ft.optimal_scaling(network, K0)
     # The ones that are kept, which may be older than those of the network, and equal.
-    entries, calls = interpolated(network_entries(network)).entries, []
+    entries, calls = pair_functions(network_entries(network)).entries, []
 
     def counted(average):
         return lambda *K: calls.append(K) or average(*K)
@@ -532,7 +532,7 @@ class _Averages:
 @pytest.mark.parametrize("name", ["cos(h)", "exp(-h**2)", "tanh(h) + h"])
 def test_slopes_without_a_branch_are_those_of_one_layer(name):
     nets = [ft.ResidualNetwork(depth=d, activation=name, bias_variance=0.1) for d in (7, 7)]
-    stack = responses.stacked(nets, interpolated(network_entries(nets[0])))
+    stack = responses.stacked(nets, pair_functions(network_entries(nets[0])))
     K0, zero = np.array([0.2, 0.5]), np.zeros(2)
     for slope, fields in (
         (responses._variance_slope, [K0]),

@@ -208,22 +208,6 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
     return expr
 
 
-def polynomial_pieces(expr: sp.Expr, variable: sp.Symbol) -> Piecewise | None:
-    """A function of one variable as polynomials between its kinks, or None if it is not.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> polynomial_pieces(Max(0, x - 1) ** 2, x)
-    Piecewise((0, x < 1), (x**2 - 2*x + 1, True))
-    """
-    found = pieces_of(expr, variable)
-    values = tuple(sp.expand(branch) for branch in found.branches)
-    if not found.points or not all(value.is_polynomial(variable) for value in values):
-        return None
-    return Pieces(variable, found.points, values).expression
-
-
 def slope_of_pieces(expr: sp.Expr, variable: sp.Expr) -> sp.Expr:
     """The derivative between the kinks, without what jumps contribute."""
     return pieces_of(expr, variable).slope
@@ -240,7 +224,8 @@ def jumps(expr: sp.Expr, variable: sp.Expr) -> list[tuple[sp.Expr, sp.Expr, sp.E
     """
     found = pieces_of(expr, variable)
     sides = zip(found.points, pairwise(found.branches), strict=True)
-    return [(at, *(side.subs(variable, at) for side in pair)) for at, pair in sides]
+    values = [(at, *(side.subs(variable, at) for side in pair)) for at, pair in sides]
+    return [(at, a, a if _equal(a, b, 1.0) else b) for at, a, b in values]
 
 
 def branch(expr: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
@@ -497,6 +482,8 @@ def _sign_changes(function: sp.Expr, variable: sp.Symbol) -> tuple[sp.Expr, ...]
         values = np.broadcast_to(np.asarray(compiled(_GRID), dtype=float), _GRID.shape)
     signs = np.where(np.isfinite(values), np.sign(values), 0.0)
     known = np.flatnonzero(signs)
+    if np.count_nonzero(np.diff(signs[known])) > 2 * _MOST:
+        raise _too_many(function)
     found = []
     with mpmath.workdps(_WORKING):
         for i, j in pairwise(known):
@@ -506,11 +493,14 @@ def _sign_changes(function: sp.Expr, variable: sp.Symbol) -> tuple[sp.Expr, ...]
             if root is not None:
                 found.append(sp.Rational(str(mpmath.nstr(root, _DIGITS))))
             if len(found) > _MOST:
-                raise ValueError(
-                    f"cannot locate the kinks where {function} vanishes in {variable}: "
-                    f"there are more than {_MOST}"
-                )
+                raise _too_many(function)
     return tuple(found)
+
+
+def _too_many(function: sp.Expr) -> ValueError:
+    return ValueError(
+        f"cannot locate the kinks where {function} vanishes: there are more than {_MOST}"
+    )
 
 
 def _bisected(precise: Callable, low: Any, high: Any) -> Any:

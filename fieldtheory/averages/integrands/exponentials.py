@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import reduce
 
 import sympy as sp
-from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
 # The highest powers of one exponential: of others polynomials would take SymPy minutes.
 _HIGHEST = 24
@@ -27,20 +26,8 @@ def factored(F: sp.Expr) -> sp.Expr:
     return found.xreplace({root: sp.sqrt(sp.pi)})
 
 
-def of_exponentials(F: sp.Expr) -> sp.Expr:
-    """F with exponentials in place of hyperbolic functions.
-
-    Examples
-    --------
-    >>> h = sp.Symbol("h")
-    >>> of_exponentials(sp.sin(h) * sp.sinh(h))
-    (exp(h)/2 - exp(-h)/2)*sin(h)
-    """
-    return F.replace(lambda e: isinstance(e, HyperbolicFunction), lambda e: e.rewrite(sp.exp))
-
-
 def expanded(F: sp.Expr) -> sp.Expr:
-    """Products multiplied out, but for denominators, which lose their digits beside their roots.
+    """Products multiplied out, but for denominators, whose sums cancel near their roots.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Functions such as sin(h)/h and their derivatives, which a quotient gives no digits for near zero.
+"""Removable singularities: functions such as sin(h)/h and their derivatives.
 
 Zero is where the denominator vanishes, h = a of sin(h − a)/(h − a). There the Taylor series takes
 the place of the quotient, its coefficients by Cauchy's integral over a circle.
@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 from numpy.polynomial import polynomial
 
-from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.integrands.breakpoints import has_steps
 
 # Points on the circle, coefficients, and the part of its radius within which the series is used.
 _POINTS, _TERMS, _WITHIN = 64, 40, 0.5
@@ -42,23 +42,23 @@ def has_quotient(F: sp.Expr, variable: sp.Expr) -> bool:
     return any(base.subs(variable, 0) == 0 for base in powers)
 
 
-def quotient_places(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
+def singular_points(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
     """Where denominators vanish: at zero, and where linear ones do.
 
     Examples
     --------
     >>> h = sp.Symbol("h")
-    >>> quotient_places(sp.sin(h) / h, h), quotient_places(sp.sin(2 * h - 3) / (2 * h - 3), h)
+    >>> singular_points(sp.sin(h) / h, h), singular_points(sp.sin(2 * h - 3) / (2 * h - 3), h)
     ([0], [3/2])
     """
     if has_steps(F):
         return []
-    places = {sp.S.Zero} if has_quotient(F, variable) else set()
+    points = {sp.S.Zero} if has_quotient(F, variable) else set()
     for power in F.atoms(sp.Pow):
         slope = power.base.diff(variable)
         if power.exp.is_negative and slope.is_number and slope != 0:
-            places.add(-power.base.subs(variable, 0) / slope)
-    return sorted(place for place in places if place.is_number and place.is_real)
+            points.add(-power.base.subs(variable, 0) / slope)
+    return sorted(point for point in points if point.is_number and point.is_real)
 
 
 def continued(function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]) -> Callable:
@@ -72,16 +72,16 @@ def continued(function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]) -> C
     >>> float(continued(lambda h: np.sin(h) / h, sp.sin(h) / h, [h])(np.zeros(1))[0])
     1.0
     """
-    for place in quotient_places(F, variables[0]):
-        function = _continued_at(place, function, F, variables)
+    for point in singular_points(F, variables[0]):
+        function = _continued_at(point, function, F, variables)
     return function
 
 
 def _continued_at(
-    place: sp.Expr, function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]
+    point: sp.Expr, function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]
 ) -> Callable:
-    if place != 0:
-        a, moved = float(place), F.subs(variables[0], variables[0] + place)
+    if point != 0:
+        a, moved = float(point), F.subs(variables[0], variables[0] + point)
         inner = _continued_at(sp.S.Zero, lambda h, *of: function(h + a, *of), moved, variables)
         return lambda h, *others: inner(np.asarray(h, dtype=float) - a, *others)
     on_circle = sp.lambdify(list(variables), F, modules=["scipy", "numpy"], cse=True)
@@ -133,11 +133,6 @@ def by_series(function: Callable, F: sp.Expr, x: sp.Symbol, order: int) -> Calla
         return values[()]
 
     return everywhere
-
-
-def limit_at_zero(F: sp.Expr, variable: sp.Expr) -> sp.Expr | None:
-    """The limit of F where a denominator vanishes at zero, None where none does."""
-    return sp.limit(F, variable, 0) if has_quotient(F, variable) else None
 
 
 def _series(on_circle: Callable, radius: float, x: np.ndarray, others: Sequence) -> np.ndarray:

@@ -97,7 +97,7 @@ def _is_odd(F: sp.Expr, names: sp.Tuple) -> bool:
 
 
 def _differs_from_odd(F: sp.Expr, names: sp.Tuple) -> bool:
-    """Whether F is seen not to be odd at one point, which spares multiplying out its steps."""
+    """Whether F is not odd at one point, a test that spares expanding its steps."""
     point = {v: sp.Rational(2 * i + 3, 7) for i, v in enumerate(names)}
     here, there = (F.xreplace({v: s * x for v, x in point.items()}).evalf(15) for s in (1, -1))
     if not (here.is_Float or here.is_Rational) or not (there.is_Float or there.is_Rational):
@@ -106,7 +106,7 @@ def _differs_from_odd(F: sp.Expr, names: sp.Tuple) -> bool:
 
 
 def parity(F: sp.Expr, names: set) -> int | None:
-    """1 if F is even, −1 if it is odd in the variables together, None if neither is seen."""
+    """1 if F is even, −1 if it is odd in the variables together, else None."""
     if F in names:
         return -1
     if not F.has_xfree(names):

@@ -18,11 +18,8 @@ from fieldtheory.averages.integrands.breakpoints import (
     branch,
     break_points,
     has_steps,
-    jumps,
     normal,
-    pieces,
     pieces_of,
-    polynomial_pieces,
     slope_of_pieces,
 )
 
@@ -31,11 +28,7 @@ __all__ = [
     "branch",
     "break_points",
     "first_derivative",
-    "has_cusp",
     "has_steps",
-    "jumps",
-    "pieces",
-    "polynomial_pieces",
     "reduce_steps",
     "reduced_product",
     "second_derivative",
@@ -44,16 +37,8 @@ __all__ = [
     "step_form",
 ]
 
-# Where a cusp at zero is told from a kink, how much derivatives then grow, and which: panels
-# resolve what comes after.
-_CLOSE, _GROWS, _UNBOUNDED = (sp.Rational(1, 10**4), sp.Rational(1, 10**12)), 10, 4
 # Numbers below, of large denominators or irrational, are roundings of zero.
 _ROUNDED, _LARGE = sp.Rational(1, 10**30), 10**25
-# Functions that are smooth everywhere, and what surely does not vanish.
-_SMOOTH, _NOT_ZERO = (
-    (sp.exp, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.erf, sp.erfc, sp.atan, sp.asinh),
-    1e-3,
-)
 
 
 @lru_cache(maxsize=256)
@@ -265,44 +250,6 @@ def _step_sum(branches: Sequence[sp.Expr], points: Sequence[sp.Expr], x: sp.Symb
     changes = zip(points, branches[1:], branches, strict=False)
     terms = [_expand((after - before) * _step(x - point)) for point, after, before in changes]
     return _expand(branches[0]) + sp.Add(*terms)
-
-
-def has_cusp(f: sp.Expr, x: sp.Symbol) -> bool:
-    """Whether one of f'' to f⁗ grows without bound towards zero, on one side of it.
-
-    Examples
-    --------
-    >>> h = sp.Symbol("h", real=True)
-    >>> has_cusp(h * sp.log(sp.Abs(h)), h), has_cusp(h * sp.Abs(h), h)
-    (True, False)
-    """
-    for side in (1, -1):
-        piece = branch(f, x, sp.Integer(side))
-        if _is_smooth_at_zero(piece, x):
-            continue
-        derivative = piece.diff(x)
-        for _ in range(_UNBOUNDED - 1):
-            derivative = derivative.diff(x)
-            far, near = (abs(derivative.subs(x, side * place).evalf()) for place in _CLOSE)
-            if near > _GROWS * far:
-                return True
-    return False
-
-
-def _is_smooth_at_zero(f: sp.Expr, x: sp.Symbol) -> bool:
-    """Whether that is seen from what occurs; derivatives may be long."""
-    for part in f.atoms(sp.Function, sp.Pow):
-        if not part.has(x) or isinstance(part, _SMOOTH):
-            continue
-        if part.is_Pow and part.exp.is_Integer and part.exp > 0:
-            continue
-        # Powers and logarithms of what does not vanish.
-        if not ((part.is_Pow and not part.exp.has(x)) or isinstance(part, sp.log)):
-            return False
-        value = part.args[0].subs(x, 0).evalf()
-        if not (value.is_number and value.is_finite and abs(value) > _NOT_ZERO):
-            return False
-    return True
 
 
 def _location(step: sp.Expr, variable: sp.Expr) -> sp.Expr | None:

@@ -89,7 +89,7 @@ def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | Non
         return None
     F = step_form(F).replace(sp.erfc, lambda u: 1 - erf(u))
     F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
-    waves, F = _waves(sp.expand(F), variables, K)
+    oscillating, F = _split_oscillating(sp.expand(F), variables, K)
     F = F.replace(sp.sin, lambda u: _sine(u)).replace(sp.cos, lambda u: _cosine(u))
     F = sp.expand(F)
     # Terms with many error functions come first: they fail if any does.
@@ -97,27 +97,27 @@ def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | Non
     if len(terms) > _MAX_TERMS or any(_has_shifted_products(term, variables) for term in terms):
         return None
     try:
-        total = sp.Add(waves, *[_term(term, variables, K) for term in terms])
+        total = sp.Add(oscillating, *[_term(term, variables, K) for term in terms])
     except _NoClosedForm:
         return None
     return _tidy(total)
 
 
-def _waves(F: sp.Expr, variables: tuple, K: sp.Matrix) -> tuple[sp.Expr, sp.Expr]:
+def _split_oscillating(F: sp.Expr, variables: tuple, K: sp.Matrix) -> tuple[sp.Expr, sp.Expr]:
     """The average of the products of sines and cosines among the terms, and the other terms."""
     value, others = sp.S.Zero, []
     for term in sp.Add.make_args(F):
         constant, product = term.as_independent(*variables, as_Add=False)
         try:
-            value += _times(constant, _wave(product, variables, K))
+            value += _times(constant, _oscillating(product, variables, K))
         except _NoClosedForm:
             others.append(term)
     return value, sp.Add(*others)
 
 
-def _wave(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+def _oscillating(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
     """⟨Π of sines and cosines⟩ = Σ Re(c e^{iω}) exp(−kᵀKk/2) for Π = Σ c e^{i(k·h + ω)}."""
-    waves = {(sp.S.Zero,) * (len(variables) + 1): 1 + 0j}
+    terms = {(sp.S.Zero,) * (len(variables) + 1): 1 + 0j}
     for factor in sp.Mul.make_args(F):
         base, power = factor.as_base_exp()
         if not isinstance(base, sp.sin | sp.cos) or not (power.is_Integer and power > 0):
@@ -126,14 +126,14 @@ def _wave(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
         half = complex(0.5) if isinstance(base, sp.cos) else -0.5j
         for _ in range(int(power)):
             raised: dict[tuple[sp.Expr, ...], complex] = {}
-            for form, c in waves.items():
+            for form, c in terms.items():
                 for sign, part in ((1, half), (-1, half.conjugate())):
                     key = tuple(a + sign * b for a, b in zip(form, (*weights, offset), strict=True))
                     raised[key] = raised.get(key, 0) + c * part
-            waves = raised
+            terms = raised
     total = sp.S.Zero
-    for (*k, w), c in waves.items():
-        form = _Linear("wave", tuple(k), w)
+    for (*k, w), c in terms.items():
+        form = _Linear("phase", tuple(k), w)
         # Powers of two, so that the coefficients are exact.
         factor = sp.Rational(c.real) * sp.cos(w) - sp.Rational(c.imag) * sp.sin(w)
         total += factor * sp.exp(sp.expand(-_covariance(form, form, K) / 2))
@@ -166,7 +166,7 @@ def without_deltas(
         elif term.has(DiracDelta):
             return None
     singular = [delta * factor for delta, factor in factors.items()]
-    # As it stands: products of one function of each variable, multiplied out, may be none.
+    # Not expanded: a product f(x) g(y) stays one.
     smooth = F.replace(DiracDelta, lambda *_: sp.S.Zero)
     try:
         values = [_condition(term, tuple(variables), K, average) for term in singular]
@@ -182,8 +182,7 @@ def _tidy(expr: sp.Expr) -> sp.Expr:
     if expr.has(sp.exp):
         # Single factors over- and underflow at large variance.
         expr = sp.powsimp(expr, combine="exp")
-        expr = expr.replace(sp.exp, lambda u: sp.exp(_square_completed(u)))
-    # Two exponentials, or an angle and what stands beside it, do not come together.
+    # Terms with different exponentials, or with an angle, have no common factor.
     if expr.is_Add and not expr.has(sp.atan2, sp.atan) and len(expr.atoms(sp.exp)) <= 1:
         return with_masks(expr, _together)
     return expr
@@ -194,18 +193,6 @@ def _of_complex(exponent: sp.Expr) -> sp.Expr:
     exponent = sp.expand(exponent)
     v = exponent.coeff(sp.I)
     return sp.exp(sp.expand(exponent - sp.I * v)) * (sp.cos(v) + sp.I * sp.sin(v))
-
-
-def _square_completed(exponent: sp.Expr) -> sp.Expr:
-    """A constant and fractions over one denominator: those of a bell far from zero cancel."""
-    constant, fractions = exponent.as_coeff_Add()
-    symbols = exponent.free_symbols
-    if constant == 0 or fractions.is_polynomial(*symbols):
-        return exponent
-    if not exponent.is_rational_function(*symbols):
-        return exponent
-    numerator, denominator = sp.fraction(sp.cancel(exponent))
-    return sp.expand(numerator) / denominator
 
 
 def _together(expr: sp.Expr) -> sp.Expr:
@@ -252,14 +239,14 @@ def _has_shifted_products(term: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
 def _has_shifted_pair(product: sp.Expr, means: dict[sp.Expr, sp.Expr]) -> bool:
     """Whether two error functions or steps, one not of a centred form, are left about the means.
 
-    Where the polynomial beside them is not zero there, its constant term leaves them alone:
-    `_product` has no rule, and the other terms may take minutes.
+    Where the polynomial that multiplies them is not zero there, its constant term leaves the pair
+    alone: `_product` has no rule, and the other terms may take minutes.
     """
     functions = (erf, Heaviside)
     forms = [f for f in sp.Mul.make_args(product) if isinstance(f.as_base_exp()[0], functions)]
-    places = [f.as_base_exp()[0].args[0].subs(means) for f in forms]
+    offsets = [f.as_base_exp()[0].args[0].subs(means) for f in forms]
     steps = sum(isinstance(form, Heaviside) for form in forms)
-    if steps + _count_erf(product) < 2 or all(place == 0 for place in places):
+    if steps + _count_erf(product) < 2 or all(offset == 0 for offset in offsets):
         return False
     return bool((product / sp.Mul(*forms)).subs(means) != 0)
 
@@ -367,7 +354,7 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
     prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
     if any(shift):
         if rest.has(Heaviside) and any(value.has(sp.I) for value in shift):
-            # Steps have no places in the complex plane.
+            # Steps are not analytic: no shift into the complex plane.
             raise _NoClosedForm
         powers = _polynomial(rest, variables)
         if powers is not None and powers.total_degree() > _MAX_SHIFTED:

@@ -14,6 +14,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import sympy as sp
+from scipy.special import erfc
 
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands import exact_differences
@@ -24,8 +25,9 @@ NUMPY: dict[str, Callable] = {
     "difference_variance": exact_differences.difference_variance,
     "arcsine": exact_differences.arcsine,
     "angle_from_opposite": exact_differences.angle_from_opposite,
+    "complement": erfc,
 }
-determinant, _exponential_difference, difference_variance, _arcsine, _angle = map(
+determinant, _exponential_difference, difference_variance, _arcsine, _angle, _erfc = map(
     sp.Function, NUMPY
 )
 # Where closed forms are tried: over the promised range, towards parallel and uncorrelated signals.
@@ -108,8 +110,9 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
     >>> evaluated(sp.cosh(K) - 1, [K], "numpy")(np.array([1e-9, 1.0]))
     array([5.00000000e-19, 5.43080635e-01])
     """
-    root = {"sqrt": lambda value: mpmath.sqrt(max(value, 0))}
-    compiled = sp.lambdify(list(entries), form, modules=[root, "mpmath"], cse=True)
+    known = {"sqrt": lambda value: mpmath.sqrt(max(value, 0)), "complement": mpmath.erfc}
+    form = with_tails(form)
+    compiled = sp.lambdify(list(entries), form, modules=[known, "mpmath"], cse=True)
 
     def precise(*values: Any) -> Any:
         digits, previous = mpmath.mp.dps, None
@@ -160,6 +163,7 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     if pair:
         value = _bottom_up(value, lambda e: _with_determinant(e, *entries))
         value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
+    value = with_tails(value)
     value = _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
     if not pair:
         return value
@@ -251,6 +255,36 @@ def _as_exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
     if not (of_exp or alpha.is_number):
         return None
     return term, sp.Add(*[f.args[0] for f in of_exp]), alpha
+
+
+def with_tails(entries: Any) -> Any:
+    """Expressions, in lists or alone, with 1 − erf(u) as erfc(u), which is exact where it is small.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x")
+    >>> with_tails([2 - 2 * sp.erf(x), x])
+    [2*complement(x), x]
+    """
+    if isinstance(entries, list | tuple):
+        return [with_tails(entry) for entry in entries]
+    expression = sp.sympify(entries)
+    return _bottom_up(expression, _tails) if expression.has(sp.erf) else expression
+
+
+def _tails(total: sp.Expr) -> sp.Expr:
+    """α − α erf(u) and α + α erf(u) as α erfc(±u)."""
+    for term in total.args:
+        factors = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.erf)]
+        if len(factors) != 1:
+            continue
+        factor, (u,) = term / factors[0], factors[0].args
+        for sign in (1, -1):
+            if sign * factor in total.args:
+                rest = total - term - sign * factor
+                rest = _tails(rest) if rest.is_Add else rest
+                return rest + sign * factor * _erfc(-sign * u)
+    return total
 
 
 def _angles(total: sp.Expr) -> sp.Expr:

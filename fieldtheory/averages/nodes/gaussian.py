@@ -88,7 +88,7 @@ class GaussianAverage(AverageNode):
                 slope = K[i, j].diff(symbol)
                 if slope != 0:
                     weight = slope / 2 if i == j else slope
-                    total += weight * GaussianAverage(second_derivative(F, x, y), variables, K)
+                    total += weight * GaussianAverage(_curvature(F, x, y), variables, K)
         return total
 
     def _eval_expand_basic(self, **hints: Any) -> sp.Expr:
@@ -133,6 +133,14 @@ class GaussianAverage(AverageNode):
         K = self.covariance
         measure = K[0, 0] if K.shape == (1, 1) else K.tolist()
         return f"<{printer._print(self.integrand)}>_({printer._print(measure)})"
+
+
+def _curvature(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
+    """∂_x ∂_y F; factors that do not depend on x stay factors of ∂_x² F."""
+    if x != y:
+        return second_derivative(F, x, y)
+    factor, rest = F.as_independent(x, as_Add=False)
+    return factor * second_derivative(rest, x, x)
 
 
 def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:

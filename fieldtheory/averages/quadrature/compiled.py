@@ -22,7 +22,7 @@ from sympy.core.function import AppliedUndef
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces
 from fieldtheory.averages.integrands.exponentials import factored, merged, with_masks
 from fieldtheory.averages.integrands.logistic import FUNCTIONS, without_overflow
-from fieldtheory.averages.integrands.removable import by_series, continued, quotient_places
+from fieldtheory.averages.integrands.removable import by_series, continued, singular_points
 
 _WHERE = sp.Function("where")
 _BY_PRODUCTS = sp.Function("by_products")
@@ -38,7 +38,7 @@ _CLOSEST = sp.Rational(1, 10**30)
 
 def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     """F as a NumPy function of arrays."""
-    if any(quotient_places(F, v) for v in variables[1:]):
+    if any(singular_points(F, v) for v in variables[1:]):
         parts = _factors(F, variables)
         if parts is not None:
             sides = [vectorised([v], part) for v, part in zip(variables, parts, strict=True)]

@@ -179,12 +179,19 @@ class Function:
         """φ' from the polynomials on the panels."""
         h = np.asarray(h, dtype=float)
         edges = self._fine.edges(np.abs(h).max(initial=1.0))
+        terms = legendre.legder(self._terms(edges), axis=1) * (2 / np.diff(edges)[:, None])
+        return _on_panels(edges, terms, h)
+
+    def interpolated(self, reach: float) -> Callable:
+        """φ between −reach and reach by the polynomials on panels, for a φ that takes long."""
+        edges = self._fine.edges(reach)
+        terms = self._terms(edges)
+        return lambda h: _on_panels(edges, terms, np.asarray(h, dtype=float))
+
+    def _terms(self, edges: np.ndarray) -> np.ndarray:
+        """Legendre coefficients of φ on panels."""
         middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-        values = self.value(middle[:, None] + half[:, None] * _FIT_NODES)
-        terms = legendre.legder(values @ _FIT.T, axis=1) / half[:, None]
-        panel = np.clip(np.searchsorted(edges, h, side="right") - 1, 0, len(half) - 1)
-        x = (h - middle[panel]) / half[panel]
-        return legendre.legval(x, np.moveaxis(terms[panel], -1, 0), tensor=False)
+        return self.value(middle[:, None] + half[:, None] * _FIT_NODES) @ _FIT.T
 
     @cached_property
     def nearest(self) -> float:
@@ -247,3 +254,10 @@ def _of_arrays(value: Callable) -> Callable:
         return found if found.shape == np.shape(h) else np.broadcast_to(found, np.shape(h))
 
     return everywhere
+
+
+def _on_panels(edges: np.ndarray, terms: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """Values at h of polynomials given by Legendre coefficients (panels, degree + 1)."""
+    panel = np.clip(np.searchsorted(edges, h, side="right") - 1, 0, len(edges) - 2)
+    x = (2 * h - edges[panel] - edges[panel + 1]) / (edges[panel + 1] - edges[panel])
+    return legendre.legval(x, np.moveaxis(terms[panel], -1, 0), tensor=False)

@@ -78,7 +78,7 @@ class Series:
         noise = np.stack([np.einsum("mn,mn->m", wrong, np.abs(p)) for p in (power, below)])
         f_rest, g_rest = _rest(f, f_square), _rest(g, g_square)
         rest = np.sqrt(f_rest) * np.sqrt(g_rest)
-        left = np.where(rest > 0, _largest_powers(self.order, c, self.smooth(a, b)), 0.0) * rest
+        left = np.where(rest > 0, largest_powers(self.order, c, self.smooth(a, b)), 0.0) * rest
         errors = left + noise[[0, 1, 1, 1]] + 4e-16 * np.abs(values)
         sizes = np.sqrt(natural_size(f, start, f_square))
         sizes = sizes * np.sqrt(natural_size(g, start, g_square))
@@ -120,7 +120,7 @@ def _rest(f: np.ndarray, square: np.ndarray) -> np.ndarray:
     return _parseval(f, square) + 4 * order * (f[:, -_LAST:] ** 2).max(axis=1)
 
 
-def _largest_powers(order: int, c: np.ndarray, smooth: np.ndarray) -> np.ndarray:
+def largest_powers(order: int, c: np.ndarray, smooth: np.ndarray) -> np.ndarray:
     """The largest |c|ⁿ and three times the largest n |c|^(n−1) of n > order, shape (4, m).
 
     Coefficients of smooth functions fall off so fast that no n much larger than the order matters.

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import sympy as sp
 
-from fieldtheory.averages.integrals.vectorising import vectorised
 from fieldtheory.averages.integrands.breakpoints import pieces_of
+from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.averages.quadrature.functions import Function
 
 

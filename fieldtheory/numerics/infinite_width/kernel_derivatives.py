@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages.integrands.steps import has_steps
+from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork

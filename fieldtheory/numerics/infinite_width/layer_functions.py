@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.breakpoints import jumps, slope_of_pieces
@@ -50,6 +51,12 @@ from fieldtheory.theory.elementary_averages import (
 
 # A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
 _VANISHING, _DIVERGES = 1e-40, 1e17
+# Chebyshev nodes of M(K) per factor of four of K, and the powers of four that float64 has.
+_NODES, _POWERS = 28, 540
+# Ranges of K without a series, and the factor by which averages vary in a range with one.
+_UNKNOWN, _IN_TAIL, _VARIES = -2, -1, 1e4
+# M, K M' and K² M'' in Hermite coefficients of φ².
+_SCALES = np.array([1, 1 / np.sqrt(2), np.sqrt(1.5)])
 # Gaps 1 − |c| that are taken from series of these orders, with what they may leave out.
 _SMALL_GAP, _ORDERS, _ROUNDING = 1e-2, (40, 128), 1e-13
 
@@ -97,16 +104,20 @@ class LayerFunctions:
         """M''(K)."""
         return self._of_moment(2)
 
+    def moments(self, K: np.ndarray) -> list[np.ndarray]:
+        """M, M' and M'' of variances (m,) by the engine."""
+        return list(self._moments(K))
+
     @cached_property
     def slope_square(self) -> Callable[..., Any]:
         """⟨φ'²⟩; a ValueError if φ jumps, for which it is infinite."""
-        return self._of_variance(self.averages.slope_square, lambda K: self._slope_moments(K, 0))
+        return self._of_variance(self.averages.slope_square, lambda K: self._slope_moments(K)[0])
 
     @cached_property
     def slope_square_change(self) -> Callable[..., Any]:
         """∂⟨φ'²⟩/∂K."""
         change = self.averages.slope_square.diff(K_XX)
-        return self._of_variance(change, lambda K: self._slope_moments(K, 1))
+        return self._of_variance(change, lambda K: self._slope_moments(K)[1])
 
     @cached_property
     def covariance(self) -> Callable[..., Any]:
@@ -187,26 +198,24 @@ class LayerFunctions:
     @cached_property
     def lines(self) -> Lines | None:
         """The lines on either side of zero that φ is, None if it is something else."""
-        return lines_of(self._functions[0]) if len(self._functions) == 1 else None
+        return lines_of(self.functions[0]) if len(self.functions) == 1 else None
 
     @cached_property
     def far_lines(self) -> Lines | None:
         """The lines that φ becomes for |h| → ∞, None if there are none."""
-        return far_lines(self._functions[0]) if len(self._functions) == 1 else None
+        return far_lines(self.functions[0]) if len(self.functions) == 1 else None
 
     @cached_property
     def near_lines(self) -> Lines | None:
         """The lines that φ becomes for |h| → 0, None if there are none."""
-        return near_lines(self._functions[0]) if len(self._functions) == 1 else None
+        return near_lines(self.functions[0]) if len(self.functions) == 1 else None
 
     @cached_property
     def is_bounded(self) -> bool:
         """Whether φ has limits for h → ±∞."""
         far = np.array([2.0**60, 2.0**200])
         with np.errstate(all="ignore"):
-            values = [
-                psi.value(sign * far) + 0 * far for psi in self._functions for sign in (1, -1)
-            ]
+            values = [psi.value(sign * far) + 0 * far for psi in self.functions for sign in (1, -1)]
         return bool(np.isfinite(values).all() and np.ptp(values, axis=1).max() < 1e-15)
 
     @cached_property
@@ -222,7 +231,7 @@ class LayerFunctions:
 
     @cached_property
     def _lines_and_phi(self) -> dict[int, Function]:
-        found = {0: self._functions[0]}
+        found = {0: self.functions[0]}
         for kind, lines in ((1, self.far_lines), (-1, self.near_lines)):
             if lines is not None:
                 A, B = lines
@@ -239,7 +248,7 @@ class LayerFunctions:
         """
         found = np.full(gaps.shape, np.nan)
         small = (gaps.min(axis=0) < _SMALL_GAP) & (a > 0) & (b > 0)
-        if len(self._functions) > 1 or len(self._functions[0].kinks) or not small.any():
+        if len(self.functions) > 1 or len(self.functions[0].kinks) or not small.any():
             return found
         x, y, near = a[small], b[small], gaps[:, small].min(axis=0)
         signs = np.where(gaps[1, small] < gaps[0, small], -1.0, 1.0)[:, None]
@@ -266,17 +275,17 @@ class LayerFunctions:
 
     @cached_property
     def _coefficients(self) -> Callable[[int], Coefficients]:
-        return lru_cache(lambda order: Coefficients(self._functions[0], order))
+        return lru_cache(lambda order: Coefficients(self.functions[0], order))
 
     @property
     def jumps(self) -> bool:
         """Whether φ jumps somewhere."""
-        return any(len(psi.jumping) for psi in self._functions)
+        return any(len(psi.jumping) for psi in self.functions)
 
     def along(self, K: float, factor: float) -> float:
         """∂⟨φ(h) φ(λh)⟩/∂K_xy with variances K and λ²K that move with it: ⟨(h² − K) φφ⟩/(2λK²)."""
         total = 0.0
-        for psi in self._functions:
+        for psi in self.functions:
             kinks = {*psi.kinks.tolist(), *(psi.kinks / factor).tolist()}
             product = Function(
                 lambda h, psi=psi: psi.value(h) * psi.value(factor * h), kinks=tuple(kinks)
@@ -287,7 +296,8 @@ class LayerFunctions:
     # The engine.
 
     @cached_property
-    def _functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[Function, ...]:
+        """The ψ_k as numeric functions."""
         return tuple(function_of(psi, X) for psi in self.features)
 
     @cached_property
@@ -303,26 +313,26 @@ class LayerFunctions:
     @cached_property
     def _square(self) -> Function:
         """g(h, h)."""
-        if len(self._functions) == 1:
-            return self._functions[0].square
+        if len(self.functions) == 1:
+            return self.functions[0].square
         return function_of(self.averages.square, X)
 
     @cached_property
-    def _moments(self) -> Callable[[np.ndarray, int], np.ndarray]:
-        return _moments_of(self._square)
+    def _moments(self) -> Callable[[np.ndarray], np.ndarray]:
+        return _Moments(self._square)
 
     @cached_property
-    def _slope_moments(self) -> Callable[[np.ndarray, int], np.ndarray]:
-        parts = [_moments_of(slope.square) for slope in self._slopes]
-        return lambda K, order: sum(part(K, order) for part in parts)
+    def _slope_moments(self) -> Callable[[np.ndarray], np.ndarray]:
+        parts = [_Moments(slope.square) for slope in self._slopes]
+        return lambda K: np.sum([part(K) for part in parts], axis=0)
 
     @cached_property
     def _values(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of([PairAverages(psi, slopes=False) for psi in self._functions])
+        return _pairs_of([PairAverages(psi, slopes=False) for psi in self.functions])
 
     @cached_property
     def _gradient(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of([PairAverages(psi) for psi in self._functions])
+        return _pairs_of([PairAverages(psi) for psi in self.functions])
 
     @cached_property
     def _slope_gradient(self) -> Callable[..., list[np.ndarray]]:
@@ -337,7 +347,7 @@ class LayerFunctions:
         return _pairs_of([PairAverages(self._square, connected=True)])
 
     def _scalings(self, *K: np.ndarray) -> list[np.ndarray]:
-        first = sum(_at_fixed_correlation(psi, *K) for psi in self._functions)
+        first = sum(_at_fixed_correlation(psi, *K) for psi in self.functions)
         second = sum(_at_fixed_correlation(slope, *K) for slope in self._slopes)
         return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
 
@@ -346,7 +356,7 @@ class LayerFunctions:
     def _of_moment(self, order: int) -> Callable[..., Any]:
         moment = self.averages.moment
         expression = moment.diff(*[K_XX] * order) if order else moment
-        return self._of_variance(expression, lambda K: self._moments(K, order), moment)
+        return self._of_variance(expression, lambda K: self._moments(K)[order], moment)
 
     def _of_variance(
         self,
@@ -389,28 +399,58 @@ class LayerFunctions:
         return function
 
 
-def _moments_of(square: Function) -> Callable[[np.ndarray, int], np.ndarray]:
-    """⟨ψ⟩, its first or its second derivative by the variances (m,)."""
-    coefficients = Coefficients(square, 4)
+class _Moments:
+    """⟨ψ⟩ and its first two derivatives by K, from Chebyshev series in ln K.
 
-    def derivative(K: np.ndarray, order: int) -> np.ndarray:
-        finite = np.isfinite(K)
-        variances = np.where(finite & (K > 0), K, _VANISHING)
-        unique, place = np.unique(variances, return_inverse=True)
-        f, error = coefficients(unique)
+    They are analytic in the strip |Im ln K| < π/2, whatever ψ is. A series covers a factor of four
+    and is made when it is asked for. Where ψ is seen in the far tail of the Gaussian alone, so that
+    averages vary by orders of magnitude, every variance is integrated.
+    """
+
+    def __init__(self, square: Function) -> None:
+        self.square, self.coefficients = square, Coefficients(square, 4)
+        self.places = np.full(2 * _POWERS, _UNKNOWN)
+        # The last one stands for none.
+        self.series = np.zeros((1, _NODES, 3))
+
+    def __call__(self, K: np.ndarray) -> np.ndarray:
+        """The three of variances (m,), shape (3, m)."""
+        usual = np.isfinite(K) & (K > 0)
+        variances = K if usual.all() else np.where(usual, K, _VANISHING)
+        logs = np.log(variances) / np.log(4.0)
+        power = np.floor(logs).astype(int)
+        for each in np.unique(power[self.places[power + _POWERS] == _UNKNOWN]):
+            self._add(int(each))
+        angle = np.arccos(np.clip(2 * (logs - power) - 1, -1, 1))
+        terms = np.cos(angle[:, None] * np.arange(_NODES))
+        place = self.places[power + _POWERS]
+        found = np.einsum("mk,mkn->nm", terms, self.series[place])
+        for i in np.nonzero(place == _IN_TAIL)[0]:
+            f, error = integrated(self.square, float(variances[i]), 4)
+            if error[0] > _rtol() * np.sqrt(f[-1]):
+                raise QuadratureError(
+                    f"an average at the variance {variances[i]:.6g} misses the relative error "
+                    f"{_rtol():g}"
+                )
+            found[:, i] = f[:5:2] * _SCALES
+        found[1] /= variances
+        found[2] /= variances**2
+        if usual.all():
+            return found
+        return np.where(np.isfinite(K), _limits(found, K == 0), np.nan)
+
+    def _add(self, power: int) -> None:
+        nodes = chebyshev.chebpts1(_NODES)
+        K = 4.0 ** (power + (nodes + 1) / 2)
+        f, error = self.coefficients(K)
         size = np.sqrt(f[:, -1])
-        if (error[:, 2 * order] > _rtol() * size).any():
-            worst = unique[np.argmax(error[:, 2 * order] / size)]
-            raise QuadratureError(
-                f"an average at the variance {worst:.6g} misses the relative error {_rtol():g}"
-            )
-        scale = (
-            1.0 if not order else (1 / (np.sqrt(2) * unique), np.sqrt(1.5) / unique**2)[order - 1]
-        )
-        found = (f[:, 2 * order] * scale)[place]
-        return np.where(finite, _limits(found, K == 0), np.nan)
-
-    return derivative
+        if (error[:, 0] > _rtol() * size).any() or size.max() > _VARIES * size.min():
+            self.places[power + _POWERS] = _IN_TAIL
+            return
+        series = chebyshev.chebvander(nodes, _NODES - 1).T @ (f[:, :5:2] * _SCALES) * (2 / _NODES)
+        series[0] /= 2
+        self.places[power + _POWERS] = len(self.series) - 1
+        self.series = np.concatenate([self.series[:-1], series[None], self.series[-1:]])
 
 
 def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray]]:

@@ -1,8 +1,9 @@
 """The coefficients of 1/N and 1/N² of one input, each from two resolutions that are compared.
 
-Neurons are Hermite coefficients where φ² has no breakpoints and at most 512 orders resolve it for
-the widest signals, else values on quadrature nodes. Both are computed twice, with 4/5 of the orders
-or of the nodes of a panel: the difference is the error, which is compared with the tolerance.
+Neurons are Hermite coefficients where φ² has no breakpoints and at most 1024 orders (512 at 1/N²)
+resolve it for the widest signals, else values on quadrature nodes. Both are computed twice, with
+4/5 of the orders or of the nodes of a panel: the difference is the error, which is compared with
+the tolerance.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from fieldtheory.theory.elementary_averages import X
 # Relative errors that are asked for unless ``rtol`` is larger.
 FIRST_TOLERANCE, SECOND_TOLERANCE = 1e-9, 1e-8
 # Numbers of Hermite orders that are tried, and nodes of a panel; the coarser resolution.
-_ORDERS, _NODES, _COARSE = (128, 256, 512), 20, 0.8
+_ORDERS, _NODES, _COARSE = (128, 256, 512, 1024), 20, 0.8
+# The most orders at 1/N², where products of functions take their square.
+_SECOND_ORDERS = 512
 # What of ⟨φ²;φ²⟩ and its derivatives orders may leave out, and rounding of it.
 _LEFT_OUT, _ROUNDING = 1e-10, 1e-14
 # Errors that one may want to take.
@@ -88,11 +91,11 @@ class Neurons(NamedTuple):
         moments = np.asarray(entries.second_moment(K), dtype=float)
         return cls(square, weights, K, moments, correlations, noise)
 
-    def orders(self) -> int:
+    def orders(self, most: int = _ORDERS[-1]) -> int:
         """The Hermite orders that resolve φ² for the widest signals; 0: more than the most."""
         if len(self.square.kinks):
             return 0
-        for count in _ORDERS:
+        for count in (each for each in _ORDERS if each <= most):
             try:
                 (rough, *_), (variance, terms, rounding) = (
                     self._of_widest(int(share * count)) for share in (_COARSE, 1.0)
@@ -129,7 +132,7 @@ class Neurons(NamedTuple):
         ``highest`` is the largest j of the operators P_j that it takes.
         """
         with np.errstate(all="ignore"):
-            orders = self.orders()
+            orders = self.orders(_ORDERS[-1] if highest < 3 else _SECOND_ORDERS)
             rough = compute(self.resolved(orders, _COARSE, highest))
             layers = list(self.resolved(orders, 1.0, highest))
             found = compute(layers)

@@ -16,15 +16,14 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.single import Coefficients
 from fieldtheory.numerics.neurons.interacting_neurons import Observable, of_the_mean, raising
 
 # Beyond its turning point 2√n the Hermite function of order n falls below rounding so soon.
 _MARGIN = 9.0
 # Spacing of the nodes times √n, at which products of three functions of order n are resolved.
 _SPACING = 1.2
-# Errors of integrals that rounding makes, relative to √⟨φ⁴⟩.
-_ROUNDING = 1e-16
+# Part of the square of ⟨φ²⟩ below which the variance of φ² is a small difference.
+_STEADY = 1e-2
 # Powers of z that would overflow are scaled by this.
 _LARGE = 1e100
 
@@ -142,15 +141,16 @@ def coefficients(
     if not np.isfinite(vectors).all():
         layer = int(np.argmin(np.isfinite(vectors).all(axis=1)))
         raise QuadratureError(f"φ² exceeds float64 on the nodes of layer {layer}")
-    # Narrow signals see a polynomial, whose coefficients do not cancel.
-    engine = Coefficients(square, count - 1)
-    near = engine.is_near(K)
-    if near.any():
-        found, errors = (of[:, basis.orders] for of in engine(K[near]))
-        rounding = _ROUNDING * np.sqrt((values[near] ** 2) @ basis.table[0] ** 2)
-        vectors[near] = np.where(errors < rounding[:, None], found, vectors[near])
     means = vectors[:, 0].copy()
     vectors[:, 0] = 0.0
+    steady = (K > 0) & ((vectors**2).sum(axis=1) < _STEADY * means**2)
+    if steady.any():
+        # Where φ² hardly varies, by parts: √n ⟨φ² h_n⟩ = √K ⟨(φ²)' h_{n-1}⟩.
+        every, root = hermite_basis(count, False), np.sqrt(K[steady])[:, None]
+        slopes = every.project(np.asarray(square.slope(root * every.nodes), dtype=float))
+        vectors[steady, 1:] = (root * slopes[:, :-1] / np.sqrt(every.orders[1:]))[
+            :, basis.orders[1:] - 1
+        ]
     return vectors, values, means, basis
 
 
@@ -162,7 +162,7 @@ def _unit(size: int, index: int) -> np.ndarray:
     return found
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def hermite_basis(count: int, even: bool) -> HermiteBasis:
     """The first ``count`` orders on an even grid; the even ones alone on one half of it."""
     step = _SPACING / sqrt(count)

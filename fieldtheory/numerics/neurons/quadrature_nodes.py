@@ -196,7 +196,8 @@ def _nodes(
         own = own[:, np.abs(own[0]) < _REACH]
         edges = np.concatenate([edges, own[0]])
     exact = smoothed[0][(smoothed[1] == 0) & (np.abs(smoothed[0]) < _REACH)]
-    edges = _split(np.unique(np.concatenate([edges, exact])), smoothed[:, smoothed[1] > 0])
+    edges = np.unique(np.concatenate([edges, exact]))
+    edges = split_panels(edges, smoothed[:, smoothed[1] > 0], _WIDEST)
     if stride == 2:
         edges = np.append(0.0, edges[edges > 0])
     if (len(edges) - 1) * count > MOST_NODES:
@@ -211,13 +212,16 @@ def _nodes(
     return Nodes(edges, z, np.sqrt(bell), stride), own
 
 
-def _split(edges: np.ndarray, smoothed: np.ndarray) -> np.ndarray:
-    """The edges with as many more that panels are as narrow as what they have to resolve."""
+def split_panels(edges: np.ndarray, features: np.ndarray, widest: float) -> np.ndarray:
+    """The edges with as many more that panels resolve features with places and widths (2, m).
+
+    A panel is no wider than a feature inside it, or than the distance from one outside.
+    """
     low, high, kept = edges[:-1], edges[1:], [edges]
     while len(low):
-        places, widths = smoothed[:, :, None]
+        places, widths = features[:, :, None]
         distance = np.maximum(np.maximum(low - places, places - high), 0.0)
-        allowed = np.maximum(widths, distance).min(axis=0, initial=_WIDEST)
+        allowed = np.maximum(widths, distance).min(axis=0, initial=widest)
         wide = high - low > 1.0001 * allowed
         low, high = low[wide], high[wide]
         middle = (low + high) / 2

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.neurons.finite_width import at_first_order, squares_of_layers
+from fieldtheory.numerics.neurons.finite_width import (
+    FIRST_TOLERANCE,
+    Neurons,
+    at_first_order,
+    squares_of_layers,
+)
+from fieldtheory.numerics.one_input import layer_table
 from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.substitution import accumulate, propagate
+
+# Fewer layers take less time one after the other than a table of all pairs.
+_LEAST = 24
 
 
 def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -55,7 +65,9 @@ def connected_squares(
 ) -> np.ndarray:
     """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1).
 
-    The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k).
+    The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k). By a closed form if
+    there is one; where a layer takes more Hermite coefficients than are held and signals only add
+    up, from a table of all pairs; else from neurons.
 
     Parameters
     ----------
@@ -67,7 +79,8 @@ def connected_squares(
     """
     averages = network_entries(network)
     if not is_closed(averages.averages.connected):
-        return squares_of_layers(network, K, C)
+        table = _table(network, K, C)
+        return squares_of_layers(network, K, C) if table is None else table.connected
     covariance = signal_covariance(network, K)
     # Signals that vanish do not fluctuate.
     (alive,) = np.nonzero(K > 0)
@@ -77,6 +90,20 @@ def connected_squares(
     values[lower, upper] = averages.connected(K[lower], K[upper], covariance[lower, upper])
     values[upper, lower] = values[lower, upper]
     return values
+
+
+def _table(
+    network: LayeredNetwork, K: np.ndarray, C: np.ndarray | None
+) -> layer_table.Squares | None:
+    """The table of all pairs of layers, where signals only add up and it is worth it."""
+    added = np.append(K[0], np.diff(K)) if C is None else C[: len(K)]
+    grows = (network.skip_scales == 1).all() and K[0] > 0 and (added[1:] > 0).all()
+    neurons = Neurons.of(network, np.ones(len(K)), K, C)
+    if len(K) < _LEAST or not grows or neurons.orders():
+        return None
+    allowed = max(tolerance(), FIRST_TOLERANCE)
+    with np.errstate(all="ignore"):
+        return layer_table.of_sums(neurons.square, K, added, allowed)
 
 
 def source_covariance(
@@ -150,15 +177,22 @@ def mean_shift(
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,).
 
-    By closed forms of ⟨φ²;φ²⟩ where φ² has a kink at zero and they exist, else from neurons.
+    From averages over the signals of two layers where these have a closed form in spite of kinks,
+    or a table; else from neurons.
 
     Parameters
     ----------
-    network, layers, gains, C, K
-        As in `shift_by_closed_forms`.
+    network, layers
+    gains : ndarray, shape (L + 2,)
+        a_m M'(K^(m-1)).
+    C, K : ndarray, shape (L + 2,)
+        C*^(l) and K*^(l).
     """
     if network_entries(network).has_closed_kinks:
         return shift_by_closed_forms(network, layers, gains, C, K)
+    table = _table(network, K[:-1], C)
+    if table is not None:
+        return _shift(network, layers, gains, K, table)
     # The kernel of the input does not fluctuate.
     return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
 
@@ -170,38 +204,49 @@ def shift_by_closed_forms(
     C: np.ndarray,
     K: np.ndarray,
 ) -> np.ndarray:
-    """N (⟨C⟩ − C*) to order 1/N from averages over the signals of two layers, shape (L + 2,).
-
-        Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
-                          + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
-
-    It takes O(L²) averages.
+    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,), from closed forms of ⟨φ²;φ²⟩.
 
     Parameters
     ----------
-    network, layers
-    gains : ndarray, shape (L + 2,)
-        a_m M'(K^(m-1)).
-    C, K : ndarray, shape (L + 2,)
-        C*^(l) and K*^(l).
+    network, layers, gains, C, K
+        As in `mean_shift`.
     """
-    G11 = kernel_covariance(layers, gains, source_covariance(network, layers, K, C), 1)
-    kernel_variance = accumulated_variance(layers, G11)
-    averages, size = network_entries(network), network.depth + 1
+    size, averages = network.depth + 1, network_entries(network)
+    covariance = signal_covariance(network, K[:-1])
     # Signals that vanish do not fluctuate, whatever the derivatives at zero.
     (alive,) = np.nonzero(K[:-1] > 0)
     one, other = np.tril_indices(len(alive), -1)
     later, earlier = alive[one], alive[other]
-    # The response of K^(m-1) to C^(k), and the covariance of the signals h^(m-1) and h^(k-1).
-    response, covariance = np.zeros((size, size)), signal_covariance(network, K[:-1])
+    slope = np.zeros((size, size))
+    slope[earlier, later] = averages.connected_slope(
+        K[later], K[earlier], covariance[later, earlier]
+    )
+    squares = layer_table.Squares(connected_squares(network, K[:-1], C), slope)
+    return _shift(network, layers, gains, K, squares)
+
+
+def _shift(
+    network: LayeredNetwork,
+    layers: LayerCoefficients,
+    gains: np.ndarray,
+    K: np.ndarray,
+    squares: layer_table.Squares,
+) -> np.ndarray:
+    """N (⟨C⟩ − C*) to order 1/N from averages over the signals of two layers, shape (L + 2,).
+
+    Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
+                      + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
+    """
+    size, weights = network.depth + 1, layers.weights
+    S22 = np.zeros((size + 1, size + 1))
+    S22[1:, 1:] = np.outer(weights[1:], weights[1:]) * squares.connected
+    variance = accumulated_variance(layers, kernel_covariance(layers, gains, S22, 1))
+    # The response of K^(m-1) to C^(k).
+    response = np.zeros((size, size))
     for k in range(size):
         moved = layers.skips[k + 1 : size] + gains[k + 1 : size]
         response[k:, k] = np.cumprod([1.0, *moved])
-    slope = np.zeros((size, size))
-    slope[later, earlier] = averages.connected_slope(
-        K[later], K[earlier], covariance[later, earlier]
-    )
-    seen = (slope[:, :-1] * layers.weights[1:size] * response[:, 1:]).sum(axis=1)
-    seen[alive] += averages.curvature(K[alive]) * kernel_variance[alive] / 2
-    sources = np.append(0.0, layers.weights[1:] * seen)
-    return propagate(layers.skips, gains, sources)
+    seen = (squares.slope.T[:, :-1] * weights[1:size] * response[:, 1:]).sum(axis=1)
+    alive = K[:-1] > 0
+    seen[alive] += network_entries(network).curvature(K[:-1][alive]) * variance[alive] / 2
+    return propagate(layers.skips, gains, np.append(0.0, weights[1:] * seen))

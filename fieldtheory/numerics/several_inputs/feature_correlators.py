@@ -28,7 +28,9 @@ from fieldtheory.numerics.several_inputs.symmetric_powers import (
 
 # The relative error asked for unless rtol is larger, and numbers of orders that are tried.
 PAIR_TOLERANCE = 1e-9
-_COUNTS = (40, 56, 80, 112, 160, 224, 320)
+_COUNTS = (40, 60, 90, 130, 180, 240, 320)
+# Seconds of one function that changes its signals, per power 2.5 of the orders, and of all of them.
+_TURNED, _LONGEST = 2.5e-9, 60.0
 # Coefficients of one pair that are turned at once.
 _TOGETHER = 1 << 23
 # The three ways to split four inputs into two pairs.
@@ -40,12 +42,15 @@ class Truncated(NamedTuple):
 
     Parameters
     ----------
+    count : int
+        Of the orders that are kept.
     values, left_out : ndarray
     missed : float
         The relative error of the coefficients themselves, by that of ⟨φφ⟩: of nearly parallel
         inputs of φ that jumps they are sums that converge slowly.
     """
 
+    count: int
     values: np.ndarray
     left_out: np.ndarray
     missed: float = 0.0
@@ -63,12 +68,20 @@ def allowed_error() -> float:
     return max(tolerance(), PAIR_TOLERANCE)
 
 
-def resolved(signals: Signals, found: Callable[[int], Truncated]) -> Truncated:
-    """What is found by as many orders as it takes, or by the most there are."""
+def resolved(
+    signals: Signals,
+    found: Callable[[int], Truncated],
+    fewest: int = 0,
+    longest: float = np.inf,
+) -> Truncated | None:
+    """What is found by as many orders as it takes, or by the most there are up to ``longest``."""
+    truncated = None
     correlation = min(float(np.max(_own_correlations(signals)[0], initial=0.1)), 1 - 1e-9)
     least = _COUNTS[0] if signals.smooth else np.log(1e4 * allowed_error()) / np.log(correlation)
     for count in _COUNTS:
-        if count >= min(least, _COUNTS[-1]):
+        if count > longest:
+            break
+        if count >= min(max(least, fewest), _COUNTS[-1]):
             truncated = found(count)
             if truncated.error <= max(allowed_error(), truncated.missed):
                 break
@@ -78,20 +91,26 @@ def resolved(signals: Signals, found: Callable[[int], Truncated]) -> Truncated:
 def _own_correlations(signals: Signals) -> np.ndarray:
     """The larger correlation of pairs with themselves in the next layer, shape (1, L p)."""
     every = np.arange(len(signals.pairs[0]))
-    X = [signals.between(k, every, k + 1, every) for k in range(len(signals.K) - 1)]
+    layers = np.flatnonzero(~signals.idle)
+    X = [signals.between(k, every, k + 1, every) for k in layers]
     return singular_values(np.concatenate(X, axis=-1))[2][None] if X else np.zeros((1, 1))
 
 
-def correlators(signals: Signals) -> Truncated:
-    """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p)."""
-    return resolved(signals, lambda count: _correlators(signals, count))
+def correlators(signals: Signals) -> Truncated | None:
+    """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p).
+
+    None where φ has kinks and the orders it takes need more than a minute.
+    """
+    turned = len(signals.K) * len(signals.pairs[0]) ** 2 * _TURNED
+    longest = np.inf if signals.smooth else (_LONGEST / turned) ** 0.4
+    return resolved(signals, lambda count: _correlators(signals, count), longest=longest)
 
 
 def _correlators(signals: Signals, count: int) -> Truncated:
     f = Expansion(signals, count).observables
     size, p, orders = f.shape
     found, left = np.zeros((2, size, p, size, p))
-    every, few = np.arange(p), max(1, _TOGETHER // (p * orders))
+    parts, every, few = _quarters(count), np.arange(p), max(1, _TOGETHER // (p * orders))
     for k in signals.counted(range(size), "correlators, layers"):
         later, tail = given_layer(signals, f[k:], k, every)
         for columns in np.array_split(every, -(-p // few)):
@@ -99,16 +118,18 @@ def _correlators(signals: Signals, count: int) -> Truncated:
             seen = applied(signals.between(k, rows, k, turned), f[k, rows].T, count)
             for number, column in enumerate(columns):
                 part = seen[:, number * p : (number + 1) * p].T
-                found[k, :, k:, column], left[k, :, k:, column] = _summed(
-                    part, later[:, column], tail[:, column], count
-                )
+                whole, *quarters = (part[:, some] @ later[:, column, some].T for some in parts)
+                found[k, :, k:, column] = whole + quarters[0] + quarters[1]
+                left[k, :, k:, column] = _left_out(*quarters, tail[:, column], signals.smooth)
     if len(signals.functions) == 1:
         _within_layers(signals, f, found, left, count)
     for k in range(1, size):
         found[k, :, :k], left[k, :, :k] = (
             np.moveaxis(each[:k, :, k], 2, 0) for each in (found, left)
         )
-    return Truncated(found, left, _missed(signals, f))
+    idle = np.flatnonzero(signals.idle)
+    left[idle] = left[:, :, idle] = 0.0
+    return Truncated(count, found, left, _missed(signals, f))
 
 
 def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(None)) -> float:
@@ -121,7 +142,8 @@ def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(N
 
 def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
-    return correlators(Signals.of(network, K[None], K[None])).values[0, :, 0]
+    found = _correlators(Signals.of(network, K[None], K[None]), _COUNTS[-2])
+    return found.values[0, :, 0]
 
 
 def given_layer(
@@ -157,24 +179,29 @@ def _count(size: int) -> int:
     return int((np.sqrt(8 * size + 1) - 1) / 2 + 0.5)
 
 
-def _summed(
-    first: np.ndarray, second: np.ndarray, tail: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums over the orders of first (rows, orders) and second (columns, orders), and the rest."""
-    last = slice(packed_size(count - count // 4), None)
-    quarter = first[:, last] @ second[:, last].T
-    return first[:, 1 : last.start] @ second[:, 1 : last.start].T + quarter, quarter * tail
+def _quarters(count: int) -> tuple[slice, slice, slice]:
+    """Where the coefficients of n > 0 in the first half, the third and the last quarter are."""
+    third, last = packed_size(count // 2), packed_size(count - count // 4)
+    return slice(1, third), slice(third, last), slice(last, None)
+
+
+def _left_out(third: np.ndarray, last: np.ndarray, tail: np.ndarray, smooth: bool) -> np.ndarray:
+    """What orders beyond the last quarter add, from what this one and the one before add.
+
+    Coefficients of analytic φ fall off ever faster, those at kinks as powers of the order, so that
+    correlations alone make them small.
+    """
+    if smooth:
+        ratio = np.divide(4 * last, third, out=np.ones_like(last), where=third != 0)
+        tail = np.minimum(tail, np.abs(ratio))
+    return last * tail
 
 
 def _within_layers(
     signals: Signals, f: np.ndarray, found: np.ndarray, left: np.ndarray, count: int
 ) -> None:
     """Correlators of a layer with itself, in place."""
-    alpha, beta = signals.pairs
-    p = len(alpha)
-    rows, columns = np.indices((p, p)).reshape(2, -1)
-    four = np.sort(np.stack([alpha[rows], beta[rows], alpha[columns], beta[columns]]), axis=0)
-    four, which = np.unique(four, axis=1, return_inverse=True)
+    (four, which), p = _four_inputs(signals), f.shape[1]
     fourth, exact = _of_two_inputs(signals, four), means(signals)
     rest = np.zeros_like(fourth)
     for k in range(len(f)):
@@ -186,6 +213,24 @@ def _within_layers(
         mean = exact[k]
         found[k, :, k] = fourth[k, which].reshape(p, p) - np.outer(mean, mean)
         left[k, :, k] = rest[k, which].reshape(p, p)
+
+
+def _four_inputs(signals: Signals) -> tuple[np.ndarray, np.ndarray]:
+    """Different sorted inputs (4, m) of two pairs, and which of them every two pairs have."""
+    alpha, beta = signals.pairs
+    rows, columns = np.indices((len(alpha),) * 2).reshape(2, -1)
+    four = np.sort(np.stack([alpha[rows], beta[rows], alpha[columns], beta[columns]]), axis=0)
+    four, which = np.unique(four, axis=1, return_inverse=True)
+    return four, which
+
+
+def exact_within_layers(signals: Signals) -> np.ndarray:
+    """Correlators of a layer with itself that are of two inputs, else NaN, (L + 1, p, p)."""
+    (four, which), mean = _four_inputs(signals), means(signals)
+    if len(signals.functions) > 1:
+        return np.full((*mean.shape, mean.shape[1]), np.nan)
+    fourth = _of_two_inputs(signals, four)[:, which].reshape(*mean.shape, -1)
+    return np.asarray(fourth - mean[:, :, None] * mean[:, None])
 
 
 def _of_two_inputs(signals: Signals, four: np.ndarray) -> np.ndarray:
@@ -250,13 +295,13 @@ def _split(
     rows, columns = splits[best, :, every].T
     seen = applied(np.moveaxis(X, 0, -1)[..., every, best], f[rows].T, count).T
     terms = seen * f[columns]
-    last = packed_size(count - count // 4)
+    whole, *quarters = (terms[:, some].sum(axis=1) for some in _quarters(count))
     tail = 2 * np.minimum(correlation[best, every], 1.0) ** (count / 4)
-    disconnected = mean[rows] * mean[columns]
-    return terms.sum(axis=1) + disconnected, terms[:, last:].sum(axis=1) * tail
+    fourth = whole + quarters[0] + quarters[1] + mean[rows] * mean[columns]
+    return fourth, _left_out(*quarters, tail, signals.smooth)
 
 
-def correlators_by_kernels(signals: Signals, pairs: np.ndarray) -> Truncated:
+def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) -> Truncated:
     """⟨∂_e g^(l) ; g_e'^(k)⟩, k < l, with the derivatives of g_αβ by K_e, e = αα, ββ, αβ.
 
     Parameters
@@ -264,26 +309,31 @@ def correlators_by_kernels(signals: Signals, pairs: np.ndarray) -> Truncated:
     signals : Signals
     pairs : ndarray of int
         Those of different inputs.
+    least : int
+        Orders that are kept at least.
 
     Returns
     -------
     Truncated
         Shape (L + 1, L + 1, 3, 3, pairs), by k, l, e, e'; zero for k >= l.
     """
-    return resolved(signals, lambda count: _correlators_by_kernels(signals, pairs, count))
+    found = resolved(signals, lambda count: _correlators_by_kernels(signals, pairs, count), least)
+    assert found is not None
+    return found
 
 
 def _correlators_by_kernels(signals: Signals, pairs: np.ndarray, count: int) -> Truncated:
     expansion, size = Expansion(signals, count, pairs), len(signals.K)
     own = np.stack([*expansion.squares, expansion.observables])
     found, left = np.zeros((2, size, size, 3, 3, len(pairs)))
-    last = packed_size(count - count // 4)
     for k in signals.counted(range(size - 1), "mean_shift, layers"):
         for e, moved in enumerate(expansion.by_kernels):
             given, tail = given_layer(signals, moved[k + 1 :], k, pairs)
-            whole, quarter = (
-                np.einsum("lpn,fpn->lfp", given[..., part:], own[:, k, :, part:])
-                for part in (1, last)
+            whole, *quarters = (
+                np.einsum("lpn,fpn->lfp", given[..., some], own[:, k, :, some])
+                for some in _quarters(count)
             )
-            found[k, k + 1 :, e], left[k, k + 1 :, e] = whole, quarter * tail[:, None]
-    return Truncated(found, left, _missed(signals, expansion.observables, pairs))
+            found[k, k + 1 :, e] = whole + quarters[0] + quarters[1]
+            left[k, k + 1 :, e] = _left_out(*quarters, tail[:, None], signals.smooth)
+    left[np.flatnonzero(signals.idle)] = 0.0
+    return Truncated(count, found, left, _missed(signals, expansion.observables, pairs))

@@ -33,6 +33,8 @@ _PHASE = 16.0
 _MARGIN, _REACH = 7.0, 13.0
 # Most orders of φ(y), and the share of the largest coefficient that is rounding.
 _MOST, _ROUNDING = 1200, 1e-17
+# Orders of an analytic φ(y) beyond those that are kept.
+_BEYOND = 64
 # Correlation beyond which no more orders are taken.
 _STRONG = 0.9999
 # Share of its deviation below which the second signal is a multiple of the first.
@@ -96,6 +98,11 @@ class Signals:
         for k in range(len(A)):
             A[k:, k] = np.cumprod(np.append(1.0, self.skips[k:]))
         return A
+
+    @cached_property
+    def idle(self) -> np.ndarray:
+        """Layers 0, ..., L − 1 whose observables add nothing to the next one, shape (L,)."""
+        return ~self.C[1:].any(axis=(1, 2))
 
     @cached_property
     def R(self) -> np.ndarray:
@@ -181,7 +188,7 @@ class Expansion:
         self.pairs = np.arange(len(signals.pairs[0])) if pairs is None else pairs
         self.first, self.second = (members[self.pairs] for members in signals.pairs)
         self.R = signals.R[:, :, :, self.pairs]
-        self._rules: dict[tuple[float, int], _Rule] = {}
+        self._rules: dict[float, _Rule] = {}
 
     @cached_property
     def observables(self) -> np.ndarray:
@@ -277,7 +284,9 @@ class Expansion:
         c = min(c, _STRONG)
         mean, spread = c * c / (1 - c * c), c / (1 - c * c)
         most = 24 + self.count * mean + 12 * spread * np.sqrt(self.count)
-        return int(min(most, max(_MOST - self.count, self.count)))
+        # Those of analytic φ fall off as fast as the coefficients that are kept.
+        limit = self.count + _BEYOND if self.signals.smooth else _MOST - self.count
+        return int(min(most, max(limit, self.count)))
 
     def _deviations(self, l: int) -> np.ndarray:
         return np.sqrt(np.diagonal(self.signals.K[l]))
@@ -290,15 +299,18 @@ class Expansion:
         return np.where(deviation > 0, along / scale, 1.0), across / scale
 
     def _rule(self, sigma: float, orders: int) -> _Rule:
-        key = float(sigma), max(orders, self.count)
-        if key not in self._rules:
-            self._rules[key] = _Rule.of(self.signals.functions, sigma, self.count, key[1])
-        return self._rules[key]
+        """Nodes and at least so many Hermite functions, those of the most orders asked for."""
+        known = self._rules.get(float(sigma))
+        if known is None or len(known.basis) < orders:
+            most = max(orders, self.count)
+            known = _Rule.of(self.signals.functions, sigma, self.count, most)
+            self._rules[float(sigma)] = known
+        return known
 
     def _single(self, function: Callable, sigma: float, more: int) -> np.ndarray:
         """⟨f(σ z) h_n(z)⟩ of ``more`` orders than are kept."""
         rule = self._rule(sigma, self.count + more)
-        return rule.basis @ (function(sigma * rule.z) * rule.basis[0])
+        return rule.basis[: self.count + more] @ (function(sigma * rule.z) * rule.basis[0])
 
     def _matrix(self, function: Function, sigma: float, orders: int) -> np.ndarray:
         rule = self._rule(sigma, orders)

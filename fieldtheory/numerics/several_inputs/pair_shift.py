@@ -11,8 +11,6 @@ and responds to them. A covariance is shifted as if its two inputs were alone.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
@@ -23,13 +21,6 @@ from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 
 
-class Shift(NamedTuple):
-    """N (⟨C⟩ − C*) of the covariances α < β, and its error, shape (L + 2, P(P−1)/2)."""
-
-    values: np.ndarray
-    error: np.ndarray
-
-
 def shift_of_covariances(
     layers: LayerCoefficients,
     gains: PairGains,
@@ -37,16 +28,17 @@ def shift_of_covariances(
     variances: np.ndarray,
     slopes: Truncated,
     own_shift: np.ndarray,
-) -> Shift:
-    """N (⟨C⟩ − C*) of the covariances α < β.
+) -> np.ndarray:
+    """The estimate of N (⟨C⟩ − C*) of the covariances α < β.
 
     Parameters
     ----------
     layers : LayerCoefficients
     gains : PairGains
     signals : Signals
-    variances : ndarray, shape (L + 1, 3, 3, P(P−1)/2)
-        N Cov(K_e, K_e') of the hidden layers, e = αα, ββ, αβ.
+    variances : ndarray, shape (n, L + 1, 3, 3, P(P−1)/2)
+        The estimate of N Cov(K_e, K_e') of the hidden layers, e = αα, ββ, αβ: the values, and
+        independent deviations.
     slopes : Truncated
         ⟨∂_e g^(l) ; g_e'^(k)⟩ of `correlators_by_kernels`.
     own_shift : ndarray, shape (L + 2, P)
@@ -54,27 +46,28 @@ def shift_of_covariances(
 
     Returns
     -------
-    Shift
+    ndarray, shape (n + 1, L + 2, P(P−1)/2)
+        The values, and independent deviations.
     """
     _, others, alpha, beta = gains.places
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]
-    sources = np.zeros((2, len(a), len(others)))
+    sources = np.zeros((len(variances) + 1, len(a), len(others)))
     # Kernels of layers that nothing was added to do not fluctuate.
-    used = np.abs(variances).max(axis=(1, 2)) > 0
+    used = np.abs(variances[0]).max(axis=(1, 2)) > 0
     curvature = curvatures(signals, others, used)
-    sources[0, 1:] = np.einsum("eflp,lefp->lp", curvature, variances) / 2
+    sources[:-1, 1:] = np.einsum("eflp,nlefp->nlp", curvature, variances) / 2
     by_neurons = np.stack([slopes.values, slopes.left_out])
-    sources[:, 1:] += _of_neurons(a, layers, gains, by_neurons)
+    sources[[0, -1], 1:] += _of_neurons(a, layers, gains, by_neurons)
     sources *= a
     found = np.zeros_like(sources)
-    kernel, own = np.zeros((2, len(others))), np.zeros_like(own_shift[0])
+    kernel, own = np.zeros_like(sources[:, 0]), np.zeros_like(own_shift[0])
     for m in range(1, len(a)):
         moved = gains.pair[m] * kernel
         moved[0] += gains.first[m] * own[alpha] + gains.second[m] * own[beta]
         found[:, m] = sources[:, m] + moved
         kernel = carried(layers.skips[m], kernel, found[:, m])
         own = carried(layers.skips[m], own, own_shift[m])
-    return Shift(found[0], np.abs(found[1]))
+    return found
 
 
 def _of_neurons(

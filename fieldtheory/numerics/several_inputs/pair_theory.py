@@ -18,6 +18,7 @@ from fieldtheory.numerics.observables import vanishing_signals
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.collinear_inputs import Collinear
 from fieldtheory.numerics.several_inputs.feature_correlators import (
+    Truncated,
     allowed_error,
     correlators,
     correlators_by_kernels,
@@ -25,9 +26,12 @@ from fieldtheory.numerics.several_inputs.feature_correlators import (
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.several_inputs.pair_shift import shift_of_covariances
+from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources
 
+# Relative error of Hermite series from which on sampled paths are better.
+SAMPLED = 1e-4
 # Arrays of the size of G11 that are held at once.
-_COPIES = 4
+_COPIES = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,24 +128,28 @@ class PairTheory:
         found = np.zeros((2, len(own), len(at) + len(others)))
         found[0][:, at] = own[:, kept]
         if len(others):
-            slopes = correlators_by_kernels(theory.signals, others)
-            if slopes.error <= allowed_error():
-                slopes = slopes._replace(left_out=np.zeros_like(slopes.left_out))
-            parts = theory.layers, theory.gains, theory.signals
             variances = theory.covariances_of_pairs
-            shifts = [
-                shift_of_covariances(*parts, some, slopes, own[:, kept]) for some in variances
-            ]
-            found[0][:, others] = shifts[0].values
-            spread = [each.values - shifts[0].values for each in shifts[1:]]
-            found[1][:, others] = np.sqrt(np.sum([shifts[0].error, *spread], axis=0) ** 2)
+            known = vars(theory).get("series")
+            slopes = correlators_by_kernels(theory.signals, others, known.count if known else 0)
+            left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
+            slopes = slopes._replace(left_out=(slopes.error > allowed_error()) * left_out)
+            parts = theory.layers, theory.gains, theory.signals
+            shift = shift_of_covariances(*parts, variances, slopes, own[:, kept])
+            found[0][:, others], found[1][:, others] = shift[0], _error(shift)
         place, factor = self.collinear.of_pairs()
         return found[0][:, place] * factor, found[1][:, place] * np.abs(factor)
 
     @cached_property
+    def series(self) -> Truncated | None:
+        """⟨g ; g⟩ of all layers and pairs in Hermite coefficients."""
+        return correlators(self.signals)
+
+    @cached_property
     def sources(self) -> np.ndarray:
         """The estimate of S22/N of all layers and pairs, shape (n, L + 2, p, L + 2, p)."""
-        found = correlators(self.signals)
+        found = self.series
+        if found is None or found.error > SAMPLED:
+            return sampled_sources(self.layers, self.gains, self.signals)
         stack = [found.values]
         if found.error > allowed_error():
             stack.append(found.left_out)

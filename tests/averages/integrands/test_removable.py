@@ -7,8 +7,8 @@ import sympy as sp
 from mpmath import mpf
 
 import fieldtheory as ft
-from fieldtheory.averages.integrals.vectorising import vectorised
 from fieldtheory.averages.integrands.removable import continued, has_quotient
+from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.layer_averages.entries import entries
@@ -23,7 +23,6 @@ def quotient(top, bottom, limit):
 TABLE = {
     "sin(h)/h": quotient(mpmath.sin, lambda h: h, 1),
     "tanh(h)/h": quotient(mpmath.tanh, lambda h: h, 1),
-    "(exp(h)-1)/h": quotient(mpmath.expm1, lambda h: h, 1),
     "h/(exp(h)-1)": quotient(lambda h: h, mpmath.expm1, 1),
     "erf(h)/h": quotient(mpmath.erf, lambda h: h, 2 / mpmath.sqrt(mpmath.pi)),
 }

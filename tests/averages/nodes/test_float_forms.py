@@ -35,6 +35,7 @@ PLAIN = {
     "determinant": lambda p, q, r: p * q - r**2,
     "difference_variance": lambda p, q, r: p + q - 2 * r,
     "exponential_difference": lambda u, v, gap: sp.exp(u) - sp.exp(v),
+    "complement": lambda u: 1 - sp.erf(u),
     "arcsine": lambda p, q, r: sp.atan2(r, sp.sqrt(p * q - r**2)),
     "angle_from_opposite": lambda p, q, r: sp.pi / 2 + sp.atan2(r, sp.sqrt(p * q - r**2)),
 }

@@ -8,7 +8,7 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.layer_averages.entries import Entries, entries
-from fieldtheory.numerics.pair_maps.pair_averages import interpolated
+from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from tests.examples import PHI
 from tests.oracles import exact, hessian, quadrature
 from tests.oracles.differences import derivative
@@ -178,7 +178,7 @@ def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
     weight = network.weight_variance
     chi = (1 + weight * slope) * weight * slope
     assert ft.solve(network, 0.0).output_response == pytest.approx(chi, rel=1e-5)
-    assert interpolated(e).susceptibility(np.zeros(1))[0] == pytest.approx(slope, rel=1e-15)
+    assert pair_functions(e).susceptibility(np.zeros(1))[0] == pytest.approx(slope, rel=1e-15)
 
 
 NOT_ZERO_AT_ZERO = {

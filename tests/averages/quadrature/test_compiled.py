@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fieldtheory.averages.integrals.vectorising import vectorised
+from fieldtheory.averages.quadrature.compiled import vectorised
 
 x = sp.Symbol("x", real=True)
 

@@ -1,1 +1,0 @@
-"""Averages and cumulants with mpmath."""

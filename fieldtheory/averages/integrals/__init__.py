@@ -1,1 +1,0 @@
-"""Integrals in float64, each with an estimate of its error."""

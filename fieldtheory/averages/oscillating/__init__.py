@@ -1,1 +1,0 @@
-"""Functions with waves that are short against the signals."""

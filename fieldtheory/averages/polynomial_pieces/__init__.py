@@ -1,1 +1,0 @@
-"""Functions that are polynomials between their kinks: signs, ramps and their products."""

@@ -1,0 +1,186 @@
+"""Correlators ⟨g_αβ^(k) ; g_γδ^(l)⟩ by randomised quasi-Monte Carlo over the path of one neuron.
+
+The signals of one neuron, h^(0), ..., h^(L), are Gaussian with the kernels of infinite width,
+
+    h^(l) = γ_l h^(l-1) + ζ^(l),   ζ^(l) ~ N(0, C^(l)),
+
+for all inputs at once. The parts of g of first and second order in Hermite polynomials are known:
+by Price's theorem they are (∂⟨g⟩/∂K_e)(h_e − K_e) with h_αβ = h_α h_β, and their correlators are
+products of kernels. Only what is left of g, orthogonal to them, is sampled, by scrambled Sobol
+points in several independent replicates, whose scatter is the standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.numerics.several_inputs.feature_correlators import (
+    exact_within_layers,
+    means,
+)
+from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
+from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
+from fieldtheory.numerics.several_inputs.symmetric_powers import packed_size
+
+# Independent replicates, and the fewest and most points of each as powers of two.
+REPLICATES, _FEWEST, _MOST = 8, 8, 20
+# Seconds of all points, and of a signal, an observable and a product of two at one point.
+_SECONDS, _COSTS = 40.0, (1e-7, 3e-8, 2e-10)
+# Numbers in one array.
+_TOGETHER = 1 << 21
+# Most dimensions of Sobol points; more are pseudorandom.
+_DIMENSIONS = 21201
+# Angle between signals below which nothing is subtracted from g with jumps.
+_CANCELS = 1e-2
+# Orders of the coefficients of which the first is kept.
+_ORDERS = 8
+
+
+def paths(
+    C: np.ndarray, skips: np.ndarray, points: int, seed: int | np.random.SeedSequence
+) -> Iterator[np.ndarray]:
+    """Signals h of all layers and inputs in parts of the points, shape (L + 1, P, n).
+
+    Parameters
+    ----------
+    C : ndarray, shape (L + 1, P, P)
+        The kernel of the input, and what each layer adds to it.
+    skips : ndarray, shape (L,)
+        γ_1, ..., γ_L.
+    points : int
+    seed : int or SeedSequence
+
+    Examples
+    --------
+    >>> (h,) = paths(np.full((2, 1, 1), 0.5), np.array([1.0]), 4096, 0)
+    >>> h.shape, bool(abs((h[1] ** 2).mean() - 1.0) < 0.01)
+    ((2, 1, 4096), True)
+    """
+    size, inputs = C.shape[:2]
+    roots = [_root(each) for each in C]
+    generator = np.random.default_rng(seed)
+    together = 1 << max(0, int(np.log2(max(1, _TOGETHER // (size * inputs)))))
+    sobol = None
+    if size * inputs <= _DIMENSIONS:
+        sobol = qmc.Sobol(size * inputs, scramble=True, seed=generator)
+    for start in range(0, points, together):
+        count = min(together, points - start)
+        if sobol is None:
+            normals = generator.standard_normal((size * inputs, count))
+        else:
+            normals = ndtri(np.clip(sobol.random(count), 1e-16, 1 - 1e-16)).T
+        h = np.empty((size, inputs, count))
+        for l, noise in enumerate(normals.reshape(size, inputs, count)):
+            h[l] = roots[l] @ noise + (skips[l - 1] * h[l - 1] if l else 0.0)
+        yield h
+
+
+def _root(C: np.ndarray) -> np.ndarray:
+    """R with R Rᵀ = C, singular directions without rounding, the widest first."""
+    deviations = np.sqrt(np.diagonal(C))
+    units = np.where(deviations > 0, deviations, 1.0)
+    values, vectors = np.linalg.eigh(C / np.outer(units, units))
+    rounding = len(C) * np.finfo(float).eps * np.abs(values).max()
+    roots = np.sqrt(np.where(values > rounding, values, 0.0))
+    return np.asarray((deviations[:, None] * vectors * roots)[:, ::-1])
+
+
+def sampled_sources(
+    layers: LayerCoefficients, gains: PairGains, signals: Signals, seed: int = 0
+) -> np.ndarray:
+    """S22/N of all layers and pairs and its deviations, shape (1 + replicates, ...).
+
+    Returns
+    -------
+    ndarray, shape (1 + replicates, L + 2, p, L + 2, p)
+        The mean, and the deviations of the replicates from it, of which the root of the sum of
+        squares is the standard error of the mean.
+    """
+    size, p = len(signals.K), len(signals.pairs[0])
+    sizes = size * signals.K.shape[-1], size * p, (size * p) ** 2
+    points = _SECONDS / REPLICATES / np.dot(_COSTS, sizes)
+    points = 1 << int(np.clip(np.log2(points), _FEWEST, _MOST))
+    rest = _Remainder(layers, gains, signals)
+    found = np.zeros((REPLICATES, size * p, size * p))
+    seeds = np.random.SeedSequence(seed).spawn(REPLICATES)
+    for number in signals.counted(range(REPLICATES), "correlators, sampled paths"):
+        for h in paths(signals.C, signals.skips, points, seeds[number]):
+            values = rest.of(h).reshape(size * p, -1)
+            found[number] += values @ values.T / points
+    mean = found.mean(axis=0)
+    spread = (found - mean) / np.sqrt(REPLICATES * (REPLICATES - 1))
+    stack = np.concatenate([mean[None] + rest.known().reshape(mean.shape), spread])
+    stack = stack.reshape(-1, size, p, size, p)
+    for l, exact in enumerate(exact_within_layers(signals)):
+        known = ~np.isnan(exact)
+        stack[:, l, :, l][:, known] = 0.0
+        stack[0, l, :, l][known] = rest.a[l] ** 2 * exact[known]
+    S22 = np.zeros((len(stack), size + 1, p, size + 1, p))
+    S22[:, 1:, :, 1:] = stack
+    return S22
+
+
+class _Remainder:
+    """What is left of a_l g without its mean and its parts of first and second order."""
+
+    def __init__(self, layers: LayerCoefficients, gains: PairGains, signals: Signals) -> None:
+        self.signals = signals
+        self.a = layers.weights[1:].ravel()
+        self.means = means(signals)
+        # Derivatives of jumps grow as one over the angle, and cancel.
+        apart = signals.R[1, 1] > _CANCELS * signals.K[:, signals.pairs[1], signals.pairs[1]] ** 0.5
+        jumps = any(len(psi.jumping) for psi in signals.functions)
+        used = float(not jumps or bool(apart[:, signals.pairs[0] != signals.pairs[1]].all()))
+        parts = gains.own, gains.pair, gains.first, gains.second
+        self.gains = gains if used else PairGains(*(np.zeros_like(part) for part in parts))
+        self.linear = used * self._linear()
+
+    def of(self, h: np.ndarray) -> np.ndarray:
+        """Of signals h (L + 1, P, n), shape (L + 1, p, n)."""
+        alpha, beta = self.signals.pairs
+        found = np.empty((len(h), len(alpha), h.shape[-1]))
+        for l, row in enumerate(h):
+            values = [psi(row) for psi in self.signals.functions]
+            g = sum(each[alpha] * each[beta] for each in values) - self.means[l][:, None]
+            squares = row[alpha] * row[beta] - self.signals.K[l][alpha, beta][:, None]
+            found[l] = self.a[l] * g - self.gains.moved(l + 1, squares) - self.linear[l] @ row
+        return found
+
+    def known(self) -> np.ndarray:
+        """Correlators of the parts of first and second order, shape (L + 1, p, L + 1, p)."""
+        signals, size = self.signals, len(self.signals.K)
+        alpha, beta = signals.pairs
+        found = np.empty((size, len(alpha), size, len(alpha)))
+        for k in range(size):
+            for l in range(k, size):
+                X = signals.K[k] * signals.passed[l, k]
+                squares = X[alpha[:, None], alpha] * X[beta[:, None], beta]
+                squares += X[alpha[:, None], beta] * X[beta[:, None], alpha]
+                half = self.gains.moved(k + 1, squares)
+                values = self.gains.moved(l + 1, half.T).T
+                values += self.linear[k] @ X @ self.linear[l].T
+                found[k, :, l], found[l, :, k] = values, values.T
+        return found
+
+    def _linear(self) -> np.ndarray:
+        """a_l ∂⟨g⟩/∂⟨h_γ⟩, shape (L + 1, p, P)."""
+        signals = self.signals
+        alpha, beta = signals.pairs
+        found = np.zeros((len(signals.K), len(alpha), signals.K.shape[-1]))
+        if all(psi.parity for psi in signals.functions):
+            return found
+        first = Expansion(signals, _ORDERS).observables[..., 1 : packed_size(2)]
+        # R c are covariances of g with the two signals, from which the slopes follow.
+        R = signals.R
+        by_y = np.divide(first[..., 0], R[1, 1], out=np.zeros_like(R[1, 1]), where=R[1, 1] > 0)
+        rest = first[..., 1] - R[1, 0] * by_y
+        by_x = np.divide(rest, R[0, 0], out=np.zeros_like(rest), where=R[0, 0] > 0)
+        pairs = np.arange(len(alpha))
+        for slopes, members in ((by_x, alpha), (by_y, beta)):
+            found[:, pairs, members] += self.a[:, None] * slopes
+        return found

@@ -1,0 +1,68 @@
+"""Averages of a layer against finite differences of their own kernels, and of parallel inputs."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+
+JUMPS = ["where(h>1,tanh(h),0)", "where(h>1,sin(h),h)", "where(abs(h)>0.5,tanh(h),0)"]
+SIGNAL = np.array([-0.1, 0.1, 0.9, 2.2, 0.7])
+HOMOGENEOUS = ["relu", "leaky_relu", "abs(h)"]
+
+
+@pytest.mark.parametrize("text", [*JUMPS, "elu", "softsign", "hard_swish", "max(0,h-0.5)"])
+def test_susceptibility_is_the_slope_of_the_kernel(text):
+    net = ft.ResidualNetwork(
+        depth=1, activation=text, skip_scale=0.0, weight_variance=1.0, bias_variance=0.0
+    )
+    K, step = 0.5, 1e-4
+    more, less = (ft.solve(net, K + d).kernels[1] for d in (step, -step))
+    chi = ft.solve(net, K).response[1]
+    assert chi == pytest.approx((more - less) / (2 * step), rel=1e-6)
+
+
+def test_a_jump_between_branches_that_are_no_polynomials():
+    net = ft.ResidualNetwork(
+        depth=1, activation=JUMPS[0], skip_scale=0.0, weight_variance=1.0, bias_variance=0.0
+    )
+    assert ft.solve(net, 0.5).response[1] == pytest.approx(0.1639, abs=5e-5)
+
+
+@pytest.mark.parametrize("name", HOMOGENEOUS)
+@pytest.mark.parametrize("skip", [0.0, 1.0])
+def test_opposite_inputs_without_biases(name, skip):
+    net = ft.ResidualNetwork(depth=10, activation=name, bias_variance=0.0, skip_scale=skip)
+    X = np.array([SIGNAL, -SIGNAL])
+    K0 = ft.input_kernel(X, net)
+    alone, after = ft.solve(net, K0), ft.solve(net, K0)
+    kernels = after.kernels
+    np.testing.assert_allclose(ft.kernel(net)(X), kernels[-1], rtol=1e-13)
+    np.testing.assert_allclose(alone.output_kernel, after.output_kernel, rtol=1e-13)
+    if name == "abs(h)" and not skip:
+        np.testing.assert_allclose(kernels[1:, 0, 1], kernels[1:, 0, 0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", HOMOGENEOUS)
+def test_opposite_inputs_of_many_dimensions_and_different_norms(name):
+    rng = np.random.default_rng(0)
+    net = ft.ResidualNetwork(depth=5, activation=name, bias_variance=0.0, weight_variance=2.0)
+    for x in rng.normal(size=(20, 784)):
+        X = np.array([x, -0.7 * x])
+        K = ft.solve(net, ft.input_kernel(X, net)).kernels[-1]
+        np.testing.assert_allclose(ft.kernel(net)(X), K, rtol=1e-12)
+        # φ(−0.7 h) of φ(h), of single inputs.
+        same = ft.solve(net, ft.input_kernel(np.array([SIGNAL, -SIGNAL]), net)).kernels
+        ratio = same[-1, 0, 1] / same[-1, 0, 0]
+        assert K[0, 1] / K[0, 0] == pytest.approx(0.7 * ratio, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", HOMOGENEOUS)
+def test_tangent_kernel_of_parallel_inputs(name):
+    net = ft.ResidualNetwork(depth=5, activation=name, bias_variance=0.0, weight_variance=2.0)
+    factors = np.array([1.0, 2.0, 3.3])
+    X = np.multiply.outer(factors, SIGNAL)
+    for theta in (
+        ft.solve(net, ft.input_kernel(X, net)).tangent_kernels[-1],
+        ft.solve(net, ft.input_kernel(X, net)).output_tangent_kernel,
+    ):
+        np.testing.assert_allclose(theta / theta[0, 0], np.outer(factors, factors), rtol=1e-11)
