@@ -144,7 +144,7 @@ class Claim:
 
 
 # Where a paper says something, the subject, and how it is checked; of each a case, or a list of
-# cases: the region, the printed side, the derived one, and if need be a note and points, see `Claim`.
+# cases: the region, the printed side, the derived one, and if need be a note and points (`Claim`).
 Case = tuple[Any, ...]
 Statements = Mapping[tuple[str, str, Callable[[Claim, int], Evidence]], Case | list[Case]]
 
