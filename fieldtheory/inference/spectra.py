@@ -16,7 +16,7 @@ from scipy import fft, special
 
 from fieldtheory import validation
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.gauss_legendre import composite
+from fieldtheory.averages.quadrature.panels import composite
 from fieldtheory.inference.kernel_function import kernel
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments

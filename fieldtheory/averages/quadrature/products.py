@@ -14,8 +14,7 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.gauss_legendre import legendre
-from fieldtheory.averages.quadrature.panels import DENSITY, averages_about
+from fieldtheory.averages.quadrature.panels import DENSITY, averages_about, legendre
 
 # Where panels end, in deviations, and how many of them there are without breakpoints.
 _END, _PANELS = 8.6, 8
