@@ -9,7 +9,6 @@ from tests.numerics.pair_examples import network, of_pairs
 from tests.tables import slow
 
 
-
 @pytest.mark.parametrize("name", [slow("tanh"), "erf"])
 def test_wide_signals(name):
     """Deep networks whose signals grow: what is known of single inputs, and nothing impossible."""
