@@ -61,18 +61,6 @@ def test_steps_away_from_zero_approach_the_limit_of_small_branches(name, c, smal
     assert over(small) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "power"), [("sign", 2), ("heaviside(x)", 1)])
-def test_steps_at_zero_are_resolved(name, power):
-    """To leading order ρ² of sign(x), and ρ of a step that sees its own mean."""
-    net = ft.ResidualNetwork(depth=1, activation=name)
-    over = [
-        ft.solve(net.replace(branch_scale=rho), FAR_FROM_PARALLEL).mean_shift[2, 0, 1] / rho**power
-        for rho in (1e-4, 1e-6, 1e-8, 1e-10)
-    ]
-    np.testing.assert_allclose(over[1:], over[0], rtol=1e-5)
-    np.testing.assert_allclose(over[2:], over[1], rtol=1e-7)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "slopes", "c", "rho"),
@@ -184,21 +172,6 @@ def test_equal_inputs_are_one(name):
     np.testing.assert_allclose(found, known[:, again][:, :, again], rtol=1e-12)
     same = ft.solve(net, np.full((2, 2), 0.5)).mean_shift
     np.testing.assert_allclose(same, np.broadcast_to(known[:, :1, :1], same.shape), rtol=1e-12)
-
-
-def test_shifts_of_steps_of_parallel_inputs():
-    """The same inputs stay the same; opposite ones, apart by biases, are limits of others."""
-    net = ft.ResidualNetwork(depth=2, activation="sign", branch_scale=0.1)
-    same = ft.solve(net, [[0.5, 0.5], [0.5, 0.5]])
-    np.testing.assert_array_equal(same.mean_shift[:, 0, 1], same.mean_shift[:, 0, 0])
-    opposite, *near = (
-        ft.solve(net, [[0.5, c], [c, 0.5]]).mean_shift[:, 0, 1]
-        for c in -0.5 * (1 - np.array([0.0, 1e-6, 1e-8]))
-    )
-    # Angles, and with them the rest, go as the root of what is missing.
-    for found, missing in zip(near, (1e-6, 1e-8), strict=True):
-        np.testing.assert_allclose(found, opposite, rtol=0, atol=2e-4 * np.sqrt(missing))
-    assert opposite[-1] > 1e-5
 
 
 @pytest.mark.parametrize("norms", [(0.05, 0.05), (0.1, 0.25)])

@@ -110,10 +110,12 @@ class PairTheory:
     def four_point(self) -> np.ndarray:
         """V^(l) = N ⟨h_iα h_iβ ; h_jγ h_jδ⟩ for i ≠ j, shape (L + 1, p, p)."""
         theory = self.distinct
+        # First what needs most memory, and says how much.
+        covariance = theory.kernel_covariances[0]
         joint = pair_fluctuations.covariance_with_neurons(
             theory.layers, theory.gains, theory.signals
         )
-        return self._with_collinear(theory.kernel_covariances[0] + joint + np.swapaxes(joint, 1, 2))
+        return self._with_collinear(covariance + joint + np.swapaxes(joint, 1, 2))
 
     @property
     def four_point_error(self) -> np.ndarray:
