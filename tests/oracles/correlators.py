@@ -104,8 +104,3 @@ EXACT = {
     "max(0,h)+1": less_uncorrelated(shifted_relu),
     "erf(h)": erf_connected,
 }
-SERIES = {
-    "erf(h-0.123)": lambda h: mpmath.erf(h - mpf("0.123")) ** 2,
-    "gelu": lambda h: (h * mpmath.ncdf(h)) ** 2,
-    "tanh(h)": lambda h: mpmath.tanh(h) ** 2,
-}
