@@ -130,7 +130,7 @@ class PairTheory:
         if len(others):
             variances = theory.covariances_of_pairs
             known = vars(theory).get("series")
-            slopes = correlators_by_kernels(theory.signals, others, known.count if known else 0)
+            slopes = correlators_by_kernels(theory.signals, others, known.orders if known else 0)
             left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
             slopes = slopes._replace(left_out=(slopes.error > allowed_error()) * left_out)
             parts = theory.layers, theory.gains, theory.signals
