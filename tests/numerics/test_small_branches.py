@@ -18,7 +18,7 @@ def shift(name, rho, K0):
 
 
 @pytest.mark.parametrize("K0", [EQUAL, OPPOSED])
-@pytest.mark.parametrize("name", ["elu", "abs", slow("softsign"), "relu"])
+@pytest.mark.parametrize("name", ["abs", "relu"])
 def test_the_limit_of_small_branches_is_approached_as_their_square(name, K0):
     """S(ρ) = S + S' ρ² + O(ρ³), from ρ where no digits are lost, holds down to 1e-5."""
     rho = np.array([1.5e-3, 3e-3, 6e-3, 1.2e-2])
