@@ -347,6 +347,12 @@ class LayerFunctions:
         return _pairs_of([PairAverages(self._square, connected=True)])
 
     def _scalings(self, *K: np.ndarray) -> list[np.ndarray]:
+        if self.lines is not None:
+            value, slope = self.covariance_gain(*K)
+            with np.errstate(divide="ignore"):
+                turning = 2 / np.pi * self.lines.B**2 / np.sqrt(determinant(*K))
+            none = np.zeros_like(value)
+            return [value, value / (2 * K[0]), value / (2 * K[1]), slope, none, none, turning]
         first = sum(_at_fixed_correlation(psi, *K) for psi in self.functions)
         second = sum(_at_fixed_correlation(slope, *K) for slope in self._slopes)
         return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
@@ -513,7 +519,7 @@ def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Call
 
     def everywhere(*K: Any) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = closed(*K)
+            found = closed(*(np.asarray(k, dtype=float) for k in K))
         values = found if isinstance(found, list) else [found]
         if not any(np.isnan(value).any() for value in values):
             return found

@@ -285,7 +285,7 @@ class _Blocks(NamedTuple):
         The correlation, the deviation of the noise, and K' of the next layer.
     z, low, high : ndarray, shape (m,)
         The nodes of the next layer, and the ends of the panels.
-    count, highest : int
+    size, highest : int
         Nodes of a panel, and the largest j of P_j.
     """
 
@@ -295,12 +295,12 @@ class _Blocks(NamedTuple):
     z: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    count: int
+    size: int
     highest: int
 
     def entries(self) -> np.ndarray:
         """Those of all pairs, shape (highest + 1, m, count)."""
-        found = np.zeros((self.highest + 1, len(self.z), self.count))
+        found = np.zeros((self.highest + 1, len(self.z), self.size))
         centre, reach = self.c * self.z, _NOISE * self.s
         single = (self.low <= centre - reach) & (centre + reach <= self.high)
         narrow = self.high - self.low <= _SMOOTHED * self.s
@@ -317,7 +317,7 @@ class _Blocks(NamedTuple):
 
     def _of_narrow(self) -> np.ndarray:
         """On the nodes of the panels themselves."""
-        nodes, weights = _gauss(self.count)
+        nodes, weights = _gauss(self.size)
         half = (self.high - self.low)[:, None] / 2
         z = (self.high + self.low)[:, None] / 2 + half * nodes
         return np.stack(self._weighted(z, half * weights, self.z))
@@ -336,20 +336,20 @@ class _Blocks(NamedTuple):
         values = self._weighted(z, step[:, None] * weights / 2, self.z[pair])
         polynomials = np.moveaxis(self._legendre(z, pair), 0, 1)
         moments = np.add.reduceat(polynomials @ np.stack(values, axis=-1), ends[:-1], axis=0)
-        return np.moveaxis(moments, -1, 0) @ _fit(self.count)
+        return np.moveaxis(moments, -1, 0) @ _fit(self.size)
 
     def _of_derivatives(self) -> np.ndarray:
         """Where u is one polynomial: averages of its derivatives, without powers of 1/s.
 
         He_n(s z' − c w) = Σ_m binom(n, m) s^{n-m} (−c)^m He_{n-m}(z') He_m(w)
         """
-        nodes, weights = hermite_e.hermegauss(self.count // 2 + 1)
+        nodes, weights = hermite_e.hermegauss(self.size // 2 + 1)
         z = self.c * self.z[:, None] + self.s * nodes
         moments = self._legendre(z, np.arange(len(self.z))) @ (weights / weights.sum())
         derivatives = [moments.T]
         half = (self.high - self.low)[:, None] / 2
         for _ in range(2 * self.highest):
-            derivatives.append(derivatives[-1] @ _derivative(self.count) / half)
+            derivatives.append(derivatives[-1] @ _derivative(self.size) / half)
         found, scale = [], 1 / (2 * self.variance) if self.variance > 0 else 0.0
         for j in range(self.highest + 1):
             total = np.zeros_like(derivatives[0])
@@ -357,7 +357,7 @@ class _Blocks(NamedTuple):
                 factor = comb(2 * j, m) * (-self.c) ** m * scale**j / factorial(j)
                 hermite = hermite_e.hermeval(self.z, np.eye(2 * j + 1)[2 * j - m])
                 total += factor * hermite[:, None] * derivatives[m]
-            found.append(total @ _fit(self.count))
+            found.append(total @ _fit(self.size))
         return np.stack(found)
 
     def _weighted(self, z: np.ndarray, weight: np.ndarray, after: np.ndarray) -> list[np.ndarray]:
@@ -373,12 +373,12 @@ class _Blocks(NamedTuple):
         ]
 
     def _legendre(self, z: np.ndarray, pair: np.ndarray) -> np.ndarray:
-        """Legendre polynomials of the panels of pairs, shape (count, ...)."""
+        """Legendre polynomials of the panels of pairs, shape (size, ...)."""
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
         x = (z - middle[pair, None]) / half[pair, None]
-        found = np.ones((self.count, *x.shape))
+        found = np.ones((self.size, *x.shape))
         found[1] = x
-        for n in range(1, self.count - 1):
+        for n in range(1, self.size - 1):
             found[n + 1] = ((2 * n + 1) * x * found[n] - n * found[n - 1]) / (n + 1)
         return found
 

@@ -17,7 +17,6 @@ from fieldtheory.numerics.neurons.finite_width import (
     squares_of_layers,
 )
 from fieldtheory.numerics.one_input import layer_table
-from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.substitution import accumulate, propagate
 
 # Fewer layers take less time one after the other than a table of all pairs.
@@ -45,19 +44,6 @@ def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
         skips = np.concatenate([[1.0], np.cumprod(network.skip_scales[k:])])
         covariance[k, k:] = covariance[k:, k] = skips * K[k]
     return covariance
-
-
-def added_since(network: LayeredNetwork, C: np.ndarray, k: int) -> np.ndarray:
-    """What layers after k have added to the kernels of the layers k, ..., L, (L + 1 − k, ...).
-
-        Q^(l) = γ_l² Q^(l-1) + C^(l),   Q^(k) = 0
-
-    of which K^(l) − (γ_{k+1} ... γ_l)² K^(k) is a difference.
-    """
-    found = np.zeros_like(C[k : network.depth + 1])
-    for l in range(1, len(found)):
-        found[l] = carried(network.skip_scales[k + l - 1] ** 2, found[l - 1], C[k + l])
-    return found
 
 
 def connected_squares(
