@@ -19,25 +19,23 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import relative_tolerance
-from fieldtheory.montecarlo.forward import feature_functions, psd_root
+from fieldtheory.montecarlo.forward import feature_functions
 from fieldtheory.montecarlo.plan import BATCHES
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
-from fieldtheory.numerics.observables.vanishing_signals import seen_input
-from fieldtheory.numerics.recursion import carried
 from fieldtheory.numerics.result import MOST_LINES, Result
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
+from fieldtheory.numerics.several_inputs.sampled_paths import paths
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.numerics.vanishing_signals import seen_input
 from fieldtheory.plotting.curves import Curve, over_layers
 
 # Paths have random numbers other than those of the networks of `simulate`.
 _PATHS = 100
-# Most numbers in the signals that are held at once.
-_TOGETHER = 1 << 22
 _FEWEST = 20
 
 
@@ -230,25 +228,21 @@ def _sources(
     first, second = np.triu_indices(inputs)
     a = layers.weights.reshape(len(C), -1)[:, 0]
     drawn = np.concatenate([seen_input(solution.network, C[0])[None], C[1:-1]])
-    roots, factors = psd_root(drawn), np.sqrt(layers.skips)
+    skips = np.asarray(solution.network.skip_scales)
     # ⟨g⟩ a, and the weights as matrices whose sum over all entries is that over the pairs.
     means = (C - layers.biases.reshape(len(C), -1)[:, :1, None])[1:]
     matrices = np.zeros((len(C) - 1, inputs, inputs))
     matrices[:, first, second] += weights[1:] / 2
     matrices[:, second, first] += weights[1:] / 2
     expected = float(np.sum(matrices * means))
-    tile = max(1, _TOGETHER // (len(C) * inputs))
     for number, size in enumerate(sizes):
         key = np.random.SeedSequence(seed, spawn_key=(_PATHS, number))
-        generator = np.random.default_rng(key)
         sums = np.zeros_like(means)
-        for start in range(0, size, tile):
-            n = min(tile, size - start)
-            h, features, Psi = np.zeros((inputs, n)), [], np.full(n, -expected)
-            for l, root in enumerate(roots):
-                h = carried(factors[l], h, root @ generator.standard_normal((inputs, n)))
-                features.append(psi(h))
-                for x in features[-1]:
+        for h in paths(drawn, skips, size, key):
+            n = h.shape[-1]
+            features, Psi = [psi(row) for row in h], np.full(n, -expected)
+            for l, row in enumerate(features):
+                for x in row:
                     Psi += a[l + 1] * np.einsum("in,in->n", x, matrices[l] @ x)
             for l, values in enumerate(features):
                 for x in values:

@@ -8,8 +8,6 @@ from fieldtheory.numerics.layer_averages.entries import network_entries
 from tests.numerics.pair_examples import network, of_pairs
 from tests.tables import slow
 
-FEW = "fieldtheory.numerics.observables.pair_observables._COUNTS"
-
 
 @pytest.mark.parametrize("name", [slow("tanh"), "erf"])
 def test_wide_signals(name):

@@ -42,15 +42,15 @@ class Truncated(NamedTuple):
 
     Parameters
     ----------
-    count : int
-        Of the orders that are kept.
+    orders : int
+        How many are kept.
     values, left_out : ndarray
     missed : float
         The relative error of the coefficients themselves, by that of ⟨φφ⟩: of nearly parallel
         inputs of φ that jumps they are sums that converge slowly.
     """
 
-    count: int
+    orders: int
     values: np.ndarray
     left_out: np.ndarray
     missed: float = 0.0
@@ -91,7 +91,7 @@ def resolved(
 def _own_correlations(signals: Signals) -> np.ndarray:
     """The larger correlation of pairs with themselves in the next layer, shape (1, L p)."""
     every = np.arange(len(signals.pairs[0]))
-    layers = np.flatnonzero(~signals.idle)
+    layers = np.flatnonzero(~signals.idle).tolist()
     X = [signals.between(k, every, k + 1, every) for k in layers]
     return singular_values(np.concatenate(X, axis=-1))[2][None] if X else np.zeros((1, 1))
 
@@ -118,9 +118,9 @@ def _correlators(signals: Signals, count: int) -> Truncated:
             seen = applied(signals.between(k, rows, k, turned), f[k, rows].T, count)
             for number, column in enumerate(columns):
                 part = seen[:, number * p : (number + 1) * p].T
-                whole, *quarters = (part[:, some] @ later[:, column, some].T for some in parts)
-                found[k, :, k:, column] = whole + quarters[0] + quarters[1]
-                left[k, :, k:, column] = _left_out(*quarters, tail[:, column], signals.smooth)
+                whole, third, last = (part[:, some] @ later[:, column, some].T for some in parts)
+                found[k, :, k:, column] = whole + third + last
+                left[k, :, k:, column] = _left_out(third, last, tail[:, column], signals.smooth)
     if len(signals.functions) == 1:
         _within_layers(signals, f, found, left, count)
     for k in range(1, size):
@@ -295,10 +295,10 @@ def _split(
     rows, columns = splits[best, :, every].T
     seen = applied(np.moveaxis(X, 0, -1)[..., every, best], f[rows].T, count).T
     terms = seen * f[columns]
-    whole, *quarters = (terms[:, some].sum(axis=1) for some in _quarters(count))
+    whole, third, last = (terms[:, some].sum(axis=1) for some in _quarters(count))
     tail = 2 * np.minimum(correlation[best, every], 1.0) ** (count / 4)
-    fourth = whole + quarters[0] + quarters[1] + mean[rows] * mean[columns]
-    return fourth, _left_out(*quarters, tail, signals.smooth)
+    fourth = whole + third + last + mean[rows] * mean[columns]
+    return fourth, _left_out(third, last, tail, signals.smooth)
 
 
 def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) -> Truncated:
@@ -329,11 +329,11 @@ def _correlators_by_kernels(signals: Signals, pairs: np.ndarray, count: int) -> 
     for k in signals.counted(range(size - 1), "mean_shift, layers"):
         for e, moved in enumerate(expansion.by_kernels):
             given, tail = given_layer(signals, moved[k + 1 :], k, pairs)
-            whole, *quarters = (
+            whole, third, last = (
                 np.einsum("lpn,fpn->lfp", given[..., some], own[:, k, :, some])
                 for some in _quarters(count)
             )
-            found[k, k + 1 :, e] = whole + quarters[0] + quarters[1]
-            left[k, k + 1 :, e] = _left_out(*quarters, tail[:, None], signals.smooth)
+            found[k, k + 1 :, e] = whole + third + last
+            left[k, k + 1 :, e] = _left_out(third, last, tail[:, None], signals.smooth)
     left[np.flatnonzero(signals.idle)] = 0.0
     return Truncated(count, found, left, _missed(signals, expansion.observables, pairs))

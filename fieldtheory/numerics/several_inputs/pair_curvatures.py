@@ -35,6 +35,9 @@ def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndar
     """
     alpha, beta = (members[pairs] for members in signals.pairs)
     own = np.diagonal(signals.K, axis1=1, axis2=2)
+    if not signals.smooth:
+        # Signals that are parallel to rounding stay so: there is no angle to differentiate by.
+        used = used & ((signals.R[1, 1][:, pairs] > 0) | (own[:, alpha] * own[:, beta] == 0))
     a, b, t = (K[used] for K in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
     found = np.zeros((3, 3, *used.shape))
     # A signal that vanishes leaves a series of one term.

@@ -102,7 +102,7 @@ class Signals:
     @cached_property
     def idle(self) -> np.ndarray:
         """Layers 0, ..., L − 1 whose observables add nothing to the next one, shape (L,)."""
-        return ~self.C[1:].any(axis=(1, 2))
+        return np.asarray(~self.C[1:].any(axis=(1, 2)))
 
     @cached_property
     def R(self) -> np.ndarray:
@@ -307,7 +307,7 @@ class Expansion:
             self._rules[float(sigma)] = known
         return known
 
-    def _single(self, function: Callable, sigma: float, more: int) -> np.ndarray:
+    def _single(self, function: Callable[..., np.ndarray], sigma: float, more: int) -> np.ndarray:
         """⟨f(σ z) h_n(z)⟩ of ``more`` orders than are kept."""
         rule = self._rule(sigma, self.count + more)
         return rule.basis[: self.count + more] @ (function(sigma * rule.z) * rule.basis[0])
@@ -330,5 +330,5 @@ def _derivative(function: Function, order: int) -> Function:
     return function
 
 
-def _squared(function: Function) -> Callable:
+def _squared(function: Function) -> Callable[..., np.ndarray]:
     return lambda h: function(h) ** 2

@@ -11,10 +11,10 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import vanishing_signals
 from fieldtheory.numerics.infinite_width.gains import gains_of_fluctuations
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
-from fieldtheory.numerics.observables import vanishing_signals
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.collinear_inputs import Collinear
 from fieldtheory.numerics.several_inputs.feature_correlators import (
@@ -130,7 +130,7 @@ class PairTheory:
         if len(others):
             variances = theory.covariances_of_pairs
             known = vars(theory).get("series")
-            slopes = correlators_by_kernels(theory.signals, others, known.count if known else 0)
+            slopes = correlators_by_kernels(theory.signals, others, known.orders if known else 0)
             left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
             slopes = slopes._replace(left_out=(slopes.error > allowed_error()) * left_out)
             parts = theory.layers, theory.gains, theory.signals

@@ -13,6 +13,7 @@ Coefficients of orders 0, ..., count − 1 are packed in one axis, by n and in i
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ _NEGLIGIBLE = 1e-17
 _TOGETHER = 1024
 
 
-def packed_size(count: int) -> int:
+def packed_size(count: Any) -> Any:
     """The number of coefficients of orders below ``count``.
 
     Examples
@@ -83,10 +84,10 @@ def _applied(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
     with np.errstate(divide="ignore"):
         needed = np.log(_NEGLIGIBLE) / np.minimum(np.log(large), -1e-300)
     order = np.argsort(-needed)
-    n = np.arange(count)[:, None]
-    used = np.count_nonzero(needed > n, axis=1)
-    before, after = np.exp(-1j * n * u[order]), np.exp(1j * n * v[order])
-    large, small = large[order] ** n, small[order] ** n
+    orders = np.arange(count)[:, None]
+    used = np.count_nonzero(needed > orders, axis=1)
+    before, after = np.exp(-1j * orders * u[order]), np.exp(1j * orders * v[order])
+    large, small = large[order] ** orders, small[order] ** orders
     own, found = f[:, order], np.zeros_like(f)
     for n in range(1, count):
         kept = int(used[n])

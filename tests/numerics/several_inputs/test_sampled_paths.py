@@ -1,0 +1,55 @@
+"""Correlators from sampled paths of a neuron, by z-scores against exact ones."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory.numerics.several_inputs import pair_theory, sampled_paths
+from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources
+from tests.numerics.pair_examples import THREE, network
+
+# Standard errors of eight replicates have tails of Student's distribution with seven degrees.
+SCATTER, FARTHEST = 1.7, 12.0
+
+
+def scores(name, factor=1.0):
+    theory = ft.solve(network(name, 0.9, 2), THREE).pair_theory
+    exact = theory.sources[0] * factor
+    found = sampled_sources(theory.layers, theory.gains, theory.signals, seed=1)
+    error = np.sqrt((found[1:] ** 2).sum(axis=0))
+    sampled = error > 1e-12 * error.max()
+    return ((found[0] - exact) / np.where(sampled, error, 1.0))[sampled]
+
+
+@pytest.fixture(autouse=True)
+def few_points(monkeypatch):
+    monkeypatch.setattr(sampled_paths, "_MOST", 13)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "hard_tanh", "sign"])
+def test_they_are_exact_within_their_errors(name):
+    z = scores(name)
+    assert np.sqrt((z**2).mean()) < SCATTER and np.abs(z).max() < FARTHEST
+
+
+def test_a_theory_that_is_wrong_by_two_percent_is_found_out():
+    z = scores("relu", 1.02)
+    assert np.sqrt((z**2).mean()) > 2 * SCATTER
+
+
+def test_linear_networks_leave_nothing_to_sample():
+    theory = ft.solve(network("linear", 0.9, 2), THREE).pair_theory
+    found = sampled_sources(theory.layers, theory.gains, theory.signals)
+    np.testing.assert_allclose(found[0], theory.sources[0], atol=1e-13)
+    assert np.abs(found[1:]).max() < 1e-12
+
+
+def test_they_are_taken_where_hermite_coefficients_fall_off_too_slowly(monkeypatch):
+    exact = ft.solve(network("hard_tanh", 0.9, 2), THREE)
+    assert not exact.G11_error.any() and not exact.mean_shift_error.any()
+    monkeypatch.setattr(pair_theory, "SAMPLED", 0.0)
+    sampled = ft.solve(network("hard_tanh", 0.9, 2), THREE)
+    for name in ("G11", "four_point", "mean_shift"):
+        error = getattr(sampled, f"{name}_error")
+        apart = np.abs(getattr(sampled, name) - getattr(exact, name))
+        assert error.max() > 0 and (apart <= 6 * error + 1e-3 * error.max()).all()
