@@ -23,14 +23,14 @@ from fieldtheory.diffusions.layers_drawn import (
     products_of_pairs,
 )
 from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.block_moments import add_parts, estimated, moments_of_parts
+from fieldtheory.montecarlo.block_moments import add_parts, drawn, estimated, moments_of_parts
 from fieldtheory.montecarlo.forward import in_tiles, tile_size
 from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import chunks, storage
+from fieldtheory.numerics import storage
 from fieldtheory.numerics.memory import memory_available
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
@@ -180,18 +180,12 @@ def chunks_drawn(
     """The blocks of all chunks, and what was drawn in each."""
     _check_memory(run, jobs or 1)
     groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
-    tasks = ((index, run, group) for index, group in enumerate(groups))
-    results = chunks.ordered_chunks(
-        _evaluate,
-        tasks,
-        len(groups),
-        jobs,
-        "simulate",
-        directory=directory,
-        specification=run.specification | {"blocks": len(groups[0])},
-        progress=progress,
-    )
-    return groups, results
+
+    def specification() -> dict[str, Any]:
+        return run.specification | {"blocks": len(groups[0])}
+
+    parts = [(partial(_block, run), group) for group in groups]
+    return groups, drawn(parts, "simulate", specification, directory, jobs, progress)
 
 
 def checked_run(
@@ -260,14 +254,6 @@ def _collected(
         outputs=np.concatenate(outputs),
         **found,
     )
-
-
-def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
-    """The moments of the parts of all blocks of a chunk, on the first axis, and the outputs."""
-    index, run, blocks = task
-    with chunks.one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        found = [_block(run, block) for block in blocks]
-    return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
 
 
 def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:

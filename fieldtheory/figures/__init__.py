@@ -1,7 +1,8 @@
 """Printed figures of the papers, redrawn: one module per paper; `width` shows finite networks.
 
-For each figure a function computes the plotted numbers and another draws them, so that the numbers
-can be used without the picture; their method ``curves`` lists what a csv file beside it holds:
+For each figure a function such as ``fig3`` computes the plotted numbers and another, ``draw_fig3``,
+draws them as a matplotlib Figure, so that the numbers can be used without the picture; their method
+``curves`` lists what a csv file next to it holds:
 
 >>> from fieldtheory.figures import f25
 >>> numbers = f25.fig3(depth=5)

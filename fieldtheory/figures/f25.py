@@ -1,7 +1,4 @@
-"""Figures of F25: Fischer, Dahmen, Helias, Field theory for optimal signal propagation in ResNets.
-
-``fig2`` and so on compute what is plotted; ``draw_fig2`` and so on draw it.
-"""
+"""Figures of F25: Fischer, Dahmen, Helias, Field theory for optimal signal propagation, 2025."""
 
 from fieldtheory.figures.f25_response import Fig3, Fig4, draw_fig3, draw_fig4, fig3, fig4
 from fieldtheory.figures.f25_signal import Fig1, draw_fig1, fig1

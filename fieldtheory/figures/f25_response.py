@@ -1,7 +1,4 @@
-"""Figures of F25 on the response function: Fig. 3 and Fig. 4; reached as `f25.fig3`, `f25.fig4`.
-
-``fig3`` and ``fig4`` compute what is plotted; ``draw_fig3`` and ``draw_fig4`` draw it.
-"""
+"""Figures of F25 on the response function: Fig. 3 and Fig. 4; reached as `f25.fig3`, `f25.fig4`."""
 
 from __future__ import annotations
 

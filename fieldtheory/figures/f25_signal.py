@@ -144,12 +144,7 @@ def fig1(
 
 @styled
 def draw_fig1(numbers: Fig1) -> Any:
-    """F25 Fig. 1: (a) sketch of the network, (b) the signal, (c) χ^(l), (d) χ^out over ρ.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """F25 Fig. 1: (a) sketch of the network, (b) the signal, (c) χ^(l), (d) χ^out over ρ."""
     figure, axes = below_sketch("bcd", r"\rho")
     labels = draw_signal(axes["b"], numbers, r"\rho")
     draw_response(axes["c"], numbers, labels)

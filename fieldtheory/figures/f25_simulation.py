@@ -1,7 +1,4 @@
-"""Figures of F25 with simulated networks: Fig. 2 and Fig. 8; reached as `f25.fig2` and `f25.fig8`.
-
-``fig2`` and ``fig8`` compute what is plotted; ``draw_fig2`` and ``draw_fig8`` draw it.
-"""
+"""Figures of F25 with simulated networks, Figs. 2 and 8; reached as `f25.fig2` and `f25.fig8`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Figures of F25 on data sets: Fig. 5, Fig. 6 and Fig. 9; reached as `f25.fig5` and so on.
-
-``fig5``, ``fig6`` and ``fig9`` compute what is plotted; ``draw_fig5`` and so on draw it.
-"""
+"""Figures of F25 on data sets: Fig. 5, Fig. 6 and Fig. 9; reached as `f25.fig5` and so on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Figures on PDLT-B, which has none of its own: what its closure of the vertex misses.
-
-``closure`` computes what is plotted; ``draw_closure`` draws it.
-"""
+"""Figures on PDLT-B, which has none of its own: what its closure of the vertex misses."""
 
 from __future__ import annotations
 
@@ -100,12 +97,8 @@ def closure(
         L and N.
     samples : int
         Number of simulated networks for each ρ.
-    seed : int
-        Seed of the random numbers.
-    jobs : int, optional
-        Processes that simulate.
-    progress : bool
-        Show a progress bar on stderr.
+    seed, jobs, progress
+        As for `simulate`.
 
     Returns
     -------
@@ -150,12 +143,7 @@ def closure(
 
 @styled
 def draw_closure(numbers: Closure) -> Any:
-    """(a), (c) N Var K/K², (b), (d) V/K², for both ρ, with simulated networks.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """(a), (c) N Var K/K², (b), (d) V/K², for both ρ, with simulated networks."""
     figure, axes = panels((2.3, 2.3, 2.3, 2.3), 2.5)
     ax_of = dict(zip("abcd", axes, strict=True))
     marked = np.unique(np.linspace(1, numbers.network.depth, _MARKED).round().astype(int))

@@ -120,12 +120,8 @@ def fig1(
     samples : int
         Number of functions of the quantiles, at least 20. Of a network of tanh neurons, whose
         functions are nearly independent, up to a tenth are taken, see `drawn_apart`.
-    seed : int
-        Seed of the random numbers.
-    jobs : int, optional
-        Processes that simulate.
-    progress : bool
-        Show a progress bar on stderr.
+    seed, jobs, progress
+        As for `simulate`.
     directory : Path, optional
         Folder for finished parts, from which the figure goes on where it was interrupted.
 
@@ -167,12 +163,7 @@ def fig1(
 
 @styled
 def draw_fig1(numbers: Fig1) -> Any:
-    """Both panels of PF Fig. 1.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Both panels of PF Fig. 1."""
     figure, axes = _grid(1, 2, (6.2, 2.9))
     for ax, functions in zip(axes[0], numbers.functions, strict=True):
         _draw(ax, functions)
@@ -268,12 +259,7 @@ def fig3(
 
 @styled
 def draw_fig3(numbers: Fig3) -> Any:
-    """All panels of PF Fig. 3: tanh in the upper row, swish in the lower one.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """All panels of PF Fig. 3: tanh in the upper row, swish in the lower one."""
     columns = len(numbers.functions) // 2
     figure, axes = _grid(2, columns, (1.1 + 1.75 * columns, 4.2), sharey="row")
     for ax, functions in zip(axes.flat, numbers.functions, strict=True):

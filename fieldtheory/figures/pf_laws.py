@@ -91,12 +91,8 @@ def fig2(
         L, also the steps of the diffusion, and D.
     samples : int
         Number of networks and of diffusions, at least 20.
-    seed : int
-        Seed of the random numbers.
-    jobs : int, optional
-        Processes that simulate.
-    progress : bool
-        Show a progress bar on stderr.
+    seed, jobs, progress
+        As for `simulate`.
     directory : Path, optional
         Folder for finished parts, from which the figure goes on where it was interrupted.
 
@@ -134,12 +130,7 @@ def fig2(
 
 @styled
 def draw_fig2(numbers: Fig2) -> Any:
-    """PF Fig. 2: densities of both outputs together and of each of them.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """PF Fig. 2: densities of both outputs together and of each of them."""
     figure, axes = panels((2.7, 2.4, 2.4), 2.9)
     _draw_together(axes[0], numbers)
     for index, (ax, z) in enumerate(zip(axes[1:], _Z, strict=True)):
@@ -310,12 +301,7 @@ def _correlations(covariance: np.ndarray) -> np.ndarray:
 
 @styled
 def draw_fig4(numbers: Fig4) -> Any:
-    """PF Fig. 4 with theory above simulations, all with one scale of colours.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """PF Fig. 4 with theory above simulations, all with one scale of colours."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.4, 3.7), layout="constrained")

@@ -1,7 +1,4 @@
-"""Figures of SR: Hayou et al., Stable ResNet, AISTATS (2021).
-
-``fig1`` and so on compute what is plotted; ``draw_fig1`` and so on draw it.
-"""
+"""Figures of SR: Hayou et al., Stable ResNet, AISTATS (2021)."""
 
 from fieldtheory.figures.sr_depth import (
     Fig1,

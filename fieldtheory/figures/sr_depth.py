@@ -1,7 +1,4 @@
-"""SR Figs. 1 and 2, wide networks against depth; reached as `sr.fig1`.
-
-``fig1`` and ``fig2`` compute what is plotted; ``draw_fig1`` and ``draw_fig2`` draw it.
-"""
+"""SR Figs. 1 and 2, wide networks against depth; reached as `sr.fig1`."""
 
 from __future__ import annotations
 
@@ -127,12 +124,7 @@ def _last_layer(depth: int) -> np.ndarray:
 
 @styled
 def draw_fig1(numbers: Fig1) -> Any:
-    """K^(L) and, dashed, Θ^(L) against depth.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """K^(L) and, dashed, Θ^(L) against depth."""
     figure, (ax,) = panels((4.6,), 2.7)
     for rows, line in ((numbers.kernels, "-"), (numbers.tangent_kernels, "--")):
         for schedule, row, colour in zip(SCHEDULES, rows, COLOURS, strict=True):
@@ -215,12 +207,7 @@ def _normalised(networks: Sequence[ResidualNetwork], quantity: str, count: int) 
 
 @styled
 def draw_fig2(numbers: Fig2) -> Any:
-    """Eigenvalues of (a) the output kernel, (b) the tangent kernel; deeper networks darker.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Eigenvalues of (a) the output kernel, (b) the tangent kernel; deeper networks darker."""
     figure, axes = panels((3.1, 3.1), 2.7)
     degrees = np.arange(numbers.eigenvalues.shape[-1])
     for ax, kind in zip(axes, numbers.eigenvalues, strict=True):

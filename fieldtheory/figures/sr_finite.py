@@ -1,7 +1,4 @@
-"""Fluctuations and gradients of finite networks against depth, for SR; reached as `sr.width`.
-
-``width`` and ``gradients`` compute what is plotted; ``draw_width`` and ``draw_gradients`` draw it.
-"""
+"""Fluctuations and gradients of finite networks against depth, for SR; reached as `sr.width`."""
 
 from __future__ import annotations
 
@@ -74,12 +71,8 @@ def width(
         L, at least 2.
     samples : int
         Number of simulated networks for each depth and schedule.
-    seed : int
-        Seed of the random numbers.
-    jobs : int, optional
-        Processes that simulate.
-    progress : bool
-        Show a progress bar on stderr.
+    seed, jobs, progress
+        As for `simulate`.
 
     Returns
     -------
@@ -124,12 +117,7 @@ def _fluctuations(depth: int) -> list[float]:
 
 @styled
 def draw_width(numbers: Width) -> Any:
-    """N Var ln K^(L) against depth, N = L, from theory and simulation.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """N Var ln K^(L) against depth, N = L, from theory and simulation."""
     figure, ax = _drawn(numbers)
     ax.set(xlabel="depth and width $L = N$", ylabel=r"$N \, \mathrm{Var} \ln K^{(L)}$")
     ax.legend()
@@ -232,12 +220,7 @@ def _largest(network: ResidualNetwork, samples: int, seed: int) -> tuple[float, 
 
 @styled
 def draw_gradients(numbers: Gradients) -> Any:
-    """The largest gradients against depth, with the bound of SR Proposition 1, dotted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """The largest gradients against depth, with the bound of SR Proposition 1, dotted."""
     figure, ax = _drawn(numbers)
     for bounds, colour in zip(numbers.bounds, COLOURS, strict=True):
         ax.plot(numbers.depths, bounds, ":", color=colour)

@@ -1,7 +1,4 @@
-"""SR Fig. 3 and Table 2, inference with infinitely wide networks; reached as `sr.fig3`.
-
-``fig3`` and ``table2`` compute what is plotted; ``draw_fig3`` and ``draw_table2`` draw it.
-"""
+"""SR Fig. 3 and Table 2, inference with infinitely wide networks; reached as `sr.fig3`."""
 
 from __future__ import annotations
 
@@ -128,12 +125,7 @@ def _posterior(
 
 @styled
 def draw_fig3(numbers: Fig3) -> Any:
-    """The posterior mean with 95 % intervals of the three schedules.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """The posterior mean with 95 % intervals of the three schedules."""
     figure, axes = panels((2.3, 2.3, 2.3), 2.4)
     for i, (ax, schedule, colour) in enumerate(zip(axes, SCHEDULES, COLOURS, strict=True)):
         mean, band = numbers.mean[i], 1.96 * numbers.deviation[i]
@@ -293,12 +285,7 @@ def _accuracies(
 
 @styled
 def draw_table2(numbers: Table2) -> Any:
-    """(a) The accuracy against depth with the noise tuned, (b) against the noise.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """(a) The accuracy against depth with the noise tuned, (b) against the noise."""
     figure, axes = panels((3.1, 3.1), 2.7)
     for i, (schedule, colour) in enumerate(zip(SCHEDULES, COLOURS, strict=True)):
         axes[0].errorbar(

@@ -143,12 +143,7 @@ def orders(
 
 @styled
 def draw_orders(numbers: Orders) -> Any:
-    """Mean and variance over 1/N for each activation, with bars of two standard errors.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Mean and variance over 1/N for each activation, with bars of two standard errors."""
     figure, axes = panels((2.3,) * 4, 2.5)
     names = r"$N\,(\langle C\rangle / C_* - 1)$", r"$N\,\mathrm{Var}\,C / C_*^2$"
     titles = {"erf": "erf", "relu": "ReLU"}

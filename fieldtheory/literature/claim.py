@@ -143,9 +143,10 @@ class Claim:
         return Verdict(self, self.check(self, digits))
 
 
-# Where a paper says something, the subject, and how it is checked; of each the cases: the region,
-# the printed side, the derived one, and if need be a note and points, as in `Claim`.
-Statements = Mapping[tuple[str, str, Callable[[Claim, int], Evidence]], Sequence[tuple[Any, ...]]]
+# Where a paper says something, the subject, and how it is checked; of each a case, or a list of
+# cases: the region, the printed side, the derived one, and if need be a note and points (`Claim`).
+Case = tuple[Any, ...]
+Statements = Mapping[tuple[str, str, Callable[[Claim, int], Evidence]], Case | list[Case]]
 
 
 def claims_of(paper: str, statements: Statements) -> tuple[Claim, ...]:
@@ -156,13 +157,13 @@ def claims_of(paper: str, statements: Statements) -> tuple[Claim, ...]:
     >>> x = sp.Symbol("x", positive=True)
     >>> statement = "(1)", "derivative of x²", symbolically
     >>> case = "x > 0", 2 * x, lambda: sp.diff(x**2, x)
-    >>> [claim.verdict().text for claim in claims_of("F00", {statement: [case]})]
+    >>> [claim.verdict().text for claim in claims_of("F00", {statement: case})]
     ['holds']
     """
     return tuple(
         Claim(paper, equation, subject, printed, derived, region, check, *_points_and_note(*rest))
-        for (equation, subject, check), cases in statements.items()
-        for region, printed, derived, *rest in cases
+        for (equation, subject, check), found in statements.items()
+        for region, printed, derived, *rest in (found if isinstance(found, list) else [found])
     )
 
 

@@ -103,54 +103,44 @@ _STATEMENTS: Statements = {
             _SMALL_INPUT,
         ),
     ],
-    ("(9)", "the power of L in the largest term that (9) neglects", symbolically): [
-        (
-            "L → ∞",
-            sp.Integer(-1),
-            f25_scaling.neglected_power,
-            "it is of the order L^(-3/2)",
-            _SMALL_INPUT,
-        )
-    ],
-    ("section 3", "ρ* of a variance lies between 0.1 and 0.3", inside): [
-        (
-            "the network and depths of Fig. 4",
-            (0.1, 0.3),
-            lambda: _optima({f"L = {L}": _FIG5.replace(depth=L) for L in _DEPTHS}),
-        )
-    ],
-    ("section 3.1", "response of the output of the linearised network", symbolically): [
-        (
-            "φ'(0) = 1",
-            sym.READOUT_WEIGHT**2 * _GROWTH,
-            lambda: linearised.linearised_response().subs(SLOPE, 1),
-        )
-    ],
-    ("Fig. 5(b), caption", "ρ* > 0 at the fixed σ_b² = 1.75", inside): [
-        (
-            "σ_w² of Fig. 5(a)",
-            (0.0, np.inf),
-            lambda: _optima(
-                {
-                    f"σ_w² = {weight:g}": _FIG5.replace(weight_variance=weight, bias_variance=1.75)
-                    for weight in _WEIGHTS
-                }
-            ),
-            "the figure shows maxima at ρ > 0, as there are for the fixed σ_w² = 1.75",
-        )
-    ],
-    ("Fig. 5(b), caption", "ρ* > 0 with σ_w² = 1.75 for σ_b² = 1.75", inside): [
-        (
-            "σ_b² of Fig. 5(b)",
-            (0.0, np.inf),
-            lambda: _optima(
-                {
-                    f"σ_b² = {bias:g}": _FIG5.replace(weight_variance=1.75, bias_variance=bias)
-                    for bias in _BIASES
-                }
-            ),
-        )
-    ],
+    ("(9)", "the power of L in the largest term that (9) neglects", symbolically): (
+        "L → ∞",
+        sp.Integer(-1),
+        f25_scaling.neglected_power,
+        "it is of the order L^(-3/2)",
+        _SMALL_INPUT,
+    ),
+    ("section 3", "ρ* of a variance lies between 0.1 and 0.3", inside): (
+        "the network and depths of Fig. 4",
+        (0.1, 0.3),
+        lambda: _optima({f"L = {L}": _FIG5.replace(depth=L) for L in _DEPTHS}),
+    ),
+    ("section 3.1", "response of the output of the linearised network", symbolically): (
+        "φ'(0) = 1",
+        sym.READOUT_WEIGHT**2 * _GROWTH,
+        lambda: linearised.linearised_response().subs(SLOPE, 1),
+    ),
+    ("Fig. 5(b), caption", "ρ* > 0 at the fixed σ_b² = 1.75", inside): (
+        "σ_w² of Fig. 5(a)",
+        (0.0, np.inf),
+        lambda: _optima(
+            {
+                f"σ_w² = {weight:g}": _FIG5.replace(weight_variance=weight, bias_variance=1.75)
+                for weight in _WEIGHTS
+            }
+        ),
+        "the figure shows maxima at ρ > 0, as there are for the fixed σ_w² = 1.75",
+    ),
+    ("Fig. 5(b), caption", "ρ* > 0 with σ_w² = 1.75 for σ_b² = 1.75", inside): (
+        "σ_b² of Fig. 5(b)",
+        (0.0, np.inf),
+        lambda: _optima(
+            {
+                f"σ_b² = {bias:g}": _FIG5.replace(weight_variance=1.75, bias_variance=bias)
+                for bias in _BIASES
+            }
+        ),
+    ),
     ("Fig. 5(c)", "spread of the heights of curves that collapse", in_float64): [
         (
             "σ_w² from 1 to 2, σ_b² = 0.05",
@@ -160,22 +150,18 @@ _STATEMENTS: Statements = {
         ),
         ("σ_w² from 1 to 2, σ_b²/σ_w² = 0.04", sp.S.Zero, _fixed_ratio),
     ],
-    ("appendix B", "∂D_KL/∂σ² for φ = erf", symbolically): [
-        (
-            "every σ²",
-            f25_entropy.SLOPE,
-            lambda: sp.diff(entropy.divergence_formula(), entropy.VARIANCE),
-            "the derivative is 1/(2σ²) − 1/(4σ⁴), as for F25 (142)",
-        )
-    ],
-    ("appendix B", "σ² at which erf(h) is closest to uniform", numerically): [
-        (
-            "φ = erf",
-            sp.Rational(1, 4),
-            lambda point, digits: entropy.precise_variance("erf", digits),
-            "erf(h) is exactly uniform at σ² = 1/2",
-        )
-    ],
+    ("appendix B", "∂D_KL/∂σ² for φ = erf", symbolically): (
+        "every σ²",
+        f25_entropy.SLOPE,
+        lambda: sp.diff(entropy.divergence_formula(), entropy.VARIANCE),
+        "the derivative is 1/(2σ²) − 1/(4σ⁴), as for F25 (142)",
+    ),
+    ("appendix B", "σ² at which erf(h) is closest to uniform", numerically): (
+        "φ = erf",
+        sp.Rational(1, 4),
+        lambda point, digits: entropy.precise_variance("erf", digits),
+        "erf(h) is exactly uniform at σ² = 1/2",
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

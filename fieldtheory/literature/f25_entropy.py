@@ -47,55 +47,51 @@ def _divergence(point: Mapping[Any, Any], digits: int) -> Any:
 
 
 _STATEMENTS: Statements = {
-    ("(139)", "density of y = erf(h), h ~ N(0, σ²)", symbolically): [
-        (
-            "every h",
-            sp.exp(-h / (2 * VARIANCE)) / (sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)),
-            _post_activation_density,
-            "φ^(-1) must be squared",
-        )
-    ],
-    ("(140), second line", "D_KL of a uniform variable from erf(h)", numerically): [
-        (
-            "φ = erf",
-            _printed_divergence_step,
-            _divergence,
-            "φ^(-1) must be squared, as in the third line",
-            _VARIANCES,
-        )
-    ],
-    ("(141)", "D_KL of a uniform variable from erf(h)", numerically): [
-        ("φ = erf", DIVERGENCE, _divergence, "", _VARIANCES)
-    ],
-    ("(141)", "D_KL of a uniform variable from erf(h)", symbolically): [
-        ("every σ²", DIVERGENCE, entropy.divergence_formula)
-    ],
-    ("text before (142)", "sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest", symbolically): [
-        (
-            "σ² = 1/2, where ∂D_KL/∂σ² = 0",
-            sp.Integer(-1),
-            lambda: sp.sign(sp.diff(entropy.divergence_formula(), VARIANCE, 2)).subs(
-                VARIANCE, entropy.variance_formula()
-            ),
-            "the divergence is smallest there",
-        )
-    ],
-    ("(142)", "∂D_KL/∂σ² for φ = erf", symbolically): [
-        (
-            "every σ²",
-            SLOPE,
-            lambda: sp.diff(entropy.divergence_formula(), VARIANCE),
-            "the derivative of (141) is 1/(2σ²) − 1/(4σ⁴)",
-        )
-    ],
-    ("text after (142)", "σ² at which erf(h) is closest to uniform", numerically): [
-        (
-            "φ = erf",
-            sp.Rational(1, 4),
-            lambda point, digits: entropy.precise_variance("erf", digits),
-            "erf(h) is exactly uniform at σ² = 1/2; 1/4 is the condition V = 1 of section III.1",
-        )
-    ],
+    ("(139)", "density of y = erf(h), h ~ N(0, σ²)", symbolically): (
+        "every h",
+        sp.exp(-h / (2 * VARIANCE)) / (sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)),
+        _post_activation_density,
+        "φ^(-1) must be squared",
+    ),
+    ("(140), second line", "D_KL of a uniform variable from erf(h)", numerically): (
+        "φ = erf",
+        _printed_divergence_step,
+        _divergence,
+        "φ^(-1) must be squared, as in the third line",
+        _VARIANCES,
+    ),
+    ("(141)", "D_KL of a uniform variable from erf(h)", numerically): (
+        "φ = erf",
+        DIVERGENCE,
+        _divergence,
+        "",
+        _VARIANCES,
+    ),
+    ("(141)", "D_KL of a uniform variable from erf(h)", symbolically): (
+        "every σ²",
+        DIVERGENCE,
+        entropy.divergence_formula,
+    ),
+    ("text before (142)", "sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest", symbolically): (
+        "σ² = 1/2, where ∂D_KL/∂σ² = 0",
+        sp.Integer(-1),
+        lambda: sp.sign(sp.diff(entropy.divergence_formula(), VARIANCE, 2)).subs(
+            VARIANCE, entropy.variance_formula()
+        ),
+        "the divergence is smallest there",
+    ),
+    ("(142)", "∂D_KL/∂σ² for φ = erf", symbolically): (
+        "every σ²",
+        SLOPE,
+        lambda: sp.diff(entropy.divergence_formula(), VARIANCE),
+        "the derivative of (141) is 1/(2σ²) − 1/(4σ⁴)",
+    ),
+    ("text after (142)", "σ² at which erf(h) is closest to uniform", numerically): (
+        "φ = erf",
+        sp.Rational(1, 4),
+        lambda point, digits: entropy.precise_variance("erf", digits),
+        "erf(h) is exactly uniform at σ² = 1/2; 1/4 is the condition V = 1 of section III.1",
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

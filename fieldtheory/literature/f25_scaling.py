@@ -75,57 +75,53 @@ _STATEMENTS: Statements = {
             lambda: sp.Matrix([_linearised(2)[1], _linearised(3)[1]]),
         ),
     ],
-    ("(64)", "C^(l) of the linearised network", symbolically): [
-        (
-            "l >= 1",
-            _GROWTH ** (LAYER - 1) * (SCALE * sym.WEIGHT * SLOPE) ** 2 * INPUT
-            + _GROWTH ** (LAYER - 1) * (SCALE * sym.BIAS) ** 2,
-            linearised.linearised_residual_kernel,
-        )
-    ],
-    ("(66)", "K^(L) of the linearised network", symbolically): [
-        (
-            "every L",
-            _GROWTH**DEPTH * INPUT + sym.BIAS**2 / (SLOPE * sym.WEIGHT) ** 2 * (_GROWTH**DEPTH - 1),
-            linearised.linearised_kernel,
-        )
-    ],
-    ("(67)", "ρ* at which K^(L) of the linearised network is (V/2)²", symbolically): [
-        (
-            "K^(0) < (V/2)²",
-            sp.sqrt(_ratio() ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE),
-            lambda: linearised.saturation_formula().rhs,
-            "",
-            _SMALL_INPUT,
-        )
-    ],
+    ("(64)", "C^(l) of the linearised network", symbolically): (
+        "l >= 1",
+        _GROWTH ** (LAYER - 1) * (SCALE * sym.WEIGHT * SLOPE) ** 2 * INPUT
+        + _GROWTH ** (LAYER - 1) * (SCALE * sym.BIAS) ** 2,
+        linearised.linearised_residual_kernel,
+    ),
+    ("(66)", "K^(L) of the linearised network", symbolically): (
+        "every L",
+        _GROWTH**DEPTH * INPUT + sym.BIAS**2 / (SLOPE * sym.WEIGHT) ** 2 * (_GROWTH**DEPTH - 1),
+        linearised.linearised_kernel,
+    ),
+    ("(67)", "ρ* at which K^(L) of the linearised network is (V/2)²", symbolically): (
+        "K^(0) < (V/2)²",
+        sp.sqrt(_ratio() ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE),
+        lambda: linearised.saturation_formula().rhs,
+        "",
+        _SMALL_INPUT,
+    ),
     (
         "(68)",
         "ρ* at which K^(L) of the linearised network is (V/2)², deep networks",
         symbolically,
-    ): [
-        (
-            "leading order in 1/L",
-            sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_ratio()) / (sym.WEIGHT * SLOPE) ** 2),
-            lambda: linearised.saturation_formula(large_depth=True).rhs,
-            "",
-            _SMALL_INPUT,
-        )
-    ],
-    ("text after (68)", "the power of L in the largest term that (68) neglects", symbolically): [
-        ("L → ∞", sp.Integer(-1), neglected_power, "it is of the order L^(-3/2)", _SMALL_INPUT)
-    ],
-    ("section III.1", "ρ* of a variance lies between 0.1 and 0.3", inside): [
-        ("the network and depths of Fig. 4", (0.1, 0.3), _optima)
-    ],
-    ("Fig. 5, caption", "mean of a constant 1 over the P variances, (1/N) Σ_α", symbolically): [
-        (
-            "every P and N",
-            _samples / _width,
-            lambda: sp.Integer(mean_scaling(np.ones((3, 3)))[0]),
-            "N stands for the number of samples P here, and N(N−1) for P(P−1)",
-        )
-    ],
+    ): (
+        "leading order in 1/L",
+        sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_ratio()) / (sym.WEIGHT * SLOPE) ** 2),
+        lambda: linearised.saturation_formula(large_depth=True).rhs,
+        "",
+        _SMALL_INPUT,
+    ),
+    ("text after (68)", "the power of L in the largest term that (68) neglects", symbolically): (
+        "L → ∞",
+        sp.Integer(-1),
+        neglected_power,
+        "it is of the order L^(-3/2)",
+        _SMALL_INPUT,
+    ),
+    ("section III.1", "ρ* of a variance lies between 0.1 and 0.3", inside): (
+        "the network and depths of Fig. 4",
+        (0.1, 0.3),
+        _optima,
+    ),
+    ("Fig. 5, caption", "mean of a constant 1 over the P variances, (1/N) Σ_α", symbolically): (
+        "every P and N",
+        _samples / _width,
+        lambda: sp.Integer(mean_scaling(np.ones((3, 3)))[0]),
+        "N stands for the number of samples P here, and N(N−1) for P(P−1)",
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -179,16 +179,21 @@ _STATEMENTS: Statements = {
             _readout_as_hidden(lambda: _theory().hessian.S21),
         ),
     ],
-    ("(42)", "∂⟨φ²⟩/∂K, Price's theorem for one variable", numerically): [
-        ("φ = erf, K = 7/10", _CURVATURE, _SLOPE_OF_VARIANCE, "the factor 1/2 of (137) is missing")
-    ],
+    ("(42)", "∂⟨φ²⟩/∂K, Price's theorem for one variable", numerically): (
+        "φ = erf, K = 7/10",
+        _CURVATURE,
+        _SLOPE_OF_VARIANCE,
+        "the factor 1/2 of (137) is missing",
+    ),
     ("(49)", "G12, the response", symbolically): [
         (_EVERY_ROW, _printed_response, _response, "the readout has σ_w,out"),
         (_READOUT_AS_HIDDEN, _readout_as_hidden(_printed_response), _readout_as_hidden(_response)),
     ],
-    ("text after (51)", "η^(0) = N/d_in, of the definition (50)", symbolically): [
-        ("d_in = ν_0 N", 1 / sym.INPUT_WIDTH, _input_response)
-    ],
+    ("text after (51)", "η^(0) = N/d_in, of the definition (50)", symbolically): (
+        "d_in = ν_0 N",
+        1 / sym.INPUT_WIDTH,
+        _input_response,
+    ),
     ("(57)", "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1", symbolically): [
         (
             "d_in = ν_0 N",
@@ -198,28 +203,29 @@ _STATEMENTS: Statements = {
         ),
         ("d_in = N", sp.S.One, lambda: _input_response().subs(sym.INPUT_WIDTH, 1)),
     ],
-    ("(98), (99)", "terms of the action in C̃^(0)", symbolically): [
-        (
-            "L = 2",
-            _printed_data_action,
-            _data_action,
-            "the term of the data misses a factor 1/N; so does (96)",
-        )
-    ],
-    ("(109)", "K^(2) = K^(1) + C^(1)", symbolically): [
-        (
-            "l = 2",
-            lambda: _kernel(1, 1) + sym.kernel(1),
-            lambda: _kernel(2, 2),
-            "K^(l) = K^(l-1) + C^(l)",
-        )
-    ],
-    ("(116)", "∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair", numerically): [
-        ("α ≠ β, K_αβ = K_βα one variable, φ = erf", _MIXED_CURVATURE, _SLOPE_OF_COVARIANCE)
-    ],
-    ("(116)", "∂⟨φφ⟩/∂K_αα, Price's theorem for a variance", numerically): [
-        ("α = β, φ = erf", _CURVATURE, _SLOPE_OF_VARIANCE, "the factor 1/2 of (137) is missing")
-    ],
+    ("(98), (99)", "terms of the action in C̃^(0)", symbolically): (
+        "L = 2",
+        _printed_data_action,
+        _data_action,
+        "the term of the data misses a factor 1/N; so does (96)",
+    ),
+    ("(109)", "K^(2) = K^(1) + C^(1)", symbolically): (
+        "l = 2",
+        lambda: _kernel(1, 1) + sym.kernel(1),
+        lambda: _kernel(2, 2),
+        "K^(l) = K^(l-1) + C^(l)",
+    ),
+    ("(116)", "∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair", numerically): (
+        "α ≠ β, K_αβ = K_βα one variable, φ = erf",
+        _MIXED_CURVATURE,
+        _SLOPE_OF_COVARIANCE,
+    ),
+    ("(116)", "∂⟨φφ⟩/∂K_αα, Price's theorem for a variance", numerically): (
+        "α = β, φ = erf",
+        _CURVATURE,
+        _SLOPE_OF_VARIANCE,
+        "the factor 1/2 of (137) is missing",
+    ),
     ("text after (133)", "Var K^(l) as the sum of Var C^(k) alone", symbolically): [
         (
             "l = 1",
@@ -233,17 +239,17 @@ _STATEMENTS: Statements = {
             "residual kernels of different layers are correlated: the sum runs over all pairs",
         ),
     ],
-    ("(137)", "∂⟨f⟩/∂C_kk, Price's theorem", numerically): [
-        ("k = l, f = erf²", lambda point, digits: _CURVATURE(point, digits) / 2, _SLOPE_OF_VARIANCE)
-    ],
-    ("(137)", "∂⟨f⟩/∂C_kl, Price's theorem", numerically): [
-        (
-            "k ≠ l, C_kl and C_lk two variables, f = erf erf",
-            lambda point, digits: _MIXED_CURVATURE(point, digits) / 2,
-            # Half of the derivative by the pair belongs to either.
-            lambda point, digits: _SLOPE_OF_COVARIANCE(point, digits) / 2,
-        )
-    ],
+    ("(137)", "∂⟨f⟩/∂C_kk, Price's theorem", numerically): (
+        "k = l, f = erf²",
+        lambda point, digits: _CURVATURE(point, digits) / 2,
+        _SLOPE_OF_VARIANCE,
+    ),
+    ("(137)", "∂⟨f⟩/∂C_kl, Price's theorem", numerically): (
+        "k ≠ l, C_kl and C_lk two variables, f = erf erf",
+        lambda point, digits: _MIXED_CURVATURE(point, digits) / 2,
+        # Half of the derivative by the pair belongs to either.
+        lambda point, digits: _SLOPE_OF_COVARIANCE(point, digits) / 2,
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -176,82 +176,72 @@ _ONES = sp.ones(2, 1)
 _CRITICAL = (1 - SKIP**2) / SLOPE**2
 
 _STATEMENTS: Statements = {
-    ("(B.11)", "K^(l+1) of two inputs", symbolically): [
-        ("every φ and γ", lambda: _printed_kernel(2), lambda: _next_kernel(2))
-    ],
-    ("(B.12), (B.17)", "K^(l+1) of one input", symbolically): [
-        ("every φ and γ", lambda: _printed_kernel(1), lambda: _next_kernel(1))
-    ],
-    ("(B.14), (B.16)", "δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]", symbolically): [
-        (
-            "every φ and γ, second order in δ, without γ² and C_W",
-            lambda: one_average(_slope_squared()),
-            lambda: one_average(_second_order()[0]),
-        )
-    ],
-    ("(B.14), (B.18)", "δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²", symbolically): [
-        (
-            "every φ and γ, second order in δ, without C_W",
-            lambda: one_average(_slope_squared().diff(KERNEL) / 2),
-            lambda: one_average(_second_order()[1]),
-        )
-    ],
+    ("(B.11)", "K^(l+1) of two inputs", symbolically): (
+        "every φ and γ",
+        lambda: _printed_kernel(2),
+        lambda: _next_kernel(2),
+    ),
+    ("(B.12), (B.17)", "K^(l+1) of one input", symbolically): (
+        "every φ and γ",
+        lambda: _printed_kernel(1),
+        lambda: _next_kernel(1),
+    ),
+    ("(B.14), (B.16)", "δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]", symbolically): (
+        "every φ and γ, second order in δ, without γ² and C_W",
+        lambda: one_average(_slope_squared()),
+        lambda: one_average(_second_order()[0]),
+    ),
+    ("(B.14), (B.18)", "δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²", symbolically): (
+        "every φ and γ, second order in δ, without C_W",
+        lambda: one_average(_slope_squared().diff(KERNEL) / 2),
+        lambda: one_average(_second_order()[1]),
+    ),
     ("(B.13), (B.15)", "χ_∥, the derivative of (B.12)", numerically): [
         (f"φ = {name}, K = 7/10", _parallel(phi), _derivative(phi))
         for name, phi in (("tanh", _TANH), ("gelu", as_activation("gelu")(X)))
     ],
-    ("(B.19), (B.20)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2", symbolically): [
-        (
-            "φ = x above and x/5 below zero, every K and γ",
-            _ONES,
-            lambda: susceptibilities_of(LINEAR, (1 - SKIP**2) / A2),
-        )
-    ],
-    ("(B.19), (B.21)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²", symbolically): [
-        ("smooth φ with φ(0) = 0, K* = 0, every γ", _ONES, _at_small_kernel)
-    ],
-    ("(B.27)", "⟨φ⁴⟩ − ⟨φ²⟩²", symbolically): [
-        (
-            "φ = x above and x/5 below zero",
-            (3 * A4 - A2**2) * KERNEL**2,
-            lambda: ConnectedCorrelator(LINEAR**2, LINEAR**2, X, KERNEL).doit(),
-        )
-    ],
-    ("(B.30), (B.31)", "K^(l+1) to second order in K", symbolically): [
-        (
-            "smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²",
-            lambda: KERNEL + BEND * (1 - SKIP**2) * KERNEL**2,
-            lambda: leading(
-                SKIP**2 * KERNEL + _CRITICAL * GaussianAverage(expansion(3) ** 2, X, KERNEL).doit(),
-                2,
-            ),
-        )
-    ],
-    ("(B.32)", "l K^(l) in deep layers", symbolically): [
-        (
-            "smooth φ with φ(0) = 0, a_1 < 0",
-            lambda: 1 / (-BEND * (1 - SKIP**2)),
-            _decay,
-            "",
-            ({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
-        )
-    ],
-    ("(B.33)", "χ_∥ to first order in K", symbolically): [
-        (
-            "smooth φ with φ(0) = 0",
-            lambda: 1 + 2 * (1 - SKIP**2) * BEND * KERNEL,
-            lambda: leading(susceptibilities_of(expansion(3), _CRITICAL)[0], 1),
-        )
-    ],
-    ("(B.34)", "⟨φ⁴⟩ − ⟨φ²⟩² to second order in K", symbolically): [
-        (
-            "smooth φ with φ(0) = 0",
-            2 * SLOPE**4 * KERNEL**2,
-            lambda: leading(
-                ConnectedCorrelator(expansion(3) ** 2, expansion(3) ** 2, X, KERNEL).doit(), 2
-            ),
-        )
-    ],
+    ("(B.19), (B.20)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2", symbolically): (
+        "φ = x above and x/5 below zero, every K and γ",
+        _ONES,
+        lambda: susceptibilities_of(LINEAR, (1 - SKIP**2) / A2),
+    ),
+    ("(B.19), (B.21)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²", symbolically): (
+        "smooth φ with φ(0) = 0, K* = 0, every γ",
+        _ONES,
+        _at_small_kernel,
+    ),
+    ("(B.27)", "⟨φ⁴⟩ − ⟨φ²⟩²", symbolically): (
+        "φ = x above and x/5 below zero",
+        (3 * A4 - A2**2) * KERNEL**2,
+        lambda: ConnectedCorrelator(LINEAR**2, LINEAR**2, X, KERNEL).doit(),
+    ),
+    ("(B.30), (B.31)", "K^(l+1) to second order in K", symbolically): (
+        "smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²",
+        lambda: KERNEL + BEND * (1 - SKIP**2) * KERNEL**2,
+        lambda: leading(
+            SKIP**2 * KERNEL + _CRITICAL * GaussianAverage(expansion(3) ** 2, X, KERNEL).doit(),
+            2,
+        ),
+    ),
+    ("(B.32)", "l K^(l) in deep layers", symbolically): (
+        "smooth φ with φ(0) = 0, a_1 < 0",
+        lambda: 1 / (-BEND * (1 - SKIP**2)),
+        _decay,
+        "",
+        ({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
+    ),
+    ("(B.33)", "χ_∥ to first order in K", symbolically): (
+        "smooth φ with φ(0) = 0",
+        lambda: 1 + 2 * (1 - SKIP**2) * BEND * KERNEL,
+        lambda: leading(susceptibilities_of(expansion(3), _CRITICAL)[0], 1),
+    ),
+    ("(B.34)", "⟨φ⁴⟩ − ⟨φ²⟩² to second order in K", symbolically): (
+        "smooth φ with φ(0) = 0",
+        2 * SLOPE**4 * KERNEL**2,
+        lambda: leading(
+            ConnectedCorrelator(expansion(3) ** 2, expansion(3) ** 2, X, KERNEL).doit(), 2
+        ),
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -163,9 +163,11 @@ def _vanishing_slope() -> sp.Expr:
 
 
 _STATEMENTS: Statements = {
-    ("(B.24), (B.25)", "four-point vertex of four inputs", symbolically): [
-        ("every φ and γ, first residual layer", _printed_first_vertex, _first_vertex)
-    ],
+    ("(B.24), (B.25)", "four-point vertex of four inputs", symbolically): (
+        "every φ and γ, first residual layer",
+        _printed_first_vertex,
+        _first_vertex,
+    ),
     ("(B.24), (B.25)", "V_(12)(12) of two inputs", in_float64): [
         (
             f"φ = relu, γ² = 1/2, {place} residual layer",
@@ -220,9 +222,11 @@ _STATEMENTS: Statements = {
             lambda point: float(vertex_slope("abs", 0.8)),
         ),
     ],
-    ("text after (B.29)", "dν/dγ < 0, of ν as (B.29) prints it", inside): [
-        ("φ = relu", (-np.inf, 0.0), _slopes("relu", closure=True))
-    ],
+    ("text after (B.29)", "dν/dγ < 0, of ν as (B.29) prints it", inside): (
+        "φ = relu",
+        (-np.inf, 0.0),
+        _slopes("relu", closure=True),
+    ),
     ("text after (B.29)", "dν/dγ < 0", inside): [
         (
             "φ = relu, ν to order 1/n",
@@ -232,16 +236,16 @@ _STATEMENTS: Statements = {
         ),
         ("|a_+| = |a_−|, φ = |h|", (-np.inf, 0.0), _slopes("abs", closure=False)),
     ],
-    ("(B.35)", "ν of the K* = 0 class", symbolically): [
-        (
-            "smooth φ with φ(0) = 0, all correlations between layers",
-            sp.Rational(2, 3) * (1 - SKIP**4),
-            _vanishing_slope,
-        )
-    ],
-    ("text after (B.35)", "dν/dγ < 0", inside): [
-        ("φ = tanh", (-np.inf, 0.0), _slopes("tanh", closure=False))
-    ],
+    ("(B.35)", "ν of the K* = 0 class", symbolically): (
+        "smooth φ with φ(0) = 0, all correlations between layers",
+        sp.Rational(2, 3) * (1 - SKIP**4),
+        _vanishing_slope,
+    ),
+    ("text after (B.35)", "dν/dγ < 0", inside): (
+        "φ = tanh",
+        (-np.inf, 0.0),
+        _slopes("tanh", closure=False),
+    ),
     ("text after (B.36)", "r* grows with γ", inside): [
         ("φ = relu, n_L = 1", (0.0, np.inf), _steps("relu"), "it falls up to γ² = 0.20"),
         ("φ = tanh, n_L = 1", (0.0, np.inf), _steps("tanh")),
@@ -255,9 +259,11 @@ _STATEMENTS: Statements = {
         ),
         ("φ = tanh, r = r*(0)/2", sp.S.Zero, _below_threshold("tanh")),
     ],
-    ("footnote 8", "the power of r in 1 − γ*², −1", inside): [
-        ("φ = relu, r ≫ r*(0)", (-1.01, -0.99), _power("relu"))
-    ],
+    ("footnote 8", "the power of r in 1 − γ*², −1", inside): (
+        "φ = relu, r ≫ r*(0)",
+        (-1.01, -0.99),
+        _power("relu"),
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

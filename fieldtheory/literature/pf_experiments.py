@@ -179,47 +179,41 @@ _STATEMENTS: Statements = {
         "section 4.1, Fig. 2",
         "difference of variances of ResNet and SDE over its error for 10,000 draws, |z| < 2",
         inside,
-    ): [
-        (
-            "φ = tanh, L = 500, D → ∞, z = 0 and 1",
-            (-2.0, 2.0),
-            _deviations,
-            "L = 500 lowers variances by about 1 or 2 %, which ten times as many draws would show",
-        )
-    ],
+    ): (
+        "φ = tanh, L = 500, D → ∞, z = 0 and 1",
+        (-2.0, 2.0),
+        _deviations,
+        "L = 500 lowers variances by about 1 or 2 %, which ten times as many draws would show",
+    ),
     (
         "section 4.1, Fig. 2",
         "differences of moments of x_T,1 of ResNet and SDE in standard errors, |z| < 4",
         inside,
-    ): [
-        (
-            "φ = tanh, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
-            (-4.0, 4.0),
-            lambda: _scores("tanh"),
-        )
-    ],
+    ): (
+        "φ = tanh, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
+        (-4.0, 4.0),
+        lambda: _scores("tanh"),
+    ),
     (
         "section 4.1",
         "differences of moments of x_T,1 of ResNet and SDE in standard errors, |z| < 4",
         inside,
-    ): [
-        (
-            "φ = swish, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
-            (-4.0, 4.0),
-            lambda: _scores("swish"),
-        )
-    ],
-    ("section 4.1", "φ'(0) and φ''(0)", symbolically): [
-        ("φ = swish", sp.Matrix([1, 1]) / 2, _slopes)
-    ],
-    ("section 4.1", "(|μ_x| + |σ_x|)/(1 + |x|) at large |x|, not bounded", inside): [
-        (
-            "φ = swish, ψ = x, D = 3",
-            lambda: (1e4, np.inf),
-            lambda: dict([list(growth("swish", "linear").items())[-1]]),
-            "it grows as |x|: Assumption 2.3 is not satisfied",
-        )
-    ],
+    ): (
+        "φ = swish, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
+        (-4.0, 4.0),
+        lambda: _scores("swish"),
+    ),
+    ("section 4.1", "φ'(0) and φ''(0)", symbolically): (
+        "φ = swish",
+        sp.Matrix([1, 1]) / 2,
+        _slopes,
+    ),
+    ("section 4.1", "(|μ_x| + |σ_x|)/(1 + |x|) at large |x|, not bounded", inside): (
+        "φ = swish, ψ = x, D = 3",
+        lambda: (1e4, np.inf),
+        lambda: dict([list(growth("swish", "linear").items())[-1]]),
+        "it grows as |x|: Assumption 2.3 is not satisfied",
+    ),
     ("section 4.2, Figs. 3, 4", f"output correlations, below {_CLOSE}", inside): [
         (
             f"φ = tanh, every D, {_SAME_AS}",
@@ -233,50 +227,42 @@ _STATEMENTS: Statements = {
         "section 4.2, Figs. 3, 4",
         f"output correlations for different inputs, below {_CLOSE}",
         inside,
-    ): [
-        (
-            "φ = tanh, z = 1.9 and 2",
-            (-1.0, _CLOSE),
-            _neighbours,
-            "functions are continuous: 1 − ρ falls as (z − z')², and is small for equal signs",
-        )
-    ],
+    ): (
+        "φ = tanh, z = 1.9 and 2",
+        (-1.0, _CLOSE),
+        _neighbours,
+        "functions are continuous: 1 − ρ falls as (z − z')², and is small for equal signs",
+    ),
     (
         "section 4.2, doubly infinite setting",
         "D Var q/⟨q⟩², bounded: q is not random for D → ∞",
         inside,
-    ): [
-        (
-            "φ = tanh, ψ = x, L → ∞, z = 1",
-            (0.0, 10.0),
-            _fluctuations,
-            "the limit is Gaussian, neurons independent; its covariance is that of every D",
-        )
-    ],
+    ): (
+        "φ = tanh, ψ = x, L → ∞, z = 1",
+        (0.0, 10.0),
+        _fluctuations,
+        "the limit is Gaussian, neurons independent; its covariance is that of every D",
+    ),
     (
         "section 4.2, doubly infinite setting",
         "time T* at which the limit D → ∞ explodes, above T = 1",
         inside,
-    ): [
-        (
-            "φ = swish, ψ = x, L → ∞, z from −2 to 2",
-            (1.0, np.inf),
-            _explosions,
-            "so there is a limit for T < T*, and none beyond",
-        )
-    ],
+    ): (
+        "φ = swish, ψ = x, L → ∞, z from −2 to 2",
+        (1.0, np.inf),
+        _explosions,
+        "so there is a limit for T < T*, and none beyond",
+    ),
     (
         "section 4.2, Fig. 4",
         f"smallest correlation of feed-forward networks, above {_CLOSE}",
         inside,
-    ): [
-        (
-            "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
-            (_CLOSE, 1.0),
-            _on_the_edge,
-            "the smaller σ_b, the more layers it takes: 0.943 for σ_b² = 0.005",
-        )
-    ],
+    ): (
+        "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
+        (_CLOSE, 1.0),
+        _on_the_edge,
+        "the smaller σ_b, the more layers it takes: 0.943 for σ_b² = 0.005",
+    ),
     ("section 4.2, Fig. 4", f"correlations of feed-forward networks, above {_CLOSE}", inside): [
         (
             "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500, z from −2 to 2",
@@ -294,25 +280,21 @@ _STATEMENTS: Statements = {
         "section 1, Fig. 1",
         "ln of the ratio of variances of x_last over inputs, below 0.01: no discernible impact",
         inside,
-    ): [
-        (
-            "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
-            (-0.01, 0.01),
-            _variances_on_the_edge,
-        )
-    ],
+    ): (
+        "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
+        (-0.01, 0.01),
+        _variances_on_the_edge,
+    ),
     (
         "section 1, Fig. 1",
         "ln of the ratio of variances of x_last for |z| = 2 and 1, above 0: the input affects it",
         inside,
-    ): [
-        (
-            "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500",
-            (1e-2, np.inf),
-            _variances_of_relu,
-            "it is ln 4: functions are a multiple of |z| on either side of 0",
-        )
-    ],
+    ): (
+        "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500",
+        (1e-2, np.inf),
+        _variances_of_relu,
+        "it is ln 4: functions are a multiple of |z| on either side of 0",
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -116,25 +116,23 @@ def _one_input() -> sp.Expr:
 
 
 _STATEMENTS: Statements = {
-    ("(10)", "mean and variance of f(x) given y_N", symbolically): [
-        ("N = 2", _printed_posterior, _posterior)
-    ],
-    ("Theorem 2", "2√N − E exp(N kl(r_S ‖ r)), not negative", at_least): [
-        (
-            f"N = 1 to {_SAMPLES}, prior that does not depend on S",
-            sp.zeros(_SAMPLES, 1),
-            _room,
-            "what is left of the proof holds for every N, loss and posterior",
-        )
-    ],
-    ("Proposition 10", "limit of KL(A_L ‖ P_L)/L, at least 1", at_least): [
-        (
-            "standard ResNet, N = 1, σ_w² = 2, σ_b = 0",
-            sp.S.One,
-            _one_input,
-            "it is (N/2) ln(1 + σ_w²/2): KL grows in proportion to L, below L for few inputs",
-        )
-    ],
+    ("(10)", "mean and variance of f(x) given y_N", symbolically): (
+        "N = 2",
+        _printed_posterior,
+        _posterior,
+    ),
+    ("Theorem 2", "2√N − E exp(N kl(r_S ‖ r)), not negative", at_least): (
+        f"N = 1 to {_SAMPLES}, prior that does not depend on S",
+        sp.zeros(_SAMPLES, 1),
+        _room,
+        "what is left of the proof holds for every N, loss and posterior",
+    ),
+    ("Proposition 10", "limit of KL(A_L ‖ P_L)/L, at least 1", at_least): (
+        "standard ResNet, N = 1, σ_w² = 2, σ_b = 0",
+        sp.S.One,
+        _one_input,
+        "it is (N/2) ln(1 + σ_w²/2): KL grows in proportion to L, below L for few inputs",
+    ),
     ("Proposition 10", "KL(A_L ‖ P_L)/L, at least 1", inside): [
         (
             "standard ResNet, N = 2, σ_w² = 2, σ² = 0.1",
@@ -144,9 +142,11 @@ _STATEMENTS: Statements = {
         ),
         ("standard ResNet, N = 5, σ_w² = 2, σ² = 0.1", (1.0, np.inf), _over_depth(5)),
     ],
-    ("Proposition 10", "dKL/dL over (N/2) ln(1 + σ_w²/2), one in deep networks", inside): [
-        ("standard ResNet, L = 100 to 400: KL of the order L", (0.95, 1.05), _growth)
-    ],
+    ("Proposition 10", "dKL/dL over (N/2) ln(1 + σ_w²/2), one in deep networks", inside): (
+        "standard ResNet, L = 100 to 400: KL of the order L",
+        (0.95, 1.05),
+        _growth,
+    ),
     ("Proposition 10", "KL(A_L ‖ P_L), below a bound that does not depend on L", inside): [
         (f"{schedule} scaling, N = 5, σ_w² = 2, σ² = 0.1", _bound(schedule), _stable(schedule))
         for schedule in ("uniform", "decreasing")

@@ -246,9 +246,11 @@ _UNIFORM_STEP = _number(_printed_uniform), _number(_uniform)
 _RATES = _number(_rate), _number(_flow)
 
 _STATEMENTS: Statements = {
-    ("(2), text before (3)", "Q_l of two inputs from Q_{l−1}", symbolically): [
-        ("every φ and λ_l", _any_activation, next_kernel)
-    ],
+    ("(2), text before (3)", "Q_l of two inputs from Q_{l−1}", symbolically): (
+        "every φ and λ_l",
+        _any_activation,
+        next_kernel,
+    ),
     ("(3), (4), (5)", "Q_l of two inputs from Q_{l−1}", numerically): [
         ("φ = relu, C ≠ 0", *_STEP_OF_RELU, "", _POINTS),
         (
@@ -259,13 +261,11 @@ _STATEMENTS: Statements = {
             _UNCORRELATED,
         ),
     ],
-    ("(5)", "Q_0 of two inputs", in_float64): [
-        (
-            "d = 2, σ_w² = 2, σ_b² = 1/2",
-            lambda point: 0.5 + 2.0 * float(_TWO[0] @ _TWO[1]) / 2,
-            lambda point: float(input_kernel(_TWO, stable_network("none", 1, **BIASED))[0, 1]),
-        )
-    ],
+    ("(5)", "Q_0 of two inputs", in_float64): (
+        "d = 2, σ_w² = 2, σ_b² = 1/2",
+        lambda point: 0.5 + 2.0 * float(_TWO[0] @ _TWO[1]) / 2,
+        lambda point: float(input_kernel(_TWO, stable_network("none", 1, **BIASED))[0, 1]),
+    ),
     ("Lemma 1", "lower bound of Q_L(x, x) of a standard ResNet", at_least): [
         ("σ_b = 0, every L", _bound(sp.S.Zero), lambda: variance(unbiased=True), "with equality"),
         (
@@ -283,25 +283,23 @@ _STATEMENTS: Statements = {
             (sp.S.One, "1, standard ResNet", 0),
         )
     ],
-    ("Lemma 4", "(1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1", inside): [
-        ("standard ResNet, σ_b > 0, inputs of different lengths", (0.0, 0.5), _ratios)
-    ],
-    ("Lemma 4", "the power of L in 1 − C_L", symbolically): [
-        (
-            "standard ResNet, σ_b = 0, L → ∞",
-            sp.Integer(-2),
-            lambda: collapse()[0],
-            "L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² for every pair of inputs at an angle",
-        )
-    ],
-    ("Lemma 4", "the limit of L² (1 − C_L) over (9π²/2)(1 + 2/σ_w²)², 1 to 1e-4", inside): [
-        (
-            "standard ResNet, σ_b = 0, σ_w² = 1/2, 1, 2",
-            (1 - 1e-4, 1 + 1e-4),
-            _collapsed,
-            f"extrapolated from L = {_STEP // 2} to {4 * _STEP}, where it is 5 to 11 % below",
-        )
-    ],
+    ("Lemma 4", "(1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1", inside): (
+        "standard ResNet, σ_b > 0, inputs of different lengths",
+        (0.0, 0.5),
+        _ratios,
+    ),
+    ("Lemma 4", "the power of L in 1 − C_L", symbolically): (
+        "standard ResNet, σ_b = 0, L → ∞",
+        sp.Integer(-2),
+        lambda: collapse()[0],
+        "L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² for every pair of inputs at an angle",
+    ),
+    ("Lemma 4", "the limit of L² (1 − C_L) over (9π²/2)(1 + 2/σ_w²)², 1 to 1e-4", inside): (
+        "standard ResNet, σ_b = 0, σ_w² = 1/2, 1, 2",
+        (1 - 1e-4, 1 + 1e-4),
+        _collapsed,
+        f"extrapolated from L = {_STEP // 2} to {4 * _STEP}, where it is 5 to 11 % below",
+    ),
     ("(7)", "Q_l of two inputs from Q_{l−1}", numerically): [
         ("uniform scaling, L = 7, C ≠ 0", *_UNIFORM_STEP, "", _POINTS),
         ("uniform scaling, C = 0", *_UNIFORM_STEP, _NOT_DEFINED, _UNCORRELATED),

@@ -101,14 +101,12 @@ def _fastest_tangent() -> float:
 
 
 _STATEMENTS: Statements = {
-    ("Lemma 5", "L sup |Q_{l|L} − q_{l/L}|, not above its limit by more than 1 %", inside): [
-        (
-            "uniform scaling, σ_w² = 2, σ_b² = 1/2, 5 inputs and 21 places t",
-            lambda: (0.0, 1.01 * _next_order()),
-            _distances,
-            "the limit is the next order of the flow, of the order 1/L",
-        )
-    ],
+    ("Lemma 5", "L sup |Q_{l|L} − q_{l/L}|, not above its limit by more than 1 %", inside): (
+        "uniform scaling, σ_w² = 2, σ_b² = 1/2, 5 inputs and 21 places t",
+        lambda: (0.0, 1.01 * _next_order()),
+        _distances,
+        "the limit is the next order of the flow, of the order 1/L",
+    ),
     ("Proposition 7", "sup |Q_L − Q_∞| / Σ_{k>=L} λ_k², between constants A and B", inside): [
         ("λ_l = 1/(√l ln(l+1)), A and B from Ψ_0 and Ψ_∞", _between, lambda: tail_ratios(0)),
         (
@@ -118,14 +116,12 @@ _STATEMENTS: Statements = {
             "Q_∞ − Q_L starts with λ_{L+1}²: with the sum over k > L it holds for every λ",
         ),
     ],
-    ("Proposition 8", "sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded", inside): [
-        (
-            "λ_l = 1/(√l ln(l+1)), σ_b > 0, 5 inputs",
-            lambda: (0.0, _fastest_tangent()),
-            _tangent_changes,
-            "Θ_L converges as Q_L does, like 1/ln L here",
-        )
-    ],
+    ("Proposition 8", "sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded", inside): (
+        "λ_l = 1/(√l ln(l+1)), σ_b > 0, 5 inputs",
+        lambda: (0.0, _fastest_tangent()),
+        _tangent_changes,
+        "Θ_L converges as Q_L does, like 1/ln L here",
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

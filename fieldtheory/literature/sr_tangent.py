@@ -139,22 +139,18 @@ def _largest() -> dict[str, float]:
 
 
 _STATEMENTS: Statements = {
-    ("Proposition 1", "max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C", inside): [
-        (
-            "sum over the weights of a layer, l = 0 to L = 20, N → ∞",
-            (0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),
-            _largest,
-            "C = Q_0 + 2σ_b²/σ_w² serves every L and λ_{l,L}, from Π (1 + λ² σ_w²/2)",
-        )
-    ],
-    ("Proposition 1", "lower bound κ (1 + σ_w²/2)^L of Σ E|∂y_L/∂W_l|²", at_least): [
-        (
-            "λ = 1, σ_b = 0, sum over the weights of a layer, every l from 1 to L",
-            sym.WEIGHT**2 / 2 * INPUT * _GROWTH ** (LAYERS - 1),
-            layer_gradient,
-            "with equality for this κ: the same in every layer",
-        )
-    ],
+    ("Proposition 1", "max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C", inside): (
+        "sum over the weights of a layer, l = 0 to L = 20, N → ∞",
+        (0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),
+        _largest,
+        "C = Q_0 + 2σ_b²/σ_w² serves every L and λ_{l,L}, from Π (1 + λ² σ_w²/2)",
+    ),
+    ("Proposition 1", "lower bound κ (1 + σ_w²/2)^L of Σ E|∂y_L/∂W_l|²", at_least): (
+        "λ = 1, σ_b = 0, sum over the weights of a layer, every l from 1 to L",
+        sym.WEIGHT**2 / 2 * INPUT * _GROWTH ** (LAYERS - 1),
+        layer_gradient,
+        "with equality for this κ: the same in every layer",
+    ),
     ("Proposition 1", "limit of E|∂y_L/∂W_l|²/(1 + σ_w²/2)^L for L → ∞, positive", inside): [
         (
             "λ = 1, σ_b = 0, sum over the weights of layer 1, N → ∞",
@@ -182,14 +178,12 @@ _STATEMENTS: Statements = {
         "section 5",
         "limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')), 1 if it is trivial as in Lemma 4",
         symbolically,
-    ): [
-        (
-            "standard ResNet, σ_b = 0, x not parallel to x'",
-            sp.S.One,
-            remaining_correlation,
-            "it tells inputs apart: 1 for x = x', 1/4 for others, of full rank on any inputs",
-        )
-    ],
+    ): (
+        "standard ResNet, σ_b = 0, x not parallel to x'",
+        sp.S.One,
+        remaining_correlation,
+        "it tells inputs apart: 1 for x = x', 1/4 for others, of full rank on any inputs",
+    ),
 }
 
 CLAIMS = claims_of(PAPER, _STATEMENTS)

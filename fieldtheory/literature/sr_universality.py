@@ -186,57 +186,53 @@ _STATEMENTS: Statements = {
         "Proposition 2",
         "smallest eigenvalue over the trace of Q_{l+1} − Q_l, not negative",
         inside,
-    ): [
-        (
-            "l = 0 to 5, 5 inputs of different lengths, σ_b > 0",
-            _POSITIVE,
-            _increments,
-            "λ² Ψ_l is a covariance, so that it is so for all inputs (N. Aronszajn 1950)",
-        )
-    ],
-    ("(6)", "|Σ_k μ_k ψ_k(x) ψ_k(x') − Q_L(x, x')|, zero up to rounding", inside): [
-        (
-            "uniform scaling, L = 3, on the circle",
-            (-1e-10, 1e-10),
-            _expanded,
-            "the covariance of the two sides; Gaussian processes have no other cumulant",
-        )
-    ],
-    ("Proposition 3", _SPHERE, inside): [
-        (
-            "σ_b > 0, on spheres",
-            _POSITIVE,
-            _coefficients(BIASED, (("none", 2), ("uniform", 2), ("none", 20))),
-            f"{_ALL_DEGREES}; with a bias Q_1 has them, too",
-        )
-    ],
-    ("Proposition 3", _EIGENVALUE, inside): [
-        (
-            "σ_b > 0, two of the inputs parallel",
-            _POSITIVE,
-            lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)},
-            _SOME_INPUTS,
-        )
-    ],
+    ): (
+        "l = 0 to 5, 5 inputs of different lengths, σ_b > 0",
+        _POSITIVE,
+        _increments,
+        "λ² Ψ_l is a covariance, so that it is so for all inputs (N. Aronszajn 1950)",
+    ),
+    ("(6)", "|Σ_k μ_k ψ_k(x) ψ_k(x') − Q_L(x, x')|, zero up to rounding", inside): (
+        "uniform scaling, L = 3, on the circle",
+        (-1e-10, 1e-10),
+        _expanded,
+        "the covariance of the two sides; Gaussian processes have no other cumulant",
+    ),
+    ("Proposition 3", _SPHERE, inside): (
+        "σ_b > 0, on spheres",
+        _POSITIVE,
+        _coefficients(BIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+        f"{_ALL_DEGREES}; with a bias Q_1 has them, too",
+    ),
+    ("Proposition 3", _EIGENVALUE, inside): (
+        "σ_b > 0, two of the inputs parallel",
+        _POSITIVE,
+        lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)},
+        _SOME_INPUTS,
+    ),
     (
         "text after Proposition 3",
         "smallest eigenvalue over the trace of Q_2 for x and 2x, zero without bias",
         in_float64,
-    ): [("σ_b = 0", sp.S.Zero, lambda point: _of_layer_two(INPUTS[:2], UNBIASED))],
-    ("Proposition 4", _SPHERE, inside): [
-        (
-            "σ_b = 0, L >= 2, on spheres",
-            _POSITIVE,
-            _coefficients(UNBIASED, (("none", 2), ("uniform", 2), ("none", 20))),
-            f"{_ALL_DEGREES}; Q_1 lacks the odd ones from 3 on",
-        )
-    ],
-    ("Proposition 5", "p(x·x') from spherical harmonics and their eigenvalues", numerically): [
-        ("d = 3, p of degree 4", _decomposed, _zonal, "", _PLACES)
-    ],
-    ("Proposition 5", "eigenvalues μ_k of tⁿ, not negative", at_least): [
-        ("d = 3, n and k up to 5", sp.zeros(6, 6), _powers)
-    ],
+    ): ("σ_b = 0", sp.S.Zero, lambda point: _of_layer_two(INPUTS[:2], UNBIASED)),
+    ("Proposition 4", _SPHERE, inside): (
+        "σ_b = 0, L >= 2, on spheres",
+        _POSITIVE,
+        _coefficients(UNBIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+        f"{_ALL_DEGREES}; Q_1 lacks the odd ones from 3 on",
+    ),
+    ("Proposition 5", "p(x·x') from spherical harmonics and their eigenvalues", numerically): (
+        "d = 3, p of degree 4",
+        _decomposed,
+        _zonal,
+        "",
+        _PLACES,
+    ),
+    ("Proposition 5", "eigenvalues μ_k of tⁿ, not negative", at_least): (
+        "d = 3, n and k up to 5",
+        sp.zeros(6, 6),
+        _powers,
+    ),
     **{
         (equation, f"{_SERIES} of dq_t/dt", inside): [
             (region, _POSITIVE, _flow_coefficients(parameters), _ALL_DEGREES)
@@ -246,14 +242,12 @@ _STATEMENTS: Statements = {
             ("Proposition 6", UNBIASED, "σ_b = 0, on spheres"),
         )
     },
-    ("Theorem 1", _EIGENVALUE, inside): [
-        (
-            "σ_b > 0, two of the inputs parallel",
-            _POSITIVE,
-            _deep_eigenvalues("uniform", False),
-            _SOME_INPUTS,
-        )
-    ],
+    ("Theorem 1", _EIGENVALUE, inside): (
+        "σ_b > 0, two of the inputs parallel",
+        _POSITIVE,
+        _deep_eigenvalues("uniform", False),
+        _SOME_INPUTS,
+    ),
     ("Corollary 1", _SPHERE, inside): [
         (
             region,
@@ -266,14 +260,12 @@ _STATEMENTS: Statements = {
             (UNBIASED, "σ_b = 0, on spheres"),
         )
     ],
-    ("Corollary 1", _EIGENVALUE, inside): [
-        (
-            "σ_b > 0, two of the inputs parallel",
-            _POSITIVE,
-            _deep_eigenvalues("decreasing", False),
-            _SOME_INPUTS,
-        )
-    ],
+    ("Corollary 1", _EIGENVALUE, inside): (
+        "σ_b > 0, two of the inputs parallel",
+        _POSITIVE,
+        _deep_eigenvalues("decreasing", False),
+        _SOME_INPUTS,
+    ),
     **{
         (equation, f"{_EIGENVALUE}, of {what}", inside): [
             (

@@ -137,7 +137,7 @@ def _trajectories(
         C^(1), ..., C^(L+1).
     """
 
-    def driven(l: int, kernel: np.ndarray, features: tuple) -> np.ndarray:
+    def driven(l: int, kernel: np.ndarray, features: tuple[np.ndarray, ...]) -> np.ndarray:
         return np.sqrt(kernel) * normals[:, l]
 
     h, residual = np.empty_like(normals), np.empty(normals.shape[:2])

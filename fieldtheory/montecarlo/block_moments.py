@@ -1,14 +1,59 @@
-"""Moments of blocks of samples, and how they are merged into batches."""
+"""Blocks of networks drawn chunk by chunk, and the moments of their parts merged into batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fieldtheory.montecarlo.moments import Moments, Summary, jackknife, merge, moments_of
 from fieldtheory.montecarlo.plan import Block
+from fieldtheory.numerics import chunks
+
+# The arrays of one block, moments among them.
+Draw = Callable[[Block], dict[str, np.ndarray]]
+
+
+def drawn(
+    groups: Sequence[tuple[Draw, list[Block]]],
+    purpose: str,
+    specification: Callable[[], dict[str, Any]],
+    directory: str | Path | None,
+    jobs: int | None,
+    progress: bool,
+) -> Iterator[dict[str, np.ndarray]]:
+    """The arrays of the blocks of every chunk, in order, those of a chunk on one first axis.
+
+    Parameters
+    ----------
+    groups : sequence of (callable, list of Block)
+        What draws a block, and the blocks of a chunk.
+    specification : callable
+        What decides the numbers; asked for where chunks are written only, since not every
+        activation can be.
+    purpose, directory, jobs, progress
+        As for `chunks.ordered_chunks`.
+    """
+    tasks = ((index, *group) for index, group in enumerate(groups))
+    return chunks.ordered_chunks(
+        _evaluate,
+        tasks,
+        len(groups),
+        jobs,
+        purpose,
+        directory=directory,
+        specification=None if directory is None else specification(),
+        progress=progress,
+    )
+
+
+def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
+    index, draw, blocks = task
+    with chunks.one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        found = [draw(block) for block in blocks]
+    return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
 
 
 def moments_of_parts(samples: dict[str, np.ndarray], block: Block) -> dict[str, np.ndarray]:

@@ -203,13 +203,12 @@ def in_tiles(draw: Callable[[int], Part], samples: int, tile: int) -> list[Part]
     return [draw(min(tile, samples - start)) for start in range(0, samples, tile)]
 
 
-def feature_functions(network: LayeredNetwork, backend: str = "numpy") -> Callable[[Any], tuple]:
+def feature_functions(network: LayeredNetwork) -> Callable[[Any], tuple]:
     """The features ψ_k of a network as one function of an array, compiled once.
 
     Parameters
     ----------
     network : LayeredNetwork
-    backend : {"numpy", "jax"}
 
     Returns
     -------
@@ -227,7 +226,7 @@ def feature_functions(network: LayeredNetwork, backend: str = "numpy") -> Callab
     >>> feature_functions(ResidualNetwork(depth=1, activation="relu"))(np.array([-1.0, 2.0]))
     (array([0., 2.]),)
     """
-    return compiled(feature_expressions(network), backend, 0)
+    return compiled(feature_expressions(network))
 
 
 def feature_slopes(network: LayeredNetwork) -> Callable[[np.ndarray], tuple]:
@@ -239,7 +238,7 @@ def feature_slopes(network: LayeredNetwork) -> Callable[[np.ndarray], tuple]:
     >>> feature_slopes(ResidualNetwork(depth=1, activation="relu"))(np.array([-1.0, 2.0]))
     (array([0., 1.]),)
     """
-    return compiled(feature_expressions(network), "numpy", 1)
+    return compiled(feature_expressions(network), 1)
 
 
 def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
@@ -249,13 +248,11 @@ def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
 
 
 @lru_cache(maxsize=64)
-def compiled(
-    expressions: tuple, backend: str = "numpy", derivative: int = 0
-) -> Callable[[Any], tuple]:
+def compiled(expressions: tuple, derivative: int = 0) -> Callable[[Any], tuple]:
     """Expressions of one signal h, or their derivatives, as one function of an array."""
     h = activations.h
     smooth = [sp.diff(pieces(psi, [h]), h, derivative) for psi in expressions]
-    functions = lambdify([h], [_continued(psi) for psi in smooth], backend)
+    functions = lambdify([h], [_continued(psi) for psi in smooth])
 
     def features(values: Any) -> tuple:
         # What a limit stands for is 0/0.

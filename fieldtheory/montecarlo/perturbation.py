@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.block_moments import add_parts, moments_of_parts
+from fieldtheory.montecarlo.block_moments import add_parts, drawn, moments_of_parts
 from fieldtheory.montecarlo.forward import forward, gram, in_tiles, tile_size
 from fieldtheory.montecarlo.moments import Moments, jackknife
 from fieldtheory.montecarlo.plan import Block
@@ -19,7 +19,7 @@ from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import chunks, storage
+from fieldtheory.numerics import storage
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.substitution import accumulate
 
@@ -130,25 +130,19 @@ def simulate_response(
         for i, K in enumerate(_perturbed(kernel))
     ]
     groups = [(problem, blocks) for problem in problems for blocks in plan.chunks_of(run, None)]
-    tasks = ((index, *group) for index, group in enumerate(groups))
-    specification = {
-        "response": storage.attributes(network),
-        "K0": kernel.tolist(),
-        "layer": layer,
-        "relative_step": relative_step,
-        "samples": run.samples,
-        "seed": run.seed,
-    }
-    results = chunks.ordered_chunks(
-        _evaluate,
-        tasks,
-        len(groups),
-        jobs,
-        "simulate_response",
-        directory=directory,
-        specification=specification,
-        progress=progress,
-    )
+
+    def specification() -> dict[str, Any]:
+        return {
+            "response": storage.attributes(network),
+            "K0": kernel.tolist(),
+            "layer": layer,
+            "relative_step": relative_step,
+            "samples": run.samples,
+            "seed": run.seed,
+        }
+
+    parts = [(partial(_block, problem), blocks) for problem, blocks in groups]
+    results = drawn(parts, "simulate_response", specification, directory, jobs, progress)
     found, batches = _collected(problems, groups, results)
     return SimulatedResponse(
         network,
@@ -232,19 +226,14 @@ def _fields(batches: Sequence[dict[str, Moments]], skips: np.ndarray) -> dict[st
     return jackknife(batches, estimate)
 
 
-def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
-    """The moments of the slopes in all parts of the blocks of a chunk, on the first axis."""
-    index, problem, blocks = task
-    found = []
-    for block in blocks:
-        # The keys of `simulate` have two numbers, so that its streams are others.
-        key = (problem.layer, problem.number, block.number)
-        generator = np.random.default_rng(np.random.SeedSequence(problem.seed, spawn_key=key))
-        tile = tile_size(2 * problem.network.width * len(problem.kernel))
-        tiles = in_tiles(partial(_slopes, problem, generator), block.size, tile)
-        slopes = np.concatenate(tiles)[:, :, None]
-        found.append(moments_of_parts({"slopes": slopes}, block))
-    return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
+def _block(problem: _Problem, block: Block) -> dict[str, np.ndarray]:
+    """The moments of the slopes in all parts of a block, on the first axis."""
+    # The keys of `simulate` have two numbers, so that its streams are others.
+    key = (problem.layer, problem.number, block.number)
+    generator = np.random.default_rng(np.random.SeedSequence(problem.seed, spawn_key=key))
+    tile = tile_size(2 * problem.network.width * len(problem.kernel))
+    tiles = in_tiles(partial(_slopes, problem, generator), block.size, tile)
+    return moments_of_parts({"slopes": np.concatenate(tiles)[:, :, None]}, block)
 
 
 def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo import ensemble, plan
-from fieldtheory.montecarlo.block_moments import add_parts, estimated, moments_of_parts
+from fieldtheory.montecarlo.block_moments import add_parts, drawn, estimated, moments_of_parts
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.estimators import reduced_estimates, reduced_samples
 from fieldtheory.montecarlo.moments import Moments
@@ -21,10 +21,9 @@ from fieldtheory.montecarlo.samplers import SAMPLERS, Inputs
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import chunks
-from fieldtheory.numerics.observables.vanishing_signals import seen_input
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.numerics.vanishing_signals import seen_input
 
 
 @by_network_type
@@ -150,17 +149,12 @@ def simulate(
             stacklevel=validation.level_of_user(),
         )
     groups = plan.chunks_of(run, chunk)
-    tasks = ((index, run, blocks) for index, blocks in enumerate(groups))
-    results = chunks.ordered_chunks(
-        _evaluate,
-        tasks,
-        len(groups),
-        jobs,
-        "simulate",
-        directory=directory,
-        specification=run.specification | {"blocks": len(groups[0])},
-        progress=progress,
-    )
+
+    def specification() -> dict[str, Any]:
+        return run.specification | {"blocks": len(groups[0])}
+
+    parts = [(partial(_block, run), blocks) for blocks in groups]
+    results = drawn(parts, "simulate", specification, directory, jobs, progress)
     return _collected(run, groups, results)
 
 
@@ -186,14 +180,6 @@ def _collected(
     return Ensemble(
         run.network, run.kernel, run.samples, run.seed, run.method, len(batches), **found
     )
-
-
-def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
-    """The moments of the parts of all blocks of a chunk, on the first axis; the draws if kept."""
-    index, run, blocks = task
-    with chunks.one_thread():
-        found = [_block(run, block) for block in blocks]
-    return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
 
 
 def _block(run: Run, block: Block) -> dict[str, np.ndarray]:

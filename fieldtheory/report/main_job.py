@@ -317,7 +317,7 @@ def _write_figures(
     simulated: tuple[int, int],
 ) -> dict[str, Path]:
     from fieldtheory.figures import f25
-    from fieldtheory.figures.pairs import draw_pairs, pairs
+    from fieldtheory.figures.pair_optima import draw_pairs, pairs
     from fieldtheory.plotting import style
 
     deepest = inputs.network.replace(depth=depths[-1])

@@ -141,7 +141,7 @@ class TestBadInput:
             (["solve", "--width", 0], "width must be"),
             (["solve", "-L", 1, "--order", 2, "--K0", MATRIX], "_2 is for one input"),
             (["solve", "-a", "exp(h)", "-L", 30, "--fluctuations"], "exceeds the range of float64"),
-            (["solve", "-a", "sin(1/h)", "-L", 1], "did not reach"),
+            (["solve", "-a", "sin(1/h)", "-L", 1], "activation must have its jumps"),
             (["solve", "-a", "1/h", "-L", 1], "activation must be finite"),
             (["solve", "-a", "sigmiod"], "did you mean sigmoid?"),
             (["optimum", "--method", "guess"], "--method"),

@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import plan, simulation
+from fieldtheory.montecarlo import block_moments, plan, simulation
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import K0_PAIR, K0_TRIPLE, network
@@ -38,13 +38,13 @@ def small_blocks(monkeypatch):
 def counted(monkeypatch):
     """The indices of the chunks that were computed in this process."""
     indices = []
-    original = simulation._evaluate
+    original = block_moments._evaluate
 
     def evaluate(task):
         indices.append(task[0])
         return original(task)
 
-    monkeypatch.setattr(simulation, "_evaluate", evaluate)
+    monkeypatch.setattr(block_moments, "_evaluate", evaluate)
     return indices
 
 
@@ -125,7 +125,7 @@ class TestSameSeedSameNumbers:
         def backwards(evaluate, tasks, jobs, purpose):
             return iter([evaluate(task) for task in reversed(list(tasks))])
 
-        monkeypatch.setattr(simulation.chunks, "computed_chunks", backwards)
+        monkeypatch.setattr(block_moments.chunks, "computed_chunks", backwards)
         assert_identical(one, simulate(NET, 0.4, **self.arguments))
 
     def test_and_other_seeds_methods_and_blocks_other_ones(self, small_blocks):

@@ -11,10 +11,10 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import vanishing_signals
 from fieldtheory.numerics.infinite_width.gains import gains_of_fluctuations
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
-from fieldtheory.numerics.observables import vanishing_signals
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.collinear_inputs import Collinear
 from fieldtheory.numerics.several_inputs.feature_correlators import (

@@ -71,10 +71,10 @@ def test_averages_of_one_variable(activation: str, variance: float) -> None:
     squares = terms(WAVES[activation], True)
     for order, name in ((1, "susceptibility"), (2, "curvature")):
         value = sum(a * (-k * k / 2) ** order * mpmath.exp(-k * k * K / 2) for a, k in squares)
-        # M' and M'' of sums of waves may vanish at some variance.
-        least = 1e-3 * float(abs(exact) / K**order)
+        # Relative to the natural size M/Kⁿ.
+        size = float(abs(exact) / K**order)
         got = getattr(averages, name)(variance)
-        assert got == pytest.approx(float(value.real), rel=1e-12, abs=1e-12 * least)
+        assert got == pytest.approx(float(value.real), rel=1e-12, abs=1e-12 * size)
 
 
 @pytest.mark.parametrize("activation", WAVES)

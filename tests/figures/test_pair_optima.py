@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.figures.pairs import draw_pairs, pairs
+from fieldtheory.figures.pair_optima import draw_pairs, pairs
 
 PAIR = np.array([[0.05, 0.03], [0.03, 0.05]])
 

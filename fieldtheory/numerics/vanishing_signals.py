@@ -6,7 +6,7 @@ import numpy as np
 
 from fieldtheory.averages.vanishing import narrow_alone
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.observables.pair_observables import places_of_jumps
+from fieldtheory.numerics.several_inputs.pair_expansions import features
 
 
 def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -26,7 +26,7 @@ def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     >>> [seen(network, np.zeros(2)).tolist() for network in networks]
     [[0.0, 0.0], [1e-100, 1e-100]]
     """
-    if np.all(K) or 0.0 not in places_of_jumps(network):
+    if np.all(K) or not any(0.0 in psi.jumping for psi in features(network)):
         return K
     found = np.array(K)
     found[0] = narrow_alone(found[0])

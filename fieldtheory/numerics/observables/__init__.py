@@ -1,1 +1,0 @@
-"""Observables g(h_α, h_β) of pairs of inputs, by Hermite coefficients and on grids."""
