@@ -8,7 +8,7 @@ import pytest
 from mpmath import mpf
 from scipy.special import erf
 
-from tests.oracles import action, exact, hessian, mixture, precise, quadrature, recursion, weights
+from tests.oracles import exact, hessian, mixture, precise, quadrature, recursion, weights
 from tests.tables import slow
 
 DEPTH_3 = recursion.Net((0.5, 0.9, 1.1), (1.0, 0.5, 0.8), 1.25, 0.05, 1.4, 0.1)
@@ -137,43 +137,6 @@ def test_S22_of_a_linear_pair_is_wicks():
             assert S22[k, p, m, q] == pytest.approx(wick, rel=1e-7)
 
 
-@pytest.mark.slow
-def test_S22_of_a_pair_has_converged():
-    S22 = hessian.S22(DEPTH_2, K0_PAIR, erf)
-    finer = hessian.S22(DEPTH_2, K0_PAIR, erf, step=0.3)
-    np.testing.assert_allclose(S22, finer, rtol=0, atol=2e-8)
-
-
-# Both are compared with the package where it is quick.
-@pytest.mark.slow
-def test_action_has_the_hessian_of_the_blocks():
-    net = recursion.Net((0.8,), (0.7,), 1.25, 0.05, 1.4, 0.1)
-    nu = [2.0, 1.0, 1.0]
-    with mpmath.workdps(24):
-        C, _ = recursion.kernels(to_mp(net), mpf(0.3), exact.erf_average)
-        H = action.hessian(to_mp(net), list(C), mpmath.erf, nu0=mpf(2))
-    blocks = hessian.hessian(hessian.S21(net, 0.3, erf, nu), hessian.S22(net, 0.3, erf))
-    assert np.all(H[:3, :3] == 0)
-    np.testing.assert_allclose(H, blocks, rtol=0, atol=2e-12)
-
-
-@pytest.mark.slow
-def test_action_is_stationary_at_the_saddle_point():
-    net = to_mp(recursion.Net((0.8,), (0.7,), 1.25, 0.05, 1.4, 0.1))
-    with mpmath.workdps(20):
-        C, _ = recursion.kernels(net, mpf(0.3), exact.erf_average)
-        S = action.action_function(net, C[0], mpmath.erf)
-        point, h = [*C, mpf(0), mpf(0), mpf(0)], mpf(10) ** -7
-        for i in range(6):
-            up, down = list(point), list(point)
-            up[i] += h
-            down[i] -= h
-            assert abs(S(up) - S(down)) / (2 * h) < 1e-12
-        shifted = [*C, mpf(0), h, mpf(0)]
-        shifted[1] *= mpf("1.01")
-        assert abs(S(shifted) / h) > 1e-3
-
-
 @pytest.mark.parametrize("gamma", [(0.0,) * 3, (1.0, 0.5, 0.8)])
 def test_linear_network(gamma):
     net = DEPTH_3._replace(gamma=gamma)
@@ -220,26 +183,6 @@ def test_weights_linear_network_at_small_width():
     products = (C - mean)[:, 1:, None] * (C - mean)[:, None, 1:]
     assert np.max(np.abs(scores(products, cov[1:, 1:]))) < 4
     assert np.min(np.abs(scores(products, 1.2 * cov[1:, 1:]))) > 6
-
-
-def test_weights_of_a_wide_network_against_the_recursion():
-    C = weights.sample(DEPTH_3, erf, 400, 300, seed=0, K0=0.4)[:, 1:, 0, 0]
-    theory, _ = recursion.kernels(DEPTH_3, 0.4, moment(erf))
-    assert np.max(np.abs(scores(C, theory[1:]))) < 4
-    assert np.min(np.abs(scores(C, 1.02 * theory[1:]))) > 6
-    assert np.min(np.abs(scores(C, 0.98 * theory[1:]))) > 6
-
-
-def test_weights_variance_against_the_propagator():
-    N = 60
-    C = weights.sample(DEPTH_2, erf, N, 8000, seed=1, K0=0.4)[:, 1:, 0, 0]
-    S21, S22 = hessian.S21(DEPTH_2, 0.4, erf), hessian.S22(DEPTH_2, 0.4, erf)
-    G11 = hessian.propagator(hessian.hessian(S21, S22))[0][1:, 1:]
-    centred = C - C.mean(axis=0)
-    products = N * centred[:, :, None] * centred[:, None, :]
-    np.testing.assert_allclose(products.mean(axis=0), G11, rtol=0.08)
-    assert abs(scores(products, G11)[0, 0]) < 4
-    assert np.min(np.abs(scores(products, 1.2 * G11))) > 4
 
 
 def test_weights_with_given_inputs():

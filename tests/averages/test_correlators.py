@@ -12,7 +12,7 @@ from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.numerics.layer_averages.entries import entries
 from tests.oracles import correlators
 from tests.oracles.hessian import connected2
-from tests.tables import crossed, slow
+from tests.tables import crossed
 
 VARIANCES = [1e-8, 1e-6, 1e-4, 0.6, 30.0, 1e3]
 CORRELATIONS = [s * r for r in (1e-8, 1e-4, 0.1, 0.9, 1 - 1e-9) for s in (1, -1)]
@@ -75,26 +75,3 @@ def test_thirty_digits(text):
             value = connected(text, "mpmath")(a, b, c)
         with mpmath.workdps(50):
             assert relative_error(value, expected) < 1e-28
-
-
-@pytest.mark.parametrize("text", [slow("exp(h)"), "max(0,h)+1", slow("h*exp(-h**2/2)")])
-def test_typed_two_point_functions_are_the_series(text):
-    F = {
-        "exp(h)": lambda h: mpmath.exp(2 * h),
-        "max(0,h)+1": lambda h: (max(h, 0) + 1) ** 2,
-        "h*exp(-h**2/2)": lambda h: h * h * mpmath.exp(-h * h),
-    }[text]
-    with mpmath.workdps(30):
-        a, b, c = mpf("0.7"), mpf("0.4"), mpf("0.001")
-        expected = correlators.mehler(F, a, b, c, terms=8)
-        assert relative_error(correlators.EXACT[text](a, b, c), expected) < 1e-20
-
-
-@pytest.mark.parametrize("K", [slow(1e-4), 1e-8])
-@pytest.mark.parametrize("name", ["selu"])
-def test_squares_of_small_differences_are_not_written_out(name, K):
-    # (eˣ − 1)² as e²ˣ − 2eˣ + 1 has no digits left at K = 1e-8.
-    found = connected(name)(K, K, 0.6 * K)
-    with mpmath.workdps(30):
-        expected = connected(name, "mpmath")(mpf(K), mpf(K), mpf(0.6 * K))
-        assert abs(found / expected - 1) < 1e-13

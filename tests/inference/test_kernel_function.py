@@ -166,12 +166,12 @@ def test_norms_beyond_float64_are_named(activation):
 
 def test_overflow_is_an_error():
     net = ft.ResidualNetwork(depth=2000, weight_variance=100.0, skip_scale=1.3)
-    with pytest.raises(OverflowError, match="exceeds the range of float64; reduce depth"):
+    with pytest.raises(OverflowError, match="exceeds the range of float64"):
         ft.kernel(net)([[1.0, 0.5], [0.5, 1.0]])
 
 
 def test_errors_of_dask_and_numpy_are_the_same():
     da = pytest.importorskip("dask.array")
     net = ft.ResidualNetwork(depth=2000, weight_variance=100.0, skip_scale=1.3)
-    with pytest.raises(OverflowError, match="exceeds the range of float64; reduce depth"):
+    with pytest.raises(OverflowError, match="exceeds the range of float64"):
         ft.kernel(net)(da.from_array([[1.0, 0.5], [0.5, 1.0]], 2)).compute()

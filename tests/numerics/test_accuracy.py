@@ -119,13 +119,6 @@ def test_moments_of_one_variable(name, K):
     check_moments(name, K, 35)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SEVEN)
-@pytest.mark.parametrize("K", VARIANCES)
-def test_moments_of_one_variable_at_fifty_digits(name, K):
-    check_moments(name, K, 50)
-
-
 def check_moments(name, K, digits):
     """M, M', M'' with the derivatives taken of the Gaussian density, not of φ."""
     phi = as_activation(name)
@@ -191,14 +184,6 @@ def test_some_pairs_of_tanh_and_logistic(name, a, b, correlation):
         check_pair(name, *positive_semidefinite(a, b, correlation))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["tanh", "logistic"])
-@pytest.mark.parametrize("a,b,c", points())
-def test_pairs_of_tanh_and_logistic(name, a, b, c):
-    with mpmath.workdps(50):
-        check_pair(name, a, b, c)
-
-
 PAIRS_OF_SWISH = [(0.3, 0.3, 0.9), (40.0, 40.0, -0.9), (1e3, 1e4, 1 - 1e-8)]
 
 
@@ -208,20 +193,6 @@ def test_pairs_of_swish(case):
     with mpmath.workdps(18):
         expected = mixture.swish_swish(mpf(a), mpf(b), mpf(c))
         close(entries(as_activation("swish")).covariance(a, b, c), expected)
-
-
-# Differences of the oracle take ten seconds for each.
-@pytest.mark.slow
-@pytest.mark.parametrize("case", PAIRS_OF_SWISH)
-def test_slopes_of_pairs_of_swish(case):
-    a, b, c = positive_semidefinite(*case)
-    e = entries(as_activation("swish"))
-    with mpmath.workdps(18):
-        k = mpf(a), mpf(b), mpf(c)
-        slope = mpmath.diff(mixture.swish_swish, k, (0, 0, 1))
-        close(e.covariance_susceptibility(a, b, c), slope)
-        cross = mpmath.diff(mixture.swish_swish, k, (1, 0, 0))
-        close(e.cross_susceptibility(a, b, c), cross)
 
 
 @pytest.mark.parametrize(
@@ -308,17 +279,6 @@ def test_propagators_at_depth_1000(rho):
     g12 = np.array(row, dtype=float)
     assert (S22[1:, 1:] > 0).all()
     assert s.G11[-1, -1] == pytest.approx(g12 @ S22 @ g12 / net.width, rel=1e-11)
-
-
-@pytest.mark.slow
-def test_depth_ten_thousand():
-    net = ft.ResidualNetwork(depth=10_000, branch_scale=1.0)
-    s = ft.solve(net, [[0.05, 0.01], [0.01, 0.05]])
-    with mpmath.workdps(30):
-        _, K, _, chi, _ = erf_chain(net, 0.05)
-    np.testing.assert_allclose(s.kernels[:, 0, 0], np.array(K, dtype=float), rtol=1e-11)
-    np.testing.assert_allclose(s.output_response[0, 0], float(chi[-1]), rtol=1e-11)
-    assert np.isfinite(s.response).all()
 
 
 def test_overflow_is_an_error_not_infinity():

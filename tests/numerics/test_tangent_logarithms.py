@@ -6,7 +6,6 @@ import pytest
 from mpmath import mp, mpf
 
 import fieldtheory as ft
-from tests.numerics import test_tangent_accuracy as table
 from tests.numerics.overflow.test_logarithms import OPPOSITE, P, layers, network
 from tests.oracles import deep_kernels
 from tests.tables import slow, some
@@ -84,53 +83,7 @@ def test_two_inputs(case, inputs):
     assert (solution.log_tangent_kernels == solution.log_tangent_kernels.swapaxes(-1, -2)).all()
 
 
-def gelu_slope(x):
-    return mpmath.ncdf(x) + x * mpmath.npdf(x)
-
-
-GROWING = {
-    "gelu": (lambda x: x * mpmath.ncdf(x), gelu_slope),
-    "elu": table.SLOPES["ELU"],
-    "softplus": table.SLOPES["softplus"],
-    "swish": table.MORE["swish"][1:],
-    "selu": table.SLOPES["SELU"],
-    "log(cosh(h))": (
-        lambda x: abs(x) + mpmath.log1p(mpmath.exp(-2 * abs(x))) - mpmath.log(2),
-        mpmath.tanh,
-    ),
-}
-
-
-def average(f, K):
-    """<f(h)>, between places as far apart as the function and the Gaussian change."""
-    end = 12 * mpmath.sqrt(K)
-    places = [mpf(10) ** (mpf(k) / 2) for k in range(-2, 50)]
-    edges = [mpf(0), *(x for x in places if x < end), end]
-    edges = [-x for x in reversed(edges[1:])] + edges
-    return mpmath.quad(lambda x: f(x) * mpmath.npdf(x, 0, mpmath.sqrt(K)), edges)
-
-
-@pytest.mark.parametrize("name", some(GROWING, set()))
-def test_functions_that_become_lines(name):
-    """From K = 0.3 by factors of 1e4 until nothing but the lines counts, and on beyond float64."""
-    phi, slope = GROWING[name]
-    net = network(name, 80, weight_variance=2e4)
-    up, down = slope(mpf(1e6)), slope(-mpf(1e6))
-    lines = deep_kernels.bent(up, down)
-    with mp.workdps(25):
-        K = theta = mpf(0.3)
-        expected = [theta]
-        for skip, a, c in layers(net):
-            near = K < 1e40
-            moment = average(lambda x: phi(x) ** 2, K) if near else lines.M(K)
-            steep = average(lambda x: slope(x) ** 2, K) if near else lines.slope(K)
-            theta = (skip + a * steep) * theta + a * moment + c
-            K = skip * K + a * moment + c
-            expected.append(theta)
-    check(ft.solve(net, 0.3).log_tangent_kernels, expected)
-
-
-@pytest.mark.parametrize("name", some(["gelu", "elu", "softplus", "swish"], set()))
+@pytest.mark.parametrize("name", some(["gelu", "elu", "softplus", "swish"], {"gelu"}))
 def test_pairs_of_relatives_of_relu(name):
     net = network(name, 250, weight_variance=2.0)
     for K0 in (1e250 * P, 1e250 * OPPOSITE):

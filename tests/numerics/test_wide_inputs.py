@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.numerics.layer_averages.entries import network_entries
 from tests.numerics.pair_examples import network, of_pairs
 from tests.tables import slow
 
@@ -32,10 +31,3 @@ def test_many_wide_inputs(name):
     at = 7
     np.testing.assert_allclose(s.G11[:, :, at, at], one.G11, rtol=1e-8, atol=1e-16)
     assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -1e-9 * s.G11.max()
-
-
-def wide_nearly_parallel(variance):
-    """g = tanh(x) tanh(y), and the covariance of two inputs in layers 1 and 0."""
-    early = variance * np.array([[1.0, 0.9999], [0.9999, 1.0]])
-    g = network_entries(network("tanh", 1.0, 1)).averages.observable
-    return g, np.block([[early + 0.5, early], [early, early]])

@@ -16,16 +16,6 @@ from .precise import _nodes
 ORDER = 36
 
 
-def mehler(F, a, b, c, terms=30):
-    """<F(x) ; F(y)> from the first coefficients; F may have a kink at zero."""
-    r = c / mpmath.sqrt(a * b)
-    first = _coefficients(F, a, terms)
-    second = first if a == b else _coefficients(F, b, terms)
-    return mpmath.fsum(
-        f * g * r ** (n + 1) for n, (f, g) in enumerate(zip(first, second, strict=True))
-    )
-
-
 def _coefficients(F, K, terms):
     """<F(sqrt(K) z) He_n(z)> / sqrt(n!) for n = 1, 2, ..."""
     s, cut = mpmath.sqrt(K), mpmath.sqrt(2 * mpmath.log(10) * (mp.dps + 6)) + 3
@@ -103,9 +93,4 @@ EXACT = {
     "max(0,h)": relu_connected,
     "max(0,h)+1": less_uncorrelated(shifted_relu),
     "erf(h)": erf_connected,
-}
-SERIES = {
-    "erf(h-0.123)": lambda h: mpmath.erf(h - mpf("0.123")) ** 2,
-    "gelu": lambda h: (h * mpmath.ncdf(h)) ** 2,
-    "tanh(h)": lambda h: mpmath.tanh(h) ** 2,
 }

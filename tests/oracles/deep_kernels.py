@@ -88,19 +88,6 @@ def decorrelation(p, q, r):
     return 1 - r / sqrt(p * q)
 
 
-def squared_ramp():
-    """phi(x) = x^2 for x > 0, else 0: arc-cosine kernels of degree 2 and 1."""
-
-    def pair(p, q, r):
-        size = sqrt(p * q)
-        c = min(mpf(1), max(mpf(-1), r / size))
-        theta = acos(c)
-        moment = size**2 * (3 * sin(theta) * c + (pi - theta) * (1 + 2 * c * c)) / (2 * pi)
-        return moment, 2 * size * (sin(theta) + (pi - theta) * c) / pi
-
-    return Phi(lambda K: 3 * K**2 / 2, lambda K: 3 * K, pair)
-
-
 def tangents(phi, layers, p, q, r, trained=None):
     """Theta^(l) of a pair of inputs in all layers; of one input K if p = q = r = K.
 
@@ -124,13 +111,3 @@ def exponential():
         return value, value
 
     return Phi(lambda K: mp.exp(2 * K), lambda K: 2 * mp.exp(2 * K), pair)
-
-
-def hyperbolic_sine():
-    """phi = sinh."""
-
-    def pair(p, q, r):
-        size = mp.exp((p + q) / 2)
-        return size * mp.sinh(r), size * mp.cosh(r)
-
-    return Phi(lambda K: mp.expm1(2 * K) / 2, lambda K: mp.exp(2 * K), pair)

@@ -162,12 +162,6 @@ def homogeneous_orders(net, K0, slopes=(0, 1), order=2):
     return _homogeneous(net, K0, slopes, e)
 
 
-def homogeneous_exact(net, K0, N, slopes=(0, 1)):
-    """The same (L+2, 3) and (L+1,) at width N."""
-    C, V = _homogeneous(net, K0, slopes, np.array([Fraction(1, N)], dtype=object))
-    return C[..., 0], V[..., 0]
-
-
 def _homogeneous(net, K0, slopes, e):
     if any(net.gamma) or net.bias_variance or net.readout_bias_variance:
         raise ValueError("for gamma = 0 and no bias")

@@ -126,16 +126,6 @@ def test_precise_average2(r, digits):
         assert abs(value / exact.relu_average(1, a, b, c) - 1) < mpf(10) ** (2 - digits)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("a, b", [("0.001", "1"), ("1", "2")])
-def test_precise_average2_thirty_digits(a, b):
-    with mpmath.workdps(30):
-        a, b = mpf(a), mpf(b)
-        c = mpf("0.9") * mpmath.sqrt(a * b)
-        value = precise.average2(lambda x, y: mpmath.erf(x) * mpmath.erf(y), [[a, c], [c, b]])
-        assert abs(value / exact.erf_average(a, b, c) - 1) < mpf(10) ** -28
-
-
 @pytest.mark.parametrize(
     "dense, digits, closed",
     [
@@ -162,30 +152,6 @@ def test_price_one_variable(digits):
 
         assert abs(precise.derivative1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** (3 - digits)
         assert abs(precise.score1(f, K) / exact.erf_slope(K) - 1) < mpf(10) ** (3 - digits)
-
-
-@pytest.mark.slow
-def test_price_two_variables():
-    a, b, c = mpf("0.4"), mpf("0.7"), mpf("0.25")
-    K = [[a, c], [c, b]]
-
-    def f(x, y):
-        return mpmath.erf(x) * mpmath.erf(y)
-
-    off_diagonal = exact.erf_derivative_average(a, b, c)
-    assert abs(precise.score2(f, K, (0, 1)) / off_diagonal - 1) < 1e-13
-
-    def half_second(x, y):
-        return -2 * x * mpmath.exp(-x * x) / mpmath.sqrt(mpmath.pi) * mpmath.erf(y)
-
-    diagonal = precise.average2(half_second, K)
-    assert abs(precise.score2(f, K, (0, 0)) / diagonal - 1) < 1e-13
-
-    def swapped(x, y):
-        return f(y, x)
-
-    swapped_K = [[b, c], [c, a]]
-    assert abs(precise.score2(swapped, swapped_K, (1, 1)) / diagonal - 1) < 1e-13
 
 
 @pytest.mark.parametrize("entry", [slow((0, 0)), slow((1, 1)), (0, 1)])

@@ -1,6 +1,5 @@
 """The deep limit of two inputs: exact optima of deep networks, limits, and its edges."""
 
-import itertools
 import math
 
 import numpy as np
@@ -12,7 +11,7 @@ import fieldtheory as ft
 from fieldtheory.scaling import deep_covariance
 from fieldtheory.scaling.covariance_flow import P, Q, R, flow_rates
 from fieldtheory.theory import notation as sym
-from tests.tables import slow, some
+from tests.tables import some
 
 PAIRS = {
     "equal": (0.05, 0.05, 0.03),
@@ -59,15 +58,6 @@ def test_optima_of_deep_networks_converge_to_both_orders(name):
     for order, power in ((1, 1.5), (2, 2.5)):
         assert math.log2(gaps[order][0] / gaps[order][1]) == pytest.approx(power, abs=0.1)
     assert gaps[2][1] < 0.05 * gaps[1][1]
-
-
-@pytest.mark.slow
-def test_tanh_converges_too():
-    network = ft.ResidualNetwork(depth=60, activation="tanh", weight_variance=1.5)
-    exact = scaling(network, PAIRS["equal"])
-    orders = [scaling(network, PAIRS["equal"], method="deep_limit", order=n) for n in (1, 2)]
-    assert abs(orders[0] / exact - 1) < 0.05
-    assert abs(orders[1] / exact - 1) < 0.002
 
 
 def test_limit_is_that_of_the_flow_of_erf_typed_in():
@@ -130,45 +120,6 @@ def test_matrices_hold_variances_and_covariances():
             pair = K0[i, i], K0[j, j], K0[i, j]
             one = scaling(network, pair, method="deep_limit", order=2)
             assert found[i, j] == pytest.approx(one, rel=1e-9)
-
-
-def highest_of_sines(b, pair):
-    """ρ*² L of sin h + b sin 8h, from the flow typed in and its responses at many times."""
-    w, bias, waves = 1.25, 0.05, ((1, 1), (b, 8))
-
-    def averages(p, q, r):
-        found = np.zeros((2, *np.shape(r)))
-        for (c, k), (d, l) in itertools.product(waves, waves):
-            rise, fall = (np.exp(s * k * l * r - (k * k * p + l * l * q) / 2) for s in (1, -1))
-            found += c * d * np.array([(rise - fall) / 2, k * l * (rise + fall) / 2])
-        return found
-
-    def rates(t, y):
-        p, q, r, _ = y
-        G, gain = averages(p, q, r)
-        G = np.array([averages(p, p, p)[0], averages(q, q, q)[0], G])
-        return [*(w * G + bias), w * gain]
-
-    times = 0.05 * np.expm1(np.linspace(0, 5, 4000))
-    options = {"method": "DOP853", "rtol": 1e-10, "atol": 1e-12, "t_eval": times}
-    *y, growth = integrate.solve_ivp(rates, (0, 10), [*pair, 0], **options).y
-    return times[np.argmax(np.log(averages(*y)[1]) + growth)]
-
-
-@pytest.mark.parametrize(
-    "b, pair, times",
-    [
-        (0.3557017700, (0.002, 0.003, 0.001), (2.21, 0.205)),
-        slow(0.3190619170, (0.02, 0.03, 0.005), (2.01, 0)),
-    ],
-)
-def test_of_maxima_of_nearly_equal_heights_the_higher_one_counts(b, pair, times):
-    # The heights differ by 2e-5.
-    for size, time in zip((b * (1 - 1e-5), b * (1 + 1e-5)), times, strict=True):
-        network = ft.ResidualNetwork(depth=1, activation=f"sin(h)+{size!r}*sin(8*h)")
-        found = scaling(network, pair, method="deep_limit")
-        assert found**2 == pytest.approx(highest_of_sines(size, pair), rel=2e-3)
-        assert found**2 == pytest.approx(time, rel=2e-3)
 
 
 def test_saturated_pairs_need_no_branch():
@@ -245,10 +196,3 @@ def test_nearly_identical_inputs_lose_digits_as_stated(distance, tolerance):
     pair = (0.05, 0.05, 0.05 * (1 - distance))
     found = scaling(ft.ResidualNetwork(depth=1), pair, method="deep_limit")
     assert found == pytest.approx(precise_limit(distance), rel=tolerance)
-
-
-@pytest.mark.slow
-def test_nearly_identical_inputs_of_deep_networks():
-    network, pair = ft.ResidualNetwork(depth=100), (0.05, 0.05, 0.05 * (1 - 1e-9))
-    found = scaling(network, pair, method="deep_limit", order=2)
-    assert found == pytest.approx(scaling(network, pair), rel=1e-3)

@@ -12,7 +12,6 @@ from scipy import integrate, optimize
 
 import fieldtheory as ft
 from fieldtheory.numerics.layer_averages.entries import entries
-from fieldtheory.numerics.pair_maps import pair_averages
 from fieldtheory.scaling import deep_limit, output_variance
 from fieldtheory.scaling.deep_limit import END, START, correction
 from fieldtheory.theory import linearised
@@ -346,19 +345,3 @@ def test_output_variance_vanishes_on_both_sides_of_its_edge(activation, edge):
             depth=1, activation=activation, weight_variance=1.0, bias_variance=float(bias)
         )
         assert 0 <= ft.optimal_output_variance(network) < 1e-11
-
-
-def test_waves_are_not_averaged_far_beyond_the_largest_response(monkeypatch):
-    # ⟨φ²⟩ of sin(h)/h at K = 1e8 is an integral of seconds.
-    def near(function, count, *K):
-        assert K[0].max() < 64
-        return as_far(function, count, *K)
-
-    as_far = pair_averages.as_far_as_known
-    monkeypatch.setattr(pair_averages, "as_far_as_known", near)
-    parameters = {"depth": 50, "bias_variance": 0.0}
-    assert ft.optimal_output_variance(ft.ResidualNetwork(activation="sin(h)/h", **parameters)) == 0
-    network = ft.ResidualNetwork(activation="tanh(h)*sin(h)/h", **parameters)
-    K = np.geomspace(0.5, 2, 101) * ft.optimal_output_variance(network)
-    average = entries(network.activation)
-    assert np.argmax(average.susceptibility(K) * average.second_moment(K)) == 50

@@ -345,11 +345,10 @@ def _union(points: Iterable[sp.Expr]) -> list[sp.Expr]:
 
 def _between(low: sp.Expr | None, high: sp.Expr | None) -> sp.Expr:
     """A rational number between two, of few digits where these are far apart."""
-    if low is None and high is None:
-        return sp.S.Zero
-    if low is None or high is None:
-        end, side = (high, -1) if low is None else (low, 1)
-        return sp.Rational(float(end)) + side
+    if low is None:
+        return sp.S.Zero if high is None else sp.Rational(float(high)) - 1
+    if high is None:
+        return sp.Rational(float(low)) + 1
     middle = sp.Rational((float(low) + float(high)) / 2)
     if _value(low) < _value(middle) < _value(high):
         return middle

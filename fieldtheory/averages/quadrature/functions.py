@@ -245,8 +245,8 @@ class Function:
 
         The limit of ⟨φ⟩ of a variance that vanishes is their mean.
         """
-        beside = np.finfo(float).tiny if (self.jumping == 0).any() else 0.0
-        return self.value(np.array([-beside, beside]))
+        tiny = np.finfo(float).tiny if (self.jumping == 0).any() else 0.0
+        return self.value(np.array([-tiny, tiny]))
 
 
 def _of_arrays(value: Callable) -> Callable:

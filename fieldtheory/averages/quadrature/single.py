@@ -154,8 +154,8 @@ class Coefficients:
     def _direct(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, errors = np.zeros((2, len(K), self.order + 2))
         if (K == 0).any():
-            beside = self.function.at_zero()
-            values[K == 0, 0], values[K == 0, -1] = beside.mean(), (beside**2).mean()
+            sides = self.function.at_zero()
+            values[K == 0, 0], values[K == 0, -1] = sides.mean(), (sides**2).mean()
         power = np.floor(np.log(np.where(K > 0, K, 1.0)) / np.log(_FACTOR)).astype(int)
         for each in np.unique(power[K > 0]):
             rows = np.nonzero((K > 0) & (power == each))[0]

@@ -136,9 +136,18 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
         K, parts = total([product(scaled(layers.skips[l]), K), branch, scaled(layers.biases[l])])
         kernels.append(K)
         shares.append(parts)
-    columns = (np.stack(each) for each in zip(*found, strict=True))
-    whole = _stacked(kernels)
-    return ScaledLayers(network, layers, whole, *columns, np.stack(shares, axis=1), trailing)
+    kinds, halvings, near, moments = (np.stack(each) for each in zip(*found, strict=True))
+    return ScaledLayers(
+        network,
+        layers,
+        _stacked(kernels),
+        kinds,
+        halvings,
+        near,
+        moments,
+        np.stack(shares, axis=1),
+        trailing,
+    )
 
 
 def _reduced(

@@ -102,6 +102,9 @@ def source_covariance(
     S22 = np.zeros((network.depth + 2, network.depth + 2))
     weights = layers.weights[1:]
     with np.errstate(over="ignore", invalid="ignore"):
+        # ⟨φ⁴⟩ is not smaller.
+        for l, square in enumerate(network_entries(network).second_moment(K[:-1]) ** 2):
+            require_finite("the covariance of the kernels", square, l)
         S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1], C)
     for l, row in enumerate(S22):
         require_finite("the covariance of the kernels", row, l)

@@ -24,6 +24,7 @@ from fieldtheory.averages.quadrature.single import Coefficients
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
+from fieldtheory.theory.elementary_averages import LayerAverages
 
 # Orders of series that are tried one after the other: of few digits, and of all, the last when
 # it is asked for so many pairs.
@@ -58,6 +59,11 @@ class PairFunctions:
     rest: float = REST
     searching: bool = False
     _left: list[int] = field(default_factory=list)
+
+    @property
+    def averages(self) -> LayerAverages:
+        """The averages in symbols."""
+        return self.entries.averages
 
     @cached_property
     def closed_moment(self) -> bool:
@@ -153,7 +159,12 @@ class PairFunctions:
         return [(order, [(one, _coefficients(one, order)) for one in phi]) for order in orders]
 
     def _by_series(
-        self, found: np.ndarray, left: np.ndarray, own: np.ndarray, at: Sequence, r: np.ndarray
+        self,
+        found: np.ndarray,
+        left: np.ndarray,
+        own: np.ndarray,
+        at: Sequence[np.ndarray],
+        r: np.ndarray,
     ) -> np.ndarray:
         """Fill in what series resolve of the pairs ``left``; returns those that they do not."""
         for order, coefficients in self._series:
@@ -178,7 +189,7 @@ class PairFunctions:
         return left
 
     def _summed(
-        self, order: int, phi: Function, f: np.ndarray, K: np.ndarray, pairs: tuple
+        self, order: int, phi: Function, f: np.ndarray, K: np.ndarray, pairs: tuple[np.ndarray, ...]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both series, and which have converged, each relative to its natural size."""
         square, f = f[:, -1], f[:, :-1]

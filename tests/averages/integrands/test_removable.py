@@ -10,7 +10,6 @@ import fieldtheory as ft
 from fieldtheory.averages.integrands.removable import continued, has_quotient
 from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.layer_averages.entries import entries
 from tests.oracles import precise
 from tests.tables import crossed, some
@@ -83,24 +82,6 @@ def test_a_pole_stays_a_pole():
     assert continued(function, sp.cos(h) / h, [h]) is function
 
 
-@pytest.mark.parametrize("slope", [10, 40])
-def test_the_average_of_the_derivatives_of_a_steep_quotient(slope):
-    """M' of tanh(s h)/h at K = 1e-3, against mpmath with the derivative taken of the density."""
-    h, K = sp.Symbol("h", real=True), 1e-3
-    phi = sp.tanh(slope * h) / h
-    found = float(entries(as_activation(phi)).susceptibility(K))
-    with mpmath.workdps(25):
-        k = mpmath.mpf(K)
-        dev = mpmath.sqrt(k)
-        cuts = [0, *(j / (slope * dev) for j in (0.3, 1, 2, 4)), *range(4, 13, 2)]
-
-        def integrand(z):
-            return (mpmath.tanh(slope * dev * z) / (dev * z)) ** 2 * (z * z - 1) * mpmath.npdf(z)
-
-        known = mpmath.quad(integrand, sorted(c for c in cuts if c <= 12)) / k
-    assert found == pytest.approx(float(known), rel=1e-12)
-
-
 SUMS = {
     "h - tanh(h)": lambda x: x - mpmath.tanh(x),
     "(h - tanh(h))**2": lambda x: (x - mpmath.tanh(x)) ** 2,
@@ -119,17 +100,3 @@ def test_sums_whose_terms_cancel_at_zero(text):
     with mpmath.workdps(150):
         expected = [float(SUMS[text](mpf(place))) for place in x]
     np.testing.assert_allclose(found, expected, rtol=2e-14)
-
-
-@pytest.mark.parametrize("K", [1e-16, 1e-40])
-def test_a_network_that_starts_as_a_cube(K):
-    """φ = x³/3 + O(x⁵): averages as those of the power, by Wick's theorem."""
-    averages = entries(as_activation("tanhshrink"))
-    assert averages.second_moment(K) == pytest.approx(15 * K**3 / 9, rel=1e-13)
-    assert averages.susceptibility(K) == pytest.approx(5 * K**2, rel=1e-13)
-    assert averages.slope_square(K) == pytest.approx(3 * K**2, rel=1e-13)
-    for c in (0.5, -0.9, 1e-3):
-        x, y, xy = K, 2 * K, c * np.sqrt(2) * K
-        product, slopes = averages.covariance_gain(x, y, xy)
-        assert product == pytest.approx((9 * x * y * xy + 6 * xy**3) / 9, rel=1e-13)
-        assert slopes == pytest.approx(x * y + 2 * xy**2, rel=1e-13)

@@ -242,16 +242,6 @@ def test_two_variables_against_integration(name):
     assert abs(node.doit().subs(at).evalf(20) - node.subs(at).evalf(15)) < sp.Float("1e-14")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("covariance", [COVARIANCES[1], COVARIANCES[4]])
-@pytest.mark.parametrize("name", [*SMOOTH, *KINKED])
-def test_two_variables_against_integration_at_30_digits(name, covariance):
-    at = dict(zip((a, b, c), covariance, strict=True))
-    node = GaussianAverage(TWO_VARIABLES[name][0], (x, y), K2)
-    value = node.doit().subs(at).evalf(40)
-    assert abs(value - node.subs(at).evalf(30)) < sp.Float("1e-28") * max(1, abs(value))
-
-
 def mp_function(variables, F):
     """F with its kinks evaluated by mpmath alone."""
     step = {"Heaviside": lambda u, _: mpf(u > 0) if u != 0 else mpf("0.5")}
@@ -382,30 +372,3 @@ def test_waves_beside_steps_have_no_tilt():
     assert closed_form(theta(x) * x * sp.sin(x), (x,), sp.Matrix([[K]])) is None
     node = GaussianAverage(theta(x) * x * sp.sin(x), x, R(3, 2)).doit()
     assert abs(node.evalf(30) - (R(3, 4) * sp.exp(-R(3, 4))).evalf(30)) < sp.Float("1e-25")
-
-
-@pytest.mark.parametrize("size", [1, 3, 10])
-def test_waves_of_a_variable_at_a_point_decay(size):
-    """⟨δ'(x − 1) (cos 3y + θ(y − 1))²⟩ is −∂_x of the density times an average of one variable."""
-    x, y = sp.symbols("x y", real=True)
-    F = sp.DiracDelta(x - 1, 1) * (sp.cos(3 * y) + sp.Heaviside(y - 1)) ** 2
-    K = size * sp.Matrix(
-        [[sp.Rational(1), sp.Rational(3, 10)], [sp.Rational(3, 10), sp.Rational(3, 5)]]
-    )
-    found = GaussianAverage(F, (x, y), K).doit()
-    assert not found.has(sp.sinh, sp.cosh)
-    with mpmath.workdps(30):
-        a, c, b = (mpf(size) * mpf(k) / 10 for k in (10, 3, 6))
-        deviation = mpmath.sqrt(b - c * c / a)
-
-        def at(place):
-            mean = c / a * place
-            ends = [mean + k * deviation for k in range(-12, 13)]
-            value = mpmath.quad(
-                lambda y: mpmath.npdf(y, mean, deviation) * (mpmath.cos(3 * y) + (y > 1)) ** 2,
-                sorted([*ends, mpf(1)]),
-            )
-            return mpmath.npdf(place, 0, mpmath.sqrt(a)) * value
-
-        expected = -mpmath.diff(at, 1)
-    assert float(found) == pytest.approx(float(expected), rel=1e-12)

@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 import fieldtheory as ft
 from fieldtheory.numerics.infinite_width.scaled_theory import stays_in_float64
 from tests.oracles import deep_kernels
-from tests.tables import slow, some
+from tests.tables import some
 
 FIELDS = "log_kernels", "log_response", "log_tangent_kernels"
 h = sp.Symbol("h", real=True)
@@ -205,16 +205,3 @@ def test_tables_files_plots_and_sweeps(tmp_path):
     grid = ft.sweep(net, 0.3, over=over, of=["log_kernels", "log_response"])
     found = grid.log_kernels.sel(branch_scale="none")
     np.testing.assert_allclose(found, ft.solve(net, 0.3).log_kernels, rtol=1e-14)
-
-
-@pytest.mark.parametrize("activation", some(["relu", "leaky_relu", "abs(h)"], {"relu"}))
-@pytest.mark.parametrize("kernel", [1e120 * P, slow(1e120 * OPPOSITE)])
-def test_pairs_whose_variances_have_no_product_in_float64(activation, kernel):
-    net = network(activation, 150, weight_variance=2.0, bias_variance=0.0)
-    solution = ft.solve(net, kernel)
-    for name in ("kernels", "response"):
-        found = np.log(np.abs(getattr(solution, name)[1:]))
-        np.testing.assert_allclose(found, getattr(solution, f"log_{name}")[1:], rtol=1e-13)
-    assert solution.kernels[-1].min() > 1e160
-    whole = ft.solve(net, kernel).output_kernel
-    np.testing.assert_allclose(whole, solution.kernels[-1], rtol=1e-12)
