@@ -222,30 +222,6 @@ def test_simulation_sees_the_second_order(name, skip, N, samples):
     assert max(largest(mean_1), largest(variance_1)) > 10
 
 
-@pytest.mark.parametrize(
-    ("name", "depth", "skip", "scale", "weight", "K0", "N", "samples"),
-    [
-        ("relu", 3, 0.5**0.5, 1.0, 1.0, 1.0, 100, 1e4),
-        slow("tanh", 20, 1.0, 0.1**0.5, 1.0, 2.0, 200, 2e5),
-        slow("relu", 10, 0.5**0.5, 1.0, 1.0, 1.0, 400, 1e5),
-    ],
-)
-def test_simulation_tells_the_vertex_from_the_closure(
-    name, depth, skip, scale, weight, K0, N, samples
-):
-    net = uniform(depth, skip, (0.0, 0.0), scale, (weight, 1.0))
-    _, _, vertex, _, _, closed, _ = scores(net, name, K0, N, samples, seed=8)
-    assert largest(vertex) < 4
-    assert largest(closed) > 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "scale"), [("erf", 0.2), ("tanh", 0.1)])
-def test_simulation_of_deep_networks(name, scale):
-    mean, variance, vertex, *_ = scores(uniform(100, 1.0, scale=scale), name, 0.4, 200, 1e4, seed=9)
-    assert max(largest(mean), largest(variance), largest(vertex)) < 4
-
-
 @given(
     name=st.sampled_from(["erf", "relu", "tanh", "linear"]),
     depth=st.integers(1, 4),
