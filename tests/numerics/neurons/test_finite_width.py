@@ -10,7 +10,7 @@ from scipy.special import erf, ndtr
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
-from tests.oracles import finite_width, neurons, one_hidden_layer, sampling
+from tests.oracles import finite_width, neurons, sampling
 from tests.oracles.recursion import Net
 from tests.tables import crossed, slow
 
@@ -150,26 +150,6 @@ def test_independent_factors(name, slopes):
     np.testing.assert_allclose(vertex, V[:, 1], rtol=1e-12)
     np.testing.assert_allclose(variance_2, C[:, 1, 2], rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(third, C[:, 2, 2], rtol=1e-12)
-
-
-@pytest.mark.parametrize(("skip", "name"), [(0.7, "relu"), slow(1.0, "relu"), slow(1.0, "erf")])
-def test_one_hidden_layer(skip, name):
-    K0, net, phi = 0.4, uniform(1, skip), PHI[name][0]
-    if name == "relu":
-        squares, grid = (
-            one_hidden_layer.squares_of_slopes(0, 1),
-            one_hidden_layer.half_line_nodes(K0),
-        )
-    else:
-        squares, grid = one_hidden_layer.squares_of(phi), one_hidden_layer.gauss_nodes(K0)
-    first, second = one_hidden_layer.orders(net, K0, phi, squares, grid)
-    mean, G11, vertex, mean_2, variance_2, third = coefficients(net, name, K0)
-    np.testing.assert_allclose(mean[1:], first.mean, atol=1e-9)
-    np.testing.assert_allclose(np.diagonal(G11)[1:], first.variance, rtol=1e-8)
-    np.testing.assert_allclose(vertex[1], first.vertex, rtol=1e-8)
-    np.testing.assert_allclose(mean_2[1:], second.mean, atol=5e-8)
-    np.testing.assert_allclose(variance_2[1:], second.variance, atol=5e-8)
-    np.testing.assert_allclose(third[1:], second.third, rtol=5e-7)
 
 
 def scores(net, name, K0, N, samples, seed):
