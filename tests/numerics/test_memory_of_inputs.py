@@ -25,26 +25,3 @@ def test_too_many_inputs_for_the_memory(monkeypatch, name):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1e6
-
-
-def test_memory_that_mean_shifts_need(monkeypatch):
-    s = ft.solve(network("erf", 1.0, 10), 0.3 * np.eye(8))
-    monkeypatch.setattr("fieldtheory.numerics.memory.memory_available", lambda: 10**5)
-    with pytest.raises(ValueError, match=r"mean_shift of 8 inputs needs about 0\.00116 GB"):
-        _ = s.mean_shift
-    monkeypatch.setattr("fieldtheory.numerics.memory.memory_available", lambda: 2 * 10**6)
-    with pytest.raises(ValueError, match=r"8 inputs in \d+ Hermite orders needs .*rtol="):
-        _ = s.kernel_shift
-
-
-def test_the_memory_of_the_vertex_is_what_it_says(monkeypatch):
-    """Four arrays of the size of G11, besides constants that are small for many inputs."""
-    net, K = network("erf", 0.0, 4), 0.3 * np.eye(15) + 0.1
-    four = 4 * 8 * (6 * 120) ** 2
-    monkeypatch.setattr("fieldtheory.numerics.memory.memory_available", lambda: int(1.001 * four))
-    _ = ft.solve(net, K[:2, :2], rtol=1e-3).four_point
-    tracemalloc.start()
-    _ = ft.solve(net, K, rtol=1e-3).four_point
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert 0.6 * four < peak < 1.3 * four

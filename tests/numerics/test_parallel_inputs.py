@@ -49,30 +49,6 @@ def test_what_counts_as_parallel_does_so_everywhere():
         np.testing.assert_allclose(getattr(s, field), value, atol=1e-8 * np.abs(value).max())
 
 
-@pytest.mark.parametrize("name", ["sign", "heaviside"])
-@pytest.mark.parametrize("c", [1.0, -1.0])
-@pytest.mark.parametrize("norms", [(30.0, 75.0), (30.0, 120.0), (0.1, 0.7), (1e-6, 3e-9)])
-def test_norms_whose_covariance_is_rounded(name, c, norms):
-    """The angle of 1e-8 that rounding leaves had grown to 1 in kernels and shifted means by 4."""
-    given = {"skip_scale": 0.0, "bias_variance": 0.0, "readout_bias_variance": 0.0}
-    net = ft.ResidualNetwork(depth=4, activation=name, branch_scale=0.3, **given)
-    s = ft.solve(net, two(*norms, c))
-    if name == "sign":
-        np.testing.assert_allclose(s.mean_shift, 0, atol=1e-15)
-        assert not np.any(s.G11)
-    if name == "sign" or c > 0:
-        expected = np.array([[1.0, c], [c, 1.0]])[None] * s.kernels[1:, :1, :1]
-        np.testing.assert_allclose(s.kernels[1:], expected, rtol=1e-15)
-        np.testing.assert_array_equal(s.decorrelation[:, 0, 1], 1 - c)
-        np.testing.assert_allclose(s.mean_shift[1:], c * s.mean_shift[1:, ::-1], atol=1e-15)
-        np.testing.assert_allclose(s.G11[1:, 1:, 1, 1], s.G11[1:, 1:, 0, 0], atol=1e-18)
-        assert ft.solve(net, two(*norms, c)).output_kernel[0, 1] == s.kernels[-1, 0, 1]
-    else:
-        # One of two signals that are opposite is on.
-        np.testing.assert_array_equal(s.kernels[1, 0, 1], 0.0)
-        assert np.isfinite(s.mean_shift).all()
-
-
 def test_responses_of_parallel_inputs_where_slopes_diverge():
     net = network("sign", 0.7, 2)
     for norms in ((0.3, 0.75), (0.3, 0.3)):
@@ -93,19 +69,3 @@ def test_opposite_inputs_are_the_same_to_even_functions(norms):
     factors = np.array([1.0, factor, factor**2])
     expected = one.four_point[1:, None, None] * np.outer(factors, factors)
     np.testing.assert_allclose(s.four_point[1:], expected, rtol=1e-11)
-
-
-@pytest.mark.parametrize(
-    ("name", "norms"),
-    [("relu6", (0.3, 0.75)), ("relu6", (0.05, 7e-4)), ("hard_tanh", (3e-5, 1e-4))],
-)
-def test_kinks_out_of_reach_leave_parallel_inputs_one(name, norms):
-    """Layers without skip connections: shifts had been rounding over angles, or divisions by 0."""
-    given = {"bias_variance": 0.0, "readout_bias_variance": 0.0}
-    net = network(name, 0.0, 2, **given)
-    s, one = ft.solve(net, two(*norms, 1.0)), ft.solve(net, norms[0])
-    factor = np.sqrt(norms[1] / norms[0])
-    size = np.abs(one.residual_kernels) * factor / net.width
-    assert (np.abs(s.mean_shift[:, 0, 1] - factor * one.mean_shift) <= 1e-9 * size).all()
-    expected = factor * one.G11[1:, 1:]
-    np.testing.assert_allclose(s.G11[1:, 1:, 0, 1], expected, rtol=1e-8)

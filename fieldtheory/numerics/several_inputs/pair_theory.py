@@ -94,7 +94,6 @@ class PairTheory:
     @property
     def G11(self) -> np.ndarray:
         """Cov(C_αβ^(l), C_γδ^(m)), shape (L + 2, L + 2, p, p)."""
-        self._require_memory()
         return self._with_collinear(self.distinct.covariances[0]) / self.width
 
     @property
@@ -111,10 +110,12 @@ class PairTheory:
     def four_point(self) -> np.ndarray:
         """V^(l) = N ⟨h_iα h_iβ ; h_jγ h_jδ⟩ for i ≠ j, shape (L + 1, p, p)."""
         theory = self.distinct
+        # First what needs most memory, and says how much.
+        covariance = theory.kernel_covariances[0]
         joint = pair_fluctuations.covariance_with_neurons(
             theory.layers, theory.gains, theory.signals
         )
-        return self._with_collinear(theory.kernel_covariances[0] + joint + np.swapaxes(joint, 1, 2))
+        return self._with_collinear(covariance + joint + np.swapaxes(joint, 1, 2))
 
     @property
     def four_point_error(self) -> np.ndarray:
@@ -147,6 +148,7 @@ class PairTheory:
     @cached_property
     def sources(self) -> np.ndarray:
         """The estimate of S22/N of all layers and pairs, shape (n, L + 2, p, L + 2, p)."""
+        self._require_memory()
         found = self.series
         if found is None or found.error > SAMPLED:
             return sampled_sources(self.layers, self.gains, self.signals)
@@ -200,7 +202,7 @@ class PairTheory:
         return found[..., place[:, None], place] * np.outer(factor, factor)
 
     def _require_memory(self) -> None:
-        inputs = len(self.collinear.kept)
+        inputs = self.gains.own.shape[1]
         entries = (len(self.layers.weights) * inputs * (inputs + 1) / 2) ** 2
         require_memory(
             f"G11 of {inputs} inputs",

@@ -162,10 +162,12 @@ AT_ZERO = {
 @pytest.mark.parametrize("name", AT_ZERO)
 def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
     """The mean of both sides, at all doors the same, alone and among others."""
-    slope, _ = AT_ZERO[name]
+    slope, curvature = AT_ZERO[name]
     e = entries(as_activation(name))
     for K in (0.0, np.zeros(1), np.array([0.0, 1.0])):
-        assert np.ravel(e.susceptibility(K))[0] == pytest.approx(slope, rel=1e-15)
+        assert np.ravel(e.susceptibility(K))[0] == pytest.approx(slope, rel=1e-9, abs=1e-10)
+        # Exponential branches meet zero with powers of all orders.
+        assert np.ravel(e.curvature(K))[0] == pytest.approx(curvature, rel=1e-6, abs=1e-6)
     # The limit from above.
     assert float(e.susceptibility(1e-9)) == pytest.approx(slope, rel=1e-3, abs=1e-8)
     network = ft.ResidualNetwork(
@@ -174,7 +176,9 @@ def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
     weight = network.weight_variance
     chi = (1 + weight * slope) * weight * slope
     assert ft.solve(network, 0.0).output_response == pytest.approx(chi, rel=1e-5)
-    assert pair_functions(e).susceptibility(np.zeros(1))[0] == pytest.approx(slope, rel=1e-15)
+    assert pair_functions(e).susceptibility(np.zeros(1))[0] == pytest.approx(
+        slope, rel=1e-9, abs=1e-10
+    )
 
 
 JUMPING = {
