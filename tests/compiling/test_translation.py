@@ -111,17 +111,6 @@ def test_propagator_of_two_inputs(activation):
         np.testing.assert_allclose(G11[np.ix_(fields, fields)], alone, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("activation", ["erf", "tanh", "relu"])
-def test_two_inputs_and_two_layers(activation):
-    net = network(2, activation)
-    block = derivation(2, 2).lambdify("S22")(net, K0_PAIR)
-    alone = derivation(2).lambdify("S22")(net, K0_PAIR[0, 0])
-    fields = [3 * layer for layer in range(4)]
-    np.testing.assert_allclose(block[np.ix_(fields, fields)], alone, rtol=1e-10, atol=1e-14)
-    assert np.linalg.eigvalsh(block[3:, 3:]).min() > 0
-
-
 def test_equal_inputs():
     """Two identical inputs: every block of S22 is that of one input."""
     net = network(1, "tanh")

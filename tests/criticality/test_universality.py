@@ -139,3 +139,11 @@ def test_skip_scales_are_refused_in_the_same_words(door, value):
 def test_bad_input(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call()
+
+
+def test_no_critical_point():
+    for text in ("Heaviside(h)*exp(h)", "h*Heaviside(h-1)"):
+        with pytest.raises(ValueError, match="has a finite ⟨φ'²⟩: activation must have no jumps"):
+            critical_point(text)
+    with pytest.raises(ValueError, match=r"^activation must have a critical point, exp has none: "):
+        critical_point("exp")

@@ -231,46 +231,21 @@ def test_decreasing_scales_layer_by_layer(activation, last):
 
 
 SCALES = {
-    "decreasing": "decreasing",
-    "1/l": lambda l, L: 1 / l,
-    "geometric": lambda l, L: 0.5**l,
+    "1/l": (lambda l, L: 1 / l, lambda l: l**-2),
+    "geometric": (lambda l, L: 0.5**l, lambda l: mpmath.mpf("0.25") ** l),
 }
-
-
-def products(schedule, weight):
-    """Π (1 + a_l) and Σ a_l/(1 + a_l) for a_l = σ²_w λ_l², with 20 digits."""
-    with mpmath.workdps(25):
-        if schedule == "decreasing":
-            head = range(1, 2001)
-            squares = [1 / (l * mpmath.log(l + 1) ** 2) for l in map(mpmath.mpf, head)]
-            tail = oracle.decreasing_tail(2000)
-            # Of higher powers the tail is small: an integral with the first of Euler-Maclaurin.
-            powers = [tail] + [
-                mpmath.quad(
-                    lambda u, n=n: mpmath.exp((1 - n) * u) / mpmath.log1p(mpmath.exp(u)) ** (2 * n),
-                    mpmath.linspace(mpmath.log(2000.5), mpmath.log(2000.5) + 40, 9),
-                )
-                for n in (2, 3, 4)
-            ]
-            a = [weight * square for square in squares]
-            log = sum(mpmath.log1p(each) for each in a)
-            log += sum((-1) ** n * weight ** (n + 1) / (n + 1) * s for n, s in enumerate(powers))
-            ratios = sum(each / (1 + each) for each in a)
-            ratios += sum((-1) ** n * weight ** (n + 1) * s for n, s in enumerate(powers))
-            return float(mpmath.exp(log)), float(ratios)
-        square = {"1/l": lambda l: l**-2, "geometric": lambda l: mpmath.mpf("0.25") ** l}[schedule]
-        a = lambda l: weight * square(mpmath.mpf(l))  # noqa: E731
-        log = mpmath.nsum(lambda l: mpmath.log1p(a(l)), [1, mpmath.inf])
-        return float(mpmath.exp(log)), float(
-            mpmath.nsum(lambda l: a(l) / (1 + a(l)), [1, mpmath.inf])
-        )
 
 
 @pytest.mark.parametrize("schedule, weight", crossed(SCALES, [0.4, 2.0]))
 def test_infinite_products_of_linear_layers(schedule, weight):
-    """K_∞ = K0 Π (1 + a_l), Θ_∞ = K_∞ (1 + Σ a_l/(1 + a_l)) without biases."""
-    product, ratios = products(schedule, weight)
-    limit = ft.depth_limit(network("linear", SCALES[schedule], weight, bias=0.0), 0.3)
+    """K_∞ = K0 Π (1 + a_l), Θ_∞ = K_∞ (1 + Σ a_l/(1 + a_l)) without biases, a_l = σ²_w λ_l²."""
+    scale, square = SCALES[schedule]
+    with mpmath.workdps(25):
+        terms = [1, mpmath.inf]
+        log = mpmath.nsum(lambda l: mpmath.log1p(weight * square(mpmath.mpf(l))), terms)
+        ratios = mpmath.nsum(lambda l: 1 / (1 + 1 / (weight * square(mpmath.mpf(l)))), terms)
+        product, ratios = float(mpmath.exp(log)), float(ratios)
+    limit = ft.depth_limit(network("linear", scale, weight, bias=0.0), 0.3)
     assert limit.kernels[-1] == pytest.approx(0.3 * product, rel=2e-11)
     assert limit.tangent_kernels[-1] == pytest.approx(0.3 * product * (1 + ratios), rel=2e-11)
 

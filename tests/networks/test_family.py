@@ -77,15 +77,6 @@ class TestFeedForward:
         net = ft.FeedForwardNetwork(depth=4).replace(depth=5, width=7)
         assert (type(net), net.depth, net.skip_scale) == (ft.FeedForwardNetwork, 5, 0.0)
 
-    @pytest.mark.parametrize(
-        "changes", [{"skip_scale": 0.5}, {"branch_scale": 2.0}, {"skip_scale": [0.0, 0.0]}], ids=str
-    )
-    def test_fixed_scales_cannot_be_given(self, changes):
-        with pytest.raises(TypeError, match="is fixed in a feed-forward network, got"):
-            ft.FeedForwardNetwork(depth=2, **changes)
-        with pytest.raises(TypeError, match="is fixed in a feed-forward network, got"):
-            ft.FeedForwardNetwork(depth=2).replace(**changes)
-
 
 class TestDerive:
     def test_of_a_network_is_that_of_its_depth_and_activation(self):

@@ -9,7 +9,7 @@ import fieldtheory as ft
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.numerics.layer_averages.entries import entries
 from tests.examples import oracle
-from tests.oracles import hessian, quadrature, recursion
+from tests.oracles import hessian
 from tests.tables import some
 
 
@@ -59,20 +59,6 @@ def test_one_input(text):
     np.testing.assert_allclose(net.width * found.G11, G11, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize("text", some([*list(TABLE)[3:8], "log(1+exp(1.37*h-0.21))"], QUICK))
-def test_two_inputs(text):
-    K0 = np.array([[0.3, 0.1], [0.1, 0.4]])
-    net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.4)
-    found = ft.solve(net, K0)
-    moment = recursion.moment_of(TABLE[text], quadrature.average1, quadrature.average2)
-    _, K = recursion.kernels(oracle(net), K0, moment)
-    np.testing.assert_allclose(found.kernels, K, rtol=1e-12)
-    step = np.array([[0, 1], [1, 0]]) * 1e-4
-    up, down = (recursion.kernels(oracle(net), K0 + s * step, moment)[1] for s in (1, -1))
-    expected = (up[-1] - down[-1])[0, 1] / 2e-4
-    assert found.output_response[0, 1] == pytest.approx(expected, rel=1e-7)
-
-
 CURVED = {
     "log(1+exp(1.702*h))": lambda x: np.logaddexp(0, 1.702 * x),
     "h*tanh(log(1+exp(1.702*h-0.37)))": lambda x: x * np.tanh(np.logaddexp(0, 1.702 * x - 0.37)),
@@ -89,21 +75,6 @@ def test_curvature(text):
     exact = (weights * CURVED[text](np.sqrt(K) * z) ** 2 * (z**4 - 6 * z**2 + 3)).sum() / (4 * K**2)
     found = entries(activation_from_text(text)).curvature(K)
     assert found == pytest.approx(exact, rel=1e-11)
-
-
-def test_a_quotient_that_is_zero_over_zero_away_from_zero():
-    """⟨φ''(x) φ(y)⟩/2 by Gauss's rule for two signals, the derivatives by Hermite polynomials."""
-    p, q, r = 0.7, 1.1, 0.3
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    z, w = np.meshgrid(nodes, nodes), np.outer(weights, weights) / weights.sum() ** 2
-    x, y = np.sqrt(p) * z[0], r / np.sqrt(p) * z[0] + np.sqrt(q - r**2 / p) * z[1]
-    phi = CURVED["sin(h-1.234)/(h-1.234)"]
-    # Of the second derivative of the density of x and y by x, (u² − P) with P = K⁻¹, u = P (x, y).
-    inverse = np.linalg.inv([[p, r], [r, q]])
-    u = inverse[0, 0] * x + inverse[0, 1] * y
-    exact = (w * phi(x) * phi(y) * (u**2 - inverse[0, 0])).sum() / 2
-    averages = entries(activation_from_text("sin(h-1.234)/(h-1.234)"))
-    assert averages.cross_susceptibility(p, q, r) == pytest.approx(exact, rel=1e-11)
 
 
 @pytest.mark.parametrize("phi", ["log(1 + exp(1.3*h))", "max(0, 1.3*h) + min(0, 1.3*h)/100"])

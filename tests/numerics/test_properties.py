@@ -1,7 +1,6 @@
 """Properties for any parameters: signs, positivity, symmetry, consistency."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,17 +74,6 @@ def test_fluctuations_are_a_covariance(net, K0):
     assert (s.kernel_variance >= 0).all()
 
 
-@given(networks(("erf", "relu", "linear")), variances)
-def test_kernels_and_responses_accumulate(net, K0):
-    s = ft.solve(net, K0)
-    skips = net.skip_scales**2
-    C, K = s.residual_kernels, s.kernels
-    np.testing.assert_allclose(K[1:-1], skips * K[:-2] + C[1:-1], rtol=1e-14)
-    eta, chi = s.residual_response, s.response
-    np.testing.assert_allclose(chi[1:], skips * chi[:-1] + eta[1:], rtol=1e-14)
-    np.testing.assert_allclose(net.width * s.G12[:-1, 0], eta, rtol=1e-12)
-
-
 @given(networks(("relu", "linear")), variances, st.floats(0.1, 10))
 def test_homogeneous_activations_without_bias_scale(net, K0, factor):
     """φ(cx) = c φ(x), σ_b = 0: kernels are proportional to K0, responses do not depend on it."""
@@ -111,18 +99,3 @@ def test_scales_matter_by_their_products_with_variances_without_correlations(net
     s, other = ft.solve(net, K0), ft.solve(moved, K0)
     for name in ("kernels", "response", "output_response", "G11"):
         np.testing.assert_allclose(getattr(other, name), getattr(s, name), rtol=1e-12, atol=1e-300)
-
-
-@pytest.mark.parametrize("count", [2, 3, 4, 5])
-@pytest.mark.parametrize("matrix", [False, True])
-def test_batch_of_kernels_with_unbatched_scales_equals_the_loop(count, matrix):
-    # At depth 3 a batch of 4 has the length of the layer axis of the gains.
-    network = ft.ResidualNetwork(depth=3, skip_scale=[0.9, 1.0, 1.1])
-    kernels = np.linspace(0.1, 0.5, count)
-    if matrix:
-        kernels = kernels[:, None, None] * np.array([[1.0, 0.4], [0.4, 0.8]])
-    batch = ft.solve(network, kernels)
-    fields = ["kernels", "residual_kernels", "response", "residual_response", "output_response"]
-    for field in fields + ["full_response"] * matrix:
-        loop = np.stack([getattr(ft.solve(network, kernel), field) for kernel in kernels])
-        np.testing.assert_allclose(getattr(batch, field), loop, rtol=1e-13)

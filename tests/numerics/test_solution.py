@@ -74,27 +74,6 @@ def test_against_thirty_digits():
     np.testing.assert_allclose(net.width * solution.G12, response.astype(float), rtol=1e-13)
 
 
-@pytest.mark.parametrize("gamma", GAMMAS)
-def test_linear_network(gamma):
-    net = network(3, "linear", gamma)
-    solution = ft.solve(net, K0)
-    C, K, chi = exact.linear_kernels(oracle(net), K0)
-    np.testing.assert_allclose(solution.residual_kernels, C, rtol=1e-14)
-    np.testing.assert_allclose(solution.kernels, K, rtol=1e-14)
-    np.testing.assert_allclose(solution.response, chi[:-1], rtol=1e-14)
-    assert solution.output_response == pytest.approx(chi[-1], rel=1e-14)
-
-
-def test_relu_halves_the_kernel():
-    net = network(4, "relu", 1.0)
-    s, rho2 = ft.solve(net, K0), net.branch_scales**2
-    expected = rho2 * (net.weight_variance * s.kernels[:4] / 2 + net.bias_variance)
-    np.testing.assert_allclose(s.residual_kernels[1:-1], expected, rtol=1e-14)
-    growth = np.cumprod(1 + rho2 * net.weight_variance / 2)
-    np.testing.assert_allclose(s.response[1:], growth, rtol=1e-14)
-    assert s.output_response == pytest.approx(0.7 * growth[-1], rel=1e-14)
-
-
 def test_feedforward_network_of_erf_forgets():
     """γ = 0, ρ = 1: K^(l) = C^(l), a fixed point at large depth, χ falls geometrically."""
     net = ft.FeedForwardNetwork(depth=60, bias_variance=0.2)
@@ -104,11 +83,6 @@ def test_feedforward_network_of_erf_forgets():
     ratio = s.response[-1] / s.response[-2]
     assert ratio == pytest.approx(1.25 * float(exact.erf_slope(s.kernels[-2])), rel=1e-9)
     assert ratio < 1
-
-
-def test_residual_responses_sum_to_the_response():
-    s = ft.solve(network(4, gamma=1.0), K0)
-    np.testing.assert_allclose(np.cumsum(s.residual_response), s.response, rtol=1e-14)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)

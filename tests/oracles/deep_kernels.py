@@ -32,20 +32,6 @@ def bent(up, down):
     return Phi(lambda K: mean * K, lambda K: mean, pair)
 
 
-def square():
-    """phi(x) = x^2, by Wick's theorem."""
-    return Phi(lambda K: 3 * K**2, lambda K: 6 * K, lambda p, q, r: (p * q + 2 * r * r, 4 * r))
-
-
-def cube():
-    """phi(x) = x^3, by Wick's theorem."""
-    return Phi(
-        lambda K: 15 * K**3,
-        lambda K: 45 * K**2,
-        lambda p, q, r: (9 * p * q * r + 6 * r**3, 9 * p * q + 18 * r * r),
-    )
-
-
 def error_function():
     """phi = erf."""
 
@@ -101,13 +87,3 @@ def tangents(phi, layers, p, q, r, trained=None):
         product, slope = phi.pair(*K)
         found.append((skip + a * slope) * found[-1] + w * product + u)
     return found
-
-
-def exponential():
-    """phi = exp, whose averages are those of log-normal numbers."""
-
-    def pair(p, q, r):
-        value = mp.exp((p + q) / 2 + r)
-        return value, value
-
-    return Phi(lambda K: mp.exp(2 * K), lambda K: 2 * mp.exp(2 * K), pair)

@@ -114,14 +114,3 @@ def linear_moments(net, K0, N):
                 linear = linear * slopes[ell - 2]
             cov[k, ell] = cov[ell, k] = a[k] * a[ell] * linear / N**2
     return np.array(mean_C), cov
-
-
-def linear_feedforward_covariance(C, N):
-    """Covariance (L+2, L+2) of C^(l) for phi = id, gamma = 0, no bias, from the means C (L+2,).
-
-    C^(l) is C*^(l) times a product of l independent chi^2_N / N, so
-    Cov(C^(l), C^(m)) = C*^(l) C*^(m) [(1 + 2/N)^min(l, m) - 1].
-    """
-    layer = np.arange(len(C))
-    growth = np.array([(1 + 2 / N) ** int(k) - 1 for k in layer])
-    return np.outer(C, C) * growth[np.minimum.outer(layer, layer)]

@@ -15,8 +15,6 @@ from itertools import pairwise
 import mpmath
 from mpmath import mp, mpf
 
-from .differences import derivative
-
 ORDERS = (12, 18, 27, 40, 60, 90, 135, 200)
 
 
@@ -67,23 +65,6 @@ def connected2(f, g, K):
     """<f(h_1); g(h_2)> = <(f - <f>) (g - <g>)> for covariance K (2 x 2)."""
     f_mean, g_mean = average1(f, K[0][0]), average1(g, K[1][1])
     return average2(lambda x, y: (f(x) - f_mean) * (g(y) - g_mean), K)
-
-
-def derivative1(f, K):
-    """d<f>_K / dK by a central difference of the integral."""
-    return derivative(lambda k: average1(f, k), mpf(K), K)
-
-
-def derivative2(f, K, entry):
-    """d<f>_K / dK_entry by a central difference; the entry (0, 1) moves both K_12 and K_21."""
-    (a, c), (_, b) = K
-
-    def at(eps):
-        if entry == (0, 1):
-            return average2(f, [[a, c + eps], [c + eps, b]])
-        return average2(f, [[a + eps, c], [c, b]] if entry == (0, 0) else [[a, c], [c, b + eps]])
-
-    return derivative(at, mpf(0), (a * b - c * c) / (a + b))
 
 
 def score1(f, K):

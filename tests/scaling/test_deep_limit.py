@@ -234,22 +234,6 @@ def test_correction_is_that_of_extrapolated_exact_optima():
     assert 1000 * (found - limit(network, 0.05) ** 2) == pytest.approx(fitted[1], rel=2e-3)
 
 
-def test_both_orders_beat_the_saturation_argument():
-    for depth in (2, 5, 20, 200, 1000):
-        network = erf_network(depth)
-        exact = ft.optimal_scaling(network, 0.05)
-        gap = {
-            name: abs(ft.optimal_scaling(network, 0.05, **options) - exact)
-            for name, options in {
-                "saturation": {"method": "saturation"},
-                "first": {"method": "deep_limit"},
-                "second": {"method": "deep_limit", "order": 2},
-            }.items()
-        }
-        assert gap["second"] < gap["saturation"]
-        assert depth < 20 or gap["first"] < gap["saturation"]
-
-
 @pytest.mark.parametrize(("depth", "K0"), crossed([1, 2, 10, 300], [0.2511321, 0.3, 5.0]))
 def test_inputs_above_the_output_variance_need_no_branch_at_any_depth(K0, depth):
     network = erf_network(depth)

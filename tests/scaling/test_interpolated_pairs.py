@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.scaling import exact, interpolated_pairs
+from fieldtheory.scaling import exact
 from fieldtheory.scaling.interpolated_pairs import in_blocks
 from tests.tables import slow
 
@@ -177,11 +177,3 @@ def test_blocks_are_no_larger_than_asked():
     for _ in in_blocks(rough, p, p, np.linspace(-0.04, 0.04, 1000), 64):
         pass
     assert max(sizes) <= 64
-
-
-def test_attempts_in_vain_cost_less_than_the_pairs():
-    p, q, r = pairs_of(kernel_of(200, one_norm=False))
-    noise = np.random.default_rng(0)
-    _, asked = found(lambda p, q, r: noise.uniform(1, 2, len(p)), (p, q, r))
-    attempts = interpolated_pairs._TRIES * interpolated_pairs._PAYS
-    assert asked < (1 + attempts) * len(p)

@@ -9,14 +9,11 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from scipy import integrate, optimize
+from scipy import optimize
 
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.numerics.layer_averages.entries import network_entries
-from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling import exact, mean_scaling, optimum, responses
-from fieldtheory.theory.linearised import saturation_formula
+from fieldtheory.scaling import mean_scaling, optimum, responses
 from tests.tables import slow
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
@@ -106,67 +103,6 @@ def test_optimum_of_a_pair_grows_without_bound_as_the_inputs_become_identical():
         ft.optimal_scaling(ft.ResidualNetwork(depth=1), [[0.05, 0.0499], [0.0499, 0.05]])
 
 
-def test_deep_limit_is_approached_as_one_over_depth():
-    weight, bias, start = 1.25, 0.05, 0.05
-
-    def flow(K):
-        return weight * 2 / math.pi * math.asin(2 * K / (1 + 2 * K)) + bias
-
-    def gain(K):
-        return flow(K) / ((1 + 2 * K) * math.sqrt(1 + 4 * K))
-
-    end = optimize.minimize_scalar(
-        lambda K: -gain(K), bounds=(0.01, 1), method="bounded", options={"xatol": 1e-12}
-    ).x
-    limit = math.sqrt(integrate.quad(lambda K: 1 / flow(K), start, end, epsabs=1e-13)[0])
-    errors = [
-        ft.optimal_scaling(ft.ResidualNetwork(depth=depth), start) * math.sqrt(depth) / limit - 1
-        for depth in (100, 200, 400)
-    ]
-    assert abs(errors[-1]) < 2e-3
-    assert errors[0] / errors[1] == pytest.approx(2, rel=0.02)
-    assert errors[1] / errors[2] == pytest.approx(2, rel=0.02)
-
-
-def test_saturation_puts_the_linearised_signal_at_the_edge_of_the_dynamic_range():
-    network = ft.ResidualNetwork(depth=30)
-    rho = ft.optimal_scaling(network, 0.05, method="saturation", dynamic_range=1.4)
-    x = sp.Symbol("x")
-    linearised = network.replace(activation=2 * x / sp.sqrt(sp.pi), branch_scale=rho)
-    assert ft.solve(linearised, 0.05).kernels[-2] == pytest.approx(0.49, rel=1e-12)
-
-
-def test_large_depth_form_misses_the_order_three_halves():
-    # F25 states that (68) neglects terms of order 1/L.
-    gaps = []
-    for depth in (100, 400, 1600):
-        network = ft.ResidualNetwork(depth=depth)
-        exact = ft.optimal_scaling(network, 0.05, method="saturation")
-        gaps.append((exact - ft.optimal_scaling(network, 0.05, "large_depth")) * depth**1.5)
-    assert gaps[0] > 0
-    assert gaps[2] == pytest.approx(gaps[1], rel=2e-3)
-
-
-def test_saturation_formula_solves_the_linear_recursion():
-    formula = saturation_formula()
-    weight, bias, slope, V, start, depth = sp.symbols("w b s V K L", positive=True)
-    by_name = {s.name: s for s in formula.rhs.free_symbols}
-    rho = formula.rhs.subs(
-        {
-            by_name[r"\sigma_{w}"]: weight,
-            by_name[r"\sigma_{b}"]: bias,
-            by_name[r"\phi'(0)"]: slope,
-            by_name[r"\mathcal{V}"]: V,
-            by_name["K^{(0)}"]: start,
-            by_name["L"]: depth,
-        }
-    )
-    growth = 1 + rho**2 * weight**2 * slope**2
-    # F25 eq. (66).
-    end = growth**depth * start + bias**2 / (slope**2 * weight**2) * (growth**depth - 1)
-    assert sp.simplify(end - (V / 2) ** 2) == 0
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -213,45 +149,6 @@ def test_maximum_before_the_response_grows_without_bound(method):
     assert response(network, 0.05, 30 * found) > heights[1]
 
 
-@pytest.mark.parametrize("pair", [False, slow(True)])
-def test_functions_whose_averages_are_lost_at_large_variances(pair):
-    # The trapezoidal rule has all digits for what is analytic.
-    z = np.linspace(-8.5, 8.5, 171)
-    weights = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
-    both = weights[:, None] * weights
-
-    def height(rho):
-        K, r, log = 0.05, 0.02, 0.0
-        for layer in range(11):
-            c = r / K if pair else 1.0
-            x = math.sqrt(K) * z[:, None] + 0 * z
-            y = math.sqrt(K) * (c * z[:, None] + math.sqrt(1 - c**2) * z)
-            f, g = np.tanh(x) + np.sin(3 * x) / 5, np.tanh(y) + np.sin(3 * y) / 5
-            df, dg = (1 / np.cosh(k) ** 2 + 0.6 * np.cos(3 * k) for k in (x, y))
-            ddf = -2 * np.tanh(x) / np.cosh(x) ** 2 - 1.8 * np.sin(3 * x)
-            gain = (both * (df * dg if pair else df * df + f * ddf)).sum()
-            log += math.log(abs(gain if layer == 10 else 1 + rho**2 * 1.25 * gain))
-            r += rho**2 * (1.25 * (both * f * g).sum() + 0.05)
-            K += rho**2 * (1.25 * (both * f * f).sum() + 0.05)
-        return log
-
-    network = ft.ResidualNetwork(depth=10, activation="tanh(h) + sin(3*h)/5")
-    best = ft.optimal_scaling(network, [[0.05, 0.02], [0.02, 0.05]] if pair else 0.05)
-    best = best[0, 1] if pair else best
-    grid = np.linspace(0, 1.4, 29) if pair else np.linspace(0, 0.5, 11)
-    top = grid[np.argmax([height(rho) for rho in grid])]
-    found = optimize.minimize_scalar(
-        lambda rho: -height(rho), bounds=(max(top - 0.05, 0), top + 0.05), options={"xatol": 1e-9}
-    )
-    assert best == pytest.approx(found.x, rel=1e-6)
-    if pair:
-        deep = network.replace(depth=400)
-        options = {"method": "deep_limit", "order": 2}
-        limit = ft.optimal_scaling(deep, [[0.05, 0.02], [0.02, 0.05]], **options)
-        exact = ft.optimal_scaling(deep, [[0.05, 0.02], [0.02, 0.05]])
-        np.testing.assert_allclose(limit, exact, rtol=1e-3)
-
-
 @pytest.mark.parametrize("activation", ["relu", "linear", "leaky_relu"])
 def test_unbounded_response_has_no_optimum(activation):
     network = ft.ResidualNetwork(depth=10, activation=activation)
@@ -296,33 +193,6 @@ def test_bad_arguments(arguments, match):
 def test_networks_without_an_answer(parameters, method):
     with pytest.raises(ValueError, match="network must have"):
         ft.optimal_scaling(ft.ResidualNetwork(depth=3, **parameters), 0.05, method=method)
-
-
-def test_saturation_needs_a_signal():
-    network = ft.ResidualNetwork(depth=3, bias_variance=0.0)
-    with pytest.raises(ValueError, match="K0 must be > 0 without biases"):
-        ft.optimal_scaling(network, 0.0, method="saturation")
-
-
-def test_slope_of_the_response_vanishes_at_the_optimum():
-    network = ft.ResidualNetwork(depth=8, weight_variance=1.7)
-    best = ft.optimal_scaling(network, 0.1)
-
-    def log_response(rho):
-        K, chi = 0.1, 1.0
-        for _ in range(network.depth):
-            gain = 4 / math.pi / ((1 + 2 * K) * math.sqrt(1 + 4 * K))
-            chi *= 1 + rho**2 * 1.7 * gain
-            K += rho**2 * (1.7 * 2 / math.pi * math.asin(2 * K / (1 + 2 * K)) + 0.05)
-        return math.log(chi * 4 / math.pi / ((1 + 2 * K) * math.sqrt(1 + 4 * K)))
-
-    step = 1e-4
-    slope = (log_response(best + step) - log_response(best - step)) / (2 * step)
-    curvature = (log_response(best + step) - 2 * log_response(best) + log_response(best - step)) / (
-        step**2
-    )
-    assert curvature < 0
-    assert abs(slope / curvature) < 1e-7
 
 
 def test_networks_of_any_depth_and_skip_are_solved_at_once():
@@ -436,61 +306,6 @@ def test_progress_is_shown_and_changes_nothing(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("activation", ["tanh", "atan(h)"])
-def test_interpolated_averages_give_the_optimum_of_the_averages_themselves(activation, monkeypatch):
-    network = ft.ResidualNetwork(depth=4, activation=activation)
-    found = ft.optimal_scaling(network, K0)
-    monkeypatch.setattr(exact, "pair_functions", _Averages)
-    np.testing.assert_allclose(found, ft.optimal_scaling(network, K0), rtol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:K0 has")
-@pytest.mark.parametrize("activation", ["hard_tanh", slow("relu6"), slow("softsign")])
-def test_averages_themselves_have_the_optimum_where_the_interpolated_do(activation):
-    network = ft.ResidualNetwork(depth=2, activation=activation)
-    kernel = np.array([[0.1, 0.03], [0.03, 0.2]])
-    best = ft.optimal_scaling(network, kernel)[0, 1]
-    averages = _Averages(network_entries(network))
-    stack = responses.stacked([network], averages).of(np.zeros(2, dtype=int))
-    squares = (best * np.array([1 - 1e-9, 1 + 1e-9])) ** 2
-    before, after = responses._covariance_slope(
-        stack, squares, *np.array([[0.1] * 2, [0.2] * 2, [0.03] * 2])
-    )
-    assert before > 0 > after
-
-
-@pytest.mark.filterwarnings("ignore:K0 has")
-def test_of_two_maxima_of_about_one_height_the_higher_counts():
-    network = ft.ResidualNetwork(depth=8, activation="exp(-Abs(h))")
-    kernel = 0.05 * np.array([[1, 0.451], [0.451, 1]])
-    found = ft.optimal_scaling(network, kernel)[0, 1]
-    rho = np.stack([np.linspace(0.15, 0.23, 21), np.linspace(0.9, 1.1, 21)])
-    networks = network.replace(branch_scale=rho[..., None] * np.ones(network.depth))
-    chi = np.log(ft.solve(networks, kernel).output_response[..., 0, 1])
-    assert abs(np.diff(chi.max(axis=1))) < 0.01
-    assert abs(found - rho.ravel()[chi.argmax()]) < 0.005
-
-
-@pytest.mark.filterwarnings("ignore:K0 has")
-@pytest.mark.parametrize("activation", ["erf", "cos"])
-def test_variances_and_covariances_go_through_the_layers_together_and_twice(
-    activation, monkeypatch
-):
-    network = ft.ResidualNetwork(depth=40, activation=activation)
-    ft.optimal_scaling(network, K0)
-    # The ones that are kept, which may be older than those of the network, and equal.
-    entries, calls = pair_functions(network_entries(network)).entries, []
-
-    def counted(average):
-        return lambda *K: calls.append(K) or average(*K)
-
-    for name, average in [*vars(entries).items()]:
-        if callable(average) and name not in ("averages", "backend"):
-            monkeypatch.setitem(vars(entries), name, counted(average))
-    ft.optimal_scaling(network, K0)
-    assert 4 * network.depth <= len(calls) < 4.5 * network.depth
-
-
 def test_gains_of_many_layers_at_once_are_those_of_one_after_the_other(monkeypatch):
     networks = [ft.ResidualNetwork(depth=d, skip_scale=s) for d, s in ((7, 0.9), (4, 1.0))]
     found = ft.optimal_scaling(networks, K0)
@@ -498,45 +313,3 @@ def test_gains_of_many_layers_at_once_are_those_of_one_after_the_other(monkeypat
     np.testing.assert_allclose(ft.optimal_scaling(networks, K0), found, rtol=1e-12)
     monkeypatch.setattr(responses, "_FEW", 0)
     np.testing.assert_allclose(ft.optimal_scaling(networks, K0), found, rtol=1e-12)
-
-
-class _Averages:
-    """The averages of a layer without interpolation, in the form of those with it."""
-
-    closed = closed_moment = False
-
-    def __init__(self, entries, rest=0.0, searching=False):
-        self.entries = self._entries = entries
-
-    def moments(self, K, order=2):
-        of = self._entries
-        return [f(K) for f in (of.second_moment, of.susceptibility, of.curvature)][: order + 1]
-
-    def moments_and_slopes(self, K, count):
-        return self.moments(K, 1)
-
-    def susceptibility(self, K):
-        return self._entries.susceptibility(K)
-
-    def second_moment(self, K):
-        return self._entries.second_moment(K)
-
-    def covariance_gain(self, own, pairs, r):
-        K = own[..., pairs[0]], own[..., pairs[1]], r
-        return self._entries.covariance(*K), self._entries.covariance_susceptibility(*K)
-
-    def covariance_flow(self, own, pairs, r):
-        return self._entries.covariance_flow(own[..., pairs[0]], own[..., pairs[1]], r)
-
-
-@pytest.mark.parametrize("name", ["cos(h)", "exp(-h**2)", "tanh(h) + h"])
-def test_slopes_without_a_branch_are_those_of_one_layer(name):
-    nets = [ft.ResidualNetwork(depth=d, activation=name, bias_variance=0.1) for d in (7, 7)]
-    stack = responses.stacked(nets, pair_functions(network_entries(nets[0])))
-    K0, zero = np.array([0.2, 0.5]), np.zeros(2)
-    for slope, fields in (
-        (responses._variance_slope, [K0]),
-        (responses._covariance_slope, [K0, K0, K0 / 3]),
-    ):
-        whole = slope(stack, zero, *fields)
-        np.testing.assert_allclose(slope(stack.of_one_layer(), zero, *fields), whole, rtol=1e-12)

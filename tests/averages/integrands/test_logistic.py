@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from fieldtheory.averages.integrands.exponentials import factored
 from fieldtheory.averages.quadrature.compiled import vectorised
 
 h = sp.Symbol("h", real=True)
@@ -45,3 +46,10 @@ def test_products_of_two_variables(form):
         values = both(points[:, None], points[None, :])
         one = vectorised([h], f)(points)
     np.testing.assert_allclose(values, np.outer(one, one), rtol=1e-13, atol=1e-300)
+
+
+def test_exponentials_of_long_numbers_are_not_powers():
+    """exp(−5000 h²) as a power of exp(−h²) would be a polynomial of degree 5000."""
+    F = ((sp.tanh(h) + sp.exp(-5000 * h**2)) ** 2).expand()
+    assert factored(F) == (sp.tanh(h) + sp.exp(-5000 * h**2)) ** 2
+    assert factored(sp.exp(4000 * h) - 2 * sp.exp(2000 * h) + 1) == (sp.exp(2000 * h) - 1) ** 2

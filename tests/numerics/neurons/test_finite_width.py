@@ -10,7 +10,7 @@ from scipy.special import erf, ndtr
 
 import fieldtheory as ft
 from fieldtheory.averages.errors import QuadratureError
-from tests.oracles import finite_width, neurons, one_hidden_layer, sampling
+from tests.oracles import finite_width, neurons, sampling
 from tests.oracles.recursion import Net
 from tests.tables import crossed, slow
 
@@ -152,26 +152,6 @@ def test_independent_factors(name, slopes):
     np.testing.assert_allclose(third, C[:, 2, 2], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("skip", "name"), [(0.7, "relu"), slow(1.0, "relu"), slow(1.0, "erf")])
-def test_one_hidden_layer(skip, name):
-    K0, net, phi = 0.4, uniform(1, skip), PHI[name][0]
-    if name == "relu":
-        squares, grid = (
-            one_hidden_layer.squares_of_slopes(0, 1),
-            one_hidden_layer.half_line_nodes(K0),
-        )
-    else:
-        squares, grid = one_hidden_layer.squares_of(phi), one_hidden_layer.gauss_nodes(K0)
-    first, second = one_hidden_layer.orders(net, K0, phi, squares, grid)
-    mean, G11, vertex, mean_2, variance_2, third = coefficients(net, name, K0)
-    np.testing.assert_allclose(mean[1:], first.mean, atol=1e-9)
-    np.testing.assert_allclose(np.diagonal(G11)[1:], first.variance, rtol=1e-8)
-    np.testing.assert_allclose(vertex[1], first.vertex, rtol=1e-8)
-    np.testing.assert_allclose(mean_2[1:], second.mean, atol=5e-8)
-    np.testing.assert_allclose(variance_2[1:], second.variance, atol=5e-8)
-    np.testing.assert_allclose(third[1:], second.third, rtol=5e-7)
-
-
 def scores(net, name, K0, N, samples, seed):
     """z-scores of mean, variance, vertex; of two without 1/N²; of the closure; of the third."""
     phi, nodes = PHI[name][0], panels(name, K0)
@@ -220,30 +200,6 @@ def test_simulation_sees_the_second_order(name, skip, N, samples):
     )
     assert max(map(largest, (mean, variance, vertex, third))) < 4
     assert max(largest(mean_1), largest(variance_1)) > 10
-
-
-@pytest.mark.parametrize(
-    ("name", "depth", "skip", "scale", "weight", "K0", "N", "samples"),
-    [
-        ("relu", 3, 0.5**0.5, 1.0, 1.0, 1.0, 100, 1e4),
-        slow("tanh", 20, 1.0, 0.1**0.5, 1.0, 2.0, 200, 2e5),
-        slow("relu", 10, 0.5**0.5, 1.0, 1.0, 1.0, 400, 1e5),
-    ],
-)
-def test_simulation_tells_the_vertex_from_the_closure(
-    name, depth, skip, scale, weight, K0, N, samples
-):
-    net = uniform(depth, skip, (0.0, 0.0), scale, (weight, 1.0))
-    _, _, vertex, _, _, closed, _ = scores(net, name, K0, N, samples, seed=8)
-    assert largest(vertex) < 4
-    assert largest(closed) > 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "scale"), [("erf", 0.2), ("tanh", 0.1)])
-def test_simulation_of_deep_networks(name, scale):
-    mean, variance, vertex, *_ = scores(uniform(100, 1.0, scale=scale), name, 0.4, 200, 1e4, seed=9)
-    assert max(largest(mean), largest(variance), largest(vertex)) < 4
 
 
 @given(

@@ -86,35 +86,6 @@ def test_jumps_away_from_zero_beside_kinks(variance):
     assert found == pytest.approx(expected, rel=1e-11)
 
 
-def test_remainder_of_the_linear_network_is_of_second_order():
-    """Cov − G11 falls as 1/N²: doubling the width quarters it."""
-    net = network(3, "linear")
-
-    def remainder(width):
-        _, cov = exact.linear_moments(oracle(net), K0, width)
-        return (cov - ft.solve(net.replace(width=width), K0).G11)[2:, 2:]
-
-    np.testing.assert_allclose(remainder(4000) / remainder(8000), 4, rtol=5e-3)
-
-
-def test_without_skips_layers_multiply():
-    """γ = 0, φ = id, no bias: Cov(C^(l), C^(m)) = C C 2 min(l, m)/N to first order."""
-    net = network(3, "linear", 0.0, bias_variance=0.0, readout_bias_variance=0.0)
-    s, layer = ft.solve(net, K0), np.arange(5)
-    C = s.residual_kernels
-    expected = np.outer(C, C) * 2 * np.minimum.outer(layer, layer) / net.width
-    np.testing.assert_allclose(s.G11, expected, rtol=1e-13)
-
-
-def test_relu_without_skips():
-    """γ = 0, φ = ReLU, no bias: ⟨φ²;φ²⟩ = (5/4) K², so that 2 becomes 5."""
-    net = network(3, "relu", 0.0, bias_variance=0.0, readout_bias_variance=0.0)
-    s, layer = ft.solve(net, K0), np.arange(5)
-    C = s.residual_kernels
-    expected = np.outer(C, C) * 5 * np.minimum.outer(layer, layer) / net.width
-    np.testing.assert_allclose(s.G11, expected, rtol=1e-13)
-
-
 @pytest.mark.parametrize("name", ["erf", "relu"])
 def test_connected_squares_vanish_between_independent_layers(name):
     net = network(3, name, 0.0)
@@ -140,12 +111,6 @@ def test_kernel_variance_is_the_full_double_sum(gamma):
     np.testing.assert_allclose(s.kernel_variance, np.diagonal(full), rtol=1e-13)
     diagonal_terms = A**4 @ np.diagonal(s.G11)[:-1]
     assert np.allclose(s.kernel_variance, diagonal_terms) == (gamma == 0.0)
-
-
-def test_propagators_fall_with_the_width():
-    s, wide = (ft.solve(network(3, width=n), K0) for n in (200, 2000))
-    for name in ("G11", "G12", "kernel_variance"):
-        np.testing.assert_allclose(getattr(s, name), 10 * getattr(wide, name), rtol=1e-14)
 
 
 def test_without_branches_only_the_readout_fluctuates():
