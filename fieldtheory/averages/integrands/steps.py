@@ -14,28 +14,11 @@ import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 
 from fieldtheory.averages.integrands.breakpoints import (
-    between,
     branch,
-    break_points,
     has_steps,
     normal,
     pieces_of,
-    slope_of_pieces,
 )
-
-__all__ = [
-    "between",
-    "branch",
-    "break_points",
-    "first_derivative",
-    "has_steps",
-    "reduce_steps",
-    "reduced_product",
-    "second_derivative",
-    "sift",
-    "slope_of_pieces",
-    "step_form",
-]
 
 # Numbers below, of large denominators or irrational, are roundings of zero.
 _ROUNDED, _LARGE = sp.Rational(1, 10**30), 10**25

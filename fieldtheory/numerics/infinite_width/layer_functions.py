@@ -363,8 +363,10 @@ class LayerFunctions:
                 turning = 2 / np.pi * self.lines.B**2 / np.sqrt(determinant(*K))
             none = np.zeros_like(value)
             return [value, value / (2 * K[0]), value / (2 * K[1]), slope, none, none, turning]
-        first = sum(_at_fixed_correlation(psi, *K) for psi in self.functions)
-        second = sum(_at_fixed_correlation(slope, *K) for slope in self._slopes)
+        first, second = (
+            np.sum([_at_fixed_correlation(psi, *K) for psi in each], axis=0)
+            for each in (self.functions, self._slopes)
+        )
         return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
 
     # Closed forms, and the engine where there is none.
@@ -499,10 +501,10 @@ def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray
     def gradient(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
         finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(t)
         given = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
-        unique, place = np.unique(np.stack(given), axis=1, return_inverse=True)
-        found = sum(np.stack(each(*unique, rtol=_rtol())[0]) for each in averages)
-        found = np.where(finite, found[:, place], np.nan)
-        return list(_limits(found, (a == 0) | (b == 0)))
+        (a_1, b_1, t_1), place = np.unique(np.stack(given), axis=1, return_inverse=True)
+        parts = [each(a_1, b_1, t_1, rtol=_rtol())[0] for each in averages]
+        sums = np.where(finite, np.sum(parts, axis=0)[:, place], np.nan)
+        return list(_limits(sums, (a == 0) | (b == 0)))
 
     return gradient
 
@@ -536,8 +538,8 @@ def _without_zeros(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Covariances with variances of zero as small ones; two that vanish are the same."""
     both = (a == 0) & (b == 0)
-    vanishing = (np.where(k == 0, _VANISHING, k) for k in (a, b))
-    return *vanishing, np.where(both, _VANISHING, t)
+    first, second = (np.where(k == 0, _VANISHING, k) for k in (a, b))
+    return first, second, np.where(both, _VANISHING, t)
 
 
 def _limits(values: np.ndarray, vanishing: np.ndarray) -> np.ndarray:
