@@ -73,7 +73,9 @@ def paths(
         if sobol is None:
             normals = generator.standard_normal((size * inputs, count))
         else:
-            normals = ndtri(np.clip(sobol.random(count), 1e-16, 1 - 1e-16)).T
+            # Powers of two are balanced; of the last part there may be too many.
+            drawn = sobol.random(1 << int(count - 1).bit_length())[:count]
+            normals = ndtri(np.clip(drawn, 1e-16, 1 - 1e-16)).T
         h = np.empty((size, inputs, count))
         for l, noise in enumerate(normals.reshape(size, inputs, count)):
             h[l] = roots[l] @ noise + (skips[l - 1] * h[l - 1] if l else 0.0)
