@@ -19,8 +19,8 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import gains
-from fieldtheory.numerics.kernels import variances
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.one_input import fluctuations
 from fieldtheory.numerics.recursion import carried
 
@@ -70,7 +70,7 @@ def closure_four_point(network: LayeredNetwork, K0: Any) -> np.ndarray:
     if np.ndim(K0) == 2:
         return pair_vertex(_single(network), validation.input_kernel_array("K0", K0))
     layers, K = _saddle_point(network, K0)
-    averages = network_entries(network)
+    averages = network_functions(network)
     squares = averages.connected(K[:-1], K[:-1], K[:-1])
     gain = gains.variance_gains(network, K)
     V = np.zeros(network.depth + 1)
@@ -115,7 +115,7 @@ def closure_G11(network: LayeredNetwork, K0: Any) -> np.ndarray:
     True
     """
     layers, K = _saddle_point(network, K0)
-    averages = network_entries(network)
+    averages = network_functions(network)
     signals = K[:-1]
     covariance = fluctuations.signal_covariance(network, signals)
     slope = averages.susceptibility(signals)

@@ -9,7 +9,7 @@ import numpy as np
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.layer_averages.entries import Entries, network_entries
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, network_functions
 from fieldtheory.numerics.several_inputs.feature_correlators import within_layer
 from fieldtheory.numerics.solution import solve
 
@@ -42,7 +42,7 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
            [0.5 , 1.  , 2.  ]])
     """
     kernels = solve(network, K0).kernels
-    layers, averages = layer_coefficients(network), network_entries(network)
+    layers, averages = layer_coefficients(network), network_functions(network)
     pairs = np.triu_indices(len(K0))
     p = len(pairs[0])
     V = np.zeros((network.depth + 1, p, p))
@@ -58,7 +58,7 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
     return V
 
 
-def _derivatives(averages: Entries, K: np.ndarray, pairs: tuple[Any, ...]) -> np.ndarray:
+def _derivatives(averages: LayerFunctions, K: np.ndarray, pairs: tuple[Any, ...]) -> np.ndarray:
     """∂⟨φ_αφ_β⟩/∂K_γδ, an entry of K and its transpose as one variable."""
     first, second = pairs
     own, other = np.nonzero(first == second)[0], np.nonzero(first != second)[0]

@@ -11,7 +11,7 @@ from fieldtheory import validation
 from fieldtheory.criticality.universality import critical_point
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 
 # Variances searched for the fixed point K*.
 _SEARCHED = np.geomspace(1e-3, 1e4, 141)
@@ -77,11 +77,11 @@ def edge_of_chaos(activation: Any, bias_variance: float = 0.0) -> EdgeOfChaos:
         if point.bias_variance == 0:
             return EdgeOfChaos(point.weight_variance, 0.0, point.kernel)
     kernel = _fixed_point(phi, bias)
-    return EdgeOfChaos(1 / float(entries(phi).slope_square(kernel)), bias, kernel)
+    return EdgeOfChaos(1 / float(layer_functions(phi).slope_square(kernel)), bias, kernel)
 
 
 def _fixed_point(phi: Activation, bias: float) -> float:
-    averages = entries(phi)
+    averages = layer_functions(phi)
 
     def excess(K: Any) -> Any:
         """K − σ²_w ⟨φ²⟩ − σ²_b with σ²_w = 1/⟨φ'²⟩."""

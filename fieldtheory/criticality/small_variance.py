@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 
 _t = sp.Symbol("t", positive=True)
 # Powers of t in φ(±t): up to t³, which the coefficient of K² takes.
@@ -132,6 +132,6 @@ def _is_scale_invariant(activation: Activation, slopes: tuple[sp.Expr, sp.Expr])
 def _sign_of_bend(activation: Activation, moment: float) -> sp.Expr:
     """The sign of M(K) − A_2 K where it first differs from rounding, 0 if nowhere."""
     K = _COMPARED
-    rest = entries(activation).second_moment(K) / (moment * K) - 1
+    rest = layer_functions(activation).second_moment(K) / (moment * K) - 1
     (apart,) = np.nonzero(np.abs(rest) > _ROUNDING)
     return sp.Integer(int(np.sign(rest[apart[0]]))) if len(apart) else sp.S.Zero

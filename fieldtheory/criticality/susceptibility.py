@@ -19,8 +19,8 @@ from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficie
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.kernels import variances
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.recursion import carried
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
 
@@ -85,7 +85,7 @@ def susceptibilities(network: LayeredNetwork, K: Any) -> Susceptibilities:
     if network.batch_shape or (weights != weights[0]).any() or (skips != skips[0]).any():
         raise ValueError("network must have one branch_scale and one skip_scale for all layers")
     variance = _positive("K", K)
-    averages = network_entries(network)
+    averages = network_functions(network)
     parallel = skips[0] + weights[0] * averages.susceptibility(variance)
     slope = averages.covariance_susceptibility(variance, variance, variance)
     return Susceptibilities(parallel, skips[0] + weights[0] * slope)
@@ -136,7 +136,7 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
         raise ValueError(f"components must have shape (3,), got shape {start.shape}")
     _positive("components[0]", start[0])
     layers = _single(checked_network(network))
-    averages = network_entries(network)
+    averages = network_functions(network)
     change = _slope_change(averages.averages)
     found = np.empty((network.depth + 1, 3))
     found[0] = start

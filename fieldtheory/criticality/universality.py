@@ -16,7 +16,7 @@ from fieldtheory.criticality.small_variance import SmallVariance, small_variance
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 
 SCALE_INVARIANT, VANISHING, HALF_STABLE = "scale-invariant", "K*=0", "half-stable"
 
@@ -277,7 +277,7 @@ def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
 
     ValueError where ⟨φ'²⟩ diverges.
     """
-    averages = entries(phi)
+    averages = layer_functions(phi)
 
     def excess(K: Any) -> Any:
         """⟨φφ''⟩ = M'(K) − ⟨φ'²⟩, relative to ⟨φ'²⟩."""

@@ -12,7 +12,7 @@ import sympy as sp
 from fieldtheory.criticality.universality import HALF_STABLE, VANISHING, critical_point
 from fieldtheory.networks.activations import Activation, as_activation, h
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.layer_averages.entries import Entries, entries
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
 from fieldtheory.validation import finite_array
 
 # Terms of a sum over layers that are added one by one, before the rest is an integral.
@@ -131,19 +131,19 @@ def closure_deficit(activation: Any, skip_scale: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _fixed_point(phi: Activation) -> tuple[Entries, float, float]:
+def _fixed_point(phi: Activation) -> tuple[LayerFunctions, float, float]:
     """The averages and the variance at which ν is taken, and the share of the growth that it is."""
     point = critical_point(phi)
     if point.kind == HALF_STABLE or point.small is None:
-        return entries(phi), float(point.kernel or 0.0), 1.0
+        return layer_functions(phi), float(point.kernel or 0.0), 1.0
     up, down = point.small.slopes
     linear = Activation(sp.Max(0, h) * up + sp.Min(0, h) * down)
     # K = 1 stands for every variance. While K falls off, (K'/K − χ_∥') l → −1 whatever its power:
     # from d(V/K²)/dl = s − 2 (V/K²)/l the slope is s/3.
-    return entries(linear), 1.0, 1 / 3 if point.kind == VANISHING else 1.0
+    return layer_functions(linear), 1.0, 1 / 3 if point.kind == VANISHING else 1.0
 
 
-def _growth(averages: Entries, K: float, gamma: float, closure: bool) -> float:
+def _growth(averages: LayerFunctions, K: float, gamma: float, closure: bool) -> float:
     """The growth of V/K² per layer at a fixed point K with χ_∥ = 1."""
     slope, strength = float(averages.susceptibility(K)), (1 - gamma) * (1 + gamma)
     printed = (strength / slope / K) ** 2 * float(averages.connected(K, K, K))

@@ -21,7 +21,7 @@ from fieldtheory.diffusions.feature_averages import FeatureAverages
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX
 from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES
@@ -131,7 +131,7 @@ class WideNetwork:
         i, j = np.triu_indices(len(K))
         own = np.diagonal(K)
         mean = _mean_of(self.network.activation)(own) + np.zeros_like(own)
-        entries = network_entries(ResidualNetwork(depth=1, activation=self.network.activation))
+        entries = network_functions(ResidualNetwork(depth=1, activation=self.network.activation))
         product = np.empty_like(K)
         product[i, j] = product[j, i] = entries.covariance(own[i], own[j], K[i, j])
         third = np.zeros_like(K)

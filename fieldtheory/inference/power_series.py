@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.single import Coefficients
+from fieldtheory.averages.quadrature.one_variable import Coefficients
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.kernels import variances
-from fieldtheory.numerics.several_inputs.pair_expansions import features
+from fieldtheory.numerics.infinite_width.kernels import variances
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
 # Hermite coefficients below this part of √⟨φ²⟩ are rounding.
 _ROUNDING = 1e-13
@@ -85,7 +85,9 @@ def power_coefficients(
 
 def _strengths(network: LayeredNetwork, K: float) -> np.ndarray:
     """Σ_k ⟨ψ_k h_m⟩² over signals of variance K, shape (modes,)."""
-    return np.sum([_coefficients(psi, K) ** 2 for psi in features(network)], axis=0)
+    return np.sum(
+        [_coefficients(psi, K) ** 2 for psi in network_functions(network).functions], axis=0
+    )
 
 
 def _coefficients(psi: Function, K: float) -> np.ndarray:

@@ -13,7 +13,7 @@ import sympy as sp
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import UnitBranch
-from fieldtheory.numerics.layer_averages.entries import Entries
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.theory import depth_flow
 from fieldtheory.theory import notation as sym
@@ -64,7 +64,7 @@ class Flow:
 
     Parameters
     ----------
-    entries : Entries
+    entries : LayerFunctions
         Of NumPy.
     branch : UnitBranch
         σ²_w and σ²_b.
@@ -72,7 +72,7 @@ class Flow:
         Indices α and β of the pairs.
     """
 
-    entries: Entries
+    entries: LayerFunctions
     branch: UnitBranch
     pairs: tuple[np.ndarray, np.ndarray]
 

@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory.limits.kernel_flow import Flow
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
 # Pairs that are followed at once: those of so many inputs with as many.
 _TILE = 128
@@ -85,7 +85,7 @@ class PairLayout:
     def tiles(self, network: LayeredNetwork) -> list[Tile]:
         """All entries in tiles, every one at least once."""
         first, second = self._different
-        averages, branch = network_entries(network), unit_branch(network)
+        averages, branch = network_functions(network), unit_branch(network)
         order = np.lexsort([second // _TILE, first // _TILE])
         parts = np.split(order, range(_TILE**2, len(order), _TILE**2))
         alone = np.setdiff1d(np.arange(self.inputs), [first, second])

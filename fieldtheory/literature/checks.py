@@ -21,7 +21,7 @@ from fieldtheory.literature.claim import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS, Activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.theory import notation as sym
@@ -173,7 +173,7 @@ def chosen_activations(activations: Sequence[str] | None) -> tuple[str, ...]:
 def activation_checks(name: str, digits: int) -> list[Check]:
     """Price's theorem for one φ, and its averages in float64 against integration."""
     phi = ACTIVATIONS[name]
-    average = entries(phi)
+    average = layer_functions(phi)
     square, product = phi(x) ** 2, phi(x) * phi(y)
     one, pair = [[VARIANCE_X]], [[VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y]]
     numbers = [float(k) for k in (VARIANCE_X, VARIANCE_Y, COVARIANCE)]
@@ -213,7 +213,7 @@ def activation_checks(name: str, digits: int) -> list[Check]:
 def connected_checks(name: str, digits: int) -> list[Check]:
     """The correlator ⟨φ²;φ²⟩ of S22 in float64 against integration, of two layers and of one."""
     phi = ACTIVATIONS[name]
-    connected = entries(phi).connected
+    connected = layer_functions(phi).connected
     checks = []
     for a, b, c in ((VARIANCE_X, VARIANCE_Y, COVARIANCE), (VARIANCE_X,) * 3):
         precise_value = _connected_integral(phi, a, b, c, digits)

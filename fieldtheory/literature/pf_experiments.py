@@ -20,7 +20,7 @@ from fieldtheory.literature.pf_properties import at_end, correlations, deep, gro
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.solution import solve
 
 _DEPTH, _DRAWS = 500, 10_000
@@ -42,7 +42,7 @@ def edge_of_chaos(variance: float) -> tuple[float, float]:
     >>> [round(float(number), 4) for number in edge_of_chaos(0.5)]
     [1.688, 0.038]
     """
-    averages = entries(as_activation("tanh"))
+    averages = layer_functions(as_activation("tanh"))
     weight = 1 / averages.covariance_susceptibility(variance, variance, variance)
     return float(weight), float(variance - weight * averages.second_moment(variance))
 

@@ -18,7 +18,7 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.tangent.parametrizations import require_split, trained
 from fieldtheory.numerics.tangents import Trained, own_of_inputs, slope_gains
@@ -202,7 +202,7 @@ def _theory(
     own = own_of_inputs(network, trainable, K)
     skips = layer_coefficients(network).skips[:, None]
     factors = (skips + slope_gains(network, K))[1:]
-    factor = 1.0 if loss is None else network_entries(loss).second_moment(K[-1])
+    factor = 1.0 if loss is None else network_functions(loss).second_moment(K[-1])
     with np.errstate(over="ignore", invalid="ignore"):
         behind = np.concatenate([np.cumprod(factors[::-1], axis=0)[::-1], np.ones_like(K[:1])])
         bounds = _bounds(network, trainable, inputs, own[0])

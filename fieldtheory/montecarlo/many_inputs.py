@@ -25,13 +25,13 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
+from fieldtheory.numerics.infinite_width.vanishing_signals import seen_input
 from fieldtheory.numerics.result import MOST_LINES, Result
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.several_inputs.sampled_paths import paths
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.symmetric_matrices import unpacked
-from fieldtheory.numerics.vanishing_signals import seen_input
 from fieldtheory.plotting.curves import Curve, over_layers
 
 # Paths have random numbers other than those of the networks of `simulate`.

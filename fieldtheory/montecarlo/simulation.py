@@ -21,9 +21,9 @@ from fieldtheory.montecarlo.samplers import SAMPLERS, Inputs
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.infinite_width.vanishing_signals import seen_input
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
-from fieldtheory.numerics.vanishing_signals import seen_input
 
 
 @by_network_type

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.numerics import kernels
-from fieldtheory.numerics.infinite_width import gains
+from fieldtheory.numerics.infinite_width import gains, kernels
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.pair_maps import pair_map
 from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion

@@ -17,8 +17,8 @@ import numpy as np
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.kernels import by_tiles, identical, pair_layers
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.kernels import by_tiles, identical, pair_layers
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.recursion import carried, residual_kernel
 
 # Indices α and β of pairs of inputs.
@@ -108,7 +108,7 @@ def slope_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np
     ValueError
         If ⟨φ'²⟩ is infinite.
     """
-    slope = network_entries(network).slope_square
+    slope = network_functions(network).slope_square
     weights = layer_coefficients(network, trailing, K.ndim - 1 - trailing).weights
     averages = slope(K[:-1])
     shape = np.broadcast_shapes(weights[1:].shape, averages.shape)
@@ -120,7 +120,7 @@ def own_of_inputs(
 ) -> np.ndarray:
     """D^(l) of single inputs of variances K, shape (L + 2, ...)."""
     weights, biases = trained.shaped(trailing, K.ndim - 1 - trailing)
-    averages = np.concatenate([K[:1], network_entries(network).second_moment(K[:-1])])
+    averages = np.concatenate([K[:1], network_functions(network).second_moment(K[:-1])])
     return residual_kernel(weights, biases, averages)
 
 
@@ -130,7 +130,7 @@ def own_of_pairs(
     """D^(l) of pairs of inputs, shape (L + 2, ..., number of pairs)."""
     weights, biases = trained.shaped(1, K.ndim - 2)
     first, second = pairs
-    moment = network_entries(network).covariance
+    moment = network_functions(network).covariance
     averages = moment(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
     return residual_kernel(weights, biases, np.concatenate([kernel[:1], averages]))
 

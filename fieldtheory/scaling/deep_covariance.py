@@ -10,8 +10,8 @@ from numpy.polynomial import chebyshev
 
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.interpolation import nodes, roots, transform
-from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling.covariance_flow import InterpolatedFlow, compiled
 from fieldtheory.scaling.flow_series import Clock, Path, followed
@@ -65,7 +65,7 @@ def covariance_scaling(
     (array([0.4062]), array([0.4212]))
     """
     start = np.stack([p, q, r])
-    entries = network_entries(network)
+    entries = network_functions(network)
     flow: Any = InterpolatedFlow(pair_functions(entries))
     rough: Any = InterpolatedFlow(pair_functions(entries, _ROUGH, searching=True))
     near = bool((p + q - 2 * np.abs(r) <= _NEAR * (p + q)).any())

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.interpolation import nodes, roots, transform
-from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling.responses import Stack, height, slope, stacked
 
@@ -52,7 +52,7 @@ def optima(
     >>> optima([ResidualNetwork(depth=50)], p, p, np.array([0.05, 0.03])).round(4)
     array([[0.1384, 0.4214]])
     """
-    stack = stacked(networks, pair_functions(network_entries(networks[0])))
+    stack = stacked(networks, pair_functions(network_functions(networks[0])))
     shape = (len(networks), len(p))
     index = np.repeat(np.arange(shape[0]), shape[1])
     fields = tuple(np.tile(f, shape[0]) for f in (p, q, r))

@@ -16,7 +16,7 @@ from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 from fieldtheory.scaling.interpolated_pairs import in_blocks
 
@@ -235,7 +235,7 @@ def _checked(network: Any) -> list[LayeredNetwork]:
             raise ValueError("network must have weight variances > 0 to respond to its input")
         if net.skip_scales.ndim > 1:
             raise ValueError("network must not have batch axes, got skip_scale with one")
-    if len({network_entries(net) for net in networks}) > 1:
+    if len({network_functions(net) for net in networks}) > 1:
         names = {net.activation.name for net in networks}
         raise ValueError(f"network must be of one activation, got {', '.join(sorted(names))}")
     return networks

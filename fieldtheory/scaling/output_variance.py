@@ -15,8 +15,8 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.interpolation import nodes, roots, transform
-from fieldtheory.numerics.layer_averages.entries import network_entries
 from fieldtheory.numerics.pair_maps.pair_averages import (
     REST,
     ROUGH_FARTHEST,
@@ -185,7 +185,7 @@ def _parameters(network: LayeredNetwork) -> tuple[PairFunctions, float, float]:
     branch = unit_branch(network)
     if branch.weight == 0:
         raise ValueError("network must have weight_variance > 0 to respond to its input, got 0.0")
-    return pair_functions(network_entries(network)), *branch
+    return pair_functions(network_functions(network)), *branch
 
 
 @lru_cache(maxsize=64)

@@ -75,10 +75,10 @@ def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stac
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> from fieldtheory.numerics.layer_averages.entries import network_entries
+    >>> from fieldtheory.numerics.infinite_width.layer_functions import network_functions
     >>> from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
     >>> net = ResidualNetwork(depth=50)
-    >>> stack, K = stacked([net], pair_functions(network_entries(net))), np.array([0.05])
+    >>> stack, K = stacked([net], pair_functions(network_functions(net))), np.array([0.05])
     >>> height(stack, np.array([[0.01], [0.02], [0.03]]), K, K, K).ravel().round(4)
     array([0.374 , 0.4563, 0.3743])
     """

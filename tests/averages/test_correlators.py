@@ -9,7 +9,7 @@ from mpmath import mpf
 from scipy.special import erf, ndtr
 
 from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.oracles import correlators
 from tests.oracles.hessian import connected2
 from tests.tables import crossed
@@ -25,7 +25,7 @@ SMOOTH = {
 
 @cache
 def connected(text, backend="numpy"):
-    return entries(activation_from_text(text), backend).connected
+    return layer_functions(activation_from_text(text), backend).connected
 
 
 def relative_error(value, exact):

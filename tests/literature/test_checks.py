@@ -9,7 +9,7 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.averages import precise
 from fieldtheory.literature import checks
-from fieldtheory.numerics.layer_averages.entries import Entries
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.scaling import maximum_entropy as entropy
 from tests.tables import slow
 
@@ -90,9 +90,11 @@ def test_a_network_that_is_not_the_derived_one_is_noticed(monkeypatch):
 
 
 def test_a_wrong_average_is_noticed(monkeypatch):
-    exact = Entries.susceptibility.func
+    exact = LayerFunctions.susceptibility.func
     monkeypatch.setattr(
-        Entries, "susceptibility", property(lambda self: lambda K: exact(self)(K) * (1 + 1e-10))
+        LayerFunctions,
+        "susceptibility",
+        property(lambda self: lambda K: exact(self)(K) * (1 + 1e-10)),
     )
     failed = [c.quantity for c in checks.activation_checks("erf", DIGITS) if not c.passed]
     assert failed == ["M'(K), erf"]

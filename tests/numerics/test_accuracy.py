@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.oracles import exact, mixture, precise
 from tests.tables import crossed, slow, some
 
@@ -101,7 +101,7 @@ REFERENCES = {
 
 
 def check_pair(name, a, b, c, atol=0.0):
-    e = entries(as_activation(name))
+    e = layer_functions(as_activation(name))
     values = e.covariance, e.covariance_susceptibility, e.cross_susceptibility, e.connected
     references = REFERENCES[name](mpf(a), mpf(b), mpf(c))
     for index, (value, reference) in enumerate(zip(values, references, strict=True)):
@@ -126,18 +126,18 @@ def check_moments(name, K, digits):
     square = sp.lambdify([h], phi.expression**2, "mpmath")
     if name == "sin" and K > 100:
         # The integrand oscillates; all derivatives underflow.
-        assert entries(phi).second_moment(K) == 0.5
+        assert layer_functions(phi).second_moment(K) == 0.5
         return
     with mpmath.workdps(digits):
         k = mpf(K)
         moment = precise.average1(square, k)
         slope = precise.average1(lambda u: square(u) * (u * u / k - 1), k) / (2 * k)
         score = precise.average1(lambda u: square(u) * (u**4 / k**2 - 6 * u * u / k + 3), k)
-        close(entries(phi).second_moment(K), moment)
+        close(layer_functions(phi).second_moment(K), moment)
         if abs(slope) > mpf(10) ** -30:
-            close(entries(phi).susceptibility(K), slope)
+            close(layer_functions(phi).susceptibility(K), slope)
         if abs(score) > mpf(10) ** -30:
-            close(entries(phi).curvature(K), score / (4 * k * k))
+            close(layer_functions(phi).curvature(K), score / (4 * k * k))
 
 
 # Every third: of eleven correlations all come, with different variances.
@@ -168,7 +168,7 @@ def test_pairs_of_relu(a, b, c):
 @pytest.mark.parametrize("a,b,c", points())
 def test_pairs_of_gelu_and_leaky_relu(name, a, b, c):
     """⟨φφ⟩ of opposite inputs cancels as for ReLU: absolute error ε √(1 + a + b + det)."""
-    e, m = entries(as_activation(name)), entries(as_activation(name), "mpmath")
+    e, m = layer_functions(as_activation(name)), layer_functions(as_activation(name), "mpmath")
     with mpmath.workdps(80):
         root = mpmath.sqrt(1 + a + b + mpf(a) * mpf(b) - mpf(c) ** 2)
         for quantity in ("covariance", "covariance_susceptibility", "cross_susceptibility"):
@@ -192,7 +192,7 @@ def test_pairs_of_swish(case):
     a, b, c = positive_semidefinite(*case)
     with mpmath.workdps(18):
         expected = mixture.swish_swish(mpf(a), mpf(b), mpf(c))
-        close(entries(as_activation("swish")).covariance(a, b, c), expected)
+        close(layer_functions(as_activation("swish")).covariance(a, b, c), expected)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_connected_squares_of_gelu_and_swish(name, entries_of_K):
     with mpmath.workdps(15):
         k = mpf(a), mpf(b), mpf(c)
         reference = precise.connected2(square, square, [[k[0], k[2]], [k[2], k[1]]])
-        close(entries(as_activation(name)).connected(a, b, c), reference)
+        close(layer_functions(as_activation(name)).connected(a, b, c), reference)
 
 
 def erf_chain(net, K0):
@@ -253,7 +253,7 @@ def test_propagators_at_depth_1000(rho):
     net = ft.ResidualNetwork(depth=1000, branch_scale=rho, width=10**7)
     s = ft.solve(net, 0.05)
     K = s.kernels
-    connected = entries(net.activation).connected
+    connected = layer_functions(net.activation).connected
     with mpmath.workdps(30):
         _, K_mp, _, _, gains = erf_chain(net, 0.05)
         row = [mpf(1)] * 1002

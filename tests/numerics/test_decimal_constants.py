@@ -7,7 +7,7 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.examples import oracle
 from tests.oracles import hessian
 from tests.tables import some
@@ -73,7 +73,7 @@ def test_curvature(text):
     K, z = 0.7, np.linspace(-14, 14, 4001)
     weights = np.exp(-(z**2) / 2) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
     exact = (weights * CURVED[text](np.sqrt(K) * z) ** 2 * (z**4 - 6 * z**2 + 3)).sum() / (4 * K**2)
-    found = entries(activation_from_text(text)).curvature(K)
+    found = layer_functions(activation_from_text(text)).curvature(K)
     assert found == pytest.approx(exact, rel=1e-11)
 
 

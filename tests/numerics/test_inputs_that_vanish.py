@@ -7,7 +7,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.numerics.pair_examples import STEPPED, dense, network, of_pairs, upper
 from tests.oracles.several_inputs import kinked_nodes
 from tests.tables import slow
@@ -150,7 +150,7 @@ def test_networks_that_are_drawn(name):
 @pytest.mark.parametrize("text", ["Heaviside(h)*(h+2)", "Heaviside(h)*(h**2+1)"])
 def test_closed_forms_that_divide_by_variances(text):
     """Averages of narrow signals in place of 0/0, infinite where these grow beyond all limits."""
-    averages = entries(as_activation(text))
+    averages = layer_functions(as_activation(text))
     found, near = (
         averages.covariance(np.array([k, 0.3]), np.array([0.3, k]), np.zeros(2))
         for k in (0.0, 1e-28)
@@ -174,9 +174,11 @@ def test_responses_of_jumps_that_are_infinite(name, K):
 @pytest.mark.parametrize("K", [(0.0, 0.0, 0.0), (0.0, 0.3, 0.0), (0.3, 0.0, 0.0)])
 def test_averages_of_many_digits(text, K):
     """Two signals that vanish are one in mpmath as well: ⟨φφ⟩ = (φ(0+)² + φ(0−)²)/2."""
-    exact = entries(as_activation(text), "mpmath")
+    exact = layer_functions(as_activation(text), "mpmath")
     with mpmath.workdps(30):
         found = float(exact.covariance(*map(mpmath.mpf, K)))
     if not any(K):
         assert found == pytest.approx(0.5 if "eaviside" in text else 1.0, rel=1e-14)
-    assert found == pytest.approx(float(entries(as_activation(text)).covariance(*K)), abs=1e-14)
+    assert found == pytest.approx(
+        float(layer_functions(as_activation(text)).covariance(*K)), abs=1e-14
+    )

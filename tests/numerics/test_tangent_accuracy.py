@@ -9,7 +9,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.examples import precise_oracle
 from tests.numerics.test_activation_table import TABLE as PLAIN
 from tests.oracles import deep_kernels, tangent
@@ -137,7 +137,7 @@ VARIANCES = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 20.0, 1e3, 1e6]
 def test_the_average_at_all_variances(name):
     """Where no closed form is known to the last digit: from far inside φ's curve to far outside."""
     text, *functions = MORE.get(name) or (PLAIN[name][0], *SLOPES[name])
-    found = entries(as_activation(text)).slope_square(np.array(VARIANCES))
+    found = layer_functions(as_activation(text)).slope_square(np.array(VARIANCES))
     with mpmath.workdps(25):
         for K, value in zip(VARIANCES, found, strict=True):
             scales = [10.0**power for power in range(-1, 3)]

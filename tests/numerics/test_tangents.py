@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.numerics import kernels, tangents
+from fieldtheory.numerics import tangents
+from fieldtheory.numerics.infinite_width import kernels
 from tests.examples import K0_TRIPLE, network
 from tests.numerics.pair_maps.test_pair_map import inputs
 

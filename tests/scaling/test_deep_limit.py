@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize
 
 import fieldtheory as ft
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.scaling import deep_limit, output_variance
 from fieldtheory.scaling.deep_limit import END, START, correction
 from fieldtheory.theory import linearised
@@ -260,7 +260,7 @@ def test_of_several_maxima_the_highest_that_is_ahead_counts():
     step = sp.erf(x) + 12 * sp.erf(x / 40)
     network = ft.ResidualNetwork(depth=400, activation=step, bias_variance=0.0)
     grid = np.geomspace(1e-3, 1e5, 4000)
-    average = entries(network.activation)
+    average = layer_functions(network.activation)
     values = average.susceptibility(grid) * average.second_moment(grid)
     tops = np.flatnonzero((values[1:-1] > values[:-2]) & (values[1:-1] > values[2:])) + 1
     assert len(tops) == 2

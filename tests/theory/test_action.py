@@ -12,7 +12,7 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
 from fieldtheory.theory.evaluation import symbol_values
@@ -133,7 +133,7 @@ def test_third_derivative_is_the_curvature_of_the_kernel():
     arguments = [*values, *action.kernels]
     vertex = lambdify(arguments, action.derivative((3,), (0, 1)))(*values.values(), *C)
     A, a = recursion.skip_matrix(oracle(net)), recursion.weight_terms(oracle(net))
-    expected = net.width * a[3] * entries(net.activation).curvature(K[2])
+    expected = net.width * a[3] * layer_functions(net.activation).curvature(K[2])
     assert vertex == pytest.approx(expected * A[2, 0] ** 2 * A[2, 1] ** 2, rel=1e-12)
 
 

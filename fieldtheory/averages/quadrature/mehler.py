@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.one_variable import Coefficients
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.panels import END
-from fieldtheory.averages.quadrature.single import Coefficients
 
 # Pairs times orders that are summed at once.
 _TOGETHER = 1 << 20

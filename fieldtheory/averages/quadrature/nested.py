@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import ORDER, Function
+from fieldtheory.averages.quadrature.panelled_functions import ORDER, Function
 from fieldtheory.averages.quadrature.panels import (
     DENSITY,
     END,

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legval
 
-from fieldtheory.averages.quadrature.functions import NODES, ORDER, WEIGHTS, Function
+from fieldtheory.averages.quadrature.panelled_functions import NODES, ORDER, WEIGHTS, Function
 
 # Where panels end and how wide they are at most, in standard deviations.
 END, WIDEST = 9.5, 1.9

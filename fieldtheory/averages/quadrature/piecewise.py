@@ -8,7 +8,7 @@ import sympy as sp
 
 from fieldtheory.averages.integrands.breakpoints import pieces_of
 from fieldtheory.averages.quadrature.compiled import vectorised
-from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.panelled_functions import Function
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.panels import DENSITY, averages_about, legendre
 
 # Where panels end, in deviations, and how many of them there are without breakpoints.

@@ -32,8 +32,8 @@ from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficie
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.numerics.finite import ratio, require_finite
-from fieldtheory.numerics.kernels import by_tiles, identical, variances
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.kernels import by_tiles, identical, variances
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.recursion import carried, residual_kernel
 from fieldtheory.numerics.tangents import Pairs
 
@@ -173,7 +173,7 @@ class DerivativeRecursion:
 
         Of all layers, shape (5, L + 2, P).
         """
-        averages = network_entries(self.network)
+        averages = network_functions(self.network)
         K = variances(self.network, K0, 1)[1]
         moments, slopes = averages.second_moment(K[:-1]), averages.susceptibility(K[:-1])
         kernel = [self._input(K[0])]
@@ -274,7 +274,7 @@ class DerivativeRecursion:
 
     def _averages(self, x: Moving, y: Moving, kernel: Moving) -> tuple[Moving, Moving | None]:
         """⟨φφ⟩ and, if it is needed, ⟨φ'φ'⟩."""
-        averages = network_entries(self.network)
+        averages = network_functions(self.network)
         at, moves = (
             (x.value, y.value, kernel.value),
             (x.slope, y.slope, kernel.slope),

@@ -18,13 +18,15 @@ import numpy as np
 import sympy as sp
 from numpy.polynomial import chebyshev
 
+from fieldtheory.averages import ConnectedCorrelator
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.integrands.breakpoints import jumps, slope_of_pieces
-from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.integrands.breakpoints import has_steps, jumps, slope_of_pieces
+from fieldtheory.averages.quadrature.compiled import kinks_of
 from fieldtheory.averages.quadrature.nested import NestedPanels
-from fieldtheory.averages.quadrature.pairs import TOLERANCE, PairAverages, determinant
+from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.piecewise import function_of
-from fieldtheory.averages.quadrature.single import Coefficients, integrated
+from fieldtheory.averages.quadrature.two_variables import TOLERANCE, PairAverages, determinant
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
@@ -187,6 +189,14 @@ class LayerFunctions:
     def connected(self) -> Callable[..., Any]:
         """⟨φ²(x) ; φ²(y)⟩."""
         return self._of_pair(self.averages.connected, lambda *K: self._connected(*K)[0])
+
+    @cached_property
+    def has_closed_kinks(self) -> bool:
+        """Whether φ² has a kink at zero alone and ⟨φ²(x) ; φ²(y)⟩ a closed form (ReLU family)."""
+        square = self.averages.square
+        if not has_steps(square) or any(kinks_of(square, X)):
+            return False
+        return not self.averages.connected.doit().has(ConnectedCorrelator)
 
     @cached_property
     def connected_slope(self) -> Callable[..., Any]:

@@ -10,8 +10,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics import kernels, vanishing_signals
-from fieldtheory.numerics.infinite_width import gains
+from fieldtheory.numerics.infinite_width import gains, kernels, vanishing_signals
 from fieldtheory.numerics.symmetric_matrices import assembled
 
 

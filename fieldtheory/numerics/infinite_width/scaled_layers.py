@@ -21,6 +21,7 @@ from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficie
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.homogeneous import Lines, gaps_of, next_gaps
+from fieldtheory.numerics.infinite_width.kernels import ROUNDED, identical
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, network_functions
 from fieldtheory.numerics.infinite_width.scaled_numbers import (
     Scaled,
@@ -30,7 +31,6 @@ from fieldtheory.numerics.infinite_width.scaled_numbers import (
     scaled,
     total,
 )
-from fieldtheory.numerics.kernels import ROUNDED, identical
 from fieldtheory.numerics.tangents import Pairs, Trained
 
 # Exponents of variances beyond which φ is a line: signals are 2^60 then, corrections a rounding.

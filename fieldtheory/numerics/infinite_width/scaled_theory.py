@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fieldtheory.numerics.infinite_width.kernels import identical
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.infinite_width.scaled_layers import (
     ScaledLayers,
@@ -18,7 +19,6 @@ from fieldtheory.numerics.infinite_width.scaled_layers import (
     scaled_pairs,
 )
 from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled
-from fieldtheory.numerics.kernels import identical
 from fieldtheory.numerics.tangents import Trained
 
 # Kernels below lose digits in float64.

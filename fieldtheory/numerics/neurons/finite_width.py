@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.piecewise import function_of
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio, require_finite
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.neurons.hermite_basis import coefficients, in_hermite_coefficients
 from fieldtheory.numerics.neurons.interacting_neurons import (
     FirstOrder,
@@ -77,7 +77,10 @@ class Neurons(NamedTuple):
         cls, network: LayeredNetwork, weights: np.ndarray, K: np.ndarray, C: np.ndarray | None
     ) -> Neurons:
         """Those of a network whose layers add C^(l) to the variances K^(l), l = 0, ..., L."""
-        entries, skips = network_entries(network), np.broadcast_to(network.skip_scales, len(K) - 1)
+        entries, skips = (
+            network_functions(network),
+            np.broadcast_to(network.skip_scales, len(K) - 1),
+        )
         before, after = K[:-1], K[1:]
         added = after - skips**2 * before if C is None else C[1 : len(K)]
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.numerics.neurons.interacting_neurons import Observable, of_the_mean, raising
 
 # Beyond its turning point 2√n the Hermite function of order n falls below rounding so soon.

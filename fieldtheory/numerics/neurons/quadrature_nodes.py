@@ -23,7 +23,7 @@ from numpy.polynomial import hermite_e, legendre
 from scipy import sparse
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.numerics.neurons.interacting_neurons import Observable, of_the_mean, raising
 
 # Deviations of the signals and of the noise beyond which the Gaussian is negligible.

@@ -9,7 +9,7 @@ from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.layer_averages.entries import network_entries
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.neurons.finite_width import (
     FIRST_TOLERANCE,
     Neurons,
@@ -63,7 +63,7 @@ def connected_squares(
     C : ndarray, shape (L + 1,), optional
         What each layer adds to them, which jumps see as its root.
     """
-    averages = network_entries(network)
+    averages = network_functions(network)
     if not is_closed(averages.averages.connected):
         table = _table(network, K, C)
         return squares_of_layers(network, K, C) if table is None else table.connected
@@ -103,7 +103,7 @@ def source_covariance(
     weights = layers.weights[1:]
     with np.errstate(over="ignore", invalid="ignore"):
         # ⟨φ⁴⟩ is not smaller.
-        for l, square in enumerate(network_entries(network).second_moment(K[:-1]) ** 2):
+        for l, square in enumerate(network_functions(network).second_moment(K[:-1]) ** 2):
             require_finite("the covariance of the kernels", square, l)
         S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1], C)
     for l, row in enumerate(S22):
@@ -177,7 +177,7 @@ def mean_shift(
     C, K : ndarray, shape (L + 2,)
         C*^(l) and K*^(l).
     """
-    if network_entries(network).has_closed_kinks:
+    if network_functions(network).has_closed_kinks:
         return shift_by_closed_forms(network, layers, gains, C, K)
     table = _table(network, K[:-1], C)
     if table is not None:
@@ -200,7 +200,7 @@ def shift_by_closed_forms(
     network, layers, gains, C, K
         As in `mean_shift`.
     """
-    size, averages = network.depth + 1, network_entries(network)
+    size, averages = network.depth + 1, network_functions(network)
     covariance = signal_covariance(network, K[:-1])
     # Signals that vanish do not fluctuate, whatever the derivatives at zero.
     (alive,) = np.nonzero(K[:-1] > 0)
@@ -237,5 +237,5 @@ def _shift(
         response[k:, k] = np.cumprod([1.0, *moved])
     seen = (squares.slope.T[:, :-1] * weights[1:size] * response[:, 1:]).sum(axis=1)
     alive = K[:-1] > 0
-    seen[alive] += network_entries(network).curvature(K[:-1][alive]) * variance[alive] / 2
+    seen[alive] += network_functions(network).curvature(K[:-1][alive]) * variance[alive] / 2
     return propagate(layers.skips, gains, np.append(0.0, weights[1:] * seen))

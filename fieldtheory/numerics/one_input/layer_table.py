@@ -18,8 +18,8 @@ import numpy as np
 from numpy.polynomial import chebyshev, legendre
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.single import interpolation
+from fieldtheory.averages.quadrature.one_variable import interpolation
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.numerics.neurons.quadrature_nodes import split_panels
 
 # Deviations of signals and of noise beyond which the Gaussian is negligible; widths of panels.

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.mehler import largest_powers
-from fieldtheory.averages.quadrature.single import Coefficients
+from fieldtheory.averages.quadrature.one_variable import Coefficients
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions

@@ -12,7 +12,7 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.gains import responses, variance_gains
-from fieldtheory.numerics.kernels import output_covariances, variances
+from fieldtheory.numerics.infinite_width.kernels import output_covariances, variances
 from fieldtheory.numerics.tangents import (
     Pairs,
     Trained,

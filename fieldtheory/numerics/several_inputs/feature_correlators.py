@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.pairs import PairAverages
-from fieldtheory.averages.quadrature.single import Coefficients
+from fieldtheory.averages.quadrature.one_variable import Coefficients
+from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.averages.quadrature.functions import Function
-from fieldtheory.averages.quadrature.pairs import PairAverages
-from fieldtheory.averages.quadrature.single import Coefficients
+from fieldtheory.averages.quadrature.one_variable import Coefficients
+from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 # Orders of Mehler's series of analytic φ.

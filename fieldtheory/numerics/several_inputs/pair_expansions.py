@@ -19,13 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fieldtheory.averages.quadrature.functions import WEIGHTS, Function
+from fieldtheory.averages.quadrature.panelled_functions import WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import nodes_of, subdivided
-from fieldtheory.averages.quadrature.piecewise import function_of
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.several_inputs.symmetric_powers import packed_places, packed_size
-from fieldtheory.theory.elementary_averages import X, feature_parameters
 
 # Phase that two Hermite functions may run through in a panel of 20 nodes.
 _PHASE = 16.0
@@ -39,12 +38,6 @@ _BEYOND = 64
 _STRONG = 0.9999
 # Share of its deviation below which the second signal is a multiple of the first.
 _PARALLEL = 3e-8
-
-
-def features(network: LayeredNetwork) -> tuple[Function, ...]:
-    """The functions ψ_k of the observable g(x, y) = Σ_k ψ_k(x) ψ_k(y)."""
-    expressions = network.features(network.activation, X, dict(feature_parameters(network)))
-    return tuple(function_of(each, X) for each in expressions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +67,9 @@ class Signals:
         cls, network: LayeredNetwork, K: np.ndarray, C: np.ndarray, progress: bool = False
     ) -> Signals:
         """Those of a network with the kernels K and C, each (L + 1, P, P)."""
-        return cls(features(network), K, C, np.asarray(network.skip_scales), progress)
+        return cls(
+            network_functions(network).functions, K, C, np.asarray(network.skip_scales), progress
+        )
 
     def counted(self, steps: Sequence[int], title: str) -> Iterable[int]:
         """The same steps, counted by a progress bar if it is wanted."""
@@ -96,7 +91,7 @@ class Signals:
         """A_lk, shape (L + 1, L + 1): the share of the signals of layer k in those of layer l."""
         A = np.zeros((len(self.K),) * 2)
         for k in range(len(A)):
-            A[k:, k] = np.cumprod(np.append(1.0, self.skips[k:]))
+            A[k:, k] = np.cumprod(np.append(1.0, self.skips[k : len(A) - 1]))
         return A
 
     @cached_property

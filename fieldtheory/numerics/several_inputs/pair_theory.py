@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics import vanishing_signals
+from fieldtheory.numerics.infinite_width import vanishing_signals
 from fieldtheory.numerics.infinite_width.gains import gains_of_fluctuations
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.several_inputs.feature_correlators import (
@@ -61,6 +60,9 @@ def paths(
     >>> h.shape, bool(abs((h[1] ** 2).mean() - 1.0) < 0.01)
     ((2, 1, 4096), True)
     """
+    # SciPy takes half a second to load its statistics.
+    from scipy.stats import qmc
+
     size, inputs = C.shape[:2]
     roots = [_root(each) for each in C]
     generator = np.random.default_rng(seed)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fieldtheory.numerics import kernels, tangents
+from fieldtheory.numerics import tangents
+from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled, scaled
 from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory

@@ -10,7 +10,7 @@ import fieldtheory as ft
 from fieldtheory.averages.integrands.removable import continued, has_quotient
 from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.numerics.layer_averages.entries import entries
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.oracles import precise
 from tests.tables import crossed, some
 
@@ -30,7 +30,7 @@ TABLE = {
 @pytest.mark.parametrize(("text", "K"), crossed(TABLE, [1e-6, 0.3, 2.0]))
 def test_one_variable(text, K):
     """M, and M' as ⟨φ² (h²/K − 1)⟩/(2K)."""
-    found, phi = entries(activation_from_text(text)), TABLE[text]
+    found, phi = layer_functions(activation_from_text(text)), TABLE[text]
     with mpmath.workdps(40):
         M = precise.average1(lambda h: phi(h) ** 2, mpf(K))
         slope = precise.score1(lambda h: phi(h) ** 2, mpf(K))
@@ -40,7 +40,7 @@ def test_one_variable(text, K):
 
 @pytest.mark.parametrize("text", some(TABLE, {"tanh(h)/h"}))
 def test_two_variables(text):
-    found, phi = entries(activation_from_text(text)), TABLE[text]
+    found, phi = layer_functions(activation_from_text(text)), TABLE[text]
     K = [[mpf("0.3"), mpf("0.1")], [mpf("0.1"), mpf("0.4")]]
     with mpmath.workdps(16):
         expected = precise.average2(lambda x, y: phi(x) * phi(y), K)
@@ -55,13 +55,13 @@ def test_networks(text):
     one, pair = ft.solve(net, 0.2), ft.solve(net, [[0.2, 0.1], [0.1, 0.3]])
     assert np.isfinite(one.G11).all() and np.isfinite(pair.output_response).all()
     assert pair.output_response[0, 0] == pytest.approx(one.output_response, rel=1e-11)
-    assert float(entries(net.activation).second_moment(0.0)) == pytest.approx(
+    assert float(layer_functions(net.activation).second_moment(0.0)) == pytest.approx(
         float(TABLE[text](mpf(0))) ** 2, rel=1e-14
     )
 
 
 def test_precise_rules():
-    found = entries(activation_from_text("tanh(h)/h"), "mpmath")
+    found = layer_functions(activation_from_text("tanh(h)/h"), "mpmath")
     phi = TABLE["tanh(h)/h"]
     with mpmath.workdps(20):
         K = [[mpf("0.3"), mpf("0.1")], [mpf("0.1"), mpf("0.4")]]

@@ -8,7 +8,7 @@ import pytest
 
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.layer_averages.entries import Entries, entries
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
 from fieldtheory.theory.elementary_averages import K_XX, K_XY
 
 # Of each the functions of trigonometric and hyperbolic waves, (weight, frequency, phase): sums of
@@ -57,8 +57,8 @@ def digits():
         yield
 
 
-def found(activation: str) -> Entries:
-    return entries(as_activation(activation))
+def found(activation: str) -> LayerFunctions:
+    return layer_functions(as_activation(activation))
 
 
 @pytest.mark.parametrize("activation", WAVES)
@@ -105,7 +105,7 @@ def test_averages_of_pairs(activation: str, variance: float, ratio: float) -> No
     [("1 - cos(h)", "panels"), ("cosh(h) - 1", "closed form"), ("sin(h)", "closed form")],
 )
 def test_the_rule_is_said(text: str, rule: str) -> None:
-    (row,) = explain(entries(as_activation(text)).averages.moment).rows
+    (row,) = explain(layer_functions(as_activation(text)).averages.moment).rows
     assert row.rule == rule
 
 

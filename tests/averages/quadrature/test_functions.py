@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import NODES, ORDER, Function
+from fieldtheory.averages.quadrature.one_variable import Means, integrated
+from fieldtheory.averages.quadrature.panelled_functions import NODES, ORDER, Function
 from fieldtheory.averages.quadrature.panels import nodes_of, subdivided, summed
-from fieldtheory.averages.quadrature.single import Means, integrated
 
 RELU = Function(lambda h: np.maximum(h, 0), lambda h: 1.0 * (h > 0), (0.0,))
 

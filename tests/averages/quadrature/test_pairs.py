@@ -5,16 +5,16 @@ import pytest
 from scipy.special import erf
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.mehler import Series
 from fieldtheory.averages.quadrature.nested import NestedPanels
-from fieldtheory.averages.quadrature.pairs import (
+from fieldtheory.averages.quadrature.one_variable import Coefficients, Moments
+from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.quadrature.two_variables import (
     ORDERS,
     PairAverages,
     determinant,
     one_minus_correlation,
 )
-from fieldtheory.averages.quadrature.single import Coefficients, Moments
 
 ERF = Function(erf, lambda h: 2 / np.sqrt(np.pi) * np.exp(-(h**2)))
 TANH = Function(np.tanh, lambda h: 1 / np.cosh(h) ** 2)

@@ -1,4 +1,4 @@
-"""Entries of the recursions against closed forms typed in and against differences."""
+"""LayerFunctions of the recursions against closed forms typed in and against differences."""
 
 import mpmath
 import numpy as np
@@ -7,7 +7,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.layer_averages.entries import Entries, entries
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from tests.examples import PHI
 from tests.oracles import exact, hessian, quadrature
@@ -19,7 +19,7 @@ NAMES = ["erf", "relu", "tanh", "linear"]
 
 
 def of(name):
-    return entries(as_activation(name))
+    return layer_functions(as_activation(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -118,7 +118,7 @@ def test_entries_broadcast():
 
 @pytest.mark.parametrize("name", ["erf", "relu"])
 def test_mpmath_entries_agree_with_float64(name):
-    precise, e = entries(as_activation(name), "mpmath"), of(name)
+    precise, e = layer_functions(as_activation(name), "mpmath"), of(name)
     with mpmath.workdps(40):
         assert float(precise.second_moment(mpf("0.3"))) == pytest.approx(
             e.second_moment(0.3), rel=1e-14
@@ -138,8 +138,8 @@ def test_mpmath_entries_agree_with_float64(name):
 
 def test_entries_are_shared():
     assert of("erf") is of("erf")
-    assert of("erf") is not entries(as_activation("erf"), "mpmath")
-    assert isinstance(of("erf"), Entries)
+    assert of("erf") is not layer_functions(as_activation("erf"), "mpmath")
+    assert isinstance(of("erf"), LayerFunctions)
 
 
 AT_ZERO = {
@@ -163,7 +163,7 @@ AT_ZERO = {
 def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
     """The mean of both sides, at all doors the same, alone and among others."""
     slope, curvature = AT_ZERO[name]
-    e = entries(as_activation(name))
+    e = layer_functions(as_activation(name))
     for K in (0.0, np.zeros(1), np.array([0.0, 1.0])):
         assert np.ravel(e.susceptibility(K))[0] == pytest.approx(slope, rel=1e-9, abs=1e-10)
         # Exponential branches meet zero with powers of all orders.

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.numerics import kernels
+from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.pair_maps import pair_map, pair_pieces, pair_recursions
 from tests.tables import crossed
 

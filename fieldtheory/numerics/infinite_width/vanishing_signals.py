@@ -6,7 +6,7 @@ import numpy as np
 
 from fieldtheory.averages.vanishing import narrow_alone
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.several_inputs.pair_expansions import features
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
 
 def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -26,7 +26,7 @@ def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     >>> [seen(network, np.zeros(2)).tolist() for network in networks]
     [[0.0, 0.0], [1e-100, 1e-100]]
     """
-    if np.all(K) or not any(0.0 in psi.jumping for psi in features(network)):
+    if np.all(K) or not any(0.0 in psi.jumping for psi in network_functions(network).functions):
         return K
     found = np.array(K)
     found[0] = narrow_alone(found[0])

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import Function
 from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
 from fieldtheory.averages.quadrature.nested import NestedPanels
+from fieldtheory.averages.quadrature.panelled_functions import Function
 
 # Orders of Mehler's series that are tried one after the other; the last one, whose coefficients
 # take as long as some hundred nested averages, when so many pairs have been asked for.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.functions import WEIGHTS, Function
+from fieldtheory.averages.quadrature.panelled_functions import WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     DENSITY,
     averages_about,
