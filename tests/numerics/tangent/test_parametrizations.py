@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.tangent.parametrizations import trained
-from fieldtheory.numerics.tangents import Trained
 from tests.examples import K0_PAIR
 from tests.oracles import gradients, recursion
 
