@@ -18,7 +18,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator
-from fieldtheory.averages.integrands.breakpoints import has_steps, jumps, slope_of_pieces
+from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
 from fieldtheory.averages.quadrature.compiled import kinks_of
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
@@ -311,7 +311,7 @@ class LayerFunctions:
                 f"{self.features} must not jump for derivatives of ⟨φ'φ'⟩: they diverge, or have "
                 "no closed form"
             )
-        return tuple(function_of(slope_of_pieces(psi, X), X) for psi in self.features)
+        return tuple(function_of(pieces_of(psi, X).slope, X) for psi in self.features)
 
     @cached_property
     def _square(self) -> Function:
@@ -356,8 +356,10 @@ class LayerFunctions:
                 turning = 2 / np.pi * self.lines.B**2 / np.sqrt(determinant(*K))
             none = np.zeros_like(value)
             return [value, value / (2 * K[0]), value / (2 * K[1]), slope, none, none, turning]
-        first = sum(_at_fixed_correlation(psi, *K) for psi in self.functions)
-        second = sum(_at_fixed_correlation(slope, *K) for slope in self._slopes)
+        first, second = (
+            np.sum([_at_fixed_correlation(psi, *K) for psi in each], axis=0)
+            for each in (self.functions, self._slopes)
+        )
         return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
 
     # Closed forms, and the engine where there is none.
@@ -421,10 +423,10 @@ def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray
     def gradient(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
         finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(t)
         given = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
-        unique, place = np.unique(np.stack(given), axis=1, return_inverse=True)
-        found = sum(np.stack(each(*unique, rtol=asked())[0]) for each in averages)
-        found = np.where(finite, found[:, place], np.nan)
-        return list(limits(found, (a == 0) | (b == 0)))
+        (a_1, b_1, t_1), place = np.unique(np.stack(given), axis=1, return_inverse=True)
+        parts = [each(a_1, b_1, t_1, rtol=asked())[0] for each in averages]
+        sums = np.where(finite, np.sum(parts, axis=0)[:, place], np.nan)
+        return list(limits(sums, (a == 0) | (b == 0)))
 
     return gradient
 
@@ -453,8 +455,8 @@ def _without_zeros(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Covariances with variances of zero as small ones; two that vanish are the same."""
     both = (a == 0) & (b == 0)
-    vanishing = (np.where(k == 0, VANISHING, k) for k in (a, b))
-    return *vanishing, np.where(both, VANISHING, t)
+    first, second = (np.where(k == 0, VANISHING, k) for k in (a, b))
+    return first, second, np.where(both, VANISHING, t)
 
 
 def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Callable[..., Any]:
@@ -480,7 +482,8 @@ def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Call
 
 def _jumps_at_zero(observable: sp.Expr) -> bool:
     """Whether g(x, y) is another on either side of x = 0."""
-    return any(at == 0 and above != below for at, below, above in jumps(observable, X))
+    found = pieces_of(observable, X)
+    return any(at == 0 and jump for at, jump in zip(found.points, found.jumps, strict=True))
 
 
 @lru_cache(maxsize=64)
