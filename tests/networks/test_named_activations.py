@@ -165,4 +165,4 @@ def test_response_of_a_deep_network(name):
 def test_long_decimal_constants_are_numbers_in_float64():
     values = np.array([-1.3, 0.7])
     (found,) = feature_functions(ft.ResidualNetwork(depth=1, activation="selu"))(values)
-    assert np.asarray(found) == pytest.approx(REFERENCES["selu"](values), rel=1e-14)
+    assert found == pytest.approx(REFERENCES["selu"](values), rel=1e-14)

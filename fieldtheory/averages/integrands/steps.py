@@ -13,12 +13,7 @@ from typing import Any
 import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 
-from fieldtheory.averages.integrands.breakpoints import (
-    branch,
-    has_steps,
-    normal,
-    pieces_of,
-)
+from fieldtheory.averages.integrands.breakpoints import has_steps, normal, pieces_of
 
 # Numbers below, of large denominators or irrational, are roundings of zero.
 _ROUNDED, _LARGE = sp.Rational(1, 10**30), 10**25
@@ -298,11 +293,9 @@ def _value_at(factor: sp.Expr, variable: sp.Expr, point: sp.Expr) -> sp.Expr:
     value = factor.subs(variable, point)
     if not value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
         return value
-    away = sp.Dummy("t", positive=True)
+    pieces, away = pieces_of(factor, variable), sp.Dummy("t", positive=True)
     above, below = (
-        sp.limit(
-            branch(factor, variable, point + side).subs(variable, point + side * away), away, 0
-        )
+        sp.limit(pieces.at(point + side).subs(variable, point + side * away), away, 0)
         for side in (1, -1)
     )
     if above != below or above.has(sp.nan, sp.zoo, sp.oo, -sp.oo):

@@ -18,7 +18,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator
-from fieldtheory.averages.integrands.breakpoints import has_steps, jumps, slope_of_pieces
+from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
 from fieldtheory.averages.quadrature.compiled import kinks_of
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
@@ -311,7 +311,7 @@ class LayerFunctions:
                 f"{self.features} must not jump for derivatives of ⟨φ'φ'⟩: they diverge, or have "
                 "no closed form"
             )
-        return tuple(function_of(slope_of_pieces(psi, X), X) for psi in self.features)
+        return tuple(function_of(pieces_of(psi, X).slope, X) for psi in self.features)
 
     @cached_property
     def _square(self) -> Function:
@@ -482,7 +482,8 @@ def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Call
 
 def _jumps_at_zero(observable: sp.Expr) -> bool:
     """Whether g(x, y) is another on either side of x = 0."""
-    return any(at == 0 and above != below for at, below, above in jumps(observable, X))
+    found = pieces_of(observable, X)
+    return any(at == 0 and jump for at, jump in zip(found.points, found.jumps, strict=True))
 
 
 @lru_cache(maxsize=64)
