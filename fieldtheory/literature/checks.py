@@ -184,7 +184,8 @@ def activation_checks(name: str, digits: int) -> list[Check]:
     moment = integral(square, one)
     slope = _integrated(GaussianAverage(square, x, _a).diff(_a), _POINT, digits)
     covariance = integral(product, pair)
-    covariance_slope = _integrated(_pair_average(phi).diff(_c), _POINT, digits)
+    joint = GaussianAverage(product, (x, y), [[_a, _c], [_c, _b]])
+    covariance_slope = _integrated(joint.diff(_c), _POINT, digits)
     density_slope = integral(square * density_score(1), one)
     density_covariance_slope = integral(product * density_score(2), pair)
     price, closed = "Price's theorem", "averages"
@@ -301,10 +302,6 @@ def write_csv(checks: Sequence[Check], path: str | Path) -> None:
         writer = csv.DictWriter(file, [f.name for f in fields(Check)] + ["passed"])
         writer.writeheader()
         writer.writerows({**asdict(check), "passed": check.passed} for check in checks)
-
-
-def _pair_average(phi: Activation) -> sp.Expr:
-    return GaussianAverage(phi(x) * phi(y), (x, y), [[_a, _c], [_c, _b]])
 
 
 def _integrated(expr: sp.Expr, values: dict[Any, Any], digits: int) -> Any:

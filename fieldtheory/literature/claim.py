@@ -160,17 +160,15 @@ def claims_of(paper: str, statements: Statements) -> tuple[Claim, ...]:
     >>> [claim.verdict().text for claim in claims_of("F00", {statement: case})]
     ['holds']
     """
+    optional = "note", "points"
     return tuple(
-        Claim(paper, equation, subject, printed, derived, region, check, *_points_and_note(*rest))
+        Claim(
+            *(paper, equation, subject, printed, derived, region, check),
+            **dict(zip(optional, rest, strict=False)),
+        )
         for (equation, subject, check), found in statements.items()
         for region, printed, derived, *rest in (found if isinstance(found, list) else [found])
     )
-
-
-def _points_and_note(
-    note: str = "", points: Sequence[Mapping[sp.Symbol, Any]] = ({},)
-) -> tuple[Any, str]:
-    return points, note
 
 
 @dataclass(frozen=True, eq=False)

@@ -203,7 +203,8 @@ def _write(
     formulas = write_formulas(folder)
 
     progress(2, "optimal scaling of every pair of samples")
-    scaling = {L: _scaling(inputs, L) for L in depths}
+    net = inputs.network
+    scaling = {L: np.asarray(optimal_scaling(net.replace(depth=L), inputs.K0)) for L in depths}
     rows = scaling_rows(inputs, scaling)
     _write_csv(folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
 
@@ -303,10 +304,6 @@ def propagator_arrays(inputs: Inputs, depths: Sequence[int]) -> dict[str, np.nda
             f"G11_L{L}": single.G11,
         }
     return arrays
-
-
-def _scaling(inputs: Inputs, depth: int) -> np.ndarray:
-    return np.asarray(optimal_scaling(inputs.network.replace(depth=depth), inputs.K0))
 
 
 def _write_figures(

@@ -77,7 +77,7 @@ def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     """
     if x != y and (sides := _sides(expr, x, y)) is not None:
         slopes = [first_derivative(side, v) for side, v in zip(sides, (x, y), strict=True)]
-        smooth = sp.Mul(*[_without_deltas(slope) for slope in slopes])
+        smooth = sp.Mul(*slopes).replace(DiracDelta, lambda *_: sp.S.Zero)
         if not any(slope.has(DiracDelta) for slope in slopes):
             return smooth
         terms = sp.Add.make_args(_expand(sp.Mul(*slopes)))
@@ -87,10 +87,6 @@ def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     first = sift(step_form(expr).diff(x), (x, y))
     second = sift(reduce_steps(_expand(first)).diff(y), (x, y))
     return reduce_steps(_expand(second))
-
-
-def _without_deltas(expr: sp.Expr) -> sp.Expr:
-    return expr.replace(DiracDelta, lambda *_: sp.S.Zero)
 
 
 def _sides(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
