@@ -37,7 +37,7 @@ from fieldtheory.numerics.infinite_width.homogeneous import (
     lines_of,
     near_lines,
 )
-from fieldtheory.numerics.infinite_width.moments import VANISHING, Moments, asked, limits
+from fieldtheory.numerics.infinite_width.second_moments import VANISHING, Moments, asked, limits
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
