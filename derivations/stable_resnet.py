@@ -19,7 +19,7 @@ from typeset import article, equation, rows, section
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.depth_flow import first_change, step_rate, tangent_rate
+from fieldtheory.theory.depth_flow import displacement, modified_flow, step_rate, tangent_rate
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.tangent_kernel import family_tangent
@@ -209,8 +209,8 @@ def infinite_depth() -> list[str]:
     kernel, tangents = step_rate(M), tangent_rate(T, M, G)
     assert sp.expand(tangents - kernel - sym.WEIGHT**2 * G * T) == 0
     F = sp.Function("F")(K)
-    (change,) = first_change([F], [K], [e], h)
-    expected = sp.diff(F, K) * (e - h * F / 2)
+    change = sp.diff(F, K) * e + modified_flow([F], [K], h)[0] - F
+    expected = sp.diff(F, K) * displacement(e, h, F)
     assert sp.expand(change - expected) == 0
     relu = sp.Symbol("q_0", positive=True)
     t = sp.Symbol("t", positive=True)

@@ -122,11 +122,12 @@ def _products(F: sp.Expr, variables: tuple) -> list[list[sp.Expr]]:
     found = _factors(F, variables)
     if found is not None:
         return [found]
-    terms = [_factors(term, variables) for term in sp.Add.make_args(sp.expand(F))]
-    if any(term is None for term in terms):
+    parts = sp.Add.make_args(sp.expand(F))
+    terms = [found for part in parts if (found := _factors(part, variables)) is not None]
+    if len(terms) < len(parts):
         raise ValueError(
             "functions of several variables must be sums of products of functions of one variable "
-            f'each in float64, got {F}; use backend="mpmath"'
+            f'each in float64, got {F}; of two variables backend="mpmath" computes any other'
         )
     return terms
 
@@ -153,7 +154,7 @@ def _product(factors: list[sp.Expr], variables: tuple) -> Callable:
     if len(used) == 1:
         average = _single(functions[0])
     elif len(used) == 2:
-        average = _pair(*functions, connected=False)
+        average = _pair(functions[0], functions[1], connected=False)
     else:
         average = _several(functions)
     return lambda *K: float(number) * average(*(K[k] for k in needed))

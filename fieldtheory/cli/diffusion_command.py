@@ -268,7 +268,8 @@ def diffusion(
         )
         if save is not None:
             ensemble.save(save)
-    title = f"{samples} {_drawn(way)} of {_words(finite)}{words}"
+    drawn = "networks" if way in ("kernel", "weights") else "diffusions"
+    title = f"{samples} {drawn} of {_words(finite)}{words}"
     if not compare:
         print_rows(rows_of(ensemble, times, SIMULATED), format, title)
         return
@@ -340,10 +341,6 @@ def _words(network: Any) -> str:
     )
 
 
-def _drawn(method: str) -> str:
-    return "networks" if method in ("kernel", "weights") else "diffusions"
-
-
 def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
     from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 
@@ -351,12 +348,8 @@ def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
     if format is Format.table:
         typer.echo(str(found))
     else:
-        print_rows([_of_condition(condition) for condition in found], format, "")
-
-
-def _of_condition(condition: Any) -> dict[str, Any]:
-    row = asdict(condition)
-    return row | {"consequence": None if condition.holds else row["consequence"]}
+        rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in found]
+        print_rows(rows, format, "")
 
 
 def _print_solution(

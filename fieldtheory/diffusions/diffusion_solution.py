@@ -137,7 +137,10 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
             At finite depth; with a ``parameter_law``; if φ'' or φ''' jumps at 0, where the error
             is O(1/√L).
         """
-        _require_independent(self.network, "first_correction")
+        if self.network.parameter_law is not None:
+            raise ValueError(
+                "first_correction is of independent parameters, got a network with parameter_law"
+            )
         if self.network.depth is not None:
             raise ValueError(
                 f"first_correction is of infinite depth, got depth={self.network.depth}"
@@ -357,11 +360,6 @@ def _of_law(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) ->
         Moments(found.mean.mean(axis=1), found.averaged_covariance, found.gram)
         for found in law_moments(network, start, times)
     ]
-
-
-def _require_independent(network: DiffusionNetwork, what: str) -> None:
-    if network.parameter_law is not None:
-        raise ValueError(f"{what} is of independent parameters, got a network with parameter_law")
 
 
 def _times(network: DiffusionNetwork) -> np.ndarray:

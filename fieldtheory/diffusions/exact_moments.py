@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -87,10 +86,7 @@ def _course(
     scales = network.slopes[0], *np.sqrt([network.weight_variance, network.bias_variance])
     own = [values[symbol] for symbol in system.parameters[4:]]
     matrix = np.array(_matrix_of(system)(*scales, float(network.width), *own), dtype=float)
-    initial = np.array([float(sp.sympify(v).xreplace(_exact(values))) for v in system.initial])
+    exact = {symbol: sp.Float(value, 17) for symbol, value in values.items()}
+    initial = np.array([float(sp.sympify(v).xreplace(exact)) for v in system.initial])
     course = expm(matrix * times[:, None, None]) @ initial
     return [course[:, system.moments.index(moment)] for moment in wanted]
-
-
-def _exact(values: Mapping[sp.Symbol, float]) -> dict[Any, Any]:
-    return {symbol: sp.Float(value, 17) for symbol, value in values.items()}

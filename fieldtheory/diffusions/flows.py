@@ -83,7 +83,8 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
         signals, change = (_signals(part, inputs) for part in (flat[:size], flat[size : 2 * size]))
         third = flat[2 * size :].reshape(inputs, inputs)
         v = wide.rates(signals)
-        growth = _along(wide, signals, _gaussian(v), forward=True)
+        gaussian = v._replace(cumulant=np.zeros_like(v.cumulant))
+        growth = _along(wide, signals, gaussian, forward=True)
         moved = _along(wide, signals, change)
         if third.any():
             moved = moved + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
@@ -145,10 +146,6 @@ def _along(
         weight * wide.gram(signals + change * (steps * unit)) for steps, weight in weights.items()
     ]
     return np.asarray(sum(terms)) / (12 * unit)
-
-
-def _gaussian(signals: Signals) -> Signals:
-    return signals._replace(cumulant=np.zeros_like(signals.cumulant))
 
 
 def _flat(signals: Signals, upper: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import is_closed
@@ -40,13 +39,6 @@ def _entry(inputs: int) -> Entry:
         lambdify([*values, *scales], flow.rates),
         lambdify([*slopes, depth_flow.TANGENT, *flow.moves, *scales], flow.moved),
     )
-
-
-@lru_cache
-def _displacement() -> Callable[..., Any]:
-    change, rate = sp.symbols("e v")
-    found = depth_flow.displacement(change, depth_flow.STEP, rate)
-    return lambdify([change, depth_flow.STEP, rate], found)
 
 
 @lru_cache(maxsize=64)
@@ -135,7 +127,7 @@ class Flow:
             A_pair, B_pair = self._pair(K, r)
             rates.append(np.stack(_entry(2).rates(A_pair[0], B_pair[0], pair, *scales)))
         v = np.concatenate(rates, axis=1)
-        w = _displacement()(change, step, v)
+        w = depth_flow.displacement(change, step, v)
         (w_K, w_r), (w_own, w_pair) = self._split(w[0]), self._split(w[1])
         # Gradients are infinite where inputs are opposite or vanish, and do not count there while
         # nothing moves.

@@ -17,9 +17,10 @@ from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
 from fieldtheory.literature.claim import Statements, claims_of, inside, symbolically
 from fieldtheory.literature.pf_limits import PAPER
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
+from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.solution import solve
 
@@ -52,11 +53,9 @@ def feed_forward(
     activation: Any, weight_variance: float, bias_variance: float, inputs: tuple[float, ...]
 ) -> np.ndarray:
     """Covariances of the last of 500 layers of wide networks without skip connections."""
-    network = ResidualNetwork(
+    network = FeedForwardNetwork(
         depth=_DEPTH,
         activation=activation,
-        skip_scale=0.0,
-        branch_scale=1.0,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
         input_dim=1,
@@ -65,24 +64,19 @@ def feed_forward(
     return solve(network, K0).kernels[_DEPTH]
 
 
-def _correlated(K: np.ndarray) -> np.ndarray:
-    deviations = np.sqrt(np.diagonal(K))
-    return np.asarray(K / deviations / deviations[:, None])
-
-
 def _on_the_edge() -> dict[str, float]:
     """The smallest correlation of all pairs of inputs."""
     found = {}
     for resting in _RESTING:
         weight, bias = edge_of_chaos(resting)
         K = feed_forward("tanh", weight, bias, _GRID)
-        found[f"σ_w² = {weight:.3g}, σ_b² = {bias:.3g}"] = float(_correlated(K).min())
+        found[f"σ_w² = {weight:.3g}, σ_b² = {bias:.3g}"] = float(correlated(K).min())
     return found
 
 
 def _without_bias(activation: str, weight_variance: float) -> Callable[[], dict[str, float]]:
     return lambda: of_pairs(
-        _WITHOUT_ZERO, _correlated(feed_forward(activation, weight_variance, 0.0, _WITHOUT_ZERO))
+        _WITHOUT_ZERO, correlated(feed_forward(activation, weight_variance, 0.0, _WITHOUT_ZERO))
     )
 
 

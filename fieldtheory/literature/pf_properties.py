@@ -20,6 +20,7 @@ from fieldtheory.literature.pf_limits import (
     drift,
     independent,
 )
+from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.theory import diffusion_limit as limit
@@ -49,9 +50,7 @@ def deep(activation: Any, inputs: tuple[float, ...], **parameters: Any) -> Diffu
 
 def correlations(solution: DiffusionSolution) -> np.ndarray:
     """Of x_T,1 for all pairs of inputs."""
-    spread = solution.covariance[-1]
-    deviations = np.sqrt(np.diagonal(spread))
-    return np.asarray(spread / deviations / deviations[:, None])
+    return correlated(solution.covariance[-1])
 
 
 def of_pairs(inputs: tuple[float, ...], values: np.ndarray) -> dict[str, float]:
@@ -197,7 +196,7 @@ def time_to_infinity(activation: str) -> sp.Expr:
     values = {limit.MU_O: 0, limit.V_OO: variance, limit.V_OP: variance}
     values |= {s: phi.diff(h, n).subs(h, 0) for n, s in enumerate(SLOPES, 1)}
     known = limit.law_increments()
-    mu, square = (sp.cancel(rate[0].subs(values)) for rate in known)
+    mu, square = (sp.cancel(rate[0].subs(values)) for rate in (known.mean, known.covariance))
     scale = sp.exp(-sp.integrate(sp.cancel(2 * mu / square), (x, 0, x)))
     beyond = sp.integrate(scale, (x, y, sp.oo))
     if not beyond.is_finite:

@@ -76,9 +76,13 @@ def stable_network(schedule: Any, depth: int, **parameters: Any) -> ResidualNetw
 
 def correlations(network: ResidualNetwork, X: np.ndarray) -> np.ndarray:
     """C_L of (3), shape (P, P)."""
-    Q = solve(network, input_kernel(X, network)).kernels[network.depth]
-    deviations = np.sqrt(np.diagonal(Q))
-    return np.asarray(Q / deviations / deviations[:, None])
+    return correlated(solve(network, input_kernel(X, network)).kernels[network.depth])
+
+
+def correlated(K: np.ndarray) -> np.ndarray:
+    """A kernel over the root of the product of both variances."""
+    deviations = np.sqrt(np.diagonal(K))
+    return np.asarray(K / deviations / deviations[:, None])
 
 
 @lru_cache
@@ -170,15 +174,6 @@ def _printed_step() -> sp.Expr:
     return PAIR + SCALE**2 * _rate()
 
 
-def _printed_uniform() -> sp.Expr:
-    """(7) for L = 7."""
-    return PAIR + _rate() / 7
-
-
-def _uniform() -> sp.Expr:
-    return relu_step(2, 1 / sp.sqrt(sp.Integer(7)))
-
-
 def _number(expression: Callable[[], sp.Expr]) -> Callable[[Mapping[Any, Any], int], Any]:
     def derived(point: Mapping[Any, Any], digits: int) -> Any:
         return precise.mpf(expression().subs(point), digits + 10)
@@ -242,7 +237,11 @@ def _ratios() -> dict[str, float]:
 
 
 _STEP_OF_RELU = _number(_printed_step), _number(relu_step)
-_UNIFORM_STEP = _number(_printed_uniform), _number(_uniform)
+# (7) for L = 7.
+_UNIFORM_STEP = (
+    _number(lambda: PAIR + _rate() / 7),
+    _number(lambda: relu_step(2, 1 / sp.sqrt(sp.Integer(7)))),
+)
 _RATES = _number(_rate), _number(_flow)
 
 _STATEMENTS: Statements = {

@@ -19,9 +19,9 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.tangents import Trained, own_of_inputs, slope_gains
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.tangent.parametrizations import require_split, trained
-from fieldtheory.numerics.tangents import Trained, own_of_inputs, slope_gains
 
 
 @named_arguments

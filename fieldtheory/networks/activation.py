@@ -87,7 +87,7 @@ class Activation:
 
     @cached_property
     def pieces(self) -> Pieces:
-        """Its smooth pieces, breakpoints, jumps, kinks and parity."""
+        """Its smooth pieces, breakpoints and jumps."""
         return pieces_of(self.expression, h)
 
     @cached_property

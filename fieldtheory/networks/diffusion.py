@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages.integrands.breakpoints import branch, has_steps
+from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
 from fieldtheory.networks.activations import Activation, as_activation, h
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import NetworkFamily
@@ -214,7 +214,7 @@ def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...
     (1/2, 1/2, 0)
     """
     sides = (
-        [branch(activation.expression, h, sign * _BESIDE_ZERO) for sign in (1, -1)]
+        [pieces_of(activation.expression, h).at(sign * _BESIDE_ZERO) for sign in (1, -1)]
         if has_steps(activation.expression)
         else [activation.expression] * 2
     )

@@ -1,17 +1,12 @@
-"""Recursions over layers. The entries come from the symbolic layer; here is only structure.
+"""Recursions over layers. The averages come from the symbolic layer; here is only structure.
 
-`solution` is the door, with the results, their fields and files beside it, and the recursions of
-infinite width (`kernels`, `tangents`). Imports go down here:
+`solution` holds `solve` and the result it returns, with its table of fields (`fields`) and its
+files (`storage`). The folders, imports go down this list:
 
-    several_inputs   finite width for several inputs
+    several_inputs   1/N of several inputs: Hermite coefficients of pairs, or sampled paths
     tangent          tangent kernels, by what is trained
-    correlators      connected correlators of pairs of inputs
     pair_maps        infinite width for many pairs of inputs
-    one_input        finite width for one input
-    infinite_width   mean field, responses, and both beyond float64
-    overflow         kernels and tangent kernels that leave float64
-    observables      products of features of two inputs
-    kinks            features with kinks and jumps
+    one_input        fluctuations of one input, the law of the output
     neurons          1/N and 1/N² from neurons that interact through their mean
-    layer_averages   the averages of one layer
+    infinite_width   averages of a layer, kernels, responses, kernels beyond float64
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sympy as sp
 
@@ -73,43 +73,6 @@ def modified_flow(
     v = sp.Matrix(field)
     corrected = v - step / 2 * v.jacobian(sp.Matrix(variables)) * v
     return [sp.expand(entry) for entry in corrected]
-
-
-def first_change(
-    field: Sequence[sp.Expr],
-    variables: Sequence[sp.Symbol],
-    changes: Sequence[sp.Symbol],
-    step: sp.Symbol = STEP,
-) -> list[sp.Expr]:
-    """The rates of what the modified flow adds to a flow, to first order in the step.
-
-        y_l = q(t) + e(t) + ...,   de/dt = (Dv) e − (h/2) (Dv) v
-
-    for steps h, of the order of 1/L: of one length, or of lengths h(t) that change slowly, t being
-    their sum up to the middle of each.
-
-    Parameters
-    ----------
-    field, variables, step
-        As for `modified_flow`.
-    changes : sequence of sympy.Symbol
-        The components of e.
-
-    Returns
-    -------
-    list of sympy.Expr
-
-    Examples
-    --------
-    >>> K, e = sp.symbols("K e")
-    >>> first_change([K**2], [K], [e])
-    [-K**3*h + 2*K*e]
-    """
-    v, e = sp.Matrix(field), sp.Matrix(changes)
-    moved = v.jacobian(sp.Matrix(variables)) * e
-    modified = modified_flow(field, variables, step)
-    corrections = [sp.diff(rate, step) * step for rate in modified]
-    return [sp.expand(m + c) for m, c in zip(moved, corrections, strict=True)]
 
 
 @lru_cache
@@ -267,13 +230,24 @@ def entry_flow(inputs: int) -> EntryFlow:
     )
 
 
-def displacement(change: sp.Expr, step: sp.Expr, rate: sp.Expr) -> sp.Expr:
-    """w = e − (h/2) v: the first change of a flow moves at the rate (Dv) w, see `first_change`.
+def displacement(change: Any, step: Any, rate: Any) -> Any:
+    """w = e − (h/2) v, with which the first change e of a flow v by steps moves.
+
+        y_l = q(t) + e(t) + ...,   de/dt = (Dv) e − (h/2) (Dv) v = (Dv) w
+
+    of `modified_flow`, for steps h, of the order of 1/L: of one length, or of lengths h(t) that
+    change slowly, t being their sum up to the middle of each.
+
+    Parameters
+    ----------
+    change, step, rate : sympy.Expr or ndarray
+        e, h and v.
 
     Examples
     --------
     >>> K, e = sp.symbols("K e")
-    >>> sp.expand(2 * K * displacement(e, STEP, K**2)) == first_change([K**2], [K], [e])[0]
-    True
+    >>> (modified,) = modified_flow([K**2], [K])
+    >>> sp.expand(2 * K * displacement(e, STEP, K**2) - (2 * K * e + modified - K**2))
+    0
     """
     return change - step / 2 * rate

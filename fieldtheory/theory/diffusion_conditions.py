@@ -15,7 +15,7 @@ from typing import NamedTuple
 import mpmath
 import sympy as sp
 
-from fieldtheory.averages.integrands.breakpoints import branch, break_points, has_steps
+from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces_of
 from fieldtheory.networks.activations import Activation, h
 
 # Closer to a kink than any other one, and farther than all.
@@ -298,7 +298,7 @@ def _suspects(expression: sp.Expr) -> set[sp.Expr]:
 def _side(expression: sp.Expr, order: int, point: sp.Expr, sign: int) -> sp.Expr:
     """A derivative next to a point, on its right or left."""
     if has_steps(expression):
-        expression = branch(expression, h, point + sign * _BESIDE)
+        expression = pieces_of(expression, h).at(point + sign * _BESIDE)
     derivative = expression.diff(h, order)
     value = derivative.subs(h, point)
     if value.has(sp.nan, sp.zoo, sp.oo):
@@ -340,7 +340,7 @@ def _log_size(expression: sp.Expr, order: int, distance: float) -> mpmath.mpf:
     """ln of the largest modulus of a derivative near a distance from 0, on both sides."""
     largest = mpmath.mpf(0)
     for sign in (1, -1):
-        side = branch(expression, h, sign * _FAR) if has_steps(expression) else expression
+        side = pieces_of(expression, h).at(sign * _FAR) if has_steps(expression) else expression
         function = sp.lambdify([h], side.diff(h, order), "mpmath")
         with mpmath.workdps(_DIGITS):
             for stretch in _STRETCHES:

@@ -57,10 +57,6 @@ class DiffusionNotation:
         """What is said behind covariances of neurons o and p."""
         return r"p = o,\ \text{else } 0" if self.independent else ""
 
-    def shown_rate(self, rate: sp.Expr) -> sp.Expr:
-        """A rate of wide networks with φ's derivatives put in."""
-        return rate.subs(dict(zip(SLOPES, self.slopes, strict=True))).xreplace(_PRINTED)
-
     def features(self, expression: sp.Expr) -> sp.Expr:
         """ψ(x) as x where it is that."""
         if self.input_activation.expression == h:
@@ -198,7 +194,8 @@ QUANTITIES = (*OF_LAYERS, "wide_limit", "closed_form", "exact_moments")
 def wide_latex(notation: DiffusionNotation, rates: WideRates) -> str:
     """The rates for D → ∞, and of the coefficients of Δt."""
     lefts = ("m_{i}", "V_{ij}", r"\delta m_{i}", r"\delta V_{ij}", r"\kappa_{iij}")
-    shown = [notation.shown_rate(rate) for rate in rates]
+    put = dict(zip(SLOPES, notation.slopes, strict=True))
+    shown = [rate.subs(put).xreplace(_PRINTED) for rate in rates]
     # The change of a mean is that of its own Gram entry.
     shown[2] = shown[2].subs({CHANGE: _OWN_CHANGE, GROWTH: _OWN_GROWTH})
     equations = [Equation(rf"d {left} / dt", rate) for left, rate in zip(lefts, shown, strict=True)]
@@ -253,22 +250,14 @@ def moments_latex(notation: DiffusionNotation, systems: tuple[MomentSystem, ...]
         moments = sp.Matrix([mean(moment) for moment in system.moments])
         rates = system.matrix * moments
         rows = [
-            Equation(rf"d {latex(moments[n])} / dt", _in_moments(rates[n], moments))
+            # With each moment once.
+            (moments[n], sp.collect(sp.expand(rates[n]), list(moments), sp.factor))
             for n, moment in enumerate(system.moments)
             if moment != 1
         ]
-        blocks.append([Equation(e.left, _put_primes(e.right)) for e in rows])
+        blocks.append([_primed(rf"d {latex(v)} / dt", sp.factor_terms(r)) for v, r in rows])
     return page([*blocks, notation.functions])
 
 
-def _in_moments(rate: sp.Expr, moments: sp.Matrix) -> sp.Expr:
-    """With each moment once."""
-    return sp.factor_terms(sp.collect(sp.expand(rate), list(moments), sp.factor))
-
-
-def _put_primes(expression: sp.Expr | str) -> sp.Expr | str:
-    return expression if isinstance(expression, str) else expression.xreplace(_PRINTED)
-
-
 def _primed(left: str, right: sp.Expr) -> Equation:
-    return Equation(left, _put_primes(right))
+    return Equation(left, right.xreplace(_PRINTED))

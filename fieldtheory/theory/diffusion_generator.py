@@ -164,7 +164,9 @@ def exact_moment_system(wanted: tuple[sp.Expr, ...], inputs: int = 1) -> MomentS
         if moment in rates:
             continue
         terms = sp.Poly(generator(moment, inputs), *coordinates).terms()
-        rates[moment] = {_monomial(coordinates, powers): sp.factor(c) for powers, c in terms}
+        rates[moment] = {
+            sp.Mul(*map(sp.Pow, coordinates, powers)): sp.factor(c) for powers, c in terms
+        }
         queue.extend(rates[moment])
     moments = tuple(sorted(rates, key=lambda v: (_order(v, coordinates), str(v))))
     matrix = sp.ImmutableMatrix([[rates[row].get(v, 0) for v in moments] for row in moments])
@@ -195,10 +197,6 @@ def neuron_moments() -> MomentSystem:
     (9, (1, 0, q_{ii}, 0), (D, z_{i}))
     """
     return exact_moment_system((moved(0) ** 3, moved(0) ** 4))
-
-
-def _monomial(coordinates: Sequence[sp.Symbol], powers: Sequence[int]) -> sp.Expr:
-    return sp.Mul(*[a**n for a, n in zip(coordinates, powers, strict=True)])
 
 
 def _order(moment: sp.Expr, coordinates: Sequence[sp.Symbol]) -> int:

@@ -8,14 +8,11 @@ next order, the error of finite depth, is not in PF. μ and V are those of Corol
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import NamedTuple
-
 import sympy as sp
 
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diffusion_generator import WIDTH
-from fieldtheory.theory.small_increments import SLOPES, by_degree, gaussian_moment
+from fieldtheory.theory.small_increments import Increments, increments
 
 # Neurons, and what is summed over.
 O, P, K, M = sp.symbols("o p k m", integer=True, positive=True)
@@ -28,16 +25,10 @@ _X = {name: sp.IndexedBase(f"x^{{({name})}}", real=True) for name in "ij"}
 LAWS = ("independent", "matrix normal", "full")
 
 
-class LawIncrements(NamedTuple):
-    """Coefficients of Δt and Δt² of the mean of φ(u_o^i) and its covariance with φ(u_p^j)."""
-
-    mean: tuple[sp.Expr, sp.Expr]
-    covariance: tuple[sp.Expr, sp.Expr]
-
-
-@lru_cache
-def law_increments() -> LawIncrements:
+def law_increments() -> Increments:
     """The moments of an increment to second order in Δt, for any Gaussian law of the parameters.
+
+    Those of φ(u_o^i) and φ(u_p^j), without the third cumulant.
 
     Examples
     --------
@@ -45,21 +36,7 @@ def law_increments() -> LawIncrements:
     >>> found.mean[0], found.covariance[0]
     (V^{(ii)}_{oo}*\\phi_2/2 + \\mu^{(i)}_{o}*\\phi_1, V^{(ij)}_{op}*\\phi_1**2)
     """
-    root, g, f = sp.symbols("e g f")
-    V = sp.Matrix([[V_OO, V_OP], [V_OP, V_PP]])
-
-    def taylor(u: sp.Expr) -> sp.Expr:
-        return sum((d * u**n / sp.factorial(n) for n, d in enumerate(SLOPES, 1)), sp.S.Zero)
-
-    def average(polynomial: sp.Expr) -> list[sp.Expr]:
-        parts = [part.subs(root, 1) for part in by_degree(polynomial, (root,), (2, 4))]
-        return [gaussian_moment(part, (g, f), V) for part in parts]
-
-    first, second = taylor(root * g + root**2 * MU_O), taylor(root * f + root**2 * MU_P)
-    mean, other, product = average(first), average(second), average(first * second)
-    return LawIncrements(
-        (mean[0], mean[1]), (product[0], sp.expand(product[1] - mean[0] * other[0]))
-    )
+    return increments((MU_O, MU_P), sp.ImmutableMatrix([[V_OO, V_OP], [V_OP, V_PP]]))
 
 
 def noise_mean(law: str, of: str = "i", neuron: sp.Expr = O) -> sp.Expr:

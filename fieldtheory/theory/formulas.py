@@ -219,10 +219,6 @@ def _running_product(n: Notation) -> list[Equation]:
     )
 
 
-def _fluctuations(n: Notation) -> list[Equation]:
-    return [_covariance(), *_response_propagator(n), *_source(n)]
-
-
 def _covariance() -> Equation:
     product = generic.kernel_propagator(l, m)
     second = G12(m, generic.n)
@@ -362,7 +358,7 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
     "S12": _transposed("S12", "S_{21}", _mixed),
     "S21": _mixed,
     "S22": _source,
-    "G11": _fluctuations,
+    "G11": lambda n: [_covariance(), *_response_propagator(n), *_source(n)],
     "G12": _response_propagator,
     "G21": _transposed("G21", "G_{12}", _response_propagator),
     "G22": _zero("G22"),

@@ -47,19 +47,15 @@ def hessian(action: Action) -> Hessian:
     -------
     Hessian
     """
-    size = len(action.kernels)
+    C, size = action.kernels, len(action.kernels)
     rows = [action.derivative((k,)) for k in range(size)]
     normalisation = action.derivative(())
 
     def fluctuation(k: int, l: int) -> sp.Expr:
         return action.derivative((k, l)) if k <= l else sp.S.Zero
 
-    S11 = sp.ImmutableMatrix(size, size, lambda k, l: normalisation.diff(*_fields(action, k, l)))
-    S21 = sp.ImmutableMatrix(size, size, lambda k, l: rows[k].diff(action.kernels[l]))
+    S11 = sp.ImmutableMatrix(size, size, lambda k, l: normalisation.diff(C[k], C[l]))
+    S21 = sp.ImmutableMatrix(size, size, lambda k, l: rows[k].diff(C[l]))
     upper = sp.Matrix(size, size, fluctuation)
     S22 = sp.ImmutableMatrix(size, size, lambda k, l: upper[min(k, l), max(k, l)])
     return Hessian(S11, S21.T, S21, S22)
-
-
-def _fields(action: Action, *indices: int) -> list[sp.Symbol]:
-    return [action.kernels[j] for j in indices]

@@ -26,23 +26,32 @@ class LayerQuantity(sp.Function):
         return rf"\left[{text}\right]^{{{exp}}}" if "^" in text else f"{text}^{{{exp}}}"
 
 
-class C(LayerQuantity):
+class FieldQuantity(LayerQuantity):
+    """A field: its layer above, the pair of inputs and the star of the saddle point below."""
+
+    letter = ""
+    star = False
+    rank = FIELD
+
+    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
+        layer, *below = (printer._print(a) for a in self.args)
+        below += ["*"] * self.star
+        text = f"{self.letter}^{{({layer})}}" + (f"_{{{', '.join(below)}}}" if below else "")
+        return rf"\left[{text}\right]^{{{exp}}}" if exp else text
+
+
+class C(FieldQuantity):
     """The residual kernel C^(l)."""
 
-    rank = FIELD
+    letter = "C"
     is_positive = True
 
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        return _with_pair("C", self.args, printer, exp)
 
-
-class Stationary(LayerQuantity):
+class Stationary(FieldQuantity):
     """The residual kernel at the saddle point, C*^(l)."""
 
-    rank = FIELD
-
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        return _with_pair("C", self.args, printer, exp, star=True)
+    letter = "C"
+    star = True
 
 
 class Own(Stationary):
@@ -51,13 +60,11 @@ class Own(Stationary):
     rank = SUM
 
 
-class Conjugate(LayerQuantity):
+class Conjugate(FieldQuantity):
     """The conjugate field C̃^(l)."""
 
+    letter = r"\tilde{C}"
     rank = FIELD + 1
-
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        return _with_pair(r"\tilde{C}", self.args, printer, exp)
 
 
 class K(LayerQuantity):
@@ -151,13 +158,11 @@ class SlopeSquare(LayerQuantity):
         return f"{text}^{{{exp}}}" if exp else text
 
 
-class Tangent(LayerQuantity):
+class Tangent(FieldQuantity):
     """The tangent kernel Θ^(l), of a pair of inputs Θ_αβ^(l)."""
 
+    letter = r"\Theta"
     rank = SUM + 1
-
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        return _with_pair(r"\Theta", self.args, printer, exp)
 
 
 class Correlator(LayerQuantity):
@@ -252,20 +257,6 @@ class PairSum(sp.Function):
 def layer_indices(*layers: str) -> str:
     """Layers side by side, with commas where one is longer than a letter."""
     return (" " if all(len(layer) == 1 for layer in layers) else ", ").join(layers)
-
-
-def _with_pair(
-    name: str,
-    args: tuple[sp.Expr, ...],
-    printer: LatexPrinter,
-    exp: str | None,
-    star: bool = False,
-) -> str:
-    """A field with its layer above, the pair of inputs and the star of the saddle point below."""
-    layer, *below = (printer._print(a) for a in args)
-    below += ["*"] * star
-    text = f"{name}^{{({layer})}}" + (f"_{{{', '.join(below)}}}" if below else "")
-    return rf"\left[{text}\right]^{{{exp}}}" if exp else text
 
 
 def _with_pairs(

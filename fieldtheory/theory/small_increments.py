@@ -13,12 +13,16 @@ from typing import NamedTuple
 
 import sympy as sp
 
+from fieldtheory.averages import GaussianAverage
+
 STEP = sp.Symbol(r"\Delta t", positive=True)
 # φ'(0), ..., φ''''(0).
 SLOPES = tuple(sp.Symbol(rf"\phi_{n}", real=True) for n in range(1, 5))
 # Covariances of u of the inputs i, j, k over Δt.
 S_II, S_JJ = sp.symbols("S_{ii} S_{jj}", positive=True)
 S_IJ, S_IK, S_JK = sp.symbols("S_{ij} S_{ik} S_{jk}", real=True)
+_S_KK = sp.Symbol("S_{kk}", positive=True)
+_COVARIANCE = sp.ImmutableMatrix([[S_II, S_IJ, S_IK], [S_IJ, S_JJ, S_JK], [S_IK, S_JK, _S_KK]])
 
 
 class Increments(NamedTuple):
@@ -34,8 +38,19 @@ class Increments(NamedTuple):
 
 
 @lru_cache
-def increments() -> Increments:
-    """The moments of an increment to second order in Δt, for centred parameters.
+def increments(
+    means: tuple[sp.Expr, ...] = (sp.S.Zero,) * 3,
+    covariance: sp.ImmutableMatrix = _COVARIANCE,
+) -> Increments:
+    """The moments of an increment to second order in Δt.
+
+    Parameters
+    ----------
+    means : tuple of sympy.Expr
+        Of u_i, u_j and u_k over Δt, zero for centred parameters; of u_i and u_j alone, then without
+        the third cumulant.
+    covariance : sympy.ImmutableMatrix
+        The same.
 
     Examples
     --------
@@ -45,24 +60,24 @@ def increments() -> Increments:
     >>> found.mean[1], found.covariance[1].subs(SLOPES[1], 0)
     (S_{ii}**2*\\phi_4/8, S_{ii}*S_{ij}*\\phi_1*\\phi_3/2 + S_{ij}*S_{jj}*\\phi_1*\\phi_3/2)
     """
-    u = sp.symbols("u_i u_j u_k")
-    S_KK = sp.Dummy("S_kk", positive=True)
-    S = sp.Matrix([[S_II, S_IJ, S_IK], [S_IJ, S_JJ, S_JK], [S_IK, S_JK, S_KK]])
-    phi = [sum(d * v**n / sp.factorial(n) for n, d in enumerate(SLOPES, 1)) for v in u]
+    u, root = sp.symbols(f"u:{len(means)}", real=True), sp.Dummy("root")
+    arguments = [root * v + root**2 * mean for v, mean in zip(u, means, strict=True)]
+    phi = [sum(d * x**n / sp.factorial(n) for n, d in enumerate(SLOPES, 1)) for x in arguments]
 
     def average(polynomial: sp.Expr) -> list[sp.Expr]:
-        """Coefficients of Δt^0, Δt, Δt²."""
-        return [gaussian_moment(part, u, S) for part in by_degree(polynomial, u, (0, 2, 4))]
+        """Coefficients of Δt and Δt²."""
+        parts = [part.subs(root, 1) for part in by_degree(polynomial, (root,), (2, 4))]
+        return [sp.expand(GaussianAverage(part, u, covariance).doit()) for part in parts]
 
-    means = [average(f) for f in phi]
-    covariance = average(phi[0] * phi[1])
-    covariance = [covariance[1], covariance[2] - means[0][1] * means[1][1]]
-    third = average(phi[0] * phi[1] * phi[2])[2]
-    for one, (a, b) in ((0, (1, 2)), (1, (0, 2)), (2, (0, 1))):
-        third -= means[one][1] * average(phi[a] * phi[b])[1]
+    first = [average(f) for f in phi]
+    product, third = average(phi[0] * phi[1]), sp.S.Zero
+    if len(u) > 2:
+        third = average(phi[0] * phi[1] * phi[2])[1]
+        for one, (a, b) in ((0, (1, 2)), (1, (0, 2)), (2, (0, 1))):
+            third -= first[one][0] * average(phi[a] * phi[b])[0]
     return Increments(
-        (sp.expand(means[0][1]), sp.expand(means[0][2])),
-        (sp.expand(covariance[0]), sp.expand(covariance[1])),
+        (first[0][0], first[0][1]),
+        (product[0], sp.expand(product[1] - first[0][0] * first[1][0])),
         sp.expand(third),
     )
 
@@ -90,33 +105,3 @@ def by_degree(
         )
         for degree in degrees
     ]
-
-
-def gaussian_moment(
-    polynomial: sp.Expr, variables: tuple[sp.Symbol, ...], covariance: sp.Matrix
-) -> sp.Expr:
-    """The average of a polynomial over centred Gaussian variables, by Isserlis' theorem.
-
-    Examples
-    --------
-    >>> x, y, a, b, c = sp.symbols("x y a b c")
-    >>> gaussian_moment(x**3 * y + x**2, (x, y), sp.Matrix([[a, c], [c, b]]))
-    3*a*c + a
-    """
-    found = sp.S.Zero
-    for powers, coefficient in sp.Poly(polynomial, *variables).terms():
-        indices = [i for i, power in enumerate(powers) for _ in range(power)]
-        found += coefficient * _pairings(tuple(indices), covariance)
-    return sp.expand(found)
-
-
-def _pairings(indices: tuple[int, ...], covariance: sp.Matrix) -> sp.Expr:
-    if not indices:
-        return sp.S.One
-    if len(indices) % 2:
-        return sp.S.Zero
-    first, rest = indices[0], indices[1:]
-    return sum(
-        covariance[first, other] * _pairings(rest[:k] + rest[k + 1 :], covariance)
-        for k, other in enumerate(rest)
-    )

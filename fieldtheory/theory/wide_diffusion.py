@@ -14,13 +14,7 @@ import sympy as sp
 
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.depth_flow import displacement
-from fieldtheory.theory.small_increments import (
-    S_II,
-    S_IJ,
-    S_IK,
-    S_JK,
-    increments,
-)
+from fieldtheory.theory.small_increments import S_II, S_IJ, S_IK, S_JK, increments
 
 # The Gram entry Q_ij = ⟨(1/D) Σ_d ψ(x_d^i) ψ(x_d^j)⟩, how fast it grows, its coefficient of Δt.
 GRAM = sp.Symbol("Q_{ij}", real=True)
@@ -71,6 +65,7 @@ def wide_rates() -> WideRates:
 
     Examples
     --------
+    >>> from fieldtheory.theory.small_increments import SLOPES
     >>> found = wide_rates()
     >>> found.mean, found.covariance
     (S_{ii}*\\phi_2/2, S_{ij}*\\phi_1**2)

@@ -3,12 +3,10 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy import special
 
 import fieldtheory as ft
 from fieldtheory.inference import power_coefficients, spectra
 from fieldtheory.inference.spectra import multiplicities
-from tests.oracles import deep_kernels
 from tests.tables import slow
 
 
@@ -92,51 +90,6 @@ def test_eigenvalues_of_relu_on_images(dimension):
     assert np.abs(found.eigenvalues - exact.astype(float)).max() < 1e-14 * found.trace
     shares = (multiplicities(dimension, 2) * exact[:2]).astype(float) / found.trace
     assert found.shares[:2] == pytest.approx(shares, rel=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("quantity", ["output_kernel", "tangent_kernel"])
-@pytest.mark.parametrize("dimension", [2, 3, 10])
-@pytest.mark.parametrize(
-    ("activation", "phi"),
-    [
-        ("relu", deep_kernels.bent(1, 0)),
-        ("abs(h)", deep_kernels.bent(1, -1)),
-        ("leaky_relu", deep_kernels.bent(1, 0.01)),
-        ("erf", deep_kernels.error_function()),
-    ],
-)
-def test_eigenvalues_of_kinked_and_unscaled_networks(activation, phi, dimension, quantity):
-    """Closed forms of the kernels in mpmath, projected with a Gauss rule of its own."""
-    depth, weight, bias = 8, mp.mpf(2), mp.mpf("0.05")
-    net = ft.ResidualNetwork(
-        depth=depth, activation=activation, weight_variance=2.0, bias_variance=0.05
-    )
-    found = ft.spectrum(net, dimension=dimension, quantity=quantity, count=6)
-    layers = [(1, weight, bias)] * depth + [(0, weight, bias)]
-    K = weight / dimension + bias
-
-    def profile(theta):
-        given = phi, layers, K, K, weight / dimension * mp.cos(theta) + bias
-        if quantity == "tangent_kernel":
-            return deep_kernels.tangents(*given)[-1]
-        return deep_kernels.two_inputs(*given)[0][-1][2]
-
-    halves = np.pi / 2 * 0.5 ** np.arange(20)
-    cuts = np.unique([0, *halves, *(np.pi - halves), np.pi])
-    nodes, weights = np.polynomial.legendre.leggauss(16)
-    angles = (cuts[:-1, None] + np.diff(cuts)[:, None] * (nodes + 1) / 2).ravel()
-    weights = (np.diff(cuts)[:, None] / 2 * weights).ravel() * np.sin(angles) ** (dimension - 2)
-    values = np.array([float(profile(mp.mpf(angle))) for angle in angles])
-    for k in range(6):
-        if dimension == 2:
-            polynomial = np.cos(k * angles)
-        else:
-            index = dimension / 2 - 1
-            polynomial = special.eval_gegenbauer(k, index, np.cos(angles))
-            polynomial /= special.eval_gegenbauer(k, index, 1.0)
-        exact = weights @ (values * polynomial) / weights.sum()
-        assert found.eigenvalues[k] == pytest.approx(exact, abs=2e-13 * found.trace)
 
 
 def test_eigenvalues_are_those_of_a_matrix_of_points_on_the_circle():

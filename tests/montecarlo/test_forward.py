@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.averages.integrands import steps
+from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.montecarlo.forward import (
     feature_functions,
     feature_slopes,
@@ -102,7 +102,7 @@ def test_activation_functions(name):
     expected = [float(net.activation(value).evalf()) for value in x.ravel()]
     (found,) = feature_functions(net)(x)
     np.testing.assert_allclose(found.ravel(), expected, rtol=0, atol=1e-14)
-    assert steps.has_steps(net.activation.expression) == (name in ("relu", "leaky_relu"))
+    assert has_steps(net.activation.expression) == (name in ("relu", "leaky_relu"))
 
 
 @pytest.mark.parametrize(

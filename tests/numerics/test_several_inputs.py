@@ -134,20 +134,6 @@ def test_orthogonal_inputs():
     assert (np.diagonal(s.G11[1:, 1:, 1, 1]) > 0).all()
 
 
-@pytest.mark.parametrize("bias", [0.0, 0.07])
-def test_an_input_that_vanishes(bias):
-    net = network("erf", 0.7, 2, bias_variance=bias, readout_bias_variance=bias)
-    s, one = ft.solve(net, [[0.3, 0.0], [0.0, 0.0]]), ft.solve(net, 0.3)
-    none = ft.solve(net, 0.0)
-    np.testing.assert_allclose(s.G11[:, :, 0, 0], one.G11, rtol=1e-8, atol=1e-16)
-    np.testing.assert_allclose(s.G11[:, :, 2, 2], none.G11, rtol=1e-8, atol=1e-16)
-    # In the first layer it adds nothing that fluctuates.
-    np.testing.assert_array_equal(s.G11[1, 1, 1:], 0)
-    assert all(np.isfinite(getattr(s, name)).all() for name in FIELDS)
-    if not bias:
-        np.testing.assert_array_equal(s.G11[:, :, 1:], 0)
-
-
 def test_one_input_as_a_matrix():
     net = network("gelu", 0.7, 4)
     s, one = ft.solve(net, [[0.3]]), ft.solve(net, 0.3)

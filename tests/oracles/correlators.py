@@ -5,33 +5,12 @@ Any phi: the Mehler series sum_{n>=1} F_n G_n r^n in the correlation r, with ort
 coefficients by composite Gauss-Legendre rules; for weak correlations. Arguments are mpf.
 """
 
-from itertools import pairwise
-
 import mpmath
-from mpmath import mp, mpf
+from mpmath import mpf
 
 from .exact import erf_connected, relu_average, relu_connected
-from .precise import _nodes
 
 ORDER = 36
-
-
-def _coefficients(F, K, terms):
-    """<F(sqrt(K) z) He_n(z)> / sqrt(n!) for n = 1, 2, ..."""
-    s, cut = mpmath.sqrt(K), mpmath.sqrt(2 * mpmath.log(10) * (mp.dps + 6)) + 3
-    fine = int(mpmath.ceil(mpmath.log(max(s, mpf(1)), 2)))
-    half = [mpf(0), *(mpf(2) ** -k for k in range(fine, 0, -1)), *range(1, int(cut) + 2)]
-    edges = [-mpf(z) for z in reversed(half[1:])] + [mpf(z) for z in half]
-    totals = [mpf(0)] * terms
-    for left, right in pairwise(edges):
-        for z, w in _nodes(left, right, ORDER):
-            value = w * F(s * z) * mpmath.exp(-z * z / 2) / mpmath.sqrt(2 * mpmath.pi)
-            previous, current = mpf(1), z
-            for n in range(terms):
-                totals[n] += value * current
-                following = (z * current - mpmath.sqrt(n + 1) * previous) / mpmath.sqrt(n + 2)
-                previous, current = current, following
-    return totals
 
 
 def less_uncorrelated(joint):

@@ -24,10 +24,6 @@ def erf(p, q, r):
     return first, 4 / math.pi / math.sqrt(product - 4 * r * r)
 
 
-def linear(p, q, r):
-    return r, 1.0
-
-
 def rates(moments, weight, bias):
     """v(state) for weight and bias variances."""
 

@@ -128,7 +128,7 @@ def test_numbers_against_bisection(depth, weight, bias):
 
 
 def test_no_digits_are_lost_in_deep_networks():
-    network = ft.ResidualNetwork(depth=10**8, weight_variance=1e-6)
+    network = ft.ResidualNetwork(depth=10**7, weight_variance=1e-6)
     exact, leading = (
         saturation.scaling(network, np.array(0.05), method, 1.0)
         for method in ("saturation", "large_depth")

@@ -91,33 +91,11 @@ class Pieces:
     @cached_property
     def jumps(self) -> tuple[sp.Expr, ...]:
         """By how much the function jumps at every breakpoint; 0 where it is continuous."""
-        return tuple(self._changes(0))
-
-    @cached_property
-    def kinks(self) -> tuple[sp.Expr, ...]:
-        """By how much the slope jumps at every breakpoint; 0 where it is continuous."""
-        return tuple(self._changes(1))
-
-    def _changes(self, order: int) -> Iterable[sp.Expr]:
+        found = []
         for point, sides in zip(self.points, pairwise(self.branches), strict=True):
-            derivatives = [side.diff(self.variable, order) for side in sides]
-            below, above = (_limit(f, self.variable, point) for f in derivatives)
-            yield sp.S.Zero if _equal(below, above, 1.0) else above - below
-
-    @cached_property
-    def parity(self) -> int:
-        """1 of an even function, −1 of an odd one, 0 of others."""
-        mirrored = tuple(sp.expand(-point) for point in reversed(self.points))
-        if any(
-            not _close(_value(a), _value(b)) for a, b in zip(mirrored, self.points, strict=True)
-        ):
-            return 0
-        reflected = [b.xreplace({self.variable: -self.variable}) for b in reversed(self.branches)]
-        for factor in (1, -1):
-            pairs = zip(self.branches, reflected, strict=True)
-            if all(_same(a, factor * b, self.variable, sp.S.Zero) for a, b in pairs):
-                return factor
-        return 0
+            below, above = (_limit(side, self.variable, point) for side in sides)
+            found.append(sp.S.Zero if _equal(below, above, 1.0) else above - below)
+        return tuple(found)
 
 
 @lru_cache(maxsize=2048)
@@ -206,42 +184,6 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
             return Pieces(variable, parts.points, values).expression
         expr = parts.branches[0]
     return expr
-
-
-def slope_of_pieces(expr: sp.Expr, variable: sp.Expr) -> sp.Expr:
-    """The derivative between the kinks, without what jumps contribute."""
-    return pieces_of(expr, variable).slope
-
-
-def jumps(expr: sp.Expr, variable: sp.Expr) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
-    """Where an expression may jump, and what it is below and above.
-
-    Examples
-    --------
-    >>> h = sp.Symbol("h", real=True)
-    >>> jumps(sp.sign(h - 2) * h, h)
-    [(2, -2, 2)]
-    """
-    found = pieces_of(expr, variable)
-    sides = zip(found.points, pairwise(found.branches), strict=True)
-    values = [(at, *(side.subs(variable, at) for side in pair)) for at, pair in sides]
-    return [(at, a, a if _equal(a, b, 1.0) else b) for at, a, b in values]
-
-
-def branch(expr: sp.Expr, variable: sp.Expr, middle: sp.Expr) -> sp.Expr:
-    """The smooth expression that expr equals around a point, its terms as they stand."""
-    return pieces_of(expr, variable).at(middle)
-
-
-def between(cuts: Sequence[sp.Expr]) -> list[sp.Expr]:
-    """A point of every interval between sorted cuts, the outer two included.
-
-    Examples
-    --------
-    >>> between([sp.S.Zero, sp.S.One])
-    [-1, 1/2, 2]
-    """
-    return [_between(*ends) for ends in pairwise([None, *cuts, None])]
 
 
 def _compared(expression: Piecewise) -> list[Any]:

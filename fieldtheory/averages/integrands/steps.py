@@ -13,29 +13,7 @@ from typing import Any
 import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 
-from fieldtheory.averages.integrands.breakpoints import (
-    between,
-    branch,
-    break_points,
-    has_steps,
-    normal,
-    pieces_of,
-    slope_of_pieces,
-)
-
-__all__ = [
-    "between",
-    "branch",
-    "break_points",
-    "first_derivative",
-    "has_steps",
-    "reduce_steps",
-    "reduced_product",
-    "second_derivative",
-    "sift",
-    "slope_of_pieces",
-    "step_form",
-]
+from fieldtheory.averages.integrands.breakpoints import has_steps, normal, pieces_of
 
 # Numbers below, of large denominators or irrational, are roundings of zero.
 _ROUNDED, _LARGE = sp.Rational(1, 10**30), 10**25
@@ -99,7 +77,7 @@ def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     """
     if x != y and (sides := _sides(expr, x, y)) is not None:
         slopes = [first_derivative(side, v) for side, v in zip(sides, (x, y), strict=True)]
-        smooth = sp.Mul(*[_without_deltas(slope) for slope in slopes])
+        smooth = sp.Mul(*slopes).replace(DiracDelta, lambda *_: sp.S.Zero)
         if not any(slope.has(DiracDelta) for slope in slopes):
             return smooth
         terms = sp.Add.make_args(_expand(sp.Mul(*slopes)))
@@ -109,10 +87,6 @@ def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     first = sift(step_form(expr).diff(x), (x, y))
     second = sift(reduce_steps(_expand(first)).diff(y), (x, y))
     return reduce_steps(_expand(second))
-
-
-def _without_deltas(expr: sp.Expr) -> sp.Expr:
-    return expr.replace(DiracDelta, lambda *_: sp.S.Zero)
 
 
 def _sides(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
@@ -315,11 +289,9 @@ def _value_at(factor: sp.Expr, variable: sp.Expr, point: sp.Expr) -> sp.Expr:
     value = factor.subs(variable, point)
     if not value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
         return value
-    away = sp.Dummy("t", positive=True)
+    pieces, away = pieces_of(factor, variable), sp.Dummy("t", positive=True)
     above, below = (
-        sp.limit(
-            branch(factor, variable, point + side).subs(variable, point + side * away), away, 0
-        )
+        sp.limit(pieces.at(point + side).subs(variable, point + side * away), away, 0)
         for side in (1, -1)
     )
     if above != below or above.has(sp.nan, sp.zoo, sp.oo, -sp.oo):

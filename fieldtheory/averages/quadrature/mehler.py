@@ -47,7 +47,8 @@ class Series:
             self._summed(a[i : i + step], b[i : i + step], c[i : i + step], int(connected))
             for i in range(0, len(c), step)
         ]
-        return tuple(np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+        values, errors, sizes = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+        return values, errors, sizes
 
     def smooth(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Whether no breakpoint is within reach of variables with these variances."""

@@ -165,8 +165,8 @@ class Coefficients:
     def _of_one_table(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
         self._asked[power] = self._asked.get(power, 0) + len(K)
         if self._asked[power] < _FEW and power not in self._tables:
-            pairs = [self._single(float(each)) for each in K]
-            return tuple(np.array(each) for each in zip(*pairs, strict=True))
+            found, left = zip(*[self._single(float(each)) for each in K], strict=True)
+            return np.array(found), np.array(left)
         table, error = self._table(power)
         x = 2 * (np.log(K) / np.log(_FACTOR) - power) - 1
         rows = interpolation(x, chebyshev.chebpts1(self._count))

@@ -71,7 +71,8 @@ def average(functions: Sequence[Function], K: np.ndarray, rtol: float) -> float:
 
 def _pivoted(K: np.ndarray) -> tuple[list[int], np.ndarray]:
     """An order of the variables and the factor L of their covariance, of full column rank."""
-    left, order = K.copy(), []
+    left = K.copy()
+    order: list[int] = []
     columns: list[np.ndarray] = []
     while len(order) < len(K):
         rest = np.diag(left).copy()
@@ -98,8 +99,8 @@ def _smoothed(function: Function, row: np.ndarray) -> Function:
             mean.shape
         )
 
-    reach = _END * np.linalg.norm(row[:-1])
-    table = Function(about).interpolated(max(reach, 1.0))
+    reach = max(_END * float(np.linalg.norm(row[:-1])), 1.0)
+    table = Function(about).interpolated(reach)
     return Function(table, None, tuple(function.kinks))
 
 

@@ -97,10 +97,10 @@ class PairAverages:
 
     def at_angles(
         self, a: np.ndarray, b: np.ndarray, angles: np.ndarray, rtol: float = TOLERANCE
-    ) -> np.ndarray:
-        """The averages themselves of pairs (m,) whose correlations are cosines of angles."""
+    ) -> Pairs:
+        """The averages of pairs (m,) whose correlations are cosines of angles, all small ones."""
         apart = 2 * np.minimum(np.sin(angles / 2), np.cos(angles / 2)) ** 2
-        return self._of(a, b, np.cos(angles), apart, rtol)[0][0]
+        return Pairs(*self._of(a, b, np.cos(angles), apart, rtol)[0])
 
     def _of(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray, apart: np.ndarray, rtol: float

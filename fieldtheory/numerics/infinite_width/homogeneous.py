@@ -140,7 +140,11 @@ def next_gaps(
 
 
 def averages_along(
-    lines: Lines, layers: LayerCoefficients, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    lines: Lines,
+    layers: LayerCoefficients,
+    K: np.ndarray,
+    K0: np.ndarray,
+    pairs: tuple[np.ndarray, np.ndarray],
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs over the signals of layers 0, 1, ..., one after the other.
 

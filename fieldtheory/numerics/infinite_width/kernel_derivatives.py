@@ -34,8 +34,8 @@ from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.numerics.finite import ratio, require_finite
 from fieldtheory.numerics.infinite_width.kernels import by_tiles, identical, variances
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.tangents import Pairs
 from fieldtheory.numerics.recursion import carried, residual_kernel
-from fieldtheory.numerics.tangents import Pairs
 
 _READIN = ("readin_weight_variance", "readin_bias_variance")
 _DEVIATION = "_deviation"

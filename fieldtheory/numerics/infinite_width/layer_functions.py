@@ -16,19 +16,16 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from numpy.polynomial import chebyshev
 
 from fieldtheory.averages import ConnectedCorrelator
-from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.integrands.breakpoints import has_steps, jumps, slope_of_pieces
+from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
 from fieldtheory.averages.quadrature.compiled import kinks_of
 from fieldtheory.averages.quadrature.equal_variances import EqualVariances
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.piecewise import function_of
-from fieldtheory.averages.quadrature.two_variables import TOLERANCE, PairAverages, determinant
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.quadrature.two_variables import PairAverages, determinant
 from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import is_closed
@@ -41,6 +38,7 @@ from fieldtheory.numerics.infinite_width.homogeneous import (
     lines_of,
     near_lines,
 )
+from fieldtheory.numerics.infinite_width.second_moments import VANISHING, Moments, asked, limits
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
@@ -52,14 +50,6 @@ from fieldtheory.theory.elementary_averages import (
     layer_averages,
 )
 
-# A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
-_VANISHING, _DIVERGES = 1e-40, 1e17
-# Chebyshev nodes of M(K) per factor of four of K, and the powers of four that float64 has.
-_NODES, _POWERS = 28, 540
-# Ranges of K without a series, and the factor by which averages vary in a range with one.
-_UNKNOWN, _IN_TAIL, _VARIES = -2, -1, 1e4
-# M, K M' and K² M'' in Hermite coefficients of φ².
-_SCALES = np.array([1, 1 / np.sqrt(2), np.sqrt(1.5)])
 # Gaps 1 − |c| that are taken from series of these orders, with what they may leave out.
 _SMALL_GAP, _ORDERS, _ROUNDING = 1e-2, (40, 128), 1e-13
 
@@ -126,20 +116,20 @@ class LayerFunctions:
     def covariance(self) -> Callable[..., Any]:
         """⟨φ(x)φ(y)⟩."""
         product = self.averages.covariance
-        return self._of_pair(product, lambda *K: self._of_many(self._values, *K)[0])
+        return self._of_pair(product, lambda *K: self._of_many(self._values, *K)[0], product)
 
     @cached_property
     def covariance_susceptibility(self) -> Callable[..., Any]:
         """∂⟨φ(x)φ(y)⟩/∂K_xy = ⟨φ'(x)φ'(y)⟩; infinite where signals jump together."""
-        slope = self.averages.covariance.diff(K_XY)
-        return self._of_pair(slope, lambda *K: self._gradient(*K)[1])
+        product = self.averages.covariance
+        return self._of_pair(product.diff(K_XY), lambda *K: self._gradient(*K)[1], product)
 
     @cached_property
     def covariance_gain(self) -> Callable[..., Any]:
         """⟨φφ⟩ and ⟨φ'φ'⟩, a list of two."""
         product = self.averages.covariance
         entries = [product, product.diff(K_XY)]
-        return self._of_pair(entries, lambda *K: list(self._of_many(self._gradient, *K)))
+        return self._of_pair(entries, lambda *K: list(self._of_many(self._gradient, *K)), product)
 
     @cached_property
     def covariance_gradient(self) -> Callable[..., Any]:
@@ -151,12 +141,13 @@ class LayerFunctions:
             value, by_t, by_a, by_b = self._gradient(*K)
             return [value, by_a, by_b, by_t]
 
-        return self._of_pair(entries, engine)
+        return self._of_pair(entries, engine, product)
 
     @cached_property
     def cross_susceptibility(self) -> Callable[..., Any]:
         """∂⟨φ(x)φ(y)⟩/∂K_xx = (1/2)⟨φ''(x)φ(y)⟩."""
-        return self._of_pair(self.averages.covariance.diff(K_XX), lambda *K: self._gradient(*K)[2])
+        product = self.averages.covariance
+        return self._of_pair(product.diff(K_XX), lambda *K: self._gradient(*K)[2], product)
 
     @cached_property
     def covariance_flow(self) -> Callable[..., Any]:
@@ -175,7 +166,7 @@ class LayerFunctions:
             _, of_t, of_a, of_b = self._slope_gradient(*K)
             return [value, by_a, by_b, by_t, of_a, of_b, of_t]
 
-        return self._of_pair(entries, engine)
+        return self._of_pair(entries, engine, product)
 
     @cached_property
     def covariance_scaling(self) -> Callable[..., Any]:
@@ -190,7 +181,8 @@ class LayerFunctions:
     @cached_property
     def connected(self) -> Callable[..., Any]:
         """⟨φ²(x) ; φ²(y)⟩."""
-        return self._of_pair(self.averages.connected, lambda *K: self._connected(*K)[0])
+        connected = self.averages.connected
+        return self._of_pair(connected, lambda *K: self._connected(*K)[0], connected)
 
     @cached_property
     def has_closed_kinks(self) -> bool:
@@ -203,9 +195,9 @@ class LayerFunctions:
     @cached_property
     def connected_slope(self) -> Callable[..., Any]:
         """∂⟨g(x) ; g(y)⟩/∂K_xx."""
-        return self._of_pair(
-            self.averages.connected.diff(K_XX), lambda *K: self._connected_gradient(*K)[2]
-        )
+        connected = self.averages.connected
+        slope = connected.diff(K_XX)
+        return self._of_pair(slope, lambda *K: self._connected_gradient(*K)[2], connected)
 
     @cached_property
     def lines(self) -> Lines | None:
@@ -320,7 +312,7 @@ class LayerFunctions:
                 f"{self.features} must not jump for derivatives of ⟨φ'φ'⟩: they diverge, or have "
                 "no closed form"
             )
-        return tuple(function_of(slope_of_pieces(psi, X), X) for psi in self.features)
+        return tuple(function_of(pieces_of(psi, X).slope, X) for psi in self.features)
 
     @cached_property
     def _square(self) -> Function:
@@ -331,11 +323,11 @@ class LayerFunctions:
 
     @cached_property
     def _moments(self) -> Callable[[np.ndarray], np.ndarray]:
-        return _Moments(self._square)
+        return Moments(self._square)
 
     @cached_property
     def _slope_moments(self) -> Callable[[np.ndarray], np.ndarray]:
-        parts = [_Moments(slope.square) for slope in self._slopes]
+        parts = [Moments(slope.square) for slope in self._slopes]
         return lambda K: np.sum([part(K) for part in parts], axis=0)
 
     @cached_property
@@ -386,8 +378,10 @@ class LayerFunctions:
                 turning = 2 / np.pi * self.lines.B**2 / np.sqrt(determinant(*K))
             none = np.zeros_like(value)
             return [value, value / (2 * K[0]), value / (2 * K[1]), slope, none, none, turning]
-        first = sum(_at_fixed_correlation(psi, *K) for psi in self.functions)
-        second = sum(_at_fixed_correlation(slope, *K) for slope in self._slopes)
+        first, second = (
+            np.sum([_at_fixed_correlation(psi, *K) for psi in each], axis=0)
+            for each in (self.functions, self._slopes)
+        )
         return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
 
     # Closed forms, and the engine where there is none.
@@ -410,8 +404,13 @@ class LayerFunctions:
             return self._in_engine(engine)
         return _where_known(lambdify([K_XX], expression), self._in_engine(engine))
 
-    def _of_pair(self, expression: Any, engine: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of an expression, or a list of them, in K_xx, K_yy and K_xy."""
+    def _of_pair(
+        self, expression: Any, engine: Callable[..., Any], of: sp.Expr
+    ) -> Callable[..., Any]:
+        """The function of an expression, or a list of them, in K_xx, K_yy and K_xy.
+
+        They are ``of`` or derivatives of it, and have closed forms only if it has one.
+        """
         variables = [K_XX, K_YY, K_XY]
         if self.backend != "numpy":
             average = lambdify(variables, expression, self.backend)
@@ -419,7 +418,8 @@ class LayerFunctions:
                 return average
             return lambda *K: average(*narrow_precise(*K))
         entries = expression if isinstance(expression, list) else [expression]
-        if not all(map(is_closed, entries)):
+        # Closed forms of averages with δ-functions are slow to look for: φ itself is asked first.
+        if not all(map(is_closed, [of, *entries])):
             return self._in_engine(engine)
         return _where_known(lambdify(variables, expression), self._in_engine(engine))
 
@@ -438,83 +438,6 @@ class LayerFunctions:
         return function
 
 
-class _Moments:
-    """⟨ψ⟩ and its first two derivatives by K, from Chebyshev series in ln K.
-
-    They are analytic in the strip |Im ln K| < π/2, whatever ψ is. A series covers a factor of four
-    and is made when it is asked for. Where ψ is seen in the far tail of the Gaussian alone, so that
-    averages vary by orders of magnitude, every variance is integrated.
-    """
-
-    def __init__(self, square: Function) -> None:
-        self.square, self.coefficients = square, Coefficients(square, 4)
-        self.places = np.full(2 * _POWERS, _UNKNOWN)
-        # The last one stands for none.
-        self.series = np.zeros((1, _NODES, 3))
-
-    def __call__(self, K: np.ndarray) -> np.ndarray:
-        """The three of variances (m,), shape (3, m)."""
-        usual = np.isfinite(K) & (K > 0)
-        variances = K if usual.all() else np.where(usual, K, _VANISHING)
-        logs = np.log(variances) / np.log(4.0)
-        power = np.floor(logs).astype(int)
-        for each in np.unique(power[self.places[power + _POWERS] == _UNKNOWN]):
-            self._add(int(each))
-        angle = np.arccos(np.clip(2 * (logs - power) - 1, -1, 1))
-        terms = np.cos(angle[:, None] * np.arange(_NODES))
-        place = self.places[power + _POWERS]
-        found = np.einsum("mk,mkn->nm", terms, self.series[place])
-        for i in np.nonzero(place == _IN_TAIL)[0]:
-            f, error = integrated(self.square, float(variances[i]), 4)
-            if error[0] > _rtol() * np.sqrt(f[-1]):
-                raise QuadratureError(
-                    f"an average at the variance {variances[i]:.6g} misses the relative error "
-                    f"{_rtol():g}"
-                )
-            found[:, i] = f[:5:2] * _SCALES
-        found[1] /= variances
-        found[2] /= variances**2
-        if usual.all():
-            return found
-        zero = K == 0
-        found = np.where(np.isfinite(K), _limits(found, zero), np.nan)
-        # Differences of small variances lose digits where ψ(0) is not zero, and in M''.
-        some = slice(0 if self.at_zero[0] else 2, 3)
-        found[some, zero] = self.at_zero[some, None]
-        return found
-
-    @cached_property
-    def at_zero(self) -> np.ndarray:
-        """The three for K → 0, from the even part of ψ in powers of |h|: c_0, c_2 and 6 c_4.
-
-        Odd powers |h| and |h|³ make the first or second derivative infinite.
-        """
-        kinks = np.abs(self.square.kinks[self.square.kinks != 0])
-        reach = 0.1 * min([1.0, *kinks])
-        h = reach * (1 + chebyshev.chebpts1(24)) / 2
-        even = (self.square.value(h) + self.square.value(-h)) / 2 + 0 * h
-        fit = np.polynomial.Chebyshev.fit(h, even, 8, domain=[0, reach])
-        c = fit.convert(kind=np.polynomial.Polynomial, domain=[-1, 1], window=[-1, 1]).coef
-        c = np.append(c, np.zeros(5))
-        c[np.abs(c) * reach ** np.arange(len(c)) < 1e-9 * np.abs(even).max()] = 0.0
-        infinite = np.array([0.0, c[1], c[3] or c[1]])
-        endless = np.where(infinite != 0, np.copysign(np.inf, infinite), 0.0)
-        return np.where(infinite != 0, endless, [c[0], c[2], 6 * c[4]])
-
-    def _add(self, power: int) -> None:
-        nodes = chebyshev.chebpts1(_NODES)
-        K = 4.0 ** (power + (nodes + 1) / 2)
-        f, error = self.coefficients(K)
-        size = np.sqrt(f[:, -1])
-        if (error[:, 0] > _rtol() * size).any() or size.max() > _VARIES * size.min():
-            self.places[power + _POWERS] = _IN_TAIL
-            return
-        series = chebyshev.chebvander(nodes, _NODES - 1).T @ (f[:, :5:2] * _SCALES) * (2 / _NODES)
-        series[0] /= 2
-        self.places[power + _POWERS] = len(self.series) - 1
-        self.series = np.concatenate([self.series[:-1], series[None], self.series[-1:]])
-
-
 def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray]]:
     """Sums of averages of pairs (m,), and their derivatives by K_xy, K_xx and K_yy."""
 
@@ -522,10 +445,10 @@ def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray
     def gradient(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
         finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(t)
         given = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
-        unique, place = np.unique(np.stack(given), axis=1, return_inverse=True)
-        found = sum(np.stack(each(*unique, rtol=_rtol())[0]) for each in averages)
-        found = np.where(finite, found[:, place], np.nan)
-        return list(_limits(found, (a == 0) | (b == 0)))
+        (a_1, b_1, t_1), place = np.unique(np.stack(given), axis=1, return_inverse=True)
+        parts = [each(a_1, b_1, t_1, rtol=asked())[0] for each in averages]
+        sums = np.where(finite, np.sum(parts, axis=0)[:, place], np.nan)
+        return list(limits(sums, (a == 0) | (b == 0)))
 
     return gradient
 
@@ -542,16 +465,11 @@ def _at_fixed_correlation(
         some = np.where(t < 0, -1, 1) == sign
         if some.any():
             second = function if sign > 0 else function.reflected
-            values = NestedPanels(function, second, _rtol())(a[some], b[some], apart[some])[0]
+            values = NestedPanels(function, second, asked())(a[some], b[some], apart[some])[0]
             values[1] *= sign
             values[2:] /= 2 * np.stack([a[some], b[some]])
             found[:, some] = values
     return found
-
-
-def _rtol() -> float:
-    """The tolerance that was asked for, as far as the engine promises it."""
-    return max(tolerance(), TOLERANCE)
 
 
 def _without_zeros(
@@ -559,15 +477,8 @@ def _without_zeros(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Covariances with variances of zero as small ones; two that vanish are the same."""
     both = (a == 0) & (b == 0)
-    vanishing = (np.where(k == 0, _VANISHING, k) for k in (a, b))
-    return *vanishing, np.where(both, _VANISHING, t)
-
-
-def _limits(values: np.ndarray, vanishing: np.ndarray) -> np.ndarray:
-    """Values at variances of zero, where they go as powers of it to zero or beyond all limits."""
-    endless = vanishing & (np.abs(values) > _DIVERGES)
-    found = np.where(endless, np.copysign(np.inf, values), values)
-    return np.where(vanishing & (np.abs(values) < 1 / _DIVERGES), 0.0, found)
+    first, second = (np.where(k == 0, VANISHING, k) for k in (a, b))
+    return first, second, np.where(both, VANISHING, t)
 
 
 def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Callable[..., Any]:
@@ -593,7 +504,8 @@ def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Call
 
 def _jumps_at_zero(observable: sp.Expr) -> bool:
     """Whether g(x, y) is another on either side of x = 0."""
-    return any(at == 0 and above != below for at, below, above in jumps(observable, X))
+    found = pieces_of(observable, X)
+    return any(at == 0 and jump for at, jump in zip(found.points, found.jumps, strict=True))
 
 
 @lru_cache(maxsize=64)

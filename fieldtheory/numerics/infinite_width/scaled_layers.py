@@ -31,7 +31,7 @@ from fieldtheory.numerics.infinite_width.scaled_numbers import (
     scaled,
     total,
 )
-from fieldtheory.numerics.tangents import Pairs, Trained
+from fieldtheory.numerics.infinite_width.tangents import Pairs, Trained
 
 # Exponents of variances beyond which φ is a line: signals are 2^60 then, corrections a rounding.
 _LINES = 120

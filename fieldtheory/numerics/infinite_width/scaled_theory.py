@@ -19,7 +19,7 @@ from fieldtheory.numerics.infinite_width.scaled_layers import (
     scaled_pairs,
 )
 from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled
-from fieldtheory.numerics.tangents import Trained
+from fieldtheory.numerics.infinite_width.tangents import Trained
 
 # Kernels below lose digits in float64.
 _SMALLEST = 1e-290

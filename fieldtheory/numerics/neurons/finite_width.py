@@ -46,6 +46,8 @@ _LEFT_OUT, _ROUNDING = 1e-10, 1e-14
 _ACCEPTABLE = 0.05
 # Corrections smaller than this times their natural size are compared with that.
 _NATURAL = 1e-5
+# φ² of an input that is zero is constant: rounding leaves 1e-15 of the kernels, 1e-9 of this.
+_CONSTANT = 1e-6
 
 
 class Neurons(NamedTuple):
@@ -177,7 +179,8 @@ def at_first_order(
 
     def scales(found: FirstOrder) -> np.ndarray:
         q = np.abs(found.variance)
-        sizes = np.stack([np.abs(found.shift) + _NATURAL * share * ratio(q, C[1:]), q])
+        shift = np.abs(found.shift) + _NATURAL * share * ratio(q, C[1:])
+        sizes = np.stack([shift + _CONSTANT * C[1:], q + _CONSTANT * C[1:] ** 2])
         return np.maximum.accumulate(sizes, axis=1)
 
     neurons = Neurons.of(network, layers.weights[1:], K[:-1], C[:-1])
@@ -204,7 +207,7 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
     """
 
     def scales(found: tuple[np.ndarray]) -> np.ndarray:
-        root = np.sqrt(np.diagonal(found[0]))
+        root = np.sqrt(np.diagonal(found[0]) + _CONSTANT * neurons.moments**2)
         return np.outer(root, root)[None]
 
     def compute(layers: Layers) -> tuple[np.ndarray]:

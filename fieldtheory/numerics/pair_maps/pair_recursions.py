@@ -13,7 +13,7 @@ from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.gains import responses, variance_gains
 from fieldtheory.numerics.infinite_width.kernels import output_covariances, variances
-from fieldtheory.numerics.tangents import (
+from fieldtheory.numerics.infinite_width.tangents import (
     Pairs,
     Trained,
     output_tangents,

@@ -13,7 +13,7 @@ from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.two_variables import PairAverages
+from fieldtheory.averages.quadrature.two_variables import PairAverages, determinant
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 # Orders of Mehler's series of analytic φ.
@@ -74,7 +74,7 @@ def _by_series(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np
 def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
     """The same from the first derivatives, at a fixed correlation and at fixed variances."""
     averages, root = PairAverages(psi), np.sqrt(a * b)
-    angle = np.arctan2(np.sqrt(np.maximum((root - t) * (root + t), 0.0)), t)
+    angle = np.arctan2(np.sqrt(determinant(a, b, t)), t)
     small = np.minimum(angle, np.pi - angle)
     reach = np.minimum(_SHARE * small, _WIDEST)
     steps = chebyshev.chebpts1(_NODES)
@@ -83,8 +83,7 @@ def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) 
     for direction in range(3):
         u, v, w = (np.multiply.outer(steps * (direction == d), reach) for d in range(3))
         x, y, theta = a * np.exp(u), b * np.exp(v), angle + w
-        xy = np.sqrt(x * y) * np.cos(theta)
-        gradient = averages(x.ravel(), y.ravel(), xy.ravel())[0]
+        gradient = averages.at_angles(x.ravel(), y.ravel(), theta.ravel())
         rows = np.array([gradient.by_a, gradient.by_b, gradient.by_t]).reshape(3, *x.shape)
         found.append(np.einsum("n,enm->em", slope, rows) / reach)
     by_a, by_b, by_angle = found

@@ -12,7 +12,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.coefficients import layer_coefficients, of_layers
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.tangents import Trained
+from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.tangent_kernel import (
     checked_parametrization,

@@ -18,10 +18,10 @@ from fieldtheory.numerics.fields import Field, table
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled
 from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory, stays_in_float64
+from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.tangent.parametrizations import rates, require_split, trained
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory
-from fieldtheory.numerics.tangents import Trained
 from fieldtheory.theory.tangent_kernel import checked_parametrization
 
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fieldtheory.numerics import tangents
-from fieldtheory.numerics.infinite_width import kernels
+from fieldtheory.numerics.infinite_width import kernels, tangents
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled, scaled
 from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
+from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.pair_maps import pair_map
 from fieldtheory.numerics.pair_maps.pair_recursions import TangentRecursion
 from fieldtheory.numerics.symmetric_matrices import assembled
-from fieldtheory.numerics.tangents import Trained
 
 
 @dataclass(frozen=True, eq=False)

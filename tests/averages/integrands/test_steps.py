@@ -162,30 +162,6 @@ def test_sift():
     assert sift(x * DiracDelta(p), (x,)) == x * DiracDelta(p)
 
 
-@pytest.mark.parametrize(
-    ("f", "points"),
-    [
-        (Max(0, x), [0]),
-        (Abs(x - 1) + sign(x), [0, 1]),
-        (Max(-1, Min(1, x)), [-1, 1]),
-        (Abs(2 * x - 1), [HALF]),
-        (Abs(sp.tanh(x) - HALF), [sp.atanh(HALF)]),
-        (Abs(x**2 - 2), [-sp.sqrt(2), sp.sqrt(2)]),
-        (Piecewise((0, x < -1), (x, x < 1), (1, True)), [-1, 1]),
-        (sp.tanh(x), []),
-        (Abs(y), []),
-    ],
-)
-def test_break_points(f, points):
-    assert break_points(f, x) == points
-
-
-@pytest.mark.parametrize("f", [Abs(sp.sin(x)), Max(x, y), Max(0, x - p)])
-def test_break_points_that_are_no_numbers(f):
-    with pytest.raises(ValueError, match="cannot locate the kinks"):
-        break_points(f, x)
-
-
 def test_products_are_reduced_factor_by_factor():
     """All at once, products of two squares with three kinks had a hundred thousand terms."""
     leaky = Max(0, x - 5 * HALF / 2) + Min(0, x - 5 * HALF / 2) / 100

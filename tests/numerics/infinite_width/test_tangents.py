@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.numerics import tangents
-from fieldtheory.numerics.infinite_width import kernels
+from fieldtheory.numerics.infinite_width import kernels, tangents
 from tests.examples import K0_TRIPLE, network
 from tests.numerics.pair_maps.test_pair_map import inputs
 
