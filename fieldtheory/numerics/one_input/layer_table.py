@@ -28,7 +28,7 @@ _REACH, _NOISE, _WIDEST, _SMOOTHED, _PART = 9.5, 8.5, 1.7, 6.0, 4.25
 # Nodes of a panel of x and of w, and those that check them at so many random pairs of K and D.
 _NODES, _CHECKS, _PAIRS = (20, 16), (24, 20), 6
 # What Chebyshev series leave out, as a power of e, and orders beyond what the strip tells.
-_DIGITS, _MORE = 28.0, 10
+_DIGITS, _MORE = 22.0, 8
 
 
 class Squares(NamedTuple):
