@@ -47,7 +47,7 @@ def sampled_layers(
     Parameters
     ----------
     data, classes, count
-        As for `samples.kernel`.
+        As for `samples.given_kernel`.
     scale : str, optional
         The mean square over the neurons, 1 if left out, or ``none`` for samples as they are.
 

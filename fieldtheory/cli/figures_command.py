@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from fieldtheory.cli.options import Jobs, Seed
-from fieldtheory.cli.resuming import INTERRUPTED
+from fieldtheory.cli.resuming import parts_of
 from fieldtheory.numerics import chunks
 
 
@@ -55,13 +54,7 @@ def _draws(options: Options) -> dict[str, Any]:
 
 
 def _simulation(options: Options) -> dict[str, Any]:
-    return {
-        "samples": options.samples,
-        "inputs": options.inputs,
-        "seed": options.seed,
-        "jobs": options.jobs,
-        "progress": options.progress,
-    }
+    return _networks(options) | {"inputs": options.inputs}
 
 
 def _data_set(options: Options) -> dict[str, Any]:
@@ -200,20 +193,13 @@ def _draw(name: str, folder: Path, options: Options) -> Path:
 
     paper, figure = name.split(".")
     module = import_module(f"fieldtheory.figures.{paper}")
-    parts = folder / f".{name}.parts"
-    try:
+    with parts_of(folder / name, f".{figure}") as parts:
         numbers = getattr(module, figure)(**FIGURES[name](replace(options, parts=parts)))
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        if parts.exists():
-            typer.echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    draw = getattr(module, f"draw_{figure}")
-    steps: Iterator[Any] = _files(draw, numbers, folder, name)
-    if options.progress:
-        steps = chunks.with_progress(steps, 2, f"{name}, files")
-    *_, path = steps
-    shutil.rmtree(parts, ignore_errors=True)
+        draw = getattr(module, f"draw_{figure}")
+        steps: Iterator[Any] = _files(draw, numbers, folder, name)
+        if options.progress:
+            steps = chunks.with_progress(steps, 2, f"{name}, files")
+        *_, path = steps
     return path
 
 

@@ -13,18 +13,21 @@ NONE = "none"
 _DIGITS = ("digits", "mnist")
 
 
-def kernel(
-    data: str,
+def given_kernel(
+    K0: str,
+    data: str | None,
     classes: str | None,
     count: int | None,
     scale: str | None,
     network: ResidualNetwork,
-) -> tuple[str, np.ndarray]:
-    """What was read and how it was scaled, in words, and the kernel K0 (P, P).
+) -> tuple[str, float | np.ndarray]:
+    """What was read and how it was scaled, in words, and the kernel: of samples or as typed.
 
     Parameters
     ----------
-    data : str
+    K0 : str
+        The kernel that is typed, taken without data; then there are no words.
+    data : str, optional
         ``digits``, ``mnist`` or the path of an .npz or .csv file.
     classes : str, optional
         As typed, separated by commas.
@@ -38,16 +41,24 @@ def kernel(
     Raises
     ------
     ValueError, TypeError
-        If the samples cannot be read or an option is not allowed.
+        If the samples cannot be read, an option is not allowed, or there is a scale without data;
+        as `values.kernel`.
 
     Examples
     --------
-    >>> words, K0 = kernel("digits", "0,3", 4, "0.1", ResidualNetwork(depth=1))
+    >>> net = ResidualNetwork(depth=1)
+    >>> words, K0 = given_kernel("", "digits", "0,3", 4, "0.1", net)
     >>> words
     'digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples rescaled to K0 = 0.1'
     >>> K0.diagonal().round(12)
     array([0.1, 0.1, 0.1, 0.1])
+    >>> given_kernel("0.1", None, None, None, None, net)
+    ('', 0.1)
     """
+    if data is None:
+        if scale is not None:
+            raise ValueError(f"scale must be left out without data, got {scale!r}")
+        return "", values.kernel(K0)
     from fieldtheory import data as sets
 
     size, found = variance(scale), chosen(data, classes, count)
@@ -58,7 +69,7 @@ def kernel(
 
 
 def chosen(data: str, classes: str | None, count: int | None) -> Any:
-    """The samples as they are, see `kernel`: a `fieldtheory.data.Dataset`."""
+    """The samples as they are, see `given_kernel`: a `fieldtheory.data.Dataset`."""
     from fieldtheory import data as sets
     from fieldtheory.report import inputs
 
@@ -67,33 +78,6 @@ def chosen(data: str, classes: str | None, count: int | None) -> Any:
         wanted = wanted or [0, 3]
         return sets.load_mnist(wanted, inputs.equal_share(wanted) if count is None else count)
     return inputs.dataset(None if data == "digits" else data, wanted, count)
-
-
-def given_kernel(
-    K0: str,
-    data: str | None,
-    classes: str | None,
-    count: int | None,
-    scale: str | None,
-    network: ResidualNetwork,
-) -> tuple[str, float | np.ndarray]:
-    """The kernel that is typed, or that of ``--data`` with its words, see `kernel`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `kernel` and `values.kernel`, or if there is a scale without data.
-
-    Examples
-    --------
-    >>> given_kernel("0.1", None, None, None, None, ResidualNetwork(depth=1))
-    ('', 0.1)
-    """
-    if data is not None:
-        return kernel(data, classes, count, scale, network)
-    if scale is not None:
-        raise ValueError(f"scale must be left out without data, got {scale!r}")
-    return "", values.kernel(K0)
 
 
 def variance(scale: str | None) -> float | None:

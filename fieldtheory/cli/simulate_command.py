@@ -102,9 +102,7 @@ def _simulated(
     from fieldtheory.numerics.solution import solve
 
     one_input = np.ndim(kernel) == 0
-    drawing = options | {
-        "method": method.value,
-    }
+    drawing = options | {"method": method.value}
     if compare and method is Sampler.kernel:
         drawing["variance_reduction"] = "control_variate"
     if compare and not one_input:

@@ -105,7 +105,7 @@ def _print_tables(numbers: Sequence[Check], judged: Sequence[Verdict], digits: i
 def _rows(numbers: Sequence[Check], judged: Sequence[Verdict]) -> list[dict[str, Any]]:
     """Checks and claims as rows of one table."""
     rows = [
-        *({"kind": "check", **vars(c), "passed": c.passed} for c in numbers),
+        *({"kind": "check", **c.row} for c in numbers),
         *({"kind": "claim", **v.row} for v in judged),
     ]
     columns = dict.fromkeys(name for row in rows for name in row)

@@ -60,41 +60,6 @@ class CriticalPoint:
     kernel: float | None
     small: SmallVariance | None
 
-    def asymptotic_kernel(self, layer: Any) -> np.ndarray:
-        """How the kernel of the class K* = 0 falls off with the layer.
-
-            K^(l) = [(p − 1) (−a_p) (1 − γ²) l]^(−1/(p−1)) + ...
-
-        PDLT-B (B.32) for p = 2; the input does not matter to leading order in 1/l.
-
-        Parameters
-        ----------
-        layer : int or array_like
-            l >= 1.
-
-        Returns
-        -------
-        ndarray
-
-        Raises
-        ------
-        ValueError
-            For another class, or an activation without a power p.
-
-        Examples
-        --------
-        >>> critical_point("tanh", 0.5).asymptotic_kernel([100, 200])
-        array([0.00666667, 0.00333333])
-        """
-        if self.kind != VANISHING or self.small is None or not self.small.power.is_finite:
-            raise ValueError(
-                f"kernel of {self.activation.name} must fall off with a power of the layer, as in "
-                f"the class {VANISHING}, got the class {self.kind}"
-            )
-        exponent = float(self.small.power) - 1
-        rate = -exponent * float(self.small.bend) * (1 - self.skip_scale**2)
-        return (rate * validation.finite_array("layer", layer)) ** (-1 / exponent)
-
     def __repr__(self) -> str:
         found = f"C_W = {self.weight_variance:.6g}, C_b = {self.bias_variance:.6g}"
         head = f"{self.activation.name}, γ = {self.skip_scale:g}: {self.kind}, {found}"

@@ -12,7 +12,7 @@ from fieldtheory import validation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.fields import Field, fields_of, notes
-from fieldtheory.numerics.result import MOST_LINES, Stored, summary
+from fieldtheory.numerics.result import MOST_LINES, Stored, parameters_html, summary
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
 
@@ -104,14 +104,8 @@ class DiffusionResult(Stored):
         return result
 
     def _repr_html_(self) -> str:
-        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
-        parameters |= {"depth": self.network.depth or "infinite", "inputs": self.inputs}
-        parameters |= {name: getattr(self, name) for name in self.settings}
-        rows = [
-            {"parameter": name, "value": summary(value)}
-            for name, value in parameters.items()
-            if value is not None and name != "parameter_law"
-        ]
+        others = {"depth": self.network.depth or "infinite", "inputs": self.inputs}
+        others |= {name: getattr(self, name) for name in self.settings} | {"parameter_law": None}
         shown = [
             {
                 "field": field.name,
@@ -122,7 +116,8 @@ class DiffusionResult(Stored):
             for field in self.table.values()
             if (values := getattr(self, field.name)) is not None
         ]
-        return table_html(rows, type(self).__name__) + table_html(shown, "Fields")
+        own = parameters_html(type(self).__name__, self.network, others)
+        return own + table_html(shown, "Fields")
 
 
 def lines(values: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.fields import notes
-from fieldtheory.numerics.result import Stored, summary
+from fieldtheory.numerics.result import Stored, parameters_html, summary
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
 
@@ -239,20 +239,14 @@ class DepthLimit(Stored):
         )
 
     def _repr_html_(self) -> str:
-        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
-        parameters |= {"K0": self.input_kernel, "error": self.error}
-        rows = [
-            {"parameter": name, "value": summary(value)}
-            for name, value in parameters.items()
-            if value is not None
-        ]
         shown = [
             {"field": name, "symbol": f"${symbol}$", "meaning": words, "values": summary(values)}
             for name, (words, symbol) in _WORDS.items()
             for values in [getattr(self, name)]
         ]
         title = f"DepthLimit of a {type(self.network).__name__}"
-        return table_html(rows, title) + table_html(shown, "Fields")
+        others = {"K0": self.input_kernel, "error": self.error}
+        return parameters_html(title, self.network, others) + table_html(shown, "Fields")
 
 
 @named_arguments

@@ -5,10 +5,8 @@ What the papers print is checked elsewhere, see `fieldtheory.literature.verdicts
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import mpmath
@@ -76,6 +74,11 @@ class Check:
     def passed(self) -> bool:
         """Whether the two agree."""
         return self.difference <= self.tolerance
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The check as a row of a table."""
+        return {**asdict(self), "passed": self.passed}
 
 
 def run_checks(
@@ -294,14 +297,6 @@ def density_score(size: int) -> sp.Expr:
     h = sp.Matrix([x, y][:size])
     log_density = -sp.log(K.det()) / 2 - (h.T * K.inv() * h)[0] / 2
     return sp.expand(sp.diff(log_density, K[0, size - 1]).subs(_POINT))
-
-
-def write_csv(checks: Sequence[Check], path: str | Path) -> None:
-    """Write checks as a table with a column for each field and the verdict."""
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Check)] + ["passed"])
-        writer.writeheader()
-        writer.writerows({**asdict(check), "passed": check.passed} for check in checks)
 
 
 def _integrated(expr: sp.Expr, values: dict[Any, Any], digits: int) -> Any:

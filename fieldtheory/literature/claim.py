@@ -6,12 +6,10 @@ symbols or in numbers, and it carries the evidence with it.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -208,28 +206,6 @@ class Verdict:
             *(claim.region, claim.how, self.text, self.evidence, claim.note),
         )
         return dict(zip(COLUMNS, values, strict=True))
-
-
-def write_csv(verdicts: Sequence[Verdict], path: str | Path) -> None:
-    """Write verdicts as a table, with the columns of `Verdict.row`.
-
-    Parameters
-    ----------
-    verdicts : sequence of Verdict
-    path : str or Path
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "claims.csv"
-    >>> write_csv([], path)
-    >>> path.read_text(encoding="utf-8").split(",")[:2]
-    ['paper', 'equation']
-    """
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(verdict.row for verdict in verdicts)
 
 
 def symbolically(claim: Claim, digits: int) -> Evidence:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import LayeredNetwork, NetworkFamily
 from fieldtheory.networks.parameters import described
 from fieldtheory.networks.schedules import scale_text
 from fieldtheory.numerics import storage
@@ -281,19 +281,12 @@ class Result(Stored):
         return [*values, *last]
 
     def _repr_html_(self) -> str:
-        parameters = {f.name: getattr(self.network, f.name) for f in fields(self.network)}
-        parameters |= {name: getattr(self, name) for name in self.settings}
-        parameters |= {"inputs": self.inputs, "K0": self.input_kernel}
-        rows = [
-            {"parameter": name, "value": summary(value)}
-            for name, value in parameters.items()
-            if value is not None
-        ]
+        others = {name: getattr(self, name) for name in self.settings}
+        others |= {"inputs": self.inputs, "K0": self.input_kernel}
         shown = [self._row(field) for field in self.table.values() if self._is_defined(field)]
-        name = type(self).__name__
-        return table_html(rows, f"{name} of a {type(self.network).__name__}") + table_html(
-            [row for row in shown if row], "Fields"
-        )
+        title = f"{type(self).__name__} of a {type(self.network).__name__}"
+        own = parameters_html(title, self.network, others)
+        return own + table_html([row for row in shown if row], "Fields")
 
     def _row(self, field: Field) -> dict[str, str]:
         """A field in the table of a notebook: numbers where they are there or few."""
@@ -414,6 +407,17 @@ class Result(Stored):
             first, second = np.triu_indices(self.inputs)
             values = values[(slice(None),) * (1 + start) + (first, second)]
         return values.reshape(len(values), -1).T
+
+
+def parameters_html(title: str, network: NetworkFamily, others: Mapping[str, Any]) -> str:
+    """The parameters of a network, and others, that are there, as a table for notebooks."""
+    parameters = {f.name: getattr(network, f.name) for f in fields(network)} | dict(others)
+    rows = [
+        {"parameter": name, "value": summary(value)}
+        for name, value in parameters.items()
+        if value is not None
+    ]
+    return table_html(rows, title)
 
 
 def summary(value: Any) -> str:

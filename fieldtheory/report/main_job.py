@@ -39,7 +39,8 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.literature import checks, claim, verdicts
+from fieldtheory.literature import checks, verdicts
+from fieldtheory.literature.claim import COLUMNS
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import solve
 from fieldtheory.report import results_folder, results_page
@@ -206,7 +207,7 @@ def _write(
     net = inputs.network
     scaling = {L: np.asarray(optimal_scaling(net.replace(depth=L), inputs.K0)) for L in depths}
     rows = scaling_rows(inputs, scaling)
-    _write_csv(folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
+    write_csv(folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
 
     progress(3, "propagators")
     propagators = propagator_arrays(inputs, depths)
@@ -223,9 +224,9 @@ def _write(
         progress(5, f"checked: {text}")
 
     numbers = checks.run_checks(digits, checked, jobs, activations)
-    checks.write_csv(numbers, folder / "checks.csv")
+    write_csv(folder / "checks.csv", list(numbers[0].row), [check.row for check in numbers])
     judged = verdicts.verdicts(digits, papers, checked, jobs)
-    claim.write_csv(judged, folder / "claims.csv")
+    write_csv(folder / "claims.csv", COLUMNS, [verdict.row for verdict in judged])
 
     progress(6, "report")
     pair_class, mask = list(pair_classes(inputs.labels, len(inputs.K0)).items())[-1]
@@ -338,7 +339,8 @@ def _write_tex(path: Path, equations: Sequence[tuple[str, str]]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+def write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows as a table, their keys as its head."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()

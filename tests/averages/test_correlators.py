@@ -6,21 +6,14 @@ import mpmath
 import numpy as np
 import pytest
 from mpmath import mpf
-from scipy.special import erf, ndtr
 
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.oracles import correlators
-from tests.oracles.hessian import connected2
 from tests.tables import crossed
 
 VARIANCES = [1e-8, 1e-6, 1e-4, 0.6, 30.0, 1e3]
 CORRELATIONS = [s * r for r in (1e-8, 1e-4, 0.1, 0.9, 1 - 1e-9) for s in (1, -1)]
-SMOOTH = {
-    "erf(h-0.123)": lambda h: erf(h - 0.123) ** 2,
-    "gelu": lambda h: (h * ndtr(h)) ** 2,
-    "tanh(h)": lambda h: np.tanh(h) ** 2,
-}
 
 
 @cache
@@ -51,14 +44,6 @@ def test_elementary_functions(text, ratio):
     chosen = [(e, size) for e, size, k in zip(expected, sizes, kept, strict=True) if k]
     errors = [abs(v - e) / size for v, (e, size) in zip(values, chosen, strict=True)]
     assert max(errors) < 1e-12
-
-
-@pytest.mark.parametrize("text", SMOOTH)
-@pytest.mark.parametrize("r", [0.9, -0.9, 1 - 1e-9])
-def test_strong_correlation(text, r):
-    K = np.array([[0.6, 0.6 * r], [0.6 * r, 0.6]])
-    expected = connected2(SMOOTH[text], K)
-    assert connected(text)(0.6, 0.6, 0.6 * r) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import fieldtheory as ft
 from fieldtheory.averages import precise
 from fieldtheory.literature import checks
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
+from fieldtheory.report.main_job import write_csv
 from fieldtheory.scaling import maximum_entropy as entropy
 from tests.tables import slow
 
@@ -142,7 +143,7 @@ def test_density_score_gives_the_derivative_of_an_average():
 
 def test_table_has_a_row_for_each_check(tmp_path):
     results = checks.maximum_entropy_checks("erf", DIGITS)
-    checks.write_csv(results, tmp_path / "checks.csv")
+    write_csv(tmp_path / "checks.csv", list(results[0].row), [check.row for check in results])
     with (tmp_path / "checks.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [r["quantity"] for r in rows] == [c.quantity for c in results]

@@ -17,6 +17,7 @@ from fieldtheory.literature.claim import (
     numerically,
     symbolically,
 )
+from fieldtheory.report.main_job import write_csv
 
 a, b = sp.symbols("a b", positive=True)
 n = sp.Symbol("n", integer=True, positive=True)
@@ -173,7 +174,7 @@ class TestInside:
 
 def test_table(tmp_path):
     found = [made(2 * a, lambda: a, note="half of it").verdict(), made(a, lambda: a).verdict()]
-    claim.write_csv(found, tmp_path / "claims.csv")
+    write_csv(tmp_path / "claims.csv", claim.COLUMNS, [verdict.row for verdict in found])
     with (tmp_path / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows == [verdict.row for verdict in found]

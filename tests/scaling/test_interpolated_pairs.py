@@ -124,18 +124,6 @@ def test_what_is_not_smooth_is_computed(function, one_norm):
     np.testing.assert_allclose(values[0], exactly, rtol=1e-9, atol=1e-300)
 
 
-def test_pairs_on_both_sides_of_a_jump_are_interpolated():
-    p, c = np.full(1000, 0.05), np.linspace(-0.7, 0.7, 1000)
-
-    def optima(p, q, r):
-        c = correlation(p, q, r)
-        return np.where(c > 0.23, 2.0 + c, np.where(c > -0.4, np.sqrt(1 - c), 0.0))
-
-    values, asked = found(optima, (p, p, c * p))
-    np.testing.assert_allclose(values[0], optima(p, p, c * p), rtol=1e-9)
-    assert asked < 300
-
-
 def test_where_the_nodes_have_no_optimum_pairs_are_computed():
     p, q, r = pairs_of(kernel_of(300, one_norm=False))
     known = set(zip(p, q, strict=True))

@@ -79,7 +79,11 @@ class Series:
         noise = np.stack([np.einsum("mn,mn->m", wrong, np.abs(p)) for p in (power, below)])
         f_rest, g_rest = _rest(f, f_square), _rest(g, g_square)
         rest = np.sqrt(f_rest) * np.sqrt(g_rest)
-        left = np.where(rest > 0, largest_powers(self.order, c, self.smooth(a, b)), 0.0) * rest
+        smooth = self.smooth(a, b)
+        left = np.where(rest > 0, largest_powers(self.order, c, smooth), 0.0) * rest
+        smooth &= falls_off(f, f_square) & falls_off(g, g_square)
+        last = np.abs(f[:, -_LAST:]).max(axis=1) * np.abs(g[:, -_LAST:]).max(axis=1)
+        left = np.where(smooth, np.minimum(left, left_out(self.order, c) * last), left)
         errors = left + noise[[0, 1, 1, 1]] + 4e-16 * np.abs(values)
         sizes = np.sqrt(natural_size(f, start, f_square))
         sizes = sizes * np.sqrt(natural_size(g, start, g_square))
@@ -119,6 +123,23 @@ def _rest(f: np.ndarray, square: np.ndarray) -> np.ndarray:
     """The sum of f_n² beyond the last order: Parseval's, and a multiple of the last ones."""
     order = f.shape[1] - 1
     return _parseval(f, square) + 4 * order * (f[:, -_LAST:] ** 2).max(axis=1)
+
+
+def falls_off(f: np.ndarray, square: np.ndarray) -> np.ndarray:
+    """Whether by Parseval's sum the coefficients beyond the last ones are no larger than these."""
+    last = np.abs(f[:, -_LAST:]).max(axis=1)
+    return _parseval(f, square) <= 4 * f.shape[1] * last**2
+
+
+def left_out(order: int, c: np.ndarray) -> np.ndarray:
+    """Σ |c|ⁿ and Σ n |c|^(n−1) over n > order, shape (4, m).
+
+    Times the last coefficients they bound what is left out of series with decreasing ones.
+    """
+    beyond = 1 / np.maximum(1 - np.abs(c), 1e-17)
+    power = np.abs(c) ** order * beyond
+    slope = power * (order + beyond)
+    return np.stack([np.abs(c) * power, slope, slope, slope])
 
 
 def largest_powers(order: int, c: np.ndarray, smooth: np.ndarray) -> np.ndarray:

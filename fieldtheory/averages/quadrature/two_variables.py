@@ -49,6 +49,8 @@ class PairAverages:
     slopes : bool
         Whether derivatives are computed; where φ' and ψ' have δ-functions at the same place that of
         t is infinite at t = √(ab).
+    many : bool
+        Whether it will be asked for so many pairs that long series pay.
 
     Examples
     --------
@@ -64,11 +66,12 @@ class PairAverages:
         second: Function | None = None,
         connected: bool = False,
         slopes: bool = True,
+        many: bool = False,
     ) -> None:
         self.first, self.second = first, second or first
         self.connected, self.slopes = connected, slopes
         self.series = [Series(self.first, self.second, order) for order in ORDERS]
-        self._left = 0
+        self._left = _MANY if many else 0
 
     def __call__(
         self, a: np.ndarray, b: np.ndarray, t: np.ndarray, rtol: float = TOLERANCE

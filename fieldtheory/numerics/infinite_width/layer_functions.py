@@ -20,6 +20,7 @@ import sympy as sp
 from fieldtheory.averages import ConnectedCorrelator
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
 from fieldtheory.averages.quadrature.compiled import kinks_of
+from fieldtheory.averages.quadrature.equal_variances import EqualVariances
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
@@ -115,7 +116,7 @@ class LayerFunctions:
     def covariance(self) -> Callable[..., Any]:
         """⟨φ(x)φ(y)⟩."""
         product = self.averages.covariance
-        return self._of_pair(product, lambda *K: self._values(*K)[0], product)
+        return self._of_pair(product, lambda *K: self._of_many(self._values, *K)[0], product)
 
     @cached_property
     def covariance_susceptibility(self) -> Callable[..., Any]:
@@ -128,7 +129,7 @@ class LayerFunctions:
         """⟨φφ⟩ and ⟨φ'φ'⟩, a list of two."""
         product = self.averages.covariance
         entries = [product, product.diff(K_XY)]
-        return self._of_pair(entries, lambda *K: list(self._gradient(*K)[:2]), product)
+        return self._of_pair(entries, lambda *K: list(self._of_many(self._gradient, *K)), product)
 
     @cached_property
     def covariance_gradient(self) -> Callable[..., Any]:
@@ -336,6 +337,27 @@ class LayerFunctions:
     @cached_property
     def _gradient(self) -> Callable[..., list[np.ndarray]]:
         return _pairs_of([PairAverages(psi) for psi in self.functions])
+
+    def of_equal_variances(self, K: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs (m,) of one variance from tables; NaN of those in none."""
+        return np.sum([table(K, c) for table in self._tables], axis=0)
+
+    @cached_property
+    def _tables(self) -> list[EqualVariances]:
+        return [EqualVariances(psi) for psi in self.functions]
+
+    def _of_many(
+        self, others: Callable[..., list[np.ndarray]], a: np.ndarray, b: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
+        """⟨φφ⟩ and ⟨φ'φ'⟩, of pairs of one variance from tables."""
+        found, equal = np.full((2, len(a)), np.nan), a == b
+        if np.count_nonzero(equal) > 1:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found[:, equal] = self.of_equal_variances(a[equal], t[equal] / a[equal])
+        (left,) = np.nonzero(np.isnan(found[0]))
+        if len(left):
+            found[:, left] = others(a[left], b[left], t[left])[:2]
+        return found
 
     @cached_property
     def _slope_gradient(self) -> Callable[..., list[np.ndarray]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fieldtheory.averages.quadrature.mehler import natural_size
+from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
@@ -21,6 +23,9 @@ from fieldtheory.numerics.substitution import accumulate, propagate
 
 # Fewer layers take less time one after the other than a table of all pairs.
 _LEAST = 24
+# The most orders of Mehler's series, the least correlation that counts, and the share of the
+# tolerance that orders beyond them and errors of coefficients may have.
+_MOST_ORDERS, _WEAK, _SHARE = 512, 0.1, 1e-2
 
 
 def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -52,8 +57,9 @@ def connected_squares(
     """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1).
 
     The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k). By a closed form if
-    there is one; where a layer takes more Hermite coefficients than are held and signals only add
-    up, from a table of all pairs; else from neurons.
+    there is one; by Mehler's series where the correlations of adjacent layers leave few orders;
+    where a layer takes more Hermite coefficients than are held and signals only add up, from a
+    table of all pairs; else from neurons.
 
     Parameters
     ----------
@@ -65,6 +71,9 @@ def connected_squares(
     """
     averages = network_functions(network)
     if not is_closed(averages.averages.connected):
+        series = _by_series(Neurons.of(network, np.ones(len(K)), K, C))
+        if series is not None:
+            return series
         table = _table(network, K, C)
         return squares_of_layers(network, K, C) if table is None else table.connected
     covariance = signal_covariance(network, K)
@@ -76,6 +85,28 @@ def connected_squares(
     values[lower, upper] = averages.connected(K[lower], K[upper], covariance[lower, upper])
     values[upper, lower] = values[lower, upper]
     return values
+
+
+def _by_series(neurons: Neurons) -> np.ndarray | None:
+    """Σ_{n>0} f_n(K_k) f_n(K_l) c_klⁿ, where no correlation of adjacent layers is too strong."""
+    allowed = max(tolerance(), FIRST_TOLERANCE)
+    strongest = float(np.max(neurons.correlations, initial=_WEAK))
+    if not strongest < 1 or np.log(_SHARE * allowed) < _MOST_ORDERS * np.log(strongest):
+        return None
+    order = int(np.ceil(np.log(_SHARE * allowed) / np.log(strongest)))
+    values, errors = Coefficients(neurons.square, order)(neurons.K)
+    own = natural_size(values, 1)
+    if not (errors[:, 1:-1].max(axis=1) <= _SHARE * allowed * np.sqrt(own)).all():
+        return None
+    n = np.arange(1, order + 1)
+    if neurons.square.parity == 1:
+        n = n[1::2]
+    f, found = values[:, n], np.diag(own)
+    earlier = f.copy()
+    for l, c in enumerate(neurons.correlations, start=1):
+        earlier[:l] *= c**n
+        found[l, :l] = found[:l, l] = earlier[:l] @ f[l]
+    return found
 
 
 def _table(

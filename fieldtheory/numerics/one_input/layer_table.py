@@ -15,11 +15,12 @@ from math import ceil, log, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial import chebyshev, legendre
+from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.one_variable import interpolation
 from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.quadrature.panels import legendre as gauss
 from fieldtheory.numerics.neurons.quadrature_nodes import split_panels
 
 # Deviations of signals and of noise beyond which the Gaussian is negligible; widths of panels.
@@ -27,7 +28,7 @@ _REACH, _NOISE, _WIDEST, _SMOOTHED, _PART = 9.5, 8.5, 1.7, 6.0, 4.25
 # Nodes of a panel of x and of w, and those that check them at so many random pairs of K and D.
 _NODES, _CHECKS, _PAIRS = (20, 16), (24, 20), 6
 # What Chebyshev series leave out, as a power of e, and orders beyond what the strip tells.
-_DIGITS, _MORE = 28.0, 10
+_DIGITS, _MORE = 22.0, 8
 
 
 class Squares(NamedTuple):
@@ -117,7 +118,7 @@ def _rule(square: Function, edges: np.ndarray, smallest: tuple[float, float], co
     edges = split_panels(edges, features, np.inf)
     if even:
         edges = np.append(0.0, edges[edges > 0])
-    nodes, weights = legendre.leggauss(count)
+    nodes, weights = gauss(count)
     half = np.diff(edges)[:, None] / 2
     x = ((edges[1:] + edges[:-1])[:, None] / 2 + half * nodes).ravel()
     values = np.asarray(square(x), dtype=float) - float(square(np.zeros(1))[0])
@@ -164,7 +165,7 @@ def _smoothed(square: Function, x: np.ndarray, D: float, count: int) -> np.ndarr
     pair = np.repeat(np.arange(len(parts)), parts)
     step = ((high - low) / parts)[pair]
     place = np.arange(len(pair)) - np.repeat(np.cumsum(parts) - parts, parts)
-    nodes, weights = legendre.leggauss(count)
+    nodes, weights = gauss(count)
     y = (low[pair] + place * step)[:, None] + step[:, None] * (nodes + 1) / 2
     w2 = (y - x[row[pair], None]) ** 2 / D
     own = np.asarray(square(x), dtype=float)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.mehler import largest_powers
+from fieldtheory.averages.quadrature.mehler import falls_off, largest_powers, left_out
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.tolerance import relative_tolerance
@@ -28,8 +28,8 @@ from fieldtheory.theory.elementary_averages import LayerAverages
 
 # Orders of series that are tried one after the other: of few digits, and of all, the last when
 # it is asked for so many pairs.
-_MANY = 100
-_ROUGH_ORDERS, _ORDERS = (16, 40, 128, 512), (24, 64, 128, 512, 2048)
+_MANY, _LONG = 100, 2048
+_ROUGH_ORDERS, _ORDERS = (16, 40, 128, 512, 2048), (24, 64, 128, 512, 2048, 3072)
 # Relative errors of ⟨φφ⟩ and ⟨φ'φ'⟩.
 REST, _FEW_DIGITS = 1e-12, 1e-6
 # Coefficients that tell how much those beyond them are.
@@ -140,7 +140,9 @@ class PairFunctions:
         K, flat = own.ravel(), np.broadcast_to(r, (*own.shape[:-1], len(pairs[0]))).ravel()
         found = np.full((2, flat.size), np.nan)
         (left,) = np.nonzero(_are_near(K[at[0]], K[at[1]], flat))
-        left = self._by_series(found, left, K, at, flat)
+        left = left[~self._by_tables(found, left, K, at, flat)]
+        if len(left):
+            left = self._by_series(found, left, K, at, flat)
         if len(left):
             exact = K[at[0][left]], K[at[1][left]], flat[left]
             found[:, left] = self._exact(self.entries.covariance_gain, 2, *exact)
@@ -151,6 +153,23 @@ class PairFunctions:
             if self.searching:
                 return as_far_as_known(function, count, *K)
             return np.array(function(*K))
+
+    def _by_tables(
+        self,
+        found: np.ndarray,
+        left: np.ndarray,
+        own: np.ndarray,
+        at: Sequence[np.ndarray],
+        r: np.ndarray,
+    ) -> np.ndarray:
+        """Fill in pairs of one variance from tables; returns which of ``left`` they are."""
+        K = own[at[0][left]]
+        known = (K == own[at[1][left]]) & (self.rest == REST)
+        if known.any():
+            equal = left[known]
+            found[:, equal] = self.entries.of_equal_variances(K[known], r[equal] / K[known])
+            known[known] = ~np.isnan(found[0, equal])
+        return known
 
     @cached_property
     def _series(self) -> list[tuple[int, list[tuple[Function, Coefficients]]]]:
@@ -168,7 +187,7 @@ class PairFunctions:
     ) -> np.ndarray:
         """Fill in what series resolve of the pairs ``left``; returns those that they do not."""
         for order, coefficients in self._series:
-            if order == _ORDERS[-1]:
+            if order >= _LONG:
                 self._left.append(len(left))
                 if sum(self._left) < _MANY:
                     break
@@ -194,9 +213,9 @@ class PairFunctions:
         """Both series, and which have converged, each relative to its natural size."""
         square, f = f[:, -1], f[:, :-1]
         n = np.arange(order + 1.0)
-        rest = 2 * np.sqrt(order) * np.abs(f[:, -_LAST:]).max(axis=1)
+        last = np.abs(f[:, -_LAST:]).max(axis=1)
         slope = np.sqrt((n * f**2).sum(axis=1))
-        smooth = 9.5 * np.sqrt(K) < phi.nearest
+        smooth, regular = 9.5 * np.sqrt(K) < phi.nearest, falls_off(f, square)
         orders = n[phi.parity == -1 :: 2] if phi.parity else n
         f = f[:, orders.astype(int)]
         values, known = [], []
@@ -215,7 +234,11 @@ class PairFunctions:
             first = powers.sum(axis=1)
             with np.errstate(divide="ignore", invalid="ignore"):
                 second = np.where(c == 0, self._at_zero(f, orders, p, q), powers @ orders / c)
-            left = largest_powers(order, c, smooth[p] & smooth[q]) * rest[p] * rest[q]
+            analytic = smooth[p] & smooth[q]
+            left = largest_powers(order, c, analytic)[:2] * (4 * order)
+            analytic &= regular[p] & regular[q]
+            left = np.where(analytic, np.minimum(left, left_out(order, c)[:2]), left)
+            left *= last[p] * last[q]
             fine = left[0] <= self.rest * np.sqrt(square[p] * square[q])
             known.append(fine & (left[1] <= self.rest * slope[p] * slope[q]))
             values.append(np.stack([first, second / np.sqrt(K[p] * K[q])]))

@@ -10,6 +10,7 @@ correlate least.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,9 @@ from fieldtheory.numerics.several_inputs.symmetric_powers import (
 
 # The relative error asked for unless rtol is larger, and numbers of orders that are tried.
 PAIR_TOLERANCE = 1e-9
-_COUNTS = (40, 60, 90, 130, 180, 240, 320)
+_COUNTS = (40, 50, 60, 75, 90, 110, 130, 155, 180, 240, 320)
+# Layers from which on two of them tell how many orders all others take.
+_MANY = 6
 # Seconds of one function that changes its signals, per power 2.5 of the orders, and of all of them.
 _TURNED, _LONGEST = 2.5e-9, 60.0
 # Coefficients of one pair that are turned at once.
@@ -103,7 +106,20 @@ def correlators(signals: Signals) -> Truncated | None:
     """
     turned = len(signals.K) * len(signals.pairs[0]) ** 2 * _TURNED
     longest = np.inf if signals.smooth else (_LONGEST / turned) ** 0.4
-    return resolved(signals, lambda count: _correlators(signals, count), longest=longest)
+    fewest = 0
+    if len(signals.K) >= _MANY:
+        two = _widest_layers(signals)
+        alone = resolved(two, lambda count: _correlators(two, count), longest=longest)
+        fewest = alone.orders if alone else 0
+    return resolved(signals, lambda count: _correlators(signals, count), fewest, longest)
+
+
+def _widest_layers(signals: Signals) -> Signals:
+    """The layer with the largest variances, at the end if all are equal, and one next to it."""
+    own = np.trace(signals.K, axis1=1, axis2=2)
+    k = min(len(own) - 1 - int(np.argmax(own[::-1])), len(own) - 2)
+    both = slice(k, k + 2)
+    return replace(signals, K=signals.K[both], C=signals.C[both], skips=signals.skips[k : k + 1])
 
 
 def _correlators(signals: Signals, count: int) -> Truncated:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 # Terms |s|ⁿ below this are left out.
-_NEGLIGIBLE = 1e-17
+_NEGLIGIBLE = 1e-12
 # Matrices that are applied at once.
 _TOGETHER = 1024
 

@@ -194,11 +194,15 @@ def largest(z):
     ],
 )
 def test_simulation_sees_the_second_order(name, skip, N, samples):
-    """At widths where 1/N³ stays below the errors: of gelu's variance it is about 30/N³."""
+    """At widths where 1/N³ stays below the errors: of gelu's variance it is about 30/N³.
+
+    The third cumulant begins at 1/N², so that its next order shows unless φ is bounded.
+    """
     mean, variance, vertex, mean_1, variance_1, _, third = scores(
         uniform(3, skip), name, 0.4, N, samples, seed=7
     )
-    assert max(map(largest, (mean, variance, vertex, third))) < 4
+    assert max(map(largest, (mean, variance, vertex))) < 4
+    assert name not in ("erf", "tanh") or largest(third) < 4
     assert max(largest(mean_1), largest(variance_1)) > 10
 
 

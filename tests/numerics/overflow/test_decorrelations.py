@@ -39,7 +39,8 @@ def test_inputs_of_one_norm_at_an_angle(name, gap):
     K_xy = 1 - gap
     exact = expected(net, CASES[name], mpf(1), mpf(1), mpf(K_xy))
     found = ft.solve(net, [[1.0, K_xy], [K_xy, 1.0]]).decorrelation[:, 0, 1]
-    np.testing.assert_allclose(found, exact, rtol=1e-12)
+    # Of φ that are not lines on either side of zero it is a difference of kernels.
+    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-12 if name == "erf" else 0)
 
 
 @pytest.mark.parametrize("name", ["elu", "softsign", "hard_tanh", "tanh", "hardshrink"])
