@@ -50,7 +50,7 @@ def naive_entry(count: int = 32) -> float:
 def main() -> None:
     naive = naive_entry()
     print(f"one entry by quadrature in four dimensions: {naive:.2g} s")
-    columns = ("φ", "P", "L", "orders", "G11", "V", "shift", "naive G11", "paths", "GB")
+    columns = ("φ", "P", "L", "smooth", "G11", "V", "shift", "naive G11", "paths", "GB")
     print("".join(f"{name:>10}" for name in columns))
     for case in sys.argv[1:] or CASES:
         activation, *sizes, rtol = (*case.split(":"), "1e-5")[:4]
@@ -66,8 +66,8 @@ def main() -> None:
         paths = seconds(start)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         signals = s.pair_theory.signals
-        orders = signals.count if signals.resolved else 0
-        line = [f"{activation:>10}{inputs:10d}{depth:10d}{orders:10d}", *times]
+        smooth = "yes" if signals.smooth else "no"
+        line = [f"{activation:>10}{inputs:10d}{depth:10d}{smooth:>10}", *times]
         print(" ".join([*line, f"{naive * entries * (entries + 1) / 2:9.2g}", paths]), end="")
         print(f"{memory:10.2f}", flush=True)
 
