@@ -11,7 +11,7 @@ so that kinks and jumps of φ need no δ-functions.
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
@@ -28,12 +28,10 @@ from fieldtheory.averages.quadrature.panels import (
     summed,
 )
 
-# One table covers this factor of K; fewer variances than _FEW are integrated without one.
-_FACTOR, _FEW = 4.0, 4
+# One table covers this factor of K.
+_FACTOR = 4.0
 # The variance, relative to the square of the mean, below which coefficients come from the slope.
 _STEADY = 1e-2
-# Single variances whose coefficients are kept.
-_KEPT = 256
 # Where polynomials are evaluated at most: beyond it the Gaussian is zero.
 _FARTHEST = 38.0
 # Panels times orders that are integrated at once.
@@ -132,8 +130,6 @@ class Coefficients:
     def __init__(self, function: Function, order: int) -> None:
         self.function, self.order = function, order
         self._tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._asked: dict[int, int] = {}
-        self._single = lru_cache(_KEPT)(partial(integrated, function, order=order))
         # h_n of √K z oscillates √n times over a factor of K.
         self._count = 24 + int(2.2 * sqrt(order))
 
@@ -163,10 +159,6 @@ class Coefficients:
         return values, errors
 
     def _of_one_table(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
-        self._asked[power] = self._asked.get(power, 0) + len(K)
-        if self._asked[power] < _FEW and power not in self._tables:
-            found, left = zip(*[self._single(float(each)) for each in K], strict=True)
-            return np.array(found), np.array(left)
         table, error = self._table(power)
         x = 2 * (np.log(K) / np.log(_FACTOR) - power) - 1
         rows = interpolation(x, chebyshev.chebpts1(self._count))

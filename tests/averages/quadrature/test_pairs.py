@@ -7,7 +7,7 @@ from scipy.special import erf
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.mehler import Series
 from fieldtheory.averages.quadrature.nested import NestedPanels
-from fieldtheory.averages.quadrature.one_variable import Coefficients, Moments
+from fieldtheory.averages.quadrature.one_variable import Coefficients, Moments, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import (
     ORDERS,
@@ -88,7 +88,7 @@ def test_connected_averages(function, K):
     """At c = 1 the variance, at c = 0 nothing, between them monotonous in c for ⟨φ;φ⟩."""
     c = np.array([0.0, 0.2, 0.5, 0.9, 0.99, 1 - 1e-9, 1.0])
     values, _ = PairAverages(function, connected=True, slopes=False)(K, K, c * K)
-    f = Coefficients(function, 128)(np.array([K]))[0][0]
+    f = integrated(function, K, 128)[0]
     variance = f[-1] - f[0] ** 2
     assert values.value[0] == 0
     assert values.value[-1] == pytest.approx(variance, rel=1e-12, abs=4e-16 * f[-1])
