@@ -22,9 +22,9 @@ from fieldtheory.averages.integrands.partitions import partitions
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator
 from fieldtheory.averages.quadrature import products
+from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import Means
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.piecewise import function_of
 from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.rules import Rule, entry_indices
 from fieldtheory.averages.tolerance import tolerance

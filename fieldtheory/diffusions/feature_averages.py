@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.quadrature.piecewise import function_of
+from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.networks.activations import Activation, h
 
 # Gaussian tail beyond the reach: 2e-19.

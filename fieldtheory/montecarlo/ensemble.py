@@ -12,8 +12,8 @@ from fieldtheory.montecarlo.moments import Summary
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import fields_of
+from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.result import Result
-from fieldtheory.numerics.substitution import accumulate
 from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
 
 FIELDS = fields_of(

@@ -12,7 +12,7 @@ from fieldtheory.montecarlo.controlled_inputs import controlled_pairs, origin_of
 from fieldtheory.montecarlo.moments import Summary
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.substitution import accumulate
+from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.symmetric_matrices import packed
 
 WAYS = ("control_variate",)

@@ -20,8 +20,8 @@ from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
+from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.solution import solve
-from fieldtheory.numerics.substitution import accumulate
 
 
 class _Problem(NamedTuple):

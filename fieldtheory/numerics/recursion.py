@@ -1,12 +1,14 @@
-"""One layer of the saddle point: the recursion that every kernel and response is computed with.
+"""One layer of the saddle point, and forward substitution over layers: what results are built from.
 
-The functions take numbers, arrays and mpmath numbers. That they are what the action says, a test
-checks for symbols.
+The functions of one layer take numbers, arrays and mpmath numbers. That they are what the action
+says, a test checks for symbols.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 
 def residual_kernel(weight: Any, bias: Any, average: Any) -> Any:
@@ -43,3 +45,24 @@ def carried(skip: Any, before: Any, residual: Any) -> Any:
     1.5
     """
     return skip * before + residual
+
+
+def accumulate(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Σ_m A²_lm rows_m for every l, by x_l = γ_l² x_{l-1} + rows_l."""
+    sums = np.array(rows, dtype=float)
+    for l in range(1, len(sums)):
+        sums[l] = carried(skips[l], sums[l - 1], sums[l])
+    return sums
+
+
+def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Δ12 rows, the response of all layers to sources in the rows, by forward substitution.
+
+    Solves y_l = rows_l + gains_l Σ_{m<l} A²_{l-1,m} y_m in O(L) steps.
+    """
+    response = np.array(rows, dtype=float)
+    kernel = response[0]
+    for l in range(1, len(response)):
+        response[l] += gains[l] * kernel
+        kernel = carried(skips[l], kernel, response[l])
+    return response

@@ -12,7 +12,7 @@ from fieldtheory.numerics.infinite_width import gains, kernels
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.pair_maps import pair_map
 from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion
-from fieldtheory.numerics.substitution import propagate
+from fieldtheory.numerics.recursion import propagate
 from fieldtheory.numerics.symmetric_matrices import assembled
 
 

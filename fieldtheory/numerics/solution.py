@@ -36,10 +36,10 @@ from fieldtheory.numerics.one_input.output_law import (
     edgeworth,
     nearest_mixture,
 )
+from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
-from fieldtheory.numerics.substitution import accumulate
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory
 from fieldtheory.numerics.validity import (

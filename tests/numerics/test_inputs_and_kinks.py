@@ -29,13 +29,14 @@ def test_three_inputs_hold_what_two_do(name, gamma):
     s, order = ft.solve(net, K0), [2, 0, 1]
     other = ft.solve(net, K0[np.ix_(order, order)])
     place = {pair: n for n, pair in enumerate(zip(*np.triu_indices(3), strict=True))}
-    scale = s.G11.max()
+    # The promise: 1e-9 of the largest entry for ReLU, 1e-6 with other kinks.
+    allowed = (1e-9 if name == "relu" else 1e-6) * s.G11.max()
     for pair in ([0, 1], [0, 2], [1, 2]):
         at = [place[pair[0], pair[0]], place[tuple(pair)], place[pair[1], pair[1]]]
         two = ft.solve(net, K0[np.ix_(pair, pair)]).G11
-        np.testing.assert_allclose(s.G11[:, :, at][..., at], two, rtol=0, atol=1e-10 * scale)
+        np.testing.assert_allclose(s.G11[:, :, at][..., at], two, rtol=0, atol=allowed)
     to = [place[tuple(sorted((order[i], order[j])))] for i, j in place]
-    np.testing.assert_allclose(other.G11, s.G11[:, :, to][..., to], rtol=0, atol=1e-10 * scale)
+    np.testing.assert_allclose(other.G11, s.G11[:, :, to][..., to], rtol=0, atol=allowed)
     eigenvalues = np.linalg.eigvalsh(of_pairs(s.G11))
     assert eigenvalues.min() > -1e-10 * eigenvalues.max()
 

@@ -19,10 +19,11 @@ from scipy.special import erfc
 from sympy.codegen.rewriting import expm1_opt, log1p_opt
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces
+from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces, pieces_of
 from fieldtheory.averages.integrands.exponentials import factored, merged, with_masks
 from fieldtheory.averages.integrands.logistic import FUNCTIONS, without_overflow
 from fieldtheory.averages.integrands.removable import by_series, continued, singular_points
+from fieldtheory.averages.quadrature.panelled_functions import Function
 
 _WHERE = sp.Function("where")
 _BY_PRODUCTS = sp.Function("by_products")
@@ -238,3 +239,18 @@ def _tail_of_square(base: sp.Expr, u: sp.Expr) -> sp.Expr:
 def _tail(base: sp.Expr, u: sp.Expr) -> sp.Expr:
     """1 + tanh(u) or 1 + erf(u)."""
     return _ERFC(-u) if isinstance(base, sp.erf) else 2 * sp.Function("expit")(2 * u)
+
+
+@lru_cache(maxsize=256)
+def function_of(expression: sp.Expr, variable: sp.Symbol) -> Function:
+    """The numeric function of an expression in one variable, with its slope and breakpoints.
+
+    Examples
+    --------
+    >>> h = sp.Symbol("h", real=True)
+    >>> function_of(sp.Max(0, h - 1), h).kinks.tolist()
+    [1.0]
+    """
+    found = pieces_of(expression, variable)
+    value, slope = (vectorised([variable], F) for F in (expression, found.slope))
+    return Function(value, slope, tuple(map(float, found.points)))

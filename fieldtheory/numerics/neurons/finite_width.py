@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.piecewise import function_of
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
@@ -31,7 +31,7 @@ from fieldtheory.numerics.neurons.interacting_neurons import (
     second_order,
 )
 from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
-from fieldtheory.numerics.substitution import accumulate
+from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.theory.elementary_averages import X
 
 # Relative errors that are asked for unless ``rtol`` is larger.

@@ -19,7 +19,7 @@ from fieldtheory.numerics.neurons.finite_width import (
     squares_of_layers,
 )
 from fieldtheory.numerics.one_input import layer_table
-from fieldtheory.numerics.substitution import accumulate, propagate
+from fieldtheory.numerics.recursion import accumulate, propagate
 
 # Fewer layers take less time one after the other than a table of all pairs.
 _LEAST = 24

@@ -5,7 +5,7 @@ import sympy as sp
 from sympy import Abs, Heaviside, Max, Min, Piecewise, sign
 
 from fieldtheory.averages.integrands.breakpoints import canonical, pieces_of
-from fieldtheory.averages.quadrature.piecewise import function_of
+from fieldtheory.averages.quadrature.compiled import function_of
 
 h = sp.Symbol("h", real=True)
 y = sp.Symbol("y", real=True)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import Coefficients, Moments
-from fieldtheory.averages.quadrature.piecewise import function_of
 from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.networks.activations import as_activation
 

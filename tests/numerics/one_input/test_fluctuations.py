@@ -11,7 +11,7 @@ from fieldtheory.numerics.one_input.fluctuations import (
     connected_squares,
     source_covariance,
 )
-from fieldtheory.numerics.substitution import accumulate, propagate
+from fieldtheory.numerics.recursion import accumulate, propagate
 from tests.examples import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion
 
