@@ -29,6 +29,8 @@ _PLAIN = (1, -1, 0, 2, -2, 10, -10)
 _NEAR, _FARTHEST = 12.0, 1e4
 _HALF = np.append(np.arange(0.0, _NEAR, 0.01), np.geomspace(_NEAR, _FARTHEST, 350)) + 0.00271828
 _GRID = np.append(-_HALF[::-1], _HALF)
+# Where phases of oscillations are measured, and what a slow one does not reach.
+_FAR, _FASTEST = np.array([-100.0, 100.0]), 1e15
 # Where φ is compared with its pieces, and what counts as equal.
 _CHECKED, _ALIKE = np.arange(-_NEAR, _NEAR, 0.00737), 1e-6
 # Points of one step of zooming in on a peak, and steps; the smallest rise of the last two together.
@@ -89,6 +91,7 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     if unknown:
         raise ValueError(f"activation must be made of known functions, got {unknown.pop()}")
     _require_code(phi, h)
+    _require_slow_phases(phi, h)
     numbers, precise = _in_float64(phi, h), _in_digits(phi, h)
     with mpmath.workdps(_DIGITS):
         _require_real(phi, numbers, precise)
@@ -111,6 +114,17 @@ def _require_code(phi: sp.Expr, h: sp.Symbol) -> None:
         ) from None
     except _NO_VALUE:
         pass
+
+
+def _require_slow_phases(phi: sp.Expr, h: sp.Symbol) -> None:
+    """Refuse oscillations whose phase grows exponentially: no panels resolve them."""
+    for wave in phi.atoms(sp.sin, sp.cos):
+        phase = _in_float64(wave.args[0], h)(_FAR)
+        if (np.abs(phase) >= _FASTEST).any():
+            raise ValueError(
+                "activation must oscillate on scales that do not shrink exponentially, "
+                f"got {wave} in {phi}"
+            )
 
 
 def _compiled(phi: sp.Expr, h: sp.Symbol) -> Numbers:

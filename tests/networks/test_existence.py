@@ -94,6 +94,12 @@ def test_exponential_growth_without_closed_forms(text):
         ft.Activation(function(text))
 
 
+@pytest.mark.parametrize("text", ["sin(sinh(h**2))", "cos(exp(h**2) - 1)", "h*sin(exp(h))"])
+def test_phases_that_grow_exponentially(text):
+    with pytest.raises(ValueError, match="activation must oscillate on scales"):
+        require_averages(sp.sympify(text, {"h": h}), h)
+
+
 @pytest.mark.parametrize("case", HIDDEN)
 def test_hidden_jumps(case):
     """SymPy's derivative of atan(1/h) has no δ-function, so that ⟨φ'²⟩ would come out finite."""
