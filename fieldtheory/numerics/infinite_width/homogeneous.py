@@ -27,6 +27,8 @@ PARALLEL = 2.0**-49
 # Below this angle sin θ − θ cos θ is a series Σ (−1)^(k+1) 2k θ^(2k+1)/(2k+1)!, last terms first.
 _SMALL = 0.5
 _SERIES = tuple(2 * k / math.factorial(2 * k + 1) for k in range(8, 0, -1))
+# Sizes of signals at which a homogeneous φ is compared with its lines.
+_EVERYWHERE = np.geomspace(1e-8, 1e8, 400)
 # Sizes of signals from which on φ has to be lines to this relative error.
 _FAR, _LINEAR = (2.0**60, 2.0**120, 2.0**200), 1e-15
 
@@ -87,7 +89,9 @@ def lines_of(function: Function) -> Lines | None:
     >>> lines_of(Function(lambda h: np.maximum(h, 0.0), kinks=(0.0,)))
     Lines(A=0.5, B=0.5)
     """
-    return _lines(function, np.geomspace(*_FAR[:2], 7) ** np.linspace(-2, 1, 7))
+    if function.kinks.any():
+        return None
+    return _lines(function, np.concatenate([_EVERYWHERE, 1 / np.array(_FAR), _FAR]))
 
 
 def _lines(function: Function, sizes: np.ndarray) -> Lines | None:

@@ -90,7 +90,7 @@ def connected_squares(
 def _by_series(neurons: Neurons) -> np.ndarray | None:
     """Σ_{n>0} f_n(K_k) f_n(K_l) c_klⁿ, where no correlation of adjacent layers is too strong."""
     allowed = max(tolerance(), FIRST_TOLERANCE)
-    strongest = float(np.max(neurons.correlations, initial=_WEAK))
+    strongest = float(np.max(np.abs(neurons.correlations), initial=_WEAK))
     if not strongest < 1 or np.log(_SHARE * allowed) < _MOST_ORDERS * np.log(strongest):
         return None
     order = int(np.ceil(np.log(_SHARE * allowed) / np.log(strongest)))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
 JUMPS = ["where(h>1,tanh(h),0)", "where(h>1,sin(h),h)", "where(abs(h)>0.5,tanh(h),0)"]
 SIGNAL = np.array([-0.1, 0.1, 0.9, 2.2, 0.7])
@@ -66,3 +67,12 @@ def test_tangent_kernel_of_parallel_inputs(name):
         ft.solve(net, ft.input_kernel(X, net)).output_tangent_kernel,
     ):
         np.testing.assert_allclose(theta / theta[0, 0], np.outer(factors, factors), rtol=1e-11)
+
+
+@pytest.mark.parametrize("text", ["abs(1.5 - abs(h + 1.5))", "h*(1 + h**2/(1 + h**4))"])
+def test_functions_that_are_lines_at_both_ends_alone(text):
+    """They are not homogeneous: the kernel of a solution is that of the layer functions."""
+    net = ft.ResidualNetwork(depth=1, activation=text, weight_variance=1.0, bias_variance=0.0)
+    found = ft.solve(net, [[0.6, 0.2], [0.2, 1.1]]).residual_kernels[1, 0, 1]
+    assert found == pytest.approx(network_functions(net).covariance(0.6, 1.1, 0.2), rel=1e-12)
+    assert network_functions(net).lines is None

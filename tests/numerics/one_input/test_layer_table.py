@@ -35,7 +35,7 @@ def test_table_and_neurons_on_nodes(name, scale, K0):
     root = np.sqrt(np.diagonal(squares))
     found = fluctuations.connected_squares(net, K, C)
     # Early layers hardly reach the kinks of softshrink.
-    assert np.all(np.abs(found - squares) <= 1e-11 * np.outer(root, root) + 1e-14 * root.max() ** 2)
+    assert np.all(np.abs(found - squares) <= 1e-10 * np.outer(root, root) + 1e-14 * root.max() ** 2)
 
 
 def test_what_the_table_misses_is_an_error(monkeypatch):
