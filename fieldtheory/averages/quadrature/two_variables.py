@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.panelled_functions import Function
@@ -184,15 +185,3 @@ def one_minus_correlation(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.nda
     """
     root = np.sqrt(a) * np.sqrt(b)
     return determinant(a, b, t) / (root * (root + np.abs(t)))
-
-
-def determinant(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """ab − t² to all digits, though products are rounded (Dekker, Veltkamp)."""
-
-    def product(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        (x1, y1), whole = (v * 134217729.0 - (v * 134217729.0 - v) for v in (x, y)), x * y
-        x2, y2 = x - x1, y - y1
-        return whole, ((x1 * y1 - whole) + x1 * y2 + x2 * y1) + x2 * y2
-
-    (ab, ab_low), (tt, tt_low) = product(a, b), product(t, t)
-    return np.maximum((ab - tt) + (ab_low - tt_low), 0.0)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.two_variables import determinant
 from fieldtheory.networks.coefficients import LayerCoefficients
 
 # Inputs are parallel if 1 − |c| is the rounding of products of inputs of some 1000 dimensions.

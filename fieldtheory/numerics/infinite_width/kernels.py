@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.two_variables import determinant
+from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite

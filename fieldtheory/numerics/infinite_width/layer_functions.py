@@ -19,12 +19,13 @@ import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
+from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.compiled import function_of, kinks_of
 from fieldtheory.averages.quadrature.equal_variances import EqualVariances
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.two_variables import PairAverages, determinant
+from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import is_closed

@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.two_variables import PairAverages, determinant
+from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 # Orders of Mehler's series of analytic φ.
