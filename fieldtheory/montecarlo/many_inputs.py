@@ -25,7 +25,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
-from fieldtheory.numerics.infinite_width.vanishing_signals import seen_input
+from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
 from fieldtheory.numerics.result import MOST_LINES, Result
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
@@ -227,7 +227,7 @@ def _sources(
     inputs = C.shape[-1]
     first, second = np.triu_indices(inputs)
     a = layers.weights.reshape(len(C), -1)[:, 0]
-    drawn = np.concatenate([seen_input(solution.network, C[0])[None], C[1:-1]])
+    drawn = np.concatenate([limit_input_kernel(solution.network, C[0])[None], C[1:-1]])
     skips = np.asarray(solution.network.skip_scales)
     # ⟨g⟩ a, and the weights as matrices whose sum over all entries is that over the pairs.
     means = (C - layers.biases.reshape(len(C), -1)[:, :1, None])[1:]

@@ -21,7 +21,7 @@ from fieldtheory.montecarlo.samplers import SAMPLERS, Inputs
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.infinite_width.vanishing_signals import seen_input
+from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 
@@ -187,7 +187,7 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     # What SeedSequence.spawn gives, without spawning all blocks before.
     key = (list(SAMPLERS).index(run.method), block.number)
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
-    kernel = seen_input(run.network, run.kernel)
+    kernel = limit_input_kernel(run.network, run.kernel)
     if run.variance_reduction:
         given = run.network, kernel, run.cross_inputs
         samples, residual = reduced_samples(*given, generator, block.size)

@@ -257,7 +257,7 @@ class Solution(Result):
             at = self.pair_theory.gains.places[0]
             variance = np.diagonal(np.diagonal(G11), axis1=0, axis2=1)[:, at]
         else:
-            C, K = limit.seen
+            C, K = limit.limits_at_zero
             S22 = fluctuations.source_covariance(self.network, limit.layers, K, C)
             chain = limit.layers, limit.moving_gains
             G11 = fluctuations.kernel_covariance(*chain, S22, self.network.width)
@@ -285,7 +285,7 @@ class Solution(Result):
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
         limit, network = self._mean_field, self.network
-        given = limit.moving_gains, *limit.seen
+        given = limit.moving_gains, *limit.limits_at_zero
         if not self._has_matrix:
             return fluctuations.mean_shift(network, limit.layers, *given) / network.width
         return unpacked(self._pair_shift[0], True) / network.width
@@ -299,7 +299,7 @@ class Solution(Result):
     def _pair_shift(self) -> tuple[np.ndarray, np.ndarray]:
         """N times the mean shift of pairs of inputs and its error, (L + 2, p)."""
         limit, theory = self._mean_field, self.pair_theory
-        given = limit.moving_gains, *limit.seen
+        given = limit.moving_gains, *limit.limits_at_zero
         each = (
             fluctuations.mean_shift(self.network, theory.layers, *(of[:, i] for of in given))
             for i in range(self.inputs)
@@ -521,7 +521,9 @@ class Solution(Result):
     @cached_property
     def _second(self) -> NextOrder:
         limit, N = self._mean_field, self.network.width
-        found = NextOrder.of(self.network, limit.layers, limit.seen, N * np.diagonal(self.G11))
+        found = NextOrder.of(
+            self.network, limit.layers, limit.limits_at_zero, N * np.diagonal(self.G11)
+        )
         if found.has_moments:
             warn_if_orders_are_close(self.network, self._ratio_of_orders(found))
         return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width import gains, kernels, vanishing_signals
+from fieldtheory.numerics.infinite_width import gains, kernels, vanishing_variances
 from fieldtheory.numerics.symmetric_matrices import assembled
 
 
@@ -91,11 +91,11 @@ class MeanField:
         return gains.covariance_gains(self.network, own, joint, self.pairs)
 
     @cached_property
-    def seen(self) -> tuple[np.ndarray, np.ndarray]:
-        """`variances` as φ that jumps at zero sees them."""
+    def limits_at_zero(self) -> tuple[np.ndarray, np.ndarray]:
+        """C*^(l) and K^(l), variances of zero as limits of small ones where φ jumps at zero."""
         C, K = self.variances
-        seen = vanishing_signals.seen(self.network, K)
-        return np.concatenate([seen[:1], C[1:]]), seen
+        K = vanishing_variances.limit_variances(self.network, K)
+        return np.concatenate([K[:1], C[1:]]), K
 
     @cached_property
     def moving_gains(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Signals that vanish, as φ that jumps at zero sees them: narrow ones, see `averages.vanishing`."""
+"""Variances of zero as limits of small ones, which an average over a φ that jumps at zero needs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
 
-def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
-    """Variances K^(0), K^(1), ... of signals of which none vanishes where φ jumps at zero.
+def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
+    """Variances K^(l), zeros replaced by a small variance where φ jumps at zero.
 
     A signal that layers add nothing to stays what it is, up to the skip connections.
 
@@ -23,7 +23,7 @@ def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> networks = [ResidualNetwork(depth=1, activation=name) for name in ("relu", "sign")]
-    >>> [seen(network, np.zeros(2)).tolist() for network in networks]
+    >>> [limit_variances(network, np.zeros(2)).tolist() for network in networks]
     [[0.0, 0.0], [1e-100, 1e-100]]
     """
     if np.all(K) or not any(0.0 in psi.jumping for psi in network_functions(network).functions):
@@ -37,25 +37,25 @@ def seen(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     return found
 
 
-def seen_kernels(
+def limit_kernels(
     network: LayeredNetwork, K: np.ndarray, C: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of the kernels of several inputs and of what layers add, both (L + 1, P, P).
+    """`limit_variances` for K^(l) and C^(l) of several inputs, both (L + 1, P, P).
 
-    Inputs that vanish are the same.
+    Inputs of variance zero count as identical.
     """
     own = np.diagonal(K, axis1=1, axis2=2)
-    narrow = seen(network, own)
+    narrow = limit_variances(network, own)
     if narrow is own:
         return K, C
-    still = own == 0
-    both = still[:, :, None] & still[:, None, :]
+    zero = own == 0
+    both = zero[:, :, None] & zero[:, None, :]
     K = np.where(both, np.sqrt(narrow[:, :, None] * narrow[:, None, :]), K)
     return K, np.concatenate([np.where(both[:1], K[:1], C[:1]), C[1:]])
 
 
-def seen_input(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
-    """The same of the kernel of the inputs, a number or (P, P)."""
+def limit_input_kernel(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
+    """`limit_variances` for the kernel of the inputs, a number or (P, P)."""
     if K0.ndim:
-        return seen_kernels(network, K0[None], K0[None])[0][0]
-    return seen(network, K0[None])[0]
+        return limit_kernels(network, K0[None], K0[None])[0][0]
+    return limit_variances(network, K0[None])[0]
