@@ -60,9 +60,16 @@ class Nodes(NamedTuple):
     roots: np.ndarray
     stride: int
 
+    @property
+    def averaging_2(self) -> np.ndarray:
+        """What averages h_2."""
+        return self.unit(2)
+
     def project(self, values: np.ndarray) -> np.ndarray:
         """The vector of a function with these values."""
         return values * self.roots
+
+    averaging = project
 
     def multiply(self, values: np.ndarray, vector: np.ndarray) -> np.ndarray:
         """The vector of a product."""
@@ -155,7 +162,8 @@ def on_nodes(
         g = np.asarray(square(np.sqrt(K[l]) * here.z), dtype=float)
         a, mean = weights[l], here.mean(g)
         D = a * (g - mean)
-        observable = Observable(here, D, here.project(D), here.mean(D**2), mean)
+        vector = here.project(D)
+        observable = Observable(here, D, vector, vector, here.mean(D**2), mean)
         if l == len(K) - 1:
             yield observable, None
             return

@@ -116,7 +116,7 @@ def _table(
     added = np.append(K[0], np.diff(K)) if C is None else C[: len(K)]
     grows = (network.skip_scales == 1).all() and K[0] > 0 and (added[1:] > 0).all()
     neurons = Neurons.of(network, np.ones(len(K)), K, C)
-    if len(K) < _LEAST or not grows or neurons.orders():
+    if len(K) < _LEAST or not grows or neurons.spectrum() is not None:
         return None
     allowed = max(tolerance(), FIRST_TOLERANCE)
     with np.errstate(all="ignore"):
