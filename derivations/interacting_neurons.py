@@ -396,7 +396,7 @@ def exact_networks() -> list[str]:
     derived = linear.derived(3)
     assert derived == linear.exact(3)
     for name in ("tanh", "gelu"):
-        assert checks.difference_from_the_code(_network(name), 0.6) < 1e-12
+        assert checks.difference_from_the_code(_network(name), 0.6) < 1e-9
     _, first, _, second, third = map(linear.without_bias, derived[1])
     return [
         section("Checks", "checks"),

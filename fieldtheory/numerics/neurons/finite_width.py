@@ -1,8 +1,9 @@
 """The coefficients of 1/N and 1/N² of one input, each from two resolutions that are compared.
 
 Neurons are Fourier series where φ² has no breakpoints and at most 4096 points resolve all layers,
-else values on quadrature nodes. Both are computed twice, with 4/5 of the wave numbers or of the
-nodes of a panel: the difference is the error, which is compared with the tolerance.
+else values on quadrature nodes. Both are computed twice, with 9/10 of the wave numbers or 4/5 of
+the nodes of a panel: the difference is the error, which is compared with the tolerance. The
+covariances of all pairs of layers are computed once, their sums over the earlier layer twice.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from fieldtheory.numerics.neurons.interacting_neurons import (
     connected_squares,
     first_order,
     second_order,
+    sums_of_squares,
 )
 from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 from fieldtheory.numerics.recursion import accumulate
@@ -125,12 +127,20 @@ class Neurons(NamedTuple):
             scale = scales(found)
             change = np.abs(np.stack(found[: len(scale)]) - np.stack(rough[: len(scale)]))
             errors = np.where(change > 0, change / scale, 0.0)
+        return found, np.maximum(errors, self.missed(layers)), _called(spectrum)
+
+    def missed(self, layers: Layers) -> np.ndarray:
+        """Errors of ⟨φ²⟩ of the layers relative to the largest.
+
+        Those of signals that hardly reach φ² are negligible.
+        """
         means = np.array([D.mean for D, _ in layers])
-        # Relative to the largest moment: those of signals that hardly reach φ² are negligible.
         missed = np.abs(means - self.moments) * (self.weights > 0)
-        missed = missed / (self.moments.max() or 1.0)
-        what = "quadrature nodes" if spectrum is None else "Fourier series"
-        return found, np.maximum(errors, missed), what
+        return missed / (self.moments.max() or 1.0)
+
+
+def _called(spectrum: Spectrum | None) -> str:
+    return "quadrature nodes" if spectrum is None else "Fourier series"
 
 
 def at_first_order(
@@ -187,18 +197,19 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
         If an entry misses 1e-9, or ``rtol``, of the geometric mean of the variances of φ².
     """
 
-    def scales(found: tuple[np.ndarray]) -> np.ndarray:
-        root = np.sqrt(np.diagonal(found[0]) + _CONSTANT * neurons.moments**2)
-        return np.outer(root, root)[None]
-
-    def compute(layers: Layers) -> tuple[np.ndarray]:
-        return (connected_squares(layers),)
-
     neurons = Neurons.of(network, np.ones(len(K)), K, C)
-    found, errors, what = neurons.compared(compute, scales, 0)
-    if failure := _failure(what, errors[0].max(axis=0), max(tolerance(), FIRST_TOLERANCE)):
+    with np.errstate(all="ignore"):
+        spectrum = neurons.spectrum()
+        layers = list(neurons.resolved(spectrum, False, 0))
+        found = connected_squares(layers)
+        root = np.sqrt(np.diagonal(found) + _CONSTANT * neurons.moments**2)
+        weights = ratio(np.ones_like(root), root)
+        rough = sums_of_squares(neurons.resolved(spectrum, True, 0), weights)
+        errors = ratio(np.abs(np.tril(found) @ weights - rough), root)
+    errors = np.maximum(errors, neurons.missed(layers))
+    if failure := _failure(_called(spectrum), errors, max(tolerance(), FIRST_TOLERANCE)):
         raise QuadratureError(failure)
-    return found[0]
+    return found
 
 
 def at_second_order(

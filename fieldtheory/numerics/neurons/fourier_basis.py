@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from itertools import groupby
 from math import ceil, factorial, pi, sqrt
 from typing import NamedTuple
 
@@ -94,8 +95,8 @@ def spectrum_of(
 
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
-    """Numbers of points that transforms are fast for, about twelve per factor of two."""
-    sizes = [fft.next_fast_len(ceil(2 ** (i / 12)), real=True) for i in range(36, 160)]
+    """Numbers of points that transforms are fast for, about six per factor of two."""
+    sizes = [fft.next_fast_len(ceil(2 ** (i / 6)), real=True) for i in range(18, 80)]
     return np.array(sizes)[np.searchsorted(sizes, counts)]
 
 
@@ -123,8 +124,8 @@ def _last_number(density: np.ndarray, size: float) -> int:
     return int(np.flatnonzero(~small).max(initial=0))
 
 
-class FourierBasis:
-    """Densities of one layer, and functions that are averaged over them.
+class Grid:
+    """Points and wave numbers.
 
     Parameters
     ----------
@@ -134,75 +135,99 @@ class FourierBasis:
         Wave numbers, and points on either side of zero.
     even : bool
         Whether only even functions occur: points h > 0, and cosines.
-    K : float
-        The variance of the signals.
     """
 
-    def __init__(self, reach: float, count: int, points: int, even: bool, K: float) -> None:
-        self.reach, self.count, self.points, self.even, self.K = reach, count, points, even, K
+    def __init__(self, reach: float, count: int, points: int, even: bool) -> None:
+        self.reach, self.count, self.points, self.even = reach, count, points, even
         right = (np.arange(points) + 0.5) * (reach / points)
         self.h = right if even else np.concatenate([-right[::-1], right])
+        self.spacing = (2 if even else 1) * reach / points
         orders = np.arange(count)
         if not even:
             orders = np.concatenate([orders, orders + 1])
         self.k2 = (pi / reach * orders) ** 2
-        spacing = (2 if even else 1) * reach / points
-        self.bell = spacing / sqrt(2 * pi * K) * np.exp(-(self.h**2) / (2 * K))
 
-    @cached_property
-    def gaussian(self) -> np.ndarray:
-        """The density N(0, K)."""
-        found = np.exp(-self.K / 2 * self.k2)
-        found[self.count :] = 0.0
-        return found
+    def gaussian(self, K: np.ndarray) -> np.ndarray:
+        """The density N(0, K) at the points times their spacing, for variances (m, 1)."""
+        return self.spacing / np.sqrt(2 * pi * K) * np.exp(-(self.h**2) / (2 * K))
 
-    def _sums(self, values: np.ndarray) -> np.ndarray:
-        """Σ cos(kh) and Σ sin(kh) times values over the points."""
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Σ cos(kh) and Σ sin(kh) times values (..., points)."""
         if self.even:
-            return fft.dct(values)[: self.count] / 2
-        left, right = values[: self.points][::-1], values[self.points :]
+            return fft.dct(values)[..., : self.count] / 2
+        left, right = values[..., self.points - 1 :: -1], values[..., self.points :]
         cosines, sines = fft.dct(right + left), fft.dst(right - left)
-        return np.concatenate([cosines[: self.count], sines[: self.count]]) / 2
-
-    def project(self, values: np.ndarray) -> np.ndarray:
-        """The density of a function of these values."""
-        return self._sums(values * self.bell)
+        return np.concatenate([cosines[..., : self.count], sines[..., : self.count]], axis=-1) / 2
 
     def averaging(self, values: np.ndarray) -> np.ndarray:
-        """The vector whose scalar product with a density averages a function."""
-        found = self._sums(values) * ((2 if self.even else 1) / self.points)
-        found[0] /= 2
+        """Vectors whose scalar product with a density averages functions."""
+        found = self.sums(values) * ((2 if self.even else 1) / self.points)
+        found[..., 0] /= 2
         return found
 
-    def multiply(self, values: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        """The density times a function."""
-        cosines = fft.idct(2 * vector[: self.count], n=self.points)
+    def density(self, vectors: np.ndarray) -> np.ndarray:
+        """Densities at the points times their spacing."""
+        cosines = fft.idct(2 * vectors[..., : self.count], n=self.points)
         if self.even:
-            return self._sums(values * cosines)
-        sines = fft.idst(2 * vector[self.count :], n=self.points)
-        density = np.concatenate([(cosines - sines)[::-1], cosines + sines]) / 2
-        return self._sums(values * density)
+            return cosines
+        sines = fft.idst(2 * vectors[..., self.count :], n=self.points)
+        return np.concatenate([(cosines - sines)[..., ::-1], cosines + sines], axis=-1) / 2
 
-    def mean(self, values: np.ndarray) -> float:
-        """⟨F⟩."""
-        return float(values @ self.bell)
+
+class FourierBasis:
+    """Densities of one layer, and functions that are averaged over them.
+
+    Parameters
+    ----------
+    grid : Grid
+    K : float
+        The variance of the signals.
+    gaussian : ndarray
+        The density N(0, K) at the points times their spacing.
+    """
+
+    def __init__(self, grid: Grid, K: float, gaussian: np.ndarray) -> None:
+        self.grid, self.K, self.gaussian = grid, K, gaussian
+
+    @cached_property
+    def _units(self) -> list[np.ndarray]:
+        """The densities of h_0, h_2, h_4, h_6 and h_8."""
+        x, size = -self.K * self.grid.k2, self.grid.count
+        density = np.exp(x / 2)
+        density[size:] = 0.0
+        return [density * x**half / sqrt(factorial(2 * half)) for half in range(5)]
 
     def unit(self, order: int) -> np.ndarray:
         """The density of h_n, n even."""
-        half = order // 2
-        return (-self.K * self.k2) ** half / sqrt(factorial(order)) * self.gaussian
+        return self._units[order // 2]
 
     @cached_property
     def averaging_2(self) -> np.ndarray:
         """What averages h_2."""
-        return self.averaging((self.h**2 / self.K - 1) / sqrt(2))
+        return self.averaging((self.grid.h**2 / self.K - 1) / sqrt(2))
 
-    def centred(self, vector: np.ndarray) -> np.ndarray:
-        """The density of F − ⟨F⟩."""
-        return vector - vector[0] * self.gaussian
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """The density of a function of these values."""
+        return self.grid.sums(values * self.gaussian)
+
+    def averaging(self, values: np.ndarray) -> np.ndarray:
+        """The vector whose scalar product with a density averages a function."""
+        return self.grid.averaging(values)
+
+    def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Densities times a function."""
+        return self.grid.sums(values * self.grid.density(vectors))
+
+    def mean(self, values: np.ndarray) -> float:
+        """⟨F⟩."""
+        return float(values @ self.gaussian)
+
+    def centred(self, vectors: np.ndarray) -> np.ndarray:
+        """The densities of F − ⟨F⟩."""
+        return vectors - vectors[..., :1] * self.unit(0)
 
 
-class FourierStep(NamedTuple):
+class FourierStep:
     """From the densities of one layer to those of the next.
 
     Parameters
@@ -213,16 +238,15 @@ class FourierStep(NamedTuple):
         c of their signals, γ, and C of the next layer.
     """
 
-    here: FourierBasis
-    there: FourierBasis
-    correlation: float
-    skip: float
-    added: float
-
-    @property
-    def variance(self) -> float:
-        """K* in the next layer."""
-        return self.there.K
+    def __init__(
+        self, here: FourierBasis, there: FourierBasis, correlation: float, skip: float, added: float
+    ) -> None:
+        self.here, self.there = here.grid, there
+        self.correlation, self.variance = correlation, there.K
+        self.ratio = skip * here.grid.reach / there.grid.reach
+        self.noise = np.exp(-added / 2 * there.grid.k2)
+        product = self.ratio == 1 and self.here.count == there.grid.count
+        self.factors = self.noise if product else None
 
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order in the next layer."""
@@ -230,27 +254,29 @@ class FourierStep(NamedTuple):
 
     def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
         """P_jᵀ u, or of all columns of u."""
-        k2 = self.there.k2
-        factors = np.exp(-self.added / 2 * k2) * (-k2 / 2) ** j / factorial(j)
+        factors = self.noise
+        if j:
+            factors = factors * (-self.there.grid.k2 / 2) ** j / factorial(j)
         return factors.reshape(-1, *[1] * (u.ndim - 1)) * self._skipped(u)
 
     def _skipped(self, u: np.ndarray) -> np.ndarray:
         """The densities of γh, on the interval of the next layer."""
-        old, new = self.here.count, self.there.count
+        old, new = self.here.count, self.there.grid.count
+        if self.ratio == 1 and old == new:
+            return u
         parts = [u] if self.here.even else [u[:old], u[old:]]
-        ratio = self.skip * self.here.reach / self.there.reach
-        if ratio == 0:
+        if self.ratio == 0:
             parts = [np.repeat(u[:1], new, axis=0), np.zeros((new, *u.shape[1:]))][: len(parts)]
-        elif ratio == 1:
+        elif self.ratio == 1:
             zeros = np.zeros((max(new - old, 0), *u.shape[1:]))
             parts = [np.concatenate([part[:new], zeros]) for part in parts]
         else:
-            maps = _stretched(ratio, max(old, new))
+            maps = _stretched(self.ratio, max(old, new))
             parts = [each[:new, :old] @ part for each, part in zip(maps, parts, strict=False)]
         return np.concatenate(parts)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _stretched(ratio: float, count: int) -> tuple[np.ndarray, np.ndarray]:
     """From ∫ cos(kh) and ∫ sin(kh) over densities to those at the wave numbers times a ratio."""
     orders = np.arange(count + 1)
@@ -279,24 +305,31 @@ def in_fourier_series(
         Between h^(l) and h^(l+1): the correlations, γ, and the variance C that is added.
     spectrum : Spectrum
     """
-    even, known = square.parity == 1, None
-    bases = (
-        FourierBasis(float(reach), int(count), int(points), even, float(variance))
-        for reach, count, points, variance in zip(*spectrum, K, strict=True)
+    before, links = None, zip(*chain, strict=True)
+    for grid, some in groupby(range(len(K)), lambda l: tuple(each[l] for each in spectrum)):
+        for own in _on_grid(square, Grid(*grid, square.parity == 1), weights, K, list(some)):
+            if before is not None:
+                yield before, FourierStep(before.space, own.space, *next(links))
+            before = own
+    yield before, None
+
+
+def _on_grid(
+    square: Function, grid: Grid, weights: np.ndarray, K: np.ndarray, layers: list[int]
+) -> list[Observable]:
+    """The observables of some layers."""
+    values = square(grid.h)
+    gaussians, a = grid.gaussian(K[layers, None]), weights[layers, None]
+    means = gaussians @ values
+    D = a * (values - means[:, None])
+    averaged, one = grid.averaging(np.stack([values, np.ones_like(values)]))
+    rows = zip(
+        (FourierBasis(grid, *each) for each in zip(K[layers], gaussians, strict=True)),
+        D,
+        grid.sums(D * gaussians),
+        a * (averaged - means[:, None] * one),
+        (D**2 * gaussians).sum(axis=1),
+        means,
+        strict=True,
     )
-    here = next(bases)
-    for l, a in enumerate(weights):
-        grid = here.reach, here.count, here.points
-        if known != grid:
-            values, known = square(here.h), grid
-            averaging, one = here.averaging(values), here.averaging(np.ones_like(values))
-        mean = here.mean(values)
-        D = a * (values - mean)
-        averaged = a * (averaging - mean * one)
-        own = Observable(here, D, here.project(D), averaged, here.mean(D**2), mean)
-        if l == len(K) - 1:
-            yield own, None
-            return
-        there = next(bases)
-        yield own, FourierStep(here, there, *(float(each[l]) for each in chain))
-        here = there
+    return [Observable(*each) for each in rows]

@@ -45,8 +45,8 @@ class Space(Protocol):
     def averaging(self, values: np.ndarray) -> np.ndarray:
         """What averages a function over densities, by a scalar product."""
 
-    def multiply(self, values: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        """The density of the product of a function on the nodes and that of a density."""
+    def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """The densities, one or one a row, of the products with a function on the nodes."""
 
     def mean(self, values: np.ndarray) -> float:
         """⟨F⟩ of the values of a function on the nodes."""
@@ -54,8 +54,8 @@ class Space(Protocol):
     def unit(self, order: int) -> np.ndarray:
         """The density of the Hermite polynomial h_n, n <= 8."""
 
-    def centred(self, vector: np.ndarray) -> np.ndarray:
-        """The density of F − ⟨F⟩."""
+    def centred(self, vectors: np.ndarray) -> np.ndarray:
+        """The densities of F − ⟨F⟩."""
 
 
 class Observable(NamedTuple):
@@ -94,12 +94,19 @@ class Step(Protocol):
     def variance(self) -> float:
         """K*, in the next layer."""
 
+    @property
+    def factors(self) -> np.ndarray | None:
+        """What P_0ᵀ multiplies vectors by, None where it does more."""
+
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order in the next layer."""
 
     def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
         """P_jᵀ applied to u, or to its columns, for j < 4."""
 
+
+# Layers whose products with earlier ones are multiplied by factors one by one.
+_TOGETHER = 16
 
 Layers = Iterable[tuple[Observable, Step | None]]
 
@@ -189,22 +196,54 @@ def first_order(layers: Layers) -> FirstOrder:
 def connected_squares(layers: Layers) -> np.ndarray:
     """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0.
 
-    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k.
+    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k. Where that multiplies
+    vectors by factors, those of some layers are multiplied together.
     """
-    rows: list[np.ndarray] = []
-    earlier = np.zeros((0, 0))
+    rows = []
+    earlier, factors = np.zeros((0, 0)), np.ones(0)
+    # Rows: the densities of earlier layers without the factors, and of the last few with them.
+    recent, count = np.zeros((0, 0)), 0
     for D, step in layers:
-        known = np.column_stack([earlier, D.density]) if rows else D.density[:, None]
-        row = D.averaging @ known
+        size = len(D.density)
+        if count == 0:
+            recent, factors = np.empty((_TOGETHER, size)), np.ones(size)
+        recent[count] = D.density
+        count += 1
+        row = recent[:count] @ D.averaging
         # Products on nodes beyond the highest order belong to the square, too.
         row[-1] = D.square
+        if len(earlier):
+            row = np.concatenate([earlier @ (D.averaging * factors), row])
         rows.append(row)
-        if step is not None:
-            earlier = step.to_next(0, known)
+        if step is None:
+            break
+        if step.factors is not None and count < _TOGETHER:
+            factors *= step.factors
+            recent[:count] *= step.factors
+        else:
+            known = recent[:count]
+            if len(earlier):
+                earlier *= factors
+                known = np.concatenate([earlier, known])
+            earlier, count = step.to_next(0, known.T).T, 0
     found = np.zeros((len(rows), len(rows)))
     for l, row in enumerate(rows):
         found[l, : l + 1] = found[: l + 1, l] = row
     return found
+
+
+def sums_of_squares(layers: Layers, weights: np.ndarray) -> np.ndarray:
+    """Σ_{k<=l} w_k ⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1,), in O(L)."""
+    sums, total = [], None
+    for (D, step), weight in zip(layers, weights, strict=True):
+        sums.append(weight * D.square)
+        if total is not None:
+            sums[-1] += D.averaging @ total
+        added = weight * D.density
+        total = added if total is None else total + added
+        if step is not None:
+            total = step.to_next(0, total)
+    return np.array(sums)
 
 
 def second_order(layers: Layers) -> SecondOrder:
@@ -293,15 +332,12 @@ def _seen_twice(D: Observable, seen: _Layer, state: _State) -> _Second:
     e2, e4 = space.unit(2), space.unit(4)
     d2, d4, overlap = d @ e2, d @ e4, seen.overlap
 
-    def product(u: np.ndarray) -> np.ndarray:
-        return space.centred(space.multiply(values, u))
-
     squared = values**2 - D.square
     square, averaged = space.centred(space.project(squared)), space.averaging(squared)
     square2 = averaged @ e2
-    h2D, rD = product(e2), product(state.r)
+    h2D, rD, m1D = space.centred(space.multiply(values, np.stack([e2, state.r, state.m1])))
     g2D, BD, ED = state.pairs.applied(d)
-    coupling = product(state.m1) + g2D - (seen.coupling - D.density)
+    coupling = m1D + g2D - (seen.coupling - D.density)
     variance = averaged @ state.m1 + d @ g2D - 2 * d2 * overlap
     twice = square + 2 * (overlap * h2D + d2 * rD) + square2 * state.r + 2 * (d2 * BD + d4 * ED)
     twice += (averaged @ state.r + d @ BD) * e2 + (d @ ED) * e4

@@ -71,9 +71,9 @@ class Nodes(NamedTuple):
 
     averaging = project
 
-    def multiply(self, values: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        """The vector of a product."""
-        return values * vector
+    def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """The vectors of products."""
+        return values * vectors
 
     def mean(self, values: np.ndarray) -> float:
         """⟨F⟩."""
@@ -89,9 +89,9 @@ class Nodes(NamedTuple):
         found = self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
         return found[:, :: self.stride]
 
-    def centred(self, vector: np.ndarray) -> np.ndarray:
-        """The vector of F − ⟨F⟩."""
-        return vector - (vector @ self.roots) * self.roots
+    def centred(self, vectors: np.ndarray) -> np.ndarray:
+        """The vectors of F − ⟨F⟩."""
+        return vectors - np.multiply.outer(vectors @ self.roots, self.roots)
 
 
 class NodeStep(NamedTuple):
@@ -115,6 +115,7 @@ class NodeStep(NamedTuple):
     matrices: list[Any]
     low: np.ndarray
     raised: np.ndarray
+    factors: None = None
 
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order."""
