@@ -424,7 +424,7 @@ def exact_networks() -> list[str]:
         r"formulas of sections \ref{sec:contact}, \ref{sec:first} and \ref{sec:second} as they "
         r"stand, without that form, from averages of $P_{j}$ and powers of $D$ alone. For three "
         r"layers of $\tanh$ and GELU with different scales the two agree in $\delta_{1}$, "
-        r"$q_{1}$, $\delta_{2}$, $q_{2}$, $t_{2}$ and $g_{2}(h_{2}, h_{2})$ to twelve digits.",
+        r"$q_{1}$, $\delta_{2}$, $q_{2}$, $t_{2}$ and $g_{2}(h_{2}, h_{2})$ to nine digits.",
     ]
 
 

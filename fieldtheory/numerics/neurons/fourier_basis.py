@@ -31,8 +31,11 @@ _REACH = 10.0
 _END = 10.0
 # Points beyond what resolves densities: products of three functions have larger wave numbers.
 _FINER = 1.5
-# Points at which the spectrum of φ² is found, at least and at most, and what of it is rounding.
-_FEWEST, _MOST, _ROUNDING = 1 << 8, 1 << 12, 1e-15
+# Points at which the spectrum of φ² is found, at least, for each of its panels, and at most, and
+# what of the spectrum is rounding.
+_FEWEST, _OF_A_PANEL, _MOST, _ROUNDING = 1 << 8, 10, 1 << 12, 1e-15
+# Functions that are larger at the ends of intervals drown averages in the rounding of densities.
+_LARGEST = 1e5
 # The largest second derivative that is left out of φ² and its square, relative to the largest.
 _LEFT_OUT = 1e-12
 
@@ -53,9 +56,9 @@ class Spectrum(NamedTuple):
     points: np.ndarray
 
     def coarser(self, share: float) -> Spectrum:
-        """With a share of the wave numbers and the points."""
+        """With a share of the wave numbers and the points, on shorter intervals."""
         few = [np.ceil(share * each).astype(int) for each in (self.numbers, self.points)]
-        return Spectrum(self.reach, *few)
+        return Spectrum((1 + share) / 2 * self.reach, *few)
 
 
 def spectrum_of(
@@ -102,22 +105,27 @@ def _rounded(counts: np.ndarray) -> np.ndarray:
 
 def _largest_number(square: Function, deviation: float) -> float:
     """Where the spectra of φ² and φ⁴ times the Gaussian end; infinite if they do not."""
-    points = _FEWEST
+    panels = len(square.edges(_REACH * deviation)) - 1
+    points = max(_FEWEST, _OF_A_PANEL * panels)
     while points <= _MOST:
         z = (np.arange(-points, points) + 0.5) * (_REACH / points)
         bell = np.exp(-z * z / 2)
         bell /= bell.sum()
         g = square(deviation * z)
+        if np.abs(g).max() > _LARGEST * sqrt(g**2 @ bell):
+            return np.inf
         D = g - g @ bell
-        last = [_last_number(F * bell, bell @ np.abs(G)) for F, G in ((D, g), (D**2, g**2))]
-        if max(last) < 0.8 * points:
-            return pi * (max(last) + 1) / (_REACH * deviation)
+        last = _last_number(D * bell, np.abs(g) @ bell)
+        last_of_square = _last_number(D**2 * bell, g**2 @ bell)
+        # Points resolve φ⁴, too.
+        if last < 0.4 * points and last_of_square < 0.8 * points:
+            return pi * (max(last, last_of_square) + 1) / (_REACH * deviation)
         points *= 2
     return np.inf
 
 
 def _last_number(density: np.ndarray, size: float) -> int:
-    """The last number of a spectrum that counts; that of its end for infinite functions."""
+    """The last number of a spectrum that is not negligible."""
     sizes = np.abs(fft.rfft(density))
     second = sizes * np.arange(len(sizes)) ** 2.0
     small = (second <= _LEFT_OUT * second.max()) | (sizes <= _ROUNDING * size)
@@ -191,14 +199,16 @@ class FourierBasis:
 
     @cached_property
     def _units(self) -> list[np.ndarray]:
-        """The densities of h_0, h_2, h_4, h_6 and h_8."""
-        x, size = -self.K * self.grid.k2, self.grid.count
-        density = np.exp(x / 2)
-        density[size:] = 0.0
-        return [density * x**half / sqrt(factorial(2 * half)) for half in range(5)]
+        """The densities of h_0, h_2, ... that were needed."""
+        density = np.exp(-self.K / 2 * self.grid.k2)
+        density[self.grid.count :] = 0.0
+        return [density]
 
     def unit(self, order: int) -> np.ndarray:
         """The density of h_n, n even."""
+        for n in range(2 * len(self._units), order + 1, 2):
+            factor = -self.K / sqrt(n * (n - 1))
+            self._units.append(factor * self.grid.k2 * self._units[-1])
         return self._units[order // 2]
 
     @cached_property

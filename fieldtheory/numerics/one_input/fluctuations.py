@@ -176,8 +176,7 @@ def mean_shift(
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,).
 
-    From averages over the signals of two layers where these have a closed form in spite of kinks,
-    else from neurons.
+    From closed forms of averages over the signals of two layers, else from neurons.
 
     Parameters
     ----------
@@ -187,7 +186,7 @@ def mean_shift(
     C, K : ndarray, shape (L + 2,)
         C*^(l) and K*^(l).
     """
-    if network_functions(network).has_closed_kinks:
+    if is_closed(network_functions(network).averages.connected):
         return shift_by_closed_forms(network, layers, gains, C, K)
     # The kernel of the input does not fluctuate.
     return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
