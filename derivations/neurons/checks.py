@@ -21,7 +21,7 @@ SECOND = Word(0, ("h_2",))
 def observables(
     network: ft.ResidualNetwork, K: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """D of all layers on the nodes of a Gauss-Hermite rule, its weights, and the first h_n there."""
+    """D of all layers on Gauss-Hermite nodes, the weights, and the first h_n there."""
     z, weights = np.polynomial.hermite_e.hermegauss(2 * count)
     weights /= weights.sum()
     h = np.ones((count, len(z)))

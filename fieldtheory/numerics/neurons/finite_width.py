@@ -196,7 +196,6 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
     QuadratureError
         If an entry misses 1e-9, or ``rtol``, of the geometric mean of the variances of φ².
     """
-
     neurons = Neurons.of(network, np.ones(len(K)), K, C)
     with np.errstate(all="ignore"):
         spectrum = neurons.spectrum()

@@ -1,8 +1,8 @@
 """Functions of one neuron as Fourier series in h, for φ that is analytic on the whole line.
 
-A function u of a neuron is the density N(h; 0, K*) u(h), given by ∫ cos(kh) and ∫ sin(kh) over it at
-the wave numbers k = 0, π/R, 2π/R, ... of an interval [−R, R] that holds it. In the next layer P_jᵀu
-is
+A function u of a neuron is the density N(h; 0, K*) u(h), whose integrals with cos(kh) and sin(kh)
+are a vector: k = 0, π/R, 2π/R, ..., on an interval [−R, R] that holds the density. In the next
+layer P_jᵀu is
 
     ρ'(k) = ρ(γk) exp(−C k²/2) (−k²/2)^j / j!,
 

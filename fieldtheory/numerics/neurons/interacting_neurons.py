@@ -105,7 +105,7 @@ class Step(Protocol):
         """P_jᵀ applied to u, or to its columns, for j < 4."""
 
 
-# Layers whose products with earlier ones are multiplied by factors one by one.
+# Layers whose factors are multiplied before they multiply the densities of earlier ones.
 _TOGETHER = 16
 
 Layers = Iterable[tuple[Observable, Step | None]]
@@ -196,8 +196,8 @@ def first_order(layers: Layers) -> FirstOrder:
 def connected_squares(layers: Layers) -> np.ndarray:
     """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0.
 
-    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k. Where that multiplies
-    vectors by factors, those of some layers are multiplied together.
+    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k. Where P_0ᵀ is a
+    product with factors, those of a few layers are multiplied first.
     """
     rows = []
     earlier, factors = np.zeros((0, 0)), np.ones(0)
