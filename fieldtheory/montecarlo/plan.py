@@ -100,10 +100,7 @@ def checked_run(
     for name in network.layer_parameters:
         if np.ndim(network.parameters[name]) > 1:
             raise ValueError(f"{name} must be one number or one for every layer in a simulation")
-    if (K0 is None) == (X is None):
-        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
-    data = None if X is None else validation.finite_array("X", X)
-    kernel = validation.input_kernel_array("K0", K0 if data is None else input_kernel(X, network))
+    kernel, data = given_kernel(network, K0, X)
     if kernel.ndim not in (0, 2):
         raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
     samples = validation.integer("samples", samples, 1)
@@ -123,6 +120,14 @@ def checked_run(
             f"{variance_reduction!r} for K0 of shape {kernel.shape}, method {method!r}"
         )
     return run
+
+
+def given_kernel(network: LayeredNetwork, K0: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """K0 as it is given, or that of the inputs X (P, d), and X."""
+    if (K0 is None) == (X is None):
+        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
+    data = None if X is None else validation.finite_array("X", X)
+    return validation.input_kernel_array("K0", K0 if X is None else input_kernel(X, network)), data
 
 
 def blocks_of(run: Run) -> list[Block]:
@@ -223,11 +228,11 @@ def memory_needed(run: Run, jobs: int) -> float:
     return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)
 
 
-def check_memory(run: Run, jobs: int) -> None:
-    """Raise if the run needs more memory than there is."""
-    needed, available = memory_needed(run, jobs), memory_available()
+def require_memory(needed: float, advice: str) -> None:
+    """Raise if a simulation needs more bytes of memory than there are."""
+    available = memory_available()
     if available is not None and needed > available:
         raise ValueError(
             f"the simulation needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB "
-            "are free: use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
+            f"are free: {advice}"
         )
