@@ -132,28 +132,22 @@ def sweep(
     """
     grid = _checked(network, K0, over, of)
     pieces = _pieces(grid, validation.integer("chunk", chunk, 1))
-    files = {}
-    if directory is not None:
-        files = chunks.chunk_files(directory, _specification(grid, chunk), len(pieces))
-    stored = {
-        index: found
-        for index, path in files.items()
-        if (found := chunks.stored_chunk(path)) is not None
-    }
     tasks = (
         (index, grid.network, grid.kernel, points, grid.quantities)
         for index, points in enumerate(pieces)
-        if index not in stored
     )
-    computed = chunks.computed_chunks(_evaluate, tasks, jobs, "sweep")
-    results = itertools.chain(stored.items(), computed)
-    shown = chunks.with_progress(results, len(pieces), "sweep") if progress else results
-    done = {}
-    for index, found in shown:
-        if files and index not in stored:
-            storage.write_npz(files[index], found)
-        done[index] = found
-    return _labelled(grid, [done[index] for index in range(len(pieces))], tuple(over))
+    specification = None if directory is None else _specification(grid, chunk)
+    done = chunks.ordered_chunks(
+        _evaluate,
+        tasks,
+        len(pieces),
+        jobs,
+        "sweep",
+        directory=directory,
+        specification=specification,
+        progress=progress,
+    )
+    return _labelled(grid, list(done), tuple(over))
 
 
 def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
