@@ -233,4 +233,3 @@ class PairSum(sp.Function):
 def layer_indices(*layers: str) -> str:
     """Layers side by side, with commas where one is longer than a letter."""
     return (" " if all(len(layer) == 1 for layer in layers) else ", ").join(layers)
-
