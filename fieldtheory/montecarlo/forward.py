@@ -159,7 +159,11 @@ def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
 
 def gaussian(covariance: np.ndarray, normals: np.ndarray) -> np.ndarray:
     """Normal numbers (..., P, N) with the covariance (..., P, P) over the inputs."""
-    root = psd_root(covariance)
+    return correlated(psd_root(covariance), normals)
+
+
+def correlated(root: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """R z of normals (..., P, N), whose covariance over the inputs is R Rᵀ."""
     return root * normals if root.shape[-1] == 1 else root @ normals
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.estimators import WAYS
+from fieldtheory.montecarlo.control_variate import WAYS
 from fieldtheory.montecarlo.forward import TILE_KEPT, tile_size
 from fieldtheory.montecarlo.samplers import SAMPLERS
 from fieldtheory.networks.family import LayeredNetwork, checked_network

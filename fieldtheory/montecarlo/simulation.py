@@ -13,8 +13,8 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.montecarlo import ensemble, plan
 from fieldtheory.montecarlo.block_moments import add_parts, drawn, estimated, moments_of_parts
+from fieldtheory.montecarlo.control_variate import reduced_estimates, reduced_samples
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.estimators import reduced_estimates, reduced_samples
 from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, Inputs
@@ -82,9 +82,9 @@ def simulate(
         Other estimates with the same expectation, for method "kernel": what is known of its
         fluctuations and has mean 0 is taken out of every sample (`controlled_samples`). For the
         same error the covariances and the four-point vertex need fewer networks by a factor of
-        order N, the 1/N shift of the means by one of order N², of several inputs of order N
-        (`controlled_pairs`), at about three times the cost of a network; it does not pay where
-        Var K is not small against K².
+        order N, the 1/N shift of the means by one of order N², of several inputs of order N, at
+        about three times the cost of a network; it does not pay where Var K is not small against
+        K².
     chunk : int, optional
         Networks in one chunk: of work that is resumed, and of work of one job. Chunks consist of
         whole blocks of at most 1024 networks, so they may be larger. Chosen if left out.
@@ -169,9 +169,8 @@ def _collected(
             add_parts(batches, blocks, arrays)
             if run.keep:
                 raw.append(arrays["draws"])
-    estimate = partial(ensemble.estimates, run.network, run.kernel)
-    if run.variance_reduction:
-        estimate = partial(reduced_estimates, run.network, run.kernel, run.cross_inputs)
+    of = reduced_estimates if run.variance_reduction else ensemble.estimates
+    estimate = partial(of, run.network, run.kernel, run.cross_inputs)
     found = estimated(
         batches, estimate, "; reduce depth, branch_scale, skip_scale or weight_variance"
     )
@@ -206,14 +205,13 @@ def _plain(
     inputs = Inputs(np.atleast_2d(kernel), run.data, run.cross_inputs)
     draws = SAMPLERS[run.method](run.network, inputs, generator, size)
     residual, second = packed(draws.residual), packed(draws.second)
-    samples = {"residual": residual.swapaxes(1, 2)}
-    if run.cross_inputs:
-        samples |= {"cross": residual.reshape(size, 1, -1), "second": second}
-        spread = draws.spread
-    else:
-        samples["second"] = second.reshape(size, -1, 1)
-        spread = packed(draws.spread)
-    return samples | {"spread": spread.reshape(size, -1, 1)}, residual
+    across = run.cross_inputs
+    samples = {
+        "residual": ensemble.groups_of(residual, across),
+        "second": second if across else second.reshape(size, -1, 1),
+        "spread": (draws.spread if across else packed(draws.spread)).reshape(size, -1, 1),
+    }
+    return samples, residual
 
 
 def _all_layers(run: Run, residual: np.ndarray) -> np.ndarray:
