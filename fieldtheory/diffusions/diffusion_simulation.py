@@ -29,7 +29,6 @@ from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import storage
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 METHODS = ("kernel", "weights", "sde", "gram")
@@ -74,19 +73,6 @@ class DiffusionRun:
         if self.only_outputs:
             return inputs * self.only_outputs
         return (self.depth + 1) * (self.neurons * (3 * inputs + inputs**2) + inputs**2)
-
-    @property
-    def specification(self) -> dict[str, Any]:
-        """All that decides the numbers, in a form that JSON takes."""
-        return {
-            "network": storage.attributes(self.network),
-            "Z": self.inputs.tolist(),
-            "samples": self.samples,
-            "seed": self.seed,
-            "method": self.method,
-            "keep": self.keep,
-            "only_outputs": self.only_outputs,
-        }
 
 
 @simulate.register(DiffusionNetwork)
@@ -191,7 +177,7 @@ def chunks_drawn(
     groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
 
     def specification() -> dict[str, Any]:
-        return run.specification | {"blocks": len(groups[0])}
+        return plan.specification_of(run) | {"blocks": len(groups[0])}
 
     parts = [(partial(_block, run), group) for group in groups]
     return groups, drawn(parts, "simulate", specification, directory, jobs, progress)

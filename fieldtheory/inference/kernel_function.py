@@ -15,7 +15,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.infinite_width.kernel_derivatives import DerivativeRecursion, moved
 from fieldtheory.numerics.pair_maps.pair_map import PairMaps
 from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion, TangentRecursion
-from fieldtheory.plotting.kernel_curve import draw_kernel
+from fieldtheory.plotting.single_curve import draw_curve
 from fieldtheory.plotting.tables import table_html
 
 # Quantities of pairs of inputs, what they are in every layer, and which are of a hidden one.
@@ -215,7 +215,8 @@ class KernelFunction:
         turned = np.stack([correlations, np.sqrt(1 - correlations**2)], axis=1)
         # In two dimensions; single inputs have a response of their own, which is not drawn.
         values = self(np.sqrt(2) * turned[-1:], np.sqrt(2) * turned)[0]
-        return draw_kernel(correlations, values, self._title)
+        names = r"$x \cdot x' \,/\, |x|\,|x'|$", self._title.split(",")[0]
+        return draw_curve(correlations, values, names, self._title)
 
     def _repr_html_(self) -> str:
         network = self.network

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,21 +48,6 @@ class Run:
     def inputs(self) -> int:
         """P."""
         return len(np.atleast_2d(self.kernel))
-
-    @property
-    def specification(self) -> dict[str, Any]:
-        """All that decides the numbers, in a form that JSON takes."""
-        return {
-            "network": storage.attributes(self.network),
-            "K0": self.kernel.tolist(),
-            "X": None if self.data is None else self.data.tolist(),
-            "samples": self.samples,
-            "seed": self.seed,
-            "method": self.method,
-            "keep": self.keep,
-            "cross_inputs": self.cross_inputs,
-            "variance_reduction": self.variance_reduction,
-        }
 
 
 class Part(NamedTuple):
@@ -128,6 +113,13 @@ def given_kernel(network: LayeredNetwork, K0: Any, X: Any) -> tuple[np.ndarray, 
         raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
     data = None if X is None else validation.finite_array("X", X)
     return validation.input_kernel_array("K0", K0 if X is None else input_kernel(X, network)), data
+
+
+def specification_of(run: Any) -> dict[str, Any]:
+    """All that decides the numbers of a run, a dataclass, in a form that JSON takes."""
+    found = {field.name: getattr(run, field.name) for field in fields(run)}
+    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in found.items()}
+    return plain | {"network": storage.attributes(run.network)}
 
 
 def blocks_of(run: Run) -> list[Block]:

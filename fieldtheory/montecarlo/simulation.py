@@ -150,7 +150,7 @@ def simulate(
     groups = plan.chunks_of(run, chunk)
 
     def specification() -> dict[str, Any]:
-        return run.specification | {"blocks": len(groups[0])}
+        return plan.specification_of(run) | {"blocks": len(groups[0])}
 
     parts = [(partial(_block, run), blocks) for blocks in groups]
     results = drawn(parts, "simulate", specification, directory, jobs, progress)

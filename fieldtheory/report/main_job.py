@@ -32,7 +32,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -177,15 +177,9 @@ def run(
             papers,
             (networks, count_simulated),
         )
+    shared = [field.name for field in fields(Summary)][2:]
     return Summary(
-        folder,
-        folder / "report.html",
-        found.depth,
-        found.variance_scaling,
-        found.covariance_scaling,
-        found.pair_class,
-        found.largest_difference,
-        found.failed_checks,
+        folder, folder / "report.html", **{name: getattr(found, name) for name in shared}
     )
 
 
