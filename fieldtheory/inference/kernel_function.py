@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, to_zarr
+from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, require_same_columns, to_zarr
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.infinite_width.kernel_derivatives import DerivativeRecursion, moved
@@ -96,10 +96,7 @@ class KernelFunction:
         if Z is None:
             return self._finite(self._symmetric(inputs))
         others = _inputs("Z", Z)
-        if inputs.shape[1] != others.shape[1]:
-            raise ValueError(
-                f"Z must have as many columns as X, got {others.shape[1]} and {inputs.shape[1]}"
-            )
+        require_same_columns(inputs, others)
         return self._finite(self._rectangular(inputs, others))
 
     def diagonal(self, X: Any) -> Any:
@@ -238,7 +235,7 @@ class KernelFunction:
         own = self._maps.recursion.own(K0)
         values = np.empty((len(X), len(X)))
         for start in range(0, len(X), _ROWS):
-            self._covariances(X[start : start + _ROWS], X[start:], values[start:, start:][:_ROWS])
+            self._covariances(X[start : start + _ROWS], X[start:], values[start:, start:])
         for index in _identical(X):
             values[np.ix_(index, index)] = K0[index[0]]
         self._maps.fill(values[None], values, own)

@@ -14,7 +14,7 @@ from fieldtheory import validation
 from fieldtheory.montecarlo import plan
 from fieldtheory.montecarlo.block_moments import collected, drawn, moments_of_parts
 from fieldtheory.montecarlo.control_variate import lower_root
-from fieldtheory.montecarlo.forward import correlated, forward, gram, in_tiles, tile_size
+from fieldtheory.montecarlo.forward import correlated, forward, in_tiles, tile_size
 from fieldtheory.montecarlo.moments import Summary, jackknife
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
@@ -239,8 +239,7 @@ def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> 
         return correlated(lower_root(kernel), normals)
 
     start = np.broadcast_to(problem.kernel, (2, samples, size, size))
-    # With BLAS, the numbers would depend on the threads that joblib leaves to a worker.
-    for l, _, _, C in forward(network, start, residual, partial(gram, blas=False)):
+    for l, _, _, C in forward(network, start, residual):
         if l >= problem.layer:
             slopes[:, l + 1] = (C[0] - C[1])[:, 0, -1] / (2 * problem.step)
     return slopes

@@ -39,12 +39,13 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.data.dataset import pair_classes
 from fieldtheory.literature import checks, verdicts
 from fieldtheory.literature.claim import COLUMNS
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import solve
 from fieldtheory.report import results_folder, results_page
-from fieldtheory.report.inputs import INPUT_SCALE, Inputs, load, pair_classes
+from fieldtheory.report.inputs import INPUT_SCALE, Inputs, load
 from fieldtheory.report.results_page import Results
 from fieldtheory.scaling import optimal_scaling
 

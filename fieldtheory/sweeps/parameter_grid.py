@@ -131,7 +131,8 @@ def sweep(
     1.715363
     """
     grid = _checked(network, K0, over, of)
-    pieces = _pieces(grid, validation.integer("chunk", chunk, 1))
+    points, chunk = grid.points, validation.integer("chunk", chunk, 1)
+    pieces = [points[start : start + chunk] for start in range(0, len(points), chunk)]
     tasks = (
         (index, grid.network, grid.kernel, points, grid.quantities)
         for index, points in enumerate(pieces)
@@ -225,11 +226,6 @@ def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray
 def _meant(name: Any, known: Sequence[str]) -> str:
     found = hint(str(name), known)
     return f": did you mean {found}?" if found else ""
-
-
-def _pieces(grid: _Grid, chunk: int) -> list[list[dict[str, Any]]]:
-    points = grid.points
-    return [points[start : start + chunk] for start in range(0, len(points), chunk)]
 
 
 def _specification(grid: _Grid, chunk: int) -> dict[str, Any]:
