@@ -187,10 +187,11 @@ def means() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     >>> means()[1], means()[2]
     (2*\\gamma*tanh(\\omega*t/2)/(-\\beta*tanh(\\omega*t/2) + \\omega), 2*\\gamma*t/(-\\beta*t + 2))
     """
-    # Hyperbolic sines would overflow where tangents do not.
-    oscillating, growing = sp.tan(ROOT * TIME / 2), sp.tanh(ROOT * TIME / 2)
-    bounded = (2 * GAMMA * tangent / (ROOT - BETA * tangent) for tangent in (oscillating, growing))
-    return *bounded, 2 * GAMMA * TIME / (2 - BETA * TIME)
+    half = ROOT * TIME / 2
+    # Hyperbolic sines would overflow where tangents do not; cosines may vanish.
+    parts = ((sp.sin(half), sp.cos(half) * ROOT), (sp.tanh(half), ROOT), (TIME, sp.Integer(2)))
+    oscillating, growing, straight = (2 * GAMMA * u / (v - BETA * u) for u, v in parts)
+    return oscillating, growing, straight
 
 
 def explosion_times() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
