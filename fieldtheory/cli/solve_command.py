@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from fieldtheory.cli import values
 from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import Format, print_rows, rows_or_logarithms
 
 _LOGARITHMS = {"log_kernels": "ln|K|", "log_response": "ln|chi|"}
 
@@ -92,11 +92,7 @@ def solve(
     require_place(save, ".npz", ".nc")
     title = values.title(problem.network, problem.words)
     if convention is Convention.F25:
-        if not problem.measured:
-            raise ValueError(
-                "input_dim must be given with data in the convention of F25, got none: it is the "
-                "number of columns"
-            )
+        problem.require_dimension("in the convention of F25")
         title = f"{title}; eta and chi in the convention of F25"
     solution = ft.solve(
         problem.network,
@@ -105,26 +101,12 @@ def solve(
         order=order,
         progress=sys.stderr.isatty(),
     )
-    rows = _rows(solution, fluctuations or order > 1, decorrelation)
-    if save is not None:
-        solution.save(save)
-    print_rows(rows, format, title)
-
-
-def _rows(solution: Any, fluctuations: bool, decorrelation: bool) -> list[dict[str, Any]]:
-    """The layers in numbers, or in logarithms where the numbers exceed float64."""
-    try:
-        rows = solution.rows(fluctuations)
-    except OverflowError:
-        if fluctuations:
-            raise
-        rows = [
-            {_LOGARITHMS.get(name, name): value for name, value in row.items()}
-            for row in solution.rows(of=list(_LOGARITHMS))
-        ]
+    rows = rows_or_logarithms(solution, _LOGARITHMS, fluctuations=fluctuations or order > 1)
     if decorrelation:
         if solution.inputs < 2:
             raise ValueError("decorrelation is of two inputs or more, got one")
         also = solution.rows(of=["decorrelation"])
         rows = [row | more for row, more in zip(rows, also, strict=True)]
-    return rows
+    if save is not None:
+        solution.save(save)
+    print_rows(rows, format, title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from fieldtheory.cli import values
 from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import Format, print_rows, rows_or_logarithms
 
 _TRAINING = "What is trained"
 _EACH = "one number, or one each for the read-in, the L layers and the readout; 0 is not trained"
@@ -77,11 +77,8 @@ def tangent(
 
     require_place(save, ".npz", ".nc")
     standard = parametrization is Parametrization.standard
-    if standard and not problem.measured:
-        raise ValueError(
-            "input_dim must be given with data in the standard parametrization, got none: it is "
-            "the number of columns"
-        )
+    if standard:
+        problem.require_dimension("in the standard parametrization")
     title = values.title(problem.network, problem.words)
     if standard:
         title = f"{title}; standard parametrization"
@@ -92,19 +89,10 @@ def tangent(
         weight_rates=values.numbers("weight_rates", weight_rates),
         bias_rates=values.numbers("bias_rates", bias_rates),
     )
-    rows = _rows(found)
+    logarithms = {"log_tangent_kernels": "ln|Theta|"}
+    if found.inputs > 1:
+        logarithms["tangent_signs"] = "sign"
+    rows = rows_or_logarithms(found, logarithms)
     if save is not None:
         found.save(save)
     print_rows(rows, format, title)
-
-
-def _rows(found: Any) -> list[dict[str, Any]]:
-    """The layers in numbers, or in logarithms where the numbers exceed float64."""
-    try:
-        return found.rows()
-    except OverflowError:
-        wanted = {"log_tangent_kernels": "ln|Theta|"}
-        if found.inputs > 1:
-            wanted["tangent_signs"] = "sign"
-        rows = found.rows(of=list(wanted))
-        return [{wanted.get(name, name): value for name, value in row.items()} for row in rows]

@@ -102,6 +102,23 @@ def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> No
         print_table(rows, title)
 
 
+def rows_or_logarithms(
+    result: Any, logarithms: dict[str, str], **options: Any
+) -> list[dict[str, Any]]:
+    """The layers of a result in numbers, or where these exceed float64 in other fields.
+
+    ``logarithms`` are the names of these fields and of their columns.
+    """
+    try:
+        found: list[dict[str, Any]] = result.rows(**options)
+    except OverflowError:
+        if any(options.values()):
+            raise
+        rows = result.rows(of=list(logarithms))
+        found = [{logarithms.get(n, n): value for n, value in row.items()} for row in rows]
+    return found
+
+
 @contextlib.contextmanager
 def display(steps: int | None) -> Iterator[Callable[[int, str], None]]:
     """A progress display on stderr: a bar on a terminal, plain lines elsewhere."""

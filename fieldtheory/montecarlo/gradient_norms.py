@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory import validation
 from fieldtheory.montecarlo import plan
 from fieldtheory.montecarlo.backward import draw_squares
 from fieldtheory.montecarlo.forward import feature_expressions, feature_functions
@@ -16,7 +15,7 @@ from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.infinite_width.tangents import Trained, own_of_inputs, slope_gains
@@ -161,14 +160,9 @@ def simulate_gradients(
 
 def _variances(network: LayeredNetwork, K0: Any, X: Any) -> np.ndarray:
     """K^(0) of single inputs, () or (P,)."""
-    if (K0 is None) == (X is None):
-        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
-    if X is not None:
-        data = validation.finite_array("X", X)
-        kernel = input_kernel(data if data.ndim > 1 else data[None], network)
-        kernel = np.diagonal(kernel).copy() if data.ndim > 1 else kernel[0, 0]
-    else:
-        kernel = validation.input_kernel_array("K0", K0)
+    kernel, data = plan.given_kernel(network, K0, X if np.ndim(X) != 1 else [X])
+    if data is not None:
+        kernel = np.diagonal(kernel).copy() if np.ndim(X) > 1 else kernel[0, 0]
     if kernel.ndim > 1:
         raise ValueError(
             "K0 must be a variance or variances (P,), one for every input, got shape "

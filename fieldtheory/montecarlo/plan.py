@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,21 +49,6 @@ class Run:
         """P."""
         return len(np.atleast_2d(self.kernel))
 
-    @property
-    def specification(self) -> dict[str, Any]:
-        """All that decides the numbers, in a form that JSON takes."""
-        return {
-            "network": storage.attributes(self.network),
-            "K0": self.kernel.tolist(),
-            "X": None if self.data is None else self.data.tolist(),
-            "samples": self.samples,
-            "seed": self.seed,
-            "method": self.method,
-            "keep": self.keep,
-            "cross_inputs": self.cross_inputs,
-            "variance_reduction": self.variance_reduction,
-        }
-
 
 class Part(NamedTuple):
     """Networks of one block and one batch of the jackknife."""
@@ -100,10 +85,7 @@ def checked_run(
     for name in network.layer_parameters:
         if np.ndim(network.parameters[name]) > 1:
             raise ValueError(f"{name} must be one number or one for every layer in a simulation")
-    if (K0 is None) == (X is None):
-        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
-    data = None if X is None else validation.finite_array("X", X)
-    kernel = validation.input_kernel_array("K0", K0 if data is None else input_kernel(X, network))
+    kernel, data = given_kernel(network, K0, X)
     if kernel.ndim not in (0, 2):
         raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
     samples = validation.integer("samples", samples, 1)
@@ -123,6 +105,21 @@ def checked_run(
             f"{variance_reduction!r} for K0 of shape {kernel.shape}, method {method!r}"
         )
     return run
+
+
+def given_kernel(network: LayeredNetwork, K0: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """K0 as it is given, or that of the inputs X (P, d), and X."""
+    if (K0 is None) == (X is None):
+        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
+    data = None if X is None else validation.finite_array("X", X)
+    return validation.input_kernel_array("K0", K0 if X is None else input_kernel(X, network)), data
+
+
+def specification_of(run: Any) -> dict[str, Any]:
+    """All that decides the numbers of a run, a dataclass, in a form that JSON takes."""
+    found = {field.name: getattr(run, field.name) for field in fields(run)}
+    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in found.items()}
+    return plain | {"network": storage.attributes(run.network)}
 
 
 def blocks_of(run: Run) -> list[Block]:
@@ -223,11 +220,11 @@ def memory_needed(run: Run, jobs: int) -> float:
     return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)
 
 
-def check_memory(run: Run, jobs: int) -> None:
-    """Raise if the run needs more memory than there is."""
-    needed, available = memory_needed(run, jobs), memory_available()
+def require_memory(needed: float, advice: str) -> None:
+    """Raise if a simulation needs more bytes of memory than there are."""
+    available = memory_available()
     if available is not None and needed > available:
         raise ValueError(
             f"the simulation needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB "
-            "are free: use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
+            f"are free: {advice}"
         )

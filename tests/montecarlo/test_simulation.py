@@ -293,9 +293,9 @@ def test_more_memory_than_there_is(monkeypatch):
         simulate(NET.replace(depth=500, branch_scale=1.0), np.eye(100), cross_inputs=True)
     run = plan.checked_run(NET, 0.4, None, 10**9, 0, "kernel", False, False)
     monkeypatch.setattr(plan, "memory_available", lambda: int(2 * plan.memory_needed(run, 1)))
-    plan.check_memory(run, 1)
+    plan.require_memory(plan.memory_needed(run, 1), "")
     monkeypatch.setattr(plan, "memory_available", lambda: None)
-    plan.check_memory(run, 10**9)
+    plan.require_memory(plan.memory_needed(run, 10**9), "")
 
 
 def test_the_memory_that_is_needed_is_about_that_used():
