@@ -194,11 +194,7 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
             signals = signals_at(wide, np.array([0.0, time]))[-1]
         else:
             before = int(np.searchsorted(self.times, time, side="right")) - 1
-            start = Signals(
-                self.mean[before] - wide.starts.mean,
-                self.covariance[before],
-                np.zeros_like(self.covariance[before]),
-            )
+            start = _signals_of(self, before)
             signals = advanced(wide, start, self.times[before], time)
         return _moments(wide, signals)
 

@@ -178,8 +178,12 @@ def _say_why_none(
 
 def _limit(network: LayeredNetwork) -> float:
     """K*_out, or −1 where there is none."""
-    limit = output_variance.shown_output_variance(network) if _plain(network) else -1.0
-    return limit if np.isfinite(limit) else -1.0
+    if not _plain(network):
+        return -1.0
+    try:
+        return output_variance.optimal_output_variance(network)
+    except (ValueError, ArithmeticError):
+        return -1.0
 
 
 def _plain(network: LayeredNetwork) -> bool:

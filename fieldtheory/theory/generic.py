@@ -129,6 +129,12 @@ def source_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork)
     return _at(blocks.S22[1, 2], {1: k, 2: l})
 
 
+def correlator(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
+    """⟨g;g⟩ of layers k and l, ⟨φ²;φ²⟩ for a residual network."""
+    block = source_block(k + 1, l + 1, family)
+    return block / (sym.WIDTH * Weight(k + 1) * Weight(l + 1))
+
+
 def response_recursion(l: Any, m: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
     """G12[l,m] for l >= 1 from earlier layers (F25 eq. (49), with a_{L+1} = σ²_w,out).
 
@@ -216,52 +222,3 @@ def residual_response(l: Any, family: type[LayeredNetwork] = ResidualNetwork) ->
 def kernel_covariance(k: Any, l: Any) -> sp.Expr:
     """K^(k,l) = Σ_m A_km A_lm C^(m), the covariance of the signals of two layers."""
     return sp.Sum(A(k, m) * A(l, m) * C(m), (m, 0, sp.Min(k, l)))
-
-
-def explicit(
-    formula: sp.Expr,
-    action: Action,
-    depth: int,
-    family: type[LayeredNetwork] = ResidualNetwork,
-) -> sp.Expr:
-    """A formula at integer layers in the symbols of an explicit derivation.
-
-    Parameters
-    ----------
-    formula : sympy.Expr
-        A function of this module, called with integers.
-    action : Action
-        Of the family, one input, symbolic scales.
-    depth : int
-        Its depth L.
-    family : subclass of LayeredNetwork
-
-    Returns
-    -------
-    sympy.Expr
-    """
-    formula = formula.doit()
-    covariance = action.covariance
-    skip = {
-        (row, column): sp.Mul(*[sym.skip_scale(i) for i in range(column + 1, row + 1)])
-        for row in range(depth + 1)
-        for column in range(row + 1)
-    }
-
-    def layer(index: int) -> Coefficients:
-        of = family.readout if index == depth + 1 else family.layer
-        return of(sym.parameters(family, index))
-
-    rules: dict[Any, Callable[..., sp.Expr]] = {
-        C: lambda i: sym.kernel(i),
-        K: lambda i, j=None: covariance[i, i if j is None else j],
-        A: lambda i, j: skip.get((i, j), sp.S.Zero),
-        Weight: lambda i: layer(i).weight,
-        Bias: lambda i: layer(i).bias,
-        SkipScale: lambda i: sym.skip_scale(i),
-    }
-    values = {
-        quantity: rules[type(quantity)](*map(int, quantity.args))
-        for quantity in formula.atoms(*rules)
-    }
-    return formula.xreplace(values)

@@ -9,7 +9,7 @@ from scipy import special, stats
 from scipy.special import erf, expit
 
 import fieldtheory as ft
-from fieldtheory.diffusions.feature_averages import FeatureAverages, PairLaw
+from fieldtheory.diffusions.feature_averages import FeatureAverages
 from fieldtheory.networks.activations import as_activation
 from tests.oracles import wide_diffusions as oracle
 from tests.tables import crossed, slow
@@ -305,7 +305,7 @@ def test_feature_averages(name, c, variances):
     averages = FeatureAverages(as_activation(name), parts=2)
     found = averages.gram(np.array([means]), np.ones(1), covariance)[0, 1]
     assert found == pytest.approx(expected, rel=1e-11, abs=1e-13)
-    law = PairLaw(*[(np.array([x]), np.array([y])) for x, y in (means, (v, w))], covariance[:1, 1])
+    law = np.array([[*means, v, w, covariance[0, 1]]]).T
     assert averages.of_pairs(law)[0] == pytest.approx(found, rel=1e-11, abs=1e-13)
 
 

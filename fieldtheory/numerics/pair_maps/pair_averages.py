@@ -36,8 +36,6 @@ REST, _FEW_DIGITS = 1e-12, 1e-6
 _LAST = 8
 # Pairs at once, times orders; averages at larger variances are NaN.
 _TOGETHER, _FARTHEST = 1 << 20, 1e13
-# A rough search does without larger variances where they are not resolved.
-ROUGH_FARTHEST = 64.0
 
 
 @dataclass(frozen=True, eq=False)
