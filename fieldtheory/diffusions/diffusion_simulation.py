@@ -23,15 +23,12 @@ from fieldtheory.diffusions.layers_drawn import (
     products_of_pairs,
 )
 from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.block_moments import add_parts, drawn, estimated, moments_of_parts
+from fieldtheory.montecarlo.block_moments import collected, drawn, estimated, moments_of_parts
 from fieldtheory.montecarlo.forward import in_tiles, tile_size
-from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import storage
-from fieldtheory.numerics.memory import memory_available
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 METHODS = ("kernel", "weights", "sde", "gram")
@@ -76,19 +73,6 @@ class DiffusionRun:
         if self.only_outputs:
             return inputs * self.only_outputs
         return (self.depth + 1) * (self.neurons * (3 * inputs + inputs**2) + inputs**2)
-
-    @property
-    def specification(self) -> dict[str, Any]:
-        """All that decides the numbers, in a form that JSON takes."""
-        return {
-            "network": storage.attributes(self.network),
-            "Z": self.inputs.tolist(),
-            "samples": self.samples,
-            "seed": self.seed,
-            "method": self.method,
-            "keep": self.keep,
-            "only_outputs": self.only_outputs,
-        }
 
 
 @simulate.register(DiffusionNetwork)
@@ -167,7 +151,18 @@ def simulate_diffusion(
     True
     """
     run = checked_run(network, Z, samples, seed, method, keep)
-    return _collected(run, *chunks_drawn(run, chunk, directory, jobs, progress))
+    groups, results = chunks_drawn(run, chunk, directory, jobs, progress)
+    batches, kept = collected(groups, results, ["outputs", *["draws"] * run.keep])
+    found = estimated(
+        batches,
+        partial(estimates, run.start, run.depth),
+        ", as moments of exploding diffusions do (PF section 3.4); reduce horizon, "
+        "weight_variance or the inputs",
+    )
+    if run.keep:
+        found["grams"] = unpacked(kept["draws"], True)
+    given = run.network, run.inputs, run.samples, run.seed, run.method, len(batches)
+    return DiffusionEnsemble(*given, outputs=kept["outputs"], **found)
 
 
 def chunks_drawn(
@@ -179,10 +174,10 @@ def chunks_drawn(
 ) -> tuple[list[list[Block]], Iterator[dict[str, np.ndarray]]]:
     """The blocks of all chunks, and what was drawn in each."""
     _check_memory(run, jobs or 1)
-    groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
+    groups = plan.chunks_of(run.samples, _block_size(run), chunk)
 
     def specification() -> dict[str, Any]:
-        return run.specification | {"blocks": len(groups[0])}
+        return plan.specification_of(run) | {"blocks": len(groups[0])}
 
     parts = [(partial(_block, run), group) for group in groups]
     return groups, drawn(parts, "simulate", specification, directory, jobs, progress)
@@ -222,38 +217,6 @@ def checked_run(
         # Raises where there is no diffusion.
         _ = network.slopes
     return DiffusionRun(network, inputs, samples, seed, method, bool(keep), only_outputs)
-
-
-def _collected(
-    run: DiffusionRun, groups: list[list[Block]], results: Iterator[dict[str, np.ndarray]]
-) -> DiffusionEnsemble:
-    """The estimates from the arrays of all chunks."""
-    batches: dict[int, dict[str, Moments]] = {}
-    outputs, kept = [], []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for group, arrays in zip(groups, results, strict=True):
-            add_parts(batches, group, arrays)
-            outputs.append(arrays["outputs"])
-            if run.keep:
-                kept.append(arrays["draws"])
-    found = estimated(
-        batches,
-        partial(estimates, run.start, run.depth),
-        ", as moments of exploding diffusions do (PF section 3.4); reduce horizon, "
-        "weight_variance or the inputs",
-    )
-    if run.keep:
-        found["grams"] = unpacked(np.concatenate(kept), True)
-    return DiffusionEnsemble(
-        run.network,
-        run.inputs,
-        run.samples,
-        run.seed,
-        run.method,
-        len(batches),
-        outputs=np.concatenate(outputs),
-        **found,
-    )
 
 
 def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
@@ -345,9 +308,4 @@ def _check_memory(run: DiffusionRun, jobs: int) -> None:
     kept = run.samples * (inputs + (run.depth + 1) * inputs**2 * run.keep)
     work = jobs * (3 * block * run.numbers_kept + 8 * drawn)
     needed = 8.0 * ((plan.BATCHES + 8) * moments + work + kept)
-    available = memory_available()
-    if available is not None and needed > available:
-        raise ValueError(
-            f"the simulation needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB "
-            "are free: use fewer inputs, layers or jobs, or do not keep"
-        )
+    plan.require_memory(needed, "use fewer inputs, layers or jobs, or do not keep")

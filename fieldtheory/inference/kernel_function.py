@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, to_zarr
+from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, require_same_columns, to_zarr
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.infinite_width.kernel_derivatives import DerivativeRecursion, moved
 from fieldtheory.numerics.pair_maps.pair_map import PairMaps
 from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion, TangentRecursion
-from fieldtheory.plotting.kernel_curve import draw_kernel
+from fieldtheory.plotting.single_curve import draw_curve
 from fieldtheory.plotting.tables import table_html
 
 # Quantities of pairs of inputs, what they are in every layer, and which are of a hidden one.
@@ -96,10 +96,7 @@ class KernelFunction:
         if Z is None:
             return self._finite(self._symmetric(inputs))
         others = _inputs("Z", Z)
-        if inputs.shape[1] != others.shape[1]:
-            raise ValueError(
-                f"Z must have as many columns as X, got {others.shape[1]} and {inputs.shape[1]}"
-            )
+        require_same_columns(inputs, others)
         return self._finite(self._rectangular(inputs, others))
 
     def diagonal(self, X: Any) -> Any:
@@ -215,7 +212,8 @@ class KernelFunction:
         turned = np.stack([correlations, np.sqrt(1 - correlations**2)], axis=1)
         # In two dimensions; single inputs have a response of their own, which is not drawn.
         values = self(np.sqrt(2) * turned[-1:], np.sqrt(2) * turned)[0]
-        return draw_kernel(correlations, values, self._title)
+        names = r"$x \cdot x' \,/\, |x|\,|x'|$", self._title.split(",")[0]
+        return draw_curve(correlations, values, names, self._title)
 
     def _repr_html_(self) -> str:
         network = self.network
@@ -237,7 +235,7 @@ class KernelFunction:
         own = self._maps.recursion.own(K0)
         values = np.empty((len(X), len(X)))
         for start in range(0, len(X), _ROWS):
-            self._covariances(X[start : start + _ROWS], X[start:], values[start:, start:][:_ROWS])
+            self._covariances(X[start : start + _ROWS], X[start:], values[start:, start:])
         for index in _identical(X):
             values[np.ix_(index, index)] = K0[index[0]]
         self._maps.fill(values[None], values, own)

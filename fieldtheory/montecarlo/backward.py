@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from fieldtheory.montecarlo.forward import (
     feature_functions,
     feature_slopes,
     forward,
+    in_tiles,
     mean_square,
     observable,
     tile_size,
@@ -61,17 +63,18 @@ def draw_squares(
     """
     fan_in = network.width if method == "weights" else network.depth + 1
     tile = tile_size(network.width * max(fan_in, network.depth + 1), TILE_KEPT)
-    parts = []
-    for count, start in enumerate(range(0, samples, tile)):
-        # The keys of `simulate` and `simulate_response` are shorter, so that streams differ.
-        key = (list(METHODS).index(method), number, count)
+    counts = itertools.count()
 
-        def stream(layer: int, key: tuple[int, ...] = key) -> np.random.Generator:
+    def draw(size: int) -> Squares:
+        # The keys of `simulate` and `simulate_response` are shorter, so that streams differ.
+        key = (list(METHODS).index(method), number, next(counts))
+
+        def stream(layer: int) -> np.random.Generator:
             return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*key, layer)))
 
-        drawn = METHODS[method](network, K0, min(tile, samples - start), stream)
-        parts.append(_squares(network, drawn))
-    return Squares(*map(np.concatenate, zip(*parts, strict=True)))
+        return _squares(network, METHODS[method](network, K0, size, stream))
+
+    return Squares(*map(np.concatenate, zip(*in_tiles(draw, samples, tile), strict=True)))
 
 
 def _squares(network: LayeredNetwork, drawn: _Networks) -> Squares:

@@ -40,14 +40,12 @@ class Layer(NamedTuple):
     kernel: Any
 
 
-def gram(*values: Any, blas: bool = True) -> Any:
+def gram(*values: Any) -> Any:
     """Means over the neurons of products of all pairs of inputs, summed over several arrays.
 
     Parameters
     ----------
     *values : arrays of NumPy or JAX, shape (..., P, N)
-    blas : bool
-        Without BLAS it is slower, but does not depend on the number of threads.
 
     Returns
     -------
@@ -59,10 +57,9 @@ def gram(*values: Any, blas: bool = True) -> Any:
     (array([[5., 3.],
            [3., 2.]]), array([[2.]]))
     """
-    product = _outer if blas else _outer_without_blas
-    total = product(values[0])
+    total = values[0] @ values[0].swapaxes(-1, -2)
     for x in values[1:]:
-        total = total + product(x)
+        total = total + x @ x.swapaxes(-1, -2)
     return total / values[0].shape[-1]
 
 
@@ -272,16 +269,3 @@ def _continued(psi: sp.Expr) -> sp.Expr:
     if not psi.subs(h, 0).has(sp.nan):
         return psi
     return sp.Piecewise((sp.limit(psi, h, 0), sp.Eq(h, 0)), (psi, True))
-
-
-def _outer(x: Any) -> Any:
-    return x @ x.swapaxes(-1, -2)
-
-
-def _outer_without_blas(x: np.ndarray) -> np.ndarray:
-    size = x.shape[-2]
-    products = np.empty((*x.shape[:-1], size))
-    for i, j in zip(*np.triu_indices(size), strict=True):
-        one = np.einsum("...i,...i->...", x[..., i, :], x[..., j, :])
-        products[..., i, j] = products[..., j, i] = one
-    return products

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,38 +13,9 @@ from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, scale_values, styled
 _MOST_PAIRS = 6
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """Entries of one quantity, the arrays of shape (m,) or (n,).
-
-    Parameters
-    ----------
-    symbol : str
-        In LaTeX.
-    extrapolated : mapping of str to ndarray of int, shape (m,)
-        Places of the extrapolated entries: ``layer``, perhaps ``layer_``, ``alpha``, ``beta``,
-        ``gamma`` and ``delta``.
-    z : ndarray, shape (m,)
-        Their deviations in standard errors.
-    index : mapping of str to ndarray of int, shape (n,)
-        Places of the entries at the width.
-    theory, simulation, error, size : ndarray, shape (n,)
-        Their numbers, and to what deviations are relative.
-    """
-
-    symbol: str
-    extrapolated: Mapping[str, np.ndarray]
-    z: np.ndarray
-    index: Mapping[str, np.ndarray]
-    theory: np.ndarray
-    simulation: np.ndarray
-    error: np.ndarray
-    size: np.ndarray
-
-
 @styled
 def draw_comparison(
-    fields: Sequence[Compared],
+    fields: Sequence[tuple[str, Any, Any]],
     widths: Sequence[int],
     width: int,
     threshold: float,
@@ -61,7 +31,11 @@ def draw_comparison(
 
     Parameters
     ----------
-    fields : sequence of Compared
+    fields : sequence of (str, object, object)
+        Of every quantity the symbol in LaTeX, the extrapolated entries with ``index`` (``layer``,
+        perhaps ``layer_``, ``alpha``, ``beta``, ``gamma`` and ``delta``, shape (m,)) and their
+        deviations in standard errors ``z``, and the entries at the width with ``index``,
+        ``theory``, ``simulation``, ``error`` and ``size``, shape (n,).
     widths : sequence of int
         Those that are extrapolated.
     width : int
@@ -82,7 +56,7 @@ def draw_comparison(
     columns = max(len(fields), 2)
     figure = Figure(figsize=(2.2 * columns, 4.8), layout="constrained")
     axes = figure.subplots(3, len(fields), height_ratios=(2, 1, 1), sharex="col", squeeze=False)
-    for field, (above, middle, below) in zip(fields, axes.T, strict=True):
+    for (symbol, extrapolated, field), (above, middle, below) in zip(fields, axes.T, strict=True):
         for layer, part in _lines(field.index):
             error, size = field.error[part], field.size[part]
             above.plot(layer, field.theory[part], color=BLUE, linewidth=1)
@@ -91,11 +65,11 @@ def draw_comparison(
             with np.errstate(divide="ignore", invalid="ignore"):
                 _points(middle, layer, 100 * deviation / size, 100 * error / size)
         scale_values(above, np.concatenate([field.theory, field.simulation]))
-        above.set_title(f"${field.symbol}$", fontsize=9.5)
+        above.set_title(f"${symbol}$", fontsize=9.5)
         middle.axhspan(-100 * tolerance, 100 * tolerance, color=GRAY, alpha=0.15, lw=0)
         below.axhspan(-threshold, threshold, color=GRAY, alpha=0.15, lw=0)
-        finite, layer = np.isfinite(field.z), field.extrapolated["layer"]
-        below.plot(layer[finite], field.z[finite], ".", color=ORANGE, markersize=2.5)
+        finite, layer = np.isfinite(extrapolated.z), extrapolated.index["layer"]
+        below.plot(layer[finite], extrapolated.z[finite], ".", color=ORANGE, markersize=2.5)
         below.set_xlabel("layer $l$")
         below.xaxis.get_major_locator().set_params(integer=True)
     axes[0, 0].set_ylabel(f"$N = {width}$")

@@ -32,19 +32,20 @@ from __future__ import annotations
 import csv
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.data.dataset import pair_classes
 from fieldtheory.literature import checks, verdicts
 from fieldtheory.literature.claim import COLUMNS
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import solve
 from fieldtheory.report import results_folder, results_page
-from fieldtheory.report.inputs import INPUT_SCALE, Inputs, load, pair_classes
+from fieldtheory.report.inputs import INPUT_SCALE, Inputs, load
 from fieldtheory.report.results_page import Results
 from fieldtheory.scaling import optimal_scaling
 
@@ -177,15 +178,9 @@ def run(
             papers,
             (networks, count_simulated),
         )
+    shared = [field.name for field in fields(Summary)][2:]
     return Summary(
-        folder,
-        folder / "report.html",
-        found.depth,
-        found.variance_scaling,
-        found.covariance_scaling,
-        found.pair_class,
-        found.largest_difference,
-        found.failed_checks,
+        folder, folder / "report.html", **{name: getattr(found, name) for name in shared}
     )
 
 

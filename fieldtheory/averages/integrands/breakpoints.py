@@ -8,7 +8,7 @@ one analytic function are merged, so that kinks that cancel, as in sign(h)², ar
 
 from __future__ import annotations
 
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
@@ -87,6 +87,11 @@ class Pieces:
     def at(self, place: Any) -> sp.Expr:
         """The branch around a point that is no breakpoint."""
         return self.branches[bisect([_value(p) for p in self.points], _value(place))]
+
+    def around(self, place: Any) -> tuple[sp.Expr, sp.Expr]:
+        """The branches just below and just above a point."""
+        values = [_value(point) for point in self.points]
+        return tuple(self.branches[find(values, _value(place))] for find in (bisect_left, bisect))
 
     @cached_property
     def jumps(self) -> tuple[sp.Expr, ...]:

@@ -1,6 +1,7 @@
 """Connected correlators ⟨g_αβ^(k) ; g_γδ^(l)⟩ of g_αβ = φ(h_α)φ(h_β) in all layers.
 
-Between different layers, Mehler's formula in the Hermite coefficients of both pairs: orders n
+Those of φ that is a line on either side of zero are in `piecewise_linear`; of other φ, between
+different layers, Mehler's formula in the Hermite coefficients of both pairs: orders n
 contribute sⁿ, with s < 1 the largest correlation of their signals, whatever kinks φ has. Within a
 layer, where pairs that share an input would have s = 1, the average ⟨φ_αφ_βφ_γφ_δ⟩ of two
 different inputs is one over two variables, and that of more is split into the two pairs that
@@ -20,6 +21,7 @@ from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
 from fieldtheory.numerics.several_inputs.symmetric_powers import (
     applied,
@@ -66,6 +68,10 @@ class Truncated(NamedTuple):
         return max(left_out / scale, self.missed) if scale else 0.0
 
 
+def _exact(values: np.ndarray) -> Truncated:
+    return Truncated(0, values, np.zeros_like(values))
+
+
 def allowed_error() -> float:
     """The relative error that is asked for."""
     return max(tolerance(), PAIR_TOLERANCE)
@@ -104,6 +110,9 @@ def correlators(signals: Signals) -> Truncated | None:
 
     None where φ has kinks and the orders it takes need more than a minute.
     """
+    lines = piecewise_linear.Lines(signals)
+    if lines.known:
+        return _exact(piecewise_linear.correlators(signals, lines))
     turned = len(signals.K) * len(signals.pairs[0]) ** 2 * _TURNED
     longest = np.inf if signals.smooth else (_LONGEST / turned) ** 0.4
     fewest = 0
@@ -158,8 +167,11 @@ def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(N
 
 def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
-    found = _correlators(Signals.of(network, K[None], K[None]), _COUNTS[-2])
-    return found.values[0, :, 0]
+    signals = Signals.of(network, K[None], K[None])
+    lines = piecewise_linear.Lines(signals)
+    if lines.known:
+        return piecewise_linear.correlators(signals, lines)[0, :, 0]
+    return _correlators(signals, _COUNTS[-2]).values[0, :, 0]
 
 
 def given_layer(
@@ -333,6 +345,9 @@ def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) 
     Truncated
         Shape (L + 1, L + 1, 3, 3, pairs), by k, l, e, e'; zero for k >= l.
     """
+    lines = piecewise_linear.Lines(signals)
+    if lines.known:
+        return _exact(piecewise_linear.correlators_by_kernels(signals, lines, pairs))
     found = resolved(signals, lambda count: _correlators_by_kernels(signals, pairs, count), least)
     assert found is not None
     return found
