@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -23,15 +22,6 @@ _simulation = partial(typer.Option, rich_help_panel="Simulation")
 # Layers of the networks that stand for infinite depth, as many as in PF section 4.
 _STEPS = 500
 _WIDTH = 500
-
-
-class Method(StrEnum):
-    """Methods of `simulate` for diffusion networks."""
-
-    kernel = "kernel"
-    weights = "weights"
-    sde = "sde"
-    gram = "gram"
 
 
 def diffusion(
@@ -119,7 +109,7 @@ def diffusion(
         ),
     ] = None,
     method: Annotated[
-        Method | None,
+        Literal["kernel", "weights", "sde", "gram"] | None,
         _simulation(
             "--method",
             "-m",
@@ -159,7 +149,7 @@ def diffusion(
             "and the same command goes on from where Ctrl-C stopped it."
         ),
     ] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """Networks of small parameters, and the diffusion they become at infinite depth.
 
@@ -224,7 +214,7 @@ def diffusion(
         _print_solution(net, Z, words, times, correction, save, format)
         return
     finite = _finite(net, steps)
-    way = (method or (Method.weights if law else Method.kernel)).value
+    way = method or ("weights" if law else "kernel")
     with parts_of(save, ".npz") as parts:
         ensemble = ft.simulate(
             finite,
@@ -248,7 +238,7 @@ def diffusion(
     # With another law outputs are no Gaussians.
     distances = None if law else ensemble.distances(solution)
     print_rows(compared_rows(comparison, distances), format, title)
-    if format is Format.table:
+    if format == "table":
         typer.echo(comparison.statement)
     exact = comparison.left_out == "nothing"
     if comparison.description != "describes" or (exact and comparison.verdict != "agrees"):
@@ -315,7 +305,7 @@ def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
     from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 
     found = diffusion_conditions(phi, psi)
-    if format is Format.table:
+    if format == "table":
         typer.echo(str(found))
     else:
         rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in found]

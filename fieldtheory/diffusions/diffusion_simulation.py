@@ -174,7 +174,7 @@ def chunks_drawn(
 ) -> tuple[list[list[Block]], Iterator[dict[str, np.ndarray]]]:
     """The blocks of all chunks, and what was drawn in each."""
     _check_memory(run, jobs or 1)
-    groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
+    groups = plan.chunks_of(run.samples, _block_size(run), chunk)
 
     def specification() -> dict[str, Any]:
         return plan.specification_of(run) | {"blocks": len(groups[0])}

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import exprel
 
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
+from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 RELATIVE = 1e-12
 # Of the coefficient of 1/L, which rests on difference quotients.
@@ -39,7 +40,6 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
     if start == end:
         return signals
     inputs = len(signals.mean)
-    upper = np.triu_indices(inputs)
     reached = start
 
     # Signals that start at a kink of ψ are smooth in the root of the time.
@@ -48,7 +48,7 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
     def rate(s: float, flat: np.ndarray) -> np.ndarray:
         nonlocal reached
         t = s**power
-        found = power * s ** (power - 1) * _flat(wide.rates(_signals(flat, inputs)), upper)
+        found = power * s ** (power - 1) * _flat(wide.rates(_signals(flat, inputs)))
         if not np.isfinite(found).all():
             raise ArithmeticError(_failed(wide, reached))
         reached = t
@@ -56,9 +56,7 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
 
     with np.errstate(all="ignore"):
         span = start ** (1 / power), end ** (1 / power)
-        found = solve_ivp(
-            rate, span, _flat(signals, upper), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15
-        )
+        found = solve_ivp(rate, span, _flat(signals), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15)
     if not found.success:
         raise ArithmeticError(_failed(wide, reached))
     return _signals(found.y[:, -1], inputs)
@@ -69,8 +67,7 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
     from scipy.integrate import solve_ivp
 
     inputs = len(wide.starts.mean)
-    upper = np.triu_indices(inputs)
-    size = inputs + len(upper[0])
+    size = inputs + inputs * (inputs + 1) // 2
 
     def rate(t: float, flat: np.ndarray) -> np.ndarray:
         signals, change = (_signals(part, inputs) for part in (flat[:size], flat[size : 2 * size]))
@@ -82,7 +79,7 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
         if third.any():
             moved = moved + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
         e = wide.changes(signals, growth, moved)
-        return np.concatenate([_flat(v, upper), _flat(e, upper), v.cumulant.ravel()])
+        return np.concatenate([_flat(v), _flat(e), v.cumulant.ravel()])
 
     state = np.zeros(2 * size + inputs**2)
     results = []
@@ -132,16 +129,13 @@ def _along(
     return np.asarray(sum(terms)) / (12 * unit)
 
 
-def _flat(signals: Signals, upper: tuple[np.ndarray, ...]) -> np.ndarray:
-    return np.concatenate([signals.mean, signals.covariance[upper]])
+def _flat(signals: Signals) -> np.ndarray:
+    return np.concatenate([signals.mean, packed(signals.covariance)])
 
 
 def _signals(flat: np.ndarray, inputs: int) -> Signals:
     """Gaussian signals of their different entries."""
-    covariance = np.zeros((inputs, inputs))
-    upper = np.triu_indices(inputs)
-    covariance[upper] = flat[inputs:]
-    covariance.T[upper] = flat[inputs:]
+    covariance = unpacked(flat[inputs:], True)
     return Signals(flat[:inputs], covariance, np.zeros_like(covariance))
 
 

@@ -131,7 +131,7 @@ def simulate_response(
         _Problem(network, K, layer, relative_step * _distance(network, K, layer), run.seed, i)
         for i, K in enumerate(_perturbed(kernel))
     ]
-    groups = plan.chunks_of(run, None)
+    groups = plan.chunks_of(run.samples, plan.block_size(run), None)
 
     def specification() -> dict[str, Any]:
         return {

@@ -122,29 +122,16 @@ def specification_of(run: Any) -> dict[str, Any]:
     return plain | {"network": storage.attributes(run.network)}
 
 
-def blocks_of(run: Run) -> list[Block]:
+def blocks_of(samples: int, size: int) -> list[Block]:
     """All blocks in order, of one size but for the last; sizes of batches differ by one at most.
 
     Examples
     --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> net = ResidualNetwork(depth=20, width=10_000)
-    >>> blocks = blocks_of(checked_run(net, 0.5, None, 50, 0, "kernel", False, False))
+    >>> blocks = blocks_of(50, 19)
     >>> [block.size for block in blocks]
     [19, 19, 12]
     >>> blocks[0].parts[-1], blocks[1].parts[0]
     (Part(batch=9, size=1), Part(batch=9, size=1))
-    """
-    return equal_blocks(run.samples, _block_size(run))
-
-
-def equal_blocks(samples: int, size: int) -> list[Block]:
-    """Blocks of at most ``size`` networks, their parts in batches of about equal size.
-
-    Examples
-    --------
-    >>> [block.size for block in equal_blocks(50, 19)]
-    [19, 19, 12]
     """
     count = min(BATCHES, samples)
     quotient, rest = divmod(samples, count)
@@ -160,21 +147,15 @@ def equal_blocks(samples: int, size: int) -> list[Block]:
     return blocks
 
 
-def chunks_of(run: Run, chunk: int | None) -> list[list[Block]]:
-    """The blocks in chunks of at most ``chunk`` networks, or of one block where it has more.
+def chunks_of(samples: int, size: int, chunk: int | None) -> list[list[Block]]:
+    """The blocks in chunks of at most ``chunk`` networks, or of one block; chosen if None.
 
     Examples
     --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> run = checked_run(ResidualNetwork(depth=2), 0.5, None, 9000, 0, "kernel", False, False)
-    >>> [len(blocks) for blocks in chunks_of(run, 4096)], len(chunks_of(run, None))
+    >>> [len(blocks) for blocks in chunks_of(9000, 1024, 4096)], len(chunks_of(9000, 1024, None))
     ([4, 4, 1], 9)
     """
-    return grouped(blocks_of(run), chunk)
-
-
-def grouped(blocks: list[Block], chunk: int | None) -> list[list[Block]]:
-    """Blocks in chunks of at most ``chunk`` networks, or of one block; chosen if None."""
+    blocks = blocks_of(samples, size)
     if chunk is None:
         count = min(CHUNK, -(-len(blocks) // 100))
     else:
@@ -182,7 +163,8 @@ def grouped(blocks: list[Block], chunk: int | None) -> list[list[Block]]:
     return [blocks[start : start + count] for start in range(0, len(blocks), count)]
 
 
-def _block_size(run: Run) -> int:
+def block_size(run: Run) -> int:
+    """Most networks in a block of a run."""
     net = run.network
     drawn = (net.depth + 1) * net.width * (net.width if run.method == "weights" else run.inputs)
     kept = (net.depth + 1) * run.inputs**2
@@ -210,7 +192,7 @@ def memory_needed(run: Run, jobs: int) -> float:
     if run.method == "weights":
         dimension = 0 if run.data is None else run.data.shape[1]
         numbers = net.width * max(net.width, dimension, P)
-    block = min(run.samples, _block_size(run))
+    block = min(run.samples, block_size(run))
     tile = tile_size(numbers)
     work = 6 * numbers * min(block, tile) + 8 * block * kernels + 2 * moments
     if run.variance_reduction:

@@ -147,7 +147,7 @@ def simulate(
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
-    groups = plan.chunks_of(run, chunk)
+    groups = plan.chunks_of(run.samples, plan.block_size(run), chunk)
 
     def specification() -> dict[str, Any]:
         return plan.specification_of(run) | {"blocks": len(groups[0])}
