@@ -29,6 +29,9 @@ FIELDS = fields_of(
     kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron
     """
 )
+GRAM_ERROR = fields_of(
+    r"gram_error | time input input_ | \sigma[q_{ij}] | estimated errors of that matrix | always"
+)
 KEPT = fields_of(
     r"""
     outputs | sample input | x_{T,1} | first neuron of the last layer of every network | always

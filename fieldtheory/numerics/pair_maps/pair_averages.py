@@ -162,10 +162,11 @@ class PairFunctions:
     ) -> np.ndarray:
         """Fill in pairs of one variance from tables; returns which of ``left`` they are."""
         K = own[at[0][left]]
-        known = (K == own[at[1][left]]) & (self.rest == REST)
+        known = K == own[at[1][left]]
         if known.any():
             equal = left[known]
-            found[:, equal] = self.entries.of_equal_variances(K[known], r[equal] / K[known])
+            rough = self.rest != REST
+            found[:, equal] = self.entries.of_equal_variances(K[known], r[equal], rough, 1)
             known[known] = ~np.isnan(found[0, equal])
         return known
 
