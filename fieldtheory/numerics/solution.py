@@ -49,7 +49,6 @@ from fieldtheory.numerics.validity import (
     warn_of_left_out,
 )
 
-
 # Fluctuations of kernels, relative to their mean, for which the next order tells whether it holds.
 _DOUBTFUL = 0.2, 0.5
 
