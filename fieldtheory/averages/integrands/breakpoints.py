@@ -21,7 +21,7 @@ import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 from sympy.core.function import AppliedUndef
 
-_SWITCHING = (Abs, Max, Min, sign, Heaviside, Piecewise)
+SWITCHING = (Abs, Max, Min, sign, Heaviside, Piecewise)
 # Digits of breakpoints without a closed form, and those that they are computed with.
 _DIGITS, _WORKING = 40, 60
 # Breakpoints closer than this, and values relative to their terms smaller than this, are equal.
@@ -127,7 +127,7 @@ def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
     >>> pieces_of(sign(h) * Min(Abs(h), 1), h).expression
     Piecewise((-1, h < -1), (h, h < 1), (1, True))
     """
-    if not (expression.has(*_SWITCHING) and expression.has(variable)):
+    if not (expression.has(*SWITCHING) and expression.has(variable)):
         return Pieces(variable, (), (expression,), ())
     compared = _compared(expression) if isinstance(expression, Piecewise) else []
     arguments = [value for value, _ in expression.args] if compared else list(expression.args)
@@ -172,7 +172,7 @@ def canonical(expression: sp.Expr, variable: sp.Symbol) -> sp.Expr:
 
 def has_steps(expr: sp.Expr) -> bool:
     """Whether the expression has kinks or jumps."""
-    return expr.has(*_SWITCHING)
+    return expr.has(*SWITCHING)
 
 
 def break_points(expr: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
