@@ -10,9 +10,7 @@ import numpy as np
 
 from fieldtheory.montecarlo.forward import (
     TILE_KEPT,
-    feature_expressions,
     feature_functions,
-    feature_slopes,
     forward,
     in_tiles,
     mean_square,
@@ -22,6 +20,7 @@ from fieldtheory.montecarlo.forward import (
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
 Features = tuple[np.ndarray, ...]
 # The random numbers of a layer, the same at every call.
@@ -79,7 +78,7 @@ def draw_squares(
 
 def _squares(network: LayeredNetwork, drawn: _Networks) -> Squares:
     """δ^(l-1) = γ_l δ^(l) + Σ_k ψ_k'(h^(l-1)) ⊙ W_kᵀ δ^(l), from δ^(L+1) = 1 down to l = 1."""
-    psi, slopes = feature_functions(network), feature_slopes(network)
+    psi, slopes = (feature_functions(network, slopes) for slopes in (False, True))
     skips, depth = network.skip_scales, network.depth
     delta = np.ones((len(drawn.h), 1))
     backward = np.ones((len(delta), depth + 2))
@@ -99,7 +98,7 @@ def _squares(network: LayeredNetwork, drawn: _Networks) -> Squares:
 def _with_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream) -> _Networks:
     """Networks with explicit weights, which are drawn once more on the way back, not kept."""
     depth, width, layers = network.depth, network.width, layer_coefficients(network)
-    features = len(feature_expressions(network))
+    features = len(network_functions(network).functions)
 
     def weights(l: int, generator: np.random.Generator) -> np.ndarray:
         normals = generator.standard_normal((features, size, width if l <= depth else 1, width))

@@ -12,7 +12,7 @@ from fieldtheory.montecarlo import ensemble
 from fieldtheory.montecarlo.forward import (
     TILE_KEPT,
     correlated,
-    feature_slopes,
+    feature_functions,
     forward,
     gram,
     in_tiles,
@@ -228,7 +228,7 @@ class _SecondOrder:
     """q^(l), the second order of C^(l) − C*^(l) of one input, from layer to layer."""
 
     def __init__(self, network: LayeredNetwork, point: _Origin, samples: int) -> None:
-        self.slopes, self.skips = feature_slopes(network), network.skip_scales
+        self.slopes, self.skips = feature_functions(network, slopes=True), network.skip_scales
         self.point, self.width = point, network.width
         self.tilt, self.summed = np.zeros((samples, network.width)), np.zeros(samples)
 
