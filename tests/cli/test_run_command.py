@@ -22,7 +22,14 @@ class TestRun:
             folder = tmp_path / "results"
             page = folder / "report.html"
             return main_job.Summary(
-                folder, page, 8, 0.123456789, 0.5, "different classes", 4e-16, 0
+                folder=folder,
+                report=page,
+                depth=8,
+                variance_scaling=0.123456789,
+                covariance_scaling=0.5,
+                pair_class="different classes",
+                largest_difference=4e-16,
+                failed_checks=0,
             )
 
         monkeypatch.setattr(main_job, "run", run)
