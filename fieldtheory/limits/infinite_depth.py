@@ -20,8 +20,6 @@ from fieldtheory.numerics.result import Stored, parameters_html, summary
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
 
-# Lines that can still be told apart in a plot.
-_MOST_LINES = 6
 _CORRECTION = "first_correction_"
 _WORDS = {
     "remaining": ("sum of the squared scales behind the place", r"\sum_{k>l} \rho_k^2"),
@@ -164,7 +162,7 @@ class DepthLimit(Stored):
     def plot(self) -> Any:
         """Kernels and tangent kernels over t or, for sums over layers, over Σ_{k<=l} ρ_k².
 
-        Of more than six pairs of inputs the first six are drawn, from dark to light.
+        Pairs of inputs are lines from dark to light.
 
         Returns
         -------
@@ -178,7 +176,7 @@ class DepthLimit(Stored):
             lines = values.reshape(len(values), -1)
             if self.input_kernel.ndim == 2:
                 lines = values[(slice(None), *np.triu_indices(values.shape[-1]))]
-            profiles[f"{name} ${symbol}$"] = lines.T[:_MOST_LINES]
+            profiles[f"{name} ${symbol}$"] = lines.T
         return draw_profiles(profiles, self.places, self.remaining)
 
     def labelled(self, stored: bool) -> Labelled:
