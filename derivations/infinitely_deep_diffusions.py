@@ -18,8 +18,8 @@ from typeset import article, equation, rows, section
 
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import diffusion_limit as limit
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
 from fieldtheory.theory.diffusion_generator import (

@@ -16,7 +16,7 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.theory import diffusion_formulas as formulas
-from fieldtheory.theory import diffusion_limit as limit
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.derivation import derive
 from fieldtheory.theory.diffusion_conditions import DiffusionConditions, diffusion_conditions
 from fieldtheory.theory.diffusion_generator import WIDTH, MomentSystem, neuron_moments, pair_moments

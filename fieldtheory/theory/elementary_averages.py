@@ -136,8 +136,9 @@ def layer_averages(
     entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
 
     def renamed(expr: sp.Expr) -> sp.Expr:
-        entry = lambda u, v: entries[names[u], names[v]]  # noqa: E731
-        return sym.over_signals(expr, names, lambda h: [[entry(u, v) for v in h] for u in h])
+        return sym.over_signals(
+            expr, names, lambda h: [[entries[names[u], names[v]] for v in h] for u in h]
+        )
 
     moment, covariance = renamed(_average(one, 1)), renamed(_average(two, mixed))
     connected = renamed(one.derivative((1, 2)) / sym.WIDTH)

@@ -68,10 +68,10 @@ def _at(expr: sp.Expr, layers: Mapping[int, Any]) -> sp.Expr:
             for i, u in enumerate(at)
         ]
 
-    expr, rules = sym.over_signals(expr, signals, covariance), {}
+    rules: dict[sp.Expr, sp.Expr] = {}
     for i, index in layers.items():
         rules |= {kind(i): kind(index) for kind in (Weight, Bias, SkipScale)}
-    return expr.xreplace(rules)
+    return sym.over_signals(expr, signals, covariance).xreplace(rules)
 
 
 def action(depth: sp.Expr, family: type[LayeredNetwork], readout_apart: bool = False) -> sp.Expr:
