@@ -33,8 +33,8 @@ from fieldtheory.theory.layer_quantities import (
     Stationary,
     Weight,
 )
-from fieldtheory.theory.layers import Layers
 from fieldtheory.theory.layout import Equation
+from fieldtheory.theory.symbolic_layers import Layers
 from fieldtheory.theory.widths import width
 
 l, k, m, j = generic.l, generic.k, generic.m, generic.j

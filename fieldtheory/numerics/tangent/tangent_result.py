@@ -92,7 +92,7 @@ class TangentKernels(Result):
     def tangent_kernels(self) -> np.ndarray:
         """Θ^(l)."""
         with relative_tolerance(self.rtol):
-            return self._theory.layers()
+            return self._theory.symbolic_layers()
 
     @cached_property
     def output_tangent_kernel(self) -> np.ndarray:
