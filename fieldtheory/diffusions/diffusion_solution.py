@@ -23,7 +23,6 @@ from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import notes
-from fieldtheory.numerics.result import MOST_LINES
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.numerics.validity import ValidityWarning
@@ -205,7 +204,7 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
     def plot(self) -> Any:
         """Means, variances and covariances over time.
 
-        Of more than six inputs or pairs the first six are drawn, from dark to light.
+        Inputs and their pairs are lines from dark to light.
 
         Returns
         -------
@@ -216,11 +215,11 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
         first, second = np.triu_indices(self.mean.shape[1], 1)
         variances = np.diagonal(self.covariance, axis1=1, axis2=2).T
         profiles = {
-            r"mean $\langle x_i \rangle$": self.mean.T[:MOST_LINES],
-            r"variance $\mathrm{Var}\,x_i$": variances[:MOST_LINES],
+            r"mean $\langle x_i \rangle$": self.mean.T,
+            r"variance $\mathrm{Var}\,x_i$": variances,
         }
         if len(first):
-            lines = self.covariance[:, first, second].T[:MOST_LINES]
+            lines = self.covariance[:, first, second].T
             profiles[r"covariance $\mathrm{Cov}(x_i, x_j)$"] = lines
         return draw_profiles(profiles, self.times, self.times, place="time $t$")
 

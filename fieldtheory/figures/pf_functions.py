@@ -294,7 +294,7 @@ def _curves(functions: Sequence[RandomFunctions]) -> list[Curve]:
 
 
 def _grid(rows: int, columns: int, size: tuple[float, float], **shared: Any) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
+    from fieldtheory.plotting.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=True, **shared)

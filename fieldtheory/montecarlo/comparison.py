@@ -150,7 +150,10 @@ class Comparison(Stored):
         limits = self.extrapolated[0].threshold, self.tolerance
         # The question and the first word of the answer.
         short = [text[: text.index(": ")].removesuffix(",") for text in self.answers]
-        return draw_comparison(shown, self.widths, self.width, *limits, "\n".join(short))
+        # Behind the hidden layers is the output.
+        last = [of.index["layer"].max() for _, _, of in shown if FIELDS[of.name].dims[0] == "layer"]
+        hidden = int(max(last, default=len(shown[0][2].index["layer"])))
+        return draw_comparison(shown, self.widths, self.width, hidden, *limits, "\n".join(short))
 
     def labelled(self, stored: bool) -> Labelled:
         """A row for every comparison; places that a quantity does not have are -1."""
