@@ -200,7 +200,7 @@ def _sampled(
     progress: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard errors over the batches, shape (L + 2, p)."""
-    skips = theory.symbolic_layers.skips
+    skips = theory.layers.skips
     weights = traced_back(skips, theory.gains, packed, m)
     count = min(BATCHES, samples)
     sizes = np.diff(np.linspace(0, samples, count + 1).astype(int))
@@ -223,7 +223,7 @@ def _sources(
 ) -> Iterator[np.ndarray]:
     """a_k ⟨φ_α φ_β(h^(k-1)) ; Ψ⟩ from every batch of paths, shape (L + 2, p)."""
     psi = feature_functions(solution.network)
-    layers, C = theory.symbolic_layers, solution.residual_kernels
+    layers, C = theory.layers, solution.residual_kernels
     inputs = C.shape[-1]
     first, second = np.triu_indices(inputs)
     a = layers.weights.reshape(len(C), -1)[:, 0]

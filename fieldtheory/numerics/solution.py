@@ -310,9 +310,7 @@ class Solution(Result):
         limit, theory = self._mean_field, self.pair_theory
         given = limit.moving_gains, *limit.limits_at_zero
         each = (
-            fluctuations.mean_shift(
-                self.network, theory.symbolic_layers, *(of[:, i] for of in given)
-            )
+            fluctuations.mean_shift(self.network, theory.layers, *(of[:, i] for of in given))
             for i in range(self.inputs)
         )
         return theory.shift(np.stack([*each], axis=-1))

@@ -113,7 +113,7 @@ class PairTheory:
         # First what needs most memory, and says how much.
         covariance = theory.kernel_covariances[0]
         joint = pair_fluctuations.covariance_with_neurons(
-            theory.symbolic_layers, theory.gains, theory.signals
+            theory.layers, theory.gains, theory.signals
         )
         return self._with_collinear(covariance + joint + np.swapaxes(joint, 1, 2))
 
@@ -134,7 +134,7 @@ class PairTheory:
             slopes = correlators_by_kernels(theory.signals, others, known.orders if known else 0)
             left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
             slopes = slopes._replace(left_out=(slopes.error > allowed_error()) * left_out)
-            parts = theory.symbolic_layers, theory.gains, theory.signals
+            parts = theory.layers, theory.gains, theory.signals
             shift = shift_of_covariances(*parts, variances, slopes, own[:, kept])
             found[0][:, others], found[1][:, others] = shift[0], _error(shift)
         place, factor = self.collinear.of_pairs()

@@ -92,7 +92,7 @@ class TangentKernels(Result):
     def tangent_kernels(self) -> np.ndarray:
         """Θ^(l)."""
         with relative_tolerance(self.rtol):
-            return self._theory.symbolic_layers()
+            return self._theory.layers()
 
     @cached_property
     def output_tangent_kernel(self) -> np.ndarray:

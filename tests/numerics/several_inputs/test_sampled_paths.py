@@ -15,7 +15,7 @@ SCATTER, FARTHEST = 1.7, 12.0
 def scores(name, factor=1.0):
     theory = ft.solve(network(name, 0.9, 2), THREE).pair_theory
     exact = theory.sources[0] * factor
-    found = sampled_sources(theory.symbolic_layers, theory.gains, theory.signals, seed=1)
+    found = sampled_sources(theory.layers, theory.gains, theory.signals, seed=1)
     error = np.sqrt((found[1:] ** 2).sum(axis=0))
     sampled = error > 1e-12 * error.max()
     return ((found[0] - exact) / np.where(sampled, error, 1.0))[sampled]
@@ -39,7 +39,7 @@ def test_a_theory_that_is_wrong_by_two_percent_is_found_out():
 
 def test_linear_networks_leave_nothing_to_sample():
     theory = ft.solve(network("linear", 0.9, 2), THREE).pair_theory
-    found = sampled_sources(theory.symbolic_layers, theory.gains, theory.signals)
+    found = sampled_sources(theory.layers, theory.gains, theory.signals)
     np.testing.assert_allclose(found[0], theory.sources[0], atol=1e-13)
     assert np.abs(found[1:]).max() < 1e-12
 
