@@ -67,6 +67,14 @@ class DiffusionRun:
         return self.network.width if self.network.parameter_law else 1
 
     @property
+    def numbers_drawn(self) -> int:
+        """For a layer of one network."""
+        inputs, width = self.start.shape
+        if self.method == "weights" or self.network.parameter_law:
+            return width * max(width, inputs)
+        return inputs * (inputs if self.method == "gram" else width)
+
+    @property
     def numbers_kept(self) -> int:
         """Of every network, for its moments."""
         inputs = len(self.inputs)
@@ -223,7 +231,7 @@ def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
     key = (METHODS.index(run.method), block.number)
     bits = np.random.SFC64(np.random.SeedSequence(run.seed, spawn_key=key))
     draw = partial(_drawn, run, np.random.Generator(bits))
-    parts = in_tiles(draw, block.size, _tile(run))
+    parts = in_tiles(draw, block.size, tile_size(run.numbers_drawn, TILE))
     values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     found = {"outputs": values.pop("outputs")}
     if run.only_outputs:
@@ -277,35 +285,19 @@ def _of_each_neuron(moved: np.ndarray) -> tuple[np.ndarray, ...]:
     return y, y[..., i] * y[..., j], y**3, y**4
 
 
-def _tile(run: DiffusionRun) -> int:
-    """Networks drawn at once."""
-    inputs, width = run.start.shape
-    if run.method == "gram":
-        return tile_size(inputs * inputs, TILE)
-    if run.network.parameter_law or run.method == "weights":
-        return tile_size(width * max(width, inputs), TILE)
-    return tile_size(inputs * width, TILE)
-
-
 def _block_size(run: DiffusionRun) -> int:
-    inputs, width = run.start.shape
-    drawn = inputs * (inputs if run.method == "gram" else width)
-    if run.method == "weights" or run.network.parameter_law:
-        drawn = width * max(width, inputs)
     # Few enough that a chunk takes seconds; functions are few, and are shared among the jobs.
     numbers = 2**26 if run.only_outputs else 2**31
-    most = max(1, numbers // (drawn * (run.depth + 1)))
+    most = max(1, numbers // (run.numbers_drawn * (run.depth + 1)))
     return max(1, min(plan.BLOCK, most, plan.BLOCK_KEPT // run.numbers_kept))
 
 
 def _check_memory(run: DiffusionRun, jobs: int) -> None:
     """Raise if the run needs more memory than there is."""
-    inputs, width = run.start.shape
-    law = run.network.parameter_law
+    inputs = len(run.inputs)
     block = min(run.samples, _block_size(run))
     moments = 2 * run.numbers_kept + (run.depth + 1) * run.neurons * inputs**2
-    drawn = max(TILE, width * (width if run.method == "weights" or law else inputs))
     kept = run.samples * (inputs + (run.depth + 1) * inputs**2 * run.keep)
-    work = jobs * (3 * block * run.numbers_kept + 8 * drawn)
+    work = jobs * (3 * block * run.numbers_kept + 8 * max(TILE, run.numbers_drawn))
     needed = 8.0 * ((plan.BATCHES + 8) * moments + work + kept)
     plan.require_memory(needed, "use fewer inputs, layers or jobs, or do not keep")

@@ -120,34 +120,6 @@ def _with_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream)
     return _Networks(np.stack([layer.h for layer in found], axis=1), output, pull)
 
 
-def _trajectories(
-    network: LayeredNetwork, K0: float, normals: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Networks drawn by their kernels: h^(l) = γ_l h^(l-1) + (C^(l))^(1/2) z^(l).
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K0 : float
-    normals : ndarray, shape (n, L+1, N)
-        z^(0), ..., z^(L).
-
-    Returns
-    -------
-    h : ndarray, shape (n, L+1, N)
-    residual : ndarray, shape (n, L+1)
-        C^(1), ..., C^(L+1).
-    """
-
-    def driven(l: int, kernel: np.ndarray, features: tuple[np.ndarray, ...]) -> np.ndarray:
-        return np.sqrt(kernel) * normals[:, l]
-
-    h, residual = np.empty_like(normals), np.empty(normals.shape[:2])
-    for layer in forward(network, np.full((len(normals), 1), K0), driven, mean_square):
-        h[:, layer.number], residual[:, layer.number] = layer.h, layer.kernel[:, 0]
-    return h, residual
-
-
 def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream) -> _Networks:
     """The same law with N normal numbers for a layer each way.
 
@@ -161,7 +133,12 @@ def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stre
     depth, width, layers = network.depth, network.width, layer_coefficients(network)
     generator = stream(0)
     normals = generator.standard_normal((size, depth + 1, width))
-    h, kernels = _trajectories(network, K0, normals)
+
+    def driven(l: int, kernel: np.ndarray, features: Features) -> np.ndarray:
+        return np.sqrt(kernel) * normals[:, l]
+
+    found = list(forward(network, np.full((size, 1), K0), driven, mean_square))
+    kernels = np.concatenate([layer.kernel for layer in found], axis=1)
     deviations = np.sqrt(kernels)[..., None]
     output = deviations[:, depth] * generator.standard_normal((size, 1))
 
@@ -174,7 +151,7 @@ def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stre
         gain = weight * ratio(_dot(signals, delta) - known, kernels[:, l - 1, None])
         return [u + gain * x for x, u in zip(psi, fresh, strict=True)]
 
-    return _Networks(h, output, pull)
+    return _Networks(np.stack([layer.h for layer in found], axis=1), output, pull)
 
 
 def _dot(x: Any, y: Any) -> np.ndarray:

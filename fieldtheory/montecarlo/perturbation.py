@@ -24,6 +24,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.symmetric_matrices import assembled
 
 
 class _Problem(NamedTuple):
@@ -197,12 +198,8 @@ def _assembled(values: np.ndarray, kernel: np.ndarray) -> np.ndarray:
         return values[0]
     if kernel.ndim == 1:
         return values
-    size = len(kernel)
-    matrix = np.empty((size, size, *values.shape[1:]))
-    matrix[np.diag_indices(size)] = values[:size]
-    rows, columns = np.triu_indices(size, 1)
-    matrix[rows, columns] = matrix[columns, rows] = values[size:]
-    return np.moveaxis(matrix, (0, 1), (-2, -1))
+    size, values = len(kernel), np.moveaxis(values, 0, -1)
+    return assembled(values[..., :size], values[..., size:], np.triu_indices(size, 1))
 
 
 def _estimates(skips: np.ndarray, summary: Summary) -> dict[str, np.ndarray]:
