@@ -32,7 +32,8 @@ from fieldtheory.theory.diffusion_generator import (
     start,
 )
 from fieldtheory.theory.latex import latex
-from fieldtheory.theory.riccati_mean import (
+from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, increments
+from fieldtheory.theory.wide_closed_forms import (
     ALPHA,
     BETA,
     GAMMA,
@@ -41,11 +42,12 @@ from fieldtheory.theory.riccati_mean import (
     SQUARE,
     START,
     TIME,
+    Z_IJ,
+    linear_change,
+    linear_covariance,
     means,
     riccati,
 )
-from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, increments
-from fieldtheory.theory.wide_closed_forms import Z_IJ, linear_change, linear_covariance
 from fieldtheory.theory.wide_diffusion import CHANGE, GROWTH, wide_rates
 
 TARGET = Path(__file__).with_suffix(".tex")

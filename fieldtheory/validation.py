@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -41,19 +42,19 @@ def is_order(value: Any) -> bool:
 
 def nonnegative(name: str, value: Any) -> float:
     """Return ``value`` as a finite float >= 0, or raise."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a finite real number >= 0, got {value!r}")
-    if not np.isfinite(float(value)) or value < 0:
-        raise ValueError(f"{name} must be a finite real number >= 0, got {value!r}")
-    return float(value)
+    return _real(name, value, ">= 0", lambda number: 0 <= number < np.inf)
 
 
 def positive(name: str, value: Any) -> float:
     """Return ``value`` as a finite float > 0, or raise."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a finite real number > 0, got {value!r}")
-    if not np.isfinite(float(value)) or value <= 0:
-        raise ValueError(f"{name} must be a finite real number > 0, got {value!r}")
+    return _real(name, value, "> 0", lambda number: 0 < number < np.inf)
+
+
+def _real(name: str, value: Any, range_: str, allowed: Callable[[float], bool]) -> float:
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_real or not allowed(float(value)):
+        kind = ValueError if is_real else TypeError
+        raise kind(f"{name} must be a finite real number {range_}, got {value!r}")
     return float(value)
 
 

@@ -13,8 +13,8 @@ from fieldtheory.diffusions.diffusion_ensemble import ESTIMATED, DiffusionEnsemb
 from fieldtheory.diffusions.diffusion_result import lines
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
 from fieldtheory.montecarlo.compared_field import OFF, UNRESOLVED, WITHIN
-from fieldtheory.montecarlo.comparison import DESCRIBES, DOES_NOT
 from fieldtheory.montecarlo.extrapolation import compare
+from fieldtheory.montecarlo.verdict_text import DESCRIBES, DOES_NOT
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import notes

@@ -145,7 +145,7 @@ class DiffusionEnsemble(DiffusionResult):
     def plot(self) -> Any:
         """Means, variances, Gram matrices and kurtosis over t, with bands of one standard error.
 
-        Of more than six inputs or pairs of them the first six are drawn, from dark to light.
+        Inputs and their pairs are lines from dark to light.
 
         Returns
         -------

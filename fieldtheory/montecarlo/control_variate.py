@@ -12,7 +12,7 @@ from fieldtheory.montecarlo import ensemble
 from fieldtheory.montecarlo.forward import (
     TILE_KEPT,
     correlated,
-    feature_slopes,
+    feature_functions,
     forward,
     gram,
     in_tiles,
@@ -33,7 +33,7 @@ WAYS = ("control_variate",)
 class _Origin(NamedTuple):
     """C* and K* of all layers, (L + 2, P, P), roots of C*, and what moves ⟨g⟩.
 
-    For one input ``curvatures`` (L + 2,) are the derivatives of the gains by K^(l-1).
+    ``curvatures`` (L + 2,) are the derivatives of the gains of one input by K^(l-1).
     """
 
     layers: LayerCoefficients
@@ -41,7 +41,7 @@ class _Origin(NamedTuple):
     kernels: np.ndarray
     roots: np.ndarray
     gains: PairGains
-    curvatures: np.ndarray | None
+    curvatures: np.ndarray
 
 
 def controlled_samples(
@@ -208,13 +208,13 @@ def _origin(network: LayeredNetwork, entries: bytes, inputs: int) -> _Origin:
     shape = (-1, inputs, inputs)
     C, K = solution.residual_kernels.reshape(shape), solution.kernels.reshape(shape)
     own, others = np.zeros((len(C), inputs)), np.zeros((len(C), inputs * (inputs - 1) // 2))
-    curvatures = None
+    curvatures = np.zeros(len(C))
     if inputs == 1:
         own = variance_gains(network, K[:, 0])
         # A coefficient of something with mean 0, which needs no digits.
         step = 1e-4 * K[:, 0, 0]
         more, less = (variance_gains(network, K[:, 0, 0] + change) for change in (step, -step))
-        step, curvatures = np.roll(step, 1), np.zeros_like(step)
+        step = np.roll(step, 1)
         np.divide(more - less, 2 * step, out=curvatures, where=step > 0)
     gains = PairGains(own, others, others, others)
     if inputs > 1:
@@ -228,7 +228,7 @@ class _SecondOrder:
     """q^(l), the second order of C^(l) − C*^(l) of one input, from layer to layer."""
 
     def __init__(self, network: LayeredNetwork, point: _Origin, samples: int) -> None:
-        self.slopes, self.skips = feature_slopes(network), network.skip_scales
+        self.slopes, self.skips = feature_functions(network, slopes=True), network.skip_scales
         self.point, self.width = point, network.width
         self.tilt, self.summed = np.zeros((samples, network.width)), np.zeros(samples)
 
@@ -262,7 +262,7 @@ def _one_tile(
     width, layers, pairs = network.width, network.depth + 1, len(packed(K0))
     alpha, beta = np.triu_indices(len(K0))
     residual, kernels = packed(point.residual), packed(point.kernels)
-    second = None if point.curvatures is None else _SecondOrder(network, point, samples)
+    second = _SecondOrder(network, point, samples) if len(K0) == 1 else None
     every, vertex = np.empty((samples, layers, pairs, width)), []
     drawn, order2 = np.empty((samples, layers, pairs)), np.zeros((samples, layers, pairs))
     # The normals of the layer in turn, for both networks.

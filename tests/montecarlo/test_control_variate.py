@@ -29,7 +29,8 @@ def test_coefficients_that_are_wrong_leave_no_bias(gamma, monkeypatch):
 
     right = simulate(net, 0.4, samples=10_000, variance_reduction="control_variate")
     monkeypatch.setattr(control_variate, "_origin", wrong)
-    monkeypatch.setattr(control_variate, "feature_slopes", lambda net: lambda h: (np.cos(h),))
+    slopes = {"feature_functions": lambda net, slopes: lambda h: (np.cos(h),)}
+    monkeypatch.setattr(control_variate, *slopes.popitem())
     found = simulate(net, 0.4, samples=10_000, variance_reduction="control_variate")
     for name in NAMES:
         assert np.abs(z_scores(found, name, exact[name])).max() < 4, name
