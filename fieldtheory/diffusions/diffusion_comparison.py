@@ -86,7 +86,7 @@ class ComparedProfile:
 
 @dataclass(frozen=True, eq=False)
 class DiffusionComparison(Stored):
-    """The limit of wide networks and simulated ones compared; prints as a table with an answer below.
+    """The limit of wide networks against simulated ones; prints as a table with an answer below.
 
     Like the other results it has ``save``, ``load``, ``to_xarray`` and ``plot``.
 
