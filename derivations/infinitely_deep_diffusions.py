@@ -18,12 +18,11 @@ from typeset import article, equation, rows, section
 
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import diffusion_limit as limit
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
 from fieldtheory.theory.diffusion_generator import (
-    WIDTH,
     generator,
     gram,
     moved,
@@ -32,7 +31,8 @@ from fieldtheory.theory.diffusion_generator import (
     start,
 )
 from fieldtheory.theory.latex import latex
-from fieldtheory.theory.riccati_mean import (
+from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, WIDTH, increments
+from fieldtheory.theory.wide_closed_forms import (
     ALPHA,
     BETA,
     GAMMA,
@@ -41,11 +41,12 @@ from fieldtheory.theory.riccati_mean import (
     SQUARE,
     START,
     TIME,
+    Z_IJ,
+    linear_change,
+    linear_covariance,
     means,
     riccati,
 )
-from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, increments
-from fieldtheory.theory.wide_closed_forms import Z_IJ, linear_change, linear_covariance
 from fieldtheory.theory.wide_diffusion import CHANGE, GROWTH, wide_rates
 
 TARGET = Path(__file__).with_suffix(".tex")

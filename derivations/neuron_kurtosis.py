@@ -14,15 +14,14 @@ import sympy as sp
 
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diffusion_generator import (
-    WIDTH,
     MomentSystem,
     gram,
     moved,
     neuron_moments,
     start,
 )
-from fieldtheory.theory.riccati_mean import TIME
-from fieldtheory.theory.small_increments import SLOPES
+from fieldtheory.theory.small_increments import SLOPES, WIDTH
+from fieldtheory.theory.wide_closed_forms import TIME
 
 # λ = φ'(0)² σ²_w, σ²_b/σ²_w, and 1/D.
 RATE = sp.Symbol(r"\lambda", positive=True)

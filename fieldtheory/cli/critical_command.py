@@ -8,7 +8,7 @@ import typer
 
 from fieldtheory.cli import values
 from fieldtheory.cli.options import ActivationText, OutputFormat
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import print_rows
 
 
 def critical(
@@ -30,7 +30,7 @@ def critical(
     outputs: Annotated[
         int, typer.Option(help="Number n_L of outputs, for the best L/N and γ.")
     ] = 1,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """Weights and biases at which a residual network neither amplifies nor damps signals.
 

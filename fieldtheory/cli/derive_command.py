@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from fieldtheory.cli.options import ACTIVATION, Depth
-
-
-class Layers(StrEnum):
-    """How formulas are written."""
-
-    generic = "generic"
-    explicit = "explicit"
 
 
 def derive(
@@ -32,8 +24,9 @@ def derive(
         ),
     ] = "hessian",
     layers: Annotated[
-        Layers, typer.Option(help="For symbolic layers k, l, or layer by layer at this depth.")
-    ] = Layers.generic,
+        Literal["generic", "explicit"],
+        typer.Option(help="For symbolic layers k, l, or layer by layer at this depth."),
+    ] = "generic",
     abbreviate: Annotated[
         bool,
         typer.Option(
@@ -88,4 +81,4 @@ def derive(
         values.layer_scale("branch_scale", branch_scale),
         values.layer_scale("skip_scale", skip_scale),
     )
-    typer.echo(theory.latex(what, layers=layers.value, abbreviate=abbreviate))
+    typer.echo(theory.latex(what, layers=layers, abbreviate=abbreviate))

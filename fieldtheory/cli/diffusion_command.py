@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from fieldtheory.cli import diffusion_inputs, values
 from fieldtheory.cli.diffusion_rows import SIMULATED, SOLVED, compared_rows, rows_of
-from fieldtheory.cli.options import ACTIVATION, Classes, Count, OutputFormat
+from fieldtheory.cli.options import ACTIVATION, NETWORK, Classes, Count, OutputFormat
 from fieldtheory.cli.resuming import parts_of, require_place
 from fieldtheory.cli.terminal import Format, print_rows
 
-_NETWORK, _SIMULATION = "The network", "Simulation"
+_network = partial(typer.Option, rich_help_panel=NETWORK)
+_simulation = partial(typer.Option, rich_help_panel="Simulation")
 # Layers of the networks that stand for infinite depth, as many as in PF section 4.
 _STEPS = 500
 _WIDTH = 500
-
-
-class Method(StrEnum):
-    """Methods of `simulate` for diffusion networks."""
-
-    kernel = "kernel"
-    weights = "weights"
-    sde = "sde"
-    gram = "gram"
 
 
 def diffusion(
@@ -60,46 +52,27 @@ def diffusion(
         ),
     ] = None,
     depth: Annotated[
-        str,
-        typer.Option(
-            "--depth",
-            "-L",
-            help="Number of layers L, or infinite for the diffusion.",
-            rich_help_panel=_NETWORK,
-        ),
+        str, _network("--depth", "-L", help="Number of layers L, or infinite for the diffusion.")
     ] = "infinite",
     width: Annotated[
         int | None,
-        typer.Option(
+        _network(
             help="Number D of neurons in a layer.",
             show_default="500, or that of the layers x_0 or of the law",
-            rich_help_panel=_NETWORK,
         ),
     ] = None,
-    horizon: Annotated[
-        float,
-        typer.Option("--horizon", "-T", help="T; Δt = T/L.", rich_help_panel=_NETWORK),
-    ] = 1.0,
-    activation: Annotated[
-        str, typer.Option("--activation", "-a", help=ACTIVATION, rich_help_panel=_NETWORK)
-    ] = "tanh",
-    input_activation: Annotated[
-        str, typer.Option(help="ψ, given as φ is.", rich_help_panel=_NETWORK)
-    ] = "linear",
-    weight_variance: Annotated[
-        float, typer.Option(help="σ_w²: weights are N(0, σ_w² Δt/D).", rich_help_panel=_NETWORK)
-    ] = 1.0,
-    bias_variance: Annotated[
-        float, typer.Option(help="σ_b²: biases are N(0, σ_b² Δt).", rich_help_panel=_NETWORK)
-    ] = 1.0,
+    horizon: Annotated[float, _network("--horizon", "-T", help="T; Δt = T/L.")] = 1.0,
+    activation: Annotated[str, _network("--activation", "-a", help=ACTIVATION)] = "tanh",
+    input_activation: Annotated[str, _network(help="ψ, given as φ is.")] = "linear",
+    weight_variance: Annotated[float, _network(help="σ_w²: weights are N(0, σ_w² Δt/D).")] = 1.0,
+    bias_variance: Annotated[float, _network(help="σ_b²: biases are N(0, σ_b² Δt).")] = 1.0,
     law: Annotated[
         Path | None,
-        typer.Option(
+        _network(
             help="Another Gaussian law of the parameters, of the arguments of ft.ParameterLaw: an "
             ".npz file with arrays row_covariance and column_covariance, or weight_covariance, "
             "and if wanted bias_covariance, weight_mean, bias_mean.",
             show_default=False,
-            rich_help_panel=_NETWORK,
         ),
     ] = None,
     times: Annotated[
@@ -128,58 +101,45 @@ def diffusion(
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(
+        _simulation(
             "--simulate",
             "-n",
             help="Draw so many networks, and show what they have with standard errors.",
             show_default=False,
-            rich_help_panel=_SIMULATION,
         ),
     ] = None,
     method: Annotated[
-        Method | None,
-        typer.Option(
+        Literal["kernel", "weights", "sde", "gram"] | None,
+        _simulation(
             "--method",
             "-m",
             help="kernel: networks, without weight matrices. weights: with them, the definition. "
             "sde: the diffusion in steps of Euler and Maruyama. gram: the same for ψ(x) = x and "
             "φ''(0) = 0 at a cost that does not grow with the width.",
             show_default="kernel; weights with --law",
-            rich_help_panel=_SIMULATION,
         ),
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(
+        _simulation(
             help="With infinite depth: layers of the networks, or steps, that are drawn.",
             show_default="500",
-            rich_help_panel=_SIMULATION,
         ),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Seed of the random numbers.", show_default="0", rich_help_panel=_SIMULATION
-        ),
+        int | None, _simulation(help="Seed of the random numbers.", show_default="0")
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            help="Processes that work at once.",
-            show_default="one",
-            rich_help_panel=_SIMULATION,
-        ),
+        _simulation("--jobs", "-j", help="Processes that work at once.", show_default="one"),
     ] = None,
     compare: Annotated[
         bool,
-        typer.Option(
+        _simulation(
             "--compare",
             help="Compare with the theory: z-scores, and for every input the test of Kolmogorov "
             "and Smirnov of the outputs against the Gaussian of infinite width. The exit code is 1 "
             "unless the theory describes the networks to 5 % and, where it is exact, agrees.",
-            rich_help_panel=_SIMULATION,
         ),
     ] = False,
     save: Annotated[
@@ -189,7 +149,7 @@ def diffusion(
             "and the same command goes on from where Ctrl-C stopped it."
         ),
     ] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """Networks of small parameters, and the diffusion they become at infinite depth.
 
@@ -220,7 +180,10 @@ def diffusion(
 
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
-    phi, psi = values.activation(activation), _input_activation(input_activation)
+    phi, psi = (
+        values.activation(activation),
+        values.activation(input_activation, "input_activation"),
+    )
     if correction and samples is not None:
         raise ValueError("correction is not for simulations: leave --simulate or --correction out")
     _check_purpose(conditions=conditions, latex=latex is not None, simulate=samples is not None)
@@ -254,7 +217,7 @@ def diffusion(
         _print_solution(net, Z, words, times, correction, save, format)
         return
     finite = _finite(net, steps)
-    way = (method or (Method.weights if law else Method.kernel)).value
+    way = method or ("weights" if law else "kernel")
     with parts_of(save, ".npz") as parts:
         ensemble = ft.simulate(
             finite,
@@ -278,7 +241,7 @@ def diffusion(
     # With another law outputs are no Gaussians.
     distances = None if law else ensemble.distances(solution)
     print_rows(compared_rows(comparison, distances), format, title)
-    if format is Format.table:
+    if format == "table":
         typer.echo(comparison.statement)
     exact = comparison.left_out == "nothing"
     if comparison.description != "describes" or (exact and comparison.verdict != "agrees"):
@@ -309,14 +272,6 @@ def _depth(text: str) -> int | None:
         raise ValueError(f"depth must be an integer >= 1 or infinite, got {text!r}") from None
 
 
-def _input_activation(text: str) -> Any:
-    try:
-        return values.activation(text)
-    except ValueError as error:
-        words = str(error).replace("activation", "input_activation", 1)
-        raise ValueError(words) from None
-
-
 def _check_purpose(**asked: bool) -> None:
     """One thing at a time."""
     names = [name for name, wanted in asked.items() if wanted]
@@ -345,7 +300,7 @@ def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
     from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 
     found = diffusion_conditions(phi, psi)
-    if format is Format.table:
+    if format == "table":
         typer.echo(str(found))
     else:
         rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in found]

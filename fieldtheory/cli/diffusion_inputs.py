@@ -1,15 +1,15 @@
-"""What `diffusion` is given beside numbers: layers x_0, samples, and a law of the parameters."""
+"""Inputs of `diffusion` other than numbers: layers x_0, samples, and a law of the parameters."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fieldtheory.cli import samples, values
 from fieldtheory.networks.parameter_law import ParameterLaw
+from fieldtheory.numerics.storage import read_npz
 
 _SCALE = 1.0
 
@@ -31,7 +31,7 @@ def layers(text: str) -> np.ndarray:
     >>> layers("0,1").shape, layers("0.5,1,2;-1,2,0").shape
     ((2,), (2, 3))
     """
-    rows = [np.atleast_1d(values.numbers("inputs", row)) for row in text.split(";")]
+    rows = values.number_rows("inputs", text)
     if len(rows) == 1:
         return rows[0]
     if len({len(row) for row in rows}) > 1:
@@ -86,12 +86,7 @@ def law(path: Path) -> ParameterLaw:
     if path.suffix != ".npz" or not path.is_file():
         raise ValueError(f"law must be an .npz file that exists, got {str(path)!r}")
     names = [field.name for field in fields(ParameterLaw)]
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays: dict[str, Any] = dict(file)
-    except (OSError, ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"law cannot be read from {str(path)!r} ({reason})") from None
+    arrays = values.loaded("law", path, read_npz)
     if unknown := sorted(set(arrays) - set(names)):
         raise ValueError(
             f"law must be a file of arrays {', '.join(names)}, got {unknown[0]!r} in {str(path)!r}"

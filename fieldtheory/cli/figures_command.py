@@ -6,7 +6,7 @@ import fnmatch
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,42 +27,6 @@ class Options:
     jobs: int | None
     data_folder: Path | None
     progress: bool
-    # Folder of the finished parts of the figure that is being drawn.
-    parts: Path | None = None
-
-
-def _alone(options: Options) -> dict[str, Any]:
-    return {"progress": options.progress}
-
-
-def _networks(options: Options) -> dict[str, Any]:
-    return _alone(options) | {
-        "samples": options.samples,
-        "seed": options.seed,
-        "jobs": options.jobs,
-    }
-
-
-def _narrow_networks(options: Options) -> dict[str, Any]:
-    # Those of a few neurons are cheap, and terms of order 1/N² are small.
-    return _networks(options) | {"samples": 20 * options.samples}
-
-
-def _draws(options: Options) -> dict[str, Any]:
-    # As many as in the paper.
-    return _networks(options) | {"samples": 10 * options.samples, "directory": options.parts}
-
-
-def _simulation(options: Options) -> dict[str, Any]:
-    return _networks(options) | {"inputs": options.inputs}
-
-
-def _data_set(options: Options) -> dict[str, Any]:
-    return _alone(options) | {"dataset": _cifar10(options, "MNIST takes its place")}
-
-
-def _data_sets(options: Options) -> dict[str, Any]:
-    return _alone(options) | {"cifar10": _cifar10(options, "its panel is empty")}
 
 
 def _cifar10(options: Options, otherwise: str) -> Any:
@@ -79,36 +43,40 @@ def _cifar10(options: Options, otherwise: str) -> Any:
     return None
 
 
+_NETWORKS = "samples seed jobs"
 # NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
-# function here makes the arguments of the former.
-FIGURES: dict[str, Callable[[Options], dict[str, Any]]] = {
-    "f23.fig1": _alone,
-    "f23.fig2": _simulation,
-    "f23.fig3": _alone,
-    "f23.fig4": _alone,
-    "f23.fig5": _alone,
-    "f23.fig6": _simulation,
-    "f25.fig1": _alone,
-    "f25.fig2": _simulation,
-    "f25.fig3": _alone,
-    "f25.fig4": _alone,
-    "f25.fig5": _data_set,
-    "f25.fig6": _data_sets,
-    "f25.fig8": _simulation,
-    "f25.fig9": _data_sets,
-    "pdlt.closure": _networks,
-    "pf.fig1": _draws,
-    "pf.fig2": _draws,
-    "pf.fig3": _draws,
-    "pf.fig4": _draws,
-    "sr.fig1": _alone,
-    "sr.fig2": _alone,
-    "sr.fig3": _alone,
-    "sr.gradients": _alone,
-    "sr.table2": _alone,
-    "sr.width": _networks,
-    "width.orders": _narrow_networks,
+# words are arguments of the former, besides progress.
+FIGURES = {
+    "f23.fig1": "",
+    "f23.fig2": f"{_NETWORKS} inputs",
+    "f23.fig3": "",
+    "f23.fig4": "",
+    "f23.fig5": "",
+    "f23.fig6": f"{_NETWORKS} inputs",
+    "f25.fig1": "",
+    "f25.fig2": f"{_NETWORKS} inputs",
+    "f25.fig3": "",
+    "f25.fig4": "",
+    "f25.fig5": "dataset",
+    "f25.fig6": "cifar10",
+    "f25.fig8": f"{_NETWORKS} inputs",
+    "f25.fig9": "cifar10",
+    "pdlt.closure": _NETWORKS,
+    "pf.fig1": f"{_NETWORKS} directory",
+    "pf.fig2": f"{_NETWORKS} directory",
+    "pf.fig3": f"{_NETWORKS} directory",
+    "pf.fig4": f"{_NETWORKS} directory",
+    "sr.fig1": "",
+    "sr.fig2": "",
+    "sr.fig3": "",
+    "sr.gradients": "",
+    "sr.table2": "",
+    "sr.width": _NETWORKS,
+    "width.orders": _NETWORKS,
 }
+# By how much --samples is multiplied: PF has 10,000 networks; those of a few neurons are cheap, and
+# terms of order 1/N² are small.
+_MORE = {"pf": 10, "width": 20}
 
 
 def figures(
@@ -194,7 +162,17 @@ def _draw(name: str, folder: Path, options: Options) -> Path:
     paper, figure = name.split(".")
     module = import_module(f"fieldtheory.figures.{paper}")
     with parts_of(folder / name, f".{figure}") as parts:
-        numbers = getattr(module, figure)(**FIGURES[name](replace(options, parts=parts)))
+        given: dict[str, Callable[[], Any]] = {
+            "samples": lambda: options.samples * _MORE.get(paper, 1),
+            "seed": lambda: options.seed,
+            "jobs": lambda: options.jobs,
+            "inputs": lambda: options.inputs,
+            "directory": lambda: parts,
+            "dataset": lambda: _cifar10(options, "MNIST takes its place"),
+            "cifar10": lambda: _cifar10(options, "its panel is empty"),
+        }
+        arguments = {word: given[word]() for word in FIGURES[name].split()}
+        numbers = getattr(module, figure)(progress=options.progress, **arguments)
         draw = getattr(module, f"draw_{figure}")
         steps: Iterator[Any] = _files(draw, numbers, folder, name)
         if options.progress:

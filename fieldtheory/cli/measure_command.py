@@ -14,7 +14,7 @@ import typer
 from fieldtheory.cli import values
 from fieldtheory.cli.options import InputKernel, OutputFormat, Seed
 from fieldtheory.cli.resuming import parts_of
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import print_rows
 
 
 def measure(
@@ -35,7 +35,7 @@ def measure(
     ] = 0.5**0.5,
     seed: Seed = 0,
     save: Annotated[Path | None, typer.Option(help="An .npz file for the measurement.")] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """Measure a residual block of any kind and find the scales at which its network is critical.
 
@@ -67,7 +67,7 @@ def measure(
         if save is not None:
             measured.save(save)
     print_rows(measured.rows, format, measured.title)
-    if format is Format.table:
+    if format == "table":
         typer.echo(measured.statement)
 
 

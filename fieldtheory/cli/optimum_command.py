@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
-from fieldtheory.cli.terminal import Format, print_rows
-
-
-class Method(StrEnum):
-    """Methods of `optimal_scaling`."""
-
-    response = "response"
-    saturation = "saturation"
-    large_depth = "large_depth"
-    deep_limit = "deep_limit"
+from fieldtheory.cli.terminal import print_rows
 
 
 @with_network("branch_scale", "schedule", "width", data=True)
 def optimum(
     problem: Problem,
     method: Annotated[
-        Method,
+        Literal["response", "saturation", "large_depth", "deep_limit"],
         typer.Option(
             "--method",
             "-m",
@@ -34,7 +24,7 @@ def optimum(
             "infinitely deep network, with --order 2 its next order; saturation and large_depth:"
             " the approximations (67) and (68) of Fischer, Dahmen, Helias (2025), for one input.",
         ),
-    ] = Method.response,
+    ] = "response",
     order: Annotated[
         int | None, typer.Option(help="1 or 2, for deep_limit only.", show_default="1")
     ] = None,
@@ -51,7 +41,7 @@ def optimum(
             show_default="φ'(0)",
         ),
     ] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """The scaling of the residual branch with the largest response of the output.
 
@@ -77,15 +67,15 @@ def optimum(
     import fieldtheory as ft
 
     net = problem.network
-    title = f"optimal scaling ({method.value}), φ = {net.activation.name}"
+    title = f"optimal scaling ({method}), φ = {net.activation.name}"
     kernel = np.asarray(problem.kernel)
     if problem.sampled:
         title = f"{title}, {problem.words}"
-        if method in (Method.saturation, Method.large_depth):
+        if method in ("saturation", "large_depth"):
             kernel = np.diagonal(kernel)
     options = {"progress": problem.sampled and sys.stderr.isatty()}
     found = np.asarray(
-        ft.optimal_scaling(net, kernel, method.value, dynamic_range, slope, order, **options)
+        ft.optimal_scaling(net, kernel, method, dynamic_range, slope, order, **options)
     )
     if problem.sampled:
         rows = _data_rows(found)

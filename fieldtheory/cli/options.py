@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,72 +12,43 @@ from fieldtheory.networks.activations import ACTIVATIONS
 from fieldtheory.networks.schedules import SCHEDULES
 
 NETWORK = "The network"
+_network = partial(typer.Option, rich_help_panel=NETWORK)
 ACTIVATION = (
     f"φ: {', '.join(ACTIVATIONS)}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
 )
-Depth = Annotated[
-    int,
-    typer.Option("--depth", "-L", help="Number of residual layers L.", rich_help_panel=NETWORK),
-]
-ActivationText = Annotated[
-    str, typer.Option("--activation", "-a", help=ACTIVATION, rich_help_panel=NETWORK)
-]
+Depth = Annotated[int, _network("--depth", "-L", help="Number of residual layers L.")]
+ActivationText = Annotated[str, _network("--activation", "-a", help=ACTIVATION)]
 BranchScale = Annotated[
-    str,
-    typer.Option(
-        help="ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.",
-        rich_help_panel=NETWORK,
-    ),
+    str, _network(help="ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.")
 ]
 ScheduleName = Annotated[
     str | None,
-    typer.Option(
+    _network(
         "--schedule",
         help=f"ρ_l by name: {', '.join(f'{name} {s.formula}' for name, s in SCHEDULES.items())}.",
         show_default="ρ as --branch-scale says",
-        rich_help_panel=NETWORK,
     ),
 ]
-SkipScale = Annotated[
-    str, typer.Option(help="γ: one number, or L numbers.", rich_help_panel=NETWORK)
-]
-WeightVariance = Annotated[
-    float, typer.Option(help="σ_w² of the residual layers.", rich_help_panel=NETWORK)
-]
-BiasVariance = Annotated[
-    float, typer.Option(help="σ_b² of the residual layers.", rich_help_panel=NETWORK)
-]
+SkipScale = Annotated[str, _network(help="γ: one number, or L numbers.")]
+WeightVariance = Annotated[float, _network(help="σ_w² of the residual layers.")]
+BiasVariance = Annotated[float, _network(help="σ_b² of the residual layers.")]
 ReadinWeight = Annotated[
-    float | None,
-    typer.Option(
-        help="σ_w² of the read-in; as the residual layers if left out.", rich_help_panel=NETWORK
-    ),
+    float | None, _network(help="σ_w² of the read-in; as the residual layers if left out.")
 ]
 ReadinBias = Annotated[
     float | None,
-    typer.Option(
+    _network(
         help="σ_b² of the read-in, a part of K0; as the residual layers if left out, 0 for "
-        "samples that are rescaled.",
-        rich_help_panel=NETWORK,
+        "samples that are rescaled."
     ),
 ]
 ReadoutWeight = Annotated[
-    float | None,
-    typer.Option(
-        "--readout-weight-variance",
-        help="σ_w² of the readout; as the residual layers if left out.",
-        rich_help_panel=NETWORK,
-    ),
+    float | None, _network(help="σ_w² of the readout; as the residual layers if left out.")
 ]
 ReadoutBias = Annotated[
-    float | None,
-    typer.Option(
-        "--readout-bias-variance",
-        help="σ_b² of the readout; as the residual layers if left out.",
-        rich_help_panel=NETWORK,
-    ),
+    float | None, _network(help="σ_b² of the readout; as the residual layers if left out.")
 ]
-Width = Annotated[int, typer.Option(help="Width N of the layers.", rich_help_panel=NETWORK)]
+Width = Annotated[int, _network(help="Width N of the layers.")]
 InputKernel = Annotated[
     str,
     typer.Option(

@@ -64,6 +64,13 @@ class Problem(NamedTuple):
     sampled: bool
     measured: bool
 
+    def require_dimension(self, where: str) -> None:
+        """Raise where d_in counts, but was not typed."""
+        if not self.measured:
+            raise ValueError(
+                f"input_dim must be given with data {where}, got none: it is the number of columns"
+            )
+
 
 def with_network(
     *without: str, data: bool = False, readin: bool = False, dimension: str = ""

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from fieldtheory.cli.options import Jobs, OutputFormat, Seed
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import parts_of
-from fieldtheory.cli.terminal import Format, print_rows
-
-
-class Sampler(StrEnum):
-    """Methods of `simulate`."""
-
-    kernel = "kernel"
-    weights = "weights"
+from fieldtheory.cli.terminal import print_rows
 
 
 @with_network()
@@ -28,14 +20,14 @@ def simulate(
     samples: Annotated[int, typer.Option("--samples", "-n", help="Number of networks.")] = 1000,
     seed: Seed = 0,
     method: Annotated[
-        Sampler,
+        Literal["kernel", "weights"],
         typer.Option(
             "--method",
             "-m",
             help="weights: explicit weight matrices, the definition; kernel: the same law without "
             "them, about N times faster for few inputs.",
         ),
-    ] = Sampler.kernel,
+    ] = "kernel",
     jobs: Jobs = None,
     compare: Annotated[
         bool,
@@ -55,7 +47,7 @@ def simulate(
             "on from where it stopped."
         ),
     ] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """Draw finite networks at random: means and fluctuations of their kernels, with errors.
 
@@ -83,7 +75,7 @@ def simulate(
     if comparison is None:
         print_rows(ensemble.rows(), format, title)
         return
-    if format is Format.table:
+    if format == "table":
         typer.echo(f"{samples} networks of each width, φ = {net.activation.name}\n\n{comparison}")
     else:
         print_rows(comparison.rows, format, title)
@@ -92,7 +84,7 @@ def simulate(
 
 
 def _simulated(
-    net: Any, kernel: Any, seed: int, method: Sampler, compare: bool, options: dict[str, Any]
+    net: Any, kernel: Any, seed: int, method: str, compare: bool, options: dict[str, Any]
 ) -> tuple[Any, Any]:
     """The ensemble asked for, and its comparison with the theory if that is asked for."""
     import numpy as np
@@ -102,8 +94,8 @@ def _simulated(
     from fieldtheory.numerics.solution import solve
 
     one_input = np.ndim(kernel) == 0
-    drawing = options | {"method": method.value}
-    if compare and method is Sampler.kernel:
+    drawing = options | {"method": method}
+    if compare and method == "kernel":
         drawing["variance_reduction"] = "control_variate"
     if compare and not one_input:
         drawing["cross_inputs"] = finds_fluctuations(net, len(kernel))

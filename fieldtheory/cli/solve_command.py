@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,28 +12,21 @@ from fieldtheory.cli import values
 from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import print_rows, rows_or_logarithms
 
 _LOGARITHMS = {"log_kernels": "ln|K|", "log_response": "ln|chi|"}
-
-
-class Convention(StrEnum):
-    """What responses to the input are divided by."""
-
-    derivative = "derivative"
-    F25 = "F25"
 
 
 @with_network(data=True, dimension="--convention F25")
 def solve(
     problem: Problem,
     convention: Annotated[
-        Convention,
+        Literal["derivative", "F25"],
         typer.Option(
             help="derivative: eta and chi are derivatives by K0, 1 at layer 0. F25: they are "
             "N/d_in there, as after eq. (51) of F25, and larger by that factor in every layer.",
         ),
-    ] = Convention.derivative,
+    ] = "derivative",
     fluctuations: Annotated[
         bool,
         typer.Option(
@@ -59,7 +51,7 @@ def solve(
         Path | None,
         typer.Option(help="A file for the solution, .npz or .nc; ft.Solution.load reads it."),
     ] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """Kernels and response functions of every layer.
 
@@ -91,40 +83,22 @@ def solve(
 
     require_place(save, ".npz", ".nc")
     title = values.title(problem.network, problem.words)
-    if convention is Convention.F25:
-        if not problem.measured:
-            raise ValueError(
-                "input_dim must be given with data in the convention of F25, got none: it is the "
-                "number of columns"
-            )
+    if convention == "F25":
+        problem.require_dimension("in the convention of F25")
         title = f"{title}; eta and chi in the convention of F25"
     solution = ft.solve(
         problem.network,
         problem.kernel,
-        convention=convention.value,
+        convention=convention,
         order=order,
         progress=sys.stderr.isatty(),
     )
-    rows = _rows(solution, fluctuations or order > 1, decorrelation)
-    if save is not None:
-        solution.save(save)
-    print_rows(rows, format, title)
-
-
-def _rows(solution: Any, fluctuations: bool, decorrelation: bool) -> list[dict[str, Any]]:
-    """The layers in numbers, or in logarithms where the numbers exceed float64."""
-    try:
-        rows = solution.rows(fluctuations)
-    except OverflowError:
-        if fluctuations:
-            raise
-        rows = [
-            {_LOGARITHMS.get(name, name): value for name, value in row.items()}
-            for row in solution.rows(of=list(_LOGARITHMS))
-        ]
+    rows = rows_or_logarithms(solution, _LOGARITHMS, fluctuations=fluctuations or order > 1)
     if decorrelation:
         if solution.inputs < 2:
             raise ValueError("decorrelation is of two inputs or more, got one")
         also = solution.rows(of=["decorrelation"])
         rows = [row | more for row, more in zip(rows, also, strict=True)]
-    return rows
+    if save is not None:
+        solution.save(save)
+    print_rows(rows, format, title)

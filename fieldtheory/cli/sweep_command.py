@@ -13,7 +13,7 @@ from fieldtheory.cli import values
 from fieldtheory.cli.options import Jobs, OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import parts_of
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import print_rows
 
 
 @with_network()
@@ -42,7 +42,7 @@ def sweep(
             "Ctrl-C, the same command goes on from where it stopped."
         ),
     ] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """Kernels, responses, fluctuations or the optimal scaling on a grid of parameters.
 

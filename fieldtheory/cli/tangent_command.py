@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,31 +11,24 @@ from fieldtheory.cli import values
 from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import print_rows, rows_or_logarithms
 
 _TRAINING = "What is trained"
 _EACH = "one number, or one each for the read-in, the L layers and the readout; 0 is not trained"
-
-
-class Parametrization(StrEnum):
-    """What the trained parameters are."""
-
-    ntk = "ntk"
-    standard = "standard"
 
 
 @with_network(data=True, readin=True, dimension="--parametrization standard")
 def tangent(
     problem: Problem,
     parametrization: Annotated[
-        Parametrization,
+        Literal["ntk", "standard"],
         typer.Option(
             case_sensitive=False,
             help="ntk: w and b of variance one are trained, W = σ_w w/√N, as in the papers. "
             "standard: the entries W of the matrices themselves, as in PyTorch.",
             rich_help_panel=_TRAINING,
         ),
-    ] = Parametrization.ntk,
+    ] = "ntk",
     weight_rates: Annotated[
         str,
         typer.Option(help=f"Learning rates of the weights: {_EACH}.", rich_help_panel=_TRAINING),
@@ -49,7 +41,7 @@ def tangent(
         Path | None,
         typer.Option(help="A file for the result, .npz or .nc; ft.TangentKernels.load reads it."),
     ] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """The neural tangent kernel of every layer.
 
@@ -76,35 +68,23 @@ def tangent(
     import fieldtheory as ft
 
     require_place(save, ".npz", ".nc")
-    standard = parametrization is Parametrization.standard
-    if standard and not problem.measured:
-        raise ValueError(
-            "input_dim must be given with data in the standard parametrization, got none: it is "
-            "the number of columns"
-        )
+    standard = parametrization == "standard"
+    if standard:
+        problem.require_dimension("in the standard parametrization")
     title = values.title(problem.network, problem.words)
     if standard:
         title = f"{title}; standard parametrization"
     found = ft.tangent_kernels(
         problem.network,
         problem.kernel,
-        parametrization.value,
+        parametrization,
         weight_rates=values.numbers("weight_rates", weight_rates),
         bias_rates=values.numbers("bias_rates", bias_rates),
     )
-    rows = _rows(found)
+    logarithms = {"log_tangent_kernels": "ln|Theta|"}
+    if found.inputs > 1:
+        logarithms["tangent_signs"] = "sign"
+    rows = rows_or_logarithms(found, logarithms)
     if save is not None:
         found.save(save)
     print_rows(rows, format, title)
-
-
-def _rows(found: Any) -> list[dict[str, Any]]:
-    """The layers in numbers, or in logarithms where the numbers exceed float64."""
-    try:
-        return found.rows()
-    except OverflowError:
-        wanted = {"log_tangent_kernels": "ln|Theta|"}
-        if found.inputs > 1:
-            wanted["tangent_signs"] = "sign"
-        rows = found.rows(of=list(wanted))
-        return [{wanted.get(name, name): value for name, value in row.items()} for row in rows]

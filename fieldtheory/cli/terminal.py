@@ -8,8 +8,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -17,13 +16,8 @@ from typer.core import TyperGroup
 from fieldtheory.networks.parameters import hint
 from fieldtheory.plotting.tables import print_table
 
-
-class Format(StrEnum):
-    """How a table is printed."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
+# How a table is printed.
+Format = Literal["table", "csv", "json"]
 
 
 class Commands(TyperGroup):
@@ -92,14 +86,31 @@ def _warn(message: Any, *_: Any, **__: Any) -> None:
 def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> None:
     """Rows as a table for the eye (six digits), or as CSV or JSON with all digits."""
     rows = [{k: v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows]
-    if format is Format.json:
+    if format == "json":
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-    elif format is Format.csv:
+    elif format == "csv":
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     else:
         print_table(rows, title)
+
+
+def rows_or_logarithms(
+    result: Any, logarithms: dict[str, str], **options: Any
+) -> list[dict[str, Any]]:
+    """The layers of a result in numbers, or where these exceed float64 in other fields.
+
+    ``logarithms`` are the names of these fields and of their columns.
+    """
+    try:
+        found: list[dict[str, Any]] = result.rows(**options)
+    except OverflowError:
+        if any(options.values()):
+            raise
+        rows = result.rows(of=list(logarithms))
+        found = [{logarithms.get(n, n): value for n, value in row.items()} for row in rows]
+    return found
 
 
 @contextlib.contextmanager

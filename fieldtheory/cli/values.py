@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.networks.schedules import checked_scale, follows_depth
 
 
-def activation(text: str) -> Activation:
+def activation(text: str, name: str = "activation") -> Activation:
     """φ from its name or from arithmetic in h, under the name that was typed.
 
     Raises
@@ -26,7 +28,10 @@ def activation(text: str) -> Activation:
     >>> activation("0.5*h*erf(h)")
     Activation('0.5*h*erf(h)': h*erf(h)/2)
     """
-    return activation_from_text(text, text.strip())
+    try:
+        return activation_from_text(text, text.strip())
+    except ValueError as error:
+        raise ValueError(str(error).replace("activation", name, 1)) from None
 
 
 def numbers(name: str, text: str) -> float | list[float]:
@@ -224,13 +229,25 @@ def kernel(text: str) -> float | np.ndarray:
     path = Path(text)
     if path.suffix.lower() in (".csv", ".npy"):
         return _kernel_file(path)
-    rows = [numbers("K0", row) for row in text.split(";")]
-    if len(rows) == 1 and isinstance(rows[0], float):
-        return rows[0]
-    lengths = {1 if isinstance(row, float) else len(row) for row in rows}
-    if lengths != {len(rows)} or lengths == {1}:
+    rows = number_rows("K0", text)
+    lengths = {len(row) for row in rows}
+    if lengths != {len(rows)}:
         raise ValueError(f"K0 must be a number or a square matrix a,b;b,c, got {text!r}")
-    return np.array(rows)
+    return np.array(rows) if len(rows) > 1 else float(rows[0][0])
+
+
+def number_rows(name: str, text: str) -> list[np.ndarray]:
+    """Rows of numbers, separated by semicolons."""
+    return [np.atleast_1d(numbers(name, row)) for row in text.split(";")]
+
+
+def loaded(name: str, path: Path, read: Callable[[Path], Any]) -> Any:
+    """What a file holds, or a ValueError that says why it cannot be read."""
+    try:
+        return read(path)
+    except (OSError, ValueError, EOFError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{name} cannot be read from {str(path)!r} ({reason})") from None
 
 
 def _kernel_file(path: Path) -> float | np.ndarray:
@@ -238,14 +255,8 @@ def _kernel_file(path: Path) -> float | np.ndarray:
         raise ValueError(
             f"K0 must be a number, a matrix a,b;b,c or a file; there is no {str(path)!r}"
         )
-    try:
-        if path.suffix.lower() == ".npy":
-            values = np.load(path, allow_pickle=False)
-        else:
-            values = np.loadtxt(path, delimiter=",", ndmin=2)
-    except (OSError, ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"K0 cannot be read from {str(path)!r} ({reason})") from None
+    plain, table = partial(np.load, allow_pickle=False), partial(np.loadtxt, delimiter=",", ndmin=2)
+    values = loaded("K0", path, plain if path.suffix.lower() == ".npy" else table)
     if values.ndim == 2 and values.shape[0] != values.shape[1]:
         raise ValueError(
             f"K0 must be a number or a square matrix, got shape {values.shape} in {str(path)!r}; "

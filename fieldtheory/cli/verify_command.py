@@ -9,7 +9,7 @@ import typer
 
 from fieldtheory.cli import values
 from fieldtheory.cli.options import Digits, OutputFormat
-from fieldtheory.cli.terminal import Format, display, print_rows
+from fieldtheory.cli.terminal import display, print_rows
 from fieldtheory.literature import checks, verdicts
 from fieldtheory.literature.checks import Check
 from fieldtheory.literature.claim import Verdict
@@ -31,7 +31,7 @@ def verify(
         str | None,
         typer.Option(help="Papers whose claims are checked.", show_default="F25,F23,PDLT-B,SR,PF"),
     ] = None,
-    format: OutputFormat = Format.table,
+    format: OutputFormat = "table",
 ) -> None:
     """Check the numbers to many digits, and what the papers print.
 
@@ -62,7 +62,7 @@ def verify(
 
         numbers = checks.run_checks(digits, checked, jobs, named)
         judged = verdicts.verdicts(digits, chosen, checked, jobs)
-    if format is Format.table:
+    if format == "table":
         _print_tables(numbers, judged, digits)
     else:
         print_rows(_rows(numbers, judged), format, "checks and claims")
@@ -82,7 +82,7 @@ def _print_tables(numbers: Sequence[Check], judged: Sequence[Verdict], digits: i
         }
         for c in numbers
     ]
-    print_rows(check_rows, Format.table, f"{len(numbers)} checks")
+    print_rows(check_rows, "table", f"{len(numbers)} checks")
     failed = sum(not c.passed for c in numbers)
     typer.echo(f"{len(numbers) - failed} of {len(numbers)} checks pass.\n")
     claim_rows = [
@@ -94,7 +94,7 @@ def _print_tables(numbers: Sequence[Check], judged: Sequence[Verdict], digits: i
         }
         for v in judged
     ]
-    print_rows(claim_rows, Format.table, f"{len(judged)} claims")
+    print_rows(claim_rows, "table", f"{len(judged)} claims")
     for v in judged:
         if not v.holds:
             remark = f"; {v.claim.note}" if v.claim.note else ""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from fieldtheory.averages.integrands.exact_differences import differences
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.quadrature.compiled import in_float64
 from fieldtheory.averages.rules import entry_indices
@@ -187,9 +188,17 @@ def _on_host(average: Callable) -> Callable:
 def _code(arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]) -> Callable:
     from jax.scipy import special
 
-    own = {"sqrt": _sqrt, "loggamma": special.gammaln, **_EXACT_DIFFERENCES}
+    own = {"sqrt": _sqrt, "loggamma": special.gammaln, **exact_differences()}
     library = [functions, own, "jax", special]
     return sp.lambdify(list(arguments), in_float64(entries), modules=library, cse=True)
+
+
+def exact_differences() -> dict[str, Callable]:
+    """The functions that `float_forms.NUMPY` names."""
+    import jax.numpy as jnp
+    from jax.scipy import special
+
+    return differences(jnp, _determinant) | {"complement": special.erfc}
 
 
 def _sqrt(value: Any) -> Any:
@@ -226,45 +235,3 @@ def _halves(x: Any) -> tuple[Any, Any]:
     bits = (bitcast_convert_type(x, jnp.int64) + (1 << 26)) & -(1 << 27)
     high = bitcast_convert_type(bits, jnp.float64)
     return high, x - high
-
-
-def _exponential_difference(u: Any, v: Any, gap: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.copysign(jnp.exp(jnp.maximum(u, v)) * -jnp.expm1(-jnp.abs(gap)), gap)
-
-
-def _difference_variance(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
-    return (K_xx - K_xy) + (K_yy - K_xy)
-
-
-def _arcsine(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
-    import jax.numpy as jnp
-
-    found = jnp.arctan2(K_xy, jnp.sqrt(_determinant(K_xx, K_yy, K_xy)))
-    return jnp.where(jnp.maximum(K_xx, K_yy) > 0, found, jnp.pi / 2)
-
-
-def _angle_from_opposite(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
-    import jax.numpy as jnp
-
-    found = jnp.arctan2(jnp.sqrt(_determinant(K_xx, K_yy, K_xy)), -K_xy)
-    found = jnp.where(jnp.minimum(K_xx, K_yy) > 0, found, jnp.pi / 2)
-    return jnp.where(jnp.maximum(K_xx, K_yy) > 0, found, jnp.pi)
-
-
-def _erfc(u: Any) -> Any:
-    from jax.scipy import special
-
-    return special.erfc(u)
-
-
-# The functions named in `float_forms.NUMPY`.
-_EXACT_DIFFERENCES: dict[str, Callable] = {
-    "determinant": _determinant,
-    "exponential_difference": _exponential_difference,
-    "difference_variance": _difference_variance,
-    "arcsine": _arcsine,
-    "angle_from_opposite": _angle_from_opposite,
-    "complement": _erfc,
-}

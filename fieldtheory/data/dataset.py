@@ -87,3 +87,21 @@ def _of_classes(
             )
         kept.append(members[:share])
     return np.concatenate(kept)
+
+
+def pair_classes(labels: NDArray[Any] | None, size: int) -> dict[str, np.ndarray]:
+    """Masks (P, P) of the classes of pairs that occur; each pair of samples is in one of them once.
+
+    Examples
+    --------
+    >>> {name: int(mask.sum()) for name, mask in pair_classes(np.array([0, 0, 3]), 3).items()}
+    {'same sample': 3, 'same class': 1, 'different classes': 2}
+    """
+    upper = np.triu(np.ones((size, size), dtype=bool), 1)
+    groups = {"same sample": np.eye(size, dtype=bool)}
+    if labels is None:
+        groups["different samples"] = upper
+    else:
+        same = labels[:, None] == labels
+        groups |= {"same class": upper & same, "different classes": upper & ~same}
+    return {name: mask for name, mask in groups.items() if mask.any()}

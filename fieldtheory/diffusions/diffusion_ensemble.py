@@ -145,7 +145,7 @@ class DiffusionEnsemble(DiffusionResult):
     def plot(self) -> Any:
         """Means, variances, Gram matrices and kurtosis over t, with bands of one standard error.
 
-        Of more than six inputs or pairs of them the first six are drawn, from dark to light.
+        Inputs and their pairs are lines from dark to light.
 
         Returns
         -------
@@ -175,7 +175,7 @@ def estimates(start: np.ndarray, depth: int, summary: Summary) -> dict[str, np.n
     start : ndarray, shape (P, D)
     depth : int
     summary : dict of str to Moments
-        Of m neurons that are told apart, or of m = 1 mean over all of them, with y = x − x_0:
+        Of m neurons that are distinguished, or of m = 1 mean over all of them, with y = x − x_0:
         ``first`` ((L+1) m groups of the P variables y_i), ``second`` (groups of one variable,
         y_i y_j of the pairs i <= j), ``third`` and ``fourth`` (y_i³ and y_i⁴); and ``gram``
         ((L+1) groups for each pair, q_ij).

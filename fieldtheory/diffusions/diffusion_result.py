@@ -12,7 +12,7 @@ from fieldtheory import validation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.fields import Field, fields_of, notes
-from fieldtheory.numerics.result import MOST_LINES, Stored, parameters_html, summary
+from fieldtheory.numerics.result import Stored, parameters_html, summary
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
 
@@ -28,6 +28,9 @@ FIELDS = fields_of(
         | variances of the Gram matrix over networks
     kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron
     """
+)
+GRAM_ERROR = fields_of(
+    r"gram_error | time input input_ | \sigma[q_{ij}] | estimated errors of that matrix | always"
 )
 KEPT = fields_of(
     r"""
@@ -121,7 +124,7 @@ class DiffusionResult(Stored):
 
 
 def lines(values: np.ndarray) -> np.ndarray:
-    """The first lines of a plot over time, (lines, n), of pairs those with i <= j."""
+    """The lines of a plot over time, (lines, n), of pairs those with i <= j."""
     if values.ndim == 3:
         values = values[(slice(None), *np.triu_indices(values.shape[-1]))]
-    return values.T[:MOST_LINES]
+    return values.T

@@ -23,15 +23,12 @@ from fieldtheory.diffusions.layers_drawn import (
     products_of_pairs,
 )
 from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.block_moments import add_parts, drawn, estimated, moments_of_parts
+from fieldtheory.montecarlo.block_moments import collected, drawn, estimated, moments_of_parts
 from fieldtheory.montecarlo.forward import in_tiles, tile_size
-from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import storage
-from fieldtheory.numerics.memory import memory_available
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 METHODS = ("kernel", "weights", "sde", "gram")
@@ -66,8 +63,16 @@ class DiffusionRun:
 
     @property
     def neurons(self) -> int:
-        """Neurons that are told apart: 1 where all have one law."""
+        """Neurons that are distinguished: 1 where all have one law."""
         return self.network.width if self.network.parameter_law else 1
+
+    @property
+    def numbers_drawn(self) -> int:
+        """For a layer of one network."""
+        inputs, width = self.start.shape
+        if self.method == "weights" or self.network.parameter_law:
+            return width * max(width, inputs)
+        return inputs * (inputs if self.method == "gram" else width)
 
     @property
     def numbers_kept(self) -> int:
@@ -76,19 +81,6 @@ class DiffusionRun:
         if self.only_outputs:
             return inputs * self.only_outputs
         return (self.depth + 1) * (self.neurons * (3 * inputs + inputs**2) + inputs**2)
-
-    @property
-    def specification(self) -> dict[str, Any]:
-        """All that decides the numbers, in a form that JSON takes."""
-        return {
-            "network": storage.attributes(self.network),
-            "Z": self.inputs.tolist(),
-            "samples": self.samples,
-            "seed": self.seed,
-            "method": self.method,
-            "keep": self.keep,
-            "only_outputs": self.only_outputs,
-        }
 
 
 @simulate.register(DiffusionNetwork)
@@ -167,7 +159,18 @@ def simulate_diffusion(
     True
     """
     run = checked_run(network, Z, samples, seed, method, keep)
-    return _collected(run, *chunks_drawn(run, chunk, directory, jobs, progress))
+    groups, results = chunks_drawn(run, chunk, directory, jobs, progress)
+    batches, kept = collected(groups, results, ["outputs", *["draws"] * run.keep])
+    found = estimated(
+        batches,
+        partial(estimates, run.start, run.depth),
+        ", as moments of exploding diffusions do (PF section 3.4); reduce horizon, "
+        "weight_variance or the inputs",
+    )
+    if run.keep:
+        found["grams"] = unpacked(kept["draws"], True)
+    given = run.network, run.inputs, run.samples, run.seed, run.method, len(batches)
+    return DiffusionEnsemble(*given, outputs=kept["outputs"], **found)
 
 
 def chunks_drawn(
@@ -179,10 +182,10 @@ def chunks_drawn(
 ) -> tuple[list[list[Block]], Iterator[dict[str, np.ndarray]]]:
     """The blocks of all chunks, and what was drawn in each."""
     _check_memory(run, jobs or 1)
-    groups = plan.grouped(plan.equal_blocks(run.samples, _block_size(run)), chunk)
+    groups = plan.chunks_of(run.samples, _block_size(run), chunk)
 
     def specification() -> dict[str, Any]:
-        return run.specification | {"blocks": len(groups[0])}
+        return plan.specification_of(run) | {"blocks": len(groups[0])}
 
     parts = [(partial(_block, run), group) for group in groups]
     return groups, drawn(parts, "simulate", specification, directory, jobs, progress)
@@ -224,43 +227,11 @@ def checked_run(
     return DiffusionRun(network, inputs, samples, seed, method, bool(keep), only_outputs)
 
 
-def _collected(
-    run: DiffusionRun, groups: list[list[Block]], results: Iterator[dict[str, np.ndarray]]
-) -> DiffusionEnsemble:
-    """The estimates from the arrays of all chunks."""
-    batches: dict[int, dict[str, Moments]] = {}
-    outputs, kept = [], []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for group, arrays in zip(groups, results, strict=True):
-            add_parts(batches, group, arrays)
-            outputs.append(arrays["outputs"])
-            if run.keep:
-                kept.append(arrays["draws"])
-    found = estimated(
-        batches,
-        partial(estimates, run.start, run.depth),
-        ", as moments of exploding diffusions do (PF section 3.4); reduce horizon, "
-        "weight_variance or the inputs",
-    )
-    if run.keep:
-        found["grams"] = unpacked(np.concatenate(kept), True)
-    return DiffusionEnsemble(
-        run.network,
-        run.inputs,
-        run.samples,
-        run.seed,
-        run.method,
-        len(batches),
-        outputs=np.concatenate(outputs),
-        **found,
-    )
-
-
 def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
     key = (METHODS.index(run.method), block.number)
     bits = np.random.SFC64(np.random.SeedSequence(run.seed, spawn_key=key))
     draw = partial(_drawn, run, np.random.Generator(bits))
-    parts = in_tiles(draw, block.size, _tile(run))
+    parts = in_tiles(draw, block.size, tile_size(run.numbers_drawn, TILE))
     values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     found = {"outputs": values.pop("outputs")}
     if run.only_outputs:
@@ -314,40 +285,19 @@ def _of_each_neuron(moved: np.ndarray) -> tuple[np.ndarray, ...]:
     return y, y[..., i] * y[..., j], y**3, y**4
 
 
-def _tile(run: DiffusionRun) -> int:
-    """Networks drawn at once."""
-    inputs, width = run.start.shape
-    if run.method == "gram":
-        return tile_size(inputs * inputs, TILE)
-    if run.network.parameter_law or run.method == "weights":
-        return tile_size(width * max(width, inputs), TILE)
-    return tile_size(inputs * width, TILE)
-
-
 def _block_size(run: DiffusionRun) -> int:
-    inputs, width = run.start.shape
-    drawn = inputs * (inputs if run.method == "gram" else width)
-    if run.method == "weights" or run.network.parameter_law:
-        drawn = width * max(width, inputs)
     # Few enough that a chunk takes seconds; functions are few, and are shared among the jobs.
     numbers = 2**26 if run.only_outputs else 2**31
-    most = max(1, numbers // (drawn * (run.depth + 1)))
+    most = max(1, numbers // (run.numbers_drawn * (run.depth + 1)))
     return max(1, min(plan.BLOCK, most, plan.BLOCK_KEPT // run.numbers_kept))
 
 
 def _check_memory(run: DiffusionRun, jobs: int) -> None:
     """Raise if the run needs more memory than there is."""
-    inputs, width = run.start.shape
-    law = run.network.parameter_law
+    inputs = len(run.inputs)
     block = min(run.samples, _block_size(run))
     moments = 2 * run.numbers_kept + (run.depth + 1) * run.neurons * inputs**2
-    drawn = max(TILE, width * (width if run.method == "weights" or law else inputs))
     kept = run.samples * (inputs + (run.depth + 1) * inputs**2 * run.keep)
-    work = jobs * (3 * block * run.numbers_kept + 8 * drawn)
+    work = jobs * (3 * block * run.numbers_kept + 8 * max(TILE, run.numbers_drawn))
     needed = 8.0 * ((plan.BATCHES + 8) * moments + work + kept)
-    available = memory_available()
-    if available is not None and needed > available:
-        raise ValueError(
-            f"the simulation needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB "
-            "are free: use fewer inputs, layers or jobs, or do not keep"
-        )
+    plan.require_memory(needed, "use fewer inputs, layers or jobs, or do not keep")

@@ -40,18 +40,20 @@ def gram_variances(
     own, pair = gram(0, 0), gram(0, 1)
     for i in range(inputs):
         first = {own: second[i, i]}
-        mean, square = _course(exact_moment_system((own**2,)), (own, own**2), network, first, times)
+        mean, square = _trajectory(
+            exact_moment_system((own**2,)), (own, own**2), network, first, times
+        )
         found[:, i, i] = square - mean**2
         for j in range(i):
             both = {own: second[i, i], gram(1, 1): second[j, j], pair: second[i, j]}
-            mean, square = _course(pair_moments(), (pair, pair**2), network, both, times)
+            mean, square = _trajectory(pair_moments(), (pair, pair**2), network, both, times)
             found[:, i, j] = found[:, j, i] = square - mean**2
     # The differences of numbers that are equal at the start.
     return np.maximum(found, 0.0)
 
 
 def kurtoses(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -> np.ndarray | None:
-    """Excess kurtosis of a neuron at every time, (n, P), all neurons starting alike at ``inputs``.
+    """Excess kurtosis of a neuron at every time, (n, P), all neurons starting from ``inputs``.
 
     None where it does not close; 0 where nothing moves.
     """
@@ -61,7 +63,7 @@ def kurtoses(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -
     for z in inputs:
         values = {gram(0, 0): z**2, start(0): z}
         wanted = moved(0) ** 2, moved(0) ** 4
-        variance, fourth = _course(neuron_moments(), wanted, network, values, times)
+        variance, fourth = _trajectory(neuron_moments(), wanted, network, values, times)
         moves = variance > 0
         ratio = fourth / np.where(moves, variance, 1.0) ** 2
         columns.append(np.where(moves, ratio - 3, 0.0))
@@ -73,7 +75,7 @@ def _matrix_of(system: MomentSystem) -> Callable[..., np.ndarray]:
     return lambdify(list(system.parameters), system.matrix)
 
 
-def _course(
+def _trajectory(
     system: MomentSystem,
     wanted: tuple[sp.Expr, ...],
     network: DiffusionNetwork,
@@ -88,5 +90,5 @@ def _course(
     matrix = np.array(_matrix_of(system)(*scales, float(network.width), *own), dtype=float)
     exact = {symbol: sp.Float(value, 17) for symbol, value in values.items()}
     initial = np.array([float(sp.sympify(v).xreplace(exact)) for v in system.initial])
-    course = expm(matrix * times[:, None, None]) @ initial
-    return [course[:, system.moments.index(moment)] for moment in wanted]
+    trajectory = expm(matrix * times[:, None, None]) @ initial
+    return [trajectory[:, system.moments.index(moment)] for moment in wanted]

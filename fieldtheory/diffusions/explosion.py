@@ -15,7 +15,7 @@ from fieldtheory.diffusions.wide_limit import Starts
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.theory.diffusion_conditions import diffusion_conditions
-from fieldtheory.theory.riccati_mean import ALPHA, BETA, GAMMA, riccati
+from fieldtheory.theory.wide_closed_forms import ALPHA, BETA, GAMMA, riccati
 
 # Part of T* from which on the limit is doubtful.
 _CLOSE = 0.9

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,18 +30,6 @@ _FAR, _ORDERS, _LAST, _REST = 13.0, 128, 16, 2e-14
 _BLOCK = 1 << 21
 
 
-class PairLaw(NamedTuple):
-    """Two signals of many pairs of inputs: means, variances, covariance and more, (n,) each.
-
-    The third cumulants are ⟨xxx⟩, ⟨xxy⟩, ⟨xyy⟩, ⟨yyy⟩, None for Gaussian signals.
-    """
-
-    means: tuple[np.ndarray, np.ndarray]
-    variances: tuple[np.ndarray, np.ndarray]
-    covariance: np.ndarray
-    cumulants: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class FeatureAverages:
     """⟨ψ(x)ψ(y)⟩ of many pairs at once.
@@ -58,7 +45,7 @@ class FeatureAverages:
     --------
     >>> from fieldtheory.networks.activations import as_activation
     >>> one, zero = np.ones(1), np.zeros(1)
-    >>> law = PairLaw((zero, zero), (one, one), zero + 0.5)
+    >>> law = np.stack([zero, zero, one, one, zero + 0.5])
     >>> average = FeatureAverages(as_activation("relu")).of_pairs(law)
     >>> closed = (np.sqrt(0.75) + 0.5 * (np.pi - np.arccos(0.5))) / (2 * np.pi)
     >>> bool(abs(average[0] - closed) < 1e-14)
@@ -110,22 +97,12 @@ class FeatureAverages:
         found[i, j] = found[j, i] = series[i, j]
         i, j = i[open_], j[open_]
         if len(i):
-
-            def for_all(values: np.ndarray) -> np.ndarray:
-                return np.tile(values, neurons)
-
-            third = None
+            rows = [variances[i], variances[j], covariance[i, j]]
             if cumulant is not None:
-                third = tuple(
-                    map(for_all, (cumulant[i, i], cumulant[i, j], cumulant[j, i], cumulant[j, j]))
-                )
-            law = PairLaw(
-                (means[:, i].ravel(), means[:, j].ravel()),
-                (for_all(variances[i]), for_all(variances[j])),
-                for_all(covariance[i, j]),
-                third,  # type: ignore[arg-type]
-            )
-            found[i, j] = found[j, i] = shares @ self.of_pairs(law).reshape(neurons, -1)
+                rows += [cumulant[i, i], cumulant[i, j], cumulant[j, i], cumulant[j, j]]
+            both = means[:, i].ravel(), means[:, j].ravel()
+            averages = self.of_pairs(np.concatenate([both, np.tile(rows, neurons)]))
+            found[i, j] = found[j, i] = shares @ averages.reshape(neurons, -1)
         return found
 
     def _coefficients(self, means: np.ndarray, spread: np.ndarray) -> np.ndarray:
@@ -165,20 +142,22 @@ class FeatureAverages:
             weights = weights * (1 + skewness[:, None] * (xi**3 - 3 * xi) / 6)
         return (weights * self._psi(mean[:, None] + spread[:, None] * xi) ** 2).sum(axis=-1)
 
-    def of_pairs(self, law: PairLaw) -> np.ndarray:
-        """⟨ψ(x)ψ(y)⟩, (n,)."""
-        count = len(law.covariance)
+    def of_pairs(self, law: np.ndarray) -> np.ndarray:
+        """⟨ψ(x)ψ(y)⟩, (n,), of pairs given by their means, variances and covariance, (5, n).
+
+        Four more rows are the third cumulants ⟨xxx⟩, ⟨xxy⟩, ⟨xyy⟩ and ⟨yyy⟩.
+        """
         panels = _PANELS * self.parts + len(self._kinks) * np.array([1, 1 + len(_GRADED)])
         nodes = np.prod(panels * _ORDER) if len(self._kinks) else (_POINTS * self.parts) ** 2
         size = max(1, int(_BLOCK // nodes))
-        blocks = [slice(start, start + size) for start in range(0, count, size)]
-        return np.concatenate([self._block(_part(law, block)) for block in blocks])
+        blocks = range(0, law.shape[1], size)
+        return np.concatenate([self._block(law[:, start : start + size]) for start in blocks])
 
-    def _block(self, law: PairLaw) -> np.ndarray:
-        (a, b), (v, w) = law.means, law.variances
+    def _block(self, law: np.ndarray) -> np.ndarray:
+        a, b, v, w, covariance = law[:5]
         s, t = np.sqrt(v), np.sqrt(w)
-        c = np.clip(_standard(law.covariance, s * t, at_zero=0.0), -1.0, 1.0)
-        det = np.maximum(v * w - law.covariance**2, 0.0)
+        c = np.clip(_standard(covariance, s * t, at_zero=0.0), -1.0, 1.0)
+        det = np.maximum(v * w - covariance**2, 0.0)
         apart = np.where(v * w > 0, np.sqrt(_standard(det, v * w, at_zero=0.0)), 1.0)
         c, apart = c[:, None], apart[:, None]
         kinks = _standard(self._kinks - a[:, None], s[:, None])
@@ -191,8 +170,8 @@ class FeatureAverages:
         eta, widths = self._nodes(inside)
         inner = widths * _density(eta)
         y = b[:, None, None] + t[:, None, None] * ((c * xi)[..., None] + apart[..., None] * eta)
-        if law.cumulants is not None:
-            inner = inner * (1 + _skewed(law, s, t, c, apart, xi[..., None], eta) / 6)
+        if len(law) > 5:
+            inner = inner * (1 + _skewed(law[5:], s, t, c, apart, xi[..., None], eta) / 6)
         conditional = (inner * self._psi(y)).sum(axis=-1)
         return (outer * self._psi(a[:, None] + s[:, None] * xi) * conditional).sum(axis=-1)
 
@@ -249,7 +228,7 @@ def _density(x: np.ndarray) -> np.ndarray:
 
 
 def _skewed(
-    law: PairLaw,
+    cumulants: np.ndarray,
     s: np.ndarray,
     t: np.ndarray,
     c: np.ndarray,
@@ -258,11 +237,10 @@ def _skewed(
     eta: np.ndarray,
 ) -> np.ndarray:
     """Edgeworth's third-order factor Σ κ_abc He_abc of the variables made independent."""
-    assert law.cumulants is not None
     scales = s**3, s**2 * t, s * t**2, t**3
     xxx, xxy, xyy, yyy = (
         _standard(k, scale, at_zero=0.0)[:, None, None]
-        for k, scale in zip(law.cumulants, scales, strict=True)
+        for k, scale in zip(cumulants, scales, strict=True)
     )
     c, e = c[..., None], apart[..., None]
     # Of η = (y − c ξ)/e.
@@ -284,9 +262,3 @@ def _standard(value: np.ndarray, scale: np.ndarray, at_zero: float | None = None
     if at_zero is None:
         return np.nan_to_num(ratio, nan=0.0, posinf=np.inf, neginf=-np.inf)
     return np.where(np.asarray(scale) == 0, at_zero, ratio)
-
-
-def _part(law: PairLaw, block: slice) -> PairLaw:
-    cumulants = law.cumulants and tuple(k[block] for k in law.cumulants)
-    means, variances = (tuple(x[block] for x in pair) for pair in (law.means, law.variances))
-    return PairLaw(means, variances, law.covariance[block], cumulants)  # type: ignore[arg-type]

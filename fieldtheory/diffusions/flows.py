@@ -5,15 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import exprel
 
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
-from fieldtheory.limits import depth_limit
+from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 RELATIVE = 1e-12
-# Growth of a linear diffusion below which it is followed for itself.
-_SMALL = 1e-3
-# And beyond which it is out of range, whatever it starts from.
-_LARGEST = float(np.log(np.finfo(float).max))
 # Of the coefficient of 1/L, which rests on difference quotients.
 _TOLERANCE = {"rtol": 1e-11, "atol": 1e-13}
 # Largest change of a signal in a difference quotient of the rates.
@@ -28,11 +25,8 @@ def signals_at(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     ArithmeticError
         If they grow beyond all bounds before the last time.
     """
-    network = wide.network
-    growth = network.slopes[0] ** 2 * network.weight_variance * times[-1]
-    # What is added to K0 keeps no digits where it is small.
-    if network.is_linear and growth > _SMALL:
-        return _linear(wide, times, growth)
+    if wide.network.is_linear:
+        return _linear(wide, times)
     found = [wide.origin]
     for start, end in pairwise(times):
         found.append(advanced(wide, found[-1], start, end))
@@ -46,7 +40,6 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
     if start == end:
         return signals
     inputs = len(signals.mean)
-    upper = np.triu_indices(inputs)
     reached = start
 
     # Signals that start at a kink of ψ are smooth in the root of the time.
@@ -55,7 +48,7 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
     def rate(s: float, flat: np.ndarray) -> np.ndarray:
         nonlocal reached
         t = s**power
-        found = power * s ** (power - 1) * _flat(wide.rates(_signals(flat, inputs)), upper)
+        found = power * s ** (power - 1) * _flat(wide.rates(_signals(flat, inputs)))
         if not np.isfinite(found).all():
             raise ArithmeticError(_failed(wide, reached))
         reached = t
@@ -63,9 +56,7 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
 
     with np.errstate(all="ignore"):
         span = start ** (1 / power), end ** (1 / power)
-        found = solve_ivp(
-            rate, span, _flat(signals, upper), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15
-        )
+        found = solve_ivp(rate, span, _flat(signals), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15)
     if not found.success:
         raise ArithmeticError(_failed(wide, reached))
     return _signals(found.y[:, -1], inputs)
@@ -76,8 +67,7 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
     from scipy.integrate import solve_ivp
 
     inputs = len(wide.starts.mean)
-    upper = np.triu_indices(inputs)
-    size = inputs + len(upper[0])
+    size = inputs + inputs * (inputs + 1) // 2
 
     def rate(t: float, flat: np.ndarray) -> np.ndarray:
         signals, change = (_signals(part, inputs) for part in (flat[:size], flat[size : 2 * size]))
@@ -89,7 +79,7 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
         if third.any():
             moved = moved + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
         e = wide.changes(signals, growth, moved)
-        return np.concatenate([_flat(v, upper), _flat(e, upper), v.cumulant.ravel()])
+        return np.concatenate([_flat(v), _flat(e), v.cumulant.ravel()])
 
     state = np.zeros(2 * size + inputs**2)
     results = []
@@ -108,29 +98,20 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
     return results
 
 
-def _linear(wide: WideNetwork, times: np.ndarray, growth: float) -> list[Signals]:
-    """Those of the residual network with the same limit."""
-    start = wide.starts.second
-    moved = (np.diagonal(start) > 0) | (wide.network.bias_variance > 0)
-    moved &= wide.network.slopes[0] != 0
-    among = np.ix_(moved, moved)
-    found = []
-    horizon = wide.network.horizon
-    try:
-        if growth > _LARGEST and moved.any():
-            raise OverflowError
-        limit = depth_limit(wide.network.residual_network, start[among]) if moved.any() else None
-    except ArithmeticError:
+def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
+    """In closed form: V_ij = (z_i z_j + σ_b²/σ_w²) (e^{φ'(0)² σ_w² t} − 1)."""
+    network, origin = wide.network, wide.origin
+    gain = network.slopes[0] ** 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        grown = gain * times * exprel(gain * network.weight_variance * times)
+        S = wide.scales(origin)
+        found = np.where(S == 0, 0.0, np.multiply.outer(grown, S))
+    if not np.isfinite(found).all():
         raise ArithmeticError(
-            f"signals exceed the range of float64 before horizon={horizon:g}; a smaller horizon or "
-            "weight_variance keeps them finite"
-        ) from None
-    for t in times:
-        covariance = np.zeros_like(start)
-        if limit is not None and t > 0:
-            covariance[among] = limit.at(min(t / horizon, 1.0)).kernel - start[among]
-        found.append(wide.origin._replace(covariance=covariance))
-    return found
+            f"signals exceed the range of float64 before horizon={network.horizon:g}; a smaller "
+            "horizon or weight_variance keeps them finite"
+        )
+    return [origin._replace(covariance=covariance) for covariance in found]
 
 
 def _along(
@@ -148,16 +129,13 @@ def _along(
     return np.asarray(sum(terms)) / (12 * unit)
 
 
-def _flat(signals: Signals, upper: tuple[np.ndarray, ...]) -> np.ndarray:
-    return np.concatenate([signals.mean, signals.covariance[upper]])
+def _flat(signals: Signals) -> np.ndarray:
+    return np.concatenate([signals.mean, packed(signals.covariance)])
 
 
 def _signals(flat: np.ndarray, inputs: int) -> Signals:
     """Gaussian signals of their different entries."""
-    covariance = np.zeros((inputs, inputs))
-    upper = np.triu_indices(inputs)
-    covariance[upper] = flat[inputs:]
-    covariance.T[upper] = flat[inputs:]
+    covariance = unpacked(flat[inputs:], True)
     return Signals(flat[:inputs], covariance, np.zeros_like(covariance))
 
 

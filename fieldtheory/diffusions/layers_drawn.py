@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.forward import affine, compiled, psd_root
-from fieldtheory.networks.activations import Activation, h
+from fieldtheory.averages.quadrature.compiled import function_of
+from fieldtheory.montecarlo.forward import affine, psd_root
+from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.numerics.finite import ratio
@@ -112,7 +113,7 @@ def layers_drawn(
     [(5, 2, 2), (5, 2, 2), (5, 2, 2)]
     """
     assert network.depth is not None
-    psi = function_of(network.input_activation)
+    psi = function_of(network.input_activation.expression, h).value
     moved = np.zeros((networks, *start.shape))
     increment = _increment(network, method, generator, moved.shape)
     for number in range(network.depth + 1):
@@ -168,14 +169,6 @@ def products_of_pairs(x: np.ndarray) -> np.ndarray:
         return packed(x @ x.swapaxes(-1, -2)) / width
     pairs = combinations_with_replacement(range(inputs), 2)
     return np.stack([np.einsum("nd,nd->n", x[:, i], x[:, j]) for i, j in pairs], axis=1) / width
-
-
-def function_of(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
-    """An activation as a function of arrays; h itself is not copied."""
-    if activation.expression == h:
-        return lambda x: x
-    function = compiled((activation.expression,))
-    return lambda x: function(x)[0]
 
 
 def pivoted_root(matrices: np.ndarray) -> np.ndarray:
@@ -239,7 +232,7 @@ def _increment(
     else:
         sums = _sums_by_kernel(network, generator, shape)
     if method != "sde":
-        phi = function_of(network.activation)
+        phi = function_of(network.activation.expression, h).value
         return lambda features, products: phi(sums(features, products))
     slope, curvature = network.slopes[:2]
     if curvature == 0:

@@ -2,8 +2,8 @@
 
 For D → ∞ the neurons are independent. Each is its start plus a sum of independent increments φ(u),
 whose covariances over the inputs are those of u, Δt S_ij with S_ij = σ_b² + σ_w² q_ij and
-q_ij = ⟨ψ(x_i)ψ(x_j)⟩. For ψ(x) = x that closes at every depth; for other ψ the signals are taken as
-Gaussian with their third cumulant, which leaves an error of O(Δt²), and as Gaussian in the limit.
+q_ij = ⟨ψ(x_i)ψ(x_j)⟩. For ψ(x) = x that closes at every depth; for other ψ the signals are Gaussian
+in the limit of infinite depth, and for finite depth see `independent_increments`.
 """
 
 from __future__ import annotations
@@ -124,20 +124,23 @@ class WideNetwork:
         return _signals(of_means, of_pairs, 0.0, like=S)
 
     def layer(self, signals: Signals) -> Signals:
-        """The signals of the next layer, with exact averages of φ(u)."""
-        step = self.network.step
-        S = self.scales(signals)
-        K = step * S
+        """The signals of the next layer for ψ(x) = x, where covariances close."""
+        K = self.network.step * self.scales(signals)
         i, j = np.triu_indices(len(K))
         own = np.diagonal(K)
-        mean = _mean_of(self.network.activation)(own) + np.zeros_like(own)
+        mean, covariance = self.mean_increments(own), np.empty_like(K)
+        covariance[i, j] = self.increment_covariances(own[i], own[j], K[i, j])
+        covariance[j, i] = covariance[i, j]
+        return signals + Signals(mean, covariance, np.zeros_like(K))
+
+    def mean_increments(self, K: np.ndarray) -> np.ndarray:
+        """⟨φ(u)⟩ of u of variances K, (n,)."""
+        return _mean_of(self.network.activation)(K) + np.zeros_like(K)
+
+    def increment_covariances(self, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """Cov(φ(u), φ(v)) of u and v of variances a, b and covariances t, (n,) each."""
         entries = network_functions(ResidualNetwork(depth=1, activation=self.network.activation))
-        product = np.empty_like(K)
-        product[i, j] = product[j, i] = entries.covariance(own[i], own[j], K[i, j])
-        third = np.zeros_like(K)
-        if not self.network.features_are_inputs:
-            third = step**2 * _rates().third_cumulant(own[:, None] / step, S, *self.network.slopes)
-        return signals + Signals(mean, product - np.outer(mean, mean), third)
+        return entries.covariance(a, b, t) - self.mean_increments(a) * self.mean_increments(b)
 
 
 def _signals(mean: Any, covariance: Any, cumulant: Any, like: np.ndarray) -> Signals:

@@ -163,7 +163,7 @@ def draw_fig1(numbers: Fig1) -> Any:
 
 def below_sketch(letters: str, scale: str) -> tuple[Any, dict[str, Any]]:
     """A figure with the sketch (a) of the network, and the axes of the panels below it."""
-    from matplotlib.figure import Figure
+    from fieldtheory.plotting.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, 4.1), layout="constrained")
     halves: Any = figure.subfigures(2, 1, height_ratios=(1.0, 1.8))

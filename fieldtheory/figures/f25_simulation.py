@@ -16,6 +16,8 @@ from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled
 
 _PARAMETERS: Any = {"weight_variance": 1.2, "bias_variance": 0.2, "width": 500, "input_dim": 100}
 _LABELS = ("ResNet", "FFNet")
+# What the panels show.
+_KINDS = {"a": "kernels", "b": "response"}
 _INPUTS = r"inputs with components $\sim \mathcal{N}(0, 1/d_{\mathrm{in}})$"
 # Layers after which the contraction by 0.34 a layer has left nothing of the input.
 _MANY = 100
@@ -49,21 +51,12 @@ class Fig2:
         """The plotted curves."""
         layers = np.arange(self.kernels.shape[1])
         found = [Curve("a", "FFNet, fixed point", layers, np.full(len(layers), self.fixed_point))]
-        for i, label in enumerate(_LABELS):
-            found += _theory_and_simulation(
-                "a",
-                label,
-                self.kernels[i],
-                self.simulated_kernels[i],
-                self.simulated_kernels_error[i],
-            )
-            found += _theory_and_simulation(
-                "b",
-                label,
-                self.response[i],
-                self.simulated_response[i],
-                self.simulated_response_error[i],
-            )
+        for panel, kind in _KINDS.items():
+            parts = (getattr(self, f"{name}{kind}") for name in ("", "simulated_"))
+            errors = getattr(self, f"simulated_{kind}_error")
+            for label, theory, simulation, error in zip(_LABELS, *parts, errors, strict=True):
+                found.append(over_layers(panel, f"{label}, theory", theory))
+                found.append(over_layers(panel, f"{label}, simulation", simulation, error))
         return found
 
 
@@ -140,19 +133,13 @@ def draw_fig2(numbers: Fig2) -> Any:
     axes[0].axhline(point, color=GRAY, linestyle="--", linewidth=0.8, zorder=0)
     text = f"fixed point of the FFNet, {point:.3f}"
     axes[0].text(layers[-1], 0.93 * point, text, ha="right", va="top", fontsize=7, color=GRAY)
-    for i, (label, colour) in enumerate(zip(_LABELS, (BLUE, GREEN), strict=True)):
-        axes[0].plot(layers, numbers.kernels[i], color=colour, label=label)
-        axes[0].errorbar(
-            layers,
-            numbers.simulated_kernels[i],
-            numbers.simulated_kernels_error[i],
-            fmt="o",
-            color=colour,
-            markersize=2.5,
-            elinewidth=0.8,
-        )
-        axes[1].plot(layers, numbers.response[i], color=colour, label=label)
-        axes[1].plot(layers, numbers.simulated_response[i], "o", color=colour, markersize=2.5)
+    points = {"fmt": "o", "markersize": 2.5, "elinewidth": 0.8}
+    for ax, (panel, kind) in zip(axes, _KINDS.items(), strict=True):
+        for i, (label, colour) in enumerate(zip(_LABELS, (BLUE, GREEN), strict=True)):
+            ax.plot(layers, getattr(numbers, kind)[i], color=colour, label=label)
+            error = numbers.simulated_kernels_error[i] if panel == "a" else None
+            simulated = getattr(numbers, f"simulated_{kind}")[i]
+            ax.errorbar(layers, simulated, error, color=colour, **points)
     for ax, name in zip(axes, ("residual kernel $C^{(l)}$", r"response $\eta^{(l)}$"), strict=True):
         ax.set(xlabel="layer $l$", ylabel=name, ylim=(0, None))
         ax.xaxis.get_major_locator().set_params(integer=True)
@@ -230,15 +217,6 @@ def draw_fig8(numbers: Fig8) -> Any:
     axes[0].legend(loc="upper right")
     note(figure, f"chosen here: {_INPUTS}")
     return figure
-
-
-def _theory_and_simulation(
-    panel: str, label: str, theory: np.ndarray, simulation: np.ndarray, error: np.ndarray
-) -> list[Curve]:
-    return [
-        over_layers(panel, f"{label}, theory", theory),
-        over_layers(panel, f"{label}, simulation", simulation, error),
-    ]
 
 
 def _unit_kernel(network: ResidualNetwork) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.data.dataset import pair_classes
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting.curves import Curve, matrix_rows
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, draw_matrix, panels, styled
@@ -55,12 +56,10 @@ class Pairs:
         ]
 
     def groups(self) -> dict[str, np.ndarray]:
-        """Masks (P, P) of the kinds of pairs, each pair once."""
-        upper = np.triu(np.ones(self.scaling.shape, dtype=bool), 1)
-        if self.labels is None:
-            return {"pairs of inputs": upper}
-        same = self.labels[:, None] == self.labels
-        return {"same class": upper & same, "different classes": upper & ~same}
+        """Masks (P, P) of the classes of pairs of two inputs, each pair once."""
+        found = pair_classes(self.labels, len(self.scaling))
+        names = {"different samples": "pairs of inputs"}
+        return {names.get(n, n): mask for n, mask in found.items() if n != "same sample"}
 
 
 def pairs(
@@ -97,8 +96,8 @@ def pairs(
     size = np.sqrt(variances)
     overlap = kernel / np.outer(size, size)
     correlation = _spread(overlap[np.triu_indices(len(overlap), 1)])
-    # One input with these correlations to others that share nothing else. Where correlations are
-    # positive, no two of the others are more alike than they are to the first.
+    # One input with these correlations to others that are otherwise uncorrelated. Where these are
+    # positive, no two of the others have a larger correlation than with the first.
     synthetic = np.outer(correlation, correlation)
     np.fill_diagonal(synthetic, 1)
     curve = np.asarray(optimal_scaling(net, variances.mean() * synthetic))[0]

@@ -62,21 +62,17 @@ class Closure:
 
     def curves(self) -> list[Curve]:
         """N Var K/K² in (a) and (c), V/K² in (b) and (d)."""
+        kinds = (
+            (self.variances, self.printed_variances, self.simulated, self.error),
+            (self.vertices, self.printed_vertices, self.simulated_vertices, self.vertex_error),
+        )
         found = []
-        for i, (one, other) in enumerate((("a", "b"), ("c", "d"))):
-            unit = self.kernels[i] ** 2
+        for panel, (i, kind) in zip("abcd", np.ndindex(2, 2), strict=True):
+            exact, printed, simulated, error = (x[i] / self.kernels[i] ** 2 for x in kinds[kind])
             found += [
-                over_layers(one, "exact", self.variances[i] / unit),
-                over_layers(one, "PDLT-B", self.printed_variances[i] / unit),
-                over_layers(one, "simulation", self.simulated[i] / unit, self.error[i] / unit),
-                over_layers(other, "exact", self.vertices[i] / unit),
-                over_layers(other, "PDLT-B", self.printed_vertices[i] / unit),
-                over_layers(
-                    other,
-                    "simulation",
-                    self.simulated_vertices[i] / unit,
-                    self.vertex_error[i] / unit,
-                ),
+                over_layers(panel, "exact", exact),
+                over_layers(panel, "PDLT-B", printed),
+                over_layers(panel, "simulation", simulated, error),
             ]
         return found
 

@@ -152,11 +152,9 @@ def fig1(
         else:
             # All laws are that at z = 1, in units of |z|.
             drawn = np.multiply.outer(relu_outputs(network, samples, seed), np.abs(at))
-        deviations = np.sqrt(np.diag(edge_covariance(network, at)))
-        wide = np.multiply.outer(ndtri(LEVELS), deviations)
-        quantiles = np.quantile(drawn, LEVELS, axis=0)
         title = "tanh" if network.activation.name == "tanh" else "ReLU"
-        found.append(RandomFunctions(title, _Z, shown, at, quantiles, wide))
+        spread = edge_covariance(network, at)
+        found.append(_functions(title, shown, at, drawn, np.zeros(len(at)), spread))
     variances = tuple((net.weight_variance, net.bias_variance) for net in networks)
     return Fig1(tuple(found), depth, width, samples, variances)
 
@@ -249,11 +247,9 @@ def fig3(
                 progress=progress,
             ).values
             limit = solve(network, at)
-            deviations = np.sqrt(np.diag(limit.covariance[-1]))
-            wide = limit.mean[-1] + np.multiply.outer(ndtri(LEVELS), deviations)
-            quantiles = np.quantile(drawn[:, ::4], LEVELS, axis=0)
-            title = f"{name}, L = {depth}, D = {width}"
-            found.append(RandomFunctions(title, _Z, drawn[::neurons][:_SHOWN], at, quantiles, wide))
+            title, shown = f"{name}, L = {depth}, D = {width}", drawn[::neurons][:_SHOWN]
+            moments = limit.mean[-1], limit.covariance[-1]
+            found.append(_functions(title, shown, at, drawn[:, ::4], *moments))
     return Fig3(tuple(found), samples)
 
 
@@ -280,12 +276,25 @@ def draw_fig3(numbers: Fig3) -> Any:
     return figure
 
 
+def _functions(
+    title: str,
+    shown: np.ndarray,
+    at: np.ndarray,
+    drawn: np.ndarray,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+) -> RandomFunctions:
+    """Of all draws at some inputs, and the moments of wide networks there."""
+    wide = mean + np.multiply.outer(ndtri(LEVELS), np.sqrt(np.diag(covariance)))
+    return RandomFunctions(title, _Z, shown, at, np.quantile(drawn, LEVELS, axis=0), wide)
+
+
 def _curves(functions: Sequence[RandomFunctions]) -> list[Curve]:
     return [curve for each in functions for curve in each.curves(each.title)]
 
 
 def _grid(rows: int, columns: int, size: tuple[float, float], **shared: Any) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
+    from fieldtheory.plotting.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=True, **shared)

@@ -302,7 +302,7 @@ def _correlations(covariance: np.ndarray) -> np.ndarray:
 @styled
 def draw_fig4(numbers: Fig4) -> Any:
     """PF Fig. 4 with theory above simulations, all with one scale of colours."""
-    from matplotlib.figure import Figure
+    from fieldtheory.plotting.figure import Figure
 
     figure = Figure(figsize=(7.4, 3.7), layout="constrained")
     axes = figure.subplots(2, len(numbers.models), sharex=True, sharey=True)

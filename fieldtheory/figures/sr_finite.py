@@ -44,16 +44,7 @@ class Width:
 
     def curves(self) -> list[Curve]:
         """The plotted curves."""
-        return [
-            curve
-            for i, schedule in enumerate(SCHEDULES)
-            for curve in (
-                Curve("a", f"{schedule}, order 1/N", self.depths, self.theory[i]),
-                Curve(
-                    "a", f"{schedule}, simulation", self.depths, self.simulated[i], self.error[i]
-                ),
-            )
-        ]
+        return _curves(self, {"order 1/N": self.theory})
 
 
 def width(
@@ -153,17 +144,7 @@ class Gradients:
 
     def curves(self) -> list[Curve]:
         """The plotted curves."""
-        return [
-            curve
-            for i, schedule in enumerate(SCHEDULES)
-            for curve in (
-                Curve("a", f"{schedule}, wide networks", self.depths, self.theory[i]),
-                Curve("a", f"{schedule}, bound", self.depths, self.bounds[i]),
-                Curve(
-                    "a", f"{schedule}, simulation", self.depths, self.simulated[i], self.error[i]
-                ),
-            )
-        ]
+        return _curves(self, {"wide networks": self.theory, "bound": self.bounds})
 
 
 def gradients(
@@ -232,6 +213,17 @@ def draw_gradients(numbers: Gradients) -> Any:
         rf"{numbers.samples} networks; dotted: the bound",
     )
     return figure
+
+
+def _curves(numbers: Width | Gradients, theory: dict[str, np.ndarray]) -> list[Curve]:
+    """For every schedule what theory there is, and the simulation."""
+    found = []
+    for i, schedule in enumerate(SCHEDULES):
+        for kind, rows in theory.items():
+            found.append(Curve("a", f"{schedule}, {kind}", numbers.depths, rows[i]))
+        simulated = numbers.simulated[i], numbers.error[i]
+        found.append(Curve("a", f"{schedule}, simulation", numbers.depths, *simulated))
+    return found
 
 
 def _drawn(numbers: Width | Gradients) -> tuple[Any, Any]:

@@ -35,10 +35,7 @@ def lazy(kernel: Any, X: Any, Z: Any = None) -> Any:
     da: Any = dask.array
     rows = _chunks(da, "X", X)
     columns = rows if Z is None else _chunks(da, "Z", Z)
-    if rows.shape[1] != columns.shape[1]:
-        raise ValueError(
-            f"Z must have as many columns as X, got {columns.shape[1]} and {rows.shape[1]}"
-        )
+    require_same_columns(rows, columns)
     first, second = (one.to_delayed()[:, 0] for one in (rows, columns))
     block = delayed(kernel, pure=False)
     grid: list[list[Any]] = []
@@ -52,6 +49,12 @@ def lazy(kernel: Any, X: Any, Z: Any = None) -> Any:
             line.append(da.from_delayed(found, (height, width), float))
         grid.append(line)
     return da.block(grid)
+
+
+def require_same_columns(X: Any, Z: Any) -> None:
+    """Raise if inputs in rows differ in their dimension."""
+    if X.shape[1] != Z.shape[1]:
+        raise ValueError(f"Z must have as many columns as X, got {Z.shape[1]} and {X.shape[1]}")
 
 
 def lazy_diagonal(kernel: Any, X: Any) -> Any:
@@ -99,10 +102,7 @@ def to_zarr(kernel: Any, path: str | Path, X: Any, Z: Any, chunks: int, progress
     folder = Path(path)
     rows = _sliceable("X", X)
     columns = rows if Z is None else _sliceable("Z", Z)
-    if rows.shape[1] != columns.shape[1]:
-        raise ValueError(
-            f"Z must have as many columns as X, got {columns.shape[1]} and {rows.shape[1]}"
-        )
+    require_same_columns(rows, columns)
     shape = (rows.shape[0], columns.shape[0])
     fingerprint = _fingerprint(kernel, (rows,) if Z is None else (rows, columns), chunks)
     if folder.exists():
@@ -173,7 +173,7 @@ def _opened(zarr: Any, folder: Path, fingerprint: str) -> Any:
 
 def _fingerprint(kernel: Any, inputs: tuple[Any, ...], chunks: int) -> str:
     """A hash of all that decides what is in the blocks."""
-    what = [storage.attributes(kernel.network), kernel.quantity, kernel.layer, kernel.by, chunks]
+    what = [storage.attributes(kernel.network), kernel.quantity, kernel.layer, None, chunks]
     found = hashlib.sha256(json.dumps(what).encode())
     for array in inputs:
         found.update(repr(array.shape).encode())

@@ -23,7 +23,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.result import Stored
 from fieldtheory.numerics.storage import Labelled, attributes, network_from_attributes
-from fieldtheory.plotting.spectrum_curve import draw_spectrum
+from fieldtheory.plotting.single_curve import draw_curve
 from fieldtheory.plotting.tables import table_html
 
 # By how much eigenvalues may change with fewer nodes, relative to p(1).
@@ -108,7 +108,9 @@ class Spectrum(Stored):
         -------
         matplotlib.figure.Figure
         """
-        return draw_spectrum(self.normalised, _ERROR, self._title)
+        degrees = np.flatnonzero(self.normalised > _ERROR)
+        names = "degree $k$", r"$\mu_k \,/\, \max_k \mu_k$"
+        return draw_curve(degrees, self.normalised[degrees], names, self._title, logarithmic=True)
 
     def labelled(self, stored: bool) -> Labelled:
         """The eigenvalues over their degrees."""

@@ -20,8 +20,6 @@ from fieldtheory.numerics.result import Stored, parameters_html, summary
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
 
-# Lines that can still be told apart in a plot.
-_MOST_LINES = 6
 _CORRECTION = "first_correction_"
 _WORDS = {
     "remaining": ("sum of the squared scales behind the place", r"\sum_{k>l} \rho_k^2"),
@@ -114,23 +112,15 @@ class DepthLimit(Stored):
             If it is not finite, as for φ with kinks on both sides (hard tanh) and opposite inputs.
         """
         layout, trajectory = PairLayout(self.input_kernel), self._trajectory
-        readout = _readout(self.network)
-        found = np.empty((len(self.places), 2, layout.size))
-        out = np.empty((2, layout.size))
-        for tile in layout.tiles(self.network):
-            where = tile.entries
-            start = np.stack([layout.packed(self.input_kernel)[where]] * 2)
-            if isinstance(trajectory, UniformTrajectory):
-                for place, (state, e) in enumerate(trajectory.changes(tile.flow, start)):  # noqa: B007
-                    found[place][:, where] = e
-            else:
-                ends = (self.kernels[-1], self.tangent_kernels[-1])
-                state = np.stack([layout.packed(values)[where] for values in ends])
-                e = -tile.flow.rates(state)
-                found[-1][:, where] = e
-            out[:, where] = tile.flow.change_rates(state, e, 0.0, readout)[1]
-        if not isinstance(trajectory, UniformTrajectory):
-            found = found[-1]
+        flow = layout.flow(self.network)
+        if isinstance(trajectory, UniformTrajectory):
+            start = np.stack([layout.packed(self.input_kernel)] * 2)
+            changes = list(trajectory.changes(flow, start))
+            found, (state, e) = np.stack([change for _, change in changes]), changes[-1]
+        else:
+            state = np.stack([layout.packed(K[-1]) for K in (self.kernels, self.tangent_kernels)])
+            found = e = -flow.rates(state)
+        out = flow.change_rates(state, e, 0.0, _readout(self.network))[1]
         if not (np.isfinite(found).all() and np.isfinite(out).all()):
             raise ArithmeticError("first_correction is not finite for these inputs")
         parts = found[..., 0, :], found[..., 1, :], *out
@@ -158,12 +148,11 @@ class DepthLimit(Stored):
         trajectory.checked(place)
         before = int(np.searchsorted(self.places, place, side="right")) - 1
         layout = PairLayout(self.input_kernel)
-        kept = [layout.packed(values[before]) for values in (self.kernels, self.tangent_kernels)]
-        found = np.empty((2, layout.size))
-        for tile in layout.tiles(self.network):
-            where = tile.entries
-            state = np.stack([values[where] for values in kept])
-            found[:, where] = trajectory.advance(tile.flow, state, self.places[before], place)
+        state = np.stack(
+            [layout.packed(values[before]) for values in (self.kernels, self.tangent_kernels)]
+        )
+        flow = layout.flow(self.network)
+        found = trajectory.advance(flow, state, self.places[before], place)
         return Kernels(*(layout.unpacked(part) for part in found))
 
     @cached_property
@@ -173,7 +162,7 @@ class DepthLimit(Stored):
     def plot(self) -> Any:
         """Kernels and tangent kernels over t or, for sums over layers, over Σ_{k<=l} ρ_k².
 
-        Of more than six pairs of inputs the first six are drawn, from dark to light.
+        Pairs of inputs are lines from dark to light.
 
         Returns
         -------
@@ -187,7 +176,7 @@ class DepthLimit(Stored):
             lines = values.reshape(len(values), -1)
             if self.input_kernel.ndim == 2:
                 lines = values[(slice(None), *np.triu_indices(values.shape[-1]))]
-            profiles[f"{name} ${symbol}$"] = lines.T[:_MOST_LINES]
+            profiles[f"{name} ${symbol}$"] = lines.T
         return draw_profiles(profiles, self.places, self.remaining)
 
     def labelled(self, stored: bool) -> Labelled:
@@ -306,16 +295,10 @@ def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
     trajectory = trajectory_of(checked_network(network))
     kernel = validation.input_kernel_array("K0", K0)
     _check(network, kernel)
-    layout, readout = PairLayout(kernel), _readout(network)
-    found = np.empty((len(trajectory.places), 2, layout.size))
-    out = np.empty((2, layout.size))
-    last, error = 0, 0.0
-    for tile in layout.tiles(network):
-        state = np.stack([layout.packed(kernel)[tile.entries]] * 2)
-        states = trajectory.states(tile.flow, state)
-        last, error = max(last, states.last), max(error, states.error)
-        found[:, :, tile.entries] = states.values
-        out[:, tile.entries] = tile.flow.rates(states.values[-1], readout)
+    layout = PairLayout(kernel)
+    flow = layout.flow(network)
+    states = trajectory.states(flow, np.stack([layout.packed(kernel)] * 2))
+    found, out = states.values, flow.rates(states.values[-1], _readout(network))
     return DepthLimit(
         network=network,
         input_kernel=kernel,
@@ -325,8 +308,8 @@ def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
         tangent_kernels=layout.unpacked(found[:, 1]),
         output_kernel=layout.unpacked(out[0]),
         output_tangent_kernel=layout.unpacked(out[1]),
-        error=error,
-        last=last,
+        error=states.error,
+        last=states.last,
     )
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import UnitBranch
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
-from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
+from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions
 from fieldtheory.theory import depth_flow
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.elementary_averages import K_XX, LayerAverages
 
 RELATIVE = 1e-12
 # Absolute tolerance, in √(K_αα K_ββ).
@@ -41,12 +39,6 @@ def _entry(inputs: int) -> Entry:
     )
 
 
-@lru_cache(maxsize=64)
-def _slope_square_rate(averages: LayerAverages) -> Callable[..., np.ndarray]:
-    """The derivative of ⟨φ'²⟩ by the variance."""
-    return lambdify([K_XX], averages.slope_square.diff(K_XX))
-
-
 @dataclass(frozen=True, eq=False)
 class Flow:
     """The flow of P variances and of the covariances of pairs of them.
@@ -69,32 +61,19 @@ class Flow:
     pairs: tuple[np.ndarray, np.ndarray]
 
     @cached_property
-    def _averages(self) -> Any:
-        """Those of the network, interpolated where they have no closed form."""
-        closed = is_closed(self.entries.averages.covariance)
-        return self.entries if closed else pair_functions(self.entries)
+    def _averages(self) -> PairFunctions:
+        return pair_functions(self.entries)
 
     def _own(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(M, M') and (⟨φ'²⟩, its derivative) of the variances."""
         known = self.entries
         M = np.stack([known.second_moment(K), known.susceptibility(K)])
-        return M, np.stack([known.slope_square(K), _slope_square_rate(known.averages)(K)])
+        return M, np.stack([known.slope_square(K), known.slope_square_change(K)])
 
     def _pair(self, K: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """⟨φφ⟩ and ⟨φ'φ'⟩ of the pairs, each with its gradient by p, q and r."""
-        averages = self._averages
-        if averages is self.entries:
-            found = averages.covariance_flow(K[self.pairs[0]], K[self.pairs[1]], r)
-        else:
-            found = averages.covariance_flow(K, self.pairs, r)
+        found = self._averages.covariance_flow(K, self.pairs, r)
         return np.stack(found[:4]), np.stack(found[3:])
-
-    def _plain(self, K: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
-        averages = self._averages
-        if averages is self.entries:
-            block = K[self.pairs[0]], K[self.pairs[1]], r
-            return [averages.covariance(*block), averages.covariance_susceptibility(*block)]
-        return averages.covariance_gain(K, self.pairs, r)
 
     @np.errstate(all="ignore")
     def rates(self, state: np.ndarray, branch: UnitBranch | None = None) -> np.ndarray:
@@ -106,7 +85,7 @@ class Flow:
         found = _entry(1).rates(*values, own, *scales)
         if inputs == state.shape[1]:
             return np.stack(found)
-        others = _entry(2).rates(*self._plain(K, r), pair, *scales)
+        others = _entry(2).rates(*self._averages.covariance_gain(K, self.pairs, r), pair, *scales)
         return np.concatenate([np.stack(found), np.stack(others)], axis=1)
 
     @np.errstate(all="ignore")

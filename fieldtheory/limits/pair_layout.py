@@ -1,10 +1,9 @@
-"""Layout of the distinct entries of kernel matrices, in tiles integrated together."""
+"""Layout of the distinct entries of kernel matrices."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,16 +11,6 @@ from fieldtheory.limits.kernel_flow import Flow
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-
-# Pairs that are followed at once: those of so many inputs with as many.
-_TILE = 128
-
-
-class Tile(NamedTuple):
-    """Some pairs and the inputs in them: their flow, and where they are among all entries."""
-
-    flow: Flow
-    entries: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +71,6 @@ class PairLayout:
         found[..., first, second] = found[..., second, first] = pairs
         return found
 
-    def tiles(self, network: LayeredNetwork) -> list[Tile]:
-        """All entries in tiles, every one at least once."""
-        first, second = self._different
-        averages, branch = network_functions(network), unit_branch(network)
-        order = np.lexsort([second // _TILE, first // _TILE])
-        parts = np.split(order, range(_TILE**2, len(order), _TILE**2))
-        alone = np.setdiff1d(np.arange(self.inputs), [first, second])
-        found: list[Tile] = []
-        for part in parts:
-            own = np.union1d([] if found else alone, [first[part], second[part]]).astype(int)
-            places = np.searchsorted(own, first[part]), np.searchsorted(own, second[part])
-            entries = np.concatenate([own, self.inputs + part])
-            found.append(Tile(Flow(averages, branch, places), entries))
-        return found
+    def flow(self, network: LayeredNetwork) -> Flow:
+        """The flow of all entries."""
+        return Flow(network_functions(network), unit_branch(network), self._different)

@@ -16,7 +16,7 @@ from fieldtheory.literature.claim import Statements, claims_of, numerically, sym
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import Action, chain_action
+from fieldtheory.theory.action import chain_action
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
 from fieldtheory.theory.saddle_point import saddle_point
 
@@ -70,17 +70,15 @@ def one_average(expression: sp.Expr) -> sp.Expr:
     return rest + GaussianAverage(sp.expand(integrand.doit()), X, KERNEL)
 
 
-@lru_cache
-def _action(inputs: int) -> Action:
-    def coefficients(layer: int) -> Coefficients:
-        return Coefficients(WEIGHT, BIAS, SKIP)
-
-    return chain_action(1, inputs, lambda h: (sym.phi(h),), coefficients)
+def _coefficients(layer: int) -> Coefficients:
+    return Coefficients(WEIGHT, BIAS, SKIP)
 
 
-def _next_kernel(inputs: int) -> sp.Expr:
-    """K^(1) of the first and the last input, as the action has it."""
-    action = _action(inputs)
+def next_kernel(
+    inputs: int, coefficients: Callable[[int], Coefficients] = _coefficients
+) -> sp.Expr:
+    """K^(1) of the first and the last input from K^(0), as the action has it, for every φ."""
+    action = chain_action(1, inputs, lambda h: (sym.phi(h),), coefficients)
     residual = saddle_point(action).kernels
     given = len(sym.pairs(inputs))
     # Signals of layer 0, then of layer 1.
@@ -179,12 +177,12 @@ _STATEMENTS: Statements = {
     ("(B.11)", "K^(l+1) of two inputs", symbolically): (
         "every φ and γ",
         lambda: _printed_kernel(2),
-        lambda: _next_kernel(2),
+        lambda: next_kernel(2),
     ),
     ("(B.12), (B.17)", "K^(l+1) of one input", symbolically): (
         "every φ and γ",
         lambda: _printed_kernel(1),
-        lambda: _next_kernel(1),
+        lambda: next_kernel(1),
     ),
     ("(B.14), (B.16)", "δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]", symbolically): (
         "every φ and γ, second order in δ, without γ² and C_W",

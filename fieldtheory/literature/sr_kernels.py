@@ -13,6 +13,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage, precise
+from fieldtheory.literature import pdlt_kernels
 from fieldtheory.literature.claim import (
     Statements,
     at_least,
@@ -26,9 +27,7 @@ from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import chain_action
 from fieldtheory.theory.evaluation import with_activation
-from fieldtheory.theory.saddle_point import saddle_point
 
 PAPER = "SR"
 
@@ -90,13 +89,7 @@ def next_kernel(inputs: int = 2, scale: sp.Expr = SCALE) -> sp.Expr:
     """Q_l of the first and the last input from Q_{l−1}, as the action has it, for every φ."""
     parameters = sym.parameters(ResidualNetwork, "l")
     known = parameters | {"branch_scale": scale, "skip_scale": sp.S.One}
-    action = chain_action(
-        1, inputs, lambda h: (sym.phi(h),), lambda layer: ResidualNetwork.layer(known)
-    )
-    residual = saddle_point(action).kernels
-    covariance = action.covariance[inputs, 2 * inputs - 1]
-    given = len(sym.pairs(inputs))
-    return covariance.xreplace({C: residual[C] for C in action.kernels[given:]})
+    return pdlt_kernels.next_kernel(inputs, lambda layer: ResidualNetwork.layer(known))
 
 
 @lru_cache

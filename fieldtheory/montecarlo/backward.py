@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,10 +10,9 @@ import numpy as np
 
 from fieldtheory.montecarlo.forward import (
     TILE_KEPT,
-    feature_expressions,
     feature_functions,
-    feature_slopes,
     forward,
+    in_tiles,
     mean_square,
     observable,
     tile_size,
@@ -20,6 +20,7 @@ from fieldtheory.montecarlo.forward import (
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
 Features = tuple[np.ndarray, ...]
 # The random numbers of a layer, the same at every call.
@@ -61,22 +62,23 @@ def draw_squares(
     """
     fan_in = network.width if method == "weights" else network.depth + 1
     tile = tile_size(network.width * max(fan_in, network.depth + 1), TILE_KEPT)
-    parts = []
-    for count, start in enumerate(range(0, samples, tile)):
-        # The keys of `simulate` and `simulate_response` are shorter, so that streams differ.
-        key = (list(METHODS).index(method), number, count)
+    counts = itertools.count()
 
-        def stream(layer: int, key: tuple[int, ...] = key) -> np.random.Generator:
+    def draw(size: int) -> Squares:
+        # The keys of `simulate` and `simulate_response` are shorter, so that streams differ.
+        key = (list(METHODS).index(method), number, next(counts))
+
+        def stream(layer: int) -> np.random.Generator:
             return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*key, layer)))
 
-        drawn = METHODS[method](network, K0, min(tile, samples - start), stream)
-        parts.append(_squares(network, drawn))
-    return Squares(*map(np.concatenate, zip(*parts, strict=True)))
+        return _squares(network, METHODS[method](network, K0, size, stream))
+
+    return Squares(*map(np.concatenate, zip(*in_tiles(draw, samples, tile), strict=True)))
 
 
 def _squares(network: LayeredNetwork, drawn: _Networks) -> Squares:
     """δ^(l-1) = γ_l δ^(l) + Σ_k ψ_k'(h^(l-1)) ⊙ W_kᵀ δ^(l), from δ^(L+1) = 1 down to l = 1."""
-    psi, slopes = feature_functions(network), feature_slopes(network)
+    psi, slopes = (feature_functions(network, slopes) for slopes in (False, True))
     skips, depth = network.skip_scales, network.depth
     delta = np.ones((len(drawn.h), 1))
     backward = np.ones((len(delta), depth + 2))
@@ -96,7 +98,7 @@ def _squares(network: LayeredNetwork, drawn: _Networks) -> Squares:
 def _with_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream) -> _Networks:
     """Networks with explicit weights, which are drawn once more on the way back, not kept."""
     depth, width, layers = network.depth, network.width, layer_coefficients(network)
-    features = len(feature_expressions(network))
+    features = len(network_functions(network).functions)
 
     def weights(l: int, generator: np.random.Generator) -> np.ndarray:
         normals = generator.standard_normal((features, size, width if l <= depth else 1, width))
@@ -118,34 +120,6 @@ def _with_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream)
     return _Networks(np.stack([layer.h for layer in found], axis=1), output, pull)
 
 
-def _trajectories(
-    network: LayeredNetwork, K0: float, normals: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Networks drawn by their kernels: h^(l) = γ_l h^(l-1) + (C^(l))^(1/2) z^(l).
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K0 : float
-    normals : ndarray, shape (n, L+1, N)
-        z^(0), ..., z^(L).
-
-    Returns
-    -------
-    h : ndarray, shape (n, L+1, N)
-    residual : ndarray, shape (n, L+1)
-        C^(1), ..., C^(L+1).
-    """
-
-    def driven(l: int, kernel: np.ndarray, features: tuple[np.ndarray, ...]) -> np.ndarray:
-        return np.sqrt(kernel) * normals[:, l]
-
-    h, residual = np.empty_like(normals), np.empty(normals.shape[:2])
-    for layer in forward(network, np.full((len(normals), 1), K0), driven, mean_square):
-        h[:, layer.number], residual[:, layer.number] = layer.h, layer.kernel[:, 0]
-    return h, residual
-
-
 def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream) -> _Networks:
     """The same law with N normal numbers for a layer each way.
 
@@ -159,7 +133,12 @@ def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stre
     depth, width, layers = network.depth, network.width, layer_coefficients(network)
     generator = stream(0)
     normals = generator.standard_normal((size, depth + 1, width))
-    h, kernels = _trajectories(network, K0, normals)
+
+    def driven(l: int, kernel: np.ndarray, features: Features) -> np.ndarray:
+        return np.sqrt(kernel) * normals[:, l]
+
+    found = list(forward(network, np.full((size, 1), K0), driven, mean_square))
+    kernels = np.concatenate([layer.kernel for layer in found], axis=1)
     deviations = np.sqrt(kernels)[..., None]
     output = deviations[:, depth] * generator.standard_normal((size, 1))
 
@@ -172,7 +151,7 @@ def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stre
         gain = weight * ratio(_dot(signals, delta) - known, kernels[:, l - 1, None])
         return [u + gain * x for x, u in zip(psi, fresh, strict=True)]
 
-    return _Networks(h, output, pull)
+    return _Networks(np.stack([layer.h for layer in found], axis=1), output, pull)
 
 
 def _dot(x: Any, y: Any) -> np.ndarray:

@@ -76,7 +76,34 @@ def moments_of_parts(samples: dict[str, np.ndarray], block: Block) -> dict[str, 
     return found
 
 
-def add_parts(
+def collected(
+    groups: Sequence[list[Block]],
+    results: Iterator[dict[str, np.ndarray]],
+    kept: Sequence[str] = (),
+) -> tuple[list[dict[str, Moments]], dict[str, np.ndarray]]:
+    """The moments of all batches, and some arrays of all networks, from all chunks in order.
+
+    Parameters
+    ----------
+    groups : sequence of list of Block
+        The blocks of every chunk.
+    results : iterator of dict of str to ndarray
+        Their arrays, see `drawn`.
+    kept : sequence of str
+        Arrays of networks on the first axis.
+    """
+    batches: dict[int, dict[str, Moments]] = {}
+    raw: dict[str, list[np.ndarray]] = {name: [] for name in kept}
+    with np.errstate(over="ignore", invalid="ignore"):
+        for blocks, arrays in zip(groups, results, strict=True):
+            for name, values in raw.items():
+                values.append(arrays[name])
+            _add_parts(batches, blocks, arrays)
+    found = [batches[index] for index in sorted(batches)]
+    return found, {name: np.concatenate(values) for name, values in raw.items()}
+
+
+def _add_parts(
     batches: dict[int, dict[str, Moments]], blocks: list[Block], arrays: dict[str, np.ndarray]
 ) -> None:
     """Merge the parts of a chunk, in order, into the moments of their batches."""
@@ -89,11 +116,11 @@ def add_parts(
 
 
 def estimated(
-    batches: dict[int, dict[str, Moments]],
+    batches: Sequence[dict[str, Moments]],
     estimate: Callable[[Summary], dict[Any, Any]],
     advice: str,
 ) -> dict[Any, Any]:
-    """The estimates of the jackknife over batches, in the order of their numbers.
+    """The estimates of the jackknife over batches.
 
     Raises
     ------
@@ -101,7 +128,7 @@ def estimated(
         If one is not finite; ``advice`` ends its message.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        found = jackknife([batches[index] for index in sorted(batches)], estimate)
+        found = jackknife(batches, estimate)
     for name, values in found.items():
         if not np.isfinite(values).all():
             raise OverflowError(f"{name} exceeds the range of float64{advice}")

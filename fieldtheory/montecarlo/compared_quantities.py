@@ -16,12 +16,18 @@ _MOST_AVERAGES = 20_000
 
 
 class Measured(NamedTuple):
-    """A field of the solution, the simulations of it and the name that they have for it."""
+    """A field of the solution and the simulations of it.
 
+    ``name`` is what the simulations call it, ``across`` whether they have it for two different
+    pairs of inputs, ``orders`` the names of it and of its next orders by their power of 1/N.
+    """
+
+    solution: Solution
     field: Field
     simulations: list[Any]
     name: str
     across: bool
+    orders: dict[int, str]
 
 
 def finds_fluctuations(network: LayeredNetwork, inputs: int) -> bool:
@@ -56,14 +62,14 @@ def measured_fields(
             if by != kind or not simulations or not field.defined(matrix) or field.name in reasons:
                 continue
             across = field.simulated_across.partition(".")[2] if matrix else ""
-            if across and all(getattr(s, across) is not None for s in simulations):
-                yield Measured(field, simulations, across, True)
-                continue
-            measured = type(simulations[0]).table[simulated]
-            if measured.dims == field.dims and all(
-                getattr(s, simulated) is not None for s in simulations
+            everywhere = across and all(getattr(s, across) is not None for s in simulations)
+            known = type(simulations[0]).table[simulated].dims == field.dims
+            if everywhere or (
+                known and all(getattr(s, simulated) is not None for s in simulations)
             ):
-                yield Measured(field, simulations, simulated, False)
+                name = across if everywhere else simulated
+                orders = _orders(solution, field, reasons)
+                yield Measured(solution, field, simulations, name, bool(everywhere), orders)
 
 
 def reasons_against(solution: Solution) -> dict[str, str]:
@@ -112,8 +118,8 @@ def left_out(
     return tuple(found)
 
 
-def next_orders(solution: Solution, field: Field, reasons: dict[str, str]) -> dict[int, str]:
-    """The names of the next orders of a field by their power of 1/N."""
+def _orders(solution: Solution, field: Field, reasons: dict[str, str]) -> dict[int, str]:
+    """The names of a field and of its next orders by their power of 1/N."""
     matrix = solution.input_kernel.ndim > 0
     shapes = [field.dims_for(matrix)]
     if not matrix:
@@ -124,4 +130,5 @@ def next_orders(solution: Solution, field: Field, reasons: dict[str, str]) -> di
         if row.corrects == field.name and row.dims_for(matrix) in shapes
         if row.loops <= solution.order and row.defined(matrix) and row.name not in reasons
     ]
-    return {row.order: row.name for row in sorted(found, key=lambda row: row.order)}
+    ordered = sorted(found, key=lambda row: row.order)
+    return {field.order: field.name} | {row.order: row.name for row in ordered}

@@ -22,12 +22,11 @@ from fieldtheory.montecarlo.compared_field import (
     AtWidth,
     Coefficient,
 )
+from fieldtheory.montecarlo.verdict_text import DESCRIBES, DOES_NOT
 from fieldtheory.numerics.fields import FIELDS
 from fieldtheory.numerics.result import Stored
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html, table_text
-
-DESCRIBES, DOES_NOT = "describes", "does not describe"
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,18 +107,7 @@ class Comparison(Stored):
     @property
     def answers(self) -> tuple[str, str]:
         """The questions with their answers: "Is the theory right?", "Does it describe ...?"."""
-        word = {DESCRIBES: WITHIN, DOES_NOT: OFF}.get(self.description, UNRESOLVED)
-        return (
-            verdict_text.is_it_right(
-                self.extrapolated,
-                self.widths,
-                self.verdict,
-                self.false_alarm,
-                self.differences,
-                self.not_compared,
-            ),
-            verdict_text.does_it_describe(self.at_width, self.width, word, self.tolerance),
-        )
+        return verdict_text.is_it_right(self), verdict_text.does_it_describe(self)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -151,30 +139,21 @@ class Comparison(Stored):
         -------
         matplotlib.figure.Figure
         """
-        from fieldtheory.plotting.theory_and_simulation import Compared, draw_comparison
+        from fieldtheory.plotting.theory_and_simulation import draw_comparison
 
         raw = {field.name: field for field in self.at_width}
-        shown = []
-        for field in self.extrapolated:
-            at_width = raw.get(field.name)
-            if at_width is not None and "layer" in field.index:
-                row = FIELDS[field.name]
-                shown.append(
-                    Compared(
-                        symbol=row.diagonal or row.symbol,
-                        extrapolated=field.index,
-                        z=field.z,
-                        index=at_width.index,
-                        theory=at_width.theory,
-                        simulation=at_width.simulation,
-                        error=at_width.error,
-                        size=at_width.size,
-                    )
-                )
+        shown = [
+            (FIELDS[field.name].diagonal or FIELDS[field.name].symbol, field, raw[field.name])
+            for field in self.extrapolated
+            if field.name in raw and "layer" in field.index
+        ]
         limits = self.extrapolated[0].threshold, self.tolerance
         # The question and the first word of the answer.
         short = [text[: text.index(": ")].removesuffix(",") for text in self.answers]
-        return draw_comparison(shown, self.widths, self.width, *limits, "\n".join(short))
+        # Behind the hidden layers is the output.
+        last = [of.index["layer"].max() for _, _, of in shown if FIELDS[of.name].dims[0] == "layer"]
+        hidden = int(max(last, default=len(shown[0][2].index["layer"])))
+        return draw_comparison(shown, self.widths, self.width, hidden, *limits, "\n".join(short))
 
     def labelled(self, stored: bool) -> Labelled:
         """A row for every comparison; places that a quantity does not have are -1."""

@@ -1,83 +1,100 @@
-"""Known parts of the fluctuations as control variates."""
+"""Known parts of the fluctuations as control variates, and the estimates that they leave."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.montecarlo import ensemble
 from fieldtheory.montecarlo.forward import (
     TILE_KEPT,
-    feature_slopes,
+    correlated,
+    feature_functions,
     forward,
+    gram,
     in_tiles,
-    mean_square,
-    observable,
     tile_size,
 )
+from fieldtheory.montecarlo.moments import Summary
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.gains import variance_gains
-from fieldtheory.numerics.recursion import carried
-from fieldtheory.numerics.solution import Solution, solve
+from fieldtheory.numerics.recursion import accumulate, carried
+from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
+from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.symmetric_matrices import packed, positions
+
+WAYS = ("control_variate",)
 
 
-class _Expansion(NamedTuple):
-    """The saddle point, the gains a_l M'(K^(l-1)), and their derivatives by K^(l-1)."""
+class _Origin(NamedTuple):
+    """C* and K* of all layers, (L + 2, P, P), roots of C*, and what moves ⟨g⟩.
+
+    ``curvatures`` (L + 2,) are the derivatives of the gains of one input by K^(l-1).
+    """
 
     layers: LayerCoefficients
     residual: np.ndarray
     kernels: np.ndarray
-    gains: np.ndarray
+    roots: np.ndarray
+    gains: PairGains
     curvatures: np.ndarray
 
 
 def controlled_samples(
-    network: LayeredNetwork, K0: float, generator: np.random.Generator, samples: int
+    network: LayeredNetwork,
+    K0: np.ndarray,
+    generator: np.random.Generator,
+    samples: int,
+    across: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Draw networks by their kernels, for one input, less known parts of their fluctuations.
+    """Draw networks by their kernels, for P inputs, less known parts of their fluctuations.
 
-    Beside every network, h^(l) = γ_l h^(l-1) + (C^(l))^(1/2) z^(l), goes the network of infinite
-    width of the same normals z,
+    With every network, h^(l) = γ_l h^(l-1) + R^(l) z^(l) with R Rᵀ = C lower triangular, goes the
+    network of infinite width of the same normals z,
 
-        g^(l) = γ_l g^(l-1) + (C*^(l))^(1/2) z^(l),
+        g^(l) = γ_l g^(l-1) + R*^(l) z^(l),
 
     whose N neurons are independent, g_i^(l) ~ N(0, K*^(l)). To first order in the fluctuations,
-    C^(l) − C*^(l) is the mean ū^(l) over the neurons i of
+    C_αβ^(l) − C*_αβ^(l) is the mean ū^(l) over the neurons i of
 
-        u_i^(l) = a_l [Σ_k ψ_k²(g_i^(l-1)) − M(K*^(l-1))] + a_l M'(K*^(l-1)) κ_i^(l-1),
+        u_i^(l) = a_l [Σ_k ψ_k(g_iα) ψ_k(g_iβ) − M_αβ(K*)]^(l-1) + a_l Σ_e (∂M_αβ/∂K_e) κ_ie^(l-1),
         κ_i^(l) = Σ_{m<=l} A²_lm u_i^(m),
 
-    that is Δ12 times the noise of all layers. All u_i have mean 0 exactly, and different neurons
-    are independent. Hence these have the same expectation as what they stand for:
+    with e = αα, ββ, αβ; that is Δ12 times the noise of all layers. All u_i have mean 0 exactly, and
+    different neurons are independent. Hence, with pairs a and b of inputs, these have the same
+    expectation as what they stand for:
 
-        C^(l) − C*^(l)                       the same, − ū^(l) − q^(l)
-        [C^(l) − C*^(l)] [C^(m) − C*^(m)]    the same, − ū^(l) ū^(m) + Σ_i u_i^(l) u_i^(m) / N²
-        Σ_{i≠j} x_i x_j / N (N−1)            the same, − Σ_{i≠j} w_i w_j / N (N−1) + ...
+        C_a^(l) − C*_a^(l)                       the same, − ū_a^(l) − q^(l)
+        [C_a^(l) − C*_a^(l)] [C_b^(m) − C*_b^(m)] the same, − ū_a^(l) ū_b^(m) + Σ_i u_i u_i / N²
+        Σ_{i≠j} x_ia x_jb / N (N−1)              the same, − Σ_{i≠j} w_ia w_jb / N (N−1) + ...
 
-    Here q^(l) is the second order, made of products of two different neurons i ≠ j only, so that
-    its mean is 0 as well; x_i = (h_i^(l))² − K*^(l), whose first order is w_i = (g_i^(l))² −
-    K*^(l) + κ_i^(l); and the dots stand for 4 K* κ̄ / (N−1), which has mean 0 and follows the
-    diagonal i = j. The noise that is left is smaller by a factor of order N for the first line and
-    of order N^(1/2) for the others.
+    where x_ia = h_iα h_iβ − K*_a, w_ia = g_iα g_iβ − K*_a + κ_ia, and the dots, of mean 0, follow
+    the diagonal i = j. For one input q^(l) is the second order, made of products of two different
+    neurons only, so that its mean is 0 as well; for several inputs it is left out. The variances
+    that are left are smaller by a factor of order N, that of the first line for one input by N².
 
     Parameters
     ----------
     network : LayeredNetwork
         Without batch axes.
-    K0 : float
+    K0 : ndarray, shape (P, P)
     generator : numpy.random.Generator
     samples : int
         Number n of networks.
+    across : bool
+        The products and the vertex of all two pairs of inputs, not of each pair with itself.
 
     Returns
     -------
     dict of str to ndarray
-        ``residual`` (n, L+1), C^(1), ..., C^(L+1); ``rest`` (n, L+1), ``product``
-        (n, L+1, L+1) and ``vertex`` (n, L+1), the three lines; the last one is of the layers
-        0, ..., L, and 0 for width 1.
+        With p = P(P+1)/2: ``residual`` (n, L+1, p), C^(1), ..., C^(L+1); ``rest`` (n, L+1, p),
+        ``product`` (n, L+1, L+1, p) and ``vertex`` (n, L+1, p), the three lines, or ``across``
+        (n, L+1, L+1, p, p) and (n, L+1, p, p) the last two. The vertex is of the layers 0, ..., L,
+        and 0 for width 1.
 
     Raises
     ------
@@ -86,121 +103,237 @@ def controlled_samples(
 
     Notes
     -----
-    Only the Gaussian average M(K*) = ⟨Σ_k ψ_k²⟩ is taken from the theory. A wrong C*, Δ12 or
-    response would leave the estimates unbiased and make them noisier. They pay as long as the
-    fluctuations are small; where Var K is not small against K², as in deep networks of ReLU, the
-    expansion is as noisy as the network itself.
+    Only the Gaussian averages M(K*) = (C* − c)/a are taken from the theory, which plain samples
+    alone test. A wrong C*, Δ12 or response would leave the estimates unbiased and make them
+    noisier. They pay as long as the fluctuations are small; where Var K is not small against K², as
+    in deep networks of ReLU, the expansion is as noisy as the network itself.
 
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> net = ResidualNetwork(depth=3, width=50)
-    >>> found = controlled_samples(net, 0.5, np.random.default_rng(0), samples=10)
+    >>> net, K0 = ResidualNetwork(depth=3, width=50), np.array([[0.5, 0.2], [0.2, 0.4]])
+    >>> found = controlled_samples(net, K0, np.random.default_rng(0), samples=20)
     >>> bool((found["rest"].std(axis=0) < 0.5 * found["residual"].std(axis=0)).all())
     True
     """
-    return sampled(_one_tile, network, float(K0), generator, samples)
-
-
-def sampled(
-    draw: Callable[..., dict[str, np.ndarray]],
-    network: LayeredNetwork,
-    K0: float | np.ndarray,
-    generator: np.random.Generator,
-    samples: int,
-    numbers: int = 1,
-) -> dict[str, np.ndarray]:
-    """``draw(network, K0, generator, size)`` for as many networks at once as memory allows.
-
-    So many ``numbers`` belong to each neuron of each layer.
-    """
-    tile = tile_size(network.width * (network.depth + 1) * numbers, TILE_KEPT)
-    parts = in_tiles(lambda size: draw(network, K0, generator, size), samples, tile)
+    numbers = network.width * (network.depth + 1) * len(packed(K0))
+    parts = in_tiles(
+        lambda size: _one_tile(network, K0, generator, size, across),
+        samples,
+        tile_size(numbers, TILE_KEPT),
+    )
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-@lru_cache(maxsize=8)
-def saddle_point(network: LayeredNetwork, K0: float) -> Solution:
-    """The solution of the theory that the estimators take as their origin."""
-    return solve(network, K0)
+def lower_root(C: np.ndarray) -> np.ndarray:
+    """R lower triangular with R Rᵀ = C of positive semidefinite (..., P, P), smooth in C.
+
+    Examples
+    --------
+    >>> lower_root(np.array([[4.0, 2.0], [2.0, 1.0]]))
+    array([[2., 0.],
+           [1., 0.]])
+    """
+    size = C.shape[-1]
+    root = np.zeros_like(C)
+    rounding = 8 * size * np.finfo(float).eps
+    for j in range(size):
+        left = C[..., j:, j] - np.einsum("...ik,...k->...i", root[..., j:, :j], root[..., j, :j])
+        pivot = left[..., :1]
+        # Of what depends on the inputs before, rounding is left.
+        new = pivot > rounding * C[..., j, j, None]
+        root[..., j:, j] = np.where(new, left / np.sqrt(np.where(new, pivot, 1.0)), 0.0)
+    return root
+
+
+def reduced_samples(
+    network: LayeredNetwork,
+    kernel: np.ndarray,
+    across: bool,
+    generator: np.random.Generator,
+    size: int,
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Groups of variables (n, groups, variables), and C^(l), l >= 1, (n, L + 1, p)."""
+    draws = controlled_samples(network, np.atleast_2d(kernel), generator, size, across)
+    return {
+        "rest": ensemble.groups_of(draws["rest"], across),
+        "product": draws["product"].reshape(size, -1, 1),
+        "vertex": draws["vertex"].reshape(size, -1, 1),
+    }, draws["residual"]
+
+
+def reduced_estimates(
+    network: LayeredNetwork, kernel: np.ndarray, across: bool, summary: Summary
+) -> dict[Any, Any]:
+    """The estimates of `Ensemble` from the moments of `reduced_samples`.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    kernel : ndarray, shape () or (P, P)
+        K0.
+    across : bool
+        Whether different pairs of inputs are asked for.
+    summary : dict of str to Moments
+        ``rest``, p groups of L+1 variables or ``across`` one of all, and ``product`` and
+        ``vertex``, groups of one.
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
+    origin = packed(_origin_of(network, kernel).residual)
+    shift, chance = ensemble.of_layers(summary["rest"], origin.shape[1], across)
+    # The squares of the true means, without bias.
+    squares = shift[:, None, :, None] * shift[:, None] if across else shift[:, None] * shift
+    squares = squares - chance / summary["rest"].count
+    product = summary["product"].mean.reshape(squares.shape)
+    mean = origin + np.concatenate([np.zeros((1, shift.shape[1])), shift])
+    skips = layer_coefficients(network).skips
+    half = accumulate(skips, ensemble.with_input_layer(squares))
+    shifts = np.moveaxis(np.diagonal(accumulate(skips, half.swapaxes(0, 1))), -1, 0)[:-1]
+    vertex = network.width * (summary["vertex"].mean.reshape(shifts.shape) - shifts)
+    return ensemble.fields(network, kernel, mean, product - squares, vertex)
+
+
+def _origin_of(network: LayeredNetwork, kernel: np.ndarray) -> _Origin:
+    return _origin(network, kernel.tobytes(), len(np.atleast_2d(kernel)))
 
 
 @lru_cache(maxsize=8)
-def _expansion(network: LayeredNetwork, K0: float) -> _Expansion:
-    solution = saddle_point(network, K0)
-    K = solution.kernels
-    # A coefficient of something with mean 0, which needs no digits.
-    step = 1e-4 * K
-    slopes = [variance_gains(network, K + sign * step) for sign in (1, -1)]
-    step = np.roll(step, 1)
-    curvatures = np.zeros_like(K)
-    np.divide(slopes[0] - slopes[1], 2 * step, out=curvatures, where=step > 0)
-    gains = variance_gains(network, K)
-    return _Expansion(layer_coefficients(network), solution.residual_kernels, K, gains, curvatures)
+def _origin(network: LayeredNetwork, entries: bytes, inputs: int) -> _Origin:
+    """For a kernel (P, P) as bytes, which a cache can take."""
+    K0 = np.frombuffer(entries).reshape(inputs, inputs)
+    solution = solve(network, K0 if inputs > 1 else K0.item())
+    shape = (-1, inputs, inputs)
+    C, K = solution.residual_kernels.reshape(shape), solution.kernels.reshape(shape)
+    own, others = np.zeros((len(C), inputs)), np.zeros((len(C), inputs * (inputs - 1) // 2))
+    curvatures = np.zeros(len(C))
+    if inputs == 1:
+        own = variance_gains(network, K[:, 0])
+        # A coefficient of something with mean 0, which needs no digits.
+        step = 1e-4 * K[:, 0, 0]
+        more, less = (variance_gains(network, K[:, 0, 0] + change) for change in (step, -step))
+        step = np.roll(step, 1)
+        np.divide(more - less, 2 * step, out=curvatures, where=step > 0)
+    gains = PairGains(own, others, others, others)
+    if inputs > 1:
+        # Of jumps and parallel inputs there is no response.
+        with contextlib.suppress(ValueError):
+            gains = solution.pair_theory.gains
+    return _Origin(layer_coefficients(network), C, K, lower_root(C), gains, curvatures)
+
+
+class _SecondOrder:
+    """q^(l), the second order of C^(l) − C*^(l) of one input, from layer to layer."""
+
+    def __init__(self, network: LayeredNetwork, point: _Origin, samples: int) -> None:
+        self.slopes, self.skips = feature_functions(network, slopes=True), network.skip_scales
+        self.point, self.width = point, network.width
+        self.tilt, self.summed = np.zeros((samples, network.width)), np.zeros(samples)
+
+    def next(
+        self, l: int, z: np.ndarray, u: np.ndarray, kappa: np.ndarray, g: np.ndarray, psi: Any
+    ) -> np.ndarray:
+        """q^(l+1), (n,), from the normals, u, κ and the signals of layer l, (n, N)."""
+        point, mean = self.point, kappa.mean(axis=1)
+        skip, root = self.skips[l - 1] if l else 0.0, point.roots[l, 0, 0]
+        # First order of h − g, of the noise of all other neurons.
+        others = u.mean(axis=1, keepdims=True) - u / self.width
+        self.tilt = skip * self.tilt + others * z * (0.5 / root if root else 0.0)
+        slope = sum(x * rise for x, rise in zip(psi, self.slopes(g), strict=True))
+        pairs = mean**2 - np.einsum("ni,ni->n", kappa, kappa) / self.width**2
+        found = point.gains.own[l + 1] * (self.summed - mean)
+        found += 0.5 * point.curvatures[l + 1] * pairs
+        found += 2 * point.layers.weights[l + 1] * (slope * self.tilt).mean(axis=1)
+        self.summed = carried(point.layers.skips[l + 1], self.summed, found)
+        return found
 
 
 def _one_tile(
-    network: LayeredNetwork, K0: float, generator: np.random.Generator, samples: int
+    network: LayeredNetwork,
+    K0: np.ndarray,
+    generator: np.random.Generator,
+    samples: int,
+    across: bool,
 ) -> dict[str, np.ndarray]:
-    slopes = feature_slopes(network)
-    point, width, depth = _expansion(network, K0), network.width, network.depth
+    point = _origin_of(network, K0)
     weights, biases, skips = point.layers.weights, point.layers.biases, point.layers.skips
-    roots = np.sqrt(point.residual)
+    width, layers, pairs = network.width, network.depth + 1, len(packed(K0))
+    alpha, beta = np.triu_indices(len(K0))
+    residual, kernels = packed(point.residual), packed(point.kernels)
+    second = _SecondOrder(network, point, samples) if len(K0) == 1 else None
+    every, vertex = np.empty((samples, layers, pairs, width)), []
+    drawn, order2 = np.empty((samples, layers, pairs)), np.zeros((samples, layers, pairs))
     # The normals of the layer in turn, for both networks.
-    z, tilt, u, kappa = np.zeros((4, samples, width))
-    second = np.zeros(samples)
-    every, vertex = np.empty((samples, depth + 1, width)), np.empty((samples, depth + 1))
-    residual, order2 = np.empty((2, samples, depth + 1))
+    z = np.empty((samples, len(K0), width))
 
     def driven(l: int, kernel: np.ndarray, features: tuple[Any, ...]) -> np.ndarray:
         generator.standard_normal(out=z)
-        return np.stack([np.sqrt(kernel), np.full_like(kernel, roots[l])]) * z
+        root = lower_root(np.broadcast_to(kernel, (samples, *K0.shape)))
+        return np.stack([correlated(root, z), correlated(point.roots[l], z)])
 
     def of_finite_width(*features: np.ndarray) -> np.ndarray:
-        return mean_square(*(psi[0] for psi in features))
+        return gram(*(psi[0] for psi in features))
 
-    for l, (h, g), features, C in forward(
-        network, np.full((samples, 1), K0), driven, of_finite_width
-    ):
-        skip, root = network.skip_scales[l - 1] if l else 0.0, roots[l]
+    # Pairs before networks and neurons, as the gains take them.
+    kappa, u = np.zeros((2, pairs, samples, width))
+    for l, (h, g), features, C in forward(network, K0, driven, of_finite_width):
         with np.errstate(over="ignore", invalid="ignore"):
-            vertex[:, l] = _vertex(h, g, kappa, point.kernels[l])
-            # First order of h − g, of the noise of all other neurons.
-            others = u.mean(axis=1, keepdims=True) - u / width
-            tilt = skip * tilt + others * z * (0.5 / root if root else 0.0)
-            psi, mean = tuple(both[1] for both in features), kappa.mean(axis=1)
-            slope = sum(x * rise for x, rise in zip(psi, slopes(g), strict=True))
-            pairs = mean**2 - np.einsum("ni,ni->n", kappa, kappa) / width**2
-            order2[:, l] = point.gains[l + 1] * (second - mean)
-            order2[:, l] += 0.5 * point.curvatures[l + 1] * pairs
-            order2[:, l] += 2 * weights[l + 1] * (slope * tilt).mean(axis=1)
-            u = weights[l + 1] * observable(psi) - (point.residual[l + 1] - biases[l + 1])
-            u += point.gains[l + 1] * kappa
+            own = h[:, alpha] * h[:, beta] - kernels[l][:, None]
+            first = g[:, alpha] * g[:, beta] - kernels[l][:, None] + kappa.swapaxes(0, 1)
+            vertex.append(_vertex(own, first, kappa.mean(axis=2).T, point.kernels[l], across))
+            psi = [both[1] for both in features]
+            if second is not None:
+                mine = g[:, 0], [x[:, 0] for x in psi]
+                order2[:, l, 0] = second.next(l, z[:, 0], u[0], kappa[0], *mine)
+            u = sum(x[:, alpha] * x[:, beta] for x in psi)
+            u = weights[l + 1] * u - (residual[l + 1] - biases[l + 1])[:, None]
+            u = u.swapaxes(0, 1) + point.gains.moved(l + 1, kappa)
         kappa = carried(skips[l + 1], kappa, u)
-        second = carried(skips[l + 1], second, order2[:, l])
-        every[:, l], residual[:, l] = u, C[:, 0]
-    steps, means = residual - point.residual[1:], every.mean(axis=2)
+        every[:, l], drawn[:, l] = u.swapaxes(0, 1), packed(C)
+    steps, means = drawn - residual[1:], every.mean(axis=3)
     rest = steps - means - order2
     # C^(1) is linear in the noise; what is left is rounding.
     rest[:, 0] = 0.0
-    product = every @ every.swapaxes(1, 2) / width**2
-    product += steps[:, :, None] * steps[:, None, :] - means[:, :, None] * means[:, None, :]
-    return {"residual": residual, "rest": rest, "product": product, "vertex": vertex}
+    product = _products(every, across) / width**2
+    product += _products(steps[..., None], across) - _products(means[..., None], across)
+    vertices = np.stack(vertex, axis=1)
+    return {"residual": drawn, "rest": rest, "product": product, "vertex": vertices}
 
 
-def _vertex(h: np.ndarray, g: np.ndarray, kappa: np.ndarray, K: float) -> np.ndarray:
-    """Σ_{i≠j} (h_i² − K)(h_j² − K) / N(N−1) of every network, less its part of mean 0."""
-    width = h.shape[1]
+def _products(x: np.ndarray, across: bool) -> np.ndarray:
+    """Σ_i x_lai x_mbi of (n, L+1, p, N): (n, L+1, L+1, p), or (n, L+1, L+1, p, p)."""
+    if across:
+        flat = x.reshape(len(x), -1, x.shape[-1])
+        products = flat @ flat.swapaxes(1, 2)
+        return products.reshape(*x.shape[:3], *x.shape[1:3]).swapaxes(2, 3)
+    x = x.swapaxes(1, 2)
+    return np.moveaxis(x @ x.swapaxes(2, 3), 1, -1)
+
+
+def _vertex(
+    own: np.ndarray, first: np.ndarray, kappa: np.ndarray, K: np.ndarray, across: bool
+) -> np.ndarray:
+    """Σ_{i≠j} x_ia x_jb / N(N−1) of every network, less its part of mean 0, (n, p) or (n, p, p)."""
+    width = own.shape[-1]
+    alpha, beta = np.triu_indices(len(K))
+    a = np.arange(len(alpha))
+    a, b = (a[:, None], a) if across else (a, a)
+    moved = np.zeros((len(own), *np.broadcast_shapes(a.shape, b.shape)))
     if width == 1:
-        return np.zeros(len(h))
-    own, first = h * h - K, g * g - K + kappa
-    pairs = _distinct_pairs(own) - _distinct_pairs(first)
-    return pairs + 4 * K * kappa.mean(axis=1) / (width - 1)
+        return moved
+    places = positions(len(alpha))
+    # ⟨x_ia x_ib⟩ = K_αγ K_βδ + K_αδ K_βγ moves with K.
+    for c, d in ((alpha[b], beta[b]), (beta[b], alpha[b])):
+        moved += kappa[:, places[alpha[a], c]] * K[beta[a], d]
+        moved += K[alpha[a], c] * kappa[:, places[beta[a], d]]
+    return _distinct(own, across) - _distinct(first, across) + moved / (width - 1)
 
 
-def _distinct_pairs(x: np.ndarray) -> np.ndarray:
-    """Σ_{i≠j} x_i x_j / N(N−1) over the neurons, (..., N) -> (...); 0 for one neuron."""
-    width = x.shape[-1]
-    if width == 1:
-        return np.zeros(x.shape[:-1])
-    return (width * x.mean(axis=-1) ** 2 - np.einsum("...i,...i", x, x) / width) / (width - 1)
+def _distinct(x: np.ndarray, across: bool) -> np.ndarray:
+    """Σ_{i≠j} x_ia x_jb / N(N−1) over the neurons, (n, p, N) -> (n, p), or (n, p, p)."""
+    width, mean = x.shape[-1], x.mean(axis=-1)
+    if across:
+        return (width * mean[:, :, None] * mean[:, None] - gram(x)) / (width - 1)
+    return (width * mean**2 - np.einsum("nai,nai->na", x, x) / width) / (width - 1)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.montecarlo.moments import Summary
+from fieldtheory.montecarlo.moments import Moments, Summary
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import fields_of
+from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
@@ -126,7 +127,9 @@ class Ensemble(Result):
         )
 
 
-def estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> dict[Any, Any]:
+def estimates(
+    network: LayeredNetwork, kernel: np.ndarray, across: bool, summary: Summary
+) -> dict[Any, Any]:
     """The estimates of `Ensemble` from the moments of a sample.
 
     Parameters
@@ -134,59 +137,84 @@ def estimates(network: LayeredNetwork, kernel: np.ndarray, summary: Summary) -> 
     network : LayeredNetwork
     kernel : ndarray, shape () or (P, P)
         K0.
+    across : bool
+        Whether different pairs of inputs are asked for.
     summary : dict of str to Moments
         With p = P(P+1)/2 pairs of inputs: ``residual`` (p groups of the L+1 variables C^(l),
-        l >= 1), ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`). Where
-        different pairs of inputs are asked for, ``cross`` (one group of all (L+1) p variables),
-        ``second`` in L+1 groups of p variables and ``spread`` in (L+1) p² of one.
+        l >= 1), ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`);
+        ``across`` ``residual`` in one group of all (L+1) p variables, ``second`` in L+1 groups of p
+        variables and ``spread`` in (L+1) p² of one.
 
     Returns
     -------
     dict of str to ndarray
     """
     first = packed(np.atleast_2d(kernel))
-    mean = np.concatenate([first[None], summary["residual"].mean.T])
-    covariance = with_input_layer(np.moveaxis(summary["residual"].covariance, 0, -1))
-    found = kernel_fields(network, mean, covariance)
-    across = "cross" in summary
-    vertex = _vertex(network.width, summary, across)
-    if network.width > 1:
-        found["four_point"] = np.diagonal(vertex, axis1=1, axis2=2) if across else vertex
-    found = with_output(found, kernel.ndim > 0)
-    if across:
-        found["cross_covariance"] = _cross(summary["cross"].covariance[0], mean.shape)
-        if network.width > 1:
-            found["cross_four_point"] = of_inputs(vertex)
-    return found
+    second = summary["second"].covariance
+    mean, covariance = of_layers(summary["residual"], len(first), across)
+    shape = (*mean.shape, len(first)) if across else mean.shape
+    spread = summary["spread"].mean.reshape(shape)
+    vertex = network.width * second.reshape(shape) - spread
+    return fields(network, kernel, np.concatenate([first[None], mean]), covariance, vertex)
 
 
-def kernel_fields(
-    network: LayeredNetwork, mean: np.ndarray, covariance: np.ndarray
+def groups_of(values: np.ndarray, across: bool) -> np.ndarray:
+    """C^(l), l >= 1, of networks (n, L+1, p): a group for each pair, ``across`` one of all."""
+    return values.reshape(len(values), 1, -1) if across else values.swapaxes(1, 2)
+
+
+def of_layers(moments: Moments, pairs: int, across: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Means (L+1, p) and covariances (L+1, L+1, p) of `groups_of`, ``across`` (L+1, L+1, p, p)."""
+    if not across:
+        return moments.mean.T, np.moveaxis(moments.covariance, 0, -1)
+    mean = moments.mean.reshape(-1, pairs)
+    return mean, moments.covariance.reshape(2 * mean.shape).swapaxes(1, 2)
+
+
+def fields(
+    network: LayeredNetwork,
+    kernel: np.ndarray,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    vertex: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """``mean``, ``covariance`` and those of K, with one axis of pairs of inputs.
+    """The fields of `Ensemble`.
 
     Parameters
     ----------
     network : LayeredNetwork
-    mean : ndarray, shape (L+2, pairs)
-    covariance : ndarray, shape (L+2, L+2, pairs)
+    kernel : ndarray, shape () or (P, P)
+        K0.
+    mean : ndarray, shape (L+2, p)
+        ⟨C^(l)⟩.
+    covariance : ndarray, shape (L+1, L+1, p) or (L+1, L+1, p, p)
+        Of C^(l), l >= 1, of each pair of inputs with itself or of two pairs.
+    vertex : ndarray, shape (L+1, p) or (L+1, p, p)
+        V^(l).
     """
-    skips = _skips(network)
-    kernel_covariance = accumulate(skips, accumulate(skips, covariance).swapaxes(0, 1))
-    return {
+    skips, matrix = _skips(network), kernel.ndim > 0
+    across = vertex.ndim > 2
+    covariance = with_input_layer(covariance)
+    own = np.diagonal(covariance, axis1=-2, axis2=-1) if across else covariance
+    kernel_covariance = accumulate(skips, accumulate(skips, own).swapaxes(0, 1))
+    found = {
         "mean": mean,
-        "covariance": covariance,
+        "covariance": own,
         "kernel_mean": accumulate(skips, mean),
         "kernel_covariance": kernel_covariance,
         "kernel_variance": np.diagonal(kernel_covariance)[:, :-1].T,
     }
-
-
-def with_output(found: dict[str, np.ndarray], matrix: bool) -> dict[str, np.ndarray]:
-    """The fields in the shapes of `Ensemble`, and ``output_kurtosis``."""
+    if network.width > 1:
+        found["four_point"] = np.diagonal(vertex, axis1=1, axis2=2) if across else vertex
     found = {name: unpacked(values, matrix) for name, values in found.items()}
-    output = _own(found["mean"][-1], matrix), _own(found["covariance"][-1, -1], matrix)
-    return found | {"output_kurtosis": _excess_kurtosis(*output)}
+    output = found["mean"][-1], found["covariance"][-1, -1]
+    size, variance = map(np.diagonal, output) if matrix else output
+    found["output_kurtosis"] = 3 * ratio(variance, size**2)
+    if across:
+        found["cross_covariance"] = _of_inputs(covariance)
+        if network.width > 1:
+            found["cross_four_point"] = _of_inputs(vertex)
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -196,35 +224,10 @@ def _skips(network: LayeredNetwork) -> np.ndarray:
 
 def with_input_layer(covariance: np.ndarray) -> np.ndarray:
     """Zeros for C^(0), which does not fluctuate: (L+1, L+1, ...) -> (L+2, L+2, ...)."""
-    layers = len(covariance) + 1
-    full = np.zeros((layers, layers, *covariance.shape[2:]))
-    full[1:, 1:] = covariance
-    return full
+    return np.pad(covariance, [(1, 0), (1, 0)] + [(0, 0)] * (covariance.ndim - 2))
 
 
-def _own(values: np.ndarray, matrix: bool) -> np.ndarray:
-    return np.diagonal(values) if matrix else values
-
-
-def _excess_kurtosis(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    return 3 * np.divide(variance, mean**2, out=np.zeros_like(mean), where=mean > 0)
-
-
-def _vertex(width: int, summary: Summary, across: bool) -> np.ndarray:
-    """V^(l), shape (L+1, p), or ``across`` two pairs (L+1, p, p)."""
-    variance = summary["second"].covariance
-    shape = variance.shape if across else (summary["residual"].mean.shape[1], -1)
-    return width * variance.reshape(shape) - summary["spread"].mean.reshape(shape)
-
-
-def of_inputs(pairs: np.ndarray) -> np.ndarray:
+def _of_inputs(pairs: np.ndarray) -> np.ndarray:
     """(..., p, p) -> (..., P, P, P, P)."""
     places = positions(pairs.shape[-1])
     return pairs[..., places, :][..., places]
-
-
-def _cross(covariance: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """(L+2, L+2, P, P, P, P) from the covariance of all entries, ordered by layers, then pairs."""
-    layers, pairs = shape
-    by_layer = covariance.reshape(layers - 1, pairs, layers - 1, pairs).swapaxes(1, 2)
-    return with_input_layer(of_inputs(by_layer))

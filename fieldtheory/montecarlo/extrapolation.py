@@ -15,7 +15,6 @@ from fieldtheory.montecarlo.compared_quantities import (
     Measured,
     left_out,
     measured_fields,
-    next_orders,
     reasons_against,
 )
 from fieldtheory.montecarlo.comparison import Comparison
@@ -109,7 +108,7 @@ def compare(
 
     A width is described if all deviations of kernels stay within ``tolerance`` even with the
     error that chance allows, and not described if one of a kernel or a response is beyond it even
-    without. Fluctuations are shown beside them and do not decide.
+    without. Fluctuations are shown too and do not decide.
 
     Examples
     --------
@@ -146,15 +145,14 @@ def compare(
     measured = list(measured_fields(solution, ensembles, answers, reasons))
     spreads = remainders.relative_variances(ensembles[0]) * ensembles[0].network.width
     extrapolated = [
-        entries
-        for quantity in measured
-        for entries in _coefficients(solution, quantity, spreads, reasons)
+        entries for quantity in measured for entries in _coefficients(quantity, spreads)
     ]
     if not extrapolated:
         raise ValueError("ensemble must have kernels that fluctuate, got none")
-    width = _asked(solution, ensembles)
+    widths = [e.network.width for e in ensembles]
+    width = solution.network.width if solution.network.width in widths else widths[0]
     raw = [
-        _at_width(solution, quantity, simulation, reasons)
+        _at_width(quantity, simulation)
         for quantity in measured
         for simulation in quantity.simulations
         if simulation.network.width == width
@@ -167,31 +165,24 @@ def compare(
     return Comparison(
         tuple(Coefficient(**entries, threshold=thresholds[0]) for entries in extrapolated),
         tuple(AtWidth(**entries, threshold=thresholds[1], tolerance=tolerance) for entries in raw),
-        tuple(e.network.width for e in ensembles),
+        tuple(widths),
         width,
         float(false_alarm),
         float(tolerance),
         _differences(solution, ensembles[0]),
-        left_out(measured, reasons, _without_values(solution, measured, reasons, extrapolated)),
+        left_out(measured, reasons, _without_values(measured, extrapolated)),
     )
 
 
-def _without_values(
-    solution: Solution,
-    measured: list[Measured],
-    reasons: dict[str, str],
-    compared: Sequence[dict[str, Any]],
-) -> list[str]:
+def _without_values(measured: list[Measured], compared: Sequence[dict[str, Any]]) -> list[str]:
     """Quantities that are 0 in the theory and in every network, so that nothing is compared."""
     shown = {entries["name"] for entries in compared}
     return [
         name
-        for field, simulations, _, across in measured
-        for order, name in (
-            {field.order: field.name} | next_orders(solution, field, reasons)
-        ).items()
-        if name not in shown and order - field.order < len(simulations)
-        if not remainders.of_each_pair(solution, name, across).any()
+        for quantity in measured
+        for order, name in quantity.orders.items()
+        if name not in shown and order - quantity.field.order < len(quantity.simulations)
+        if not remainders.theory(quantity, name).any()
     ]
 
 
@@ -221,42 +212,30 @@ def _checked(solution: Solution, given: Any, name: str, kind: Any) -> list[Any]:
     return sorted(found, key=lambda e: e.network.width)
 
 
-def _asked(solution: Solution, ensembles: list[Ensemble]) -> int:
-    """The width that the theory is to describe."""
-    widths = [e.network.width for e in ensembles]
-    own = solution.network.width
-    return own if own in widths else widths[0]
-
-
-def _coefficients(
-    solution: Solution, quantity: Measured, variances: np.ndarray, reasons: dict[str, str]
-) -> Iterator[dict[str, Any]]:
+def _coefficients(quantity: Measured, variances: np.ndarray) -> Iterator[dict[str, Any]]:
     """What the coefficients of a field consist of, without the threshold.
 
     ``variances`` are N times the relative variances of the kernels, (L+2,).
     """
-    field, simulations, _, across = quantity
-    widths = np.array([s.network.width for s in simulations], dtype=float)
+    field, own = quantity.field, float(quantity.solution.network.width)
+    widths = np.array([s.network.width for s in quantity.simulations], dtype=float)
     spreads = [variances / N for N in widths]
-    names = {field.order: field.name} | next_orders(solution, field, reasons)
-    found = [_simulated(solution, quantity, simulation) for simulation in simulations]
-    for order, name in names.items():
+    found = [_simulated(quantity, simulation) for simulation in quantity.simulations]
+    for order, name in quantity.orders.items():
         relative, row = order - field.order, FIELDS[name]
         if relative >= len(widths):
             continue
         # The power of 1/N is that of the network of the solution.
-        scales = (widths / solution.network.width) ** field.order
-        factors = extrapolation_weights(widths, relative) * scales
-        factors = factors / float(solution.network.width) ** relative
+        scales = (widths / own) ** field.order
+        factors = extrapolation_weights(widths, relative) * scales / own**relative
         parts = [[_corrected(row, field, values) for values in pair] for pair in found]
         summands = [factor * value for factor, (value, _) in zip(factors, parts, strict=True)]
         squares = sum((f * error) ** 2 for f, (_, error) in zip(factors, parts, strict=True))
-        theory = remainders.of_each_pair(solution, name, across)
-        own = variances / solution.network.width
-        size = np.abs(theory) if relative else remainders.reference(solution, field, across)
-        beyond = remainders.sizes(solution, field, spreads, own, relative, across)
+        theory = remainders.theory(quantity, name)
+        beyond = remainders.sizes(quantity, spreads, variances / own, relative)
+        size = np.abs(theory) if relative else remainders.reference(quantity)
         others = {"remainder": _corrected(row, field, beyond), "size": size}
-        entries = _entries(solution, row, theory, summands, np.sqrt(squares), others, across)
+        entries = _entries(quantity, row, theory, summands, np.sqrt(squares), others)
         if entries["theory"].size:
             yield entries | {"name": name, "order": order}
 
@@ -266,25 +245,24 @@ def _corrected(row: Field, field: Field, values: np.ndarray) -> np.ndarray:
     return np.diagonal(values) if len(row.dims) < len(field.dims) else values
 
 
-def _at_width(
-    solution: Solution, quantity: Measured, simulation: Any, reasons: dict[str, str]
-) -> dict[str, Any]:
+def _at_width(quantity: Measured, simulation: Any) -> dict[str, Any]:
     """What a field at a width consists of, without threshold and tolerance."""
-    field, _, _, across = quantity
+    field, solution = quantity.field, quantity.solution
     ratio = solution.network.width / simulation.network.width
-    theory = remainders.of_each_pair(solution, field.name, across) * ratio**field.order
+    theory = remainders.theory(quantity) * ratio**field.order
     sums: dict[Any, np.ndarray] = {}
     total = theory
-    for order, name in next_orders(solution, field, reasons).items():
+    for order, name in quantity.orders.items():
+        if order == field.order:
+            continue
         term = np.asarray(getattr(solution, name)) * ratio**order
         if term.ndim < theory.ndim:
             term = np.where(np.eye(len(term), dtype=bool), np.diag(term), np.nan)
         total = total + term
         sums[order] = total
-    values, error = _simulated(solution, quantity, simulation)
-    others: dict[Any, np.ndarray] = {"size": remainders.reference(solution, field, across)}
-    others["size"] = others["size"] * ratio**field.order
-    found = _entries(solution, field, theory, [values], error, others | sums, across)
+    values, error = _simulated(quantity, simulation)
+    size: dict[Any, np.ndarray] = {"size": remainders.reference(quantity) * ratio**field.order}
+    found = _entries(quantity, field, theory, [values], error, size | sums)
     if not field.decides:
         # What is 0, such as the vertex of the inputs, has no relative deviation.
         found = _chosen(found, found["size"] > 0)
@@ -292,16 +270,14 @@ def _at_width(
     return found | {"name": field.name, "order": field.order, "with_next": with_next}
 
 
-def _simulated(
-    solution: Solution, quantity: Measured, simulation: Any
-) -> tuple[np.ndarray, np.ndarray]:
+def _simulated(quantity: Measured, simulation: Any) -> tuple[np.ndarray, np.ndarray]:
     """The simulated values of a field and their standard errors."""
-    field, _, name, across = quantity
+    field, name = quantity.field, quantity.name
     found = [np.asarray(getattr(simulation, key)) for key in (name, f"{name}_error")]
-    if across:
+    if quantity.across:
         first, second = np.triu_indices(found[0].shape[-1])
         found = [values[..., first, second, :, :][..., first, second] for values in found]
-    shape = remainders.of_each_pair(solution, field.name, across).shape
+    shape = remainders.theory(quantity).shape
     if found[0].shape != shape:
         given = found[0].shape
         raise ValueError(f"{name} must have the shape {shape} of {field.name}, got {given}")
@@ -309,13 +285,12 @@ def _simulated(
 
 
 def _entries(
-    solution: Solution,
+    quantity: Measured,
     field: Field,
     theory: np.ndarray,
     summands: list[np.ndarray],
     error: np.ndarray,
     others: dict[Any, np.ndarray],
-    across: bool,
 ) -> dict[Any, Any]:
     """The entries that are worth a comparison, each once, with their places.
 
@@ -327,32 +302,29 @@ def _entries(
     error = np.where(error > 1e-14 * scale, error, 0.0)
     kept = (error > 0) | (np.abs(values - theory) > 1e-9 * scale)
     dims = tuple(dim.removeprefix("hidden_") for dim in field.dims)
-    pairs = solution.input_kernel.ndim > 0
     indices: tuple[Any, ...] = np.indices(theory.shape, sparse=True)
     if len(dims) > 1:
         kept &= indices[0] <= indices[1]
-    if pairs:
+    if quantity.solution.input_kernel.ndim:
         # Of two layers, each pair of inputs in one may come with each in the other.
-        apart = across and len(dims) > 1
+        apart = quantity.across and len(dims) > 1
         kept &= (indices[-2] <= indices[-1]) | (apart & (indices[0] != indices[1]))
     places = np.argwhere(kept).T
-    index = dict(zip(dims, places, strict=False)) | (_inputs(solution, places, across))
+    index = dict(zip(dims, places, strict=False)) | _inputs(quantity, places)
     parts = {"theory": theory, "simulation": values, "error": error} | others
     chosen = {key: np.asarray(part)[kept] for key, part in parts.items()}
     return {"index": index, **chosen}
 
 
-def _inputs(solution: Solution, places: np.ndarray, across: bool) -> dict[str, np.ndarray]:
+def _inputs(quantity: Measured, places: np.ndarray) -> dict[str, np.ndarray]:
     """The inputs of entries, counted from 1, none if there is one input."""
-    if solution.input_kernel.ndim == 0:
+    if quantity.solution.input_kernel.ndim == 0:
         return {}
-    if not across:
+    if not quantity.across:
         return {"alpha": places[-2] + 1, "beta": places[-1] + 1}
-    first, second = np.triu_indices(solution.inputs)
-    one, other = places[-2], places[-1]
-    parts = (first[one], second[one], first[other], second[other])
-    names = ("alpha", "beta", "gamma", "delta")
-    return {name: inputs + 1 for name, inputs in zip(names, parts, strict=True)}
+    pairs = np.stack(np.triu_indices(quantity.solution.inputs)) + 1
+    parts = (*pairs[:, places[-2]], *pairs[:, places[-1]])
+    return dict(zip(("alpha", "beta", "gamma", "delta"), parts, strict=True))
 
 
 def _chosen(entries: dict[Any, Any], kept: np.ndarray) -> dict[Any, Any]:

@@ -8,25 +8,22 @@ residuals are drawn from comes from the caller.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import sympy as sp
 
-from fieldtheory.averages.integrands.breakpoints import pieces
-from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks import activations
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.recursion import carried, residual_kernel
-from fieldtheory.theory.elementary_averages import feature_parameters
 
 # Most numbers in one array: few enough for the cache, enough to hide the cost of a call.
 TILE = 2**16
 # The same where all layers are kept.
 TILE_KEPT = 2**21
+# Where a function that is 0/0 at zero is taken for its limit there: the first that has a value.
+_NEXT_TO_ZERO = (1e-150, 1e-8)
 
 Part = TypeVar("Part")
 
@@ -40,14 +37,12 @@ class Layer(NamedTuple):
     kernel: Any
 
 
-def gram(*values: Any, blas: bool = True) -> Any:
+def gram(*values: Any) -> Any:
     """Means over the neurons of products of all pairs of inputs, summed over several arrays.
 
     Parameters
     ----------
     *values : arrays of NumPy or JAX, shape (..., P, N)
-    blas : bool
-        Without BLAS it is slower, but does not depend on the number of threads.
 
     Returns
     -------
@@ -59,10 +54,9 @@ def gram(*values: Any, blas: bool = True) -> Any:
     (array([[5., 3.],
            [3., 2.]]), array([[2.]]))
     """
-    product = _outer if blas else _outer_without_blas
-    total = product(values[0])
+    total = values[0] @ values[0].swapaxes(-1, -2)
     for x in values[1:]:
-        total = total + product(x)
+        total = total + x @ x.swapaxes(-1, -2)
     return total / values[0].shape[-1]
 
 
@@ -159,7 +153,11 @@ def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
 
 def gaussian(covariance: np.ndarray, normals: np.ndarray) -> np.ndarray:
     """Normal numbers (..., P, N) with the covariance (..., P, P) over the inputs."""
-    root = psd_root(covariance)
+    return correlated(psd_root(covariance), normals)
+
+
+def correlated(root: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """R z of normals (..., P, N), whose covariance over the inputs is R Rᵀ."""
     return root * normals if root.shape[-1] == 1 else root @ normals
 
 
@@ -167,7 +165,7 @@ def psd_root(matrix: np.ndarray) -> np.ndarray:
     """A matrix R with R Rᵀ = ``matrix``, (..., P, P), positive semidefinite and maybe singular.
 
     Eigenvalues of the correlations that are not above rounding count as zero, so that identical
-    inputs stay identical, and narrow ones beside others stay what they are.
+    inputs stay identical, and inputs of small variance keep their digits.
 
     Examples
     --------
@@ -203,12 +201,14 @@ def in_tiles(draw: Callable[[int], Part], samples: int, tile: int) -> list[Part]
     return [draw(min(tile, samples - start)) for start in range(0, samples, tile)]
 
 
-def feature_functions(network: LayeredNetwork) -> Callable[[Any], tuple]:
-    """The features ψ_k of a network as one function of an array, compiled once.
+def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable[[Any], tuple]:
+    """The features ψ_k of a network as one function of an array: those that averages are of.
 
     Parameters
     ----------
     network : LayeredNetwork
+    slopes : bool
+        The ψ_k' in place of them, without what jumps add.
 
     Returns
     -------
@@ -223,61 +223,19 @@ def feature_functions(network: LayeredNetwork) -> Callable[[Any], tuple]:
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> feature_functions(ResidualNetwork(depth=1, activation="relu"))(np.array([-1.0, 2.0]))
-    (array([0., 2.]),)
+    >>> net, h = ResidualNetwork(depth=1, activation="relu"), np.array([-1.0, 2.0])
+    >>> feature_functions(net)(h), feature_functions(net, slopes=True)(h)
+    ((array([0., 2.]),), (array([0., 1.]),))
     """
-    return compiled(feature_expressions(network))
+    found = network_functions(network).functions
+    values = [_continued((psi.slope if slopes else psi).value) for psi in found]
+    return lambda h: tuple(value(h) for value in values)
 
 
-def feature_slopes(network: LayeredNetwork) -> Callable[[np.ndarray], tuple]:
-    """The ψ_k' in NumPy, like `feature_functions`, without what jumps add to them.
-
-    Examples
-    --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> feature_slopes(ResidualNetwork(depth=1, activation="relu"))(np.array([-1.0, 2.0]))
-    (array([0., 1.]),)
-    """
-    return compiled(feature_expressions(network), 1)
-
-
-def feature_expressions(network: LayeredNetwork) -> tuple[sp.Expr, ...]:
-    """The ψ_k(h) of a network as SymPy expressions, the parameters in them as exact numbers."""
-    known = dict(feature_parameters(network))
-    return tuple(network.features(network.activation, activations.h, known))
-
-
-@lru_cache(maxsize=64)
-def compiled(expressions: tuple, derivative: int = 0) -> Callable[[Any], tuple]:
-    """Expressions of one signal h, or their derivatives, as one function of an array."""
-    h = activations.h
-    smooth = [sp.diff(pieces(psi, [h]), h, derivative) for psi in expressions]
-    functions = lambdify([h], [_continued(psi) for psi in smooth])
-
-    def features(values: Any) -> tuple:
-        # What a limit stands for is 0/0.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return tuple(functions(values))
-
-    return features
-
-
-def _continued(psi: sp.Expr) -> sp.Expr:
+def _continued(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function with its limit at zero, which the signals of a zero input are, if 0/0 there."""
-    h = activations.h
-    if not psi.subs(h, 0).has(sp.nan):
-        return psi
-    return sp.Piecewise((sp.limit(psi, h, 0), sp.Eq(h, 0)), (psi, True))
-
-
-def _outer(x: Any) -> Any:
-    return x @ x.swapaxes(-1, -2)
-
-
-def _outer_without_blas(x: np.ndarray) -> np.ndarray:
-    size = x.shape[-2]
-    products = np.empty((*x.shape[:-1], size))
-    for i, j in zip(*np.triu_indices(size), strict=True):
-        one = np.einsum("...i,...i->...", x[..., i, :], x[..., j, :])
-        products[..., i, j] = products[..., j, i] = one
-    return products
+    if not np.isnan(value(np.zeros(1))[0]):
+        return value
+    near = value(np.array(_NEXT_TO_ZERO))
+    limit = near[~np.isnan(near)][0]
+    return lambda h: np.where(h == 0, limit, value(h))

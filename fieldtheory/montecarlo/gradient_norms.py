@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
-from fieldtheory import validation
 from fieldtheory.montecarlo import plan
 from fieldtheory.montecarlo.backward import draw_squares
-from fieldtheory.montecarlo.forward import feature_expressions, feature_functions
+from fieldtheory.montecarlo.forward import feature_functions
 from fieldtheory.montecarlo.simulated_gradients import SimulatedGradients
-from fieldtheory.networks.activations import as_activation, h
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.infinite_width.tangents import Trained, own_of_inputs, slope_gains
 from fieldtheory.numerics.solution import solve
@@ -161,14 +160,9 @@ def simulate_gradients(
 
 def _variances(network: LayeredNetwork, K0: Any, X: Any) -> np.ndarray:
     """K^(0) of single inputs, () or (P,)."""
-    if (K0 is None) == (X is None):
-        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
-    if X is not None:
-        data = validation.finite_array("X", X)
-        kernel = input_kernel(data if data.ndim > 1 else data[None], network)
-        kernel = np.diagonal(kernel).copy() if data.ndim > 1 else kernel[0, 0]
-    else:
-        kernel = validation.input_kernel_array("K0", K0)
+    kernel, data = plan.given_kernel(network, K0, X if np.ndim(X) != 1 else [X])
+    if data is not None:
+        kernel = np.diagonal(kernel).copy() if np.ndim(X) > 1 else kernel[0, 0]
     if kernel.ndim > 1:
         raise ValueError(
             "K0 must be a variance or variances (P,), one for every input, got shape "
@@ -227,14 +221,8 @@ def _bounds(
 
 def _share(network: LayeredNetwork) -> float | None:
     """⟨Σψ²⟩/K = ⟨Σψ'²⟩ of features with ψ(th) = t ψ(h) for t > 0; None for others."""
-    t, total = sp.Symbol("t", positive=True), 0.0
-    for psi in feature_expressions(network):
-        for sign in (1, -1):
-            slope = sp.expand(psi.subs(h, sign * t) / t)
-            if slope.has(t):
-                return None
-            total += float(slope) ** 2 / 2
-    return total
+    found = [lines_of(psi) for psi in network_functions(network).functions]
+    return None if None in found else float(sum(lines.moment for lines in found if lines))
 
 
 def _drawn(

@@ -26,7 +26,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
 from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
-from fieldtheory.numerics.result import MOST_LINES, Result
+from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.several_inputs.sampled_paths import paths
@@ -100,7 +100,7 @@ class TraceCovariance(Result):
     def _lines(self, field: Field) -> list[Curve]:
         values, errors = (self._over_layers(field, x) for x in (self.values, self.error))
         symbol = f"${field.symbol}$"
-        pairs = zip(values[:MOST_LINES], errors[:MOST_LINES], strict=True)
+        pairs = zip(values, errors, strict=True)
         return [over_layers(field.panel, symbol, value, error) for value, error in pairs]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,9 +12,10 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.block_moments import add_parts, drawn, moments_of_parts
-from fieldtheory.montecarlo.forward import forward, gram, in_tiles, tile_size
-from fieldtheory.montecarlo.moments import Moments, jackknife
+from fieldtheory.montecarlo.block_moments import collected, drawn, moments_of_parts
+from fieldtheory.montecarlo.control_variate import lower_root
+from fieldtheory.montecarlo.forward import correlated, forward, in_tiles, tile_size
+from fieldtheory.montecarlo.moments import Summary, jackknife
 from fieldtheory.montecarlo.plan import Block
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.coefficients import layer_coefficients
@@ -22,6 +24,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.symmetric_matrices import assembled
 
 
 class _Problem(NamedTuple):
@@ -129,7 +132,7 @@ def simulate_response(
         _Problem(network, K, layer, relative_step * _distance(network, K, layer), run.seed, i)
         for i, K in enumerate(_perturbed(kernel))
     ]
-    groups = [(problem, blocks) for problem in problems for blocks in plan.chunks_of(run, None)]
+    groups = plan.chunks_of(run.samples, plan.block_size(run), None)
 
     def specification() -> dict[str, Any]:
         return {
@@ -141,9 +144,13 @@ def simulate_response(
             "seed": run.seed,
         }
 
-    parts = [(partial(_block, problem), blocks) for problem, blocks in groups]
+    parts = [(partial(_block, problem), blocks) for problem in problems for blocks in groups]
     results = drawn(parts, "simulate_response", specification, directory, jobs, progress)
-    found, batches = _collected(problems, groups, results)
+    batches = [collected(groups, islice(results, len(groups)))[0] for _ in problems]
+    # A progress bar ends with its results.
+    next(results, None)
+    estimate = partial(_estimates, layer_coefficients(network).skips)
+    found = [jackknife(mine, estimate) for mine in batches]
     return SimulatedResponse(
         network,
         kernel,
@@ -151,8 +158,8 @@ def simulate_response(
         run.seed,
         layer,
         step=_assembled(np.array([problem.step for problem in problems]), kernel),
-        batches=batches,
-        **{name: _assembled(values, kernel) for name, values in found.items()},
+        batches=len(batches[0]),
+        **{name: _assembled(np.stack([row[name] for row in found]), kernel) for name in found[0]},
     )
 
 
@@ -191,39 +198,17 @@ def _assembled(values: np.ndarray, kernel: np.ndarray) -> np.ndarray:
         return values[0]
     if kernel.ndim == 1:
         return values
-    size = len(kernel)
-    matrix = np.empty((size, size, *values.shape[1:]))
-    matrix[np.diag_indices(size)] = values[:size]
-    rows, columns = np.triu_indices(size, 1)
-    matrix[rows, columns] = matrix[columns, rows] = values[size:]
-    return np.moveaxis(matrix, (0, 1), (-2, -1))
+    size, values = len(kernel), np.moveaxis(values, 0, -1)
+    return assembled(values[..., :size], values[..., size:], np.triu_indices(size, 1))
 
 
-def _collected(
-    problems: list[_Problem],
-    groups: list[tuple[_Problem, list[Block]]],
-    results: Iterator[dict[str, np.ndarray]],
-) -> tuple[dict[str, np.ndarray], int]:
-    """The fields of all problems on the first axis, and the number of batches."""
-    batches: list[dict[int, dict[str, Moments]]] = [{} for _ in problems]
-    for (problem, blocks), arrays in zip(groups, results, strict=True):
-        add_parts(batches[problem.number], blocks, arrays)
-    skips = layer_coefficients(problems[0].network).skips
-    fields = [_fields([mine[index] for index in sorted(mine)], skips) for mine in batches]
-    return {name: np.stack([row[name] for row in fields]) for name in fields[0]}, len(batches[0])
-
-
-def _fields(batches: Sequence[dict[str, Moments]], skips: np.ndarray) -> dict[str, np.ndarray]:
-    def estimate(summary: Any) -> dict[str, np.ndarray]:
-        slopes = summary["slopes"].mean[:, 0]
-        kernel = accumulate(skips, slopes)
-        return {
-            "residual_response": slopes[:-1],
-            "response": kernel[:-1],
-            "output_response": slopes[-1],
-        }
-
-    return jackknife(batches, estimate)
+def _estimates(skips: np.ndarray, summary: Summary) -> dict[str, np.ndarray]:
+    slopes = summary["slopes"].mean[:, 0]
+    return {
+        "residual_response": slopes[:-1],
+        "response": accumulate(skips, slopes)[:-1],
+        "output_response": slopes[-1],
+    }
 
 
 def _block(problem: _Problem, block: Block) -> dict[str, np.ndarray]:
@@ -245,39 +230,25 @@ def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> 
 
     def residual(l: int, kernel: np.ndarray, features: tuple[Any, ...]) -> np.ndarray:
         if l == problem.layer:
-            kernel = kernel + _shift(problem.step, size)
-        return _correlated(kernel, generator.standard_normal((samples, size, network.width)))
+            kernel = _shifted(kernel, problem.step)
+        # Eigenvectors would change sign or place where C moves a little.
+        normals = generator.standard_normal((samples, size, network.width))
+        return correlated(lower_root(kernel), normals)
 
     start = np.broadcast_to(problem.kernel, (2, samples, size, size))
-    # With BLAS, the numbers would depend on the threads that joblib leaves to a worker.
-    for l, _, _, C in forward(network, start, residual, partial(gram, blas=False)):
+    for l, _, _, C in forward(network, start, residual):
         if l >= problem.layer:
             slopes[:, l + 1] = (C[0] - C[1])[:, 0, -1] / (2 * problem.step)
     return slopes
 
 
-def _shift(step: float, size: int) -> np.ndarray:
-    """±ε for the variance of one input, or the covariance of two; (2, 1, size, size)."""
+def _shifted(C: np.ndarray, step: float) -> np.ndarray:
+    """C ± ε for the variance of one input, or the covariance of two; (2, n, size, size)."""
+    size = C.shape[-1]
     entry = np.ones((1, 1)) if size == 1 else np.array([[0.0, 1.0], [1.0, 0.0]])
-    return np.array([step, -step])[:, None, None, None] * entry
-
-
-def _correlated(C: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """Gaussians with covariance C that are smooth functions of it, (2, n, P, N) for P <= 2.
-
-    The Cholesky factor: eigenvectors change sign or place where C moves a little.
-    """
-    first = np.sqrt(_positive(C[..., 0, 0], C[..., 0, 0]))[..., None]
-    if len(normals[0]) == 1:
-        return (first * normals[:, 0])[..., None, :]
-    slope = np.divide(C[..., 0, 1, None], first, out=np.zeros_like(first), where=first > 0)
-    rest = C[..., 1, 1] - slope[..., 0] ** 2
-    second = np.sqrt(_positive(rest, C[..., 1, 1]))[..., None]
-    return np.stack([first * normals[:, 0], slope * normals[:, 0] + second * normals[:, 1]], axis=2)
-
-
-def _positive(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Variances, of which rounding may have made zeros negative."""
-    if (values < -1e-12 * np.abs(scale)).any():
+    found = C + np.array([step, -step])[:, None, None, None] * entry
+    scale = np.prod(np.diagonal(found, axis1=-2, axis2=-1), axis=-1)
+    rest = scale - (found[..., 0, 1] ** 2 if size == 2 else 0.0)
+    if (rest < -1e-12 * np.abs(scale)).any():
         raise ValueError("relative_step must be smaller: a network has no kernel there")
-    return np.maximum(values, 0.0)
+    return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.estimators import WAYS
+from fieldtheory.montecarlo.control_variate import WAYS
 from fieldtheory.montecarlo.forward import TILE_KEPT, tile_size
 from fieldtheory.montecarlo.samplers import SAMPLERS
 from fieldtheory.networks.family import LayeredNetwork, checked_network
@@ -49,21 +49,6 @@ class Run:
         """P."""
         return len(np.atleast_2d(self.kernel))
 
-    @property
-    def specification(self) -> dict[str, Any]:
-        """All that decides the numbers, in a form that JSON takes."""
-        return {
-            "network": storage.attributes(self.network),
-            "K0": self.kernel.tolist(),
-            "X": None if self.data is None else self.data.tolist(),
-            "samples": self.samples,
-            "seed": self.seed,
-            "method": self.method,
-            "keep": self.keep,
-            "cross_inputs": self.cross_inputs,
-            "variance_reduction": self.variance_reduction,
-        }
-
 
 class Part(NamedTuple):
     """Networks of one block and one batch of the jackknife."""
@@ -100,17 +85,10 @@ def checked_run(
     for name in network.layer_parameters:
         if np.ndim(network.parameters[name]) > 1:
             raise ValueError(f"{name} must be one number or one for every layer in a simulation")
-    if (K0 is None) == (X is None):
-        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
-    data = None if X is None else validation.finite_array("X", X)
-    kernel = validation.input_kernel_array("K0", K0 if data is None else input_kernel(X, network))
+    kernel, data = given_kernel(network, K0, X)
     if kernel.ndim not in (0, 2):
         raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
-    samples = validation.integer("samples", samples, 1)
-    if samples < FEWEST_SAMPLES:
-        raise ValueError(
-            f"samples must be an integer >= {FEWEST_SAMPLES} for standard errors, got {samples}"
-        )
+    samples = enough_samples(samples)
     seed = validation.integer("seed", seed, 0)
     method = validation.choice("method", method, tuple(SAMPLERS))
     if variance_reduction is not None:
@@ -125,29 +103,41 @@ def checked_run(
     return run
 
 
-def blocks_of(run: Run) -> list[Block]:
+def enough_samples(samples: Any) -> int:
+    """The number of samples, or an error that says how many standard errors take."""
+    samples = validation.integer("samples", samples, 1)
+    if samples < FEWEST_SAMPLES:
+        raise ValueError(
+            f"samples must be an integer >= {FEWEST_SAMPLES} for standard errors, got {samples}"
+        )
+    return samples
+
+
+def given_kernel(network: LayeredNetwork, K0: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """K0 as it is given, or that of the inputs X (P, d), and X."""
+    if (K0 is None) == (X is None):
+        raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
+    data = None if X is None else validation.finite_array("X", X)
+    return validation.input_kernel_array("K0", K0 if X is None else input_kernel(X, network)), data
+
+
+def specification_of(run: Any) -> dict[str, Any]:
+    """All that decides the numbers of a run, a dataclass, in a form that JSON takes."""
+    found = {field.name: getattr(run, field.name) for field in fields(run)}
+    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in found.items()}
+    return plain | {"network": storage.attributes(run.network)}
+
+
+def blocks_of(samples: int, size: int) -> list[Block]:
     """All blocks in order, of one size but for the last; sizes of batches differ by one at most.
 
     Examples
     --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> net = ResidualNetwork(depth=20, width=10_000)
-    >>> blocks = blocks_of(checked_run(net, 0.5, None, 50, 0, "kernel", False, False))
+    >>> blocks = blocks_of(50, 19)
     >>> [block.size for block in blocks]
     [19, 19, 12]
     >>> blocks[0].parts[-1], blocks[1].parts[0]
     (Part(batch=9, size=1), Part(batch=9, size=1))
-    """
-    return equal_blocks(run.samples, _block_size(run))
-
-
-def equal_blocks(samples: int, size: int) -> list[Block]:
-    """Blocks of at most ``size`` networks, their parts in batches of about equal size.
-
-    Examples
-    --------
-    >>> [block.size for block in equal_blocks(50, 19)]
-    [19, 19, 12]
     """
     count = min(BATCHES, samples)
     quotient, rest = divmod(samples, count)
@@ -163,21 +153,15 @@ def equal_blocks(samples: int, size: int) -> list[Block]:
     return blocks
 
 
-def chunks_of(run: Run, chunk: int | None) -> list[list[Block]]:
-    """The blocks in chunks of at most ``chunk`` networks, or of one block where it has more.
+def chunks_of(samples: int, size: int, chunk: int | None) -> list[list[Block]]:
+    """The blocks in chunks of at most ``chunk`` networks, or of one block; chosen if None.
 
     Examples
     --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> run = checked_run(ResidualNetwork(depth=2), 0.5, None, 9000, 0, "kernel", False, False)
-    >>> [len(blocks) for blocks in chunks_of(run, 4096)], len(chunks_of(run, None))
+    >>> [len(blocks) for blocks in chunks_of(9000, 1024, 4096)], len(chunks_of(9000, 1024, None))
     ([4, 4, 1], 9)
     """
-    return grouped(blocks_of(run), chunk)
-
-
-def grouped(blocks: list[Block], chunk: int | None) -> list[list[Block]]:
-    """Blocks in chunks of at most ``chunk`` networks, or of one block; chosen if None."""
+    blocks = blocks_of(samples, size)
     if chunk is None:
         count = min(CHUNK, -(-len(blocks) // 100))
     else:
@@ -185,7 +169,8 @@ def grouped(blocks: list[Block], chunk: int | None) -> list[list[Block]]:
     return [blocks[start : start + count] for start in range(0, len(blocks), count)]
 
 
-def _block_size(run: Run) -> int:
+def block_size(run: Run) -> int:
+    """Most networks in a block of a run."""
     net = run.network
     drawn = (net.depth + 1) * net.width * (net.width if run.method == "weights" else run.inputs)
     kept = (net.depth + 1) * run.inputs**2
@@ -213,7 +198,7 @@ def memory_needed(run: Run, jobs: int) -> float:
     if run.method == "weights":
         dimension = 0 if run.data is None else run.data.shape[1]
         numbers = net.width * max(net.width, dimension, P)
-    block = min(run.samples, _block_size(run))
+    block = min(run.samples, block_size(run))
     tile = tile_size(numbers)
     work = 6 * numbers * min(block, tile) + 8 * block * kernels + 2 * moments
     if run.variance_reduction:
@@ -223,11 +208,11 @@ def memory_needed(run: Run, jobs: int) -> float:
     return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)
 
 
-def check_memory(run: Run, jobs: int) -> None:
-    """Raise if the run needs more memory than there is."""
-    needed, available = memory_needed(run, jobs), memory_available()
+def require_memory(needed: float, advice: str) -> None:
+    """Raise if a simulation needs more bytes of memory than there are."""
+    available = memory_available()
     if available is not None and needed > available:
         raise ValueError(
             f"the simulation needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB "
-            "are free: use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
+            f"are free: {advice}"
         )

@@ -6,8 +6,9 @@ from itertools import combinations
 
 import numpy as np
 
+from fieldtheory.montecarlo.compared_quantities import Measured
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.fields import FIELDS
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.symmetric_matrices import unpacked
 
@@ -30,25 +31,27 @@ def relative_variances(ensemble: Ensemble) -> np.ndarray:
     return np.concatenate([[0.0], np.maximum.accumulate(found)[:-1]])
 
 
-def of_each_pair(solution: Solution, name: str, across: bool = False) -> np.ndarray:
-    """A field as simulations have it: of several inputs, every pair of inputs with itself.
+def theory(quantity: Measured, name: str = "") -> np.ndarray:
+    """The field, or another one, as simulations have it: every pair of inputs with itself.
 
-    With ``across`` it is left as it is, with the axes of two pairs of inputs.
+    Where they have two different pairs of inputs it is left as it is.
     """
-    values = np.asarray(getattr(solution, name))
-    if solution.input_kernel.ndim and not across and FIELDS[name].of_inputs == ("pair", "pair_"):
+    name = name or quantity.field.name
+    values = np.asarray(getattr(quantity.solution, name))
+    several = quantity.solution.input_kernel.ndim and not quantity.across
+    if several and FIELDS[name].of_inputs == ("pair", "pair_"):
         return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)
     return values
 
 
-def reference(solution: Solution, field: Field, across: bool = False) -> np.ndarray:
+def reference(quantity: Measured) -> np.ndarray:
     """To what deviations from a field are relative, of its shape.
 
     √(K_αα K_ββ) for kernels, √(Var Var) for covariances of layers, √(V_pp V_qq) for the vertex of
     two pairs of inputs, else the size of the field.
     """
-    values = of_each_pair(solution, field.name, across)
-    if across:
+    values, field = theory(quantity), quantity.field
+    if quantity.across:
         own = np.diagonal(values, axis1=-2, axis2=-1)
         if len(field.dims) > 1:
             spread = np.sqrt(np.maximum(np.diagonal(own).T, 0.0))
@@ -59,17 +62,12 @@ def reference(solution: Solution, field: Field, across: bool = False) -> np.ndar
         spread = np.sqrt(np.maximum(np.moveaxis(np.diagonal(values), -1, 0), 0.0))
         return spread[:, None] * spread
     if field.of_kernels:
-        return _sizes(values, solution.input_kernel.ndim > 0)
+        return _sizes(values, quantity.solution.input_kernel.ndim > 0)
     return np.abs(values)
 
 
 def sizes(
-    solution: Solution,
-    field: Field,
-    spreads: list[np.ndarray],
-    own: np.ndarray,
-    order: int = 0,
-    across: bool = False,
+    quantity: Measured, spreads: list[np.ndarray], own: np.ndarray, order: int = 0
 ) -> np.ndarray:
     """The size of what an extrapolation over several widths leaves out, of the shape of a field.
 
@@ -80,28 +78,23 @@ def sizes(
 
     Parameters
     ----------
-    solution : Solution
-    field : Field
-        A field of `Solution`.
+    quantity : Measured
     spreads : list of ndarray, shape (L+2,)
         ε_l for every width, see `relative_variances`.
     own : ndarray, shape (L+2,)
         ε_l for the width of the solution, to which q_j/N^j belongs.
     order : int
         j.
-    across : bool
-        See `of_each_pair`.
     """
-    k, epsilon = len(spreads), np.zeros_like(own)
+    k, epsilon, field = len(spreads), np.zeros_like(own), quantity.field
     for chosen in combinations(spreads, k - order):
         epsilon = epsilon + own**order * np.prod(chosen, axis=0)
-    values = of_each_pair(solution, field.name, across)
-    size = reference(solution, field, across)
+    size = reference(quantity)
     if len(field.dims) > 1:
-        return _broadcast(np.maximum(epsilon[:, None], epsilon), values) * size
-    epsilon = _broadcast(epsilon[: len(values)], values) if field.dims else epsilon[-1]
+        return _broadcast(np.maximum(epsilon[:, None], epsilon), size) * size
+    epsilon = _broadcast(epsilon[: len(size)], size) if field.dims else epsilon[-1]
     if field.simulated.startswith("SimulatedResponse"):
-        epsilon = epsilon * _gains(solution).get(field.name, 1.0) ** k
+        epsilon = epsilon * _gains(quantity.solution).get(field.name, 1.0) ** k
     return epsilon * size
 
 

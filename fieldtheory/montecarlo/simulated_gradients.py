@@ -8,7 +8,7 @@ import numpy as np
 
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import fields_of
-from fieldtheory.numerics.result import MOST_LINES, Result
+from fieldtheory.numerics.result import Result
 from fieldtheory.plotting.curves import Curve
 
 FIELDS = fields_of(
@@ -79,7 +79,7 @@ class SimulatedGradients(Result):
         if self.upper_bound is not None and self.lower_bound is not None:
             lines, (groups,) = [], panels.values()
             bounds = np.ravel(self.upper_bound), np.ravel(self.lower_bound)
-            for pair in list(zip(*bounds, strict=True))[:MOST_LINES]:
+            for pair in zip(*bounds, strict=True):
                 for bound, first in zip(pair, (0, 1), strict=True):
                     layers = np.arange(first, self.network.depth + 1)
                     y = np.full(len(layers), bound)

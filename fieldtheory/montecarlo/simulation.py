@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo import ensemble, plan
-from fieldtheory.montecarlo.block_moments import add_parts, drawn, estimated, moments_of_parts
+from fieldtheory.montecarlo.block_moments import collected, drawn, estimated, moments_of_parts
+from fieldtheory.montecarlo.control_variate import reduced_estimates, reduced_samples
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.estimators import reduced_estimates, reduced_samples
-from fieldtheory.montecarlo.moments import Moments
 from fieldtheory.montecarlo.plan import Block, Run
 from fieldtheory.montecarlo.samplers import SAMPLERS, Inputs
 from fieldtheory.networks.dispatch import by_network_type
@@ -82,9 +80,9 @@ def simulate(
         Other estimates with the same expectation, for method "kernel": what is known of its
         fluctuations and has mean 0 is taken out of every sample (`controlled_samples`). For the
         same error the covariances and the four-point vertex need fewer networks by a factor of
-        order N, the 1/N shift of the means by one of order N², of several inputs of order N
-        (`controlled_pairs`), at about three times the cost of a network; it does not pay where
-        Var K is not small against K².
+        order N, the 1/N shift of the means by one of order N², of several inputs of order N, at
+        about three times the cost of a network; it does not pay where Var K is not small against
+        K².
     chunk : int, optional
         Networks in one chunk: of work that is resumed, and of work of one job. Chunks consist of
         whole blocks of at most 1024 networks, so they may be larger. Chosen if left out.
@@ -141,42 +139,30 @@ def simulate(
     run = plan.checked_run(
         network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction
     )
-    plan.check_memory(run, jobs or 1)
+    advice = "use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
+    plan.require_memory(plan.memory_needed(run, jobs or 1), advice)
     if run.network.width == 1:
         warnings.warn(
             "width 1 has no two neurons: there is no four-point vertex, and 1/N is not small",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
-    groups = plan.chunks_of(run, chunk)
+    groups = plan.chunks_of(run.samples, plan.block_size(run), chunk)
 
     def specification() -> dict[str, Any]:
-        return run.specification | {"blocks": len(groups[0])}
+        return plan.specification_of(run) | {"blocks": len(groups[0])}
 
     parts = [(partial(_block, run), blocks) for blocks in groups]
     results = drawn(parts, "simulate", specification, directory, jobs, progress)
-    return _collected(run, groups, results)
-
-
-def _collected(
-    run: Run, groups: list[list[Block]], results: Iterator[dict[str, np.ndarray]]
-) -> Ensemble:
-    """The estimates from the arrays of all chunks."""
-    batches: dict[int, dict[str, Moments]] = {}
-    raw = []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for blocks, arrays in zip(groups, results, strict=True):
-            add_parts(batches, blocks, arrays)
-            if run.keep:
-                raw.append(arrays["draws"])
-    estimate = partial(ensemble.estimates, run.network, run.kernel)
-    if run.variance_reduction:
-        estimate = partial(reduced_estimates, run.network, run.kernel, run.cross_inputs)
+    batches, kept = collected(groups, results, ["draws"] * run.keep)
+    of = reduced_estimates if run.variance_reduction else ensemble.estimates
     found = estimated(
-        batches, estimate, "; reduce depth, branch_scale, skip_scale or weight_variance"
+        batches,
+        partial(of, run.network, run.kernel, run.cross_inputs),
+        "; reduce depth, branch_scale, skip_scale or weight_variance",
     )
     if run.keep:
-        found["residual_kernels"] = _all_layers(run, np.concatenate(raw))
+        found["residual_kernels"] = _all_layers(run, kept["draws"])
     return Ensemble(
         run.network, run.kernel, run.samples, run.seed, run.method, len(batches), **found
     )
@@ -206,14 +192,13 @@ def _plain(
     inputs = Inputs(np.atleast_2d(kernel), run.data, run.cross_inputs)
     draws = SAMPLERS[run.method](run.network, inputs, generator, size)
     residual, second = packed(draws.residual), packed(draws.second)
-    samples = {"residual": residual.swapaxes(1, 2)}
-    if run.cross_inputs:
-        samples |= {"cross": residual.reshape(size, 1, -1), "second": second}
-        spread = draws.spread
-    else:
-        samples["second"] = second.reshape(size, -1, 1)
-        spread = packed(draws.spread)
-    return samples | {"spread": spread.reshape(size, -1, 1)}, residual
+    across = run.cross_inputs
+    samples = {
+        "residual": ensemble.groups_of(residual, across),
+        "second": second if across else second.reshape(size, -1, 1),
+        "spread": (draws.spread if across else packed(draws.spread)).reshape(size, -1, 1),
+    }
+    return samples, residual
 
 
 def _all_layers(run: Run, residual: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fieldtheory.montecarlo.compared_field import (
     OFF,
     UNRESOLVED,
     UNTOLD,
+    WITHIN,
     ZERO,
     AtWidth,
     Coefficient,
@@ -22,22 +23,23 @@ from fieldtheory.montecarlo.compared_field import (
 )
 from fieldtheory.numerics.fields import FIELDS
 
+if TYPE_CHECKING:
+    from fieldtheory.montecarlo.comparison import Comparison
 
-def is_it_right(
-    fields: Sequence[Coefficient],
-    widths: Sequence[int],
-    verdict: str,
-    false_alarm: float,
-    differences: Sequence[str],
-    not_compared: Sequence[str],
-) -> str:
+DESCRIBES, DOES_NOT = "describes", "does not describe"
+# The verdicts of entries that these are made of.
+_OF_ENTRIES = {DESCRIBES: WITHIN, DOES_NOT: OFF}
+
+
+def is_it_right(found: Comparison) -> str:
     """Is the theory right? With the widths that were extrapolated and what was left out."""
+    fields, widths, verdict = found.extrapolated, found.widths, found.verdict
     count = sum(field.theory.size for field in fields)
     threshold = fields[0].threshold
     deciding = [field for field in fields if (field.verdicts == verdict).any()] or fields
     worst = max(deciding, key=lambda field: abs(field.z[field.worst]))
     largest = f"|z| = {abs(worst.z[worst.worst]):.3g} ({_where(worst)})"
-    chance = f"chance exceeds {threshold:.3g} with probability {false_alarm:g}"
+    chance = f"chance exceeds {threshold:.3g} with probability {found.false_alarm:g}"
     power = "" if len(widths) == 1 else f"^{len(widths)}"
     left_out = f"terms of order 1/N{power}"
     source = (
@@ -72,19 +74,17 @@ def is_it_right(
             f"{chance}, which {left_out} may explain. Simulate one more width, or wider."
         )
     text += _not_told(fields) + _zeros(fields)
-    if differences:
-        text += f" The networks differ: {'; '.join(differences)}."
-    if not_compared:
-        text += f" Not compared: {'; '.join(not_compared)}."
+    if found.differences:
+        text += f" The networks differ: {'; '.join(found.differences)}."
+    if found.not_compared:
+        text += f" Not compared: {'; '.join(found.not_compared)}."
     return f"Is the theory right? {text}"
 
 
-def does_it_describe(fields: Sequence[AtWidth], width: int, verdict: str, tolerance: float) -> str:
-    """Does it describe this width? With the largest deviation of the deciding fields.
-
-    ``verdict`` is "within", "off" or "not resolved", as that of entries.
-    """
-    deciding = [field for field in fields if FIELDS[field.name].decides]
+def does_it_describe(found: Comparison) -> str:
+    """Does it describe this width? With the largest deviation of the deciding fields."""
+    width, verdict = found.width, _OF_ENTRIES.get(found.description, UNRESOLVED)
+    deciding = [field for field in found.at_width if FIELDS[field.name].decides]
     if not deciding:
         return f"Does it describe width {width}? Yes: no kernel deviates from the leading order."
     deciding = [field for field in deciding if verdict in field.verdicts]
@@ -94,7 +94,7 @@ def does_it_describe(fields: Sequence[AtWidth], width: int, verdict: str, tolera
     entry = worst.worst
     how = f"{_where(worst)}; {worst.z[entry]:+.3g} standard errors"
     number = f"{_percent(worst.deviation[entry])} ({how})"
-    allowed = f"{100 * tolerance:g} %"
+    allowed = f"{100 * found.tolerance:g} %"
     if verdict == OFF:
         text = (
             f"No: the simulation deviates from the leading order by {number}, more than {allowed}."

@@ -83,17 +83,29 @@ class Activation:
 
     def __call__(self, argument: Any) -> sp.Expr:
         """φ at ``argument``, a SymPy expression or number; its limit where φ is 0/0."""
-        return _value(self.expression, sp.sympify(argument))
+        value = self.expression.subs(h, argument := sp.sympify(argument))
+        return sp.limit(self.expression, h, argument) if value.has(sp.nan) else value
 
     @cached_property
     def pieces(self) -> Pieces:
         """Its smooth pieces, breakpoints and jumps."""
         return pieces_of(self.expression, h)
 
+    def sides(self, order: int, point: sp.Expr = sp.S.Zero) -> tuple[sp.Expr, sp.Expr]:
+        """The derivative of an order just below and just above a point; infinite where it is."""
+        found = []
+        for branch, side in zip(self.pieces.around(point), "-+", strict=True):
+            derivative = branch.diff(h, order)
+            value = derivative.subs(h, point)
+            if value.has(sp.nan, sp.zoo, sp.oo):
+                value = sp.limit(derivative, h, point, side)
+            found.append(sp.simplify(value))
+        return found[0], found[1]
+
     @cached_property
     def slope_at_zero(self) -> sp.Expr:
         """φ'(0); the mean of both sides where φ has a kink at zero."""
-        return sp.simplify(_value(self.expression.diff(h), sp.S.Zero))
+        return sp.simplify(sp.Add(*self.sides(1)) / 2)
 
     def __repr__(self) -> str:
         return f"Activation({self.name!r}: {self.expression})"
@@ -102,8 +114,3 @@ class Activation:
 def _exact(number: sp.Float) -> sp.Rational:
     """The decimal fraction that was typed, as in text: closed forms of floats lose digits."""
     return sp.Rational(repr(float(number)) if number._prec <= _DOUBLE else str(number))
-
-
-def _value(expression: sp.Expr, argument: sp.Expr) -> sp.Expr:
-    value = expression.subs(h, argument)
-    return sp.limit(expression, h, argument) if value.has(sp.nan) else value

@@ -9,7 +9,6 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
 from fieldtheory.networks.activations import Activation, as_activation, h
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import NetworkFamily
@@ -17,8 +16,6 @@ from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.parameters import named_parameters
 from fieldtheory.networks.residual import ResidualNetwork
 
-# Closer to zero than any other kink.
-_BESIDE_ZERO = sp.Rational(1, 10**20)
 INFINITE = "infinite"
 
 
@@ -213,32 +210,21 @@ def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...
     >>> slopes_at_zero(as_activation("swish"), 3)
     (1/2, 1/2, 0)
     """
-    sides = (
-        [pieces_of(activation.expression, h).at(sign * _BESIDE_ZERO) for sign in (1, -1)]
-        if has_steps(activation.expression)
-        else [activation.expression] * 2
-    )
     found = []
     for n in range(order + 1):
-        plus, minus = (_value_at_zero(side.diff(h, n)) for side in sides)
+        minus, plus = activation.sides(n)
         if (n <= 1 and plus != minus) or not (plus.is_finite and minus.is_finite):
             raise ValueError(
                 "activation must have derivatives at 0 for the limit of infinite depth "
                 f"(PF Assumption 3.2), got {activation.name}: the one of order {n} is "
-                f"{_text(plus)} on the right and {_text(minus)} on the left"
+                f"{number_text(plus)} on the right and {number_text(minus)} on the left"
             )
         found.append((plus + minus) / 2)
     return tuple(found[1:])
 
 
-def _value_at_zero(expression: sp.Expr) -> sp.Expr:
-    value = expression.subs(h, 0)
-    if value.has(sp.nan, sp.zoo, sp.oo):
-        value = sp.limit(expression, h, 0)
-    return sp.simplify(value)
-
-
-def _text(value: sp.Expr) -> str:
+def number_text(value: sp.Expr) -> str:
+    """A real number with six digits, or what stands for an infinite one."""
     return f"{float(value):.6g}" if value.is_finite else str(value)
 
 

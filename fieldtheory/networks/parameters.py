@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -104,6 +105,8 @@ _SPELT = str.maketrans(
     {"ρ": "rho", "γ": "gamma", "σ": "sigma", "φ": "phi", "ϕ": "phi", "²": "2"}
     | dict.fromkeys("_^, ", "")
 )
+# A standard deviation stands for the variance as well.
+_DEVIATION = re.compile("s(?:igma)?(in|out)?([wb])(?:read)?(in|out)?")
 
 
 def unknown_argument(name: str, known: Collection[str]) -> str:
@@ -197,10 +200,12 @@ def _meant(name: str) -> list[str]:
 
 
 def _spelt(name: str) -> str:
+    """A name without its case and signs; σ_w² and its like as σ, w or b, and in or out."""
     text = name.translate(_SPELT)
     # One letter is a symbol, where K is no k.
     text = text.lower() if len(text) > 1 else text
-    return text.replace("squared", "2").replace("sq", "2")
+    found = _DEVIATION.fullmatch(re.sub("squared|sq|2", "", text))
+    return f"sigma{found[2]}{found[1] or found[3] or ''}" if found else text
 
 
 @cache
@@ -208,20 +213,8 @@ def _spellings() -> dict[str, list[str]]:
     """What each spelling may stand for."""
     found: dict[str, list[str]] = {}
     for name, parameter in PARAMETERS.items():
-        spellings = {parameter.symbol, *parameter.others}
-        if parameter.symbol.startswith("σ"):
-            # A standard deviation is meant as well, with or without the square, anywhere.
-            plain = _spelt(parameter.symbol).replace("2", "")
-            letter, place = plain[len("sigma")], plain[len("sigma") + 1 :]
-            for where in {"": ("",), "in": ("in", "readin"), "out": ("out", "readout")}[place]:
-                for base in ("sigma", "s"):
-                    spellings |= {
-                        f"{base}{text}"
-                        for text in (f"{letter}{where}", f"{letter}2{where}", f"{letter}{where}2")
-                    }
-                spellings |= {f"sigma{where}{letter}", f"sigma2{letter}{where}"}
-        for spelling in spellings:
-            found.setdefault(_spelt(spelling), []).append(name)
+        for spelling in dict.fromkeys(map(_spelt, (parameter.symbol, *parameter.others))):
+            found.setdefault(spelling, []).append(name)
     for name, (_, others) in _ARGUMENTS.items():
         for spelling in (name, *others):
             found.setdefault(_spelt(spelling), []).append(name)

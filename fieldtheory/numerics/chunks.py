@@ -183,6 +183,8 @@ def _in_order_of(
                 storage.write_npz(files[index], found)
             waiting[index] = found
         yield waiting.pop(wanted) if wanted in waiting else storage.read_npz(files[wanted])
+    # joblib warns of a generator that is left before its end.
+    next(computed, None)
 
 
 def with_progress(

@@ -302,6 +302,7 @@ FIELDS: Mapping[str, Field] = fields_of(
     four_point_2 | hidden_layer | V_2^{(l)} | terms of order 1/N of the four-point vertices
         | two_loops order_1 corrects=four_point column=V_2
     order_ratio | layer | \epsilon^{(l)}
-        | sizes of the terms of order 1/N^2 relative to those of order 1/N | two_loops order_2
+        | sizes of the terms of order 1/N^2 relative to those of order 1/N
+        | two_loops order_2 inputs=any of_input
     """
 )

@@ -31,9 +31,6 @@ from fieldtheory.plotting.tables import table_html
 if TYPE_CHECKING:
     import xarray as xr
 
-# Pairs of inputs and members of a batch that can still be told apart in a plot.
-MOST_LINES = 6
-
 _PAIRS = ("pair", "pair_")
 
 
@@ -192,8 +189,8 @@ class Result(Stored):
     def plot(self) -> Any:
         """The main fields over the layers, with bars of one standard error; needs matplotlib.
 
-        Fields over two layers are drawn for each layer with itself. Of more than six pairs of
-        inputs, or members of a batch, the first six are drawn, from dark to light.
+        Fields over two layers are drawn for each layer with itself, the output apart. Pairs of
+        inputs and members of a batch are lines from dark to light, those of two inputs dashed.
 
         Returns
         -------
@@ -382,13 +379,27 @@ class Result(Stored):
         return panels
 
     def _lines(self, field: Field) -> list[Curve]:
-        symbol = f"${field.diagonal or field.symbol}$"
-        values = self._over_layers(field, getattr(self, field.name))[:MOST_LINES]
-        if not field.error:
-            return [over_layers(field.panel, symbol, value) for value in values]
-        errors = self._over_layers(field, getattr(self, f"{field.name}_error"))[:MOST_LINES]
-        pairs = zip(values, errors, strict=True)
-        return [over_layers(field.panel, symbol, value, error) for value, error in pairs]
+        """One line for every pair of inputs or member of a batch, up to the output."""
+        values = self._with_output(field, "")
+        errors = self._with_output(field, "_error") if field.error else [None] * len(values)
+        labels = [f"${field.diagonal or field.symbol}$"] * len(values)
+        if self._has_matrix and field.of_inputs:
+            first, second = np.triu_indices(self.inputs)
+            kinds = np.where(first == second, ", one input", ", two inputs")
+            labels = [labels[0] + kind for kind in np.resize(kinds, len(values))]
+        lines = zip(labels, values, errors, strict=True)
+        return [over_layers(field.panel, *line) for line in lines]
+
+    def _with_output(self, field: Field, suffix: str) -> np.ndarray:
+        """The values as lines (lines, layers), continued to the output where the table says so."""
+        lines = self._over_layers(field, getattr(self, f"{field.name}{suffix}"))
+        if not field.at_output:
+            return lines
+        output = self.table[field.at_output]
+        found = getattr(self, f"{output.name}{suffix}")
+        if not output.dims:
+            found = np.expand_dims(found, len(self._batch) if output.batches else 0)
+        return np.concatenate([lines, self._over_layers(output, found)[:, -1:]], axis=1)
 
     def _of_one_pair(self, field: Field, values: np.ndarray) -> np.ndarray:
         """What pairs of inputs have with themselves, as matrices (..., P, P)."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, ClassVar
 
@@ -47,6 +48,9 @@ from fieldtheory.numerics.validity import (
     warn_if_orders_are_close,
     warn_of_left_out,
 )
+
+# Fluctuations of kernels, relative to their mean, for which the next order tells whether it holds.
+_DOUBTFUL = 0.2, 0.5
 
 
 def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
@@ -94,13 +98,13 @@ class Solution(Result):
     kernel_shift           the same                          ⟨K^(l)⟩ − K*^(l) to order 1/N
     four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
     four_point_error       (L+1, p, p)                       its error, several inputs
-    output_kurtosis        () or (P,)                        3 Var C/C*² of the output
+    output_kurtosis        () or (P,)                        3 Var C/⟨C⟩² of the output
     mean_shift_2           (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
     kernel_shift_2         (L+2,)                            1/N² of ⟨K^(l)⟩, with ``order=2``
     variance_2             (L+2,)                            1/N² of Var C^(l), with ``order=2``
     third_cumulant         (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
     four_point_2           (L+1,)                            1/N of V^(l), with ``order=2``
-    order_ratio            (L+2,)                            1/N² relative to 1/N, with ``order=2``
+    order_ratio            (L+2,) or (L+2, P)                1/N² relative to 1/N, with ``order=2``
     resummed_mean          (L+2,)                            ⟨C^(l)⟩ from its logarithm, ``order=2``
     resummed_variance      (L+2,)                            Var C^(l) from ln⟨C²⟩, with ``order=2``
     =====================  ================================  =====================================
@@ -262,7 +266,12 @@ class Solution(Result):
             chain = limit.layers, limit.moving_gains
             G11 = fluctuations.kernel_covariance(*chain, S22, self.network.width)
             variance = np.diagonal(G11)
-        warn_if_not_small(self.network, variance, limit.variances[0])
+        fluctuation = warn_if_not_small(self.network, variance, limit.variances[0])
+        if self._has_matrix and _DOUBTFUL[0] < fluctuation <= _DOUBTFUL[1]:
+            # The order 1/N² of one input tells how far the expansion holds.
+            widest = np.argmax(ratio(variance, limit.variances[0] ** 2)[-1])
+            with suppress(ArithmeticError):
+                _ = self._alone(int(widest)).order_ratio
         return G11
 
     @field
@@ -335,10 +344,16 @@ class Solution(Result):
 
     @field
     def output_kurtosis(self) -> np.ndarray:
-        """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C^(L+1)/C*^(L+1)² to order 1/N; 0 where the output vanishes."""
+        """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C/⟨C⟩² of C^(L+1), to the order of the solution.
+
+        0 where the output vanishes; of several inputs to order 1/N.
+        """
         variance, mean = self.G11[-1, -1], self._mean_field.variances[0][-1]
         if self._has_matrix:
             variance = np.diagonal(variance)[self.pair_theory.gains.places[0]]
+        elif self.order == 2:
+            shift = ratio(self.mean_shift[-1], mean)
+            variance = variance + self.variance_2[-1] - 2 * variance * shift
         return 3 * ratio(ratio(variance, mean), mean)
 
     @field
@@ -371,9 +386,12 @@ class Solution(Result):
     def order_ratio(self) -> np.ndarray:
         """By how much the terms of order 1/N² are smaller than those of order 1/N.
 
-        The larger of |variance_2|/Var C and |mean_shift_2|/(|mean_shift| + Var C/C*).
+        The larger of |variance_2|/Var C and |mean_shift_2|/(|mean_shift| + Var C/C*); of several
+        inputs that of each of them alone.
         """
-        return self._ratio_of_orders(self._second)
+        if not self._has_matrix:
+            return self._ratio_of_orders(self._second)
+        return np.stack([self._alone(i).order_ratio for i in range(self.inputs)], axis=-1)
 
     @field
     def resummed_mean(self) -> np.ndarray:
@@ -532,6 +550,10 @@ class Solution(Result):
         second = found.shift, found.variance
         first = self.mean_shift, np.diagonal(self.G11)
         return ratio_of_orders(self.residual_kernels, first, second) / self.network.width**2
+
+    def _alone(self, i: int) -> Solution:
+        """Input i of several, to order 1/N²."""
+        return replace(self, input_kernel=self.input_kernel[i, i], order=2)
 
     @cached_property
     def _resummed(self) -> tuple[np.ndarray, np.ndarray]:

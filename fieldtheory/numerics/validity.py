@@ -30,8 +30,8 @@ class ValidityWarning(UserWarning):
     """
 
 
-def warn_if_not_small(network: LayeredNetwork, variance: np.ndarray, mean: np.ndarray) -> None:
-    """Warn if kernels of some layer fluctuate by half of their mean."""
+def warn_if_not_small(network: LayeredNetwork, variance: np.ndarray, mean: np.ndarray) -> float:
+    """Warn if kernels of some layer fluctuate by half of their mean; by how much they do."""
     relative = ratio(np.sqrt(np.maximum(variance, 0.0)), mean)
     if relative.max() > _LARGE:
         warnings.warn(
@@ -40,6 +40,7 @@ def warn_if_not_small(network: LayeredNetwork, variance: np.ndarray, mean: np.nd
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
+    return float(relative.max())
 
 
 def warn_of_left_out(network: LayeredNetwork, left_out: str) -> None:

@@ -91,8 +91,9 @@ def draw(graphs: Sequence[Any], titles: Sequence[str], grey: Sequence[bool] = ()
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+    from fieldtheory.plotting.figure import Figure
 
     columns = min(_COLUMNS, len(graphs))
     rows = -(-len(graphs) // columns)

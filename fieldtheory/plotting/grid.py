@@ -8,12 +8,21 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, WIDE, panels, scale_values, styled, tints
+from fieldtheory.plotting.style import (
+    BLUE,
+    MOST_LEGENDS,
+    WIDE,
+    add_line_colours,
+    panels,
+    scale_values,
+    styled,
+    tints,
+)
 
 
 @styled
 def draw_grid(quantities: Sequence[tuple[str, str, Sequence[Curve]]]) -> Any:
-    """Every quantity in a panel, its lines from dark to light.
+    """Every quantity in a panel, its lines from dark to light, many of them with a colour bar.
 
     Parameters
     ----------
@@ -33,13 +42,16 @@ def draw_grid(quantities: Sequence[tuple[str, str, Sequence[Curve]]]) -> Any:
         named = x.dtype.kind not in "if"
         for curve, shade in zip(curves, tints(BLUE, len(curves)), strict=True):
             style = "o" if named else ".-"
-            ax.plot(curve.x, curve.y, style, color=shade, label=curve.label, markersize=4)
+            size = 4 if len(curves) <= MOST_LEGENDS else 1
+            ax.plot(curve.x, curve.y, style, color=shade, label=curve.label, markersize=size)
         ax.set_xlabel(along)
         ax.set_ylabel(name)
         scale_values(ax, np.concatenate([curve.y for curve in curves]))
         if not named and _widens(x):
             ax.set_xscale("log")
-        if len(curves) > 1:
+        if len(curves) > MOST_LEGENDS:
+            add_line_colours(figure, ax, BLUE, [curve.label for curve in curves])
+        elif len(curves) > 1:
             ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 

@@ -20,7 +20,8 @@ def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]], hidden: int) ->
     ----------
     fields : mapping of str to sequences of curves
         For every panel, by what labels its axis, the curves of each field; these get shades of one
-        colour, from dark to light, and the label of the first. Errors are drawn as bars.
+        colour, from dark to light. Those of its first label are solid, others dashed. Errors are
+        drawn as bars.
     hidden : int
         Number of hidden layers, with the input. What is behind them, the output, is drawn apart.
 
@@ -35,30 +36,36 @@ def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]], hidden: int) ->
     """
     if not fields:
         raise ValueError("fields must have at least one panel, got none")
-    figure, axes = panels([2.9] * len(fields), 2.5)
-    for ax, (name, groups) in zip(axes, fields.items(), strict=True):
+    names = [{curve.label for curves in groups for curve in curves} for groups in fields.values()]
+    # Long legends stand beside their panel.
+    figure, axes = panels([2.9 if len(each) <= 2 else 4.1 for each in names], 2.5)
+    for ax, labels, (name, groups) in zip(axes, names, fields.items(), strict=True):
         for colour, curves in zip(cycle((BLUE, ORANGE, GREEN)), groups, strict=False):
             _draw(ax, curves, colour, hidden)
         ax.set_xlabel("layer $l$")
         ax.xaxis.get_major_locator().set_params(integer=True)
         drawn = np.concatenate([curve.y for curves in groups for curve in curves])
         scale_values(ax, drawn)
-        if len(groups) == 1:
+        if len(groups) == len(labels) == 1:
             ax.set_ylabel(f"{name} {groups[0][0].label}")
         else:
             ax.set_ylabel(name)
-            ax.legend()
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+            ax.legend(**(beside if len(labels) > 2 else {}))
     return figure
 
 
 def _draw(ax: Any, curves: Sequence[Curve], colour: str, hidden: int) -> None:
-    for i, (curve, shade) in enumerate(zip(curves, tints(colour, len(curves)), strict=True)):
-        label = curve.label if i == 0 else None
+    named: set[str] = set()
+    for curve, shade in zip(curves, tints(colour, len(curves)), strict=True):
+        label = None if curve.label in named else curve.label
+        named.add(curve.label)
+        style = "-" if curve.label == curves[0].label else "--"
         inner, output = slice(hidden), slice(hidden, None)
         if curve.error is None:
-            ax.plot(curve.x[inner], curve.y[inner], color=shade, label=label)
+            ax.plot(curve.x[inner], curve.y[inner], style, color=shade, label=label)
             ax.plot(curve.x[output], curve.y[output], "o", color=shade, markersize=3)
         else:
-            ax.plot(curve.x[inner], curve.y[inner], color=shade, linewidth=0.7)
+            ax.plot(curve.x[inner], curve.y[inner], style, color=shade, linewidth=0.7)
             bars = {"markersize": 2.5, "elinewidth": 1.0, "label": label}
             ax.errorbar(curve.x, curve.y, curve.error, fmt="o", color=shade, **bars)

@@ -13,6 +13,8 @@ from fieldtheory.plotting.curves import Curve, write_csv
 
 # The largest ratio of values that a linear axis still shows.
 WIDE = 30.0
+# Lines that a legend names; more of them have a colour bar.
+MOST_LEGENDS = 6
 BLUE, GREEN, ORANGE, GRAY = "#0072B2", "#009E73", "#D55E00", "#7f7f7f"
 
 _RC: Any = {
@@ -55,14 +57,15 @@ def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def panels(widths: Sequence[float], height: float, first: str = "a") -> tuple[Any, np.ndarray]:
-    """A figure and its axes side by side, labelled from ``first`` on; sizes in inches."""
-    from matplotlib.figure import Figure
+    """A figure and its axes side by side, several labelled from ``first`` on; sizes in inches."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from fieldtheory.plotting.figure import Figure
 
     layout = ConstrainedLayoutEngine(w_pad=0.08, wspace=0.06)
     figure = Figure(figsize=(sum(widths), height), layout=layout)
     axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0]
-    for i, ax in enumerate(axes):
+    for i, ax in enumerate(axes if len(axes) > 1 else ()):
         ax.set_title(f"({chr(ord(first) + i)})", loc="left", fontsize=9.5, pad=7)
     return figure, axes
 
@@ -100,6 +103,20 @@ def scale_values(ax: Any, values: np.ndarray) -> None:
     sizes = values[values != 0]
     if sizes.size and sizes.min() > 0 and sizes.max() > WIDE * sizes.min():
         ax.set_yscale("log", nonpositive="mask")
+
+
+def add_line_colours(figure: Any, ax: Any, colour: str, labels: Sequence[str]) -> None:
+    """A colour bar beside lines in `tints` that are too many for a legend, with some labels."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    number = len(labels)
+    shades = ScalarMappable(Normalize(-0.5, number - 0.5), ListedColormap(tints(colour, number)))
+    bar = figure.colorbar(shades, ax=ax, pad=0.02)
+    places = np.unique(np.linspace(0, number - 1, 5).round().astype(int))
+    bar.set_ticks(places, labels=[labels[place] for place in places])
+    bar.ax.tick_params(labelsize=7, length=2)
+    bar.outline.set_visible(False)
 
 
 def tints(colour: str, number: int) -> list[tuple[float, ...]]:

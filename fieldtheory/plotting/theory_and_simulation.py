@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, scale_values, styled
 
-# Curves of several pairs of inputs that can still be told apart.
-_MOST_PAIRS = 6
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """Entries of one quantity, the arrays of shape (m,) or (n,).
-
-    Parameters
-    ----------
-    symbol : str
-        In LaTeX.
-    extrapolated : mapping of str to ndarray of int, shape (m,)
-        Places of the extrapolated entries: ``layer``, perhaps ``layer_``, ``alpha``, ``beta``,
-        ``gamma`` and ``delta``.
-    z : ndarray, shape (m,)
-        Their deviations in standard errors.
-    index : mapping of str to ndarray of int, shape (n,)
-        Places of the entries at the width.
-    theory, simulation, error, size : ndarray, shape (n,)
-        Their numbers, and to what deviations are relative.
-    """
-
-    symbol: str
-    extrapolated: Mapping[str, np.ndarray]
-    z: np.ndarray
-    index: Mapping[str, np.ndarray]
-    theory: np.ndarray
-    simulation: np.ndarray
-    error: np.ndarray
-    size: np.ndarray
-
 
 @styled
 def draw_comparison(
-    fields: Sequence[Compared],
+    fields: Sequence[tuple[str, Any, Any]],
     widths: Sequence[int],
     width: int,
+    hidden: int,
     threshold: float,
     tolerance: float,
     title: str,
@@ -56,16 +24,22 @@ def draw_comparison(
 
     Below the values at the width are their deviations in per cent, and at the bottom the z-scores
     of what is extrapolated. Of the covariances of layers and of pairs of inputs the variances are
-    shown, of the z-scores all. Of more than six pairs of inputs the first six are shown. A bar is
-    one standard error; the bands are the tolerance and what chance explains.
+    shown, of the z-scores all; lines of two inputs are dashed. A bar is one standard error; the
+    bands are the tolerance and what chance explains.
 
     Parameters
     ----------
-    fields : sequence of Compared
+    fields : sequence of (str, object, object)
+        Of every quantity the symbol in LaTeX, the extrapolated entries with ``index`` (``layer``,
+        perhaps ``layer_``, ``alpha``, ``beta``, ``gamma`` and ``delta``, shape (m,)) and their
+        deviations in standard errors ``z``, and the entries at the width with ``index``,
+        ``theory``, ``simulation``, ``error`` and ``size``, shape (n,).
     widths : sequence of int
         Those that are extrapolated.
     width : int
         That of the values.
+    hidden : int
+        Number of hidden layers, with the input; what is behind them, the output, is drawn apart.
     threshold : float
         Largest |z| that counts as chance.
     tolerance : float
@@ -76,26 +50,30 @@ def draw_comparison(
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from fieldtheory.plotting.figure import Figure
 
     # Two panels are as narrow as a title allows.
     columns = max(len(fields), 2)
     figure = Figure(figsize=(2.2 * columns, 4.8), layout="constrained")
     axes = figure.subplots(3, len(fields), height_ratios=(2, 1, 1), sharex="col", squeeze=False)
-    for field, (above, middle, below) in zip(fields, axes.T, strict=True):
-        for layer, part in _lines(field.index):
-            error, size = field.error[part], field.size[part]
-            above.plot(layer, field.theory[part], color=BLUE, linewidth=1)
+    for (symbol, extrapolated, field), (above, middle, below) in zip(fields, axes.T, strict=True):
+        for layer, part, style in _lines(field.index):
+            error, size, theory = field.error[part], field.size[part], field.theory[part]
+            inner = layer < hidden
+            above.plot(layer[inner], theory[inner], style, color=BLUE, linewidth=1)
+            above.plot(layer[~inner], theory[~inner], "_", color=BLUE, markersize=9)
             _points(above, layer, field.simulation[part], error)
             deviation = field.simulation[part] - field.theory[part]
             with np.errstate(divide="ignore", invalid="ignore"):
                 _points(middle, layer, 100 * deviation / size, 100 * error / size)
         scale_values(above, np.concatenate([field.theory, field.simulation]))
-        above.set_title(f"${field.symbol}$", fontsize=9.5)
+        above.set_title(f"${symbol}$", fontsize=9.5)
         middle.axhspan(-100 * tolerance, 100 * tolerance, color=GRAY, alpha=0.15, lw=0)
         below.axhspan(-threshold, threshold, color=GRAY, alpha=0.15, lw=0)
-        finite, layer = np.isfinite(field.z), field.extrapolated["layer"]
-        below.plot(layer[finite], field.z[finite], ".", color=ORANGE, markersize=2.5)
+        finite, layer = np.isfinite(extrapolated.z), extrapolated.index["layer"]
+        below.plot(layer[finite], extrapolated.z[finite], ".", color=ORANGE, markersize=2.5)
         below.set_xlabel("layer $l$")
         below.xaxis.get_major_locator().set_params(integer=True)
     axes[0, 0].set_ylabel(f"$N = {width}$")
@@ -104,11 +82,17 @@ def draw_comparison(
     limit = rf"$N = {listed} \to \infty$" if len(widths) > 1 else f"$N = {width}$"
     axes[2, 0].set_ylabel(f"$z$, {limit}")
     figure.suptitle(title, fontsize=9.5)
+    named: dict[str, dict[str, Any]] = {"theory": {"color": BLUE}}
+    if any(style == "--" for *_, field in fields for *_, style in _lines(field.index)):
+        named = {"theory, one input": {"color": BLUE}, "two inputs": {"color": BLUE, "ls": "--"}}
+    named["simulation"] = {"color": ORANGE, "ls": "", "marker": "o", "markersize": 2.5}
+    handles = [Line2D([], [], label=label, linewidth=1, **look) for label, look in named.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
 
 
-def _lines(index: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The layers and the mask of every line that is shown."""
+def _lines(index: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, str]]:
+    """The layers and the mask of every line that is shown, and its style."""
     chosen = np.ones(len(index["layer"]), dtype=bool)
     if "layer_" in index:
         chosen = index["layer"] == index["layer_"]
@@ -117,11 +101,11 @@ def _lines(index: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.nda
     pairs: list[Any] = [None]
     if "alpha" in index:
         pairs = sorted(set(zip(index["alpha"].tolist(), index["beta"].tolist(), strict=True)))
-    for pair in pairs[:_MOST_PAIRS]:
+    for pair in pairs:
         part = chosen
         if pair is not None:
             part = chosen & (index["alpha"] == pair[0]) & (index["beta"] == pair[1])
-        yield index["layer"][part], part
+        yield index["layer"][part], part, "--" if pair and pair[0] != pair[1] else "-"
 
 
 def _points(ax: Any, x: np.ndarray, y: np.ndarray, error: np.ndarray) -> None:

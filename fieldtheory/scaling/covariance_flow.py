@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,47 +133,39 @@ def compiled(averages: LayerAverages) -> Response:
     return Response(*functions, *(lambdify(changed, expression) for expression in found[4:]))
 
 
-class InterpolatedFlow:
-    """`Response` to leading order, of the state, σ_w and σ_b, by interpolated averages."""
+class Flow:
+    """The flow of pairs of a network and the logarithm of their response, to leading order."""
 
-    def __init__(self, averages: PairFunctions):
-        self._averages = averages
+    def __init__(self, averages: PairFunctions, weight: float, bias: float):
+        self._averages, self._weight, self._bias = averages, weight, bias
 
-    def rates(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
-        """Those of p, q, r and of ln ∂r/∂r_0."""
-        return self.rates_and_slopes(p, q, r, weight, bias)[0]
-
-    def rates_and_slopes(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
-        """The rates, and about the derivative of each by its own state."""
+    def rates(self, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """Those of p, q, r and of ln ∂r/∂r_0, shape (4, pairs)."""
         own, pairs = _shared(p, q)
         G, gain = self._averages.covariance_gain(own, pairs, r)
-        M, slope = (average[pairs] for average in self._averages.moments(own, 1))
-        rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
-        slopes = [weight**2 * average for average in (*slope, gain)]
-        return [*rates, slopes[2]], [*slopes, np.zeros(np.shape(r))]
+        return np.stack([*self._rates(own, pairs, G), self._weight * gain])
 
-    def height(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
+    def height(self, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
         """ln ⟨φ'φ'⟩."""
         with np.errstate(all="ignore"):
             return np.log(self._averages.covariance_gain(*_shared(p, q), r)[1])
 
-    def slope(self, p: Any, q: Any, r: Any, weight: float, bias: float) -> Any:
+    def slope(self, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
         """The derivative of the logarithm of the response by the time."""
         own, pairs = _shared(p, q)
         G, _, _, gain, *gradient = self._averages.covariance_flow(own, pairs, r)
-        M = self._averages.second_moment(own)[pairs]
-        rates = [residual_kernel(weight**2, bias**2, average) for average in (*M, G)]
+        rates = self._rates(own, pairs, G)
         moved = sum(by * rate for by, rate in zip(gradient, rates, strict=True))
         with np.errstate(all="ignore"):
-            return moved / gain + weight**2 * gain
+            return moved / gain + self._weight * gain
 
-    @cached_property
-    def change_rates(self) -> Callable[..., Any]:
-        """Those of the modified flow."""
-        return compiled(self._averages.entries.averages).change_rates
+    def _rates(self, own: np.ndarray, pairs: np.ndarray, G: np.ndarray) -> list[np.ndarray]:
+        """The rates of p, q and r."""
+        M = self._averages.second_moment(own)[pairs]
+        return [residual_kernel(self._weight, self._bias, average) for average in (*M, G)]
 
 
-def _shared(p: Any, q: Any) -> tuple[np.ndarray, np.ndarray]:
+def _shared(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The different variances, and which of them are those of each pair."""
     own, pairs = np.unique(np.stack([p, q]), return_inverse=True)
-    return own, pairs.reshape(2, *np.shape(p))
+    return own, pairs.reshape(2, -1)

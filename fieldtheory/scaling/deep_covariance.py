@@ -13,30 +13,26 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling.covariance_flow import InterpolatedFlow, compiled
-from fieldtheory.scaling.flow_series import Clock, Path, followed
+from fieldtheory.scaling.covariance_flow import Flow, compiled
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory.elementary_averages import network_averages
 
-# σ²_w T is searched up to here, in steps of ln(1 + T/τ) at which the response is looked at.
-_SEARCHED, _STEP = 1e4, 0.2
+# σ²_w T is searched up to here, in steps of ln(1 + T/τ), with averages of few digits.
+_SEARCHED, _STEP, _ROUGH = 1e4, 0.2, 1e-4
 _COARSE: dict[str, Any] = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
-_NEWTON = 4
-# Nodes between bounds of the largest response, and along its flow for the slope there, how far
-# around it these reach, of the time; steps to it, and where they end, of the time.
-_NODES, _SIDES, _REACH, _VERTEX, _SETTLED = 16, 15, 0.1, 8, 1e-6
+_EXACT: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14, "dense_output": True}
+# Chebyshev nodes between bounds of the largest response, and steps of Newton's method from there.
+_NODES, _NEWTON = 16, 4
+# Inputs are the same, up to sign, if p + q − 2|r| is below this part of p + q.
 _ALIKE = 1e-12
-_NEAR = 1e-4
-# Pairs whose states are interpolated at once.
-_BLOCK = 64
+# The flow ends where variances are larger.
 _LARGEST = 1e12
-# Chebyshev nodes of a stretch of so many steps, and of one to the largest response and its length.
-_COARSE_NODES, _STRETCH, _FINE_NODES, _LENGTH = 8, 5, 18, 1.2
-# Errors of heights and series there, and the least difference of heights that is trusted.
-_FLAT, _ROUGH, _RESOLVED, _MARGIN = 1e-3, 1e-4, 1e-4, 0.05
+# Errors of heights, and the least difference of heights that is trusted.
+_FLAT, _MARGIN = 1e-3, 0.05
 # The fewest times among which a maximum is looked for where the flow could not be followed further.
 _FEWEST = 8
-_EXACT: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
+# Pairs whose states are interpolated at once.
+_BLOCK = 64
 
 
 def covariance_scaling(
@@ -64,46 +60,33 @@ def covariance_scaling(
     >>> covariance_scaling(net, *pair, 1), covariance_scaling(net, *pair, 2)
     (array([0.4062]), array([0.4212]))
     """
-    start = np.stack([p, q, r])
-    entries = network_functions(network)
-    flow: Any = InterpolatedFlow(pair_functions(entries))
-    rough: Any = InterpolatedFlow(pair_functions(entries, _ROUGH, searching=True))
-    near = bool((p + q - 2 * np.abs(r) <= _NEAR * (p + q)).any())
-    if near:
-        # Their distance is amplified, with the rounding of what is interpolated and of series.
-        flow = rough = compiled(network_averages(network))
-    scales = tuple(np.sqrt(unit_branch(network)))
-    clock = _clock(rough, start, scales)
-    path, at_zero, tops = _located(rough, start, scales, clock, near, network.activation.name)
+    start, entries, branch = np.stack([p, q, r]), network_functions(network), unit_branch(network)
+    rough = Flow(pair_functions(entries, _ROUGH, searching=True), *branch)
+    at_zero, tops = _located(rough, start, branch.weight, network.activation.name)
     result, (pair, low, high) = np.zeros(len(at_zero)), tops
     if not len(pair):
         return result
-    known = path.of(pair, 4) if path else None
-    state_at = _trajectories(flow, start[:, pair], high.max(), scales, clock, near, known, order)
-    if near:
-        time = _roots(lambda t: flow.slope(*state_at(t)[:3], *scales), low, high)
-    else:
-        time = _highest(flow, state_at, low, high, scales, clock)
+    flow, whole = Flow(pair_functions(entries), *branch), None
+    if order == 2:
+        whole = compiled(network_averages(network))
+    scales = np.sqrt(branch)
+    state_at = _trajectories(flow, whole and whole.change_rates, start[:, pair], high.max(), scales)
+    time = _roots(lambda t: flow.slope(*state_at(t)[:3]), low, high)
     if not ((time < high) & ((time > low) | (low == 0))).all():
         raise ArithmeticError("the maximum of the response was not found")
-    y = state_at(time)
-    heights = flow.height(*y[:3], *scales) + y[3]
-    highest = np.where(at_zero, flow.height(*start, *scales), -np.inf)
+    state = state_at(time)
+    heights = flow.height(*state[:3]) + state[3]
+    highest = np.where(at_zero, flow.height(*start), -np.inf)
     np.maximum.at(highest, pair, heights)
     wins = heights >= highest[pair]
-    moved = pair[wins]
-    if order == 1:
-        result[moved] = np.sqrt(time[wins] / network.depth)
+    state, time = state[:, wins], time[wins]
+    if whole is None:
+        result[pair[wins]] = np.sqrt(time / network.depth)
         return result
-    whole = compiled(network_averages(network))
-    for _ in range(_NEWTON):
-        y = state_at(time)[:3]
-        step = whole.slope(*y, *scales) / whole.curvature(*y, *scales)
-        time = np.clip(time - step, low, high)
-    state, time = np.delete(state_at(time), 3, axis=0)[:, wins], time[wins]
+    state = np.delete(state, 3, axis=0)
     change, growth = whole.change(*state, *scales), whole.change_slope(*state, *scales)
     change = -(change + time * growth) / whole.curvature(*state[:3], *scales)
-    result[moved] = second_order(network, time, change)
+    result[pair[wins]] = second_order(network, time, change)
     return result
 
 
@@ -122,130 +105,63 @@ def _roots(
     return time
 
 
-def _highest(
-    flow: Any,
-    state_at: Callable[[np.ndarray], np.ndarray],
-    low: np.ndarray,
-    high: np.ndarray,
-    scales: tuple[float, float],
-    clock: Clock,
-) -> np.ndarray:
-    """The times of the largest responses between bounds, from heights and one step by slopes."""
-    bounds = clock.reading(low), clock.reading(high)
-    center, half = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
-    places = center + half * nodes(_NODES)[:, None]
-    states = np.stack([state_at(t) for t in clock.time(places)], axis=1)
-    heights = flow.height(*states[:3], *scales) + states[3]
-    slopes = chebyshev.chebder(transform(_NODES) @ heights)
-    found = _vertex(slopes, heights.argmax(axis=0))
-    place = center + half * found
-    time = clock.time(place)
-    curvature = chebyshev.chebval(found, chebyshev.chebder(slopes), tensor=False)
-    curvature /= (half * clock.rate(place)) ** 2
-    # The heights know the times to the root of their rounding only.
-    for _ in range(_NEWTON):
-        y = state_at(time)[:3]
-        rates = flow.rates(*y, *scales)
-        reach = _REACH * time
-        sides = nodes(_SIDES)[:, None] * reach
-        along = [k + sides * rate for k, rate in zip(y, rates, strict=False)]
-        moved = transform(_SIDES) @ flow.height(*along, *scales)
-        slope = chebyshev.chebval(0.0, chebyshev.chebder(moved)) / reach + rates[3]
-        step = slope / curvature
-        time = np.clip(time - step, low, high)
-        if (np.abs(step) <= _SETTLED * time).all():
-            break
-    return time
-
-
-def _vertex(slopes: np.ndarray, top: np.ndarray) -> np.ndarray:
-    """Where the series of slopes vanish next to the highest of the nodes."""
-    ends = np.concatenate([[-1.0], nodes(_NODES), [1.0]])
-    low, found, high = ends[top], ends[top + 1], ends[top + 2]
-    curvatures = chebyshev.chebder(slopes)
-    for _ in range(_VERTEX):
-        slope, curvature = (
-            chebyshev.chebval(found, series, tensor=False) for series in (slopes, curvatures)
-        )
-        found = np.clip(found - slope / curvature, low, high)
-    return found
-
-
-def _clock(flow: Any, start: np.ndarray, scales: tuple[float, float]) -> Clock:
-    """Of the input whose variance doubles first."""
-    with np.errstate(all="ignore"):
-        times = start[:2] / np.asarray(flow.rates(*start, *scales)[:2])
-    usual = times[(times > 0) & np.isfinite(times)]
-    return Clock(float(usual.min()) if usual.size else 1 / scales[0] ** 2)
-
-
-def _located(
-    flow: Any, start: np.ndarray, scales: tuple[float, float], clock: Clock, near: bool, name: str
-) -> tuple[Path | None, np.ndarray, _Tops]:
-    """About the path, and what may be the largest response of every pair.
-
-    That is the response of the input itself, where it falls from there, and local maxima.
-    """
-    pairs = start.shape[1]
-    last = clock.reading(_SEARCHED / scales[0] ** 2)
-    readings = np.linspace(0, last, int(np.ceil(last / _STEP)) + 1)
-    times = clock.time(readings)
-
-    def rate(t: Any, y: np.ndarray) -> np.ndarray:
-        rates = flow.rates(*y.reshape(4, pairs, *y.shape[1:])[:3], *scales)
-        return np.reshape(rates, y.shape)
-
-    def linearised(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rates, slopes = flow.rates_and_slopes(*y.reshape(4, pairs, -1)[:3], *scales)
-        return np.reshape(rates, y.shape), np.reshape(slopes, y.shape)
-
-    def overflows(t: float, y: np.ndarray) -> float:
-        return _LARGEST - np.abs(y[: 2 * pairs]).max()
-
-    # Variances of unbounded activations grow exponentially.
-    overflows.terminal = True  # type: ignore[attr-defined]
-    state = np.concatenate([start, np.zeros((1, pairs))]).ravel()
-    cuts = readings[np.unique([*range(0, len(readings), _STRETCH), len(readings) - 1])]
-    path = None if near else followed(linearised, state, cuts, clock, _COARSE_NODES, _RESOLVED)
-    if path is None:
-        from scipy.integrate import solve_ivp
-
-        solved = solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
-        if len(solved.t) < _FEWEST:
-            _successful(solved)
-        # Where averages stop to be known the flow ends.
-        times, found = solved.t, solved.y
-    else:
-        found = path(readings)
-    *y, growth = found.reshape(4, pairs, len(times))
-    size = y[0][:, 1] + y[1][:, 1]
-    if (size - 2 * np.abs(y[2][:, 1]) <= _ALIKE * size).any():
-        # Rounding would grow until it parts them.
-        raise ValueError(
-            "K0 must have pairs of inputs that differ by more than sign and rounding, got some "
-            f"with p + q - 2 |r| below {_ALIKE:g} (p + q)"
-        )
-    heights = flow.height(*y, *scales) + growth
-    # Slopes are costly: they are looked at where the response may fall from the start.
-    (level,) = np.nonzero(heights[:, 0] + _FLAT >= heights[:, 1])
-    falls = np.zeros(pairs, dtype=bool)
-    if len(level):
-        falls[level] = flow.slope(*(k[level, 0] for k in y), *scales) <= 0
-    tops = _tops(heights, falls, times)
-    if not (falls | np.isin(np.arange(pairs), tops.pair)).all():
-        raise ValueError(
-            f"network must have a response with a maximum in ρ; that of {name} has none up to "
-            f"ρ²L = {times[-1]:.3g}"
-        )
-    return path, falls, tops
-
-
 class _Tops(NamedTuple):
     """Local maxima: which pair's, and bounds of the time of each."""
 
     pair: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+
+def _located(flow: Flow, start: np.ndarray, weight: float, name: str) -> tuple[np.ndarray, _Tops]:
+    """Which responses fall from the input on, and what else may be the largest of every pair."""
+    from scipy.integrate import solve_ivp
+
+    pairs = start.shape[1]
+    with np.errstate(all="ignore"):
+        doubling = start[:2] / flow.rates(*start)[:2]
+    usual = doubling[(doubling > 0) & np.isfinite(doubling)]
+    # In u = ln(1 + t/τ) flows change evenly, with the time τ in which the first variance doubles.
+    tau = usual.min() if usual.size else 1 / weight
+    last = np.log1p(_SEARCHED / weight / tau)
+    times = tau * np.expm1(np.linspace(0, last, int(np.ceil(last / _STEP)) + 1))
+
+    def overflows(t: float, y: np.ndarray) -> float:
+        return _LARGEST - np.abs(y[: 2 * pairs]).max()
+
+    # Variances of unbounded activations grow exponentially.
+    overflows.terminal = True  # type: ignore[attr-defined]
+
+    def rate(t: float, y: np.ndarray) -> np.ndarray:
+        return flow.rates(*y.reshape(4, pairs)[:3]).ravel()
+
+    state = np.append(start, np.zeros(pairs))
+    solved = solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
+    if len(solved.t) < _FEWEST:
+        _successful(solved)
+    # Where averages stop to be known the flow ends.
+    times, y = solved.t, solved.y.reshape(4, pairs, -1)
+    size = y[0, :, 1] + y[1, :, 1]
+    if (size - 2 * np.abs(y[2, :, 1]) <= _ALIKE * size).any():
+        # Rounding would grow until it parts them.
+        raise ValueError(
+            "K0 must have pairs of inputs that differ by more than sign and rounding, got some "
+            f"with p + q - 2 |r| below {_ALIKE:g} (p + q)"
+        )
+    flat = y.reshape(4, -1)
+    heights = (flow.height(*flat[:3]) + flat[3]).reshape(pairs, -1)
+    # Slopes are costly: they are looked at where the response may fall from the start.
+    (level,) = np.nonzero(heights[:, 0] + _FLAT >= heights[:, 1])
+    falls = np.zeros(pairs, dtype=bool)
+    if len(level):
+        falls[level] = flow.slope(*start[:, level]) <= 0
+    tops = _tops(heights, falls, times)
+    if not (falls | np.isin(np.arange(pairs), tops.pair)).all():
+        raise ValueError(
+            f"network must have a response with a maximum in ρ; that of {name} has none up to "
+            f"ρ²L = {times[-1]:.3g}"
+        )
+    return falls, tops
 
 
 def _tops(heights: np.ndarray, falls: np.ndarray, times: np.ndarray) -> _Tops:
@@ -272,52 +188,31 @@ def _tops(heights: np.ndarray, falls: np.ndarray, times: np.ndarray) -> _Tops:
 
 
 def _trajectories(
-    flow: Any,
+    flow: Flow,
+    change_rates: Callable[..., Any] | None,
     start: np.ndarray,
     end: float,
-    scales: tuple[float, float],
-    clock: Clock,
-    near: bool,
-    path: Path | None,
-    order: int,
+    scales: np.ndarray,
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The state of every pair at a time of its own: p, q, r, ln ∂r/∂r_0, for order 2 also z and b.
 
     All pairs are followed at common times, at which they share the averages of their variances.
     """
-    pairs = start.shape[1]
-    # All but p, q and r start from 0.
-    start = np.concatenate([start, np.zeros((5 if order == 2 else 1, pairs))])
-    size = len(start)
-
-    def rate(t: Any, y: np.ndarray) -> np.ndarray:
-        state = y.reshape(size, pairs, *y.shape[1:])
-        rates = flow.rates(*state[:3], *scales)
-        if order == 2:
-            rates = [*rates, *flow.change_rates(*state[:3], *state[4:], *scales)]
-        return np.reshape(rates, y.shape)
-
-    def linearised(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        state = y.reshape(size, pairs, -1)
-        rates, slopes = flow.rates_and_slopes(*state[:3], *scales)
-        if order == 2:
-            # Changes grow as the states do.
-            rates = [*rates, *flow.change_rates(*state[:3], *state[4:], *scales)]
-            slopes = slopes * 2
-        return np.reshape(rates, y.shape), np.reshape(slopes, y.shape)
-
-    last = float(clock.reading(end))
-    cuts = np.linspace(0, last, int(np.ceil(last / _LENGTH)) + 1)
-    known = path if order == 1 else None
-    accurate = _FINE_NODES, _EXACT["rtol"], known
-    found = None if near else followed(linearised, start.ravel(), cuts, clock, *accurate)
-    if found is not None:
-        return lambda time: found.of_each(clock.reading(time), size)
-
     from scipy.integrate import solve_ivp
 
-    solver = solve_ivp(rate, (0, end), start.ravel(), dense_output=True, **_EXACT)
-    follow = _successful(solver).sol
+    pairs = start.shape[1]
+    # All but p, q and r start from 0.
+    start = np.concatenate([start, np.zeros((5 if change_rates else 1, pairs))])
+    size = len(start)
+
+    def rate(t: float, y: np.ndarray) -> np.ndarray:
+        state = y.reshape(size, pairs)
+        rates = [*flow.rates(*state[:3])]
+        if change_rates:
+            rates += change_rates(*state[:3], *state[4:], *scales)
+        return np.ravel(rates)
+
+    follow = _successful(solve_ivp(rate, (0, end), start.ravel(), **_EXACT)).sol
 
     def state_at(time: np.ndarray) -> np.ndarray:
         states = np.empty((size, pairs))

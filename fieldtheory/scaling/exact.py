@@ -24,7 +24,7 @@ _ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.2, 8
 _STEPS = 7
 _POLYNOMIAL = np.linalg.inv(np.vander(np.arange(_STEPS) - _STEPS // 2.0, increasing=True))
 # Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
-_NODES = 14
+_NODES = 12
 _RESOLVED = 3e-10
 # How often the bounds are moved, or drawn closer around the highest node by so many nodes.
 _TRIES, _CLOSER = 5, 3

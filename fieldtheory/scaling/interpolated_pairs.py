@@ -76,8 +76,7 @@ def in_blocks(
     known = np.isfinite(places).all(axis=0)
     few, waiting = [np.arange(len(p))], []
     if _PAYS * np.count_nonzero(known) >= _MORE:
-        few, waiting = [], [(np.flatnonzero(known), 0, 0)]
-        yield from _computed(optima, np.flatnonzero(~known), p, q, r, size)
+        few, waiting = [np.flatnonzero(~known)], [(np.flatnonzero(known), 0, 0)]
     while waiting:
         index, failures, finer = waiting.pop()
         spent = _ASKING * (failures > 0)
@@ -98,8 +97,8 @@ def in_blocks(
             few.append(index[~below & ~above])
             parts = [index[below], index[above]]
         waiting += [(part, failures, finer) for part in parts]
-    if few:
-        yield from _computed(optima, np.sort(np.concatenate(few)), p, q, r, size)
+    # Those that are computed share the averages of their variances.
+    yield from _computed(optima, np.sort(np.concatenate(few)), p, q, r, size)
 
 
 def _computed(

@@ -22,6 +22,8 @@ from fieldtheory.scaling.interpolated_pairs import in_blocks
 
 # Pairs of inputs, times networks, that are solved together.
 _AT_ONCE = 1024
+# Relative differences of covariances that are rounding.
+_ROUNDING = 1e-14
 METHODS = ("response", "saturation", "large_depth", "deep_limit")
 # The arguments that not every method takes, and the methods that take them.
 _ONLY = {
@@ -178,8 +180,12 @@ def _say_why_none(
 
 def _limit(network: LayeredNetwork) -> float:
     """K*_out, or −1 where there is none."""
-    limit = output_variance.shown_output_variance(network) if _plain(network) else -1.0
-    return limit if np.isfinite(limit) else -1.0
+    if not _plain(network):
+        return -1.0
+    try:
+        return output_variance.optimal_output_variance(network)
+    except (ValueError, ArithmeticError):
+        return -1.0
 
 
 def _plain(network: LayeredNetwork) -> bool:
@@ -269,6 +275,7 @@ def _of_kernel(
         return optima(*[kernel.ravel()] * 3).reshape(networks, *kernel.shape)
     upper = np.nonzero(np.broadcast_to(np.triu(np.ones(kernel.shape[-2:])), kernel.shape))
     p, q, r = _entries_of(kernel, upper)
+    p, q = _merged(np.stack([p, q]))
     same = _identical(p, q, r)
     q, r = np.where(same, p, q), np.where(same, p, r)
     count, size = len(p), max(1, _AT_ONCE // networks)
@@ -293,6 +300,13 @@ def _entries_of(
     return kernel[(*batch, first, first)], kernel[(*batch, second, second)], kernel[pairs]
 
 
+def _merged(variances: np.ndarray) -> np.ndarray:
+    """Variances of which those that rounding alone parts are the same."""
+    ordered, places = np.unique(variances, return_inverse=True)
+    first = np.append(True, np.diff(ordered) > _ROUNDING * ordered[1:])
+    return ordered[first][np.cumsum(first) - 1][places].reshape(variances.shape)
+
+
 def _identical(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Which inputs are the same up to rounding."""
-    return p + q - 2 * r <= 1e-14 * (p + q)
+    return p + q - 2 * r <= _ROUNDING * (p + q)

@@ -9,17 +9,13 @@ from typing import Any
 import mpmath
 import numpy as np
 import sympy as sp
-from numpy.polynomial import chebyshev
 
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.pair_maps.pair_averages import (
-    REST,
-    ROUGH_FARTHEST,
     PairFunctions,
     as_far_as_known,
     pair_functions,
@@ -30,19 +26,12 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.depth_flow import KERNEL, flow_rate
 from fieldtheory.theory.elementary_averages import LayerAverages
 
-_SEARCHED = np.geomspace(1e-12, 1e8, 401)
+# Below, averages without closed forms have no digits of M''.
+_SEARCHED = np.geomspace(1e-8, 1e8, 321)
 _NODES = (40, 80, 160, 320)
 _DIGITS = 30
-# Where interpolated M'' loses digits.
-_SMALL = 1e-3
-# Up to this variance shown ones do without what takes integrals.
-_HARDLY = 1e-4
 # Differences of heights that may be rounding.
 _FLAT = 1e-12
-# Chebyshev nodes between two of them, for digits that are printed.
-_SHOWN = 10
-# With this rest integrals of functions that oscillate are not tried beyond a variance.
-_ROUGH = 1e-3
 # Of an interval between two values that are searched, to rounding.
 _HALVINGS = 52
 
@@ -91,46 +80,6 @@ def optimal_output_variance(network: LayeredNetwork) -> float:
     return float(candidates[np.argmax(values)])
 
 
-def shown_output_variance(network: LayeredNetwork) -> float:
-    """K*_out to the digits that are printed, from the response alone; infinite if there is none.
-
-    Derivatives of M', which `optimal_output_variance` needs for more digits, take a fraction of a
-    second to compile.
-
-    Examples
-    --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> round(shown_output_variance(ResidualNetwork(depth=1, bias_variance=0.0)), 4)
-    0.3054
-    """
-    return _shown(*_parameters(network))
-
-
-@lru_cache(maxsize=64)
-def _shown(averages: PairFunctions, weight: float, bias: float) -> float:
-    parameters = averages, weight, bias
-    M, gain = averages.moments(_SEARCHED, 1)
-    # Where φ² hardly depends on the smallest variances it takes integrals to see how.
-    first = int(np.isfinite(gain).argmax())
-    if (
-        _SEARCHED[first] > _HARDLY
-        or np.isnan(gain[first:][_SEARCHED[first:] <= ROUGH_FARTHEST]).any()
-    ):
-        first, heights = 0, _searched(*parameters, _ROUGH)
-    else:
-        heights = _height(M, gain, weight, bias)
-    top = int(np.flatnonzero(heights >= np.nanmax(heights) - _FLAT)[0])
-    if top == first:
-        return 0.0
-    if top == len(heights) - 1 or np.isnan(heights[top + 1]):
-        return np.inf
-    low, high = np.log(_SEARCHED[[top - 1, top + 1]])
-    places = low + (high - low) * (nodes(_SHOWN) + 1) / 2
-    series = transform(_SHOWN) @ _log_response(np.exp(places), *parameters)
-    (found,) = roots(chebyshev.chebder(series)[:, None])
-    return float(np.exp(low + (high - low) * (found + 1) / 2))
-
-
 def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.ndarray:
     """ρ* of the variances K0 (...) in the deep limit, with its 1/L correction for order 2.
 
@@ -144,8 +93,7 @@ def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.
     (array([0.1366]), array([0.1383]))
     """
     parameters = _parameters(network)
-    far = bool((K0 > ROUGH_FARTHEST).any())
-    candidates, values = _maxima(*parameters, network.activation.name, far)
+    candidates, values = _maxima(*parameters, network.activation.name)
     if parameters[2] == 0 and (K0 == 0).any():
         raise ValueError("K0 must be > 0 without biases for the method deep_limit, got 0.0")
     later = (candidates[:, None] > K0.ravel()) & (candidates[:, None] > 0)
@@ -190,36 +138,23 @@ def _parameters(network: LayeredNetwork) -> tuple[PairFunctions, float, float]:
 
 @lru_cache(maxsize=64)
 def _maxima(
-    averages: PairFunctions, weight: float, bias: float, name: str, far: bool = False
+    averages: PairFunctions, weight: float, bias: float, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The local maxima of ln[M'(K) F(K)] over K >= 0, and their values.
-
-    Of functions that oscillate those at large variances are looked for where the largest values
-    are there, or if they are asked for as ``far``.
-    """
+    """The local maxima of ln[M'(K) F(K)] over K >= 0, and their values."""
 
     def slope(K: np.ndarray) -> np.ndarray:
         M, gain, curvature = averages.moments(K)
         return curvature / gain + weight * gain / residual_kernel(weight, bias, M)
 
-    def exact(K: np.ndarray) -> np.ndarray:
-        known = averages.entries
-        gain, rate = known.susceptibility(K), residual_kernel(weight, bias, known.second_moment(K))
-        return known.curvature(K) / gain + weight * gain / rate
-
-    K = _SEARCHED
-    heights = _searched(averages, weight, bias, REST if far else _ROUGH)
-    if not far and np.isnan(heights[int(np.nanargmax(heights)) + 1 :][:1]).any():
-        heights = _searched(averages, weight, bias)
-    near = _near_tops(heights) & np.isfinite(heights)
+    # NaN from where averages of functions that oscillate do not converge.
+    searching = pair_functions(averages.entries, searching=True)
+    heights = _log_response(_SEARCHED, searching, weight, bias)
+    (near,) = np.nonzero(_near_tops(heights) & np.isfinite(heights))
     with np.errstate(all="ignore"):
-        for function in (slope, exact):
-            slopes = np.full(len(K), np.nan)
-            (slopes[near],) = as_far_as_known(lambda k, f=function: [f(k)], 1, K[near])
-            inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
-            if not (K[inside] < _SMALL).any():
-                break
-        candidates = _bisected(function, K[inside], K[inside + 1])
+        slopes = np.full(len(_SEARCHED), np.nan)
+        (slopes[near],) = as_far_as_known(lambda K: [slope(K)], 1, _SEARCHED[near])
+        inside = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
+        candidates = _bisected(slope, _SEARCHED[inside], _SEARCHED[inside + 1])
     if slopes[0] <= 0:
         candidates = np.append(0.0, candidates)
     if not len(candidates):
@@ -227,15 +162,7 @@ def _maxima(
         said = "vanishes" if vanishes else "grows with the output variance without bound"
         raise ValueError(f"network must have a response with a maximum in ρ; that of {name} {said}")
     # At K = 0 itself kinks have infinite derivatives.
-    return candidates, _log_response(np.maximum(candidates, K[0]), averages, weight, bias)
-
-
-def _searched(
-    averages: PairFunctions, weight: float, bias: float, rest: float = REST
-) -> np.ndarray:
-    """ln[M'(K) F(K)] where it is searched, NaN from where averages do not converge."""
-    averages = pair_functions(averages.entries, rest, searching=True)
-    return _log_response(_SEARCHED, averages, weight, bias)
+    return candidates, _log_response(np.maximum(candidates, _SEARCHED[0]), averages, weight, bias)
 
 
 def _near_tops(heights: np.ndarray) -> np.ndarray:
@@ -258,12 +185,8 @@ def _bisected(
 
 
 def _log_response(K: np.ndarray, averages: PairFunctions, weight: float, bias: float) -> np.ndarray:
-    M, gain = averages.moments(K, 1)
-    return _height(M, gain, weight, bias)
-
-
-def _height(M: np.ndarray, gain: np.ndarray, weight: float, bias: float) -> np.ndarray:
     """ln[M' F]."""
+    M, gain = averages.moments(K, 1)
     with np.errstate(divide="ignore"):
         return np.log(np.abs(gain * residual_kernel(weight, bias, M)))
 

@@ -16,8 +16,6 @@ from fieldtheory.numerics.fields import DIMENSIONS
 from fieldtheory.plotting.curves import Curve
 
 _LAYERS = ("layer", "hidden_layer")
-# Lines that can still be told apart in a panel.
-_MOST_LINES = 6
 
 
 class GridDataset(xr.Dataset):  # type: ignore[no-untyped-call]
@@ -82,7 +80,7 @@ class _Plot(DatasetPlotAccessor):
         """Every quantity in a panel of its own; a matplotlib Figure.
 
         Fields of layers are drawn over the layers, the others over the longest axis of numbers.
-        The other axes are lines, from dark to light, of which six are drawn.
+        The other axes are lines, from dark to light; more than six have a colour bar.
         """
         from fieldtheory.plotting.grid import draw_grid
 
@@ -100,10 +98,7 @@ def _panel(field: xr.DataArray) -> tuple[str, str, list[Curve]]:
     along = next((dim for dim in _LAYERS if dim in field.dims), _longest(field))
     x = field[along].values
     label = f"layer ${field[along].symbol}$" if along in _LAYERS else _axis(field[along])
-    lines = [
-        Curve(str(field.name), text, x, values)
-        for text, values in itertools.islice(_lines(field, along), _MOST_LINES)
-    ]
+    lines = [Curve(str(field.name), text, x, values) for text, values in _lines(field, along)]
     return label, name, lines
 
 
@@ -131,7 +126,7 @@ def _place(axis: xr.DataArray, index: int) -> str:
         return str(value)
     if "values" in axis.attrs or axis.name in DIMENSIONS:
         return f"${symbol}$: {int(value) + 1}"
-    return f"${symbol} = {value:g}$"
+    return f"${symbol} = {value:.4g}$"
 
 
 def _axis(axis: xr.DataArray) -> str:

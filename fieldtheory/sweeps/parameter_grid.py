@@ -131,29 +131,24 @@ def sweep(
     1.715363
     """
     grid = _checked(network, K0, over, of)
-    pieces = _pieces(grid, validation.integer("chunk", chunk, 1))
-    files = {}
-    if directory is not None:
-        files = chunks.chunk_files(directory, _specification(grid, chunk), len(pieces))
-    stored = {
-        index: found
-        for index, path in files.items()
-        if (found := chunks.stored_chunk(path)) is not None
-    }
+    points, chunk = grid.points, validation.integer("chunk", chunk, 1)
+    pieces = [points[start : start + chunk] for start in range(0, len(points), chunk)]
     tasks = (
         (index, grid.network, grid.kernel, points, grid.quantities)
         for index, points in enumerate(pieces)
-        if index not in stored
     )
-    computed = chunks.computed_chunks(_evaluate, tasks, jobs, "sweep")
-    results = itertools.chain(stored.items(), computed)
-    shown = chunks.with_progress(results, len(pieces), "sweep") if progress else results
-    done = {}
-    for index, found in shown:
-        if files and index not in stored:
-            storage.write_npz(files[index], found)
-        done[index] = found
-    return _labelled(grid, [done[index] for index in range(len(pieces))], tuple(over))
+    specification = None if directory is None else _specification(grid, chunk)
+    done = chunks.ordered_chunks(
+        _evaluate,
+        tasks,
+        len(pieces),
+        jobs,
+        "sweep",
+        directory=directory,
+        specification=specification,
+        progress=progress,
+    )
+    return _labelled(grid, list(done), tuple(over))
 
 
 def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
@@ -231,11 +226,6 @@ def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray
 def _meant(name: Any, known: Sequence[str]) -> str:
     found = hint(str(name), known)
     return f": did you mean {found}?" if found else ""
-
-
-def _pieces(grid: _Grid, chunk: int) -> list[list[dict[str, Any]]]:
-    points = grid.points
-    return [points[start : start + chunk] for start in range(0, len(points), chunk)]
 
 
 def _specification(grid: _Grid, chunk: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations_with_replacement, permutations, product
 from typing import Any
 
@@ -15,7 +15,6 @@ from fieldtheory.theory.enumeration import Graph, leg_orders, symmetry_factor
 
 # The derivatives by n conjugates and m kernels, shape (F,) * (n + m) for F fields.
 Vertex = Callable[[int, int], np.ndarray]
-Indices = tuple[int, ...]
 
 
 def vertex_tensor(action: Action, conjugates: int, kernels: int) -> np.ndarray:
@@ -40,33 +39,13 @@ def vertex_tensor(action: Action, conjugates: int, kernels: int) -> np.ndarray:
     >>> vertex_tensor(linear, 2, 0)[1, 2].doit().expand().as_poly().coeffs()
     [2]
     """
-    fields = range(len(action.kernels))
-
-    def entry(outer: Indices, inner: Indices) -> sp.Expr:
-        return action.derivative(outer, inner)
-
-    return symmetric_tensor(len(fields), conjugates, kernels, entry, object)
-
-
-def symmetric_tensor(
-    size: int, outer: int, inner: int, entry: Callable[[Indices, Indices], Any], kind: type
-) -> np.ndarray:
-    """A tensor symmetric in its first and in its last indices from entries with sorted ones.
-
-    Examples
-    --------
-    >>> symmetric_tensor(2, 1, 2, lambda n, m: 4 * n[0] + m[0] + m[1], float)[1]
-    array([[4., 5.],
-           [5., 6.]])
-    """
-    tensor: np.ndarray = np.zeros((size,) * (outer + inner), dtype=kind)
-    if kind is object:
-        tensor.fill(sp.S.Zero)
-    sets = [list(combinations_with_replacement(range(size), n)) for n in (outer, inner)]
-    for first, second in product(*sets):
-        value = entry(first, second)
+    size = len(action.kernels)
+    tensor: np.ndarray = np.full((size,) * (conjugates + kernels), sp.S.Zero, dtype=object)
+    sets = [list(combinations_with_replacement(range(size), n)) for n in (conjugates, kernels)]
+    for outer, inner in product(*sets):
+        value = action.derivative(outer, inner)
         if value != 0:
-            for one, other in product(set(permutations(first)), set(permutations(second))):
+            for one, other in product(set(permutations(outer)), set(permutations(inner))):
                 tensor[(*one, *other)] = value
     return tensor
 
@@ -101,14 +80,3 @@ def contracted(graph: Graph, vertex: Vertex, lines: Mapping[str, np.ndarray]) ->
     if single.dtype != object:
         factor = float(factor)
     return factor * sum(np.transpose(single, np.argsort(order)) for order in leg_orders(graph))
-
-
-def summed(
-    graphs: Iterable[Graph], legs: int, vertex: Vertex, lines: Mapping[str, np.ndarray]
-) -> np.ndarray:
-    """The sum of diagrams, shape (F,) * E."""
-    size = len(lines["G12"])
-    total = np.zeros((size,) * legs, dtype=lines["G12"].dtype)
-    for graph in graphs:
-        total = total + contracted(graph, vertex, lines)
-    return total

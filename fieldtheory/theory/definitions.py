@@ -34,7 +34,7 @@ from fieldtheory.theory.layer_quantities import (
     Weight,
 )
 from fieldtheory.theory.layout import Equation
-from fieldtheory.theory.shorthand import Layers, average_named
+from fieldtheory.theory.symbolic_layers import Layers
 from fieldtheory.theory.widths import width
 
 l, k, m, j = generic.l, generic.k, generic.m, generic.j
@@ -86,14 +86,29 @@ class Notation:
                     rules[name] = value
         return _constant_skip(expr.xreplace(rules), self.layers.skip)
 
+    def short(self, expr: sp.Expr) -> sp.Expr:
+        """A formula in M'_l and Q_kl."""
+        return _averages_named(self.settled(expr), self.layers.family)
+
     def written(self, expr: sp.Expr) -> sp.Expr:
         """A formula for symbolic layers as it is printed."""
-        expr = self.settled(expr)
-        if self.abbreviate or self.matrices:
-            expr = _averages_named(expr, self.layers.family)
+        expr = self.short(expr) if self.abbreviate or self.matrices else self.settled(expr)
         if not self.abbreviate:
             expr = self.coefficients_written(expr)
         return self.chosen(expr)
+
+    def written_out(self, expr: sp.Expr) -> sp.Expr:
+        """A formula at given layers without short symbols."""
+        family = self.layers.family
+        meanings: dict[type, Any] = {
+            Growth: lambda l: self.short(generic.growth(l, family)),
+            Slope: lambda l: generic.susceptibility(l, family),
+            Correlator: lambda k, l: generic.correlator(k, l, family),
+            A: lambda l, m: sp.Mul(*[SkipScale(i) for i in range(int(m) + 1, int(l) + 1)]),
+        }
+        for kind, meaning in meanings.items():
+            expr = expr.replace(kind, meaning)
+        return self.coefficients_written(self.settled(expr))
 
     def coefficients_written(self, expr: sp.Expr) -> sp.Expr:
         """The coefficients in the parameters of the network."""
@@ -108,9 +123,7 @@ class Notation:
         """Averages with φ put in where they are narrower than with the letter φ."""
         if self.activation is None:
             return expr
-        nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
-        rules = {node: _narrower(node, self.activation) for node in nodes}
-        return expr.xreplace({old: new for old, new in rules.items() if new != old})
+        return sym.with_averages(expr, lambda node: _narrower(node, self.activation))
 
     def rows(self, left: Any, formula: Any, layer: sp.Symbol, note: str = "") -> list[Equation]:
         """A formula for layers 1, ..., L + 1, the readout apart where coefficients are written."""
@@ -214,9 +227,8 @@ class Notation:
 
     def _correlators(self) -> Iterator[Equation]:
         if not self.matrices:
-            node = generic.source_block(k + 1, l + 1, self.layers.family)
-            node /= sym.WIDTH * Weight(k + 1) * Weight(l + 1)
-            yield Equation("Q_{k l}", self.chosen(node))
+            correlator = generic.correlator(k, l, self.layers.family)
+            yield Equation("Q_{k l}", self.chosen(correlator))
             return
         signals = [*pair_signals(k), *pair_signals(l, "gamma delta")]
         features = [self.layers.features(signal) for signal in signals]
@@ -268,17 +280,40 @@ def free_covariance(size: int) -> sp.Matrix:
 def _averages_named(expr: sp.Expr, family: Any) -> sp.Expr:
     """M'_l and Q_kl for the averages of a formula for symbolic layers."""
     rules: dict[sp.Expr, sp.Expr] = {}
-    for node in expr.atoms(GaussianAverage):
-        if not isinstance(node.covariance[0, 0], K):
+    for node in expr.atoms(GaussianAverage, ConnectedCorrelator):
+        layers = [node.covariance[i, i] for i in range(len(node.variables))]
+        if not all(isinstance(variance, K) for variance in layers):
             continue
-        (index,) = node.covariance[0, 0].args
-        slope = generic.susceptibility(index, family)
-        if node in (named := average_named(slope, Slope(index))):
+        first, last = layers[0].args[0], layers[-1].args[0]
+        if isinstance(node, GaussianAverage):
+            named = average_named(generic.susceptibility(first, family), Slope(first))
+        else:
+            correlator = generic.correlator(first, last, family)
+            named = average_named(correlator, Correlator(first, last))
+        if node in named:
             rules |= named
-    for node in expr.atoms(ConnectedCorrelator):
-        at = [node.covariance[i, i].args[0] for i in range(len(node.variables))]
-        rules[node] = Correlator(at[0], at[-1])
     return expr.xreplace(rules)
+
+
+def average_named(expr: sp.Expr, symbol: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+    """The one average in an expression, and what it is if a symbol stands for the expression.
+
+    Examples
+    --------
+    >>> h, K, M = sp.Symbol("h", real=True), sp.Symbol("K", positive=True), sp.Symbol("M")
+    >>> average = GaussianAverage(sp.cos(h), h, K)
+    >>> average_named(2 * average + 1, M)[average]
+    M/2 - 1/2
+    """
+    nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
+    if len(nodes) != 1:
+        return {}
+    (node,) = nodes
+    mask = sp.Dummy()
+    masked = sp.expand(expr.xreplace({node: mask}))
+    factor = masked.coeff(mask)
+    rest = masked - factor * mask
+    return {} if sp.expand(rest).has(mask) else {node: (symbol - rest) / factor}
 
 
 def _constant_skip(expr: sp.Expr, skip: sp.Expr | None) -> sp.Expr:
@@ -309,12 +344,8 @@ def _next_layer(expr: sp.Mul) -> sp.Expr:
 def _of_inputs(expr: sp.Expr) -> sp.Expr:
     """An average over x and y as one over the signals of two inputs in layer l."""
     signals = dict(zip((X, Y), pair_signals(l), strict=True))
-
-    def one(node: sp.Expr) -> sp.Expr:
-        F, variables, covariance = node.args
-        return type(node)(F.xreplace(signals), [signals[v] for v in variables], covariance)
-
-    return expr.xreplace({node: one(node) for node in expr.atoms(GaussianAverage)})
+    entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
+    return sym.over_signals(expr, signals, lambda h: [[entries[u, v] for v in h] for u in h])
 
 
 def _stationary(right: sp.Expr | str) -> sp.Expr | str:

@@ -20,8 +20,6 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
 from fieldtheory.theory.elementary_averages import (
     K_XX,
-    K_XY,
-    K_YY,
     LayerAverages,
     X,
     layer_averages,
@@ -161,18 +159,6 @@ def flow_rate(averages: LayerAverages | None = None) -> sp.Expr:
     """
     moment = (averages or layer_averages()).moment
     return step_rate(moment.xreplace({X: _h, K_XX: KERNEL}))
-
-
-def covariance_rate(averages: LayerAverages | None = None) -> sp.Expr:
-    """G(p, q, r) = σ²_w ⟨φφ⟩ + σ²_b, the rate of a covariance r of variances p and q.
-
-    Examples
-    --------
-    >>> covariance_rate().diff(R)
-    \\sigma_{w}**2*<Derivative(phi(x), x)*Derivative(phi(y), y)>_([[p, r], [r, q]])
-    """
-    known = averages or layer_averages()
-    return step_rate(known.covariance.subs({K_XX: P, K_YY: Q, K_XY: R}, simultaneous=True))
 
 
 class EntryFlow(NamedTuple):

@@ -20,14 +20,20 @@ from fieldtheory.theory.action import Action, family_action
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams import Correction, Diagram, diagrams
 from fieldtheory.theory.evaluation import block_function
-from fieldtheory.theory.formulas import SATURATION, generic_latex, known_quantity, overview_latex
+from fieldtheory.theory.formulas import (
+    GENERIC,
+    SATURATION,
+    known_quantity,
+    overview_latex,
+    with_definitions,
+)
 from fieldtheory.theory.hessian import Hessian, hessian
-from fieldtheory.theory.layer_by_layer import explicit_latex
+from fieldtheory.theory.layer_by_layer import EXPLICIT
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 from fieldtheory.theory.scales import Scales, chosen_scales, require_scales
-from fieldtheory.theory.shorthand import Layers, Shorthand
 from fieldtheory.theory.symbol_table import Symbols
+from fieldtheory.theory.symbolic_layers import Layers
 
 _BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
 _LAYERS = ("generic", "explicit")
@@ -201,10 +207,10 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         validation.choice("layers", "generic" if layers is None else layers, _LAYERS)
         if quantity in SATURATION:
             self._require_saturation(quantity)
-        if layers == "explicit":
-            notation = self._notation(sp.Integer(self.depth), abbreviate)
-            return explicit_latex(quantity, notation, self._shorthand)
-        return generic_latex(quantity, self._notation(sym.DEPTH, abbreviate))
+        explicit = layers == "explicit"
+        notation = self._notation(sp.Integer(self.depth) if explicit else sym.DEPTH, abbreviate)
+        equations = (EXPLICIT if explicit else GENERIC)[quantity](notation)
+        return with_definitions(quantity, notation, equations)
 
     def __repr__(self) -> str:
         inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
@@ -215,16 +221,15 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         return f"$${overview_latex(self._notation(sym.DEPTH, True))}$$"
 
     @cached_property
-    def _shorthand(self) -> Shorthand:
-        return Shorthand(Layers.of_scales(self.family, self.scales), self.depth)
+    def _layers(self) -> Layers:
+        return Layers.of_scales(self.family, self.scales)
 
     def _notation(self, last: sp.Expr, abbreviate: bool) -> Notation:
-        layers = self._shorthand.layers
-        return Notation(layers, last, self.inputs, self.activation, abbreviate)
+        return Notation(self._layers, last, self.inputs, self.activation, abbreviate)
 
     def _require_saturation(self, quantity: str) -> None:
         """Raise if the network is not the one for which F25 (67) and (68) are made."""
-        layers = self._shorthand.layers
+        layers = self._layers
         branch = dict(layers.fixed).get("branch_scale")
         of_paper = self.family.features is ResidualNetwork.features and layers.skip == 1
         if not of_paper or branch is None:

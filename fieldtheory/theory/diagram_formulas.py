@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sympy as sp
-from sympy.printing.latex import LatexPrinter
 
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.theory import generic
 from fieldtheory.theory.causality import fields_of
 from fieldtheory.theory.enumeration import Graph, leg_orders, symmetry_factor
 from fieldtheory.theory.latex import AVERAGE, latex
-from fieldtheory.theory.layer_quantities import G12, Bias, BlockEntry, PairSum, Weight
+from fieldtheory.theory.layer_quantities import (
+    G12,
+    Bias,
+    BlockEntry,
+    LayerQuantity,
+    PairSum,
+    Weight,
+)
 from fieldtheory.theory.layout import Equation, Setter, page
 from fieldtheory.theory.widths import TEXT_WIDTH, width
 
@@ -21,23 +27,18 @@ _LEGS = (generic.l, generic.m, generic.n)
 _MARGIN = 45.0
 
 
-class G11(BlockEntry):
+class G11(BlockEntry, block="G_{11}", rank=AVERAGE + 0.2):
     """The covariance propagator."""
 
-    block = "G_{11}"
-    rank = AVERAGE + 0.2
 
-
-class VertexEntry(BlockEntry):
+class VertexEntry(LayerQuantity):
     """A derivative of the action: the numbers of conjugates and kernels, then their layers."""
 
-    rank = AVERAGE
-
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        conjugates, kernels, *layers = self.args
+    def text(self, *indices: str) -> str:
+        """S with 2 for every conjugate and 1 for every kernel, and the layers."""
+        conjugates, kernels, *layers = indices
         below = " ".join(["2"] * int(conjugates) + ["1"] * int(kernels))
-        text = rf"S_{{{below}}}^{{{' '.join(printer._print(i) for i in layers)}}}"
-        return text if exp is None else rf"\left[{text}\right]^{{{exp}}}"
+        return rf"S_{{{below}}}^{{{' '.join(layers)}}}"
 
 
 class LayerSum(PairSum):

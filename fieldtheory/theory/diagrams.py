@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting import feynman
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.causality import vanishing
-from fieldtheory.theory.contraction import contracted, summed, vertex_tensor
+from fieldtheory.theory.contraction import contracted, vertex_tensor
 from fieldtheory.theory.diagram_formulas import correction_latex, diagram_latex
 from fieldtheory.theory.enumeration import Graph, Line, graphs, leg_orders, symmetry_factor
 from fieldtheory.theory.propagator import Propagator
@@ -189,14 +190,16 @@ class Correction:
         For one input F = L + 2, one field a layer. It grows fast: at φ undetermined and L = 3 the
         mean takes a second at one loop and a minute at two.
         """
-        graphs = [d.graph for d in self.diagrams if not d.vanishes]
-        total = summed(graphs, self.legs, self._vertex, self._lines)
-        return sp.ImmutableDenseNDimArray(total.ravel().tolist(), total.shape)
+        shape = (len(self.action.kernels),) * self.legs
+        values = (self._value(d) for d in self.diagrams if not d.vanishes)
+        return _as_array(sum(values, np.full(shape, sp.S.Zero, dtype=object)))
 
     def of(self, diagram: Diagram) -> sp.ImmutableDenseNDimArray:
         """The part of one diagram."""
-        value = contracted(diagram.graph, self._vertex, self._lines)
-        return sp.ImmutableDenseNDimArray(value.ravel().tolist(), value.shape)
+        return _as_array(self._value(diagram))
+
+    def _value(self, diagram: Diagram) -> np.ndarray:
+        return contracted(diagram.graph, self._vertex, self._lines)
 
     def latex(self) -> str:
         """LaTeX of the sum for symbolic layers with definitions, without delimiters.
@@ -220,14 +223,8 @@ class Correction:
         return feynman.draw([d.graph for d in shown], factors, [d.vanishes for d in shown])
 
     @cached_property
-    def _vertices(self) -> dict[tuple[int, int], np.ndarray]:
-        return {}
-
-    def _vertex(self, conjugates: int, kernels: int) -> np.ndarray:
-        key = (conjugates, kernels)
-        if key not in self._vertices:
-            self._vertices[key] = vertex_tensor(self.action, *key)
-        return self._vertices[key]
+    def _vertex(self) -> Callable[[int, int], np.ndarray]:
+        return cache(partial(vertex_tensor, self.action))
 
     @cached_property
     def _lines(self) -> dict[str, np.ndarray]:
@@ -241,6 +238,10 @@ class Correction:
 
     def _repr_latex_(self) -> str:
         return f"$${self.latex()}$$"
+
+
+def _as_array(values: np.ndarray) -> sp.ImmutableDenseNDimArray:
+    return sp.ImmutableDenseNDimArray(values.ravel().tolist(), values.shape)
 
 
 def _factor(diagram: Diagram) -> str:

@@ -15,18 +15,14 @@ from typing import NamedTuple
 import mpmath
 import sympy as sp
 
-from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces_of
+from fieldtheory.averages.integrands.breakpoints import pieces_of
 from fieldtheory.networks.activations import Activation, h
+from fieldtheory.networks.diffusion import number_text
 
-# Closer to a kink than any other one, and farther than all.
-_BESIDE, _FAR = sp.Rational(1, 10**20), 10**20
-_DIGITS = 40
-# Distances between which powers are compared, several points each in case that one is a zero.
-_POWERS, _EXPONENTIALS = (8, 16), (3, 6)
-_STRETCHES = (1.0, 1.0371, 1.213, 1.377, 1.7391)
-_SLACK = 0.01
-# The power that a logarithm seems to have between those distances.
-_LOGARITHM = 0.04
+# Distances 10⁸ and 10¹⁶ between which powers are compared, at several points each in case that one
+# is a zero; the slack of a power, and the power that a logarithm seems to have between them.
+_DISTANCES, _STRETCHES = (8, 16), (1.0, 1.0371, 1.213, 1.377, 1.7391)
+_SLACK, _LOGARITHM = 0.01, 0.04
 _BREAKS_OF_PHI = (
     "increments do not shrink with Δt: there is no limit",
     "increments have means of order √Δt, which add up to infinity: there is no limit",
@@ -131,8 +127,8 @@ def diffusion_conditions(
 
     Notes
     -----
-    Kinks are located symbolically. Growth is judged by values up to |x| = 10¹⁶ for powers and 10⁶
-    for exponentials: evidence, not a proof.
+    Kinks are located symbolically. Growth as a power is judged by values up to |x| = 10¹⁶:
+    evidence, not a proof. No φ that is allowed as an activation grows faster than exponentially.
 
     Examples
     --------
@@ -144,7 +140,8 @@ def diffusion_conditions(
     ψ grows at most as √x, as φ''(0) ≠ 0 → the diffusion may explode at a finite time
     """
     phi, psi = activation, input_activation
-    slope = _second_slope(phi)
+    second = sp.simplify(sp.Add(*phi.sides(2)) / 2)
+    tails = ("φ'', φ''' grow at most exponentially", _REGULARITY, True, "at most exponential")
     return DiffusionConditions(
         phi,
         psi,
@@ -152,10 +149,10 @@ def diffusion_conditions(
             _starts_at_zero(phi),
             _smooth(phi),
             _noise(phi),
-            _at_most_exponential(phi),
+            Condition(*tails),
             Condition("ψ locally bounded", _REGULARITY, True, "finite for every x"),
             _smooth_input(psi),
-            _linear_growth(psi, slope),
+            _linear_growth(psi, not (second.is_finite and second)),
         ),
     )
 
@@ -166,7 +163,7 @@ def _starts_at_zero(phi: Activation) -> Condition:
         "φ(0) = 0",
         _REGULARITY,
         value == 0,
-        f"φ(0) = {_number(value)}",
+        f"φ(0) = {number_text(value)}",
         "increments do not shrink with Δt: there is no limit",
     )
 
@@ -197,28 +194,15 @@ def _smooth_input(psi: Activation) -> Condition:
 
 
 def _noise(phi: Activation) -> Condition:
-    slopes = [_side(phi.expression, 1, sp.S.Zero, sign) for sign in (1, -1)]
-    found = "φ'(0) = " + " and ".join(dict.fromkeys(map(_number, slopes)))
+    slopes = phi.sides(1)[::-1]
+    found = "φ'(0) = " + " and ".join(dict.fromkeys(map(number_text, slopes)))
     consequence = "the limit has no noise: it is a differential equation"
     return Condition("φ'(0) ≠ 0", "PF eq. (11)", any(slopes), found, consequence)
 
 
-def _at_most_exponential(phi: Activation) -> Condition:
-    fast = [n for n in (2, 3) if not _grows_at_most_exponentially(phi.expression, n)]
-    found = "at most exponential" if not fast else f"{_primed('φ', fast[0])} grows faster"
-    return Condition(
-        "φ'', φ''' grow at most exponentially",
-        _REGULARITY,
-        not fast,
-        found,
-        "moments of increments may be infinite or not small",
-    )
-
-
-def _linear_growth(psi: Activation, slope: sp.Expr | None) -> Condition:
+def _linear_growth(psi: Activation, straight: bool) -> Condition:
+    """Of the noise, and of the drift but for φ''(0) = 0, where there is none."""
     power = growth_power(psi.expression)
-    # Without φ''(0) there is no drift to grow.
-    straight = not slope
     limit = 1 if straight else sp.S.Half
     asked = (
         f"ψ grows at most as {'x' if straight else '√x'}, as φ''(0) {'=' if straight else '≠'} 0"
@@ -241,7 +225,7 @@ class Break(NamedTuple):
     def words(self, name: str) -> str:
         """ψ' jumps at 0."""
         verb = "jumps" if self.finite else "is not finite"
-        return f"{_primed(name, self.order)} {verb} at {_number(self.point)}"
+        return f"{_primed(name, self.order)} {verb} at {number_text(self.point)}"
 
 
 def first_break(activation: Activation, order: int) -> Break | None:
@@ -255,9 +239,8 @@ def first_break(activation: Activation, order: int) -> Break | None:
     >>> first_break(as_activation("tanh"), 3), first_break(as_activation("softsign"), 3)
     (None, Break(order=2, point=0, finite=True))
     """
-    expression = activation.expression
-    points = sorted(_suspects(expression), key=lambda p: (p != 0, float(p)))
-    return _first_break(expression, points, order)
+    points = sorted(_suspects(activation), key=lambda p: (p != 0, float(p)))
+    return _first_break(activation, points, order)
 
 
 def break_at_zero(activation: Activation, order: int) -> Break | None:
@@ -269,47 +252,30 @@ def break_at_zero(activation: Activation, order: int) -> Break | None:
     >>> break_at_zero(as_activation("elu"), 3), break_at_zero(as_activation("hard tanh"), 3)
     (Break(order=2, point=0, finite=True), None)
     """
-    return _first_break(activation.expression, [sp.S.Zero], order)
+    return _first_break(activation, [sp.S.Zero], order)
 
 
-def _first_break(expression: sp.Expr, points: list[sp.Expr], order: int) -> Break | None:
+def _first_break(activation: Activation, points: list[sp.Expr], order: int) -> Break | None:
     for n in range(order + 1):
         for point in points:
-            plus, minus = (_side(expression, n, point, sign) for sign in (1, -1))
-            finite = bool(plus.is_finite and minus.is_finite)
-            if plus != minus or not finite:
+            below, above = activation.sides(n, point)
+            finite = bool(below.is_finite and above.is_finite)
+            if below != above or not finite:
                 return Break(n, point, finite)
     return None
 
 
-def _suspects(expression: sp.Expr) -> set[sp.Expr]:
-    """Where a function may not be smooth: its kinks, and zeros of what roots are taken of."""
-    points = set(break_points(expression, h)) if has_steps(expression) else set()
-    for power in expression.atoms(sp.Pow, sp.log):
-        base = power.args[0]
-        if isinstance(power, sp.Pow) and (not base.has(h) or power.exp.is_nonnegative is True):
-            if power.exp.is_integer or not base.has(h):
-                continue
-        zeros = sp.solveset(base, h, sp.S.Reals)
-        points |= set(zeros) if isinstance(zeros, sp.FiniteSet) else set()
+def _suspects(activation: Activation) -> set[sp.Expr]:
+    """Where φ may not be smooth: its breakpoints, and zeros of what roots are taken of."""
+    points = set(activation.pieces.points)
+    for branch in activation.pieces.branches:
+        for power in branch.atoms(sp.Pow, sp.log):
+            base = power.args[0]
+            smooth = isinstance(power, sp.Pow) and power.exp.is_integer and power.exp.is_nonnegative
+            if not smooth and base.has(h):
+                zeros = sp.solveset(base, h, sp.S.Reals)
+                points |= set(zeros) if isinstance(zeros, sp.FiniteSet) else set()
     return {point for point in points if point.is_real}
-
-
-def _side(expression: sp.Expr, order: int, point: sp.Expr, sign: int) -> sp.Expr:
-    """A derivative next to a point, on its right or left."""
-    if has_steps(expression):
-        expression = pieces_of(expression, h).at(point + sign * _BESIDE)
-    derivative = expression.diff(h, order)
-    value = derivative.subs(h, point)
-    if value.has(sp.nan, sp.zoo, sp.oo):
-        value = sp.limit(derivative, h, point, "+" if sign > 0 else "-")
-    return sp.simplify(value)
-
-
-def _second_slope(phi: Activation) -> sp.Expr | None:
-    sides = [_side(phi.expression, 2, sp.S.Zero, sign) for sign in (1, -1)]
-    mean = sp.simplify(sp.Add(*sides) / 2)
-    return mean if mean.is_finite else None
 
 
 def growth_power(expression: sp.Expr) -> float | None:
@@ -322,35 +288,24 @@ def growth_power(expression: sp.Expr) -> float | None:
     >>> growth_power(sp.sqrt(1 + h**2)), growth_power(sp.tanh(h)), growth_power(sp.exp(h))
     (1.0, 0.0, None)
     """
-    sizes = [_log_size(expression, 0, 10.0**k) for k in _POWERS]
-    near, far = (max(size, mpmath.mpf(0)) for size in sizes)
-    distance = (_POWERS[1] - _POWERS[0]) * mpmath.log(10)
-    power = float((far - near) / distance)
-    return None if power > _POWERS[0] ** 2 else round(power, 6)
+    branches = pieces_of(expression, h).branches
+    near, far = (
+        max(
+            _log_size(branch, sign * 10.0**k)
+            for branch, sign in ((branches[0], -1), (branches[-1], 1))
+        )
+        for k in _DISTANCES
+    )
+    power = float((far - near) / ((_DISTANCES[1] - _DISTANCES[0]) * mpmath.log(10)))
+    return None if power > _DISTANCES[0] ** 2 else round(power, 6)
 
 
-def _grows_at_most_exponentially(expression: sp.Expr, order: int) -> bool:
-    sizes = [_log_size(expression, order, 10.0**k) for k in _EXPONENTIALS]
-    near, far = (max(size, mpmath.mpf(1)) for size in sizes)
-    distance = (_EXPONENTIALS[1] - _EXPONENTIALS[0]) * mpmath.log(10)
-    return bool(mpmath.log(far / near) / distance <= 1 + _SLACK)
-
-
-def _log_size(expression: sp.Expr, order: int, distance: float) -> mpmath.mpf:
-    """ln of the largest modulus of a derivative near a distance from 0, on both sides."""
-    largest = mpmath.mpf(0)
-    for sign in (1, -1):
-        side = pieces_of(expression, h).at(sign * _FAR) if has_steps(expression) else expression
-        function = sp.lambdify([h], side.diff(h, order), "mpmath")
-        with mpmath.workdps(_DIGITS):
-            for stretch in _STRETCHES:
-                value = abs(mpmath.mpmathify(function(mpmath.mpf(sign * distance * stretch))))
-                largest = max(largest, value)
-    return mpmath.log(largest) if largest else mpmath.mpf("-inf")
-
-
-def _number(value: sp.Expr) -> str:
-    return f"{float(value):.6g}" if value.is_finite else str(value)
+def _log_size(branch: sp.Expr, place: float) -> mpmath.mpf:
+    """ln of the largest modulus of a function near a point, at least 0."""
+    function = sp.lambdify([h], branch, "mpmath")
+    with mpmath.workdps(40):
+        values = [function(mpmath.mpf(place * stretch)) for stretch in _STRETCHES]
+        return mpmath.log(max(1, *(abs(mpmath.mpmathify(value)) for value in values)))
 
 
 def _power_text(power: float) -> str:

@@ -8,13 +8,19 @@ from dataclasses import dataclass
 import sympy as sp
 
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.theory import diffusion_limit as limit
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_generator import MomentSystem
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layout import Equation, page
-from fieldtheory.theory.riccati_mean import MEAN, ROOT, explosion_times, means
 from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, increments
-from fieldtheory.theory.wide_closed_forms import Z_IJ, ClosedForm
+from fieldtheory.theory.wide_closed_forms import (
+    MEAN,
+    ROOT,
+    Z_IJ,
+    ClosedForm,
+    explosion_times,
+    means,
+)
 from fieldtheory.theory.wide_diffusion import CHANGE, GRAM, GROWTH, WideRates, second_moment
 
 _PRIMES = ("'", "''", "'''", "^{(4)}")
@@ -122,24 +128,16 @@ def network_latex(notation: DiffusionNotation) -> str:
     return page([[step, Equation(r"\Delta t", "T / L")], laws, notation.functions])
 
 
-def mean_latex(notation: DiffusionNotation) -> str:
-    """PF eq. (1)."""
-    mean = notation.shown(limit.law_increments().mean[0])
-    return page([[Equation(r"\mu_{x,o}(x^{(i)})", mean)], notation.definitions])
+def _instantaneous(left: str, moment: str, *notes: str) -> Callable[[DiffusionNotation], str]:
+    """The coefficient of Δt of a moment of the increments (PF eqs. (1), (2), (13), (14), (17))."""
 
+    def page_of(notation: DiffusionNotation) -> str:
+        value = notation.shown(getattr(limit.law_increments(), moment)[0])
+        own = (notation.same,) if moment == "covariance" else ()
+        note = ",\\ ".join(filter(None, (*notes, *own)))
+        return page([[Equation(left, value, note)], notation.definitions])
 
-def covariance_latex(notation: DiffusionNotation) -> str:
-    """PF eq. (2)."""
-    covariance = notation.shown(limit.law_increments().covariance[0])
-    note = ",\\ ".join(filter(None, ["j = i", notation.same]))
-    return page([[Equation(r"\sigma^{2}_{x,op}(x)", covariance, note)], notation.definitions])
-
-
-def covariation_latex(notation: DiffusionNotation) -> str:
-    """PF eqs. (13), (14), (17)."""
-    covariance = notation.shown(limit.law_increments().covariance[0])
-    left = r"d[x^{(i)}_{o}, x^{(j)}_{p}]_{t} / dt"
-    return page([[Equation(left, covariance, notation.same)], notation.definitions])
+    return page_of
 
 
 def equation_latex(notation: DiffusionNotation) -> str:
@@ -182,10 +180,10 @@ def next_order_latex(notation: DiffusionNotation) -> str:
 # By quantity, those that follow from φ, ψ and the law alone.
 OF_LAYERS: dict[str, Callable[[DiffusionNotation], str]] = {
     "network": network_latex,
-    "instantaneous_mean": mean_latex,
-    "instantaneous_covariance": covariance_latex,
+    "instantaneous_mean": _instantaneous(r"\mu_{x,o}(x^{(i)})", "mean"),
+    "instantaneous_covariance": _instantaneous(r"\sigma^{2}_{x,op}(x)", "covariance", "j = i"),
     "diffusion": equation_latex,
-    "quadratic_covariation": covariation_latex,
+    "quadratic_covariation": _instantaneous(r"d[x^{(i)}_{o}, x^{(j)}_{p}]_{t} / dt", "covariance"),
     "next_order": next_order_latex,
 }
 QUANTITIES = (*OF_LAYERS, "wide_limit", "closed_form", "exact_moments")
@@ -214,18 +212,13 @@ def wide_latex(notation: DiffusionNotation, rates: WideRates) -> str:
 def closed_form_latex(notation: DiffusionNotation, found: ClosedForm) -> str:
     """Mean, covariance, explosion time and the order Δt, case by case."""
     if not found.where:
-        changes = (found.mean_change, found.covariance_change)
-        blocks = [
-            [Equation("m_{i}(t)", found.mean), _primed("V_{ij}(t)", found.covariance)],
-            [
-                _primed(left, change)
-                for left, change in zip(
-                    (r"\delta m_{i}(t)", r"\delta V_{ij}(t)"), changes, strict=True
-                )
-            ],
-            [Equation("S_{ij}", second_moment(Z_IJ))],
+        solved = [Equation("m_{i}(t)", found.mean), _primed("V_{ij}(t)", found.covariance)]
+        changes = [
+            _primed(r"\delta m_{i}(t)", found.mean_change),
+            _primed(r"\delta V_{ij}(t)", found.covariance_change),
         ]
-        return page([*blocks, notation.functions])
+        start = [Equation("S_{ij}", second_moment(Z_IJ))]
+        return page([solved, changes, start, notation.functions])
     discriminant = r"\beta^{2} - 4 \alpha \gamma"
     signs = [f"{discriminant} {sign} 0" for sign in "<>="]
     growing = [signs[0], *(rf"{sign},\ \beta > 0" for sign in signs[1:])]

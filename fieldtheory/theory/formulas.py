@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, groupby
 from typing import Any
 
 import sympy as sp
@@ -44,7 +45,6 @@ from fieldtheory.theory.layout import Array, Equation, page
 from fieldtheory.theory.linearised import SLOPE, saturation_formula
 
 _ACTION = r"S(C, \tilde{C})"
-_TRANSPOSED = {"S12": "S_{21}", "G21": "G_{12}"}
 
 
 def known_quantity(quantity: Any) -> str:
@@ -75,24 +75,16 @@ def overview_latex(notation: Notation) -> str:
         new = [e for e in GENERIC[quantity](notation) if e.left not in told or "G_{12}" in e.left]
         blocks.append(new)
         told |= {e.left for e in new}
-    return with_definitions("hessian", notation, blocks)
+    return page([*blocks, notation.definitions(list(chain(*blocks)))])
 
 
-def generic_latex(quantity: str, notation: Notation) -> str:
-    """LaTeX of a quantity for symbolic layers, with the definitions of what stands in it.
-
-    Parameters
-    ----------
-    quantity : str
-    notation : Notation
-    """
-    return with_definitions(quantity, notation, [GENERIC[quantity](notation)])
-
-
-def with_definitions(quantity: str, notation: Notation, blocks: Sequence[Any]) -> str:
-    """LaTeX of blocks of equations and below them what stands in them."""
-    shown = [e for block in blocks for e in ([block] if isinstance(block, Array) else block)]
+def with_definitions(quantity: str, notation: Notation, shown: Sequence[Equation | Array]) -> str:
+    """LaTeX of equations and matrices, and below them the definitions of what stands in them."""
     stationary = quantity not in ("action", "kernels")
+    blocks: list[Any] = []
+    for is_array, group in groupby(shown, key=lambda e: isinstance(e, Array)):
+        block = list(group)
+        blocks += block if is_array else [block]
     return page([*blocks, notation.definitions(shown, stationary)])
 
 
@@ -343,9 +335,13 @@ def _zero(name: str) -> Callable[[Notation], list[Equation]]:
     return lambda n: [Equation(f"{name[0]}_{{{name[1:]}}}", sp.S.Zero)]
 
 
-def _transposed(name: str, of: str, rows: Any) -> Callable[[Notation], list[Equation]]:
-    left = f"{name[0]}_{{{name[1:]}}}"
-    return lambda n: [Equation(left, rf"{of}^{{\mathsf{{T}}}}"), *rows(n)]
+def transposed(name: str, rows: Callable[[Notation], Any]) -> Callable[[Notation], Any]:
+    """A block as the transpose of the one with its indices exchanged, and the equations of that."""
+    letter, first, second = tuple(name)
+    equation = Equation(
+        f"{letter}_{{{first}{second}}}", rf"{letter}_{{{second}{first}}}^{{\mathsf{{T}}}}"
+    )
+    return lambda n: [equation, *rows(n)]
 
 
 GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
@@ -355,12 +351,12 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
     "hessian": _hessian,
     "propagator": _propagator,
     "S11": _zero("S11"),
-    "S12": _transposed("S12", "S_{21}", _mixed),
+    "S12": transposed("S12", _mixed),
     "S21": _mixed,
     "S22": _source,
     "G11": lambda n: [_covariance(), *_response_propagator(n), *_source(n)],
     "G12": _response_propagator,
-    "G21": _transposed("G21", "G_{12}", _response_propagator),
+    "G21": transposed("G21", _response_propagator),
     "G22": _zero("G22"),
     "residual_response": _residual_response,
     "response": _response,

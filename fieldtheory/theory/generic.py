@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import combinations
 from typing import Any
 
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages import GaussianAverage
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
@@ -61,19 +60,18 @@ def _at(expr: sp.Expr, layers: Mapping[int, Any]) -> sp.Expr:
     signals = {sym.signal(i - 1): sym.signal(index - 1) for i, index in layers.items()}
     places = {sym.signal(i - 1): index - 1 for i, index in layers.items()}
 
-    def one(node: sp.Expr) -> sp.Expr:
-        *integrands, variables, _ = node.args
+    def covariance(variables: list[sp.Symbol]) -> list[list[sp.Expr]]:
         at = [places[v] for v in variables]
-        covariance = [[K(u) if u == v else K(u, v) for v in at] for u in at]
-        for row, column in combinations(range(len(at)), 2):
-            covariance[column][row] = covariance[row][column]
-        new = [signals[v] for v in variables]
-        return type(node)(*[F.xreplace(signals) for F in integrands], new, covariance)
+        # The layers of a covariance in their order.
+        return [
+            [K(u) if u == v else K(*((u, v) if i < j else (v, u))) for j, v in enumerate(at)]
+            for i, u in enumerate(at)
+        ]
 
-    rules = {node: one(node) for node in expr.atoms(GaussianAverage, ConnectedCorrelator)} | signals
+    rules: dict[sp.Expr, sp.Expr] = {}
     for i, index in layers.items():
         rules |= {kind(i): kind(index) for kind in (Weight, Bias, SkipScale)}
-    return expr.xreplace(rules)
+    return sym.over_signals(expr, signals, covariance).xreplace(rules)
 
 
 def action(depth: sp.Expr, family: type[LayeredNetwork], readout_apart: bool = False) -> sp.Expr:
@@ -127,6 +125,12 @@ def source_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork)
     if sp.sympify(k) == l:
         return _at(blocks.S22[2, 2], {2: k})
     return _at(blocks.S22[1, 2], {1: k, 2: l})
+
+
+def correlator(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
+    """⟨g;g⟩ of layers k and l, ⟨φ²;φ²⟩ for a residual network."""
+    block = source_block(k + 1, l + 1, family)
+    return block / (sym.WIDTH * Weight(k + 1) * Weight(l + 1))
 
 
 def response_recursion(l: Any, m: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
@@ -216,52 +220,3 @@ def residual_response(l: Any, family: type[LayeredNetwork] = ResidualNetwork) ->
 def kernel_covariance(k: Any, l: Any) -> sp.Expr:
     """K^(k,l) = Σ_m A_km A_lm C^(m), the covariance of the signals of two layers."""
     return sp.Sum(A(k, m) * A(l, m) * C(m), (m, 0, sp.Min(k, l)))
-
-
-def explicit(
-    formula: sp.Expr,
-    action: Action,
-    depth: int,
-    family: type[LayeredNetwork] = ResidualNetwork,
-) -> sp.Expr:
-    """A formula at integer layers in the symbols of an explicit derivation.
-
-    Parameters
-    ----------
-    formula : sympy.Expr
-        A function of this module, called with integers.
-    action : Action
-        Of the family, one input, symbolic scales.
-    depth : int
-        Its depth L.
-    family : subclass of LayeredNetwork
-
-    Returns
-    -------
-    sympy.Expr
-    """
-    formula = formula.doit()
-    covariance = action.covariance
-    skip = {
-        (row, column): sp.Mul(*[sym.skip_scale(i) for i in range(column + 1, row + 1)])
-        for row in range(depth + 1)
-        for column in range(row + 1)
-    }
-
-    def layer(index: int) -> Coefficients:
-        of = family.readout if index == depth + 1 else family.layer
-        return of(sym.parameters(family, index))
-
-    rules: dict[Any, Callable[..., sp.Expr]] = {
-        C: lambda i: sym.kernel(i),
-        K: lambda i, j=None: covariance[i, i if j is None else j],
-        A: lambda i, j: skip.get((i, j), sp.S.Zero),
-        Weight: lambda i: layer(i).weight,
-        Bias: lambda i: layer(i).bias,
-        SkipScale: lambda i: sym.skip_scale(i),
-    }
-    values = {
-        quantity: rules[type(quantity)](*map(int, quantity.args))
-        for quantity in formula.atoms(*rules)
-    }
-    return formula.xreplace(values)

@@ -1,191 +1,211 @@
-"""The formulas of the theory layer by layer, at a given depth."""
+"""The formulas of the theory layer by layer, at a given depth.
+
+They are those for symbolic layers at the numbers of the layers, in a_l, M'_l, Q_kl, A_lm and r_l.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy as sp
 
+from fieldtheory.networks.family import Coefficients
+from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import family_action
+from fieldtheory.theory.action import Action, chain_action, family_action
 from fieldtheory.theory.definitions import Notation
-from fieldtheory.theory.formulas import GENERIC, tangent_kernel, with_definitions
+from fieldtheory.theory.formulas import GENERIC, tangent_kernel, transposed
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.latex import latex
-from fieldtheory.theory.layer_quantities import ResidualResponse, Response, SkipScale
+from fieldtheory.theory.layer_quantities import (
+    Bias,
+    Growth,
+    RelativeWidth,
+    ResidualResponse,
+    Response,
+    SkipScale,
+    Weight,
+)
 from fieldtheory.theory.layout import Array, Equation
 from fieldtheory.theory.saddle_point import saddle_point
-from fieldtheory.theory.shorthand import Shorthand, skips_gathered
 
-Blocks = list[Any]
+Shown = Sequence[Equation | Array]
 # Beyond this number of layers, read-in and readout among them, G11 is the product of its factors.
 _WRITTEN_OUT = 5
 
 
-def explicit_latex(quantity: str, notation: Notation, short: Shorthand) -> str:
-    """LaTeX of a quantity layer by layer, with the definitions of what stands in it.
+def mixed_block(n: Notation) -> sp.ImmutableMatrix:
+    """S21 of one input over N, M'_l standing for its averages."""
 
-    Parameters
-    ----------
-    quantity : str
-    notation : Notation
-    short : Shorthand
-    """
-    return with_definitions(quantity, notation, EXPLICIT[quantity](notation, short))
+    def entry(k: int, l: int) -> sp.Expr:
+        if k == 0:
+            return -sym.INPUT_WIDTH if l == 0 else sp.S.Zero
+        return n.short(generic.mixed_block(k, l, n.layers.family)) / sym.WIDTH
 
-
-def _written(n: Notation, short: Shorthand, expr: Any) -> Any:
-    """An expression or matrix in short symbols as it is printed."""
-    if isinstance(expr, sp.MatrixBase):
-        return expr.applyfunc(lambda entry: _written(n, short, entry))
-    if not n.abbreviate:
-        return n.chosen(short.written_out(expr))
-    terms = sp.Add.make_args(expr)
-    if expr.has(SkipScale) and isinstance(expr, sp.Mul):
-        terms = (expr,)
-    return n.chosen(sp.Add(*map(skips_gathered, terms)))
+    return _matrix(n, entry)
 
 
-def _action(n: Notation, short: Shorthand) -> Blocks:
-    action = short.action_of(n.inputs).expression
-    return [[Equation(r"S(C, \tilde{C})", _written(n, short, action))]]
+def source_block(n: Notation) -> sp.ImmutableMatrix:
+    """S22 of one input over N, Q_kl standing for its averages."""
+
+    def entry(k: int, l: int) -> sp.Expr:
+        if k * l == 0 or (k != l and n.layers.skip == 0):
+            return sp.S.Zero
+        block = generic.source_block(min(k, l), max(k, l), n.layers.family)
+        return n.short(block) / sym.WIDTH
+
+    return _matrix(n, entry)
 
 
-def _saddle_point(n: Notation, short: Shorthand) -> Blocks:
-    found = saddle_point(short.action_of(n.inputs))
-    rows = [
-        Equation(_starred(field), _written(n, short, value))
+def response_propagator(n: Notation) -> sp.ImmutableMatrix:
+    """N G12 of one input, r_l standing for the growth of the response in a layer."""
+
+    def entry(l: int, m: int) -> sp.Expr:
+        if l <= m:
+            return 1 / RelativeWidth(m) if l == m else sp.S.Zero
+        last = n.short(generic.response_product(l, l - 1, n.layers.family)) * sym.WIDTH
+        before = [growth(n, layer) for layer in range(m + 1, l)]
+        return last * RelativeWidth(l - 1) * sp.Mul(*before) / RelativeWidth(m)
+
+    return _matrix(n, entry)
+
+
+def growth(n: Notation, layer: int) -> sp.Expr:
+    """r_l, or what it is where that is a product."""
+    found = n.short(generic.growth(layer, n.layers.family))
+    return Growth(layer) if found.is_Add else found
+
+
+def short_action(n: Notation) -> Action:
+    """The action with a_l, c_l and γ_l as symbols; numbers stay numbers."""
+    last = int(n.last)
+
+    def coefficients(layer: int) -> Coefficients:
+        weight, bias, _ = n.layers.readout if layer == last + 1 else n.layers.hidden(layer)
+        return Coefficients(
+            weight if weight.is_number else Weight(layer),
+            bias if bias.is_number else Bias(layer),
+            SkipScale(layer) if n.layers.skip is None else n.layers.skip,
+        )
+
+    return chain_action(last, n.inputs, n.layers.features, coefficients)
+
+
+def _matrix(n: Notation, entry: Callable[[int, int], sp.Expr]) -> sp.ImmutableMatrix:
+    size = int(n.last) + 2
+    return sp.ImmutableMatrix(size, size, lambda k, l: entry(int(k), int(l)))
+
+
+def _written(n: Notation, expr: sp.Expr) -> sp.Expr:
+    """An expression in short symbols as it is printed."""
+    return n.chosen(expr if n.abbreviate else n.written_out(expr))
+
+
+def _action(n: Notation) -> Shown:
+    return [Equation(r"S(C, \tilde{C})", _written(n, short_action(n).expression))]
+
+
+def _saddle_point(n: Notation) -> Shown:
+    found = saddle_point(short_action(n))
+    return [
+        Equation(_starred(field), _written(n, value))
         for field, value in (*found.kernels.items(), *found.conjugates.items())
     ]
-    return [rows]
 
 
-def _kernels(n: Notation, short: Shorthand) -> Blocks:
-    covariance = sp.expand(short.action.covariance)
-    rows = [
-        Equation(f"K^{{({l})}}", _written(n, short, covariance[l, l]))
-        for l in range(short.depth + 1)
-    ]
-    return [rows]
+def _kernels(n: Notation) -> Shown:
+    kernels = [n.settled(generic.kernel(l)).doit() for l in range(int(n.last) + 1)]
+    return [Equation(f"K^{{({l})}}", _written(n, kernel)) for l, kernel in enumerate(kernels)]
 
 
-def _zero(name: str) -> Callable[[Notation, Shorthand], Blocks]:
-    return lambda n, short: [[Equation(_block(name), sp.S.Zero)]]
+def _entrywise(
+    quantity: str, of_layers: Callable[[Notation], Shown]
+) -> Callable[[Notation], Shown]:
+    """Matrices over layers, but for symbolic layers where those of pairs are written out."""
+    return lambda n: (GENERIC[quantity] if n.matrices and not n.abbreviate else of_layers)(n)
 
 
-def _mixed(n: Notation, short: Shorthand) -> Blocks:
+def _mixed(n: Notation) -> Shown:
     if n.matrices and not n.abbreviate:
-        return [_pair_array("S21", n, short, _pair_hessian(n, short).S21)]
-    return [_layer_array("S21", n, short, short.hessian.S21, sym.WIDTH)]
+        return [_pair_array("S21", n, _pair_hessian(n).S21)]
+    return [_layer_array("S21", n, mixed_block(n), sym.WIDTH)]
 
 
-def _source(n: Notation, short: Shorthand) -> Blocks:
+def _source(n: Notation) -> Shown:
     if n.matrices and not n.abbreviate:
-        return [_pair_array("S22", n, short, _pair_hessian(n, short).S22, symmetric=True)]
-    symmetric = not n.matrices
-    return [_layer_array("S22", n, short, short.hessian.S22, sym.WIDTH, symmetric)]
+        return [_pair_array("S22", n, _pair_hessian(n).S22, symmetric=True)]
+    return [_layer_array("S22", n, source_block(n), sym.WIDTH, symmetric=not n.matrices)]
 
 
-def _transposed(name: str, of: str, rows: Any) -> Callable[[Notation, Shorthand], Blocks]:
-    equation = Equation(_block(name), rf"{_block(of)}^{{\mathsf{{T}}}}")
-    return lambda n, short: [[equation], *rows(n, short)]
+def _hessian(n: Notation) -> Shown:
+    return [*GENERIC["S11"](n), *transposed("S12", lambda n: [])(n), *_mixed(n), *_source(n)]
 
 
-def _hessian(n: Notation, short: Shorthand) -> Blocks:
-    transposed = Equation("S_{12}", r"S_{21}^{\mathsf{T}}")
-    return [
-        [Equation("S_{11}", sp.S.Zero), transposed],
-        *_mixed(n, short),
-        *_source(n, short),
-    ]
+def _fluctuations(n: Notation) -> Shown:
+    if n.matrices or int(n.last) + 2 > _WRITTEN_OUT:
+        return GENERIC["G11"](n)
+    G12 = response_propagator(n)
+    product = (G12 * source_block(n) * G12.T).applyfunc(sp.expand)
+    return [_layer_array("G11", n, product, 1 / sym.WIDTH, symmetric=True)]
 
 
-def _response(n: Notation, short: Shorthand) -> Blocks:
-    if n.matrices and not n.abbreviate:
-        return [GENERIC["G12"](n)]
-    return [_layer_array("G12", n, short, short.G12, 1 / sym.WIDTH)]
-
-
-def _fluctuations(n: Notation, short: Shorthand) -> Blocks:
-    if n.matrices or short.depth + 2 > _WRITTEN_OUT:
-        return [GENERIC["G11"](n)]
-    return [_layer_array("G11", n, short, short.G11, 1 / sym.WIDTH, symmetric=True)]
-
-
-def _propagator(n: Notation, short: Shorthand) -> Blocks:
+def _propagator(n: Notation) -> Shown:
     others = [
-        Equation("G_{21}", r"G_{12}^{\mathsf{T}}"),
+        *transposed("G21", lambda n: [])(n),
         Equation("G_{11}", "G_{12} S_{22} G_{21}"),
-        Equation("G_{22}", sp.S.Zero),
+        *GENERIC["G22"](n),
     ]
-    return [*_response(n, short), others, *_source(n, short)]
+    return [*_response(n), *others, *_source(n)]
 
 
-def _residual_responses(n: Notation, short: Shorthand) -> Blocks:
-    if n.matrices and not n.abbreviate:
-        return [GENERIC["residual_response"](n)]
-    return [
-        [
-            Equation(latex(ResidualResponse(l)), _written(n, short, value))
-            for l, value in enumerate(_input_column(short))
-        ]
-    ]
-
-
-def _responses(n: Notation, short: Shorthand) -> Blocks:
-    if n.matrices and not n.abbreviate:
-        return [GENERIC["response"](n)]
-    column = _input_column(short)
-    rows = [Equation(latex(Response(sp.S.Zero)), sp.S.One)]
-    for l in range(1, short.depth + 1):
-        # What the next layer multiplies: η^(l+1) = a_{l+1} M'_l χ^(l).
-        value = column[l + 1] / (short.hessian.S21[l + 1, l] / sym.WIDTH)
-        rows.append(Equation(latex(Response(l)), _written(n, short, value)))
-    return [rows]
-
-
-def _output_response(n: Notation, short: Shorthand) -> Blocks:
-    if n.matrices and not n.abbreviate:
-        return [GENERIC["output_response"](n)]
-    value = _written(n, short, _input_column(short)[-1])
-    return [[Equation(r"\chi^{\mathrm{out}}", value)]]
-
-
-def _input_column(short: Shorthand) -> list[sp.Expr]:
+def _input_column(n: Notation) -> list[sp.Expr]:
     """η^(l) = N ν_0 G12[l,0]."""
-    return [sym.WIDTH * sym.INPUT_WIDTH * entry for entry in short.G12[:, 0]]
+    return [sym.INPUT_WIDTH * entry for entry in response_propagator(n)[:, 0]]
+
+
+_response = _entrywise(
+    "G12", lambda n: [_layer_array("G12", n, response_propagator(n), 1 / sym.WIDTH)]
+)
+
+
+def _residual_responses(n: Notation) -> Shown:
+    return [
+        Equation(latex(ResidualResponse(l)), _written(n, value))
+        for l, value in enumerate(_input_column(n))
+    ]
+
+
+def _responses(n: Notation) -> Shown:
+    values = [sp.Mul(*[growth(n, i) for i in range(1, l + 1)]) for l in range(int(n.last) + 1)]
+    return [Equation(latex(Response(l)), _written(n, value)) for l, value in enumerate(values)]
+
+
+def _output_response(n: Notation) -> Shown:
+    return [Equation(r"\chi^{\mathrm{out}}", _written(n, _input_column(n)[-1]))]
 
 
 def _layer_array(
-    name: str,
-    n: Notation,
-    short: Shorthand,
-    matrix: sp.ImmutableMatrix,
-    factor: sp.Expr,
-    symmetric: bool = False,
+    name: str, n: Notation, matrix: sp.ImmutableMatrix, factor: sp.Expr, symmetric: bool = False
 ) -> Array:
-    layers = [str(l) for l in range(short.depth + 2)]
-    return Array(_block(name), _written(n, short, matrix), factor, layers, symmetric)
+    layers = [str(l) for l in range(int(n.last) + 2)]
+    written = matrix.applyfunc(lambda entry: factor * _written(n, entry))
+    return Array(_block(name), written, factor, layers, symmetric)
 
 
 def _pair_array(
-    name: str,
-    n: Notation,
-    short: Shorthand,
-    matrix: sp.ImmutableMatrix,
-    symmetric: bool = False,
+    name: str, n: Notation, matrix: sp.ImmutableMatrix, symmetric: bool = False
 ) -> Array:
     names = [
-        f"({l}; {a + 1} {b + 1})" for l in range(short.depth + 2) for a, b in sym.pairs(n.inputs)
+        f"({l}; {a + 1} {b + 1})" for l in range(int(n.last) + 2) for a, b in sym.pairs(n.inputs)
     ]
     return Array(_block(name), matrix.applyfunc(n.chosen), sym.WIDTH, names, symmetric)
 
 
-def _pair_hessian(n: Notation, short: Shorthand) -> Hessian:
+def _pair_hessian(n: Notation) -> Hessian:
     """The Hessian of several inputs, entry by entry."""
-    layers = short.layers
-    return hessian(family_action(layers.family, short.depth, n.inputs, None, dict(layers.fixed)))
+    fixed = dict(n.layers.fixed)
+    return hessian(family_action(n.layers.family, int(n.last), n.inputs, None, fixed))
 
 
 def _block(name: str) -> str:
@@ -197,24 +217,20 @@ def _starred(symbol: sp.Symbol) -> str:
     return f"{name[:-1]}, *}}" if "_{" in name else f"{name}_{{*}}"
 
 
-EXPLICIT: dict[str, Callable[[Notation, Shorthand], Blocks]] = {
+EXPLICIT: dict[str, Callable[[Notation], Any]] = GENERIC | {
     "action": _action,
     "saddle_point": _saddle_point,
     "kernels": _kernels,
     "hessian": _hessian,
     "propagator": _propagator,
-    "S11": _zero("S11"),
-    "S12": _transposed("S12", "S21", _mixed),
+    "S12": transposed("S12", _mixed),
     "S21": _mixed,
     "S22": _source,
     "G11": _fluctuations,
     "G12": _response,
-    "G21": _transposed("G21", "G12", _response),
-    "G22": _zero("G22"),
-    "residual_response": _residual_responses,
-    "response": _responses,
-    "output_response": _output_response,
-    "tangent_kernel": lambda n, short: [tangent_kernel(n, range(1, int(n.last) + 1))],
-    "saturation": lambda n, short: [GENERIC["saturation"](n)],
-    "large_depth": lambda n, short: [GENERIC["large_depth"](n)],
+    "G21": transposed("G21", _response),
+    "residual_response": _entrywise("residual_response", _residual_responses),
+    "response": _entrywise("response", _responses),
+    "output_response": _entrywise("output_response", _output_response),
+    "tangent_kernel": lambda n: tangent_kernel(n, range(1, int(n.last) + 1)),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
@@ -10,7 +12,7 @@ from fieldtheory.theory.latex import AVERAGE, COEFFICIENT, FIELD, SKIP, SUM
 
 
 class LayerQuantity(sp.Function):
-    """A quantity with layer indices.
+    """A quantity with layer indices, printed by a template of them.
 
     ``rank`` is its place in a product, ``latest`` whether later layers stand before earlier ones.
     """
@@ -19,78 +21,83 @@ class LayerQuantity(sp.Function):
     latest = False
     rank: float = AVERAGE
 
+    def __init_subclass__(cls, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            setattr(cls, name, value)
+        super().__init_subclass__()
+
+    def text(self, *indices: str) -> str:
+        """LaTeX without a power, given that of the arguments."""
+        return self.template.format(*indices)
+
     def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        text = self.template.format(*(printer._print(a) for a in self.args))
+        text = self.text(*(printer._print(a) for a in self.args))
         if exp is None:
             return text
+        if "'" in text:
+            return rf"\left({text}\right)^{{{exp}}}"
         return rf"\left[{text}\right]^{{{exp}}}" if "^" in text else f"{text}^{{{exp}}}"
 
 
-class FieldQuantity(LayerQuantity):
+class FieldQuantity(LayerQuantity, rank=FIELD):
     """A field: its layer above, the pair of inputs and the star of the saddle point below."""
 
     letter = ""
     star = False
-    rank = FIELD
 
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        layer, *below = (printer._print(a) for a in self.args)
-        below += ["*"] * self.star
-        text = f"{self.letter}^{{({layer})}}" + (f"_{{{', '.join(below)}}}" if below else "")
-        return rf"\left[{text}\right]^{{{exp}}}" if exp else text
+    def text(self, *indices: str) -> str:
+        """The letter with its indices."""
+        layer, *below = (*indices, "*") if self.star else indices
+        return f"{self.letter}^{{({layer})}}" + (f"_{{{', '.join(below)}}}" if below else "")
 
 
-class C(FieldQuantity):
+class C(FieldQuantity, letter="C"):
     """The residual kernel C^(l)."""
 
-    letter = "C"
     is_positive = True
 
 
-class Stationary(FieldQuantity):
+class Stationary(FieldQuantity, letter="C", star=True):
     """The residual kernel at the saddle point, C*^(l)."""
 
-    letter = "C"
-    star = True
 
-
-class Own(Stationary):
+class Own(Stationary, rank=SUM):
     """What a layer itself adds to the tangent kernel, C*^(l), which stands last in a sum."""
 
-    rank = SUM
 
-
-class Conjugate(FieldQuantity):
+class Conjugate(FieldQuantity, letter=r"\tilde{C}", rank=FIELD + 1):
     """The conjugate field C̃^(l)."""
 
-    letter = r"\tilde{C}"
-    rank = FIELD + 1
+
+class Tangent(FieldQuantity, letter=r"\Theta", rank=SUM + 1):
+    """The tangent kernel Θ^(l), of a pair of inputs Θ_αβ^(l)."""
 
 
-class K(LayerQuantity):
+class K(LayerQuantity, rank=FIELD):
     """K^(l), or the covariance K^(k,l) of the signals of two layers."""
 
-    rank = FIELD
     is_real = True
 
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        indices = ", ".join(printer._print(a) for a in self.args)
-        return rf"\left[K^{{({indices})}}\right]^{{{exp}}}" if exp else f"K^{{({indices})}}"
+    def text(self, *indices: str) -> str:
+        """K with one layer or two."""
+        return f"K^{{({', '.join(indices)})}}"
 
 
-class A(LayerQuantity):
-    """The skip matrix A_lm = γ_{m+1} ... γ_l."""
+class A(LayerQuantity, template="A_{{{0}, {1}}}", rank=SKIP):
+    """The skip matrix A_lm = γ_{m+1} ... γ_l; γ_l, 1 and 0 where the layers say so."""
 
-    template = "A_{{{0}, {1}}}"
-    rank = SKIP
     is_real = True
 
+    @classmethod
+    def eval(cls, last: sp.Expr, first: sp.Expr) -> sp.Expr | None:
+        """What it is for layers that are numbers, if that is short."""
+        if not (last.is_Integer and first.is_Integer) or last > first + 1:
+            return None
+        return SkipScale(last) if last > first else sp.Integer(int(last == first))
 
-class Earlier(LayerQuantity):
+
+class Earlier(LayerQuantity, template="1_{{{0} < {1}}}", rank=AVERAGE + 0.5):
     """1 if the first layer comes before the second, else 0."""
-
-    template = "1_{{{0} < {1}}}"
-    rank = AVERAGE + 0.5
 
     @classmethod
     def eval(cls, first: sp.Expr, second: sp.Expr) -> sp.Expr | None:
@@ -100,25 +107,20 @@ class Earlier(LayerQuantity):
         return None
 
 
-class Weight(LayerQuantity):
+class Weight(LayerQuantity, template="a_{{{0}}}", rank=COEFFICIENT):
     """a_l = ρ_l² σ²_w, or σ²_w,out for the readout."""
 
-    template = "a_{{{0}}}"
-    rank = COEFFICIENT
 
-
-class Bias(LayerQuantity):
+class Bias(LayerQuantity, template="c_{{{0}}}", rank=COEFFICIENT):
     """c_l = ρ_l² σ²_b, or σ²_b,out for the readout."""
 
-    template = "c_{{{0}}}"
-    rank = COEFFICIENT
+
+class SkipScale(LayerQuantity, template=r"\gamma_{{{0}}}", rank=SKIP):
+    """γ_l."""
 
 
-class RelativeWidth(LayerQuantity):
+class RelativeWidth(LayerQuantity, template=r"\nu_{{{0}}}", rank=COEFFICIENT):
     """ν_m: d_in/N for the input, m = 0, and 1 for all other layers."""
-
-    template = r"\nu_{{{0}}}"
-    rank = COEFFICIENT
 
     @classmethod
     def eval(cls, layer: sp.Expr) -> sp.Expr | None:
@@ -128,21 +130,28 @@ class RelativeWidth(LayerQuantity):
         return sym.INPUT_WIDTH if layer == 0 else None
 
 
-class SkipScale(LayerQuantity):
-    """γ_l."""
+class PairMatrix(LayerQuantity):
+    """An average of one layer or two, its first indices; of several inputs a matrix over pairs."""
 
-    template = r"\gamma_{{{0}}}"
-    rank = SKIP
+    letter = ""
+    layers = 1
+
+    def text(self, *indices: str) -> str:
+        """The letter with layers, then pairs below."""
+        pairs = ", ".join(indices[self.layers :])
+        below = layer_indices(*indices[: self.layers]) + (f"; {pairs}" if pairs else "")
+        return f"{self.letter}_{{{below}}}"
 
 
-class Slope(LayerQuantity):
+class Slope(PairMatrix, letter="M'"):
     """M'_l, the derivative of ⟨g⟩ by the kernel K^(l), ⟨φ'² + φφ''⟩ for a residual network.
 
     For several inputs M'_{l;αβ,γδ}, the derivative of ⟨g(h_α, h_β)⟩ by K_γδ.
     """
 
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        return _with_pairs("M'", 1, self.args, printer, exp)
+
+class Correlator(PairMatrix, letter="Q", layers=2):
+    """Q_kl, the connected correlator ⟨g;g⟩ of two layers, ⟨φ²;φ²⟩ for a residual network."""
 
 
 class SlopeSquare(LayerQuantity):
@@ -151,47 +160,23 @@ class SlopeSquare(LayerQuantity):
     For several inputs Ṁ_{l;αβ} = ⟨φ'_α φ'_β⟩, the derivative of ⟨g(h_α, h_β)⟩ by K_αβ.
     """
 
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        layer, *pair = (printer._print(a) for a in self.args)
-        text = rf"\dot{{M}}_{{{layer}}}"
-        text = rf"({text})_{{{pair[0]}}}" if pair else text
-        return f"{text}^{{{exp}}}" if exp else text
+    def text(self, *indices: str) -> str:
+        """Ṁ_l, or an entry of it for a pair of inputs."""
+        layer, *pair = indices
+        whole = rf"\dot{{M}}_{{{layer}}}"
+        return rf"({whole})_{{{pair[0]}}}" if pair else whole
 
 
-class Tangent(FieldQuantity):
-    """The tangent kernel Θ^(l), of a pair of inputs Θ_αβ^(l)."""
-
-    letter = r"\Theta"
-    rank = SUM + 1
-
-
-class Correlator(LayerQuantity):
-    """Q_kl, the connected correlator ⟨g;g⟩ of two layers, ⟨φ²;φ²⟩ for a residual network."""
-
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        return _with_pairs("Q", 2, self.args, printer, exp)
-
-
-class Growth(LayerQuantity):
+class Growth(LayerQuantity, template="r_{{{0}}}", rank=AVERAGE + 0.05, latest=True):
     """r_l = γ_l² + a_l M'_{l-1}, by which the response of the kernel grows in layer l."""
 
-    template = "r_{{{0}}}"
-    rank = AVERAGE + 0.05
-    latest = True
 
-
-class ResidualResponse(LayerQuantity):
+class ResidualResponse(LayerQuantity, template=r"\eta^{{({0})}}", rank=SUM + 1):
     """The residual response η^(l)."""
 
-    template = r"\eta^{{({0})}}"
-    rank = SUM + 1
 
-
-class Response(LayerQuantity):
+class Response(LayerQuantity, template=r"\chi^{{({0})}}", rank=SUM + 1):
     """The response χ^(l)."""
-
-    template = r"\chi^{{({0})}}"
-    rank = SUM + 1
 
 
 class BlockEntry(LayerQuantity):
@@ -199,30 +184,21 @@ class BlockEntry(LayerQuantity):
 
     block = ""
 
-    def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
-        text = f"{self.block}^{{{layer_indices(*(printer._print(a) for a in self.args))}}}"
-        return rf"\left[{text}\right]^{{{exp}}}" if exp else text
+    def text(self, *indices: str) -> str:
+        """The name of the block with its layers."""
+        return f"{self.block}^{{{layer_indices(*indices)}}}"
 
 
-class G12(BlockEntry):
+class G12(BlockEntry, block="G_{12}", rank=AVERAGE + 0.1):
     """The response propagator."""
 
-    block = "G_{12}"
-    rank = AVERAGE + 0.1
 
-
-class S22(BlockEntry):
+class S22(BlockEntry, block="S_{22}", rank=AVERAGE + 0.2):
     """The source of fluctuations."""
 
-    block = "S_{22}"
-    rank = AVERAGE + 0.2
 
-
-class G21(BlockEntry):
+class G21(BlockEntry, block="G_{21}", rank=AVERAGE + 0.3):
     """The response propagator transposed."""
-
-    block = "G_{21}"
-    rank = AVERAGE + 0.3
 
 
 class JointAverage(sp.Function):
@@ -257,16 +233,3 @@ class PairSum(sp.Function):
 def layer_indices(*layers: str) -> str:
     """Layers side by side, with commas where one is longer than a letter."""
     return (" " if all(len(layer) == 1 for layer in layers) else ", ").join(layers)
-
-
-def _with_pairs(
-    name: str, layers: int, args: tuple[sp.Expr, ...], printer: LatexPrinter, exp: str | None
-) -> str:
-    """A name with its layers below, then pairs of inputs, and a power."""
-    shown = [printer._print(a) for a in args]
-    index = layer_indices(*shown[:layers])
-    pairs = ", ".join(shown[layers:])
-    text = f"{name}_{{{index}; {pairs}}}" if pairs else f"{name}_{{{index}}}"
-    if exp is None:
-        return text
-    return rf"\left({text}\right)^{{{exp}}}" if "'" in name else f"{text}^{{{exp}}}"

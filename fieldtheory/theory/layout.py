@@ -43,14 +43,6 @@ class Equation:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """An equation of which several stand side by side where there is room."""
-
-    left: str
-    right: sp.Expr
-
-
-@dataclass(frozen=True)
 class Array:
     """A block of the Hessian or propagator: a matrix, or a table of entries where that is wide.
 
@@ -78,13 +70,13 @@ class Array:
         joint = " " if all(len(name) == 1 for name in indices) else ", "
         return f"{self.left}^{{{joint.join(indices)}}}"
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Equation]:
         """The entries that do not vanish, row by row, those of order 1/N times N."""
         below = (1 / self.factor).is_Symbol
         front = f"{latex(1 / self.factor)} " if below else ""
         places = [(i, j) for i in range(self.right.rows) for j in range(self.right.cols)]
         return [
-            Entry(
+            Equation(
                 front + self.label(i, j),
                 _over(self.right[i, j], self.factor if below else sp.S.One),
             )
@@ -276,7 +268,7 @@ def _equation_lines(setter: Setter, equation: Equation, room: float) -> Iterator
         yield f"&{note.lstrip()}"
 
 
-def _table(setter: Setter, cells: Sequence[Entry]) -> str:
+def _table(setter: Setter, cells: Sequence[Equation]) -> str:
     """Entries side by side, as many in a row as the page has room for."""
     texts = [(e.left, setter._print(e.right)) for e in cells]
     for columns in (4, 3, 2):
@@ -288,7 +280,7 @@ def _table(setter: Setter, cells: Sequence[Entry]) -> str:
         if sum(widths) + columns * _RELATION + (columns - 1) * (_GAP + 10) <= _PAGE:
             lines = [r" \quad & ".join(f"{left} &= {right}" for left, right in r) for r in rows]
             return _environment(lines) if len(lines) > 1 else lines[0].replace("&", "")
-    return _equations(setter, [Equation(e.left, e.right) for e in cells])
+    return _equations(setter, cells)
 
 
 def _environment(lines: Sequence[str]) -> str:

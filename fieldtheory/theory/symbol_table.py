@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 import sympy as sp
 
@@ -11,7 +11,7 @@ from fieldtheory import validation
 from fieldtheory.plotting.tables import table_html
 
 
-class Symbols(Mapping[str, sp.Symbol]):
+class Symbols(dict[str, sp.Symbol]):
     r"""Symbols by names: Greek letters spelled out, layers and inputs after underscores.
 
     They are attributes and items: ``symbols.sigma_w``, ``symbols["C_0"]``, ``symbols.Ctilde_1`` for
@@ -35,43 +35,26 @@ class Symbols(Mapping[str, sp.Symbol]):
 
     def __init__(self, symbols: Iterable[sp.Symbol]) -> None:
         named = {plain_name(symbol): symbol for symbol in symbols}
-        self._named = dict(sorted(named.items(), key=lambda item: _layers_last(item[0])))
-
-    def __getitem__(self, name: str) -> sp.Symbol:
-        """The symbol of a name."""
-        return self._named[name]
+        super().__init__(sorted(named.items(), key=lambda item: _layers_last(item[0])))
 
     def __getattr__(self, name: str) -> sp.Symbol:
         """The symbol of a name."""
-        if name.startswith("__") or name == "_named":
+        if name.startswith("__"):
             raise AttributeError(name)
         try:
-            return self._named[name]
-        except KeyError:
-            pass
-        try:
-            validation.choice("symbol", name, tuple(self._named))
+            return self[validation.choice("symbol", name, tuple(self))]
         except ValueError as error:
             raise AttributeError(str(error)) from None
-        raise AttributeError(name)
 
     def __dir__(self) -> list[str]:
         """The names, for completion."""
-        return [*super().__dir__(), *self._named]
-
-    def __iter__(self) -> Iterator[str]:
-        """The names."""
-        return iter(self._named)
-
-    def __len__(self) -> int:
-        """The number of symbols."""
-        return len(self._named)
+        return [*super().__dir__(), *self]
 
     def __repr__(self) -> str:
-        return f"Symbols({', '.join(self._named)})"
+        return f"Symbols({', '.join(self)})"
 
     def _repr_html_(self) -> str:
-        rows = [{"name": name, "symbol": f"${s.name}$"} for name, s in self._named.items()]
+        rows = [{"name": name, "symbol": f"${s.name}$"} for name, s in self.items()]
         return table_html(rows, "symbols by name") if rows else "<p>no symbols</p>"
 
 

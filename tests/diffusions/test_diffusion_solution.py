@@ -5,11 +5,11 @@ import warnings
 import mpmath
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from scipy.special import erf, expit
 
 import fieldtheory as ft
-from fieldtheory.diffusions.feature_averages import FeatureAverages, PairLaw
+from fieldtheory.diffusions.feature_averages import FeatureAverages
 from fieldtheory.networks.activations import as_activation
 from tests.oracles import wide_diffusions as oracle
 from tests.tables import crossed, slow
@@ -87,6 +87,36 @@ def test_a_layer_of_equal_neurons_is_one_number():
     net = network(depth=5, width=4, activation="gelu", input_activation="tanh")
     copies = ft.solve(net, np.repeat(Z[:, None], 4, axis=1))
     np.testing.assert_allclose(copies.covariance, ft.solve(net, Z).covariance, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name, phi, psi, function", [
+    ("gelu", lambda u: u * special.ndtr(u), "tanh", np.tanh),
+    ("swish", lambda u: u * special.expit(u), "sin", np.sin),
+    ("tanh", np.tanh, "x**2/(1+x**2)", lambda x: x**2 / (1 + x**2)),
+    ("gelu", lambda u: u * special.ndtr(u), "softplus", lambda x: np.logaddexp(0, x)),
+])  # fmt: skip
+@pytest.mark.parametrize("variance", [1.0, 4.0])
+def test_shallow_networks_are_exact_for_any_feature(name, phi, psi, function, variance):
+    net = network(depth=2, activation=name, input_activation=psi)
+    net = net.replace(weight_variance=variance, bias_variance=variance)
+    z = np.array([0.5, -0.2])
+    found = ft.solve(net, z)
+    covariance, grams = oracle.two_layers(phi, function, z, 1.0, 2, variance, variance)
+    np.testing.assert_allclose(found.covariance[-1], covariance, rtol=1e-9)
+    np.testing.assert_allclose(found.gram[1], grams[0], rtol=1e-9)
+    # As far as the nodes of four increments resolve it.
+    np.testing.assert_allclose(found.gram[2], grams[1], rtol=3e-5 * variance**2)
+    assert found.gram_error.max() < 1e-10
+
+
+@pytest.mark.parametrize("psi, rtol", [("relu", 3e-4), ("hard_tanh", 3e-4), ("tanh", 3e-6)])
+@pytest.mark.filterwarnings("ignore:averages over input_activation")
+def test_parallel_inputs_and_kinks_of_features(psi, rtol):
+    net = network(depth=4, activation="hard_tanh", input_activation=psi)
+    found = ft.solve(net, [0.5, 0.5])
+    each = np.broadcast_to(found.gram[:, :1, :1], found.gram.shape)
+    np.testing.assert_allclose(found.gram, each, rtol=rtol)
+    assert (np.abs(found.gram - each) <= found.gram_error + 1e-11).all()
 
 
 @pytest.mark.parametrize("case", [
@@ -275,7 +305,7 @@ def test_feature_averages(name, c, variances):
     averages = FeatureAverages(as_activation(name), parts=2)
     found = averages.gram(np.array([means]), np.ones(1), covariance)[0, 1]
     assert found == pytest.approx(expected, rel=1e-11, abs=1e-13)
-    law = PairLaw(*[(np.array([x]), np.array([y])) for x, y in (means, (v, w))], covariance[:1, 1])
+    law = np.array([[*means, v, w, covariance[0, 1]]]).T
     assert averages.of_pairs(law)[0] == pytest.approx(found, rel=1e-11, abs=1e-13)
 
 

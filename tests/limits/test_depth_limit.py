@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.limits import pair_layout
 from tests.oracles import depth_limit as oracle
 from tests.tables import crossed, slow
 
@@ -281,21 +280,6 @@ def test_identical_inputs(schedule):
         np.testing.assert_allclose(own, getattr(single, name), rtol=1e-11)
     e = limit.first_correction.output_kernel
     assert e[0, 2] == e[0, 0]
-
-
-def test_tiles_of_pairs(monkeypatch):
-    X = np.random.default_rng(3).normal(size=(5, 20))
-    X[4] = X[2]
-    net = network("linear")
-    K0 = ft.input_kernel(X, net)
-    whole = ft.depth_limit(net, K0)
-    monkeypatch.setattr(pair_layout, "_TILE", 2)
-    assert len(pair_layout.PairLayout(K0).tiles(net)) > 2
-    tiled = ft.depth_limit(net, K0)
-    np.testing.assert_allclose(tiled.tangent_kernels, whole.tangent_kernels, rtol=1e-11)
-    np.testing.assert_allclose(
-        tiled.first_correction.kernels, whole.first_correction.kernels, rtol=1e-9, atol=1e-13
-    )
 
 
 def test_inputs_without_variance():

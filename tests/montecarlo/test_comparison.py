@@ -495,7 +495,8 @@ class TestDisplay:
         for field, (top, middle, bottom) in zip(shown, axes.T, strict=True):
             np.testing.assert_array_equal(bottom.lines[0].get_ydata(), scores[field.name])
             part = field.index["layer"] == field.index.get("layer_", field.index["layer"])
-            np.testing.assert_array_equal(top.lines[0].get_ydata(), field.theory[part])
+            drawn = np.concatenate([line.get_ydata() for line in top.lines[:2]])
+            np.testing.assert_array_equal(drawn, field.theory[part])
             for ax, values in ((top, field.simulation), (middle, 100 * field.deviation)):
                 points = ax.containers[0].lines[0].get_ydata()
                 np.testing.assert_allclose(points, values[part], rtol=1e-12)

@@ -1,5 +1,7 @@
 """Known fluctuations as control variates: what they leave unbiased, and what they save."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -17,16 +19,18 @@ from tests.montecarlo.test_estimators import NAMES, gains
 @pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
 def test_coefficients_that_are_wrong_leave_no_bias(gamma, monkeypatch):
     net = network(3, "linear", gamma, width=20, branch_scale=0.5)
-    exact, original = linear_statistics(net, 0.4), control_variate._expansion
+    exact, original = linear_statistics(net, 0.4), control_variate._origin
     exact["four_point"][0] = 0.0
 
     def wrong(*arguments):
         point = original(*arguments)
-        return point._replace(gains=0.5 * point.gains, curvatures=point.curvatures + 0.3)
+        gains = replace(point.gains, own=0.5 * point.gains.own)
+        return point._replace(gains=gains, curvatures=point.curvatures + 0.3)
 
     right = simulate(net, 0.4, samples=10_000, variance_reduction="control_variate")
-    monkeypatch.setattr(control_variate, "_expansion", wrong)
-    monkeypatch.setattr(control_variate, "feature_slopes", lambda net: lambda h: (np.cos(h),))
+    monkeypatch.setattr(control_variate, "_origin", wrong)
+    slopes = {"feature_functions": lambda net, slopes: lambda h: (np.cos(h),)}
+    monkeypatch.setattr(control_variate, *slopes.popitem())
     found = simulate(net, 0.4, samples=10_000, variance_reduction="control_variate")
     for name in NAMES:
         assert np.abs(z_scores(found, name, exact[name])).max() < 4, name
@@ -36,7 +40,8 @@ def test_coefficients_that_are_wrong_leave_no_bias(gamma, monkeypatch):
 def test_estimates_are_those_of_the_samples():
     net, n = network(3, "erf", 0.7, width=12), 300
     seed = np.random.SeedSequence(4, spawn_key=(0, 0))
-    draws = controlled_samples(net, 0.4, np.random.default_rng(seed), n)
+    draws = controlled_samples(net, np.array([[0.4]]), np.random.default_rng(seed), n)
+    draws = {name: values[..., 0] for name, values in draws.items()}
     found = simulate(net, 0.4, samples=n, seed=4, variance_reduction="control_variate", keep=True)
     np.testing.assert_array_equal(found.residual_kernels[:, 1:], draws["residual"])
     theory = ft.solve(net, 0.4)

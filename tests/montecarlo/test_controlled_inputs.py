@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import controlled_inputs
-from fieldtheory.montecarlo.controlled_inputs import lower_root
+from fieldtheory.montecarlo import control_variate
+from fieldtheory.montecarlo.control_variate import lower_root
 from tests.examples import network
 from tests.montecarlo.comparison import linear_statistics, z_between
 from tests.montecarlo.test_estimators import gains
@@ -24,7 +24,7 @@ def test_linear_networks_have_their_exact_statistics(gamma, monkeypatch):
     """Also with wrong coefficients. C_11 + 2 C_12 + C_22 of φ = id is C of the inputs' sum."""
     net = network(3, "linear", gamma, width=20, branch_scale=0.5, bias_variance=0.0)
     net = net.replace(readout_bias_variance=0.0)
-    original = controlled_inputs._origin
+    original = control_variate._origin
 
     def wrong(*arguments):
         point = original(*arguments)
@@ -32,7 +32,7 @@ def test_linear_networks_have_their_exact_statistics(gamma, monkeypatch):
         return point._replace(gains=type(point.gains)(*(0.5 * part + 0.01 for part in parts)))
 
     right = reduced(net, TWO, samples=4000)
-    monkeypatch.setattr(controlled_inputs, "_origin", wrong)
+    monkeypatch.setattr(control_variate, "_origin", wrong)
     biased = reduced(net, TWO, samples=10_000)
     alone = linear_statistics(net, 0.5), linear_statistics(net, 0.4)
     both = linear_statistics(net, 0.5 + 0.4 + 2 * 0.2)

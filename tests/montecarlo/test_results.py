@@ -151,10 +151,15 @@ def test_plots_show_the_fields(results, name, tmp_path):
     if name == "solution":
         (kernels, responses, fluctuations) = figure.axes
         solution = results[name]
+        responses_ = (solution.residual_response, solution.response)
+        output, variance = solution.output_response, solution.G11[-1, -1]
         for ax, both in (
             (kernels, (solution.residual_kernels, solution.kernels)),
-            (responses, (solution.residual_response, solution.response)),
-            (fluctuations, (solution.G11.diagonal(), solution.kernel_variance)),
+            (responses, [np.append(values, output) for values in responses_]),
+            (
+                fluctuations,
+                (solution.G11.diagonal(), np.append(solution.kernel_variance, variance)),
+            ),
         ):
             # Hidden layers as a line, the output as a point.
             for line, point, values in zip(ax.lines[::2], ax.lines[1::2], both, strict=True):

@@ -116,7 +116,8 @@ class TestSameSeedSameNumbers:
             one = simulate(net, K0, **arguments)
         for chunk in (None, 30):
             assert_identical(one, simulate(net, K0, jobs=2, chunk=chunk, **arguments))
-        blocks = plan.chunks_of(plan.checked_run(net, K0, None, 40, 1, "weights", False, False), 30)
+        run = plan.checked_run(net, K0, None, 40, 1, "weights", False, False)
+        blocks = plan.chunks_of(40, plan.block_size(run), 30)
         assert len(blocks) > 1 and len(blocks[0]) > 1
 
     def test_whatever_the_order_in_which_chunks_are_finished(self, small_blocks, monkeypatch):
@@ -274,7 +275,7 @@ def test_progress_is_shown_on_stderr(capsys, small_blocks, tmp_path):
 def test_blocks_cut_the_samples_as_batches_do(small_blocks):
     for samples in (20, 39, 40, 41, 96, 1000, 1001):
         run = plan.checked_run(NET, 0.4, None, samples, 0, "kernel", False, False)
-        blocks = plan.blocks_of(run)
+        blocks = plan.blocks_of(samples, plan.block_size(run))
         assert [block.number for block in blocks] == list(range(len(blocks)))
         assert {block.size for block in blocks[:-1]} <= {16} and blocks[-1].size <= 16
         parts = [part for block in blocks for part in block.parts]
@@ -293,9 +294,9 @@ def test_more_memory_than_there_is(monkeypatch):
         simulate(NET.replace(depth=500, branch_scale=1.0), np.eye(100), cross_inputs=True)
     run = plan.checked_run(NET, 0.4, None, 10**9, 0, "kernel", False, False)
     monkeypatch.setattr(plan, "memory_available", lambda: int(2 * plan.memory_needed(run, 1)))
-    plan.check_memory(run, 1)
+    plan.require_memory(plan.memory_needed(run, 1), "")
     monkeypatch.setattr(plan, "memory_available", lambda: None)
-    plan.check_memory(run, 10**9)
+    plan.require_memory(plan.memory_needed(run, 10**9), "")
 
 
 def test_the_memory_that_is_needed_is_about_that_used():

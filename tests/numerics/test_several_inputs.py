@@ -190,3 +190,24 @@ def test_progress_is_shown_on_stderr_if_wanted(name, capsys):
     np.testing.assert_array_equal(shown.G11, expected[1])
     text = capsys.readouterr().err
     assert "mean_shift, layers" in text and "correlators, layers" in text
+
+
+def test_the_order_of_single_inputs_says_where_that_of_several_holds():
+    net = ft.ResidualNetwork(depth=6, activation="swish", width=64)
+    K0 = np.array([[0.05, 0.02], [0.02, 0.04]])
+    with pytest.warns(ft.ValidityWarning, match="terms of order 1/N² reach 0.22"):
+        _ = ft.solve(net, K0).G11
+    with pytest.warns(ft.ValidityWarning):
+        found = ft.solve(net, K0, order=2).order_ratio
+        each = [ft.solve(net, variance, order=2).order_ratio for variance in np.diagonal(K0)]
+    np.testing.assert_array_equal(found, np.stack(each, axis=-1))
+
+
+def test_kurtosis_of_linear_outputs_is_exact_to_order_two():
+    # Without biases C^(L+1) is a product of L + 1 chi-squared variables: ⟨C²⟩/⟨C⟩² = (1 + 2/N)^4.
+    for N in (50, 500):
+        net = ft.FeedForwardNetwork(depth=3, activation="linear", width=N, bias_variance=0.0)
+        exact = 3 * ((1 + 2 / N) ** 4 - 1)
+        found = [float(ft.solve(net, 0.5, order=order).output_kurtosis) for order in (1, 2)]
+        assert found == pytest.approx([24 / N, 24 / N + 72 / N**2], rel=1e-9)
+        assert abs(found[1] - exact) < 100 / N**3

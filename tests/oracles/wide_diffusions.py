@@ -73,3 +73,35 @@ def flow(psi, slope, curvature, starts, horizon, weight, bias, steps=200):
         k4 = rate(state + h * k3)
         state = state + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     return state[0] + starts.mean(axis=0), state[1:]
+
+
+def two_layers(phi, psi, z, horizon, depth, weight, bias, points=51):
+    """Covariance of x_2 and q of the layers 1 and 2 for ψ(x) ≠ x, two inputs that start at z.
+
+    The first layer on a fine grid of its increments; q of the second over all nodes of the
+    increments of both layers and inputs, which are four numbers.
+    """
+    step = horizon / depth
+
+    def increments(S, number):
+        x, w = gaussian_rule(number)
+        u = np.linalg.cholesky(S) @ np.stack([a.ravel() for a in np.meshgrid(x, x)])
+        return phi(u), np.outer(w, w).ravel()
+
+    def moments(y, weights):
+        mean = y @ weights
+        return (weights * y) @ y.T - np.outer(mean, mean)
+
+    def gram(y, weights):
+        signals = psi(z[:, None] + y)
+        return (weights * signals) @ signals.T
+
+    first = step * (bias + weight * np.outer(psi(z), psi(z)) * np.ones((2, 2)) + 1e-13 * np.eye(2))
+    y, weights = increments(first, 401)
+    covariance, grams = moments(y, weights), [gram(y, weights)]
+    second = step * (bias + weight * grams[0])
+    covariance = covariance + moments(*increments(second, 401))
+    (y, weights), (v, others) = increments(first, points), increments(second, points)
+    both = (y[:, :, None] + v[:, None, :]).reshape(2, -1)
+    grams.append(gram(both, np.outer(weights, others).ravel()))
+    return covariance, np.array(grams)

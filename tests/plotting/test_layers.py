@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fieldtheory as ft
 from fieldtheory.plotting.curves import over_layers
 from fieldtheory.plotting.layers import draw_layers
 
@@ -44,3 +45,28 @@ def test_errors_are_bars():
 def test_no_panels():
     with pytest.raises(ValueError, match="fields must have at least one panel, got none"):
         draw_layers({}, hidden=2)
+
+
+def test_two_inputs_are_told_from_one_and_no_line_is_left_out():
+    K0 = np.full((5, 5), 0.1) + 0.2 * np.eye(5)
+    kernels = ft.solve(ft.ResidualNetwork(depth=3), K0).plot().axes[0]
+    inner = kernels.lines[::2]
+    assert len(inner) == 2 * 15
+    assert [line.get_linestyle() for line in inner[:6]] == ["-", "--", "--", "--", "--", "-"]
+    words = [text.get_text() for text in kernels.get_legend().get_texts()]
+    assert words[:2] == ["$C^{(l)}$, one input", "$C^{(l)}$, two inputs"]
+
+
+def test_many_lines_of_a_grid_have_a_colour_bar_and_one_panel_no_letter():
+    over = {"branch_scale": np.linspace(0.1, 0.9, 20), "weight_variance": np.linspace(1, 2, 10)}
+    figure = ft.sweep(ft.ResidualNetwork(depth=3), 0.05, over=over).plot()
+    panel, bar = figure.axes
+    assert len(panel.lines) == 10 and panel.get_title(loc="left") == ""
+    labels = [text.get_text() for text in bar.get_yticklabels()]
+    assert labels[0] == r"$\sigma_w^2 = 1$" and labels[-1] == r"$\sigma_w^2 = 2$"
+
+
+def test_text_in_pdf_files_is_text(tmp_path):
+    figure = ft.solve(ft.ResidualNetwork(depth=3), 0.05).plot()
+    figure.savefig(tmp_path / "figure.pdf")
+    assert b"/Subtype /Type3" not in (tmp_path / "figure.pdf").read_bytes()

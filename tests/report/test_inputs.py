@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fieldtheory import data
-from fieldtheory.report.inputs import equal_share, load, pair_classes
+from fieldtheory.data.dataset import pair_classes
+from fieldtheory.report.inputs import equal_share, load
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from scipy.special import erf
 
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.riccati_mean import MEAN
 from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES
 from fieldtheory.theory.wide_closed_forms import (
+    MEAN,
     TIME,
     Z_I,
     Z_IJ,

@@ -8,7 +8,7 @@ one analytic function are merged, so that kinks that cancel, as in sign(h)², ar
 
 from __future__ import annotations
 
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
@@ -21,7 +21,7 @@ import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 from sympy.core.function import AppliedUndef
 
-_SWITCHING = (Abs, Max, Min, sign, Heaviside, Piecewise)
+SWITCHING = (Abs, Max, Min, sign, Heaviside, Piecewise)
 # Digits of breakpoints without a closed form, and those that they are computed with.
 _DIGITS, _WORKING = 40, 60
 # Breakpoints closer than this, and values relative to their terms smaller than this, are equal.
@@ -88,6 +88,11 @@ class Pieces:
         """The branch around a point that is no breakpoint."""
         return self.branches[bisect([_value(p) for p in self.points], _value(place))]
 
+    def around(self, place: Any) -> tuple[sp.Expr, sp.Expr]:
+        """The branches just below and just above a point."""
+        values = [_value(point) for point in self.points]
+        return tuple(self.branches[find(values, _value(place))] for find in (bisect_left, bisect))
+
     @cached_property
     def jumps(self) -> tuple[sp.Expr, ...]:
         """By how much the function jumps at every breakpoint; 0 where it is continuous."""
@@ -122,7 +127,7 @@ def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
     >>> pieces_of(sign(h) * Min(Abs(h), 1), h).expression
     Piecewise((-1, h < -1), (h, h < 1), (1, True))
     """
-    if not (expression.has(*_SWITCHING) and expression.has(variable)):
+    if not (expression.has(*SWITCHING) and expression.has(variable)):
         return Pieces(variable, (), (expression,), ())
     compared = _compared(expression) if isinstance(expression, Piecewise) else []
     arguments = [value for value, _ in expression.args] if compared else list(expression.args)
@@ -167,7 +172,7 @@ def canonical(expression: sp.Expr, variable: sp.Symbol) -> sp.Expr:
 
 def has_steps(expr: sp.Expr) -> bool:
     """Whether the expression has kinks or jumps."""
-    return expr.has(*_SWITCHING)
+    return expr.has(*SWITCHING)
 
 
 def break_points(expr: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:

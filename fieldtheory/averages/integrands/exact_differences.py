@@ -5,6 +5,9 @@ Angles of two variables are among them, as differences from right angles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 # Splits a double into two halves of 26 bits (Dekker).
@@ -40,36 +43,39 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
     return np.maximum((product - square) + np.where(np.isfinite(rest), rest, 0.0), 0.0)
 
 
-def exponential_difference(u: np.ndarray, v: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """exp(u) − exp(v), given u − v, which may be known better than u and v."""
-    return np.copysign(np.exp(np.maximum(u, v)) * -np.expm1(-np.abs(gap)), gap)
+def differences(xp: Any, determinant: Callable) -> dict[str, Callable]:
+    """Functions by name, with the array functions of NumPy or JAX and a determinant of K.
 
-
-def difference_variance(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
-    """⟨(x − y)²⟩ = K_xx + K_yy − 2 K_xy."""
-    return (K_xx - K_xy) + (K_yy - K_xy)
-
-
-def arcsine(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
-    """The arcsine of the correlation; π/2 of two variables that vanish, which are the same.
-
-    A variable that vanishes is the limit of narrow ones, independent of others.
-    """
-    found = np.arctan2(K_xy, np.sqrt(determinant(K_xx, K_yy, K_xy)))
-    return np.where(np.maximum(K_xx, K_yy) > 0, found, np.pi / 2)
-
-
-def angle_from_opposite(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
-    """π/2 + `arcsine`, which keeps its digits where it is small.
+    ``exponential_difference`` is exp(u) − exp(v), given u − v, which may be known better than u and
+    v; ``difference_variance`` is ⟨(x − y)²⟩ = K_xx + K_yy − 2 K_xy; ``arcsine`` is that of the
+    correlation, π/2 of two variables that vanish, which are the same; ``angle_from_opposite`` is
+    π/2 + arcsine, which keeps its digits where it is small. A variable that vanishes is the limit
+    of narrow ones, independent of others.
 
     Examples
     --------
-    >>> [float(angle_from_opposite(x, 1.0, -x) / np.pi) for x in (0.0, 1.0)]
+    >>> angle = differences(np, determinant)["angle_from_opposite"]
+    >>> [float(angle(x, 1.0, -x) / np.pi) for x in (0.0, 1.0)]
     [0.5, 0.0]
     """
-    found = np.arctan2(np.sqrt(determinant(K_xx, K_yy, K_xy)), -np.asarray(K_xy, dtype=float))
-    found = np.where(np.minimum(K_xx, K_yy) > 0, found, np.pi / 2)
-    return np.where(np.maximum(K_xx, K_yy) > 0, found, np.pi)
+
+    def exponential_difference(u: Any, v: Any, gap: Any) -> Any:
+        return xp.copysign(xp.exp(xp.maximum(u, v)) * -xp.expm1(-xp.abs(gap)), gap)
+
+    def difference_variance(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
+        return (K_xx - K_xy) + (K_yy - K_xy)
+
+    def arcsine(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
+        found = xp.arctan2(K_xy, xp.sqrt(determinant(K_xx, K_yy, K_xy)))
+        return xp.where(xp.maximum(K_xx, K_yy) > 0, found, xp.pi / 2)
+
+    def angle_from_opposite(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
+        found = xp.arctan2(xp.sqrt(determinant(K_xx, K_yy, K_xy)), -xp.asarray(K_xy, dtype=float))
+        found = xp.where(xp.minimum(K_xx, K_yy) > 0, found, xp.pi / 2)
+        return xp.where(xp.maximum(K_xx, K_yy) > 0, found, xp.pi)
+
+    named = (exponential_difference, difference_variance, arcsine, angle_from_opposite)
+    return {"determinant": determinant} | {function.__name__: function for function in named}
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import sympy as sp
-from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
+from sympy import Abs, DiracDelta, Heaviside, sign
 
-from fieldtheory.averages.integrands.breakpoints import has_steps, normal, pieces_of
+from fieldtheory.averages.integrands.breakpoints import SWITCHING, has_steps, normal, pieces_of
 
 # Numbers below, of large denominators or irrational, are roundings of zero.
 _ROUNDED, _LARGE = sp.Rational(1, 10**30), 10**25
@@ -28,27 +27,11 @@ def step_form(expr: sp.Expr) -> sp.Expr:
         return _expand(sp.Add(*map(step_form, expr.args)))
     factors, product = _factors(expr), sp.S.One
     if len(factors) == 1:
-        form = reduce_steps(_expand(_resolve(expr)))
-        return form if _is_polynomial_in_steps(form) else _with_jumps_apart(expr, form)
+        return reduce_steps(_expand(_resolve(expr)))
     # One by one, as most terms of a whole product are the same once they are reduced.
     for factor in factors:
         product = reduce_steps(_expand(product * step_form(factor)))
     return product
-
-
-def _is_polynomial_in_steps(form: sp.Expr) -> bool:
-    steps = {step: sp.Dummy() for step in form.atoms(Heaviside)}
-    return form.xreplace(steps).is_polynomial(*steps.values())
-
-
-def _with_jumps_apart(expr: sp.Expr, form: sp.Expr) -> sp.Expr:
-    """The form by pieces if the function jumps: δ-functions need steps outside of functions."""
-    symbols = {symbol for step in form.atoms(Heaviside) for symbol in step.free_symbols}
-    if len(symbols) != 1:
-        return form
-    (x,) = symbols
-    found = pieces_of(expr, x)
-    return _step_sum(found.branches, found.points, x) if any(found.jumps) else form
 
 
 def _factors(expr: sp.Expr) -> list[sp.Expr]:
@@ -139,56 +122,28 @@ def _is_rounding(number: sp.Expr) -> bool:
 
 
 def _resolve(expr: sp.Expr) -> sp.Expr:
-    """Kinks and jumps written by steps, innermost first."""
+    """Kinks and jumps written by steps: pieces of one variable, |u|, sign and θ of several."""
     if not has_steps(expr):
         return expr
-    if isinstance(expr, Piecewise):
-        return _pieces([(_resolve(value), condition) for value, condition in expr.args])
+    switching = expr.atoms(*SWITCHING)
+    symbols = set().union(*(part.free_symbols for part in switching))
+    for x in sorted(symbols, key=sp.default_sort_key):
+        try:
+            found = pieces_of(expr, x)
+        except ValueError:
+            if len(symbols) == 1:
+                raise
+            continue
+        if found.points:
+            return _step_sum([_resolve(branch) for branch in found.branches], found.points, x)
+        if found.branches[0] != expr:
+            return _resolve(found.branches[0])
     args = [_resolve(arg) for arg in expr.args]
-    if isinstance(expr, Max | Min):
-        return _extremum(args, 1 if isinstance(expr, Max) else -1)
     if isinstance(expr, Abs):
-        return args[0] * _sign(args[0])
+        return args[0] * (2 * _step(args[0]) - 1)
     if isinstance(expr, sign):
-        return _sign(args[0])
+        return 2 * _step(args[0]) - 1
     return _step(args[0]) if isinstance(expr, Heaviside) else expr.func(*args)
-
-
-def _pieces(pieces: Sequence[tuple[sp.Expr, Any]]) -> sp.Expr:
-    total, remaining = sp.S.Zero, sp.S.One
-    for value, condition in pieces:
-        inside = _indicator(condition)
-        total += remaining * inside * value
-        remaining = sp.expand(remaining * (1 - inside))
-    return total
-
-
-def _indicator(condition: Any) -> sp.Expr:
-    """One where a condition holds, else zero, up to single points."""
-    if isinstance(condition, sp.And):
-        return sp.Mul(*map(_indicator, condition.args))
-    if isinstance(condition, sp.Or):
-        return 1 - sp.Mul(*[1 - _indicator(part) for part in condition.args])
-    if isinstance(condition, sp.Not):
-        return 1 - _indicator(condition.args[0])
-    if isinstance(condition, sp.Ne) or condition == sp.true:
-        return sp.S.One
-    if isinstance(condition, sp.Eq) or condition == sp.false:
-        return sp.S.Zero
-    if not isinstance(condition, sp.core.relational.Relational):
-        raise ValueError(f"conditions of a Piecewise must compare real numbers, got {condition}")
-    return _step(_resolve(condition.gts - condition.lts))
-
-
-def _extremum(args: Sequence[sp.Expr], direction: int) -> sp.Expr:
-    value, *rest = args
-    for other in rest:
-        value = other + (value - other) * _step(direction * (value - other))
-    return value
-
-
-def _sign(x: sp.Expr) -> sp.Expr:
-    return 2 * _step(x) - 1
 
 
 def _step(x: sp.Expr) -> sp.Expr:

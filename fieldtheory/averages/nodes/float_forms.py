@@ -17,16 +17,10 @@ import sympy as sp
 from scipy.special import erfc
 
 from fieldtheory.averages.errors import PrecisionError
-from fieldtheory.averages.integrands import exact_differences
+from fieldtheory.averages.integrands.exact_differences import determinant as exact_determinant
+from fieldtheory.averages.integrands.exact_differences import differences
 
-NUMPY: dict[str, Callable] = {
-    "determinant": exact_differences.determinant,
-    "exponential_difference": exact_differences.exponential_difference,
-    "difference_variance": exact_differences.difference_variance,
-    "arcsine": exact_differences.arcsine,
-    "angle_from_opposite": exact_differences.angle_from_opposite,
-    "complement": erfc,
-}
+NUMPY: dict[str, Callable] = differences(np, exact_determinant) | {"complement": erfc}
 determinant, _exponential_difference, difference_variance, _arcsine, _angle, _erfc = map(
     sp.Function, NUMPY
 )

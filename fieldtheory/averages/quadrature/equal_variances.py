@@ -1,9 +1,9 @@
-"""⟨φ(x)φ(y)⟩ and ⟨φ'(x)φ'(y)⟩ of many pairs of one variance K, from tables in ln K and artanh c.
+"""⟨φ(x)φ(y)⟩ and ⟨φ'(x)φ'(y)⟩ of many pairs of one variance K, from Chebyshev tables.
 
-Both are analytic in ln K in the strip |Im| < π/2, and in v = artanh c in one of π/2, with kinks of
-φ away from zero of π/4. A cell is a factor of two of K times an interval of 1/2 of v, on which few
-Chebyshev nodes give them to rounding. Cells are made where many pairs are asked for, by Mehler's
-series or nested panels, and kept.
+m = (x + y)/2 and d = (x − y)/2 are independent, with variances P/2 = K(1 + c)/2 and
+Q/2 = K(1 − c)/2. So the averages of φ(m + d) φ(m − d) are analytic in ln P and in ln Q, in strips
+|Im| < π/2, whatever breakpoints φ has. A cell of a table covers a factor of four of P and of Q. Its
+nodes share nested panels of d and m, and the values of φ there: P and Q are in the Gaussians alone.
 """
 
 from __future__ import annotations
@@ -14,16 +14,25 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.two_variables import PairAverages
+from fieldtheory.averages.quadrature.nested import NestedPanels
+from fieldtheory.averages.quadrature.panelled_functions import ORDER, WEIGHTS, Function
+from fieldtheory.averages.quadrature.panels import (
+    END,
+    edges_with_widths,
+    nodes_of,
+    panels_of_lines,
+    summed,
+)
 
-# Nodes of a cell in ln K and in v, for φ without and with kinks; cells per unit of v, and of how
-# many pairs one is made.
-_SMOOTH, _KINKED, _PER_UNIT, _MANY = (13, 15), (16, 20), 2, 100
-# Last coefficients, relative to the largest value, with which a cell is resolved.
-_RESOLVED = 2e-13
-# Cells cover variances between these and |v| up to this: 1 − |c| > 2e-7.
-_LEAST, _LARGEST, _FARTHEST = 1e-8, 1e6, 8
+# Nodes of a cell in ln P and ln Q, and its relative errors, for all digits and for few.
+_NODES, _ERRORS = (24, 7), (1e-12, 1e-4)
+# Of how many pairs a cell is made.
+MANY = 100
+# Tables cover variances between these and 1 − |c| down to this.
+_LEAST, _LARGEST, _NEAREST = 1e-8, 1e6, 2e-7
+# First edges of panels of d, in standard deviations, how often these are halved, and edges of
+# panels of φ at most.
+_FIRST, _BISECTIONS, _MOST_EDGES = (0.0, 2.0, 4.5, END), 14, 1 << 10
 
 
 class EqualVariances:
@@ -32,69 +41,129 @@ class EqualVariances:
     Parameters
     ----------
     function : Function
+    rough : bool
+        Whether few digits are enough.
 
     Examples
     --------
     >>> table = EqualVariances(Function(np.square, lambda h: 2 * h))
-    >>> K, c = np.full(200, 2.0), np.linspace(0.1, 0.2, 200)
-    >>> bool(np.allclose(table(K, c), [4 * (1 + 2 * c**2), 8 * c], rtol=1e-12))
+    >>> K, t = np.full(200, 2.0), np.linspace(0.2, 0.4, 200)
+    >>> bool(np.allclose(table(K, t), [4 + 2 * t**2, 4 * t], rtol=1e-12))
     True
     """
 
-    def __init__(self, function: Function) -> None:
-        self.pairs = PairAverages(function, many=True)
-        self.sizes = _KINKED if len(function.kinks) else _SMOOTH
-        self._cells: dict[tuple[int, int], np.ndarray | None] = {}
-        self._asked: Counter[tuple[int, int]] = Counter()
+    def __init__(self, function: Function, rough: bool = False) -> None:
+        self.function, self.nodes = function, chebyshev.chebpts1(_NODES[rough])
+        self.error = _ERRORS[rough]
+        self._cells: dict[complex, np.ndarray | None] = {}
+        self._asked: Counter[complex] = Counter()
 
-    def __call__(self, K: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Both averages of pairs (m,), shape (2, m); NaN of those that are in no cell."""
+    def __call__(self, K: np.ndarray, t: np.ndarray, many: int = MANY) -> np.ndarray:
+        """Both averages of pairs (m,) of covariances t, shape (2, m); NaN of those in no cell.
+
+        Cells are made of which so ``many`` pairs have been asked for.
+        """
         found = np.full((2, len(K)), np.nan)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            x, v = np.log2(K), _PER_UNIT * np.arctanh(c)
-            (some,) = np.nonzero(
-                (K >= _LEAST) & (K <= _LARGEST) & (np.abs(v) < _FARTHEST * _PER_UNIT)
-            )
-        rows, columns = np.floor(x[some]), np.floor(v[some])
-        numbers, places, counts = np.unique(
-            1024 * rows + columns, return_inverse=True, return_counts=True
-        )
-        members = np.split(some[np.argsort(places, kind="stable")], np.cumsum(counts)[:-1])
-        for chosen in members if len(numbers) else []:
-            row, column = int(np.floor(x[chosen[0]])), int(np.floor(v[chosen[0]]))
-            cell = self._cell(row, column, len(chosen))
+        with np.errstate(invalid="ignore"):
+            inside = (K >= _LEAST) & (K <= _LARGEST) & (np.abs(t) <= (1 - _NEAREST) * K)
+        (some,) = np.nonzero(inside)
+        if not len(some):
+            return found
+        logs = np.log2([K[some] + t[some], K[some] - t[some]]) / 2
+        corner = np.floor(logs)
+        P, Q = (chebyshev.chebvander(x, len(self.nodes) - 1) for x in 2 * (logs - corner) - 1)
+        key = corner[0] + 1j * corner[1]
+        keys, places = np.unique(key, return_inverse=True)
+        for index, each in enumerate(keys.tolist()):
+            (chosen,) = np.nonzero(places == index)
+            cell = self._cell(each, len(chosen), many)
             if cell is not None:
-                first = chebyshev.chebvander(2 * (x[chosen] - row) - 1, self.sizes[0] - 1)
-                second = chebyshev.chebvander(2 * (v[chosen] - column) - 1, self.sizes[1] - 1)
-                found[:, chosen] = ((first @ cell) * second).sum(axis=2)
+                found[:, some[chosen]] = ((P[chosen] @ cell) * Q[chosen]).sum(axis=2)
         found[1] /= K
         return found
 
-    def _cell(self, row: int, column: int, count: int) -> np.ndarray | None:
-        """Chebyshev coefficients (2, ln K, v) of ⟨φφ⟩ and K⟨φ'φ'⟩; None if there are none yet."""
-        key = row, column
+    def _cell(self, key: complex, count: int, many: int) -> np.ndarray | None:
+        """Chebyshev coefficients (2, ln P, ln Q) of ⟨φφ⟩ and K⟨φ'φ'⟩; None where there are none."""
         if key not in self._cells:
             self._asked[key] += count
-            if self._asked[key] < _MANY:
+            if self._asked[key] < many:
                 return None
-            self._cells[key] = self._made(row, column)
+            try:
+                self._cells[key] = self._made(
+                    *(4 ** (n + (self.nodes + 1) / 2) for n in (key.real, key.imag))
+                )
+            except QuadratureError:
+                self._cells[key] = None
         return self._cells[key]
 
-    def _made(self, row: int, column: int) -> np.ndarray | None:
-        nodes = [chebyshev.chebpts1(n) for n in self.sizes]
-        K = np.repeat(2 ** (row + (nodes[0] + 1) / 2), self.sizes[1])
-        c = np.tile(np.tanh((column + (nodes[1] + 1) / 2) / _PER_UNIT), self.sizes[0])
-        try:
-            values, _ = self.pairs(K, K, c * K)
-        except QuadratureError:
-            return None
-        table = np.stack([values.value, values.by_t * K]).reshape(2, *self.sizes)
+    def _made(self, P: np.ndarray, Q: np.ndarray) -> np.ndarray | None:
+        table = self._averages(P, Q)
+        K, apart = (P[:, None] + Q) / 2, 2 * Q / (P[:, None] + Q)
+        if len(self.function.jumping):
+            nested, flat = NestedPanels(self.function, self.function, self.error), K.ravel()
+            of_jumps = nested._of_jumps(flat, flat, apart.ravel(), np.zeros((2, K.size)))
+            table[1] += of_jumps[0].reshape(K.shape)
+        table[1] *= K
         sizes = np.abs(table).max(axis=(1, 2))[:, None]
-        for axis, x in enumerate(nodes, 1):
-            matrix = chebyshev.chebvander(x, len(x) - 1).T * (2 / len(x))
-            matrix[0] /= 2
-            table = np.moveaxis(np.tensordot(matrix, table, (1, axis)), 0, axis)
-        tails = np.concatenate(
-            [np.abs(table[:, -2:]).max(axis=1), np.abs(table[:, :, -2:]).max(axis=2)], axis=1
-        )
-        return table if (tails <= _RESOLVED * sizes).all() else None
+        matrix = chebyshev.chebvander(self.nodes, len(self.nodes) - 1).T * (2 / len(self.nodes))
+        matrix[0] /= 2
+        table = matrix @ table @ matrix.T
+        tails = np.concatenate([table[:, -1], table[:, :, -1]], axis=1)
+        return table if (np.abs(tails) <= self.error / 5 * sizes).all() else None
+
+    def _averages(self, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
+        """⟨φφ⟩ and ⟨φ'φ'⟩ without δ-functions at all P and Q, shape (2, P, Q)."""
+        widest = np.sqrt(Q.max() / 2)
+        edges, widths = edges_with_widths(self.function, END * (widest + np.sqrt(P.max() / 2)))
+        kinks = np.abs(np.subtract.outer(self.function.kinks, self.function.kinks)).ravel() / 2
+        # Down to the narrowest panel: what varies fastest there is near d = 0.
+        narrow = np.abs(widths).min()
+        finer = narrow * 4.0 ** np.arange(max(np.log(widest / narrow) / np.log(4), 0) + 1)
+        ends = np.concatenate([widest * np.array(_FIRST), kinks, finer])
+        ends = np.unique(np.minimum(ends, END * widest))
+        low, high = ends[:-1], ends[1:]
+        total = np.zeros((4, len(P), len(Q)))
+        for _ in range(_BISECTIONS if len(edges) <= _MOST_EDGES else 0):
+            d, half = nodes_of(low, high)
+            # Twice the density: the averages are even in d.
+            gauss = np.exp(-(d**2) / Q[:, None, None]) * (2 / np.sqrt(np.pi * Q))[:, None, None]
+            inner = self._over_m(d.ravel(), P, edges, widths).reshape(4, len(P), len(low), ORDER)
+            values = np.einsum("rpan,qan,n->rapq", inner, gauss, WEIGHTS, optimize=True)
+            values *= half[:, None, None]
+            # Errors at the ends of the cell.
+            ends_of = inner[:2, [0, 0, -1, -1]] * gauss[[0, -1, 0, -1]]
+            error = summed(ends_of, half, 1e-3)[1]
+            size = (total[2:] + values[2:].sum(axis=1))[:, [0, 0, -1, -1], [0, -1, 0, -1]]
+            done = (error <= 0.02 * self.error * size[..., None]).all(axis=(0, 1))
+            total += values[:, done].sum(axis=1)
+            if done.all():
+                return total[:2]
+            low, high = low[~done], high[~done]
+            middle = (low + high) / 2
+            low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+        raise QuadratureError("panels do not resolve the averages of a cell")
+
+    def _over_m(
+        self, d: np.ndarray, P: np.ndarray, edges: np.ndarray, widths: np.ndarray
+    ) -> np.ndarray:
+        """Averages over m of φφ, φ'φ' and their moduli at given d, shape (4, P, d)."""
+        scale = np.sqrt(P.max() / 2)
+        zero, phi, slope = np.zeros((len(d), 1)), self.function, self.function.slope
+        ends = np.concatenate([edges - d[:, None], edges + d[:, None], zero], axis=1) / scale
+        both = np.concatenate([widths, widths, [-scale]]) / scale
+        line, u, half = panels_of_lines(ends, np.broadcast_to(both, ends.shape))
+        if phi.parity:
+            # The products are even in m.
+            above = u[:, 0] > 0
+            line, u, half = line[above], u[above], 2 * half[above]
+        m, at = u * scale, d[line][:, None]
+        rows = np.stack([phi(m + at) * phi(m - at), slope(m + at) * slope(m - at)])
+        rows *= half[:, None] * WEIGHTS * (scale / np.sqrt(np.pi))
+        rows = np.concatenate([rows, np.abs(rows)]).reshape(4, -1)
+        found, flat = np.empty((4, len(P), len(d))), -(m.ravel() ** 2)
+        cuts = np.searchsorted(line, np.arange(len(d) + 1)) * ORDER
+        for i in range(len(d)):
+            part = slice(cuts[i], cuts[i + 1])
+            gauss = np.exp(flat[part] / P[:, None]) / np.sqrt(P)[:, None]
+            found[:, :, i] = rows[:, part] @ gauss.T
+        return found

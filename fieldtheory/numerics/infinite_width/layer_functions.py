@@ -19,10 +19,8 @@ import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
-from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.compiled import function_of, kinks_of
-from fieldtheory.averages.quadrature.equal_variances import EqualVariances
-from fieldtheory.averages.quadrature.nested import NestedPanels
+from fieldtheory.averages.quadrature.equal_variances import MANY, EqualVariances
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
@@ -107,12 +105,6 @@ class LayerFunctions:
         return self._of_variance(self.averages.slope_square, lambda K: self._slope_moments(K)[0])
 
     @cached_property
-    def slope_square_change(self) -> Callable[..., Any]:
-        """∂⟨φ'²⟩/∂K."""
-        change = self.averages.slope_square.diff(K_XX)
-        return self._of_variance(change, lambda K: self._slope_moments(K)[1])
-
-    @cached_property
     def covariance(self) -> Callable[..., Any]:
         """⟨φ(x)φ(y)⟩."""
         product = self.averages.covariance
@@ -167,16 +159,6 @@ class LayerFunctions:
             return [value, by_a, by_b, by_t, of_a, of_b, of_t]
 
         return self._of_pair(entries, engine, product)
-
-    @cached_property
-    def covariance_scaling(self) -> Callable[..., Any]:
-        """What moves ⟨φφ⟩ and ⟨φ'φ'⟩ at a fixed correlation, a list of seven.
-
-        F = φφ and its derivatives by K_xx and K_yy, the same of F = φ'φ', and ∂⟨φ'φ'⟩/∂K_xy. At a
-        fixed correlation K_xx is a scale of x, so that ∂⟨F⟩/∂K_xx = ⟨x ∂_x F⟩/(2 K_xx), which is
-        finite for φ with kinks and parallel inputs too; the last of the list alone is not.
-        """
-        return self._in_engine(self._scalings)
 
     @cached_property
     def connected(self) -> Callable[..., Any]:
@@ -338,13 +320,16 @@ class LayerFunctions:
     def _gradient(self) -> Callable[..., list[np.ndarray]]:
         return _pairs_of([PairAverages(psi) for psi in self.functions])
 
-    def of_equal_variances(self, K: np.ndarray, c: np.ndarray) -> np.ndarray:
+    def of_equal_variances(
+        self, K: np.ndarray, t: np.ndarray, rough: bool = False, many: int = MANY
+    ) -> np.ndarray:
         """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs (m,) of one variance from tables; NaN of those in none."""
-        return np.sum([table(K, c) for table in self._tables], axis=0)
+        return np.sum([table(K, t, many) for table in self._tables[rough]], axis=0)
 
     @cached_property
-    def _tables(self) -> list[EqualVariances]:
-        return [EqualVariances(psi) for psi in self.functions]
+    def _tables(self) -> list[list[EqualVariances]]:
+        """Of all digits, and of few."""
+        return [[EqualVariances(psi, rough) for psi in self.functions] for rough in (False, True)]
 
     def _of_many(
         self, others: Callable[..., list[np.ndarray]], a: np.ndarray, b: np.ndarray, t: np.ndarray
@@ -352,8 +337,7 @@ class LayerFunctions:
         """⟨φφ⟩ and ⟨φ'φ'⟩, of pairs of one variance from tables."""
         found, equal = np.full((2, len(a)), np.nan), a == b
         if np.count_nonzero(equal) > 1:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                found[:, equal] = self.of_equal_variances(a[equal], t[equal] / a[equal])
+            found[:, equal] = self.of_equal_variances(a[equal], t[equal])
         (left,) = np.nonzero(np.isnan(found[0]))
         if len(left):
             found[:, left] = others(a[left], b[left], t[left])[:2]
@@ -370,19 +354,6 @@ class LayerFunctions:
     @cached_property
     def _connected_gradient(self) -> Callable[..., list[np.ndarray]]:
         return _pairs_of([PairAverages(self._square, connected=True)])
-
-    def _scalings(self, *K: np.ndarray) -> list[np.ndarray]:
-        if self.lines is not None:
-            value, slope = self.covariance_gain(*K)
-            with np.errstate(divide="ignore"):
-                turning = 2 / np.pi * self.lines.B**2 / np.sqrt(determinant(*K))
-            none = np.zeros_like(value)
-            return [value, value / (2 * K[0]), value / (2 * K[1]), slope, none, none, turning]
-        first, second = (
-            np.sum([_at_fixed_correlation(psi, *K) for psi in each], axis=0)
-            for each in (self.functions, self._slopes)
-        )
-        return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
 
     # Closed forms, and the engine where there is none.
 
@@ -451,25 +422,6 @@ def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray
         return list(limits(sums, (a == 0) | (b == 0)))
 
     return gradient
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def _at_fixed_correlation(
-    function: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray
-) -> np.ndarray:
-    """⟨ψψ⟩, ⟨ψ'ψ'⟩ and ∂⟨ψψ⟩ by K_xx and K_yy at a fixed correlation, shape (4, m)."""
-    a, b, t = _without_zeros(a, b, t)
-    root, found = np.sqrt(a * b), np.empty((4, len(a)))
-    apart = determinant(a, b, t) / (root * (root + np.abs(t)))
-    for sign in (1, -1):
-        some = np.where(t < 0, -1, 1) == sign
-        if some.any():
-            second = function if sign > 0 else function.reflected
-            values = NestedPanels(function, second, asked())(a[some], b[some], apart[some])[0]
-            values[1] *= sign
-            values[2:] /= 2 * np.stack([a[some], b[some]])
-            found[:, some] = values
-    return found
 
 
 def _without_zeros(

@@ -12,6 +12,7 @@ from fieldtheory.averages.quadrature.one_variable import Coefficients, integrate
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import TOLERANCE
 from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.numerics.interpolation import polynomials
 
 # A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
 VANISHING, _DIVERGES = 1e-40, 1e17
@@ -45,10 +46,9 @@ class Moments:
         power = np.floor(logs).astype(int)
         for each in np.unique(power[self.places[power + _POWERS] == _UNKNOWN]):
             self._add(int(each))
-        angle = np.arccos(np.clip(2 * (logs - power) - 1, -1, 1))
-        terms = np.cos(angle[:, None] * np.arange(_NODES))
+        terms = polynomials(2 * (logs - power) - 1, _NODES)
         place = self.places[power + _POWERS]
-        found = np.einsum("mk,mkn->nm", terms, self.series[place])
+        found = np.einsum("km,mkn->nm", terms, self.series[place])
         for i in np.nonzero(place == _IN_TAIL)[0]:
             f, error = integrated(self.square, float(variances[i]), 4)
             if error[0] > asked() * np.sqrt(f[-1]):

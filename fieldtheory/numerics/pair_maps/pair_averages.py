@@ -36,8 +36,6 @@ REST, _FEW_DIGITS = 1e-12, 1e-6
 _LAST = 8
 # Pairs at once, times orders; averages at larger variances are NaN.
 _TOGETHER, _FARTHEST = 1 << 20, 1e13
-# A rough search does without larger variances where they are not resolved.
-ROUGH_FARTHEST = 64.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +162,11 @@ class PairFunctions:
     ) -> np.ndarray:
         """Fill in pairs of one variance from tables; returns which of ``left`` they are."""
         K = own[at[0][left]]
-        known = (K == own[at[1][left]]) & (self.rest == REST)
+        known = K == own[at[1][left]]
         if known.any():
             equal = left[known]
-            found[:, equal] = self.entries.of_equal_variances(K[known], r[equal] / K[known])
+            rough = self.rest != REST
+            found[:, equal] = self.entries.of_equal_variances(K[known], r[equal], rough, 1)
             known[known] = ~np.isnan(found[0, equal])
         return known
 
@@ -191,9 +190,11 @@ class PairFunctions:
                 self._left.append(len(left))
                 if sum(self._left) < _MANY:
                     break
-            # Of variances that are in question.
-            used, places = np.unique([own[one[left]] for one in at], return_inverse=True)
-            p, q = places.reshape(2, -1)
+            p, q = (one[left] for one in at)
+            asked = np.zeros(len(own), dtype=bool)
+            asked[p] = asked[q] = True
+            used, places = own[asked], np.cumsum(asked) - 1
+            p, q = places[p], places[q]
             c = r[left] / np.sqrt(used[p] * used[q])
             total, good = np.zeros((2, len(left))), np.ones(len(left), dtype=bool)
             for phi, of in coefficients:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
-# Differences of kernels, relative to them, that many layers leave by rounding.
-_ROUNDING = 1e-13
-# Where φ is compared with itself, and by which factors signals are scaled.
-_PLACES, _FACTORS = np.geomspace(1e-3, 1e3, 61), (0.5, 3.0)
+# Differences of kernels, relative to them, from which on inputs differ: results change by as much,
+# and rounding of those of nearly collinear inputs is divided by the root of it.
+_ROUNDING = 1e-10
 
 
 class Collinear(NamedTuple):
@@ -69,7 +69,7 @@ def _factor(signals: Signals, alpha: int, beta: int) -> float:
         return 0.0
     if (np.abs(np.abs(xy) - ratio * x) > _ROUNDING * ratio * x).any():
         return 0.0
-    if abs(ratio - 1) > _ROUNDING and not _is_homogeneous(signals):
+    if abs(ratio - 1) > _ROUNDING and not all(map(lines_of, signals.functions)):
         return 0.0
     if (xy > 0).all():
         return ratio
@@ -77,13 +77,3 @@ def _factor(signals: Signals, alpha: int, beta: int) -> float:
     if parity == {1}:
         return ratio
     return -ratio if parity == {-1} and (xy < 0).all() else 0.0
-
-
-def _is_homogeneous(signals: Signals) -> bool:
-    """Whether φ(λh) = λφ(h) for λ > 0."""
-    h = np.concatenate([_PLACES, -_PLACES])
-    return all(
-        np.allclose(psi(factor * h), factor * psi(h), 1e-14, 0)
-        for psi in signals.functions
-        for factor in _FACTORS
-    )

@@ -107,11 +107,11 @@ class Signals:
         return triangle(own[:, first], own[:, second], self.K[:, first, second])
 
     def between(
-        self, k: int, rows: np.ndarray, l: int | np.ndarray, columns: np.ndarray
+        self, k: int | np.ndarray, rows: np.ndarray, l: int | np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         """X = ⟨z wᵀ⟩ of pairs in layer k with pairs in layers l >= k, shape (2, 2, m)."""
         members = np.array(self.pairs)
-        covariance = self.K[k][members[:, None, rows], members[None, :, columns]]
+        covariance = self.K[k, members[:, None, rows], members[None, :, columns]]
         half = _solved(self.R[:, :, k, rows], covariance * self.passed[l, k])
         return np.swapaxes(_solved(self.R[:, :, l, columns], np.swapaxes(half, 0, 1)), 0, 1)
 
@@ -184,7 +184,6 @@ class Expansion:
         self.first, self.second = (members[self.pairs] for members in signals.pairs)
         self.R = signals.R[:, :, :, self.pairs]
         self._rules: dict[float, _Rule] = {}
-        self._matrices: dict[Function, np.ndarray] = {}
 
     @cached_property
     def observables(self) -> np.ndarray:
@@ -294,14 +293,8 @@ class Expansion:
         scale = np.where(deviation > 0, deviation, 1.0)
         return np.where(deviation > 0, along / scale, 1.0), across / scale
 
-    @cached_property
-    def _scales(self) -> bool:
-        """Whether φ(σz) = σφ(z): then one set of nodes serves all deviations."""
-        return all(map(_is_homogeneous, self.signals.functions))
-
     def _rule(self, sigma: float, orders: int) -> _Rule:
         """Nodes and at least so many Hermite functions, those of the most orders asked for."""
-        sigma = 1.0 if self._scales else sigma
         known = self._rules.get(float(sigma))
         if known is None or len(known.basis) < orders:
             most = max(orders, self.count)
@@ -317,16 +310,6 @@ class Expansion:
     def _matrix(self, function: Function, sigma: float, orders: int) -> np.ndarray:
         """⟨h_k(z) f(σ z) h_i(z)⟩, shape (count, orders)."""
         rule = self._rule(sigma, orders)
-        if not self._scales:
-            return self._integrated(function, sigma, rule, orders)
-        known = self._matrices.get(function)
-        if known is None or known.shape[1] < orders:
-            known = self._integrated(function, 1.0, rule, len(rule.basis))
-            self._matrices[function] = known
-        # Derivatives of φ do not depend on σ.
-        return known[:, :orders] * (sigma if function in self.signals.functions else 1.0)
-
-    def _integrated(self, function: Function, sigma: float, rule: _Rule, orders: int) -> np.ndarray:
         return (rule.basis[: self.count] * function(sigma * rule.z)) @ rule.basis[:orders].T
 
 
@@ -335,12 +318,6 @@ def _factors(count: int, most: int) -> np.ndarray:
     """√((i+j)!/(i! j!)), shape (most, count)."""
     i, j = np.arange(most)[:, None], np.arange(1, count)
     return np.cumprod(np.hstack([np.ones((most, 1)), np.sqrt((i + j) / j)]), axis=1)
-
-
-def _is_homogeneous(function: Function) -> bool:
-    """Whether the only breakpoint is zero and φ(2h) = 2φ(h), which is exact in binary numbers."""
-    h = np.linspace(-30.0, 30.0, 101)
-    return not function.kinks.any() and bool((function(2 * h) == 2 * function(h)).all())
 
 
 def _derivative(function: Function, order: int) -> Function:

@@ -146,8 +146,9 @@ def test_products_stay_products_beside_the_terms_of_jumps():
     jumps = (DiracDelta(x - HALF) + DiracDelta(x + HALF)) / 2
     slope = Heaviside(x - HALF) + 1 - Heaviside(x + HALF) + jumps
     expected = slope * slope.subs(x, y)
-    scale = {DiracDelta(2 * v - 1): DiracDelta(v - HALF) / 2 for v in (x, y)}
-    scale |= {Heaviside(2 * v - 1): Heaviside(v - HALF) for v in (x, y)}
+    ends = [(v, side) for v in (x, y) for side in (1, -1)]
+    scale = {DiracDelta(2 * v - s): DiracDelta(v - s * HALF) / 2 for v, s in ends}
+    scale |= {Heaviside(2 * v - s): Heaviside(v - s * HALF) for v, s in ends}
     assert sp.expand(found.xreplace(scale) - expected) == 0
 
 
