@@ -26,11 +26,10 @@ from fieldtheory.numerics.neurons.interacting_neurons import (
     FirstOrder,
     Layers,
     SecondOrder,
-    connected_squares,
     first_order,
     second_order,
-    sums_of_squares,
 )
+from fieldtheory.numerics.neurons.layer_covariances import connected_squares, sums_of_squares
 from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.theory.elementary_averages import X
@@ -98,9 +97,9 @@ class Neurons(NamedTuple):
         moments = np.asarray(entries.second_moment(K), dtype=float)
         return cls(square, weights, K, moments, correlations, noise, skips, added)
 
-    def spectrum(self) -> Spectrum | None:
+    def spectrum(self, highest: int) -> Spectrum | None:
         """The Fourier series that resolve all layers, None if nodes have to."""
-        return spectrum_of(self.square, self.K, self.skips, self.added)
+        return spectrum_of(self.square, self.K, self.skips, self.added, highest > 1)
 
     def resolved(self, spectrum: Spectrum | None, coarser: bool, highest: int) -> Layers:
         """The layers in Fourier series, or on nodes without a spectrum."""
@@ -120,7 +119,7 @@ class Neurons(NamedTuple):
         ``highest`` is the largest j of the operators P_j that it takes.
         """
         with np.errstate(all="ignore"):
-            spectrum = self.spectrum()
+            spectrum = self.spectrum(highest)
             rough = compute(self.resolved(spectrum, True, highest))
             layers = list(self.resolved(spectrum, False, highest))
             found = compute(layers)
@@ -198,7 +197,7 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
     """
     neurons = Neurons.of(network, np.ones(len(K)), K, C)
     with np.errstate(all="ignore"):
-        spectrum = neurons.spectrum()
+        spectrum = neurons.spectrum(0)
         layers = list(neurons.resolved(spectrum, False, 0))
         found = connected_squares(layers)
         root = np.sqrt(np.diagonal(found) + _CONSTANT * neurons.moments**2)

@@ -29,8 +29,8 @@ from fieldtheory.numerics.neurons.interacting_neurons import Observable
 _REACH = 10.0
 # The spectrum of a Gaussian times polynomials ends at this over its deviation.
 _END = 10.0
-# Points beyond what resolves densities: products of three functions have larger wave numbers.
-_FINER = 1.5
+# Points beyond what resolves densities: D², and products of densities and D at order 1/N².
+_FINER, _PRODUCTS = 1.1, 1.5
 # Points at which the spectrum of φ² is found, at least, for each of its panels, and at most, and
 # what of the spectrum is rounding.
 _FEWEST, _OF_A_PANEL, _MOST, _ROUNDING = 1 << 8, 10, 1 << 12, 1e-15
@@ -62,7 +62,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum_of(
-    square: Function, K: np.ndarray, skips: np.ndarray, added: np.ndarray
+    square: Function, K: np.ndarray, skips: np.ndarray, added: np.ndarray, products: bool
 ) -> Spectrum | None:
     """The wave numbers and points that the layers take, None if they are too many.
 
@@ -74,6 +74,8 @@ def spectrum_of(
         Variances of the signals.
     skips, added : ndarray, shape (L,)
         γ and C of every layer but the first.
+    products : bool
+        Whether densities are multiplied by D.
     """
     if len(square.kinks) or not K.min() > 0:
         return None
@@ -85,7 +87,7 @@ def spectrum_of(
     for each in np.unique(octave):
         some = octave == each
         numbers[some] += _largest_number(square, float(deviation[some].max()))
-    points = _FINER * reach / pi * numbers
+    points = (_PRODUCTS if products else _FINER) * reach / pi * numbers
     if not points.max() <= _MOST:
         return None
     # What noise leaves of the densities of a layer, and of those that it adds to the next.
@@ -107,7 +109,7 @@ def _largest_number(square: Function, deviation: float) -> float:
     """Where the spectra of φ² and φ⁴ times the Gaussian end; infinite if they do not."""
     panels = len(square.edges(_REACH * deviation)) - 1
     points = max(_FEWEST, _OF_A_PANEL * panels)
-    while points <= _MOST:
+    while points <= 2 * _MOST:
         z = (np.arange(-points, points) + 0.5) * (_REACH / points)
         bell = np.exp(-z * z / 2)
         bell /= bell.sum()
@@ -115,8 +117,8 @@ def _largest_number(square: Function, deviation: float) -> float:
         if np.abs(g).max() > _LARGEST * sqrt(g**2 @ bell):
             return np.inf
         D = g - g @ bell
-        last = _last_number(D * bell, np.abs(g) @ bell)
-        last_of_square = _last_number(D**2 * bell, g**2 @ bell)
+        last = _last_number(D * bell, float(np.abs(g) @ bell))
+        last_of_square = _last_number(D**2 * bell, float(g**2 @ bell))
         # Points resolve φ⁴, too.
         if last < 0.4 * points and last_of_square < 0.8 * points:
             return pi * (max(last, last_of_square) + 1) / (_REACH * deviation)
@@ -315,31 +317,31 @@ def in_fourier_series(
         Between h^(l) and h^(l+1): the correlations, γ, and the variance C that is added.
     spectrum : Spectrum
     """
-    before, links = None, zip(*chain, strict=True)
-    for grid, some in groupby(range(len(K)), lambda l: tuple(each[l] for each in spectrum)):
-        for own in _on_grid(square, Grid(*grid, square.parity == 1), weights, K, list(some)):
+    links = zip(*chain, strict=True)
+    before = None
+    for grid, some in groupby(range(len(K)), list(zip(*spectrum, strict=True)).__getitem__):
+        bases, observables = _on_grid(
+            square, Grid(*grid, square.parity == 1), weights, K, list(some)
+        )
+        for basis, own in zip(bases, observables, strict=True):
             if before is not None:
-                yield before, FourierStep(before.space, own.space, *next(links))
-            before = own
-    yield before, None
+                yield before[1], FourierStep(before[0], basis, *next(links))
+            before = basis, own
+    if before is not None:
+        yield before[1], None
 
 
 def _on_grid(
     square: Function, grid: Grid, weights: np.ndarray, K: np.ndarray, layers: list[int]
-) -> list[Observable]:
+) -> tuple[list[FourierBasis], list[Observable]]:
     """The observables of some layers."""
     values = square(grid.h)
     gaussians, a = grid.gaussian(K[layers, None]), weights[layers, None]
     means = gaussians @ values
     D = a * (values - means[:, None])
     averaged, one = grid.averaging(np.stack([values, np.ones_like(values)]))
-    rows = zip(
-        (FourierBasis(grid, *each) for each in zip(K[layers], gaussians, strict=True)),
-        D,
-        grid.sums(D * gaussians),
-        a * (averaged - means[:, None] * one),
-        (D**2 * gaussians).sum(axis=1),
-        means,
-        strict=True,
-    )
-    return [Observable(*each) for each in rows]
+    bases = [FourierBasis(grid, *each) for each in zip(K[layers], gaussians, strict=True)]
+    averaging = a * (averaged - means[:, None] * one)
+    squares = (D**2 * gaussians).sum(axis=1)
+    rows = zip(bases, D, grid.sums(D * gaussians), averaging, squares, means, strict=True)
+    return bases, [Observable(*each) for each in rows]

@@ -105,9 +105,6 @@ class Step(Protocol):
         """P_jᵀ applied to u, or to its columns, for j < 4."""
 
 
-# Layers whose factors are multiplied before they multiply the densities of earlier ones.
-_TOGETHER = 16
-
 Layers = Iterable[tuple[Observable, Step | None]]
 
 
@@ -191,59 +188,6 @@ def first_order(layers: Layers) -> FirstOrder:
         if step is not None:
             r, m = _next_pair(step, seen, r), _next_mean(step, seen, m)
     return FirstOrder(np.array(shifts), np.array(variances))
-
-
-def connected_squares(layers: Layers) -> np.ndarray:
-    """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0.
-
-    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k. Where P_0ᵀ is a
-    product with factors, those of a few layers are multiplied first.
-    """
-    rows = []
-    earlier, factors = np.zeros((0, 0)), np.ones(0)
-    # Rows: the densities of earlier layers without the factors, and of the last few with them.
-    recent, count = np.zeros((0, 0)), 0
-    for D, step in layers:
-        size = len(D.density)
-        if count == 0:
-            recent, factors = np.empty((_TOGETHER, size)), np.ones(size)
-        recent[count] = D.density
-        count += 1
-        row = recent[:count] @ D.averaging
-        # Products on nodes beyond the highest order belong to the square, too.
-        row[-1] = D.square
-        if len(earlier):
-            row = np.concatenate([earlier @ (D.averaging * factors), row])
-        rows.append(row)
-        if step is None:
-            break
-        if step.factors is not None and count < _TOGETHER:
-            factors *= step.factors
-            recent[:count] *= step.factors
-        else:
-            known = recent[:count]
-            if len(earlier):
-                earlier *= factors
-                known = np.concatenate([earlier, known])
-            earlier, count = step.to_next(0, known.T).T, 0
-    found = np.zeros((len(rows), len(rows)))
-    for l, row in enumerate(rows):
-        found[l, : l + 1] = found[: l + 1, l] = row
-    return found
-
-
-def sums_of_squares(layers: Layers, weights: np.ndarray) -> np.ndarray:
-    """Σ_{k<=l} w_k ⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1,), in O(L)."""
-    sums, total = [], None
-    for (D, step), weight in zip(layers, weights, strict=True):
-        sums.append(weight * D.square)
-        if total is not None:
-            sums[-1] += D.averaging @ total
-        added = weight * D.density
-        total = added if total is None else total + added
-        if step is not None:
-            total = step.to_next(0, total)
-    return np.array(sums)
 
 
 def second_order(layers: Layers) -> SecondOrder:

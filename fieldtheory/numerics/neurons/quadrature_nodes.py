@@ -69,7 +69,9 @@ class Nodes(NamedTuple):
         """The vector of a function with these values."""
         return values * self.roots
 
-    averaging = project
+    def averaging(self, values: np.ndarray) -> np.ndarray:
+        """The same."""
+        return values * self.roots
 
     def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """The vectors of products."""

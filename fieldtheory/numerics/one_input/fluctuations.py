@@ -216,7 +216,7 @@ def shift_by_closed_forms(
     size, averages = network.depth + 1, network_functions(network)
     covariance = signal_covariance(network, K[:-1])
     # Signals that vanish do not fluctuate, whatever the derivatives at zero.
-    (alive,) = np.nonzero(K[:-1] > 0)
+    alive = np.flatnonzero(K[:-1] > 0)
     one, other = np.tril_indices(len(alive), -1)
     later, earlier = alive[one], alive[other]
     slope = np.zeros((size, size))
@@ -232,6 +232,5 @@ def shift_by_closed_forms(
         moved = layers.skips[k + 1 : size] + gains[k + 1 : size]
         response[k:, k] = np.cumprod([1.0, *moved])
     seen = (slope.T[:, :-1] * weights[1:size] * response[:, 1:]).sum(axis=1)
-    alive = K[:-1] > 0
     seen[alive] += averages.curvature(K[:-1][alive]) * variance[alive] / 2
     return propagate(layers.skips, gains, np.append(0.0, weights[1:] * seen))

@@ -9,7 +9,8 @@ import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.neurons.finite_width import Neurons
-from fieldtheory.numerics.neurons.interacting_neurons import connected_squares, second_order
+from fieldtheory.numerics.neurons.interacting_neurons import second_order
+from fieldtheory.numerics.neurons.layer_covariances import connected_squares
 from tests.numerics.neurons.test_finite_width import (
     assert_agrees_with_neurons,
     coefficients,
@@ -53,7 +54,7 @@ def test_smooth_functions_on_nodes_and_in_fourier_series(name, scale, skip):
     net = network(name, scale, skip, np.size(scale) if np.size(scale) > 1 else 3)
     net = net.replace(bias_variance=0.0)
     s, layers = ft.solve(net, 0.5), neurons_of(net, 0.5)
-    in_series, on_nodes = (list(layers.resolved(n, False, 3)) for n in (layers.spectrum(), None))
+    in_series, on_nodes = (list(layers.resolved(n, False, 3)) for n in (layers.spectrum(3), None))
     np.testing.assert_allclose(
         connected_squares(on_nodes), connected_squares(in_series), rtol=1e-12, atol=1e-15
     )
