@@ -1,4 +1,4 @@
-"""What `diffusion` is given beside numbers: layers x_0, samples, and a law of the parameters."""
+"""Inputs of `diffusion` other than numbers: layers x_0, samples, and a law of the parameters."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -108,14 +107,8 @@ def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
 
 
 def _known(name: str, schedule: str) -> NamedSchedule:
-    if schedule not in SCHEDULES:
-        close = get_close_matches(schedule.lower(), SCHEDULES, n=1, cutoff=0.6)
-        meant = f"; did you mean {close[0]}?" if close else ""
-        raise ValueError(
-            f"{name} must be a number, an array, a function of (l, L) or one of "
-            f"{', '.join(SCHEDULES)}, got {schedule!r}{meant}"
-        )
-    return SCHEDULES[schedule]
+    others = "a number, an array, a function of (l, L) or "
+    return SCHEDULES[validation.choice(name, schedule, SCHEDULES, others)]
 
 
 def _value(name: str, function: Callable[[int, int], Any], layer: int, depth: int) -> float:

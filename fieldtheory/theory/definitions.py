@@ -33,8 +33,8 @@ from fieldtheory.theory.layer_quantities import (
     Stationary,
     Weight,
 )
-from fieldtheory.theory.layers import Layers
 from fieldtheory.theory.layout import Equation
+from fieldtheory.theory.symbolic_layers import Layers
 from fieldtheory.theory.widths import width
 
 l, k, m, j = generic.l, generic.k, generic.m, generic.j
@@ -123,9 +123,7 @@ class Notation:
         """Averages with φ put in where they are narrower than with the letter φ."""
         if self.activation is None:
             return expr
-        nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
-        rules = {node: _narrower(node, self.activation) for node in nodes}
-        return expr.xreplace({old: new for old, new in rules.items() if new != old})
+        return sym.with_averages(expr, lambda node: _narrower(node, self.activation))
 
     def rows(self, left: Any, formula: Any, layer: sp.Symbol, note: str = "") -> list[Equation]:
         """A formula for layers 1, ..., L + 1, the readout apart where coefficients are written."""
@@ -346,12 +344,8 @@ def _next_layer(expr: sp.Mul) -> sp.Expr:
 def _of_inputs(expr: sp.Expr) -> sp.Expr:
     """An average over x and y as one over the signals of two inputs in layer l."""
     signals = dict(zip((X, Y), pair_signals(l), strict=True))
-
-    def one(node: sp.Expr) -> sp.Expr:
-        F, variables, covariance = node.args
-        return type(node)(F.xreplace(signals), [signals[v] for v in variables], covariance)
-
-    return expr.xreplace({node: one(node) for node in expr.atoms(GaussianAverage)})
+    entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
+    return sym.over_signals(expr, signals, lambda h: [[entries[u, v] for v in h] for u in h])
 
 
 def _stationary(right: sp.Expr | str) -> sp.Expr | str:

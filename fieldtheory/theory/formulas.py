@@ -337,7 +337,7 @@ def _zero(name: str) -> Callable[[Notation], list[Equation]]:
 
 def transposed(name: str, rows: Callable[[Notation], Any]) -> Callable[[Notation], Any]:
     """A block as the transpose of the one with its indices exchanged, and the equations of that."""
-    letter, first, second = name
+    letter, first, second = tuple(name)
     equation = Equation(
         f"{letter}_{{{first}{second}}}", rf"{letter}_{{{second}{first}}}^{{\mathsf{{T}}}}"
     )

@@ -255,12 +255,6 @@ def latex(value: Any) -> str:
     return TheoryPrinter({"order": None}).doprint(value)
 
 
-def aligned(equations: list[tuple[str, str]]) -> str:
-    """Equations left = right, one below the other."""
-    lines = [f"{left} &= {right}" for left, right in equations]
-    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
-
-
 def _is_wide(text: str) -> bool:
     """Whether a factor before a text is better than a line below it."""
     return bool(re.search(r"\\(langle|sum|prod|sqrt\{.*frac)", text))

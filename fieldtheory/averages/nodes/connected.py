@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import sympy as sp
 from sympy.core.evalf import prec_to_dps
 from sympy.core.function import AppliedUndef
+from sympy.utilities.iterables import connected_components
 
 from fieldtheory.averages import precise
 from fieldtheory.averages.integrands.partitions import partitions
@@ -181,14 +182,13 @@ class ConnectedCorrelator(AverageNode):
 
 def _linked(groups: Sequence[set[int]], K: sp.Matrix) -> bool:
     """Whether no split of the functions, given by their variables, makes independent groups."""
-    reached, waiting = {0}, [0]
-    while waiting:
-        here = groups[waiting.pop()]
-        for k, group in enumerate(groups):
-            if k not in reached and any(K[i, j] != 0 for i in here for j in group):
-                reached.add(k)
-                waiting.append(k)
-    return len(reached) == len(groups)
+    numbers = range(len(groups))
+    linked = [
+        (k, l)
+        for k, l in combinations(numbers, 2)
+        if any(K[i, j] != 0 for i in groups[k] for j in groups[l])
+    ]
+    return len(connected_components((numbers, linked))) == 1
 
 
 def _without(functions: Sequence[sp.Expr], *left_out: int) -> list[sp.Expr]:
