@@ -1,6 +1,7 @@
 """Loading of a user's file, what is refused and how."""
 
 import re
+
 import numpy as np
 import pytest
 
