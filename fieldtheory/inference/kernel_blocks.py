@@ -173,7 +173,7 @@ def _opened(zarr: Any, folder: Path, fingerprint: str) -> Any:
 
 def _fingerprint(kernel: Any, inputs: tuple[Any, ...], chunks: int) -> str:
     """A hash of all that decides what is in the blocks."""
-    what = [storage.attributes(kernel.network), kernel.quantity, kernel.layer, kernel.by, chunks]
+    what = [storage.attributes(kernel.network), kernel.quantity, kernel.layer, None, chunks]
     found = hashlib.sha256(json.dumps(what).encode())
     for array in inputs:
         found.update(repr(array.shape).encode())

@@ -10,23 +10,16 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, require_same_columns, to_zarr
+from fieldtheory.inference.parameter_derivatives import parameter_derivative
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.infinite_width.kernel_derivatives import DerivativeRecursion, moved
 from fieldtheory.numerics.pair_maps.pair_map import PairMaps
 from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion, TangentRecursion
 from fieldtheory.plotting.single_curve import draw_curve
 from fieldtheory.plotting.tables import table_html
 
-# Quantities of pairs of inputs, what they are in every layer, and which are of a hidden one.
-_KINDS = {
-    "output_kernel": "kernel",
-    "output_response": "response",
-    "tangent_kernel": "tangent",
-    "kernel": "kernel",
-    "response": "response",
-}
-QUANTITIES = tuple(_KINDS)
+# Quantities of pairs of inputs, and which of them are of a hidden layer.
+QUANTITIES = ("output_kernel", "output_response", "tangent_kernel", "kernel", "response")
 _HIDDEN = ("kernel", "response")
 # Rows whose products are taken at once, and points of a picture.
 _ROWS, _POINTS = 512, 181
@@ -46,8 +39,6 @@ class KernelFunction:
     quantity : str
     layer : int or None
         Of a hidden layer, l of K^(l) and χ^(l).
-    by : str or None
-        The argument of the network by which it is the derivative, see `derivative`.
 
     Examples
     --------
@@ -64,7 +55,6 @@ class KernelFunction:
     network: LayeredNetwork
     quantity: str = "output_kernel"
     layer: int | None = None
-    by: str | None = None
 
     def __call__(self, X: Any, Z: Any = None) -> Any:
         """The kernel of all pairs of inputs.
@@ -117,9 +107,9 @@ class KernelFunction:
         return recursion.diagonal(recursion.own(self._variances(_inputs("X", X))))[0]
 
     def derivative(self, name: str, X: Any, Z: Any = None) -> Any:
-        """The derivative of ``k(X, Z)`` by an argument of the network, exact.
+        """The derivative of ``k(X, Z)`` by an argument of the network, to about 1e-9 of its size.
 
-        By Price's theorem from layer to layer, see `numerics.infinite_width.kernel_derivatives`.
+        By differences of the sixth order, see `parameter_derivatives`.
 
         Parameters
         ----------
@@ -152,8 +142,13 @@ class KernelFunction:
         >>> bool(np.allclose(found, (more(X) - less(X)) / 2e-4, rtol=1e-7))
         True
         """
-        moved(self.network, name)
-        return replace(self, by=name)(X, Z)
+        some = np.asarray(X[:1])
+        return parameter_derivative(
+            self.network,
+            name,
+            lambda network: replace(self, network=network)(X, Z),
+            lambda network: replace(self, network=network).diagonal(some),
+        )
 
     def to_zarr(
         self, path: Any, X: Any, Z: Any = None, chunks: int = 2048, progress: bool = False
@@ -224,11 +219,11 @@ class KernelFunction:
     def _title(self) -> str:
         said = self.quantity.replace("_", " ")
         said += "" if self.layer is None else f", layer {self.layer}"
-        return said if self.by is None else f"{said}, derivative by {self.by}"
+        return said
 
     @property
     def _maps(self) -> PairMaps:
-        return _maps_of(self.network, self.quantity, self.layer, self.by)
+        return _maps_of(self.network, self.quantity, self.layer)
 
     def _symmetric(self, X: np.ndarray) -> np.ndarray:
         K0 = self._variances(X)
@@ -338,11 +333,9 @@ def kernel(
 
 
 @lru_cache(maxsize=16)
-def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None, by: str | None) -> PairMaps:
+def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None) -> PairMaps:
     """Shared by all functions of one kernel, also those that are sent to another process."""
     last = network.depth + 1 if layer is None else layer
-    if by is not None:
-        return PairMaps(DerivativeRecursion(network, by, last, _KINDS[quantity]))
     if quantity == "tangent_kernel":
         return PairMaps(TangentRecursion(network))
     return PairMaps(OutputRecursion(network, (int("response" in quantity),), last))

@@ -46,7 +46,7 @@ from fieldtheory.numerics import chunks
 from fieldtheory.numerics.solution import solve
 from fieldtheory.report import results_folder, results_page
 from fieldtheory.report.inputs import INPUT_SCALE, Inputs, load
-from fieldtheory.report.results_page import Results
+from fieldtheory.report.results_page import Numbers
 from fieldtheory.scaling import optimal_scaling
 
 DEPTHS = (10, 50, 100, 200)
@@ -72,8 +72,8 @@ SIMULATED = (100, 10)
 Progress = Callable[[int, str], None]
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, kw_only=True)
+class Summary(Numbers):
     """What a run found.
 
     Attributes
@@ -96,12 +96,6 @@ class Summary:
 
     folder: Path
     report: Path
-    depth: int
-    variance_scaling: float
-    covariance_scaling: float
-    pair_class: str
-    largest_difference: float
-    failed_checks: int
 
 
 def run(
@@ -178,10 +172,8 @@ def run(
             papers,
             (networks, count_simulated),
         )
-    shared = [field.name for field in fields(Summary)][2:]
-    return Summary(
-        folder, folder / "report.html", **{name: getattr(found, name) for name in shared}
-    )
+    shared = {field.name: getattr(found, field.name) for field in fields(Numbers)}
+    return Summary(folder=folder, report=folder / "report.html", **shared)
 
 
 def _write(
@@ -193,8 +185,8 @@ def _write(
     activations: Sequence[str] | None,
     papers: Sequence[str] | None,
     simulated: tuple[int, int],
-) -> Results:
-    """Write all files; returns what they are made from."""
+) -> Numbers:
+    """Write all files."""
     progress(1, "deriving the formulas")
     formulas = write_formulas(folder)
 
@@ -225,20 +217,17 @@ def _write(
 
     progress(6, "report")
     pair_class, mask = list(pair_classes(inputs.labels, len(inputs.K0)).items())[-1]
-    results = Results(
-        inputs=inputs,
-        formulas=formulas,
-        scaling=rows,
-        propagators=propagators,
-        pictures=pictures,
-        simulated=simulated,
-        checks=numbers,
-        verdicts=judged,
+    first = Numbers(
+        depth=depths[-1],
+        variance_scaling=float(propagators["rho"][-1]),
         covariance_scaling=float(scaling[depths[-1]][mask].mean()),
         pair_class=pair_class,
+        largest_difference=max(check.difference for check in numbers if check.float64),
+        failed_checks=sum(not check.passed for check in numbers),
     )
-    results_page.write(folder / "report.html", results)
-    return results
+    path, made = folder / "report.html", (formulas, rows, propagators, pictures)
+    results_page.write(path, first, inputs, *made, simulated, numbers, judged)
+    return first
 
 
 def write_formulas(folder: Path) -> dict[str, dict[str, str]]:

@@ -29,12 +29,37 @@ TITLES = {
 _SHOWN_DIGITS = 25
 
 
-@dataclass(frozen=True, eq=False)
-class Results:
-    """What a run found, as its page and its summary take it.
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers that a run is judged by, see `main_job.Summary`."""
+
+    depth: int
+    variance_scaling: float
+    covariance_scaling: float
+    pair_class: str
+    largest_difference: float
+    failed_checks: int
+
+
+def write(
+    path: Path,
+    first: Numbers,
+    inputs: Inputs,
+    formulas: dict[str, dict[str, str]],
+    scaling: Sequence[dict[str, Any]],
+    propagators: dict[str, np.ndarray],
+    pictures: dict[str, Path],
+    simulated: tuple[int, int],
+    checks: Sequence[Check],
+    verdicts: Sequence[Verdict],
+) -> Path:
+    """Write the page of a run.
 
     Parameters
     ----------
+    path : Path
+    first : Numbers
+        Shown first.
     inputs : Inputs
     formulas : dict of str to dict of str to str
         LaTeX by name, of two layers ("explicit") and of any layer ("generic").
@@ -48,88 +73,39 @@ class Results:
         Numbers of networks and inputs of ``fig2``.
     checks : sequence of Check
     verdicts : sequence of Verdict
-    covariance_scaling : float
-        Mean ρ* at the largest depth over the pairs of ``pair_class``.
-    pair_class : str
-    """
-
-    inputs: Inputs
-    formulas: dict[str, dict[str, str]]
-    scaling: Sequence[dict[str, Any]]
-    propagators: dict[str, np.ndarray]
-    pictures: dict[str, Path]
-    simulated: tuple[int, int]
-    checks: Sequence[Check]
-    verdicts: Sequence[Verdict]
-    covariance_scaling: float
-    pair_class: str
-
-    @property
-    def depth(self) -> int:
-        """The largest depth."""
-        return int(self.propagators["depths"][-1])
-
-    @property
-    def variance_scaling(self) -> float:
-        """ρ* of a single input at this depth."""
-        return float(self.propagators["rho"][-1])
-
-    @property
-    def largest_difference(self) -> float:
-        """Largest relative difference of a float64 number from mpmath."""
-        return max(check.difference for check in self.checks if check.float64)
-
-    @property
-    def failed_checks(self) -> int:
-        """Number of checks that do not pass."""
-        return sum(not check.passed for check in self.checks)
-
-
-def write(path: Path, found: Results) -> Path:
-    """Write the page of a run.
-
-    Parameters
-    ----------
-    path : Path
-    found : Results
 
     Returns
     -------
     Path
         Where it is.
     """
-    inputs, propagators, pictures = found.inputs, found.propagators, found.pictures
-    depth = found.depth
+    numbers = _numbers(inputs, propagators, pictures, simulated)
+    scalings = _scaling(first.depth, scaling, pictures)
     return write_report(
         path,
         "Field theory of a residual network",
         [
             Section("Network and inputs", _network(inputs, propagators)),
-            Section("Theory for any layer", _generic(found.formulas["generic"])),
-            Section("Theory of two layers", _explicit(found.formulas["explicit"])),
-            Section(
-                "Kernels, responses, propagators",
-                _numbers(inputs, propagators, pictures, found.simulated),
-            ),
-            Section(
-                "Optimal scaling of the residual branch", _scaling(depth, found.scaling, pictures)
-            ),
-            Section("What was checked", _checks(found.checks)),
-            Section("What the papers print", _claims(found.verdicts)),
+            Section("Theory for any layer", _generic(formulas["generic"])),
+            Section("Theory of two layers", _explicit(formulas["explicit"])),
+            Section("Kernels, responses, propagators", numbers),
+            Section("Optimal scaling of the residual branch", scalings),
+            Section("What was checked", _checks(checks)),
+            Section("What the papers print", _claims(verdicts)),
         ],
         subtitle=f"{inputs.name}: {len(inputs.K0)} samples",
         highlights=[
             (
-                rf"optimal scaling $\rho^*$ of a single sample, $L = {depth}$",
-                found.variance_scaling,
+                rf"optimal scaling $\rho^*$ of a single sample, $L = {first.depth}$",
+                first.variance_scaling,
             ),
             (
-                rf"mean $\rho^*$ of pairs, {found.pair_class}, $L = {depth}$",
-                found.covariance_scaling,
+                rf"mean $\rho^*$ of pairs, {first.pair_class}, $L = {first.depth}$",
+                first.covariance_scaling,
             ),
             (
                 "largest relative difference of float64 from mpmath",
-                f"{found.largest_difference:.1e}",
+                f"{first.largest_difference:.1e}",
             ),
         ],
         footer=f"Written by fieldtheory {version('fieldtheory-networks')}. "

@@ -9,6 +9,15 @@ import pytest
 from fieldtheory.report import main_job
 from tests.cli.test_app import call, refusal
 
+NUMBERS = {
+    "depth": 8,
+    "variance_scaling": 0.123456789,
+    "covariance_scaling": 0.5,
+    "pair_class": "different classes",
+    "largest_difference": 4e-16,
+    "failed_checks": 0,
+}
+
 
 class TestRun:
     @pytest.fixture
@@ -21,9 +30,7 @@ class TestRun:
             arguments[-1](1, "deriving the formulas")
             folder = tmp_path / "results"
             page = folder / "report.html"
-            return main_job.Summary(
-                folder, page, 8, 0.123456789, 0.5, "different classes", 4e-16, 0
-            )
+            return main_job.Summary(folder=folder, report=page, **NUMBERS)
 
         monkeypatch.setattr(main_job, "run", run)
         return found
@@ -52,7 +59,9 @@ class TestRun:
         ]
 
     def test_exit_code_says_that_a_check_fails(self, monkeypatch, tmp_path):
-        failed = main_job.Summary(tmp_path, tmp_path / "x", 8, 0.1, 0.5, "same class", 0.1, 2)
+        failed = main_job.Summary(
+            folder=tmp_path, report=tmp_path / "x", **NUMBERS | {"failed_checks": 2}
+        )
         monkeypatch.setattr(main_job, "run", lambda *_: failed)
         result = call("run")
         assert result.exit_code == 1

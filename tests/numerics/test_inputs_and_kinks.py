@@ -52,5 +52,6 @@ def test_inputs_on_a_line(name, inputs):
     net = network(name, 1.0, 1)
     s, two = ft.solve(net, K0), ft.solve(net, K0[:2, :2]).G11
     at = [0, 1, inputs]
-    np.testing.assert_allclose(s.G11[:, :, at][..., at], two, rtol=0, atol=1e-10 * two.max())
-    assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -1e-9 * s.G11.max()
+    allowed = (1e-9 if name == "relu" else 1e-6) * s.G11.max()
+    np.testing.assert_allclose(s.G11[:, :, at][..., at], two, rtol=0, atol=allowed)
+    assert np.linalg.eigvalsh(of_pairs(s.G11)).min() > -allowed

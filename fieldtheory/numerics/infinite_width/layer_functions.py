@@ -19,10 +19,8 @@ import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
-from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.compiled import function_of, kinks_of
 from fieldtheory.averages.quadrature.equal_variances import MANY, EqualVariances
-from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
@@ -167,16 +165,6 @@ class LayerFunctions:
             return [value, by_a, by_b, by_t, of_a, of_b, of_t]
 
         return self._of_pair(entries, engine, product)
-
-    @cached_property
-    def covariance_scaling(self) -> Callable[..., Any]:
-        """What moves ⟨φφ⟩ and ⟨φ'φ'⟩ at a fixed correlation, a list of seven.
-
-        F = φφ and its derivatives by K_xx and K_yy, the same of F = φ'φ', and ∂⟨φ'φ'⟩/∂K_xy. At a
-        fixed correlation K_xx is a scale of x, so that ∂⟨F⟩/∂K_xx = ⟨x ∂_x F⟩/(2 K_xx), which is
-        finite for φ with kinks and parallel inputs too; the last of the list alone is not.
-        """
-        return self._in_engine(self._scalings)
 
     @cached_property
     def connected(self) -> Callable[..., Any]:
@@ -373,19 +361,6 @@ class LayerFunctions:
     def _connected_gradient(self) -> Callable[..., list[np.ndarray]]:
         return _pairs_of([PairAverages(self._square, connected=True)])
 
-    def _scalings(self, *K: np.ndarray) -> list[np.ndarray]:
-        if self.lines is not None:
-            value, slope = self.covariance_gain(*K)
-            with np.errstate(divide="ignore"):
-                turning = 2 / np.pi * self.lines.B**2 / np.sqrt(determinant(*K))
-            none = np.zeros_like(value)
-            return [value, value / (2 * K[0]), value / (2 * K[1]), slope, none, none, turning]
-        first, second = (
-            np.sum([_at_fixed_correlation(psi, *K) for psi in each], axis=0)
-            for each in (self.functions, self._slopes)
-        )
-        return [first[0], first[2], first[3], first[1], second[2], second[3], second[1]]
-
     # Closed forms, and the engine where there is none.
 
     def _of_moment(self, order: int) -> Callable[..., Any]:
@@ -453,25 +428,6 @@ def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray
         return list(limits(sums, (a == 0) | (b == 0)))
 
     return gradient
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def _at_fixed_correlation(
-    function: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray
-) -> np.ndarray:
-    """⟨ψψ⟩, ⟨ψ'ψ'⟩ and ∂⟨ψψ⟩ by K_xx and K_yy at a fixed correlation, shape (4, m)."""
-    a, b, t = _without_zeros(a, b, t)
-    root, found = np.sqrt(a * b), np.empty((4, len(a)))
-    apart = determinant(a, b, t) / (root * (root + np.abs(t)))
-    for sign in (1, -1):
-        some = np.where(t < 0, -1, 1) == sign
-        if some.any():
-            second = function if sign > 0 else function.reflected
-            values = NestedPanels(function, second, asked())(a[some], b[some], apart[some])[0]
-            values[1] *= sign
-            values[2:] /= 2 * np.stack([a[some], b[some]])
-            found[:, some] = values
-    return found
 
 
 def _without_zeros(

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.quadrature import products
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
@@ -29,8 +31,15 @@ from fieldtheory.numerics.several_inputs.symmetric_powers import (
     singular_values,
 )
 
-# The relative error asked for unless rtol is larger, and numbers of orders that are tried.
-PAIR_TOLERANCE = 1e-9
+# The relative errors asked for unless rtol is larger: of analytic φ, and with kinks of correlators
+# and of their derivatives.
+PAIR_TOLERANCE, _KINKED, DERIVATIVES = 1e-9, 1e-7, 1e-5
+# With kinks, the error of a correlator of three signals from which on it is an integral on panels
+# instead; how many of them there are at most, each in some 50 milliseconds, and their tolerance.
+_MISSED, _MOST, _PANELS = 1e-6, 600, 1e-9
+# Powers of correlations, relative to the error, that are left out.
+_SHARE = 1e-2
+# Numbers of orders that are tried.
 _COUNTS = (40, 50, 60, 75, 90, 110, 130, 155, 180, 240, 320)
 # Layers from which on two of them tell how many orders all others take.
 _MANY = 6
@@ -72,27 +81,28 @@ def _exact(values: np.ndarray) -> Truncated:
     return Truncated(0, values, np.zeros_like(values))
 
 
-def allowed_error() -> float:
+def allowed_error(signals: Signals, kinked: float = _KINKED) -> float:
     """The relative error that is asked for."""
-    return max(tolerance(), PAIR_TOLERANCE)
+    return max(tolerance(), PAIR_TOLERANCE if signals.smooth else kinked)
 
 
 def resolved(
     signals: Signals,
     found: Callable[[int], Truncated],
+    allowed: float,
     fewest: int = 0,
     longest: float = np.inf,
 ) -> Truncated | None:
     """What is found by as many orders as it takes, or by the most there are up to ``longest``."""
     truncated = None
     correlation = min(float(np.max(_own_correlations(signals)[0], initial=0.1)), 1 - 1e-9)
-    least = _COUNTS[0] if signals.smooth else np.log(1e4 * allowed_error()) / np.log(correlation)
+    least = _COUNTS[0] if signals.smooth else np.log(1e4 * allowed) / np.log(correlation)
     for count in _COUNTS:
         if count > longest:
             break
         if count >= min(max(least, fewest), _COUNTS[-1]):
             truncated = found(count)
-            if truncated.error <= max(allowed_error(), truncated.missed):
+            if truncated.error <= max(allowed, truncated.missed):
                 break
     return truncated
 
@@ -115,12 +125,48 @@ def correlators(signals: Signals) -> Truncated | None:
         return _exact(piecewise_linear.correlators(signals, lines))
     turned = len(signals.K) * len(signals.pairs[0]) ** 2 * _TURNED
     longest = np.inf if signals.smooth else (_LONGEST / turned) ** 0.4
-    fewest = 0
+    fewest, allowed = 0, allowed_error(signals)
     if len(signals.K) >= _MANY:
         two = _widest_layers(signals)
-        alone = resolved(two, lambda count: _correlators(two, count), longest=longest)
+        alone = resolved(two, lambda count: _correlators(two, count), allowed, longest=longest)
         fewest = alone.orders if alone else 0
-    return resolved(signals, lambda count: _correlators(signals, count), fewest, longest)
+    found = resolved(signals, lambda count: _correlators(signals, count), allowed, fewest, longest)
+    return found and _refined(signals, found)
+
+
+def _refined(signals: Signals, series: Truncated) -> Truncated:
+    """Correlators of up to three different signals, where series miss most, on panels."""
+    if signals.smooth or len(signals.functions) > 1:
+        return series
+    values, left_out = series.values.copy(), np.abs(series.left_out)
+    known, mean = dict[tuple[tuple[int, int], ...], float](), means(signals)
+    pairs = np.transpose(signals.pairs).tolist()
+    order = np.argsort(-left_out, axis=None)
+    order = order[left_out.ravel()[order] > _MISSED * np.abs(values).max()]
+    for place in zip(*np.unravel_index(order, values.shape), strict=True):
+        k, row, l, column = map(int, place)
+        four = [(layer, a) for layer, pair in ((k, row), (l, column)) for a in pairs[pair]]
+        key = tuple(sorted(four))
+        if len(set(four)) < 4 and (key in known or len(known) < _MOST):
+            if key not in known:
+                known[key] = _on_panels(signals, key)
+            if not np.isnan(known[key]):
+                values[place] = known[key] - mean[k, row] * mean[l, column]
+                left_out[place] = 0.0
+    return series._replace(values=values, left_out=left_out)
+
+
+def _on_panels(signals: Signals, members: tuple[tuple[int, int], ...]) -> float:
+    """⟨φφφφ⟩ of four signals (layer, input), some of which are the same; NaN of singular ones."""
+    (psi,), different = signals.functions, sorted(set(members))
+    l, inputs = np.array(different).T
+    lower = np.minimum(l[:, None], l)
+    K = signals.K[lower, inputs[:, None], inputs] * signals.passed[np.maximum(l[:, None], l), lower]
+    powers = [_power(psi, members.count(each)) for each in different]
+    try:
+        return products.average(powers, K, _PANELS)
+    except QuadratureError:
+        return np.nan
 
 
 def _widest_layers(signals: Signals) -> Signals:
@@ -140,7 +186,8 @@ def _correlators(signals: Signals, count: int) -> Truncated:
         later, tail = given_layer(signals, f[k:], k, every)
         for columns in np.array_split(every, -(-p // few)):
             rows, turned = np.tile(every, len(columns)), np.repeat(columns, p)
-            seen = applied(signals.between(k, rows, k, turned), f[k, rows].T, count)
+            X = signals.between(k, rows, k, turned)
+            seen = applied(X, f[k, rows].T, count, _negligible(signals))
             for number, column in enumerate(columns):
                 part = seen[:, number * p : (number + 1) * p].T
                 whole, third, last = (part[:, some] @ later[:, column, some].T for some in parts)
@@ -196,10 +243,15 @@ def given_layer(
     l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
     X = np.swapaxes(signals.between(k, columns, l, columns), 0, 1)
     count = _count(f.shape[-1])
-    given = applied(X, f.reshape(len(l), -1).T, count).T.reshape(f.shape)
+    given = applied(X, f.reshape(len(l), -1).T, count, _negligible(signals)).T.reshape(f.shape)
     given[layers == k] = f[layers == k]
     tail = 2 * np.minimum(singular_values(X)[2], 1.0) ** (count / 4)
     return given, tail.reshape(len(layers), len(pairs))
+
+
+def _negligible(signals: Signals) -> float:
+    """Powers of correlations that are left out."""
+    return _SHARE * allowed_error(signals)
 
 
 def _count(size: int) -> int:
@@ -321,7 +373,8 @@ def _split(
     correlation = np.array([singular_values(each)[2] for each in X])
     best, every = np.argmin(correlation, axis=0), np.arange(four.shape[1])
     rows, columns = splits[best, :, every].T
-    seen = applied(np.moveaxis(X, 0, -1)[..., every, best], f[rows].T, count).T
+    X = np.moveaxis(X, 0, -1)[..., every, best]
+    seen = applied(X, f[rows].T, count, _negligible(signals)).T
     terms = seen * f[columns]
     whole, third, last = (terms[:, some].sum(axis=1) for some in _quarters(count))
     tail = 2 * np.minimum(correlation[best, every], 1.0) ** (count / 4)
@@ -348,7 +401,10 @@ def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) 
     lines = piecewise_linear.Lines(signals)
     if lines.known:
         return _exact(piecewise_linear.correlators_by_kernels(signals, lines, pairs))
-    found = resolved(signals, lambda count: _correlators_by_kernels(signals, pairs, count), least)
+    allowed = allowed_error(signals, DERIVATIVES)
+    found = resolved(
+        signals, lambda count: _correlators_by_kernels(signals, pairs, count), allowed, least
+    )
     assert found is not None
     return found
 

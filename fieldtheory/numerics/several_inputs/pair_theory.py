@@ -18,6 +18,7 @@ from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.collinear_inputs import Collinear
 from fieldtheory.numerics.several_inputs.feature_correlators import (
+    DERIVATIVES,
     Truncated,
     allowed_error,
     correlators,
@@ -133,7 +134,9 @@ class PairTheory:
             known = vars(theory).get("series")
             slopes = correlators_by_kernels(theory.signals, others, known.orders if known else 0)
             left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
-            slopes = slopes._replace(left_out=(slopes.error > allowed_error()) * left_out)
+            slopes = slopes._replace(
+                left_out=(slopes.error > allowed_error(theory.signals, DERIVATIVES)) * left_out
+            )
             parts = theory.layers, theory.gains, theory.signals
             shift = shift_of_covariances(*parts, variances, slopes, own[:, kept])
             found[0][:, others], found[1][:, others] = shift[0], _error(shift)
@@ -153,7 +156,7 @@ class PairTheory:
         if found is None or found.error > SAMPLED:
             return sampled_sources(self.layers, self.gains, self.signals)
         stack = [found.values]
-        if found.error > allowed_error():
+        if found.error > allowed_error(self.signals):
             stack.append(found.left_out)
         return pair_fluctuations.weighted(self.layers, np.stack(stack))
 

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-# Terms |s|ⁿ below this are left out.
-_NEGLIGIBLE = 1e-12
 # Matrices that are applied at once.
 _TOGETHER = 1024
 
@@ -53,7 +51,7 @@ def singular_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
     return (apart + total) / 2, (apart - total) / 2, plus + minus, plus - minus
 
 
-def applied(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
+def applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float = 1e-12) -> np.ndarray:
     """Sⁿ(X)ᵀ f_n of all orders n > 0; zero for n = 0.
 
     Parameters
@@ -61,6 +59,8 @@ def applied(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
     X : ndarray, shape (2, 2, m)
     f : ndarray, shape (packed_size(count), m)
     count : int
+    negligible : float
+        Terms |s|ⁿ that are left out.
 
     Returns
     -------
@@ -75,14 +75,14 @@ def applied(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
     found = np.zeros_like(f)
     for start in range(0, X.shape[-1], _TOGETHER):
         some = slice(start, start + _TOGETHER)
-        found[:, some] = _applied(X[..., some], f[:, some], count)
+        found[:, some] = _applied(X[..., some], f[:, some], count, negligible)
     return found
 
 
-def _applied(X: np.ndarray, f: np.ndarray, count: int) -> np.ndarray:
+def _applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float) -> np.ndarray:
     u, v, large, small = singular_values(X)
     with np.errstate(divide="ignore"):
-        needed = np.log(_NEGLIGIBLE) / np.minimum(np.log(large), -1e-300)
+        needed = np.log(negligible) / np.minimum(np.log(large), -1e-300)
     order = np.argsort(-needed)
     orders = np.arange(count)[:, None]
     used = np.count_nonzero(needed > orders, axis=1)

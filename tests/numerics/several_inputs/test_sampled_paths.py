@@ -12,8 +12,11 @@ from tests.numerics.pair_examples import THREE, network
 SCATTER, FARTHEST = 1.7, 12.0
 
 
-def scores(name, factor=1.0):
-    theory = ft.solve(network(name, 0.9, 2), THREE).pair_theory
+FOUR = np.pad(THREE, (0, 1), constant_values=0.1) + np.diag([0.0, 0.0, 0.0, 0.25])
+
+
+def scores(name, factor=1.0, inputs=THREE):
+    theory = ft.solve(network(name, 0.9, 2), inputs).pair_theory
     exact = theory.sources[0] * factor
     found = sampled_sources(theory.layers, theory.gains, theory.signals, seed=1)
     error = np.sqrt((found[1:] ** 2).sum(axis=0))
@@ -30,6 +33,14 @@ def few_points(monkeypatch):
 def test_they_are_exact_within_their_errors(name):
     z = scores(name)
     assert np.sqrt((z**2).mean()) < SCATTER and np.abs(z).max() < FARTHEST
+
+
+def test_four_inputs_with_kinks_are_sampled_to_two_thousandths_by_few_points():
+    z = scores("softsign", inputs=FOUR)
+    assert np.sqrt((z**2).mean()) < SCATTER and np.abs(z).max() < FARTHEST
+    theory = ft.solve(network("softsign", 0.9, 2), FOUR).pair_theory
+    found = sampled_sources(theory.layers, theory.gains, theory.signals)
+    assert np.sqrt((found[1:] ** 2).sum(axis=0)).max() < 2e-3 * np.abs(found[0]).max()
 
 
 def test_a_theory_that_is_wrong_by_two_percent_is_found_out():
