@@ -18,12 +18,11 @@ from typeset import article, equation, rows, section
 
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import diffusion_limit as limit
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
 from fieldtheory.theory.diffusion_generator import (
-    WIDTH,
     generator,
     gram,
     moved,
@@ -32,7 +31,7 @@ from fieldtheory.theory.diffusion_generator import (
     start,
 )
 from fieldtheory.theory.latex import latex
-from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, increments
+from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, WIDTH, increments
 from fieldtheory.theory.wide_closed_forms import (
     ALPHA,
     BETA,

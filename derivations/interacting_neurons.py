@@ -396,7 +396,7 @@ def exact_networks() -> list[str]:
     derived = linear.derived(3)
     assert derived == linear.exact(3)
     for name in ("tanh", "gelu"):
-        assert checks.difference_from_the_code(_network(name), 0.6) < 1e-12
+        assert checks.difference_from_the_code(_network(name), 0.6) < 1e-9
     _, first, _, second, third = map(linear.without_bias, derived[1])
     return [
         section("Checks", "checks"),
@@ -424,7 +424,7 @@ def exact_networks() -> list[str]:
         r"formulas of sections \ref{sec:contact}, \ref{sec:first} and \ref{sec:second} as they "
         r"stand, without that form, from averages of $P_{j}$ and powers of $D$ alone. For three "
         r"layers of $\tanh$ and GELU with different scales the two agree in $\delta_{1}$, "
-        r"$q_{1}$, $\delta_{2}$, $q_{2}$, $t_{2}$ and $g_{2}(h_{2}, h_{2})$ to twelve digits.",
+        r"$q_{1}$, $\delta_{2}$, $q_{2}$, $t_{2}$ and $g_{2}(h_{2}, h_{2})$ to nine digits.",
     ]
 
 

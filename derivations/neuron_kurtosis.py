@@ -14,14 +14,13 @@ import sympy as sp
 
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diffusion_generator import (
-    WIDTH,
     MomentSystem,
     gram,
     moved,
     neuron_moments,
     start,
 )
-from fieldtheory.theory.small_increments import SLOPES
+from fieldtheory.theory.small_increments import SLOPES, WIDTH
 from fieldtheory.theory.wide_closed_forms import TIME
 
 # λ = φ'(0)² σ²_w, σ²_b/σ²_w, and 1/D.

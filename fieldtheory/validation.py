@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -42,38 +42,43 @@ def is_order(value: Any) -> bool:
 
 def nonnegative(name: str, value: Any) -> float:
     """Return ``value`` as a finite float >= 0, or raise."""
-    return _real(name, value, ">= 0", lambda number: 0 <= number < np.inf)
+    return _real(name, value, "a finite real number >= 0", lambda v: 0 <= v < np.inf)
 
 
 def positive(name: str, value: Any) -> float:
     """Return ``value`` as a finite float > 0, or raise."""
-    return _real(name, value, "> 0", lambda number: 0 < number < np.inf)
-
-
-def _real(name: str, value: Any, range_: str, allowed: Callable[[float], bool]) -> float:
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_real or not allowed(float(value)):
-        kind = ValueError if is_real else TypeError
-        raise kind(f"{name} must be a finite real number {range_}, got {value!r}")
-    return float(value)
+    return _real(name, value, "a finite real number > 0", lambda v: 0 < v < np.inf)
 
 
 def within(name: str, value: Any, lowest: float, highest: float) -> float:
     """Return ``value`` as a float between two bounds, or raise."""
+    words = f"a number from {lowest:g} to {highest:g}"
+    return _real(name, value, words, lambda v: lowest <= v <= highest)
+
+
+def _real(name: str, value: Any, words: str, allowed: Callable[[float], bool]) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number from {lowest:g} to {highest:g}, got {value!r}")
-    if not lowest <= float(value) <= highest:
-        raise ValueError(f"{name} must be a number from {lowest:g} to {highest:g}, got {value!r}")
+        raise TypeError(f"{name} must be {words}, got {value!r}")
+    if not allowed(float(value)):
+        raise ValueError(f"{name} must be {words}, got {value!r}")
     return float(value)
 
 
-def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return ``value`` if it is one of ``allowed``, or raise listing them and the one meant."""
+def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> str:
+    """Return ``value`` if it is one of ``allowed``, or raise listing them and the one meant.
+
+    ``others`` says what else is allowed, to begin the list with.
+    """
     if value not in allowed:
-        close = get_close_matches(str(value), allowed, n=1, cutoff=0.6)
+        close = next((m for v in (str(value), str(value).lower()) if (m := _close(v, allowed))), [])
         meant = f"; did you mean {close[0]}?" if close else ""
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}{meant}")
+        listed = f"{others}one of {', '.join(allowed)}"
+        raise ValueError(f"{name} must be {listed}, got {value!r}{meant}")
     return str(value)
+
+
+def _close(value: str, allowed: Iterable[str]) -> list[str]:
+    return get_close_matches(value, allowed, n=1, cutoff=0.6)
 
 
 def finite_array(name: str, value: Any) -> np.ndarray:

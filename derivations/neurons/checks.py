@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from math import factorial
-from typing import Any
 
 import numpy as np
 
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.neurons.finite_width import Neurons
-from fieldtheory.numerics.neurons.interacting_neurons import (
-    Observable,
-    first_order,
-    second_order,
-)
+from fieldtheory.numerics.neurons.interacting_neurons import first_order, second_order
 from neurons.cumulants import Cumulant
 from neurons.recursion import Word, kernels, recursion
 
@@ -23,18 +18,25 @@ from neurons.recursion import Word, kernels, recursion
 SECOND = Word(0, ("h_2",))
 
 
-def in_coefficients(
+def observables(
     network: ft.ResidualNetwork, K: np.ndarray, count: int
-) -> list[tuple[Observable, Any]]:
-    """The observables of all layers by so many Hermite orders, and the steps between them."""
-    neurons = Neurons.of(network, layer_coefficients(network).weights[1 : len(K) + 1], K, None)
-    return list(neurons.resolved(count, 1.0, 3))
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """D of all layers on Gauss-Hermite nodes, the weights, and the first h_n there."""
+    z, weights = np.polynomial.hermite_e.hermegauss(2 * count)
+    weights /= weights.sum()
+    h = np.ones((count, len(z)))
+    h[1] = z
+    for n in range(1, count - 1):
+        h[n + 1] = (z * h[n] - np.sqrt(n) * h[n - 1]) / np.sqrt(n + 1)
+    layers = layer_coefficients(network).weights[1 : len(K) + 1]
+    square = Neurons.of(network, layers, K, None).square(np.sqrt(K)[:, None] * z)
+    return layers[:, None] * (square - (square @ weights)[:, None]), weights, h
 
 
 def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarray:
     """δ_1, q_1, δ_2, q_2, t_2, 2 g_2(h_2, h_2) of all layers, from Hermite coefficients."""
-    found = [D for D, _ in in_coefficients(network, K, count)]
-    orders = found[0].space.orders
+    D, weights, h = observables(network, K, count)
+    orders = np.arange(count)
 
     def moved(l: int, j: int) -> np.ndarray:
         """P_j from layer l + 1 to layer l: √(n!/(n−2j)!) c^{n−2j}/(j! (2K')^j)."""
@@ -55,8 +57,8 @@ def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarr
     @cache
     def vector(l: int, word: Word) -> np.ndarray:
         if word.power:
-            D = found[l]
-            return D.space.multiply(D.values**word.power, vector(l, Word(0, word.factor)))
+            inner = vector(l, Word(0, word.factor)) @ h
+            return h @ (weights * D[l] ** word.power * inner)
         if word.factor is None:
             return one
         if word == SECOND:
@@ -69,18 +71,19 @@ def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarr
     return np.column_stack([kernels(value, network.depth), pairing])
 
 
-def of_the_code(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarray:
+def of_the_code(network: ft.ResidualNetwork, K: np.ndarray) -> np.ndarray:
     """The same by `fieldtheory.numerics.neurons.interacting_neurons`."""
-    layers = in_coefficients(network, K, count)
+    neurons = Neurons.of(network, layer_coefficients(network).weights[1 : len(K) + 1], K, None)
+    layers = list(neurons.resolved(neurons.spectrum(), False, 3))
     one, two = first_order(layers), second_order(layers)
     columns = one.shift, one.variance, two.shift, two.variance, two.third_cumulant, two.pairing
     return np.array(columns).T
 
 
-def difference_from_the_code(network: ft.ResidualNetwork, K0: float, count: int = 24) -> float:
+def difference_from_the_code(network: ft.ResidualNetwork, K0: float, count: int = 128) -> float:
     """The largest difference of a coefficient of any layer, relative to the largest of its kind."""
     K = ft.solve(network, K0).kernels[:-1]
-    derived, coded = on_modes(network, K, count), of_the_code(network, K, count)
+    derived, coded = on_modes(network, K, count), of_the_code(network, K)
     return float(np.max(np.abs(derived - coded) / np.abs(coded).max(axis=0)))
 
 
@@ -88,11 +91,11 @@ def closure_of_one_mode(network: ft.ResidualNetwork, K0: float, count: int = 24)
     """V = 4 K² r_2 where of r·D the term r_2 D_2 alone is kept."""
     K = ft.solve(network, K0).kernels[:-1]
     r2, V = 0.0, [0.0]
-    for l, (D, _) in enumerate(in_coefficients(network, K, count)[:-1]):
-        two = 2 // int(D.space.orders[1])
-        D2, beta = D.vector[two], 1 / (np.sqrt(2) * K[l + 1])
+    observed, weights, h = observables(network, K, count)
+    for l, D in enumerate(observed[:-1]):
+        D2, beta = D @ (weights * h[2]), 1 / (np.sqrt(2) * K[l + 1])
         square = network.skip_scales[l] ** 2 * K[l] / K[l + 1]
-        s2, q = D2 + 2 * D2 * r2, D.square + 2 * D2 * D2 * r2
+        s2, q = D2 + 2 * D2 * r2, D**2 @ weights + 2 * D2 * D2 * r2
         r2 = square * (square * r2 + beta * s2) + beta**2 * q / 2
         V.append(4 * K[l + 1] ** 2 * r2)
     return np.array(V)

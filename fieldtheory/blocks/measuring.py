@@ -10,7 +10,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.blocks.applied import Apply, Draw, drawing, name_of
 from fieldtheory.blocks.measurement import BlockMeasurement
-from fieldtheory.montecarlo.plan import BATCHES, FEWEST_SAMPLES
+from fieldtheory.montecarlo.plan import BATCHES, enough_samples
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 
@@ -99,11 +99,7 @@ def measure_block(
     """
     draw = drawing(block, reset)
     width = validation.integer("width", width, 1)
-    samples = validation.integer("samples", samples, 1)
-    if samples < FEWEST_SAMPLES:
-        raise ValueError(
-            f"samples must be an integer >= {FEWEST_SAMPLES} for standard errors, got {samples}"
-        )
+    samples = enough_samples(samples)
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim == 1 or kernel.ndim > 2:
         raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")

@@ -180,7 +180,10 @@ def diffusion(
 
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
-    phi, psi = values.activation(activation), _input_activation(input_activation)
+    phi, psi = (
+        values.activation(activation),
+        values.activation(input_activation, "input_activation"),
+    )
     if correction and samples is not None:
         raise ValueError("correction is not for simulations: leave --simulate or --correction out")
     _check_purpose(conditions=conditions, latex=latex is not None, simulate=samples is not None)
@@ -267,14 +270,6 @@ def _depth(text: str) -> int | None:
         return int(word)
     except ValueError:
         raise ValueError(f"depth must be an integer >= 1 or infinite, got {text!r}") from None
-
-
-def _input_activation(text: str) -> Any:
-    try:
-        return values.activation(text)
-    except ValueError as error:
-        words = str(error).replace("activation", "input_activation", 1)
-        raise ValueError(words) from None
 
 
 def _check_purpose(**asked: bool) -> None:

@@ -45,7 +45,7 @@ def _cifar10(options: Options, otherwise: str) -> Any:
 
 _NETWORKS = "samples seed jobs"
 # NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
-# words are arguments of the former beside progress.
+# words are arguments of the former, besides progress.
 FIGURES = {
     "f23.fig1": "",
     "f23.fig2": f"{_NETWORKS} inputs",

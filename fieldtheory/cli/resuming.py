@@ -32,7 +32,7 @@ def require_place(save: Path | None, *suffixes: str) -> None:
 
 @contextlib.contextmanager
 def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
-    """The folder of finished parts beside a file, removed when the file has been written.
+    """The folder of finished parts next to a file, removed when the file has been written.
 
     Ctrl-C is answered with exit code 130 and, if there are finished parts, with where they are.
 

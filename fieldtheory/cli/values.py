@@ -15,7 +15,7 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.networks.schedules import checked_scale, follows_depth
 
 
-def activation(text: str) -> Activation:
+def activation(text: str, name: str = "activation") -> Activation:
     """φ from its name or from arithmetic in h, under the name that was typed.
 
     Raises
@@ -28,7 +28,10 @@ def activation(text: str) -> Activation:
     >>> activation("0.5*h*erf(h)")
     Activation('0.5*h*erf(h)': h*erf(h)/2)
     """
-    return activation_from_text(text, text.strip())
+    try:
+        return activation_from_text(text, text.strip())
+    except ValueError as error:
+        raise ValueError(str(error).replace("activation", name, 1)) from None
 
 
 def numbers(name: str, text: str) -> float | list[float]:

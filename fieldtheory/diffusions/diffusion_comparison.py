@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -70,6 +71,10 @@ class ComparedProfile:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.z == 0, 0.0, difference / self.size)
 
+    def numbers(self, place: Any, names: Sequence[str]) -> dict[str, float]:
+        """Some numbers of an entry."""
+        return {name: float(getattr(self, name)[place]) for name in names}
+
     def verdicts(self, threshold: float, tolerance: float) -> np.ndarray:
         """On every entry: "within" the tolerance, "off", or "not resolved" for its error."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -81,7 +86,7 @@ class ComparedProfile:
 
 @dataclass(frozen=True, eq=False)
 class DiffusionComparison(Stored):
-    """The limit of wide networks beside simulated ones; prints as a table with an answer below.
+    """The limit of wide networks against simulated ones; prints as a table with an answer below.
 
     Like the other results it has ``save``, ``load``, ``to_xarray`` and ``plot``.
 
@@ -167,7 +172,7 @@ class DiffusionComparison(Stored):
                 "t": float(self.times[place[0]]),
                 "alpha": place[1] + 1,
                 "beta": place[2] + 1 if len(place) > 2 else None,
-                **{name: float(getattr(profile, name)[place]) for name in (*_STORED, *_DERIVED)},
+                **profile.numbers(place, (*_STORED, *_DERIVED)),
                 "verdict": str(verdict),
             }
             for profile in self.profiles
@@ -179,22 +184,17 @@ class DiffusionComparison(Stored):
     @property
     def summary(self) -> list[dict[str, Any]]:
         """Of every quantity the entry with the largest |z|."""
-        found = []
-        for profile in self.profiles:
-            worst = np.unravel_index(np.abs(profile.z).argmax(), profile.z.shape)
-            found.append(
-                {
-                    "quantity": profile.name,
-                    "t": float(self.times[worst[0]]),
-                    "inputs": ", ".join(str(i + 1) for i in worst[1:]),
-                    "theory": float(profile.theory[worst]),
-                    "simulation": float(profile.simulation[worst]),
-                    "error": float(profile.error[worst]),
-                    "z": float(profile.z[worst]),
-                    "largest deviation %": float(100 * np.abs(profile.deviation).max()),
-                }
-            )
-        return found
+        worst = [np.unravel_index(np.abs(p.z).argmax(), p.z.shape) for p in self.profiles]
+        return [
+            {
+                "quantity": profile.name,
+                "t": float(self.times[place[0]]),
+                "inputs": ", ".join(str(i + 1) for i in place[1:]),
+                **profile.numbers(place, ("theory", "simulation", "error", "z")),
+                "largest deviation %": float(100 * np.abs(profile.deviation).max()),
+            }
+            for profile, place in zip(self.profiles, worst, strict=True)
+        ]
 
     def plot(self) -> Any:
         """Deviations from the theory over t, with bands of one standard error.

@@ -175,7 +175,7 @@ def estimates(start: np.ndarray, depth: int, summary: Summary) -> dict[str, np.n
     start : ndarray, shape (P, D)
     depth : int
     summary : dict of str to Moments
-        Of m neurons that are told apart, or of m = 1 mean over all of them, with y = x − x_0:
+        Of m neurons that are distinguished, or of m = 1 mean over all of them, with y = x − x_0:
         ``first`` ((L+1) m groups of the P variables y_i), ``second`` (groups of one variable,
         y_i y_j of the pairs i <= j), ``third`` and ``fourth`` (y_i³ and y_i⁴); and ``gram``
         ((L+1) groups for each pair, q_ij).

@@ -63,7 +63,7 @@ class DiffusionRun:
 
     @property
     def neurons(self) -> int:
-        """Neurons that are told apart: 1 where all have one law."""
+        """Neurons that are distinguished: 1 where all have one law."""
         return self.network.width if self.network.parameter_law else 1
 
     @property

@@ -53,7 +53,7 @@ def gram_variances(
 
 
 def kurtoses(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -> np.ndarray | None:
-    """Excess kurtosis of a neuron at every time, (n, P), all neurons starting alike at ``inputs``.
+    """Excess kurtosis of a neuron at every time, (n, P), all neurons starting from ``inputs``.
 
     None where it does not close; 0 where nothing moves.
     """

@@ -23,7 +23,7 @@ def grams_drawn(
         D q' = (C + s R ζ)(C + s R ζ)ᵀ + s² R T (R T)ᵀ.
 
     That takes of the order of P² numbers for any D. Here D − 1 neurons are drawn in this way, and
-    the first one beside them.
+    the first one apart from them.
 
     Parameters
     ----------

@@ -51,10 +51,10 @@ class OutputDistances:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def __str__(self) -> str:
-        return table_text(self.rows, f"outputs beside {self.other}")
+        return table_text(self.rows, f"outputs compared with {self.other}")
 
     def _repr_html_(self) -> str:
-        return table_html(self.rows, f"outputs beside {self.other}")
+        return table_html(self.rows, f"outputs compared with {self.other}")
 
 
 class GaussianOutputs(NamedTuple):

@@ -96,8 +96,8 @@ def pairs(
     size = np.sqrt(variances)
     overlap = kernel / np.outer(size, size)
     correlation = _spread(overlap[np.triu_indices(len(overlap), 1)])
-    # One input with these correlations to others that share nothing else. Where correlations are
-    # positive, no two of the others are more alike than they are to the first.
+    # One input with these correlations to others that are otherwise uncorrelated. Where these are
+    # positive, no two of the others have a larger correlation than with the first.
     synthetic = np.outer(correlation, correlation)
     np.fill_diagonal(synthetic, 1)
     curve = np.asarray(optimal_scaling(net, variances.mean() * synthetic))[0]

@@ -1,4 +1,4 @@
-"""What figures share beside their style: parts computed in turn, and a line of what is chosen."""
+"""What figures share besides their style: parts computed in turn, and a line of what is chosen."""
 
 from __future__ import annotations
 

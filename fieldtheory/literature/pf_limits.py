@@ -18,8 +18,8 @@ from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_d
 from fieldtheory.literature.claim import Statements, claims_of, inside, symbolically
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import diffusion_limit as limit
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.small_increments import SLOPES, by_degree
 

@@ -23,7 +23,7 @@ from fieldtheory.literature.pf_limits import (
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import diffusion_limit as limit
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_derivation import derive_diffusion
 from fieldtheory.theory.small_increments import S_II, SLOPES, STEP
 

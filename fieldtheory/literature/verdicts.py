@@ -108,7 +108,12 @@ def verdicts(
     # A claim holds functions that stay in the process; its evidence is text.
     tasks = ((_evidence, *place, digits) for place in places)
     found = chunks.in_order(tasks, jobs, "verdicts in several processes")
-    return [_reported(*one, progress) for one in zip(places, found, strict=True)]
+    judged = []
+    for (paper, index), evidence in zip(places, found, strict=True):
+        judged.append(Verdict(PAPERS[paper][index], evidence))
+        if progress is not None:
+            progress(f"{paper} {PAPERS[paper][index].equation}")
+    return judged
 
 
 def _places(papers: Sequence[str] | None) -> list[tuple[str, int]]:
@@ -122,13 +127,3 @@ def _places(papers: Sequence[str] | None) -> list[tuple[str, int]]:
 
 def _evidence(paper: str, index: int, digits: int) -> Evidence:
     return PAPERS[paper][index].verdict(digits).found
-
-
-def _reported(
-    place: tuple[str, int], found: Evidence, progress: Callable[[str], None] | None
-) -> Verdict:
-    paper, index = place
-    claim = PAPERS[paper][index]
-    if progress is not None:
-        progress(f"{claim.paper} {claim.equation}")
-    return Verdict(claim, found)

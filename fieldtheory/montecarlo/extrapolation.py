@@ -108,7 +108,7 @@ def compare(
 
     A width is described if all deviations of kernels stay within ``tolerance`` even with the
     error that chance allows, and not described if one of a kernel or a response is beyond it even
-    without. Fluctuations are shown beside them and do not decide.
+    without. Fluctuations are shown too and do not decide.
 
     Examples
     --------

@@ -165,7 +165,7 @@ def psd_root(matrix: np.ndarray) -> np.ndarray:
     """A matrix R with R Rᵀ = ``matrix``, (..., P, P), positive semidefinite and maybe singular.
 
     Eigenvalues of the correlations that are not above rounding count as zero, so that identical
-    inputs stay identical, and narrow ones beside others stay what they are.
+    inputs stay identical, and inputs of small variance keep their digits.
 
     Examples
     --------

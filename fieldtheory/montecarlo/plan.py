@@ -88,11 +88,7 @@ def checked_run(
     kernel, data = given_kernel(network, K0, X)
     if kernel.ndim not in (0, 2):
         raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
-    samples = validation.integer("samples", samples, 1)
-    if samples < FEWEST_SAMPLES:
-        raise ValueError(
-            f"samples must be an integer >= {FEWEST_SAMPLES} for standard errors, got {samples}"
-        )
+    samples = enough_samples(samples)
     seed = validation.integer("seed", seed, 0)
     method = validation.choice("method", method, tuple(SAMPLERS))
     if variance_reduction is not None:
@@ -105,6 +101,16 @@ def checked_run(
             f"{variance_reduction!r} for K0 of shape {kernel.shape}, method {method!r}"
         )
     return run
+
+
+def enough_samples(samples: Any) -> int:
+    """The number of samples, or an error that says how many standard errors take."""
+    samples = validation.integer("samples", samples, 1)
+    if samples < FEWEST_SAMPLES:
+        raise ValueError(
+            f"samples must be an integer >= {FEWEST_SAMPLES} for standard errors, got {samples}"
+        )
+    return samples
 
 
 def given_kernel(network: LayeredNetwork, K0: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:

@@ -56,36 +56,40 @@ _NAMES: dict[str, Any] = {
     "true": sp.true,
     "false": sp.false,
 }
-_UNARY: dict[str, Callable] = {
-    "abs": sp.Abs,
-    "ln": sp.log,
-    "sqrt": sp.sqrt,
+# Functions by name with the fewest and the most arguments that they take.
+_MANY = 100
+_FUNCTIONS: dict[str, tuple[Callable, int, int]] = {
+    **{"abs": (sp.Abs, 1, 1), "ln": (sp.log, 1, 1), "sqrt": (sp.sqrt, 1, 1)},
     **{
-        c.__name__: c
+        c.__name__: (c, 1, 1)
         for c in (
             *(sp.Abs, sp.sign, sp.exp, sp.log, sp.erf, sp.erfc, sp.sin, sp.cos, sp.tan, sp.sinc),
             *(sp.asin, sp.acos, sp.atan, sp.sinh, sp.cosh, sp.tanh, sp.asinh, sp.acosh, sp.atanh),
-            *(sp.sech, sp.Heaviside),
+            *(sp.sech,),
         )
     },
+    "Heaviside": (sp.Heaviside, 1, 2),
+    **{
+        c.__name__: (c, 2, 2)
+        for c in (
+            sp.functions.elementary.piecewise.ExprCondPair,
+            *(sp.StrictGreaterThan, sp.GreaterThan, sp.StrictLessThan, sp.LessThan),
+        )
+    },
+    **dict.fromkeys(("clip", "clamp"), (clipped, 3, 3)),
+    "where": (where, 3, 3),
+    **dict.fromkeys(("max", "maximum", "Max"), (sp.Max, 2, _MANY)),
+    **dict.fromkeys(("min", "minimum", "Min"), (sp.Min, 2, _MANY)),
+    **{c.__name__: (c, 2, _MANY) for c in (sp.And, sp.Or, sp.Piecewise)},
+    **{c.__name__: (c, 1, _MANY) for c in (sp.Add, sp.Mul)},
 }
-_BINARY: dict[str, Callable] = {
-    c.__name__: c
-    for c in (
-        *(sp.Heaviside, sp.functions.elementary.piecewise.ExprCondPair),
-        *(sp.StrictGreaterThan, sp.GreaterThan, sp.StrictLessThan, sp.LessThan),
-    )
-}
-_VARIADIC: dict[str, Callable] = {
-    **dict.fromkeys(("max", "maximum"), sp.Max),
-    **dict.fromkeys(("min", "minimum"), sp.Min),
-    **{c.__name__: c for c in (sp.Add, sp.Mul, sp.Max, sp.Min, sp.And, sp.Or, sp.Piecewise)},
-}
-
-_TERNARY: dict[str, Callable] = {**dict.fromkeys(("clip", "clamp"), clipped), "where": where}
 
 # Their arguments may be conditions.
 _LOGICAL = ("And", "Or", "ExprCondPair")
+
+
+def _is_unary(name: str) -> bool:
+    return name in _FUNCTIONS and _FUNCTIONS[name][1] == 1
 
 
 class _Refused(ValueError):
@@ -176,7 +180,7 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     text = text.strip()
     if registered := registered_name(text):
         return ACTIVATIONS[registered]
-    if text.lower() in _UNARY:
+    if _is_unary(text.lower()):
         text = f"{text.lower()}(h)"
     if not text or (re.fullmatch(_NAME, text) and text not in _NAMES):
         known = ", ".join(ACTIVATIONS)
@@ -284,7 +288,7 @@ def _hint(node: ast.AST) -> str:
             return "; powers are written with **"
         case ast.Call(func=ast.Attribute(attr=name)):
             return f"; write {name}(...) without what stands before it"
-        case ast.Name(id=name) if name in _UNARY or registered_name(name):
+        case ast.Name(id=name) if _is_unary(name) or registered_name(name):
             return f"; did you mean {name}(h)?"
     return ""
 
@@ -335,25 +339,19 @@ def _called(node: ast.Call, name: str) -> Any:
             base, exponent = _term(left), _term(right)
             _require_small(node, base, exponent)
             return sp.Pow(base, exponent)
-    for functions, fits in (
-        (_UNARY, len(node.args) == 1),
-        (_BINARY, len(node.args) == 2),
-        (_TERNARY, len(node.args) == 3),
-        (_VARIADIC, len(node.args) > (name not in ("Add", "Mul"))),
-    ):
-        if name in functions and fits and not node.keywords:
-            read = _value if name in _LOGICAL else _term
-            return functions[name](*map(read, node.args))
+    function, fewest, most = _FUNCTIONS.get(name, (None, 1, 0))
+    if function and fewest <= len(node.args) <= most and not node.keywords:
+        read = _value if name in _LOGICAL else _term
+        return function(*map(read, node.args))
     registered = registered_name(name)
     if registered and len(node.args) == 1 and not node.keywords:
         return ACTIVATIONS[registered](_term(node.args[0]))
-    known = {**_UNARY, **_BINARY, **_TERNARY, **_VARIADIC}
-    if name in known or registered:
+    if function or registered:
         raise _Refused(
             f"activation must call {name} with its number of arguments, "
             f"got {_shown(ast.unparse(node))}"
         )
-    typed = [key for key in known if key[0].islower()]
+    typed = [key for key in _FUNCTIONS if key[0].islower()]
     raise _Refused(
         f"activation must be made of {', '.join(typed)} and named activations, "
         f"got function {name!r}{similar(name, typed)}"

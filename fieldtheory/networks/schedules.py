@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -108,14 +107,8 @@ def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
 
 
 def _known(name: str, schedule: str) -> NamedSchedule:
-    if schedule not in SCHEDULES:
-        close = get_close_matches(schedule.lower(), SCHEDULES, n=1, cutoff=0.6)
-        meant = f"; did you mean {close[0]}?" if close else ""
-        raise ValueError(
-            f"{name} must be a number, an array, a function of (l, L) or one of "
-            f"{', '.join(SCHEDULES)}, got {schedule!r}{meant}"
-        )
-    return SCHEDULES[schedule]
+    others = "a number, an array, a function of (l, L) or "
+    return SCHEDULES[validation.choice(name, schedule, SCHEDULES, others)]
 
 
 def _value(name: str, function: Callable[[int, int], Any], layer: int, depth: int) -> float:
@@ -256,10 +249,10 @@ class Schedule:
     def __str__(self) -> str:
         sums = np.ravel(self.sum_of_squares)
         total = f"{sums[0]:.6g}" if sums.size == 1 else f"{sums.min():.6g} … {sums.max():.6g}"
-        seen = " by its values up to L = 16384" if callable(self.scale) else ""
+        evidence = " by its values up to L = 16384" if callable(self.scale) else ""
         growth = {
-            True: f"bounded as L grows{seen}",
-            False: f"not bounded as L grows{seen}",
+            True: f"bounded as L grows{evidence}",
+            False: f"not bounded as L grows{evidence}",
             None: "not known whether bounded as L grows",
         }[self.bounded]
         return f"ρ_l = {self.formula}, L = {self.scales.shape[-1]}: Σρ_l² = {total}, {growth}"

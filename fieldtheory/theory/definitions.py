@@ -33,8 +33,8 @@ from fieldtheory.theory.layer_quantities import (
     Stationary,
     Weight,
 )
-from fieldtheory.theory.layers import Layers
 from fieldtheory.theory.layout import Equation
+from fieldtheory.theory.symbolic_layers import Layers
 from fieldtheory.theory.widths import width
 
 l, k, m, j = generic.l, generic.k, generic.m, generic.j
@@ -123,9 +123,7 @@ class Notation:
         """Averages with φ put in where they are narrower than with the letter φ."""
         if self.activation is None:
             return expr
-        nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
-        rules = {node: _narrower(node, self.activation) for node in nodes}
-        return expr.xreplace({old: new for old, new in rules.items() if new != old})
+        return sym.with_averages(expr, lambda node: _narrower(node, self.activation))
 
     def rows(self, left: Any, formula: Any, layer: sp.Symbol, note: str = "") -> list[Equation]:
         """A formula for layers 1, ..., L + 1, the readout apart where coefficients are written."""
@@ -139,13 +137,13 @@ class Notation:
         ]
 
     def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
-        """What the right-hand sides hold and a reader has not been told yet."""
-        told = {e.left for e in equations}
+        """The definitions of what stands on the right-hand sides and is not defined yet."""
+        defined = {e.left for e in equations}
         shown = [sp.sympify(e.right) for e in equations if not isinstance(e.right, str)]
         found: list[Equation] = []
         waiting = list(self._definitions(sp.Tuple(*shown)))
         while waiting:
-            new = [e for e in waiting if e.left not in told | {other.left for other in found}]
+            new = [e for e in waiting if e.left not in defined | {other.left for other in found}]
             found += new
             used = sp.Tuple(*[e.right for e in new if not isinstance(e.right, str)])
             waiting = list(self._definitions(used)) if new else []
@@ -346,12 +344,8 @@ def _next_layer(expr: sp.Mul) -> sp.Expr:
 def _of_inputs(expr: sp.Expr) -> sp.Expr:
     """An average over x and y as one over the signals of two inputs in layer l."""
     signals = dict(zip((X, Y), pair_signals(l), strict=True))
-
-    def one(node: sp.Expr) -> sp.Expr:
-        F, variables, covariance = node.args
-        return type(node)(F.xreplace(signals), [signals[v] for v in variables], covariance)
-
-    return expr.xreplace({node: one(node) for node in expr.atoms(GaussianAverage)})
+    entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
+    return sym.over_signals(expr, signals, lambda h: [[entries[u, v] for v in h] for u in h])
 
 
 def _stationary(right: sp.Expr | str) -> sp.Expr | str:

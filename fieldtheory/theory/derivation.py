@@ -29,11 +29,11 @@ from fieldtheory.theory.formulas import (
 )
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.layer_by_layer import EXPLICIT
-from fieldtheory.theory.layers import Layers
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 from fieldtheory.theory.scales import Scales, chosen_scales, require_scales
 from fieldtheory.theory.symbol_table import Symbols
+from fieldtheory.theory.symbolic_layers import Layers
 
 _BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
 _LAYERS = ("generic", "explicit")

@@ -16,11 +16,11 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.theory import diffusion_formulas as formulas
-from fieldtheory.theory import diffusion_limit as limit
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.derivation import derive
 from fieldtheory.theory.diffusion_conditions import DiffusionConditions, diffusion_conditions
-from fieldtheory.theory.diffusion_generator import WIDTH, MomentSystem, neuron_moments, pair_moments
-from fieldtheory.theory.small_increments import SLOPES, increments
+from fieldtheory.theory.diffusion_generator import MomentSystem, neuron_moments, pair_moments
+from fieldtheory.theory.small_increments import SLOPES, WIDTH, increments
 from fieldtheory.theory.wide_closed_forms import ClosedForm, closed_form
 from fieldtheory.theory.wide_diffusion import WideRates, wide_rates
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.theory import diffusion_limit as limit
+from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_generator import MomentSystem
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layout import Equation, page

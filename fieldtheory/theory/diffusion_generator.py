@@ -16,9 +16,8 @@ from typing import NamedTuple
 import sympy as sp
 
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.small_increments import SLOPES
+from fieldtheory.theory.small_increments import SLOPES, WIDTH
 
-WIDTH = sp.Symbol("D", positive=True)
 # By the number of the input.
 _LETTERS = "ijkl"
 

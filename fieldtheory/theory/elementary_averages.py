@@ -14,7 +14,7 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.integrands.steps import step_form
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
@@ -108,7 +108,7 @@ def layer_averages(
     activation : callable, optional
         φ; undetermined if left out.
     parameters : tuple of (str, value)
-        What stands in the features besides φ.
+        The parameters in the features, but for φ.
 
     Returns
     -------
@@ -132,10 +132,16 @@ def layer_averages(
     mixed = len(sym.pairs(2)) + pair
     signals = [sym.signal(0), sym.signal(1)]
     inputs = [sym.signal(0, sample, 2) for sample in range(2)]
-    moment = renamed(_average(one, 1), {signals[0]: X})
-    covariance = renamed(_average(two, mixed), dict(zip(inputs, (X, Y), strict=True)))
-    correlator = one.derivative((1, 2)) / sym.WIDTH
-    connected = renamed(correlator, dict(zip(signals, (X, Y), strict=True)))
+    names = dict(zip((*signals, *inputs), (X, Y, X, Y), strict=True))
+    entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
+
+    def renamed(expr: sp.Expr) -> sp.Expr:
+        return sym.over_signals(
+            expr, names, lambda h: [[entries[names[u], names[v]] for v in h] for u in h]
+        )
+
+    moment, covariance = renamed(_average(one, 1)), renamed(_average(two, mixed))
+    connected = renamed(one.derivative((1, 2)) / sym.WIDTH)
     observable = sp.Add(*[f * g for f, g in zip(of_signal(X), of_signal(Y), strict=True)])
     if activation is not None:
         observable = observable.replace(sym.phi, activation)
@@ -183,31 +189,10 @@ def network_averages(network: LayeredNetwork) -> LayerAverages:
     return layer_averages(features, network.activation, feature_parameters(network))
 
 
-def renamed(expr: sp.Expr, signals: Mapping[sp.Symbol, sp.Symbol]) -> sp.Expr:
-    """The averages of an expression over signals x, y of variances K_xx, K_yy and covariance K_xy.
-
-    Parameters
-    ----------
-    expr : sympy.Expr
-    signals : mapping
-        ``X`` or ``Y`` for every variable of the averages.
-    """
-    entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
-
-    def one(node: sp.Expr) -> sp.Expr:
-        *integrands, variables, _ = node.args
-        new = [signals[v] for v in variables]
-        covariance = [[entries[u, v] for v in new] for u in new]
-        return type(node)(*[F.xreplace(signals) for F in integrands], new, covariance)
-
-    nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
-    return expr.xreplace({node: one(node) for node in nodes})
-
-
 def _require_square_slopes(observable: sp.Expr) -> None:
     """Refuse a g(x, y) = Σ_k ψ_k(x) ψ_k(y) with infinite ⟨ψ_k'²⟩.
 
-    Beside a kink, ψ² is integrable if and only if the ψ_k rise by less than √ε over a distance ε.
+    Near a kink, ψ'² is integrable if and only if the ψ_k rise by less than √ε over a distance ε.
     """
     if not has_steps(observable):
         return

@@ -9,11 +9,12 @@ conjugate vanish, since averages are normalised.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations_with_replacement, permutations
+from itertools import chain, combinations_with_replacement, permutations, product
 from math import factorial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sympy as sp
+from sympy.utilities.iterables import partitions
 
 
 class Line(NamedTuple):
@@ -71,9 +72,12 @@ def graphs(legs: int, loops: int) -> Iterator[Graph]:
     """
     # Each vertex has its number of lines less two, and together they have this.
     excess = 2 * (loops - 1) + legs
-    for degrees in _partitions(excess):
-        kinds = [[(n, d + 2 - n) for n in range(1, d + 3)] for d in degrees]
-        for vertices in sorted({tuple(sorted(choice)) for choice in _products(kinds)}):
+    for degrees in partitions(excess):
+        kinds = [
+            combinations_with_replacement([(n, d + 2 - n) for n in range(1, d + 3)], count)
+            for d, count in degrees.items()
+        ]
+        for vertices in sorted({tuple(sorted(chain(*choice))) for choice in product(*kinds)}):
             found: set[tuple[Line, ...]] = set()
             for lines in _joined(legs, vertices):
                 if _is_connected(legs + len(vertices), lines):
@@ -112,28 +116,6 @@ def leg_orders(graph: Graph) -> list[tuple[int, ...]]:
         moved = _moved(graph.lines, [*order, *range(graph.legs, graph.legs + len(graph.vertices))])
         found.setdefault(min(_relabelled(graph.legs, graph.vertices, moved, False)), order)
     return list(found.values())
-
-
-def _partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
-    """Ways to write a number as a sum of positive ones, the largest first; none if it is < 0."""
-    if total == 0:
-        yield ()
-    for first in range(min(total, largest or total), 0, -1):
-        for rest in _partitions(total - first, first):
-            yield (first, *rest)
-
-
-def _products(choices: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Choices from lists of which equal ones stand side by side, in no order among those."""
-    if not choices:
-        yield ()
-        return
-    same = 1
-    while same < len(choices) and choices[same] == choices[0]:
-        same += 1
-    for first in combinations_with_replacement(choices[0], same):
-        for rest in _products(choices[same:]):
-            yield (*first, *rest)
 
 
 def _joined(legs: int, vertices: Sequence[tuple[int, int]]) -> Iterator[tuple[Line, ...]]:

@@ -10,8 +10,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.integrands.steps import sift
+from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork, input_width
@@ -103,10 +103,9 @@ def with_activation(expr: sp.Expr, activation: Callable[[Any], sp.Expr] | None) 
     if activation is None:
         return expr
 
-    def known(node: sp.Expr) -> sp.Expr:
-        *integrands, variables, covariance = node.args
-        found = [sift(F.replace(sym.phi, activation).doit(), tuple(variables)) for F in integrands]
-        return type(node)(*found, variables, covariance)
+    def known(node: AverageNode) -> sp.Expr:
+        variables = tuple(node.variables)
+        found = [sift(F.replace(sym.phi, activation).doit(), variables) for F in node.functions]
+        return type(node)(*found, variables, node.covariance)
 
-    nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
-    return expr.xreplace({node: known(node) for node in nodes})
+    return sym.with_averages(expr, known)

@@ -70,11 +70,13 @@ def known_quantity(quantity: Any) -> str:
 def overview_latex(notation: Notation) -> str:
     """LaTeX of the action, its saddle point, Hessian and propagator for symbolic layers."""
     blocks = []
-    told: set[str] = set()
+    defined: set[str] = set()
     for quantity in ("action", "saddle_point", "hessian", "propagator"):
-        new = [e for e in GENERIC[quantity](notation) if e.left not in told or "G_{12}" in e.left]
+        new = [
+            e for e in GENERIC[quantity](notation) if e.left not in defined or "G_{12}" in e.left
+        ]
         blocks.append(new)
-        told |= {e.left for e in new}
+        defined |= {e.left for e in new}
     return page([*blocks, notation.definitions(list(chain(*blocks)))])
 
 
@@ -337,7 +339,7 @@ def _zero(name: str) -> Callable[[Notation], list[Equation]]:
 
 def transposed(name: str, rows: Callable[[Notation], Any]) -> Callable[[Notation], Any]:
     """A block as the transpose of the one with its indices exchanged, and the equations of that."""
-    letter, first, second = name
+    letter, first, second = tuple(name)
     equation = Equation(
         f"{letter}_{{{first}{second}}}", rf"{letter}_{{{second}{first}}}^{{\mathsf{{T}}}}"
     )

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import combinations
 from typing import Any
 
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages import GaussianAverage
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
@@ -61,19 +60,18 @@ def _at(expr: sp.Expr, layers: Mapping[int, Any]) -> sp.Expr:
     signals = {sym.signal(i - 1): sym.signal(index - 1) for i, index in layers.items()}
     places = {sym.signal(i - 1): index - 1 for i, index in layers.items()}
 
-    def one(node: sp.Expr) -> sp.Expr:
-        *integrands, variables, _ = node.args
+    def covariance(variables: list[sp.Symbol]) -> list[list[sp.Expr]]:
         at = [places[v] for v in variables]
-        covariance = [[K(u) if u == v else K(u, v) for v in at] for u in at]
-        for row, column in combinations(range(len(at)), 2):
-            covariance[column][row] = covariance[row][column]
-        new = [signals[v] for v in variables]
-        return type(node)(*[F.xreplace(signals) for F in integrands], new, covariance)
+        # The layers of a covariance in their order.
+        return [
+            [K(u) if u == v else K(*((u, v) if i < j else (v, u))) for j, v in enumerate(at)]
+            for i, u in enumerate(at)
+        ]
 
-    rules = {node: one(node) for node in expr.atoms(GaussianAverage, ConnectedCorrelator)} | signals
+    rules: dict[sp.Expr, sp.Expr] = {}
     for i, index in layers.items():
         rules |= {kind(i): kind(index) for kind in (Weight, Bias, SkipScale)}
-    return expr.xreplace(rules)
+    return sym.over_signals(expr, signals, covariance).xreplace(rules)
 
 
 def action(depth: sp.Expr, family: type[LayeredNetwork], readout_apart: bool = False) -> sp.Expr:
@@ -205,7 +203,7 @@ def _tangent(family: type[LayeredNetwork]) -> sp.Expr:
         offsets = affine(first, Weight(1), Bias(1))
         return offsets + sum(affine(x, Weight(1), None) for x in others)
 
-    return layer_tangent(branch, features, SkipScale(1)).carried
+    return layer_tangent(branch, features, SkipScale(1)).growth
 
 
 def kernel_propagator(l: Any, m: Any) -> sp.Expr:

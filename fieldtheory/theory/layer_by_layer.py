@@ -5,7 +5,7 @@ They are those for symbolic layers at the numbers of the layers, in a_l, M'_l, Q
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy as sp
@@ -30,7 +30,7 @@ from fieldtheory.theory.layer_quantities import (
 from fieldtheory.theory.layout import Array, Equation
 from fieldtheory.theory.saddle_point import saddle_point
 
-Shown = list[Equation | Array]
+Shown = Sequence[Equation | Array]
 # Beyond this number of layers, read-in and readout among them, G11 is the product of its factors.
 _WRITTEN_OUT = 5
 
@@ -144,7 +144,7 @@ def _hessian(n: Notation) -> Shown:
 
 def _fluctuations(n: Notation) -> Shown:
     if n.matrices or int(n.last) + 2 > _WRITTEN_OUT:
-        return list(GENERIC["G11"](n))
+        return GENERIC["G11"](n)
     G12 = response_propagator(n)
     product = (G12 * source_block(n) * G12.T).applyfunc(sp.expand)
     return [_layer_array("G11", n, product, 1 / sym.WIDTH, symmetric=True)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from itertools import combinations_with_replacement
 
 import sympy as sp
 
+from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.family import LayeredNetwork
 
 WIDTH = sp.Symbol("N", positive=True)
@@ -59,6 +61,27 @@ def signal(layer: int | sp.Expr, sample: int = 0, inputs: int = 1) -> sp.Symbol:
     """The signal h^(l)_α of one neuron."""
     index = "" if inputs == 1 else f"_{{{sample + 1}}}"
     return sp.Symbol(f"h^{{({layer})}}{index}", real=True)
+
+
+def with_averages(expr: sp.Expr, function: Callable[[AverageNode], sp.Expr]) -> sp.Expr:
+    """An expression with a function of each of its averages in place of it."""
+    return expr.xreplace({node: function(node) for node in expr.atoms(AverageNode)})
+
+
+def over_signals(
+    expr: sp.Expr,
+    signals: Mapping[sp.Symbol, sp.Symbol],
+    covariance: Callable[[list[sp.Symbol]], list[list[sp.Expr]]],
+) -> sp.Expr:
+    """An expression in other signals, and for its averages the covariance of the old ones."""
+
+    def one(node: AverageNode) -> sp.Expr:
+        variables, old = [signals[v] for v in node.variables], list(node.variables)
+        functions = [F.xreplace(signals) for F in node.functions]
+        return type(node)(*functions, variables, covariance(old))
+
+    nodes = {node: one(node) for node in expr.atoms(AverageNode)}
+    return expr.xreplace(nodes | dict(signals))
 
 
 def branch_scale(layer: int | str = "") -> sp.Symbol:

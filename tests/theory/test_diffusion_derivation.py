@@ -12,8 +12,16 @@ import fieldtheory as ft
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.theory.diffusion_formulas import QUANTITIES
-from fieldtheory.theory.diffusion_limit import LAWS, law_increments, of_law
-from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, increments
+from fieldtheory.theory.small_increments import (
+    LAWS,
+    S_II,
+    S_IJ,
+    S_JJ,
+    SLOPES,
+    increments,
+    law_increments,
+    of_law,
+)
 from tests.theory.test_latex import typeset
 
 FUNCTIONS = {

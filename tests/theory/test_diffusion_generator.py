@@ -8,7 +8,6 @@ from scipy.linalg import expm
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diffusion_generator import (
-    WIDTH,
     exact_moment_system,
     generator,
     gram,
@@ -17,7 +16,7 @@ from fieldtheory.theory.diffusion_generator import (
     pair_moments,
     start,
 )
-from fieldtheory.theory.small_increments import SLOPES
+from fieldtheory.theory.small_increments import SLOPES, WIDTH
 
 
 def moments_at(system, time, slope, weight, bias, width, starts, grams):

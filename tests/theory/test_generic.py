@@ -22,8 +22,8 @@ from fieldtheory.theory.layer_quantities import (
     Slope,
     Weight,
 )
-from fieldtheory.theory.layers import Layers
 from fieldtheory.theory.layout import Equation
+from fieldtheory.theory.symbolic_layers import Layers
 from tests.examples import derivation
 from tests.expanding import expand_averages
 from tests.theory.test_observable import HalfLinear, TwoSlopes

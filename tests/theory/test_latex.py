@@ -15,7 +15,7 @@ from fieldtheory.report.document import mathml
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.formulas import QUANTITIES, SATURATION
-from fieldtheory.theory.latex import aligned, latex
+from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layout import Equation, Setter, page
 from fieldtheory.theory.widths import TEXT_WIDTH, width
 from tests.examples import derivation
@@ -326,12 +326,6 @@ def test_latex_can_be_read_back_number_by_number():
     expected = sym.WEIGHT**2 / (sym.WIDTH * sym.INPUT_WIDTH)
     assert sp.simplify(printed.doit() - expected) == 0
     assert latex(expected) == r"\frac{\sigma_{w}^{2}}{N \nu_{0}}"
-
-
-def test_aligned():
-    assert aligned([("a", "b"), ("c", "d")]) == (
-        "\\begin{aligned}\na &= b \\\\\nc &= d\n\\end{aligned}"
-    )
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
+from sympy.utilities.iterables import connected_components
 
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.averages.integrands.steps import step_form
@@ -165,24 +167,11 @@ def _independent_groups(
     factors = sp.Mul.make_args(F)
     if len(names) == 1 or len(factors) == 1:
         return [(F, list(range(len(names))))]
-    label = list(range(len(names)))
-
-    def merge(i: int, j: int) -> None:
-        old, new = label[i], label[j]
-        label[:] = [new if value == old else value for value in label]
-
     used = [_used(factor, names) for factor in factors]
-    for i in range(len(names)):
-        for j in range(i):
-            if K[i, j] != 0:
-                merge(i, j)
-    for indices in used:
-        for j in indices[1:]:
-            merge(indices[0], j)
+    pairs = [(i, j) for i, j in combinations(range(len(names)), 2) if K[i, j] != 0]
+    pairs += [(indices[0], j) for indices in used for j in indices[1:]]
+    groups = map(sorted, connected_components((range(len(names)), pairs)))
     return [
-        (
-            sp.Mul(*[f for f, ix in zip(factors, used, strict=True) if label[ix[0]] == value]),
-            [i for i, v in enumerate(label) if v == value],
-        )
-        for value in sorted(set(label))
+        (sp.Mul(*[f for f, own in zip(factors, used, strict=True) if own[0] in group]), group)
+        for group in sorted(groups)
     ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import sympy as sp
 from sympy.core.evalf import prec_to_dps
 from sympy.core.function import AppliedUndef
+from sympy.utilities.iterables import connected_components
 
 from fieldtheory.averages import precise
 from fieldtheory.averages.integrands.partitions import partitions
@@ -19,7 +20,7 @@ from fieldtheory.averages.integrands.steps import (
     second_derivative,
 )
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.binding import as_covariance, as_variables, covariance_symbols
+from fieldtheory.averages.nodes.binding import as_covariance, as_variables
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
 
 
@@ -110,14 +111,9 @@ class ConnectedCorrelator(AverageNode):
         for k, F in enumerate(functions):
             if F.has(symbol) and symbol not in variables:
                 total += _cumulant([*_without(functions, k), F.diff(symbol)], variables, K)
-        if symbol not in covariance_symbols(K):
-            return total
-        for i, x in enumerate(variables):
-            for j, y in enumerate(variables[: i + 1]):
-                slope = K[i, j].diff(symbol)
-                if slope != 0:
-                    total += (slope / 2 if i == j else slope) * self._price(x, y)
-        return total
+        return total + sp.Add(
+            *[slope * self._price(x, y) for x, y, slope in self._entry_slopes(symbol)]
+        )
 
     def _price(self, x: sp.Expr, y: sp.Expr) -> sp.Expr:
         """Twice the derivative by one entry of the covariance, that of x and y."""
@@ -181,14 +177,13 @@ class ConnectedCorrelator(AverageNode):
 
 def _linked(groups: Sequence[set[int]], K: sp.Matrix) -> bool:
     """Whether no split of the functions, given by their variables, makes independent groups."""
-    reached, waiting = {0}, [0]
-    while waiting:
-        here = groups[waiting.pop()]
-        for k, group in enumerate(groups):
-            if k not in reached and any(K[i, j] != 0 for i in here for j in group):
-                reached.add(k)
-                waiting.append(k)
-    return len(reached) == len(groups)
+    numbers = range(len(groups))
+    linked = [
+        (k, l)
+        for k, l in combinations(numbers, 2)
+        if any(K[i, j] != 0 for i in groups[k] for j in groups[l])
+    ]
+    return len(connected_components((numbers, linked))) == 1
 
 
 def _without(functions: Sequence[sp.Expr], *left_out: int) -> list[sp.Expr]:

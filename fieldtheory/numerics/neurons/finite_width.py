@@ -1,9 +1,9 @@
 """The coefficients of 1/N and 1/N² of one input, each from two resolutions that are compared.
 
-Neurons are Hermite coefficients where φ² has no breakpoints and at most 1024 orders (512 at 1/N²)
-resolve it for the widest signals, else values on quadrature nodes. Both are computed twice, with
-4/5 of the orders or of the nodes of a panel: the difference is the error, which is compared with
-the tolerance.
+Neurons are Fourier series where φ² has no breakpoints and at most 4096 points resolve all layers,
+else values on quadrature nodes. Both are computed twice, with 9/10 of the wave numbers or 4/5 of
+the nodes of a panel: the difference is the error, which is compared with the tolerance. The
+covariances of all pairs of layers are computed once, their sums over the earlier layer twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio, require_finite
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.neurons.hermite_basis import coefficients, in_hermite_coefficients
+from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series, spectrum_of
 from fieldtheory.numerics.neurons.interacting_neurons import (
     FirstOrder,
     Layers,
@@ -29,6 +29,7 @@ from fieldtheory.numerics.neurons.interacting_neurons import (
     connected_squares,
     first_order,
     second_order,
+    sums_of_squares,
 )
 from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 from fieldtheory.numerics.recursion import accumulate
@@ -36,12 +37,8 @@ from fieldtheory.theory.elementary_averages import X
 
 # Relative errors that are asked for unless ``rtol`` is larger.
 FIRST_TOLERANCE, SECOND_TOLERANCE = 1e-9, 1e-8
-# Numbers of Hermite orders that are tried, and nodes of a panel; the coarser resolution.
-_ORDERS, _NODES, _COARSE = (128, 256, 512, 1024), 20, 0.8
-# The most orders at 1/N², where products of functions take their square.
-_SECOND_ORDERS = 512
-# What of ⟨φ²;φ²⟩ and its derivatives orders may leave out, and rounding of it.
-_LEFT_OUT, _ROUNDING = 1e-10, 1e-14
+# Nodes of a panel, and those and the wave numbers of the coarser resolution.
+_NODES, _FEWER_NODES, _FEWER_NUMBERS = 20, 16, 0.9
 # Errors that one may want to take.
 _ACCEPTABLE = 0.05
 # Corrections smaller than this times their natural size are compared with that.
@@ -63,6 +60,8 @@ class Neurons(NamedTuple):
         The variances of the signals, and M(K) = ⟨φ²⟩.
     correlations, noise : ndarray, shape (L,)
         Of the signals of one layer and the next, and √(C/K) of the next.
+    skips, added : ndarray, shape (L,)
+        γ, and C of the next.
     """
 
     square: Function
@@ -71,6 +70,8 @@ class Neurons(NamedTuple):
     moments: np.ndarray
     correlations: np.ndarray
     noise: np.ndarray
+    skips: np.ndarray
+    added: np.ndarray
 
     @classmethod
     def of(
@@ -83,10 +84,11 @@ class Neurons(NamedTuple):
         )
         before, after = K[:-1], K[1:]
         added = after - skips**2 * before if C is None else C[1 : len(K)]
+        added = np.maximum(added, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             correlations = np.where(after > 0, skips * np.sqrt(before / after), 0.0)
             # Layers without signals are uncorrelated with all others.
-            noise = np.where(after > 0, np.sqrt(np.maximum(added, 0.0) / after), 1.0)
+            noise = np.where(after > 0, np.sqrt(added / after), 1.0)
         square, expression = Function(np.ones_like), entries.averages.square
         if expression.has(X):
             square = function_of(expression, X)
@@ -94,40 +96,21 @@ class Neurons(NamedTuple):
             # Layers that add a constant do not fluctuate.
             weights = np.zeros(len(K))
         moments = np.asarray(entries.second_moment(K), dtype=float)
-        return cls(square, weights, K, moments, correlations, noise)
+        return cls(square, weights, K, moments, correlations, noise, skips, added)
 
-    def orders(self, most: int = _ORDERS[-1]) -> int:
-        """The Hermite orders that resolve φ² for the widest signals; 0: more than the most."""
-        if len(self.square.kinks):
-            return 0
-        for count in (each for each in _ORDERS if each <= most):
-            try:
-                (rough, *_), (variance, terms, rounding) = (
-                    self._of_widest(int(share * count)) for share in (_COARSE, 1.0)
-                )
-            except QuadratureError:
-                return 0
-            # Nodes of two resolutions agree, and orders account for all, by Parseval.
-            left_out = max(abs(variance - rough), abs(variance - terms.sum())) - rounding
-            # Order 1/N takes two derivatives, which grow as n.
-            growing = np.arange(len(terms)) * terms
-            last = growing[3 * len(terms) // 4 :].sum()
-            if left_out <= _LEFT_OUT * variance and last <= _LEFT_OUT * growing.sum():
-                return count
-        return 0
+    def spectrum(self) -> Spectrum | None:
+        """The Fourier series that resolve all layers, None if nodes have to."""
+        return spectrum_of(self.square, self.K, self.skips, self.added)
 
-    def _of_widest(self, count: int) -> tuple[float, np.ndarray, float]:
-        """⟨φ²;φ²⟩ of the widest signals, what every order adds to it, and its rounding."""
-        widest = self.K.max(keepdims=True)
-        (vector,), (values,), (mean,), basis = coefficients(self.square, widest, count)
-        return basis.mean((values - mean) ** 2), vector**2, _ROUNDING * basis.mean(values**2)
-
-    def resolved(self, orders: int, share: float, highest: int) -> Layers:
-        """The layers with a share of the orders, or on a share of the nodes if there are none."""
-        chain = self.weights, self.K, self.correlations
-        if orders:
-            return in_hermite_coefficients(self.square, *chain, int(share * orders))
-        return on_nodes(self.square, *chain, self.noise, int(share * _NODES), highest)
+    def resolved(self, spectrum: Spectrum | None, coarser: bool, highest: int) -> Layers:
+        """The layers in Fourier series, or on nodes without a spectrum."""
+        weights, K, correlations = self.weights, self.K, self.correlations
+        if spectrum is not None:
+            chain = correlations, self.skips, self.added
+            spectrum = spectrum.coarser(_FEWER_NUMBERS) if coarser else spectrum
+            return in_fourier_series(self.square, weights, K, chain, spectrum)
+        count = _FEWER_NODES if coarser else _NODES
+        return on_nodes(self.square, weights, K, correlations, self.noise, count, highest)
 
     def compared(
         self, compute: Callable[[Layers], Any], scales: Callable[[Any], np.ndarray], highest: int
@@ -137,19 +120,27 @@ class Neurons(NamedTuple):
         ``highest`` is the largest j of the operators P_j that it takes.
         """
         with np.errstate(all="ignore"):
-            orders = self.orders(_ORDERS[-1] if highest < 3 else _SECOND_ORDERS)
-            rough = compute(self.resolved(orders, _COARSE, highest))
-            layers = list(self.resolved(orders, 1.0, highest))
+            spectrum = self.spectrum()
+            rough = compute(self.resolved(spectrum, True, highest))
+            layers = list(self.resolved(spectrum, False, highest))
             found = compute(layers)
             scale = scales(found)
             change = np.abs(np.stack(found[: len(scale)]) - np.stack(rough[: len(scale)]))
             errors = np.where(change > 0, change / scale, 0.0)
+        return found, np.maximum(errors, self.missed(layers)), _called(spectrum)
+
+    def missed(self, layers: Layers) -> np.ndarray:
+        """Errors of ⟨φ²⟩ of the layers relative to the largest.
+
+        Those of signals that hardly reach φ² are negligible.
+        """
         means = np.array([D.mean for D, _ in layers])
-        # Relative to the largest moment: those of signals that hardly reach φ² are negligible.
         missed = np.abs(means - self.moments) * (self.weights > 0)
-        missed = missed / (self.moments.max() or 1.0)
-        what = f"{orders} Hermite orders" if orders else "quadrature nodes"
-        return found, np.maximum(errors, missed), what
+        return missed / (self.moments.max() or 1.0)
+
+
+def _called(spectrum: Spectrum | None) -> str:
+    return "quadrature nodes" if spectrum is None else "Fourier series"
 
 
 def at_first_order(
@@ -205,19 +196,19 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
     QuadratureError
         If an entry misses 1e-9, or ``rtol``, of the geometric mean of the variances of φ².
     """
-
-    def scales(found: tuple[np.ndarray]) -> np.ndarray:
-        root = np.sqrt(np.diagonal(found[0]) + _CONSTANT * neurons.moments**2)
-        return np.outer(root, root)[None]
-
-    def compute(layers: Layers) -> tuple[np.ndarray]:
-        return (connected_squares(layers),)
-
     neurons = Neurons.of(network, np.ones(len(K)), K, C)
-    found, errors, what = neurons.compared(compute, scales, 0)
-    if failure := _failure(what, errors[0].max(axis=0), max(tolerance(), FIRST_TOLERANCE)):
+    with np.errstate(all="ignore"):
+        spectrum = neurons.spectrum()
+        layers = list(neurons.resolved(spectrum, False, 0))
+        found = connected_squares(layers)
+        root = np.sqrt(np.diagonal(found) + _CONSTANT * neurons.moments**2)
+        weights = ratio(np.ones_like(root), root)
+        rough = sums_of_squares(neurons.resolved(spectrum, True, 0), weights)
+        errors = ratio(np.abs(np.tril(found) @ weights - rough), root)
+    errors = np.maximum(errors, neurons.missed(layers))
+    if failure := _failure(_called(spectrum), errors, max(tolerance(), FIRST_TOLERANCE)):
         raise QuadratureError(failure)
-    return found[0]
+    return found
 
 
 def at_second_order(

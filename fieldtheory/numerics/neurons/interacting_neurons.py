@@ -13,11 +13,11 @@ averages of products in d, and counting where d contains the same neuron, they c
     two             g_1/N + g_2/N²,    g_1 = e_2 rᵀ + r e_2ᵀ
     three           g_3/N²,            g_3 = e_2 ⊗ B + e_4 ⊗ E, symmetrised
 
-as densities relative to the Gaussian, with e_n the Hermite polynomials of h/√K*. They are vectors
-whose scalar product is the average of the product: coefficients in these polynomials
-(`hermite_basis`) or values on quadrature nodes (`quadrature_nodes`). In terms of the loops of the
-field theory, order 1/N is one loop for ⟨C⟩ and none for Cov C; order 1/N² two loops, one, and none
-for the third cumulant.
+as densities relative to the Gaussian, with e_n the Hermite polynomials of h/√K*. They are vectors:
+Fourier coefficients (`fourier_basis`) or values on quadrature nodes (`quadrature_nodes`). What is
+averaged over them is a vector, too, the average being the scalar product. In terms of the loops of
+the field theory, order 1/N is one loop for ⟨C⟩ and none for Cov C; order 1/N² two loops, one, and
+none for the third cumulant.
 """
 
 from __future__ import annotations
@@ -33,22 +33,29 @@ from fieldtheory.numerics.neurons.neuron_pairs import Pairs, Products
 
 
 class Space(Protocol):
-    """Functions of z ~ N(0, 1) as vectors, whose scalar product is the average of the product."""
+    """Functions of a neuron as densities, and what averages functions over them, as vectors."""
+
+    @property
+    def averaging_2(self) -> np.ndarray:
+        """What averages the Hermite polynomial h_2."""
 
     def project(self, values: np.ndarray) -> np.ndarray:
-        """The vector of the values of a function on the nodes."""
+        """The density of a function with these values on the nodes."""
 
-    def multiply(self, values: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        """The vector of the product of a function on the nodes and that of a vector."""
+    def averaging(self, values: np.ndarray) -> np.ndarray:
+        """What averages a function over densities, by a scalar product."""
+
+    def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """The densities, one or one a row, of the products with a function on the nodes."""
 
     def mean(self, values: np.ndarray) -> float:
         """⟨F⟩ of the values of a function on the nodes."""
 
     def unit(self, order: int) -> np.ndarray:
-        """The vector of the Hermite polynomial h_n, n <= 8."""
+        """The density of the Hermite polynomial h_n, n <= 8."""
 
-    def centred(self, vector: np.ndarray) -> np.ndarray:
-        """The vector of F − ⟨F⟩."""
+    def centred(self, vectors: np.ndarray) -> np.ndarray:
+        """The densities of F − ⟨F⟩."""
 
 
 class Observable(NamedTuple):
@@ -60,8 +67,8 @@ class Observable(NamedTuple):
         How functions of h are represented.
     values : ndarray, shape (m,)
         D on the nodes.
-    vector : ndarray, shape (n,)
-        D as a vector.
+    density, averaging : ndarray, shape (n,)
+        D as a density, and what averages D.
     square : float
         ⟨D²⟩.
     mean : float
@@ -70,7 +77,8 @@ class Observable(NamedTuple):
 
     space: Space
     values: np.ndarray
-    vector: np.ndarray
+    density: np.ndarray
+    averaging: np.ndarray
     square: float
     mean: float
 
@@ -86,12 +94,19 @@ class Step(Protocol):
     def variance(self) -> float:
         """K*, in the next layer."""
 
+    @property
+    def factors(self) -> np.ndarray | None:
+        """What P_0ᵀ multiplies vectors by, None where it does more."""
+
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order in the next layer."""
 
     def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
         """P_jᵀ applied to u, or to its columns, for j < 4."""
 
+
+# Layers whose factors are multiplied before they multiply the densities of earlier ones.
+_TOGETHER = 16
 
 Layers = Iterable[tuple[Observable, Step | None]]
 
@@ -169,7 +184,7 @@ def first_order(layers: Layers) -> FirstOrder:
     r = m = np.zeros(0)
     for D, step in layers:
         if not len(r):
-            r = m = np.zeros(len(D.vector))
+            r = m = np.zeros(len(D.density))
         seen = _seen(D, r, m)
         shifts.append(seen.shift)
         variances.append(seen.variance)
@@ -181,22 +196,54 @@ def first_order(layers: Layers) -> FirstOrder:
 def connected_squares(layers: Layers) -> np.ndarray:
     """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0.
 
-    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k.
+    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k. Where P_0ᵀ is a
+    product with factors, those of a few layers are multiplied first.
     """
-    rows: list[np.ndarray] = []
-    earlier = np.zeros((0, 0))
+    rows = []
+    earlier, factors = np.zeros((0, 0)), np.ones(0)
+    # Rows: the densities of earlier layers without the factors, and of the last few with them.
+    recent, count = np.zeros((0, 0)), 0
     for D, step in layers:
-        known = np.column_stack([earlier, D.vector]) if rows else D.vector[:, None]
-        row = D.vector @ known
+        size = len(D.density)
+        if count == 0:
+            recent, factors = np.empty((_TOGETHER, size)), np.ones(size)
+        recent[count] = D.density
+        count += 1
+        row = recent[:count] @ D.averaging
         # Products on nodes beyond the highest order belong to the square, too.
         row[-1] = D.square
+        if len(earlier):
+            row = np.concatenate([earlier @ (D.averaging * factors), row])
         rows.append(row)
-        if step is not None:
-            earlier = step.to_next(0, known)
+        if step is None:
+            break
+        if step.factors is not None and count < _TOGETHER:
+            factors *= step.factors
+            recent[:count] *= step.factors
+        else:
+            known = recent[:count]
+            if len(earlier):
+                earlier *= factors
+                known = np.concatenate([earlier, known])
+            earlier, count = step.to_next(0, known.T).T, 0
     found = np.zeros((len(rows), len(rows)))
     for l, row in enumerate(rows):
         found[l, : l + 1] = found[: l + 1, l] = row
     return found
+
+
+def sums_of_squares(layers: Layers, weights: np.ndarray) -> np.ndarray:
+    """Σ_{k<=l} w_k ⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1,), in O(L)."""
+    sums, total = [], None
+    for (D, step), weight in zip(layers, weights, strict=True):
+        sums.append(weight * D.square)
+        if total is not None:
+            sums[-1] += D.averaging @ total
+        added = weight * D.density
+        total = added if total is None else total + added
+        if step is not None:
+            total = step.to_next(0, total)
+    return np.array(sums)
 
 
 def second_order(layers: Layers) -> SecondOrder:
@@ -215,11 +262,11 @@ def second_order(layers: Layers) -> SecondOrder:
     state = None
     for D, step in layers:
         if state is None:
-            zero = np.zeros(len(D.vector))
+            zero = np.zeros(len(D.density))
             state = _State(zero, zero, zero, Pairs.none())
         seen = _seen(D, state.r, state.m1)
         more = _seen_twice(D, seen, state)
-        e2 = D.space.unit(2)
+        e2 = D.space.averaging_2
         pairing = 2 * (e2 @ state.pairs.applied(e2)[0])
         found.append((more.shift, more.variance, more.third_cumulant, pairing))
         if step is not None:
@@ -261,10 +308,10 @@ class _Second(NamedTuple):
 
 
 def _seen(D: Observable, r: np.ndarray, m: np.ndarray) -> _Layer:
-    d, e2 = D.vector, D.space.unit(2)
+    d, e2 = D.averaging, D.space.unit(2)
     overlap, d2 = float(d @ r), d @ e2
     variance = D.square + 2 * d2 * overlap
-    return _Layer(float(d @ m), variance, d + d2 * r + overlap * e2, overlap)
+    return _Layer(float(d @ m), variance, D.density + d2 * r + overlap * e2, overlap)
 
 
 def _next_pair(step: Step, seen: _Layer, r: np.ndarray) -> np.ndarray:
@@ -281,22 +328,20 @@ def _next_mean(step: Step, seen: _Layer, m: np.ndarray) -> np.ndarray:
 
 def _seen_twice(D: Observable, seen: _Layer, state: _State) -> _Second:
     """What d shows of the cumulants; where it contains the same neuron, products with D occur."""
-    d, space, values = D.vector, D.space, D.values
+    d, space, values = D.averaging, D.space, D.values
     e2, e4 = space.unit(2), space.unit(4)
     d2, d4, overlap = d @ e2, d @ e4, seen.overlap
 
-    def product(u: np.ndarray) -> np.ndarray:
-        return space.centred(space.multiply(values, u))
-
-    square = space.centred(space.project(values**2 - D.square))
-    square2 = square @ e2
-    h2D, rD = product(e2), product(state.r)
+    squared = values**2 - D.square
+    square, averaged = space.centred(space.project(squared)), space.averaging(squared)
+    square2 = averaged @ e2
+    h2D, rD, m1D = space.centred(space.multiply(values, np.stack([e2, state.r, state.m1])))
     g2D, BD, ED = state.pairs.applied(d)
-    coupling = product(state.m1) + g2D - (seen.coupling - d)
-    variance = square @ state.m1 + d @ g2D - 2 * d2 * overlap
+    coupling = m1D + g2D - (seen.coupling - D.density)
+    variance = averaged @ state.m1 + d @ g2D - 2 * d2 * overlap
     twice = square + 2 * (overlap * h2D + d2 * rD) + square2 * state.r + 2 * (d2 * BD + d4 * ED)
-    twice += (square @ state.r + d @ BD) * e2 + (d @ ED) * e4
-    third = space.mean(values**3) + 3 * (square2 * overlap + (square @ state.r) * d2)
+    twice += (averaged @ state.r + d @ BD) * e2 + (d @ ED) * e4
+    third = space.mean(values**3) + 3 * (square2 * overlap + (averaged @ state.r) * d2)
     third += 3 * (d2 * (d @ BD) + d4 * (d @ ED))
     shift = float(state.m2 @ d)
     return _Second(shift, float(variance), float(third), coupling, twice, h2D, rD, BD, ED)
@@ -305,7 +350,7 @@ def _seen_twice(D: Observable, seen: _Layer, state: _State) -> _Second:
 def _next_state(step: Step, D: Observable, seen: _Layer, more: _Second, state: _State) -> _State:
     """The cumulants of the next layer, term by term in the powers of d of every neuron."""
     before2, before4 = (D.space.unit(order) for order in (2, 4))
-    d2, d4 = D.vector @ before2, D.vector @ before4
+    d2, d4 = D.averaging @ before2, D.averaging @ before4
     delta, q, kappa = seen.shift, seen.variance, more.third_cumulant
     to_next, c2 = step.to_next, step.correlation**2
     beta, beta2, beta3, beta4 = (of_the_mean(step, j) for j in (1, 2, 3, 4))

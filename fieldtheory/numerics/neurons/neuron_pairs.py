@@ -10,9 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
 
-# Singular values, relative to the largest, that are rounding.
-_ROUNDING = 1e-14
+# What is dropped of a sum of products, relative to its largest parts.
+_DROPPED = 1e-12
+# Columns that LAPACK reflects at once.
+_WORK = 64
 
 # Σ w (u vᵀ + v uᵀ) as the list of its w and the names of u and v.
 Products = Iterable[tuple[float, str, str]]
@@ -51,7 +55,7 @@ class Pairs(NamedTuple):
         vectors: Mapping[str, np.ndarray],
         added: tuple[Products, ...],
     ) -> Pairs:
-        """A sum of cores between bases and of products of vectors; what is rounding is dropped.
+        """A sum of cores between bases and of products of vectors; what is negligible is dropped.
 
         Parameters
         ----------
@@ -74,12 +78,17 @@ class Pairs(NamedTuple):
             for weight, one, other in products:
                 core[place[one], place[other]] += weight
                 core[place[other], place[one]] += weight
-        Q, R = np.linalg.qr(np.concatenate(columns, axis=1))
+        reflections, scales = np.linalg.qr(np.concatenate(columns, axis=1), mode="raw")
+        R = np.triu(reflections.T[: len(scales)])
         cores = R @ cores @ R.T
         norms = np.abs(cores).max(axis=(1, 2))
         if not norms.any():
             return Pairs.none()
-        seen = np.concatenate(cores[norms > 0] / norms[norms > 0, None, None], axis=1)
-        left, sizes, _ = np.linalg.svd(seen, full_matrices=False)
-        left = left[:, sizes > _ROUNDING * sizes[0]]
-        return Pairs(Q @ left, left.T @ cores @ left)
+        all_cores = np.concatenate(cores[norms > 0] / norms[norms > 0, None, None], axis=1)
+        left, rest, _ = linalg.qr(all_cores, mode="economic", pivoting=True, check_finite=False)
+        sizes = np.abs(np.diagonal(rest))
+        left = left[:, sizes > _DROPPED * sizes[0]]
+        basis = np.zeros((reflections.shape[1], left.shape[1]), order="F")
+        basis[: len(left)] = left
+        basis = lapack.dormqr("L", "N", reflections.T, scales, basis, _WORK * left.shape[1])[0]
+        return Pairs(basis, left.T @ cores @ left)

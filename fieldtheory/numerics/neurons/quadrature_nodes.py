@@ -60,13 +60,20 @@ class Nodes(NamedTuple):
     roots: np.ndarray
     stride: int
 
+    @property
+    def averaging_2(self) -> np.ndarray:
+        """What averages h_2."""
+        return self.unit(2)
+
     def project(self, values: np.ndarray) -> np.ndarray:
         """The vector of a function with these values."""
         return values * self.roots
 
-    def multiply(self, values: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        """The vector of a product."""
-        return values * vector
+    averaging = project
+
+    def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """The vectors of products."""
+        return values * vectors
 
     def mean(self, values: np.ndarray) -> float:
         """⟨F⟩."""
@@ -82,9 +89,9 @@ class Nodes(NamedTuple):
         found = self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
         return found[:, :: self.stride]
 
-    def centred(self, vector: np.ndarray) -> np.ndarray:
-        """The vector of F − ⟨F⟩."""
-        return vector - (vector @ self.roots) * self.roots
+    def centred(self, vectors: np.ndarray) -> np.ndarray:
+        """The vectors of F − ⟨F⟩."""
+        return vectors - np.multiply.outer(vectors @ self.roots, self.roots)
 
 
 class NodeStep(NamedTuple):
@@ -108,6 +115,7 @@ class NodeStep(NamedTuple):
     matrices: list[Any]
     low: np.ndarray
     raised: np.ndarray
+    factors: None = None
 
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order."""
@@ -155,7 +163,8 @@ def on_nodes(
         g = np.asarray(square(np.sqrt(K[l]) * here.z), dtype=float)
         a, mean = weights[l], here.mean(g)
         D = a * (g - mean)
-        observable = Observable(here, D, here.project(D), here.mean(D**2), mean)
+        vector = here.project(D)
+        observable = Observable(here, D, vector, vector, here.mean(D**2), mean)
         if l == len(K) - 1:
             yield observable, None
             return

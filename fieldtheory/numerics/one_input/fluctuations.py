@@ -18,11 +18,9 @@ from fieldtheory.numerics.neurons.finite_width import (
     at_first_order,
     squares_of_layers,
 )
-from fieldtheory.numerics.one_input import layer_table
 from fieldtheory.numerics.recursion import accumulate, propagate
+from fieldtheory.theory.elementary_averages import X
 
-# Fewer layers take less time one after the other than a table of all pairs.
-_LEAST = 24
 # The most orders of Mehler's series, the least correlation that counts, and the share of the
 # tolerance that orders beyond them and errors of coefficients may have.
 _MOST_ORDERS, _WEAK, _SHARE = 512, 0.1, 1e-2
@@ -58,8 +56,7 @@ def connected_squares(
 
     The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k). By a closed form if
     there is one; by Mehler's series where the correlations of adjacent layers leave few orders;
-    where a layer takes more Hermite coefficients than are held and signals only add up, from a
-    table of all pairs; else from neurons.
+    else from neurons.
 
     Parameters
     ----------
@@ -72,10 +69,7 @@ def connected_squares(
     averages = network_functions(network)
     if not is_closed(averages.averages.connected):
         series = _by_series(Neurons.of(network, np.ones(len(K)), K, C))
-        if series is not None:
-            return series
-        table = _table(network, K, C)
-        return squares_of_layers(network, K, C) if table is None else table.connected
+        return squares_of_layers(network, K, C) if series is None else series
     covariance = signal_covariance(network, K)
     # Signals that vanish do not fluctuate.
     (alive,) = np.nonzero(K > 0)
@@ -107,20 +101,6 @@ def _by_series(neurons: Neurons) -> np.ndarray | None:
         earlier[:l] *= c**n
         found[l, :l] = found[:l, l] = earlier[:l] @ f[l]
     return found
-
-
-def _table(
-    network: LayeredNetwork, K: np.ndarray, C: np.ndarray | None
-) -> layer_table.Squares | None:
-    """The table of all pairs of layers, where signals only add up and it is worth it."""
-    added = np.append(K[0], np.diff(K)) if C is None else C[: len(K)]
-    grows = (network.skip_scales == 1).all() and K[0] > 0 and (added[1:] > 0).all()
-    neurons = Neurons.of(network, np.ones(len(K)), K, C)
-    if len(K) < _LEAST or not grows or neurons.orders():
-        return None
-    allowed = max(tolerance(), FIRST_TOLERANCE)
-    with np.errstate(all="ignore"):
-        return layer_table.of_sums(neurons.square, K, added, allowed)
 
 
 def source_covariance(
@@ -197,8 +177,8 @@ def mean_shift(
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,).
 
-    From averages over the signals of two layers where these have a closed form in spite of kinks,
-    or a table; else from neurons.
+    From closed forms of averages over the signals of two layers, if φ² has them and is no
+    polynomial, else from neurons.
 
     Parameters
     ----------
@@ -208,11 +188,10 @@ def mean_shift(
     C, K : ndarray, shape (L + 2,)
         C*^(l) and K*^(l).
     """
-    if network_functions(network).has_closed_kinks:
+    averages = network_functions(network).averages
+    # ⟨φ⁴⟩ of a polynomial may exceed float64 where its neurons do not.
+    if is_closed(averages.connected) and not averages.square.is_polynomial(X):
         return shift_by_closed_forms(network, layers, gains, C, K)
-    table = _table(network, K[:-1], C)
-    if table is not None:
-        return _shift(network, layers, gains, K, table)
     # The kernel of the input does not fluctuate.
     return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
 
@@ -225,6 +204,9 @@ def shift_by_closed_forms(
     K: np.ndarray,
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,), from closed forms of ⟨φ²;φ²⟩.
+
+        Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
+                          + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
 
     Parameters
     ----------
@@ -241,32 +223,15 @@ def shift_by_closed_forms(
     slope[earlier, later] = averages.connected_slope(
         K[later], K[earlier], covariance[later, earlier]
     )
-    squares = layer_table.Squares(connected_squares(network, K[:-1], C), slope)
-    return _shift(network, layers, gains, K, squares)
-
-
-def _shift(
-    network: LayeredNetwork,
-    layers: LayerCoefficients,
-    gains: np.ndarray,
-    K: np.ndarray,
-    squares: layer_table.Squares,
-) -> np.ndarray:
-    """N (⟨C⟩ − C*) to order 1/N from averages over the signals of two layers, shape (L + 2,).
-
-    Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
-                      + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
-    """
-    size, weights = network.depth + 1, layers.weights
-    S22 = np.zeros((size + 1, size + 1))
-    S22[1:, 1:] = np.outer(weights[1:], weights[1:]) * squares.connected
+    weights, S22 = layers.weights, np.zeros((size + 1, size + 1))
+    S22[1:, 1:] = np.outer(weights[1:], weights[1:]) * connected_squares(network, K[:-1], C)
     variance = accumulated_variance(layers, kernel_covariance(layers, gains, S22, 1))
     # The response of K^(m-1) to C^(k).
     response = np.zeros((size, size))
     for k in range(size):
         moved = layers.skips[k + 1 : size] + gains[k + 1 : size]
         response[k:, k] = np.cumprod([1.0, *moved])
-    seen = (squares.slope.T[:, :-1] * weights[1:size] * response[:, 1:]).sum(axis=1)
+    seen = (slope.T[:, :-1] * weights[1:size] * response[:, 1:]).sum(axis=1)
     alive = K[:-1] > 0
-    seen[alive] += network_functions(network).curvature(K[:-1][alive]) * variance[alive] / 2
+    seen[alive] += averages.curvature(K[:-1][alive]) * variance[alive] / 2
     return propagate(layers.skips, gains, np.append(0.0, weights[1:] * seen))

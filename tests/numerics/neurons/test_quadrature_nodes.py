@@ -49,15 +49,15 @@ def neurons_of(net, K0):
     ],
 )
 @pytest.mark.parametrize("name", ["erf", slow("gelu")])
-def test_smooth_functions_on_nodes_and_in_coefficients(name, scale, skip):
+def test_smooth_functions_on_nodes_and_in_fourier_series(name, scale, skip):
     net = network(name, scale, skip, np.size(scale) if np.size(scale) > 1 else 3)
     net = net.replace(bias_variance=0.0)
     s, layers = ft.solve(net, 0.5), neurons_of(net, 0.5)
-    in_coefficients, on_nodes = (list(layers.resolved(n, 1.0, 3)) for n in (384, 0))
+    in_series, on_nodes = (list(layers.resolved(n, False, 3)) for n in (layers.spectrum(), None))
     np.testing.assert_allclose(
-        connected_squares(on_nodes), connected_squares(in_coefficients), rtol=1e-12, atol=1e-15
+        connected_squares(on_nodes), connected_squares(in_series), rtol=1e-12, atol=1e-15
     )
-    known, found = second_order(in_coefficients), second_order(on_nodes)
+    known, found = second_order(in_series), second_order(on_nodes)
     for x, y, size in zip(found[:3], known[:3], sizes(s), strict=True):
         np.testing.assert_array_less(np.abs(x - y), 1e-9 * (np.abs(y) + 1e-5 * size) + 1e-300)
     size = np.abs(known.pairing).max()

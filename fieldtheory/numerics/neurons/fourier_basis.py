@@ -1,0 +1,345 @@
+"""Functions of one neuron as Fourier series in h, for φ that is analytic on the whole line.
+
+A function u of a neuron is the density N(h; 0, K*) u(h), whose integrals with cos(kh) and sin(kh)
+are a vector: k = 0, π/R, 2π/R, ..., on an interval [−R, R] that holds the density. In the next
+layer P_jᵀu is
+
+    ρ'(k) = ρ(γk) exp(−C k²/2) (−k²/2)^j / j!,
+
+a product where skip connections are 1 and intervals the same. Averages of a function F over
+densities are scalar products with the Fourier coefficients of F. Products of functions are taken on
+equidistant points, sums over which integrate to rounding what is analytic and falls off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from itertools import groupby
+from math import ceil, factorial, pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy import fft
+
+from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.numerics.neurons.interacting_neurons import Observable
+
+# Half the interval in deviations of the signals, at least and about twice at most.
+_REACH = 10.0
+# The spectrum of a Gaussian times polynomials ends at this over its deviation.
+_END = 10.0
+# Points beyond what resolves densities: products of three functions have larger wave numbers.
+_FINER = 1.5
+# Points at which the spectrum of φ² is found, at least, for each of its panels, and at most, and
+# what of the spectrum is rounding.
+_FEWEST, _OF_A_PANEL, _MOST, _ROUNDING = 1 << 8, 10, 1 << 12, 1e-15
+# Functions that are larger at the ends of intervals drown averages in the rounding of densities.
+_LARGEST = 1e5
+# The largest second derivative that is left out of φ² and its square, relative to the largest.
+_LEFT_OUT = 1e-12
+
+
+class Spectrum(NamedTuple):
+    """What resolves the layers of a network, shapes (L + 1,).
+
+    Parameters
+    ----------
+    reach : ndarray
+        R.
+    numbers, points : ndarray of int
+        Wave numbers of densities, and points on either side of zero.
+    """
+
+    reach: np.ndarray
+    numbers: np.ndarray
+    points: np.ndarray
+
+    def coarser(self, share: float) -> Spectrum:
+        """With a share of the wave numbers and the points, on shorter intervals."""
+        few = [np.ceil(share * each).astype(int) for each in (self.numbers, self.points)]
+        return Spectrum((1 + share) / 2 * self.reach, *few)
+
+
+def spectrum_of(
+    square: Function, K: np.ndarray, skips: np.ndarray, added: np.ndarray
+) -> Spectrum | None:
+    """The wave numbers and points that the layers take, None if they are too many.
+
+    Parameters
+    ----------
+    square : Function
+        φ².
+    K : ndarray, shape (L + 1,)
+        Variances of the signals.
+    skips, added : ndarray, shape (L,)
+        γ and C of every layer but the first.
+    """
+    if len(square.kinks) or not K.min() > 0:
+        return None
+    deviation = np.sqrt(K)
+    # Few intervals serve many layers.
+    octave = np.floor(np.log2(deviation.max() / deviation))
+    reach = _REACH * deviation.max() * 2.0**-octave
+    numbers = _END / deviation
+    for each in np.unique(octave):
+        some = octave == each
+        numbers[some] += _largest_number(square, float(deviation[some].max()))
+    points = _FINER * reach / pi * numbers
+    if not points.max() <= _MOST:
+        return None
+    # What noise leaves of the densities of a layer, and of those that it adds to the next.
+    with np.errstate(divide="ignore"):
+        noise = _END / np.sqrt(added)
+    product = (skips == 1) & (np.diff(octave) == 0)
+    left = np.maximum(np.append(0.0, noise), np.append(np.where(product, noise, np.inf), 0.0))
+    numbers = reach / pi * np.minimum(numbers, np.maximum(left, _END / deviation))
+    return Spectrum(reach, _rounded(numbers + 1), _rounded(points))
+
+
+def _rounded(counts: np.ndarray) -> np.ndarray:
+    """Numbers of points that transforms are fast for, about six per factor of two."""
+    sizes = [fft.next_fast_len(ceil(2 ** (i / 6)), real=True) for i in range(18, 80)]
+    return np.array(sizes)[np.searchsorted(sizes, counts)]
+
+
+def _largest_number(square: Function, deviation: float) -> float:
+    """Where the spectra of φ² and φ⁴ times the Gaussian end; infinite if they do not."""
+    panels = len(square.edges(_REACH * deviation)) - 1
+    points = max(_FEWEST, _OF_A_PANEL * panels)
+    while points <= _MOST:
+        z = (np.arange(-points, points) + 0.5) * (_REACH / points)
+        bell = np.exp(-z * z / 2)
+        bell /= bell.sum()
+        g = square(deviation * z)
+        if np.abs(g).max() > _LARGEST * sqrt(g**2 @ bell):
+            return np.inf
+        D = g - g @ bell
+        last = _last_number(D * bell, np.abs(g) @ bell)
+        last_of_square = _last_number(D**2 * bell, g**2 @ bell)
+        # Points resolve φ⁴, too.
+        if last < 0.4 * points and last_of_square < 0.8 * points:
+            return pi * (max(last, last_of_square) + 1) / (_REACH * deviation)
+        points *= 2
+    return np.inf
+
+
+def _last_number(density: np.ndarray, size: float) -> int:
+    """The last number of a spectrum that is not negligible."""
+    sizes = np.abs(fft.rfft(density))
+    second = sizes * np.arange(len(sizes)) ** 2.0
+    small = (second <= _LEFT_OUT * second.max()) | (sizes <= _ROUNDING * size)
+    return int(np.flatnonzero(~small).max(initial=0))
+
+
+class Grid:
+    """Points and wave numbers.
+
+    Parameters
+    ----------
+    reach : float
+        R.
+    count, points : int
+        Wave numbers, and points on either side of zero.
+    even : bool
+        Whether only even functions occur: points h > 0, and cosines.
+    """
+
+    def __init__(self, reach: float, count: int, points: int, even: bool) -> None:
+        self.reach, self.count, self.points, self.even = reach, count, points, even
+        right = (np.arange(points) + 0.5) * (reach / points)
+        self.h = right if even else np.concatenate([-right[::-1], right])
+        self.spacing = (2 if even else 1) * reach / points
+        orders = np.arange(count)
+        if not even:
+            orders = np.concatenate([orders, orders + 1])
+        self.k2 = (pi / reach * orders) ** 2
+
+    def gaussian(self, K: np.ndarray) -> np.ndarray:
+        """The density N(0, K) at the points times their spacing, for variances (m, 1)."""
+        return self.spacing / np.sqrt(2 * pi * K) * np.exp(-(self.h**2) / (2 * K))
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Σ cos(kh) and Σ sin(kh) times values (..., points)."""
+        if self.even:
+            return fft.dct(values)[..., : self.count] / 2
+        left, right = values[..., self.points - 1 :: -1], values[..., self.points :]
+        cosines, sines = fft.dct(right + left), fft.dst(right - left)
+        return np.concatenate([cosines[..., : self.count], sines[..., : self.count]], axis=-1) / 2
+
+    def averaging(self, values: np.ndarray) -> np.ndarray:
+        """Vectors whose scalar product with a density averages functions."""
+        found = self.sums(values) * ((2 if self.even else 1) / self.points)
+        found[..., 0] /= 2
+        return found
+
+    def density(self, vectors: np.ndarray) -> np.ndarray:
+        """Densities at the points times their spacing."""
+        cosines = fft.idct(2 * vectors[..., : self.count], n=self.points)
+        if self.even:
+            return cosines
+        sines = fft.idst(2 * vectors[..., self.count :], n=self.points)
+        return np.concatenate([(cosines - sines)[..., ::-1], cosines + sines], axis=-1) / 2
+
+
+class FourierBasis:
+    """Densities of one layer, and functions that are averaged over them.
+
+    Parameters
+    ----------
+    grid : Grid
+    K : float
+        The variance of the signals.
+    gaussian : ndarray
+        The density N(0, K) at the points times their spacing.
+    """
+
+    def __init__(self, grid: Grid, K: float, gaussian: np.ndarray) -> None:
+        self.grid, self.K, self.gaussian = grid, K, gaussian
+
+    @cached_property
+    def _units(self) -> list[np.ndarray]:
+        """The densities of h_0, h_2, ... that were needed."""
+        density = np.exp(-self.K / 2 * self.grid.k2)
+        density[self.grid.count :] = 0.0
+        return [density]
+
+    def unit(self, order: int) -> np.ndarray:
+        """The density of h_n, n even."""
+        for n in range(2 * len(self._units), order + 1, 2):
+            factor = -self.K / sqrt(n * (n - 1))
+            self._units.append(factor * self.grid.k2 * self._units[-1])
+        return self._units[order // 2]
+
+    @cached_property
+    def averaging_2(self) -> np.ndarray:
+        """What averages h_2."""
+        return self.averaging((self.grid.h**2 / self.K - 1) / sqrt(2))
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """The density of a function of these values."""
+        return self.grid.sums(values * self.gaussian)
+
+    def averaging(self, values: np.ndarray) -> np.ndarray:
+        """The vector whose scalar product with a density averages a function."""
+        return self.grid.averaging(values)
+
+    def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Densities times a function."""
+        return self.grid.sums(values * self.grid.density(vectors))
+
+    def mean(self, values: np.ndarray) -> float:
+        """⟨F⟩."""
+        return float(values @ self.gaussian)
+
+    def centred(self, vectors: np.ndarray) -> np.ndarray:
+        """The densities of F − ⟨F⟩."""
+        return vectors - vectors[..., :1] * self.unit(0)
+
+
+class FourierStep:
+    """From the densities of one layer to those of the next.
+
+    Parameters
+    ----------
+    here, there : FourierBasis
+        Of the two layers.
+    correlation, skip, added : float
+        c of their signals, γ, and C of the next layer.
+    """
+
+    def __init__(
+        self, here: FourierBasis, there: FourierBasis, correlation: float, skip: float, added: float
+    ) -> None:
+        self.here, self.there = here.grid, there
+        self.correlation, self.variance = correlation, there.K
+        self.ratio = skip * here.grid.reach / there.grid.reach
+        self.noise = np.exp(-added / 2 * there.grid.k2)
+        product = self.ratio == 1 and self.here.count == there.grid.count
+        self.factors = self.noise if product else None
+
+    def unit(self, order: int) -> np.ndarray:
+        """The Hermite polynomial of this order in the next layer."""
+        return self.there.unit(order)
+
+    def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
+        """P_jᵀ u, or of all columns of u."""
+        factors = self.noise
+        if j:
+            factors = factors * (-self.there.grid.k2 / 2) ** j / factorial(j)
+        return factors.reshape(-1, *[1] * (u.ndim - 1)) * self._skipped(u)
+
+    def _skipped(self, u: np.ndarray) -> np.ndarray:
+        """The densities of γh, on the interval of the next layer."""
+        old, new = self.here.count, self.there.grid.count
+        if self.ratio == 1 and old == new:
+            return u
+        parts = [u] if self.here.even else [u[:old], u[old:]]
+        if self.ratio == 0:
+            parts = [np.repeat(u[:1], new, axis=0), np.zeros((new, *u.shape[1:]))][: len(parts)]
+        elif self.ratio == 1:
+            zeros = np.zeros((max(new - old, 0), *u.shape[1:]))
+            parts = [np.concatenate([part[:new], zeros]) for part in parts]
+        else:
+            maps = _stretched(self.ratio, max(old, new))
+            parts = [each[:new, :old] @ part for each, part in zip(maps, parts, strict=False)]
+        return np.concatenate(parts)
+
+
+@lru_cache(maxsize=16)
+def _stretched(ratio: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """From ∫ cos(kh) and ∫ sin(kh) over densities to those at the wave numbers times a ratio."""
+    orders = np.arange(count + 1)
+    apart, sums = (np.sinc(orders - sign * ratio * orders[:, None]) for sign in (1, -1))
+    cosines = apart + sums
+    cosines[:, 0] /= 2
+    return cosines[:-1, :-1], (apart - sums)[1:, 1:]
+
+
+def in_fourier_series(
+    square: Function,
+    weights: np.ndarray,
+    K: np.ndarray,
+    chain: tuple[np.ndarray, np.ndarray, np.ndarray],
+    spectrum: Spectrum,
+) -> Iterator[tuple[Observable, FourierStep | None]]:
+    """The observable of every layer l = 0, ..., L and the step to the next one.
+
+    Parameters
+    ----------
+    square : Function
+        φ², without breakpoints.
+    weights, K : ndarray, shape (L + 1,)
+        a_{l+1}, and K*^(l) of the signals.
+    chain : tuple of ndarray, shape (L,)
+        Between h^(l) and h^(l+1): the correlations, γ, and the variance C that is added.
+    spectrum : Spectrum
+    """
+    before, links = None, zip(*chain, strict=True)
+    for grid, some in groupby(range(len(K)), lambda l: tuple(each[l] for each in spectrum)):
+        for own in _on_grid(square, Grid(*grid, square.parity == 1), weights, K, list(some)):
+            if before is not None:
+                yield before, FourierStep(before.space, own.space, *next(links))
+            before = own
+    yield before, None
+
+
+def _on_grid(
+    square: Function, grid: Grid, weights: np.ndarray, K: np.ndarray, layers: list[int]
+) -> list[Observable]:
+    """The observables of some layers."""
+    values = square(grid.h)
+    gaussians, a = grid.gaussian(K[layers, None]), weights[layers, None]
+    means = gaussians @ values
+    D = a * (values - means[:, None])
+    averaged, one = grid.averaging(np.stack([values, np.ones_like(values)]))
+    rows = zip(
+        (FourierBasis(grid, *each) for each in zip(K[layers], gaussians, strict=True)),
+        D,
+        grid.sums(D * gaussians),
+        a * (averaged - means[:, None] * one),
+        (D**2 * gaussians).sum(axis=1),
+        means,
+        strict=True,
+    )
+    return [Observable(*each) for each in rows]
