@@ -137,13 +137,13 @@ class Notation:
         ]
 
     def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
-        """What the right-hand sides hold and a reader has not been told yet."""
-        told = {e.left for e in equations}
+        """The definitions of what stands on the right-hand sides and is not defined yet."""
+        defined = {e.left for e in equations}
         shown = [sp.sympify(e.right) for e in equations if not isinstance(e.right, str)]
         found: list[Equation] = []
         waiting = list(self._definitions(sp.Tuple(*shown)))
         while waiting:
-            new = [e for e in waiting if e.left not in told | {other.left for other in found}]
+            new = [e for e in waiting if e.left not in defined | {other.left for other in found}]
             found += new
             used = sp.Tuple(*[e.right for e in new if not isinstance(e.right, str)])
             waiting = list(self._definitions(used)) if new else []

@@ -218,23 +218,21 @@ class PairFunctions:
         slope = np.sqrt((n * f**2).sum(axis=1))
         smooth, regular = 9.5 * np.sqrt(K) < phi.nearest, falls_off(f, square)
         orders = n[phi.parity == -1 :: 2] if phi.parity else n
-        f = f[:, orders.astype(int)]
+        at_zero, f = f[:, 1], f.T[orders.astype(int)]
+        factors = np.stack([np.ones(len(orders)), orders])
         values, known = [], []
         step = max(1, _TOGETHER // len(orders))
         for start in range(0, len(pairs[0]), step):
             p, q, c = (each[start : start + step] for each in pairs)
-            powers = np.ones((len(c), len(orders)))
-            ratio = c * c if phi.parity else c
-            np.cumprod(
-                np.repeat(ratio[:, None], len(orders) - 1, axis=1), axis=1, out=powers[:, 1:]
-            )
-            if phi.parity == -1:
-                powers *= c[:, None]
-            powers *= f[p]
-            powers *= f[q]
-            first = powers.sum(axis=1)
+            powers = np.empty((len(orders), len(c)))
+            powers[0], ratio = (c if phi.parity == -1 else 1.0), (c * c if phi.parity else c)
+            for k in range(1, len(orders)):
+                np.multiply(powers[k - 1], ratio, out=powers[k])
+            powers *= f.take(p, axis=1)
+            powers *= f.take(q, axis=1)
+            first, second = factors @ powers
             with np.errstate(divide="ignore", invalid="ignore"):
-                second = np.where(c == 0, self._at_zero(f, orders, p, q), powers @ orders / c)
+                second = np.where(c == 0, at_zero[p] * at_zero[q], second / c)
             analytic = smooth[p] & smooth[q]
             left = largest_powers(order, c, analytic)[:2] * (4 * order)
             analytic &= regular[p] & regular[q]
@@ -244,11 +242,6 @@ class PairFunctions:
             known.append(fine & (left[1] <= self.rest * slope[p] * slope[q]))
             values.append(np.stack([first, second / np.sqrt(K[p] * K[q])]))
         return np.concatenate(values, axis=1), np.concatenate(known)
-
-    @staticmethod
-    def _at_zero(f: np.ndarray, orders: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-        (one,) = np.nonzero(orders == 1)
-        return f[p, one[0]] * f[q, one[0]] if len(one) else np.zeros(len(p))
 
 
 @lru_cache(maxsize=256)
