@@ -1,7 +1,8 @@
 """The averages of a layer for very many pairs of inputs, for searches over networks.
 
-Closed forms if there are any, else Mehler's series with the Hermite coefficients f_n of φ in tables
-over ln K, shared by all pairs of an input,
+Closed forms if there are any; of pairs of one variance Chebyshev tables (`equal_variances`); else
+Mehler's series with the Hermite coefficients f_n of φ in tables over ln K, shared by all pairs of
+an input,
 
     ⟨φφ⟩ = Σ_n f_n(K_xx) f_n(K_yy) cⁿ,   √(K_xx K_yy) ⟨φ'φ'⟩ = Σ_n n f_n(K_xx) f_n(K_yy) c^(n−1);
 
@@ -95,10 +96,6 @@ class PairFunctions:
         """M'(K)."""
         return self.moments(K, 1)[1]
 
-    def curvature(self, K: Any) -> np.ndarray:
-        """M''(K)."""
-        return self.moments(K)[2]
-
     def moments_and_slopes(self, K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """M(K) of variances (..., P), and M'(K) of the first so many, 0 for the others."""
         M, slopes = self.moments(K, 1)
@@ -147,7 +144,7 @@ class PairFunctions:
         return list(found.reshape(2, *r.shape))
 
     def _exact(self, function: Callable[..., Any], count: int, *K: np.ndarray) -> np.ndarray:
-        with relative_tolerance(max(self.rest, REST) if self.rest == REST else _FEW_DIGITS):
+        with relative_tolerance(REST if self.rest == REST else _FEW_DIGITS):
             if self.searching:
                 return as_far_as_known(function, count, *K)
             return np.array(function(*K))
@@ -166,7 +163,9 @@ class PairFunctions:
         if known.any():
             equal = left[known]
             rough = self.rest != REST
-            found[:, equal] = self.entries.of_equal_variances(K[known], r[equal], rough, 1)
+            # A search asks often: tables pay from the first pair on.
+            tables = self.entries.of_equal_variances(K[known], r[equal], rough, many=1)
+            found[:, equal] = tables
             known[known] = ~np.isnan(found[0, equal])
         return known
 
