@@ -18,7 +18,6 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.critical_line import EdgeOfChaos
 from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.diffusions import DiffusionComparison, DiffusionEnsemble, DiffusionSolution
-from fieldtheory.files import load
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.spectra import Spectrum, spectrum
@@ -42,6 +41,7 @@ from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
+from fieldtheory.sweeps.saved_results import load
 from fieldtheory.theory.derivation import Derivation, derive
 from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
 
