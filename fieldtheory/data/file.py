@@ -32,8 +32,8 @@ def load_file(
       others are flattened. Labels are the array named y, labels, label, target or class. Pickled
       objects are refused.
     * ``.csv``: rows are samples, separated by commas, or by semicolons or tabs where the first row
-      has some; then decimal commas are read as well. A first row without any number is a header;
-      its column named label, labels, y, target or class, if any, holds the labels.
+      has some; then decimal commas are read as well. A first row without any number is a header,
+      or one with a column named label, labels, y, target or class, which holds the labels.
 
     Parameters
     ----------
@@ -153,8 +153,12 @@ def _read_csv(path: Path, header: bool | None) -> tuple[NDArray[np.float64], NDA
             where = f"path = {str(path)!r}, line {reader.line_num}"
             if width is None:
                 width = len(row)
-                if header or (header is None and not any(_number(c, separator) for c in row)):
-                    column = _label_column([cell.strip().lower() for cell in row], where)
+                names = [cell.strip().lower() for cell in row]
+                if header is None:
+                    numbers = [_number(cell, separator) for cell in row]
+                    header = not any(numbers) or not set(names).isdisjoint(LABEL_NAMES)
+                if header:
+                    column = _label_column(names, where)
                     continue
             if len(row) != width:
                 raise ValueError(
