@@ -141,8 +141,8 @@ def collapse() -> list[str]:
 def tangent() -> list[str]:
     """The tangent kernel, and what the collapse leaves of it."""
     step = family_tangent(ResidualNetwork, sym.parameters(ResidualNetwork, "l"))
-    (gain,) = step.carried.atoms(GaussianAverage)
-    assert step.carried.coeff(gain) == step.weights
+    (gain,) = step.growth.atoms(GaussianAverage)
+    assert step.growth.coeff(gain) == step.weights
     share = sp.Rational(1, 2) - _theta / (2 * sp.pi)
     slope = GaussianAverage(sp.Heaviside(X) * sp.Heaviside(Y), (X, Y), [[K_XX, K_XY], [K_XY, K_YY]])
     at = {K_XX: 1, K_YY: 1, K_XY: sp.Rational(1, 3)}

@@ -10,12 +10,15 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.errors import PrecisionError, QuadratureError
 from fieldtheory.blocks.measurement import BlockMeasurement
 from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.criticality.universality import critical_network
+from fieldtheory.criticality.critical_line import EdgeOfChaos
+from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.diffusions import DiffusionComparison, DiffusionEnsemble, DiffusionSolution
+from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.limits import DepthLimit, depth_limit
@@ -32,11 +35,13 @@ from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
+from fieldtheory.numerics.one_input.output_law import OutputLaw
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
+from fieldtheory.sweeps.saved_results import load
 from fieldtheory.theory.derivation import Derivation, derive
 from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
 
@@ -45,6 +50,7 @@ __all__ = [
     "BlockMeasurement",
     "Comparison",
     "ConnectedCorrelator",
+    "CriticalPoint",
     "DepthLimit",
     "Derivation",
     "DiffusionComparison",
@@ -52,11 +58,16 @@ __all__ = [
     "DiffusionEnsemble",
     "DiffusionNetwork",
     "DiffusionSolution",
+    "EdgeOfChaos",
     "Ensemble",
     "FeedForwardNetwork",
     "GaussianAverage",
     "KernelFunction",
+    "OutputLaw",
     "ParameterLaw",
+    "Posterior",
+    "PrecisionError",
+    "QuadratureError",
     "ResidualNetwork",
     "SimulatedGradients",
     "SimulatedResponse",
@@ -74,6 +85,7 @@ __all__ = [
     "input_kernel",
     "kernel",
     "lambdify",
+    "load",
     "measure_block",
     "optimal_output_variance",
     "optimal_scaling",
@@ -86,6 +98,8 @@ __all__ = [
     "tangent_kernels",
 ]
 
+# Where classes are that need more than the core libraries.
+_ELSEWHERE = {"Dataset": "data", "GridDataset": "sweeps.grid_dataset"}
 _ROOMS = ("criticality", "data", "figures", "inference", "scaling", "sklearn")
 
 
@@ -93,6 +107,8 @@ def __getattr__(name: str) -> _Any:
     # Rooms that load more than the core libraries wait until they are asked for.
     if name in _ROOMS:
         return _importlib.import_module(f"{__name__}.{name}")
+    if name in _ELSEWHERE:
+        return getattr(_importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
     if name == "__version__":
         from importlib.metadata import version
 
@@ -101,4 +117,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS, "__version__"})
+    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, "__version__"})

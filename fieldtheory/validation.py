@@ -147,7 +147,12 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
     if not _clearly_semidefinite(kernel, 1e-10 * size):
         smallest = np.linalg.eigvalsh(kernel).min()
         if smallest < -1e-10 * size:
-            raise ValueError(f"{name} must be positive semidefinite, got eigenvalue {smallest:.6g}")
+            given = getattr(value, "dtype", np.float64)
+            lost = "; it has the digits of float32: make it of data in float64"
+            raise ValueError(
+                f"{name} must be positive semidefinite, got eigenvalue {smallest:.6g}"
+                f"{lost if given in (np.float32, np.float16) else ''}"
+            )
     if exactly:
         # Without zeros of negative sign.
         return kernel + 0.0

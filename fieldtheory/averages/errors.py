@@ -2,8 +2,20 @@
 
 
 class QuadratureError(ArithmeticError):
-    """An average in float64 did not reach the tolerance."""
+    """An average in float64 did not reach the tolerance.
+
+    Examples
+    --------
+    >>> issubclass(QuadratureError, ArithmeticError)
+    True
+    """
 
 
 class PrecisionError(ArithmeticError):
-    """An integral did not reach the digits asked for."""
+    """An integral in mpmath did not reach the digits asked for.
+
+    Examples
+    --------
+    >>> issubclass(PrecisionError, ArithmeticError)
+    True
+    """

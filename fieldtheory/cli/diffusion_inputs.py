@@ -65,7 +65,7 @@ def sampled_layers(
     array([1., 1., 1., 1.])
     """
     found = samples.chosen(data, classes, count)
-    words, Z = f"{found.name}: {len(found.samples)} samples", found.samples
+    words, Z = f"{found.name}: {found.size}", found.samples
     size = _SCALE if scale is None else samples.variance(scale)
     if size is None:
         return f"{words} as they are", Z

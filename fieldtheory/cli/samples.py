@@ -62,7 +62,7 @@ def given_kernel(
     from fieldtheory import data as sets
 
     size, found = variance(scale), chosen(data, classes, count)
-    words = f"{found.name}: {len(found.samples)} samples"
+    words = f"{found.name}: {found.size}"
     if size is None:
         return f"{words} as they are", input_kernel(found.samples, network)
     return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(found.samples, size)

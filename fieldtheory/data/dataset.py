@@ -22,6 +22,8 @@ class Dataset:
         The class of each sample, integers or strings; None if the source names no classes.
     name : str
         What the samples are, for titles and captions.
+    total : int
+        The number of samples of the source, of which these are all or some; 0 if it is not known.
 
     Examples
     --------
@@ -32,6 +34,23 @@ class Dataset:
     samples: NDArray[np.float64]
     labels: NDArray[Any] | None
     name: str
+    total: int = 0
+
+    @property
+    def size(self) -> str:
+        """How many samples there are, of how many.
+
+        Examples
+        --------
+        >>> Dataset(np.eye(2), None, "two corners", total=30).size
+        '2 of 30 samples'
+        """
+        part = f" of {self.total}" if self.total > len(self.samples) else ""
+        return f"{len(self.samples)}{part} samples"
+
+    def __repr__(self) -> str:
+        kinds = "" if self.labels is None else f", {len(np.unique(self.labels))} classes"
+        return f"Dataset({self.name!r}, {self.size} of {self.samples.shape[1]} numbers{kinds})"
 
 
 def select(
@@ -41,15 +60,13 @@ def select(
     count: int | None,
     source: str,
 ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    """The samples asked for, sorted by class; ``source`` names them in error messages."""
+    """The samples asked for, sorted by ``classes`` if given; ``source`` is for error messages."""
     if count is not None:
         integer("count", count, 2)
     if classes is None:
         if count is not None and count > len(samples):
             raise ValueError(f"count must be at most {len(samples)} for {source}, got {count}")
         kept = np.arange(len(samples) if count is None else count)
-        if labels is not None:
-            kept = kept[np.argsort(labels[kept], kind="stable")]
     else:
         kept = _of_classes(labels, classes, count, source)
     if len(kept) < 2:

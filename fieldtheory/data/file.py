@@ -2,9 +2,11 @@
 
 import csv
 import math
+import re
 import zipfile
 import zlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,10 @@ LABEL_NAMES = ("y", "labels", "label", "target", "class")
 
 
 def load_file(
-    path: str | Path, classes: Sequence[Hashable] | None = None, count: int | None = None
+    path: str | Path,
+    classes: Sequence[Hashable] | None = None,
+    count: int | None = None,
+    header: bool | None = None,
 ) -> Dataset:
     """Samples, and labels where there are any, from a ``.npz`` or ``.csv`` file.
 
@@ -26,8 +31,9 @@ def load_file(
       is there), else the only array with two axes or more; the first axis counts samples, the
       others are flattened. Labels are the array named y, labels, label, target or class. Pickled
       objects are refused.
-    * ``.csv``: comma-separated, rows are samples. A first row that holds anything but numbers is a
-      header; its column named label, labels, y, target or class, if any, holds the labels.
+    * ``.csv``: rows are samples, separated by commas, or by semicolons or tabs where the first row
+      has some; then decimal commas are read as well. A first row without any number is a header,
+      or one with a column named label, labels, y, target or class, which holds the labels.
 
     Parameters
     ----------
@@ -39,11 +45,13 @@ def load_file(
     count : int, optional
         With ``classes``, the first ``count / len(classes)`` samples of each; otherwise the first
         ``count`` rows. Default: all.
+    header : bool, optional
+        Whether the first row of a ``.csv`` file is one, for names that are numbers.
 
     Returns
     -------
     Dataset
-        ``samples`` (P, d); with labels, sorted by class and in file order within a class.
+        ``samples`` (P, d) in the order of the file; with ``classes``, sorted by class.
 
     Raises
     ------
@@ -62,7 +70,10 @@ def load_file(
            [2., 0.]])
     """
     path = Path(path)
-    readers = {".npz": _read_npz, ".csv": _read_csv}
+    readers: dict[str, Callable[[Path], Any]] = {
+        ".npz": _read_npz,
+        ".csv": partial(_read_csv, header=header),
+    }
     if path.suffix.lower() not in readers:
         raise ValueError(f"path = {str(path)!r}: the file must be .npz or .csv")
     if not path.is_file():
@@ -86,8 +97,9 @@ def load_file(
             f"path = {str(path)!r}: labels of shape {labels.shape} for {len(samples)} samples, "
             f"must be ({len(samples)},)"
         )
+    total = len(samples)
     samples, labels = select(samples, labels, classes, count, f"path = {str(path)!r}")
-    return Dataset(samples, labels, path.name)
+    return Dataset(samples, labels, path.name, total)
 
 
 def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
@@ -126,23 +138,27 @@ def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
     return samples.astype(np.float64), labels
 
 
-def _read_csv(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    rows: list[NDArray[np.float64]] = []
+def _read_csv(path: Path, header: bool | None) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+    rows: list[list[float]] = []
     labels: list[str] = []
-    header: list[str] | None = None
     column = None
     width = None
     with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
+        separator = _separator(file.readline())
+        file.seek(0)
+        reader = csv.reader(file, delimiter=separator)
         for row in reader:
             if not row:
                 continue
             where = f"path = {str(path)!r}, line {reader.line_num}"
             if width is None:
                 width = len(row)
-                if not all(_is_number(cell) for cell in row):
-                    header = [cell.strip().lower() for cell in row]
-                    column = _label_column(header, where)
+                names = [cell.strip().lower() for cell in row]
+                if header is None:
+                    numbers = [_number(cell, separator) for cell in row]
+                    header = not any(numbers) or not set(names).isdisjoint(LABEL_NAMES)
+                if header:
+                    column = _label_column(names, where)
                     continue
             if len(row) != width:
                 raise ValueError(
@@ -151,16 +167,40 @@ def _read_csv(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
                 )
             if column is not None:
                 labels.append(row.pop(column).strip())
-            try:
-                rows.append(np.array(row, dtype=np.float64))
-            except ValueError as error:
-                cell = next(cell for cell in row if not _is_number(cell))
-                raise ValueError(
-                    f"{where}: {cell!r} is not a number; only a label column, named in the "
-                    f"header {' or '.join(LABEL_NAMES)}, may hold text"
-                ) from error
+            numbers = [_number(cell, separator) for cell in row]
+            if None in numbers:
+                raise ValueError(f"{where}: {_not_a_number(row[numbers.index(None)])}")
+            rows.append([number for (number,) in numbers])  # type: ignore[misc]
     samples = np.array(rows) if rows else np.empty((0, width or 1))
     return samples, None if column is None else _tidy_labels(np.array(labels), path)
+
+
+def _separator(line: str) -> str:
+    """A tab or semicolon where the first line has one, else a comma."""
+    return next((each for each in "\t;" if each in line), ",")
+
+
+def _number(cell: str, separator: str) -> tuple[float] | None:
+    """The number in a cell, in a tuple since it may be 0; with a decimal comma if there can be."""
+    text = cell.strip().replace("−", "-")
+    if separator != "," and text.count(",") == 1 and "." not in text:
+        text = text.replace(",", ".")
+    try:
+        # Python also takes digits with underscores.
+        return None if "_" in text else (float(text),)
+    except ValueError:
+        return None
+
+
+def _not_a_number(cell: str) -> str:
+    if re.fullmatch(r"\S+( +\S+)+", cell.strip()):
+        hint = "columns are separated by commas, semicolons or tabs"
+    else:
+        hint = (
+            "a header is a row without any number, or asked for by header=True; only a label "
+            f"column, named in the header {' or '.join(LABEL_NAMES)}, may hold text"
+        )
+    return f"{cell!r} is not a number; {hint}"
 
 
 def _label_column(header: list[str], where: str) -> int | None:
@@ -176,25 +216,29 @@ def _label_column(header: list[str], where: str) -> int | None:
     return found[0] if found else None
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _tidy_labels(labels: NDArray[Any], path: Path) -> NDArray[Any]:
-    """Labels as integers where they all are integers, else as strings."""
+    """Labels as integers where they all are integers that int64 holds, else as strings."""
     if labels.dtype.kind not in "biufU":
         raise ValueError(
             f"path = {str(path)!r}: labels of type {labels.dtype}, must be integers or strings"
         )
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
+    whole = [_whole(str(label)) for label in labels.ravel().tolist()]
+    if any(number is None or abs(number) >= 2**63 for number in whole):
+        return labels.astype(str)
+    return np.array(whole, dtype=np.int64).reshape(labels.shape)
+
+
+def _whole(label: str) -> int | None:
+    """The integer that a label is, exactly; None if it is something else."""
+    if label in ("True", "False"):
+        return int(label == "True")
+    found = re.fullmatch(r"([+-]?\d+)(\.0*)?", label)
+    if found:
+        return int(found[1])
     try:
-        numbers = labels.astype(np.float64)
+        number = float(label)
     except ValueError:
-        return labels
-    whole = np.isfinite(numbers).all() and np.array_equal(numbers, np.round(numbers))
-    return numbers.astype(np.int64) if whole else labels.astype(str)
+        return None
+    return int(number) if number.is_integer() else None

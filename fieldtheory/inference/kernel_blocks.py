@@ -77,7 +77,10 @@ def lazy_diagonal(kernel: Any, X: Any) -> Any:
 
 
 def _chunks(da: Any, name: str, given: Any) -> Any:
-    array = given if hasattr(given, "__dask_graph__") else da.from_array(np.asarray(given), -1)
+    array = getattr(given, "variable", given)
+    array = array.data if hasattr(array, "dims") else array
+    if not isinstance(array, da.Array):
+        array = da.from_array(np.asarray(array), -1)
     if array.ndim != 2:
         raise ValueError(f"{name} must have shape (P, d), got shape {array.shape}")
     if np.isnan(array.shape).any():

@@ -21,6 +21,7 @@ from fieldtheory.plotting.tables import table_html
 # Quantities of pairs of inputs, and which of them are of a hidden layer.
 QUANTITIES = ("output_kernel", "output_response", "tangent_kernel", "kernel", "response")
 _HIDDEN = ("kernel", "response")
+_OTHER_NAMES = {"nngp": "output_kernel", "chi_out": "output_response", "ntk": "tangent_kernel"}
 # Rows whose products are taken at once, and points of a picture.
 _ROWS, _POINTS = 512, 181
 
@@ -295,7 +296,7 @@ def kernel(
         Without batch axes.
     quantity : {"output_kernel", "output_response", "tangent_kernel", "kernel", "response"}
         K^(L+1), χ^out, Θ^(L+1) with all weights and biases trained, and K^(l) or χ^(l) of a hidden
-        layer, as the fields of `Solution`.
+        layer, as the fields of `Solution`. "nngp", "chi_out" and "ntk" are the first three.
     layer : int, optional
         l of "kernel" and "response", from 1 to L.
 
@@ -316,7 +317,7 @@ def kernel(
     (2, 1)
     """
     checked_network(network)
-    validation.choice("quantity", quantity, QUANTITIES)
+    quantity = validation.choice("quantity", _OTHER_NAMES.get(quantity, quantity), QUANTITIES)
     if network.batch_shape:
         raise ValueError(
             f"network must be one, without batch axes, got scales with {network.batch_shape}"
@@ -363,4 +364,5 @@ def _identical(X: np.ndarray) -> list[np.ndarray]:
 
 
 def _is_dask(given: Any) -> bool:
-    return hasattr(given, "__dask_graph__")
+    # Labelled arrays of xarray have a graph that may be None.
+    return getattr(given, "__dask_graph__", lambda: None)() is not None

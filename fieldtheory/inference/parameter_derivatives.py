@@ -46,7 +46,7 @@ def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> value, network_of = along_parameter(ResidualNetwork(depth=2), "bias_deviation")
-    >>> round(value, 6), network_of(0.5).readout_bias_variance
+    >>> round(value, 6), network_of(0.5).parameters["readout_bias_variance"]
     (0.223607, 0.25)
     """
     parameters = network.parameters

@@ -56,13 +56,13 @@ def _step(scale: sp.Expr) -> sp.Expr:
     found = family_tangent(ResidualNetwork, _parameters(scale))
     K = [[K_XX, K_XY], [K_XY, K_YY]]
     average = GaussianAverage(sym.phi(X) * sym.phi(Y), (X, Y), K)
-    return found.carried * _TANGENT + found.weights * average + found.biases
+    return found.growth * _TANGENT + found.weights * average + found.biases
 
 
 @lru_cache
 def _carried(correlation: sp.Expr) -> sp.Expr:
     """The factor of Θ_l in a standard ResNet, for ReLU and inputs of one norm."""
-    found = family_tangent(ResidualNetwork, _parameters(sp.S.One)).carried
+    found = family_tangent(ResidualNetwork, _parameters(sp.S.One)).growth
     values = {K_XX: 1, K_YY: 1, K_XY: correlation}
     closed = with_activation(found, RELU).doit().subs(values)
     return closed.replace(sp.atan2, lambda y, x: sp.pi / 2 - sp.atan(x / y))

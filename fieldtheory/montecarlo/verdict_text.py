@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +23,13 @@ from fieldtheory.montecarlo.compared_field import (
 )
 from fieldtheory.numerics.fields import FIELDS
 
-if TYPE_CHECKING:
-    from fieldtheory.montecarlo.comparison import Comparison
-
 DESCRIBES, DOES_NOT = "describes", "does not describe"
 # The verdicts of entries that these are made of.
 _OF_ENTRIES = {DESCRIBES: WITHIN, DOES_NOT: OFF}
 
 
-def is_it_right(found: Comparison) -> str:
-    """Is the theory right? With the widths that were extrapolated and what was left out."""
+def is_it_right(found: Any) -> str:
+    """Is the theory of the `Comparison` `found` right? With its widths and what was left out."""
     fields, widths, verdict = found.extrapolated, found.widths, found.verdict
     count = sum(field.theory.size for field in fields)
     threshold = fields[0].threshold
@@ -81,8 +78,8 @@ def is_it_right(found: Comparison) -> str:
     return f"Is the theory right? {text}"
 
 
-def does_it_describe(found: Comparison) -> str:
-    """Does it describe this width? With the largest deviation of the deciding fields."""
+def does_it_describe(found: Any) -> str:
+    """Does it describe the width of `found`? With the largest deviation of the deciding fields."""
     width, verdict = found.width, _OF_ENTRIES.get(found.description, UNRESOLVED)
     deciding = [field for field in found.at_width if FIELDS[field.name].decides]
     if not deciding:

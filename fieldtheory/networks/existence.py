@@ -32,13 +32,13 @@ _GRID = np.append(-_HALF[::-1], _HALF)
 # Where phases of oscillations are measured, and what a slow one does not reach.
 _FAR, _FASTEST = np.array([-100.0, 100.0]), 1e15
 # Where φ is compared with its pieces, and what counts as equal.
-_CHECKED, _ALIKE = np.arange(-_NEAR, _NEAR, 0.00737), 1e-6
+_CHECKED, _EQUAL = np.arange(-_NEAR, _NEAR, 0.00737), 1e-6
 # Points of one step of zooming in on a peak, and steps; the smallest rise of the last two together.
 _POINTS, _STEPS, _RISE = 17, 10, 1.01
 # Peaks that are looked at with more digits.
 _PEAKS = 8
-# Where, and by how much at least, a function is higher at a pole than beside it.
-_AT, _BESIDE, _HIGHER = 1e-16, 1e-8, 1.1
+# Where, and by how much at least, a function is higher at a pole than near it.
+_AT, _NEARBY, _HIGHER = 1e-16, 1e-8, 1.1
 # Distances at which growth is measured, two points each in case that one is a zero; the exponent
 # after which it is enough; and the ratio of two rates that is no slower than exp(c h²).
 _DISTANCES = (1.0, 1.25, 2.0, *(4.0**k for k in range(1, 9)))
@@ -76,7 +76,7 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     have.
 
     Assumptions and approximations: φ is evaluated at points 0.01 apart near zero and by 2 % apart
-    far away, up to |h| = 10⁴. What is narrower is seen if φ rises or ceases to be real towards it.
+    far away, up to |h| = 10⁴. What is narrower is found if φ rises or ceases to be real towards it.
 
     Examples
     --------
@@ -185,11 +185,11 @@ def _require_real(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
 def _require_finite(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
     for peak in _peaks(numbers):
         point = mpmath.mpf(_rounded(peak))
-        at, beside = (
+        at, nearby = (
             max(_size(precise(point + side * distance)) for side in (1, -1))
-            for distance in (_AT, _BESIDE)
+            for distance in (_AT, _NEARBY)
         )
-        if at > _HIGHER * beside:
+        if at > _HIGHER * nearby:
             raise ValueError(
                 f"activation must be finite for every real h, got {phi}, "
                 f"which is not bounded at h = {float(point):.6g}"
@@ -219,8 +219,8 @@ def _peaks(numbers: Numbers) -> list[float]:
 
 def _runs(flags: np.ndarray) -> list[np.ndarray]:
     """The indices of flags that are set, those of neighbours together."""
-    places = np.flatnonzero(flags)
-    parts = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+    indices = np.flatnonzero(flags)
+    parts = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
     return [part for part in parts if len(part)]
 
 
@@ -281,11 +281,11 @@ def _pieces(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> P
         return found
     one, other = numbers(_CHECKED), _in_float64(found.expression, h)(_CHECKED)
     with np.errstate(all="ignore"):
-        differ = np.abs(one - other) > _ALIKE * (np.abs(one) + np.abs(other))
+        differ = np.abs(one - other) > _EQUAL * (np.abs(one) + np.abs(other))
     again = _in_digits(found.expression, h)
     for point in _CHECKED[differ][:_PEAKS]:
         values = precise(point), again(point)
-        if None not in values and abs(values[0] - values[1]) > _ALIKE * sum(map(abs, values)):
+        if None not in values and abs(values[0] - values[1]) > _EQUAL * sum(map(abs, values)):
             raise ValueError(
                 "activation must have kinks and jumps that can be located, got "
                 f"{phi}, which has another one near h = {point:.6g}"

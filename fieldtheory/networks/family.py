@@ -51,7 +51,7 @@ class NetworkFamily(ABC):
 
 
 class LayeredNetwork(NetworkFamily, abstract=True):
-    """A family of networks whose signals are carried on by skip connections.
+    """A family of networks whose layers are joined by skip connections.
 
         h^(l) = γ_l h^(l-1) + f^(l),   l = 1, ..., L
 

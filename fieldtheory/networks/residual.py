@@ -269,7 +269,7 @@ def input_kernel(X: Any, network: LayeredNetwork) -> np.ndarray:
     ValueError
         If ``X`` is not two-dimensional or not finite.
     TypeError
-        If ``network`` is none.
+        If ``network`` is not a network.
 
     Examples
     --------

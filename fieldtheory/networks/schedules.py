@@ -249,10 +249,10 @@ class Schedule:
     def __str__(self) -> str:
         sums = np.ravel(self.sum_of_squares)
         total = f"{sums[0]:.6g}" if sums.size == 1 else f"{sums.min():.6g} … {sums.max():.6g}"
-        seen = " by its values up to L = 16384" if callable(self.scale) else ""
+        evidence = " by its values up to L = 16384" if callable(self.scale) else ""
         growth = {
-            True: f"bounded as L grows{seen}",
-            False: f"not bounded as L grows{seen}",
+            True: f"bounded as L grows{evidence}",
+            False: f"not bounded as L grows{evidence}",
             None: "not known whether bounded as L grows",
         }[self.bounded]
         return f"ρ_l = {self.formula}, L = {self.scales.shape[-1]}: Σρ_l² = {total}, {growth}"

@@ -12,7 +12,8 @@ import json
 import os
 import uuid
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
@@ -173,6 +174,20 @@ def write(path: str | Path, kind: str, labelled: Labelled) -> None:
         write_npz(path, {name: array for name, (_, array, _) in labelled.variables.items()} | heads)
 
 
+def kind_of(path: str | Path) -> str:
+    """The class of the result in a file; empty for a grid of a sweep, which is labelled alone.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file or it cannot be read.
+    """
+    with _unreadable(path := _known_path(path), "save of a result"):
+        content = _content(path)
+        is_grid = path.suffix == ".nc" and "kind" not in content and "input_kernel" not in content
+        return "" if is_grid else _kind(content)
+
+
 def read(path: str | Path, kind: str, build: Callable[[dict[str, Any]], _Result]) -> _Result:
     """The result in a file of `write`.
 
@@ -189,29 +204,38 @@ def read(path: str | Path, kind: str, build: Callable[[dict[str, Any]], _Result]
     ValueError
         If the file is missing, of another kind or a newer format, or damaged.
     """
-    path = _known_path(path)
+    with _unreadable(path := _known_path(path), f"{kind}.save"):
+        content = _content(path)
+        if (found := _kind(content)) != kind:
+            raise ValueError(f"it holds a result of kind {found}")
+        return build(content)
+
+
+@contextmanager
+def _unreadable(path: Path, writer: str) -> Iterator[None]:
+    """Errors of reading a file as one ValueError."""
     if not path.is_file():
         raise ValueError(f"path must be a file that exists, got {str(path)!r}")
     try:
-        content = _read_netcdf(path) if path.suffix == ".nc" else read_npz(path)
-        _require_kind(content, kind)
-        return build(content)
+        yield
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
-            f"path must be a file written by {kind}.save, {str(path)!r} is not ({reason})"
+            f"path must be a file written by {writer}, {str(path)!r} is not ({reason})"
         ) from None
 
 
-def _require_kind(content: Mapping[str, Any], kind: str) -> None:
+def _content(path: Path) -> dict[str, Any]:
+    return _read_netcdf(path) if path.suffix == ".nc" else read_npz(path)
+
+
+def _kind(content: Mapping[str, Any]) -> str:
     version = int(_plain(content.get("format", 1)))
     if version > FORMAT:
         raise ValueError(f"its format is {version}, this version reads up to {FORMAT}")
     # Of the results that format 1 knows, an ensemble has a number of samples.
     old = "Ensemble" if "samples" in content else "Solution"
-    found = _plain(content["kind"]) if "kind" in content else old
-    if found != kind:
-        raise ValueError(f"it holds a result of kind {found}")
+    return str(_plain(content["kind"])) if "kind" in content else old
 
 
 def read_npz(path: Path) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def save(figure: Any, curves: Iterable[Curve], folder: Path, name: str) -> Path:
 
 
 def draw_matrix(figure: Any, ax: Any, values: np.ndarray, labels: Any, name: str) -> None:
-    """A matrix (P, P) over pairs of inputs, with lines between classes where there are labels."""
+    """A matrix (P, P) over pairs of inputs, with lines between classes that stand together."""
     image = ax.imshow(values, cmap="cividis", interpolation="nearest")
     figure.colorbar(image, ax=ax, label=name, shrink=0.85)
     ax.set(xlabel=r"input $\alpha$", ylabel=r"input $\beta$")
@@ -92,8 +92,9 @@ def draw_matrix(figure: Any, ax: Any, values: np.ndarray, labels: Any, name: str
     ax.set_xticks(ticks, ticks + 1)
     ax.set_yticks(ticks, ticks + 1)
     ax.spines[:].set_visible(False)
-    if labels is not None:
-        for edge in np.flatnonzero(labels[1:] != labels[:-1]) + 0.5:
+    edges = np.zeros(0) if labels is None else np.flatnonzero(labels[1:] != labels[:-1]) + 0.5
+    if labels is not None and len(edges) < len(np.unique(labels)):
+        for edge in edges:
             ax.axvline(edge, color="white", linewidth=0.8)
             ax.axhline(edge, color="white", linewidth=0.8)
 

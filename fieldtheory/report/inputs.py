@@ -73,7 +73,7 @@ def load(
 def dataset(
     data: str | Path | None = None, classes: Sequence[Any] | None = None, count: int | None = None
 ) -> Dataset:
-    """The samples asked for as they are, at most 20 if ``count`` is left out.
+    """The samples asked for as they are; of the digits 20 if ``count`` is left out.
 
     Parameters and errors are those of `load`.
 
@@ -85,10 +85,7 @@ def dataset(
     if data is None:
         chosen = (0, 3) if classes is None else classes
         return sets.load_digits(chosen, equal_share(chosen) if count is None else count)
-    found = sets.load_file(data, classes, count)
-    if count is None and len(found.samples) > _MOST_SAMPLES:
-        return sets.load_file(data, classes, equal_share(classes))
-    return found
+    return sets.load_file(data, classes, count)
 
 
 def equal_share(classes: Sequence[Any] | None) -> int:

@@ -137,13 +137,13 @@ class Notation:
         ]
 
     def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
-        """What the right-hand sides hold and a reader has not been told yet."""
-        told = {e.left for e in equations}
+        """The definitions of what stands on the right-hand sides and is not defined yet."""
+        defined = {e.left for e in equations}
         shown = [sp.sympify(e.right) for e in equations if not isinstance(e.right, str)]
         found: list[Equation] = []
         waiting = list(self._definitions(sp.Tuple(*shown)))
         while waiting:
-            new = [e for e in waiting if e.left not in told | {other.left for other in found}]
+            new = [e for e in waiting if e.left not in defined | {other.left for other in found}]
             found += new
             used = sp.Tuple(*[e.right for e in new if not isinstance(e.right, str)])
             waiting = list(self._definitions(used)) if new else []
@@ -284,15 +284,19 @@ def _averages_named(expr: sp.Expr, family: Any) -> sp.Expr:
         layers = [node.covariance[i, i] for i in range(len(node.variables))]
         if not all(isinstance(variance, K) for variance in layers):
             continue
-        first, last = layers[0].args[0], layers[-1].args[0]
-        if isinstance(node, GaussianAverage):
-            named = average_named(generic.susceptibility(first, family), Slope(first))
-        else:
-            correlator = generic.correlator(first, last, family)
-            named = average_named(correlator, Correlator(first, last))
+        at = layers[0].args[0], layers[-1].args[0]
+        named = _names(isinstance(node, GaussianAverage), family, *at)
         if node in named:
             rules |= named
     return expr.xreplace(rules)
+
+
+@lru_cache(maxsize=1024)
+def _names(one: bool, family: Any, first: sp.Expr, last: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+    """The averages in M'_l, if it is one of one layer, or in Q_kl by these symbols."""
+    if one:
+        return average_named(generic.susceptibility(first, family), Slope(first))
+    return average_named(generic.correlator(first, last, family), Correlator(first, last))
 
 
 def average_named(expr: sp.Expr, symbol: sp.Expr) -> dict[sp.Expr, sp.Expr]:

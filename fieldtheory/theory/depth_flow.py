@@ -86,9 +86,9 @@ def _layer_step() -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol, sp.Symbol]:
     after = after.xreplace({action.kernels[1]: residual})
     parameters = sym.parameters(ResidualNetwork, 1) | scales
     trained = family_tangent(ResidualNetwork, parameters)
-    (slope,) = trained.carried.atoms(GaussianAverage)
+    (slope,) = trained.growth.atoms(GaussianAverage)
     own = trained.weights * average + trained.biases
-    carried = trained.carried.xreplace({slope: gain}) * tangent + own
+    carried = trained.growth.xreplace({slope: gain}) * tangent + own
 
     def limit(difference: sp.Expr) -> sp.Expr:
         return sp.expand(sp.limit(sp.expand(_DEPTH * difference / _SCALE**2), _DEPTH, sp.oo))

@@ -23,7 +23,7 @@ from fieldtheory.theory.layout import Equation, Setter, page
 from fieldtheory.theory.widths import TEXT_WIDTH, width
 
 _LEGS = (generic.l, generic.m, generic.n)
-# What stands beside a line: a sign, an indent, and what the estimate of widths may miss.
+# What stands next to a line: a sign, an indent, and what the estimate of widths may miss.
 _MARGIN = 45.0
 
 

@@ -108,7 +108,7 @@ def layer_averages(
     activation : callable, optional
         φ; undetermined if left out.
     parameters : tuple of (str, value)
-        What stands in the features besides φ.
+        The parameters in the features, but for φ.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def network_averages(network: LayeredNetwork) -> LayerAverages:
 def _require_square_slopes(observable: sp.Expr) -> None:
     """Refuse a g(x, y) = Σ_k ψ_k(x) ψ_k(y) with infinite ⟨ψ_k'²⟩.
 
-    Beside a kink, ψ² is integrable if and only if the ψ_k rise by less than √ε over a distance ε.
+    Near a kink, ψ'² is integrable if and only if the ψ_k rise by less than √ε over a distance ε.
     """
     if not has_steps(observable):
         return

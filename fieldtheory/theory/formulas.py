@@ -70,11 +70,13 @@ def known_quantity(quantity: Any) -> str:
 def overview_latex(notation: Notation) -> str:
     """LaTeX of the action, its saddle point, Hessian and propagator for symbolic layers."""
     blocks = []
-    told: set[str] = set()
+    defined: set[str] = set()
     for quantity in ("action", "saddle_point", "hessian", "propagator"):
-        new = [e for e in GENERIC[quantity](notation) if e.left not in told or "G_{12}" in e.left]
+        new = [
+            e for e in GENERIC[quantity](notation) if e.left not in defined or "G_{12}" in e.left
+        ]
         blocks.append(new)
-        told |= {e.left for e in new}
+        defined |= {e.left for e in new}
     return page([*blocks, notation.definitions(list(chain(*blocks)))])
 
 

@@ -203,7 +203,7 @@ def _tangent(family: type[LayeredNetwork]) -> sp.Expr:
         offsets = affine(first, Weight(1), Bias(1))
         return offsets + sum(affine(x, Weight(1), None) for x in others)
 
-    return layer_tangent(branch, features, SkipScale(1)).carried
+    return layer_tangent(branch, features, SkipScale(1)).growth
 
 
 def kernel_propagator(l: Any, m: Any) -> sp.Expr:

@@ -20,7 +20,7 @@ _LAYER = re.compile(r"\^\{\((.*?)\)\}")
 # Symbols by the start of their name, in the order of a product.
 _SYMBOLS = ("N", r"\nu", r"\rho", r"\sigma", r"\gamma", r"\phi", "C^", "K^", r"\tilde")
 _OTHER = len(_SYMBOLS)
-# Places of what follows the symbols; `LayerQuantity` takes some of them.
+# Ranks of what follows the symbols in a product; `LayerQuantity` takes some of them.
 COEFFICIENT, SKIP, FIELD, FUNCTION, AVERAGE, BRACKET, SUM = (
     1.5,
     4.5,
@@ -284,7 +284,7 @@ def _rank(factor: sp.Expr) -> float:
 
 
 def _degree(term: sp.Expr) -> int:
-    """The number of different factors besides numbers."""
+    """The number of different factors that are not numbers."""
     return sum(_rank(factor) >= 0 for factor in sp.Mul.make_args(term))
 
 

@@ -32,11 +32,11 @@ Branch = Callable[[tuple[Any, ...], Callable[..., Any]], Any]
 
 
 class LayerTangent(NamedTuple):
-    """What a layer makes of the tangent kernel: Θ' = carried Θ + weights ⟨g(x, y)⟩ + biases."""
+    """What a layer makes of the tangent kernel: Θ' = growth Θ + weights ⟨g(x, y)⟩ + biases."""
 
     weights: sp.Expr
     biases: sp.Expr
-    carried: sp.Expr
+    growth: sp.Expr
 
 
 class _Parameter(NamedTuple):
@@ -88,7 +88,7 @@ def layer_tangent(
     >>> a, c, gamma = sp.symbols("a c gamma", positive=True)
     >>> dense = lambda features, affine: affine(*features, a, c)
     >>> found = layer_tangent(dense, lambda h: (sym.phi(h),), gamma)
-    >>> found.weights, found.biases, found.carried.coeff(a)
+    >>> found.weights, found.biases, found.growth.coeff(a)
     (a, c, <Derivative(phi(x), x)*Derivative(phi(y), y)>_([[K_xx, K_xy], [K_xy, K_yy]]))
     >>> layer_tangent(dense, lambda h: (sym.phi(h),), gamma, "standard")[:2]
     (N, 1)
@@ -226,7 +226,7 @@ def _parameter(variance: Any, count: sp.Expr, parametrization: str) -> tuple[_Pa
 
 
 def _over_signals(expr: sp.Expr) -> sp.Expr:
-    """The average over the signals of two inputs, those of every neuron alike."""
+    """The average over the signals of two inputs, the same for every neuron."""
     K = [[K_XX, K_XY], [K_XY, K_YY]]
     names = {h: name for row, name in zip(_SIGNALS, (X, Y), strict=True) for h in row}
 

@@ -78,11 +78,11 @@ def wide_rates() -> WideRates:
     def change(rate: sp.Expr, entry: sp.Symbol, following: sp.Expr) -> sp.Expr:
         return sp.expand(rate.diff(entry) * second_moment(GRAM).diff(GRAM) * step + following)
 
-    alike = {S_IK: S_IJ, S_IJ: S_II, S_JK: S_IJ}
+    equal = {S_IK: S_IJ, S_IJ: S_II, S_JK: S_IJ}
     return WideRates(
         known.mean[0],
         known.covariance[0],
         change(known.mean[0], S_II, known.mean[1]),
         change(known.covariance[0], S_IJ, known.covariance[1]),
-        sp.expand(known.third_cumulant.subs(alike, simultaneous=True)),
+        sp.expand(known.third_cumulant.subs(equal, simultaneous=True)),
     )

@@ -100,7 +100,7 @@ def width(latex: str) -> float:
 
 
 def _run(tokens: Iterator[str], size: float, end: str | None) -> float:
-    """Everything up to ``end``; a superscript stands above the subscript beside it."""
+    """Everything up to ``end``; a superscript stands above its subscript."""
     total, scripts = 0.0, [0.0, 0.0]
     large = False
     for token in tokens:

@@ -1,5 +1,7 @@
 """Loading of a user's file, what is refused and how."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -41,9 +43,12 @@ class TestNpz:
         np.testing.assert_array_equal(loaded.samples, np.arange(36.0).reshape(3, 12))
 
     @pytest.mark.parametrize("name", ["y", "labels", "target"])
-    def test_sorted_by_class_in_file_order_within(self, tmp_path, name):
+    def test_order_of_the_file_or_of_the_classes_asked_for(self, tmp_path, name):
         path = npz_file(tmp_path, X=X, **{name: np.array([2.0, 1.0, 2.0, 1.0])})
         loaded = load_file(path)
+        np.testing.assert_array_equal(loaded.samples, X)
+        assert loaded.labels.tolist() == [2, 1, 2, 1]
+        loaded = load_file(path, classes=(1, 2))
         np.testing.assert_array_equal(loaded.samples, X[[1, 3, 0, 2]])
         assert loaded.labels.tolist() == [1, 1, 2, 2]
         assert loaded.labels.dtype == np.int64
@@ -51,7 +56,7 @@ class TestNpz:
         labels = np.random.default_rng(3).integers(0, 3, 300)
         path = npz_file(tmp_path, X=np.stack([np.ones(300), np.arange(300)], 1), **{name: labels})
         order = np.concatenate([np.flatnonzero(labels == label) for label in range(3)])
-        np.testing.assert_array_equal(load_file(path).samples[:, 1], order)
+        np.testing.assert_array_equal(load_file(path, classes=range(3)).samples[:, 1], order)
 
     def test_labels_that_are_not_integers_become_strings(self, tmp_path):
         loaded = load_file(npz_file(tmp_path, X=X, y=[0.5, 1.0, 1.0, 0.5]), classes=["0.5"])
@@ -115,8 +120,46 @@ class TestCsv:
     @pytest.mark.parametrize("name", ["label", "labels", "y", "target", "class", "Label"])
     def test_label_column(self, tmp_path, name):
         loaded = load_file(csv_file(tmp_path, f"0,{name},2\n1,8,2\n3,5,4\n"))
-        np.testing.assert_array_equal(loaded.samples, [[3, 4], [1, 2]])
-        assert loaded.labels.tolist() == [5, 8]
+        np.testing.assert_array_equal(loaded.samples, [[1, 2], [3, 4]])
+        assert loaded.labels.tolist() == [8, 5]
+
+    @pytest.mark.parametrize("cell", ["?", "True", "0x10", "1_000", ""])
+    def test_no_row_is_taken_for_a_header_in_silence(self, tmp_path, cell):
+        path = csv_file(tmp_path, f"1,{cell},2\n3,4,5\n6,7,8\n")
+        with pytest.raises(ValueError, match=rf"line 1: '{re.escape(cell)}' is not a number"):
+            load_file(path)
+        with pytest.raises(ValueError, match="rows|is not a number|no name"):
+            load_file(csv_file(tmp_path, f"3,4,5\n1,{cell},2\n"))
+
+    def test_header_of_numbers_is_asked_for(self, tmp_path):
+        path = csv_file(tmp_path, "0,1\n5,6\n7,8\n")
+        assert len(load_file(path).samples) == 3 and len(load_file(path, header=True).samples) == 2
+
+    @pytest.mark.parametrize(
+        "text",
+        ["a;b\n1,5;-2\n3;4,25\n", "1.5\t−2\n3\t4,25\n", "1.5,-2\n3,4.25\n", "1,5;−2\n3;4.25\n"],
+    )
+    def test_separators_and_decimal_commas(self, tmp_path, text):
+        found = load_file(csv_file(tmp_path, text)).samples
+        np.testing.assert_array_equal(found, [[1.5, -2], [3, 4.25]])
+
+    def test_other_separators_are_named(self, tmp_path):
+        with pytest.raises(ValueError, match="separated by commas, semicolons or tabs"):
+            load_file(csv_file(tmp_path, "1 2\n3 4\n"), header=False)
+
+    def test_large_labels_stay_apart(self, tmp_path):
+        large = [2**53, 2**53 + 1, 2**63 + 5]
+        text = "y,a\n" + "".join(f"{label},{i}\n" for i, label in enumerate(large))
+        found = load_file(csv_file(tmp_path, text)).labels
+        assert found.tolist() == [str(label) for label in large]
+        found = load_file(csv_file(tmp_path, text.rsplit("\n", 2)[0])).labels
+        assert found.tolist() == large[:2] and found.dtype == np.int64
+        path = npz_file(tmp_path, X=X[:3], y=np.array(large, dtype=np.uint64))
+        assert load_file(path).labels.tolist() == [str(label) for label in large]
+
+    def test_parts_are_named(self, tmp_path):
+        path = csv_file(tmp_path, "".join(f"{i},{i}\n" for i in range(30)))
+        assert repr(load_file(path, count=20)).endswith("20 of 30 samples of 2 numbers)")
 
     def test_text_labels_and_byte_order_mark(self, tmp_path):
         path = csv_file(tmp_path, "\ufefflabel,p\nplane,1\ndog,2\ncat,3\ndog,4\n")

@@ -8,7 +8,7 @@ import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
-from tests.numerics.pair_examples import STEPPED, dense, network, of_pairs, upper
+from tests.numerics.pair_examples import ELSEWHERE, KINKED, STEPPED, dense, network, of_pairs, upper
 from tests.oracles.several_inputs import kinked_nodes
 from tests.tables import slow
 
@@ -49,10 +49,14 @@ def test_against_dense_blocks(name, count, bias):
     net = network(name, 0.7, 1, bias_variance=bias, readout_bias_variance=bias)
     s, known, N = ft.solve(net, K0[:2, :2]), dense(net, NARROW, count), net.width
     np.testing.assert_allclose(upper(s.residual_kernels), upper(known.C), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(N * of_pairs(s.G11), known.G11, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(s.four_point, known.vertex, rtol=0, atol=1e-9)
     shift = known.shift.reshape(3, -1)
-    np.testing.assert_allclose(N * upper(s.mean_shift), shift, rtol=0, atol=1e-9)
+    # The promise: 1e-6 with kinks and jumps, and 1e-4 of their mean shift.
+    kinks = name in {*KINKED, *ELSEWHERE} - {"relu", "abs", "leaky_relu"}
+    allowed = max(1e-6 * np.abs(known.G11).max() * kinks, 1e-9)
+    np.testing.assert_allclose(N * of_pairs(s.G11), known.G11, rtol=0, atol=allowed)
+    np.testing.assert_allclose(s.four_point, known.vertex, rtol=0, atol=allowed)
+    allowed = max(1e-4 * np.abs(shift).max() * kinks, 1e-9)
+    np.testing.assert_allclose(N * upper(s.mean_shift), shift, rtol=0, atol=allowed)
 
 
 SLOPES = {

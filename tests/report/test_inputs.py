@@ -28,14 +28,14 @@ class TestInputs:
         assert net.readout_variances == (1.25, 0.05)
         assert (net.skip_scale, net.activation.name, net.input_dim) == (1.0, "erf", 64)
 
-    def test_twenty_images_by_default(self, tmp_path):
+    def test_twenty_images_by_default_and_all_rows_of_a_file(self, tmp_path):
         found = load()
         assert found.labels.tolist() == [0] * 10 + [3] * 10
         assert len(load(classes=(1, 4, 7)).labels) == 18
         rng = np.random.default_rng(0)
         np.savez(tmp_path / "many.npz", X=rng.random((50, 2, 3)))
         np.savez(tmp_path / "few.npz", X=rng.random((5, 6)))
-        assert load(tmp_path / "many.npz").K0.shape == (20, 20)
+        assert load(tmp_path / "many.npz").K0.shape == (50, 50)
         assert load(tmp_path / "few.npz").K0.shape == (5, 5)
 
     @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_coefficients_and_averages_are_those_of_the_saddle_point(family, readout
     assert sp.simplify(found.weights - a) == 0
     assert sp.simplify(found.biases - c) == 0
     price = averages.covariance.diff(K_XY)
-    assert sp.simplify(sp.expand(found.carried) - sp.expand(gamma**2 + a * price)) == 0
+    assert sp.simplify(sp.expand(found.growth) - sp.expand(gamma**2 + a * price)) == 0
 
 
 @pytest.mark.parametrize("family", [ft.ResidualNetwork, TwoFeatures])
@@ -59,7 +59,7 @@ def test_standard_parametrization(family):
     standard = family_tangent(family, parameters, "standard")
     assert sp.simplify(standard.weights - ntk.weights * sym.WIDTH / sym.WEIGHT**2) == 0
     assert sp.simplify(standard.biases - ntk.biases / sym.BIAS**2) == 0
-    assert standard.carried == ntk.carried
+    assert standard.growth == ntk.growth
 
 
 def test_readout_and_readin_of_the_standard_parametrization():
@@ -81,7 +81,7 @@ def test_weights_without_skip_and_known_functions():
     a, c = sp.symbols("a c", positive=True)
     found = layer_tangent(lambda psi, affine: affine(*psi, a, c), lambda h: (h**2,), 0)
     assert (found.weights, found.biases) == (a, c)
-    assert sp.expand(found.carried.doit()) == 4 * a * K_XY
+    assert sp.expand(found.growth.doit()) == 4 * a * K_XY
 
 
 def test_index_of_the_scale_in_SR():
@@ -90,7 +90,7 @@ def test_index_of_the_scale_in_SR():
     after = sym.parameters(ft.ResidualNetwork, l + 1)
     found = family_tangent(ft.ResidualNetwork, after | {"skip_scale": 1})
     assert found.weights == sym.branch_scale(l + 1) ** 2 * sym.WEIGHT**2
-    assert sym.branch_scale(l) not in (found.weights + found.carried).free_symbols
+    assert sym.branch_scale(l) not in (found.weights + found.growth).free_symbols
     net = ft.ResidualNetwork(depth=2, activation="relu", branch_scale=[1.0, 0.0])
     theta, K = ft.solve(net, 1.0).tangent_kernels, ft.solve(net, 1.0).kernels
     added = 1.25 * K[0] / 2 + 0.05 + 1.25 * theta[0] / 2

@@ -152,7 +152,7 @@ def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
         raise ValueError(
             f"cannot locate the kinks of {expression} in {variable}: there are more than {_MOST}"
         )
-    # The smaller ones of several arguments of max may cross where nothing is seen of it.
+    # The smaller ones of several arguments of max may cross where the maximum does not change.
     switching.update(points)
     return Pieces(variable, tuple(points), tuple(branches), tuple(switching))
 

@@ -56,7 +56,7 @@ def reduce_steps(expr: sp.Expr) -> sp.Expr:
 def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     """∂_x ∂_y of an expression, as a distribution where it has kinks or jumps.
 
-    Products of functions of one variable each stay such beside the terms with δ-functions.
+    Products of functions of one variable each stay such next to the terms with δ-functions.
     """
     if x != y and (sides := _sides(expr, x, y)) is not None:
         slopes = [first_derivative(side, v) for side, v in zip(sides, (x, y), strict=True)]
@@ -240,7 +240,7 @@ def _sift_term(term: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
 
 
 def _value_at(factor: sp.Expr, variable: sp.Expr, point: sp.Expr) -> sp.Expr:
-    """What stands beside a δ-function at its point, the limit from both sides where it is 0/0."""
+    """What multiplies a δ-function, at its point; the limit from both sides where it is 0/0."""
     value = factor.subs(variable, point)
     if not value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
         return value

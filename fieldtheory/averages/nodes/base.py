@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sympy as sp
@@ -57,6 +57,15 @@ class AverageNode(sp.Expr):
 
     def _eval_is_real(self) -> bool | None:
         return True if all(F.is_real for F in self.functions) else None
+
+    def _entry_slopes(self, symbol: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Expr, sp.Expr]]:
+        """Variables x, y and the derivative of their covariance, or half of that of a variance."""
+        K = self.covariance
+        if symbol in covariance_symbols(K):
+            for i, x in enumerate(self.variables):
+                for j, y in enumerate(self.variables[: i + 1]):
+                    if (slope := K[i, j].diff(symbol)) != 0:
+                        yield x, y, slope / 2 if i == j else slope
 
     def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr:
         return self.func(*substituted(self, old, new))

@@ -20,7 +20,7 @@ from fieldtheory.averages.integrands.steps import (
     second_derivative,
 )
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.binding import as_covariance, as_variables, covariance_symbols
+from fieldtheory.averages.nodes.binding import as_covariance, as_variables
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
 
 
@@ -111,14 +111,9 @@ class ConnectedCorrelator(AverageNode):
         for k, F in enumerate(functions):
             if F.has(symbol) and symbol not in variables:
                 total += _cumulant([*_without(functions, k), F.diff(symbol)], variables, K)
-        if symbol not in covariance_symbols(K):
-            return total
-        for i, x in enumerate(variables):
-            for j, y in enumerate(variables[: i + 1]):
-                slope = K[i, j].diff(symbol)
-                if slope != 0:
-                    total += (slope / 2 if i == j else slope) * self._price(x, y)
-        return total
+        return total + sp.Add(
+            *[slope * self._price(x, y) for x, y, slope in self._entry_slopes(symbol)]
+        )
 
     def _price(self, x: sp.Expr, y: sp.Expr) -> sp.Expr:
         """Twice the derivative by one entry of the covariance, that of x and y."""

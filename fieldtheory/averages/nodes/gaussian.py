@@ -13,7 +13,7 @@ from fieldtheory.averages.integrands.simplification import simplified
 from fieldtheory.averages.integrands.steps import second_derivative, sift
 from fieldtheory.averages.nodes import closed_forms
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.binding import as_covariance, as_variables, covariance_symbols
+from fieldtheory.averages.nodes.binding import as_covariance, as_variables
 
 
 class GaussianAverage(AverageNode):
@@ -81,14 +81,8 @@ class GaussianAverage(AverageNode):
         total = sp.S.Zero
         if F.has(symbol) and symbol not in variables:
             total += GaussianAverage(F.diff(symbol), variables, K)
-        if symbol not in covariance_symbols(K):
-            return total
-        for i, x in enumerate(variables):
-            for j, y in enumerate(variables[: i + 1]):
-                slope = K[i, j].diff(symbol)
-                if slope != 0:
-                    weight = slope / 2 if i == j else slope
-                    total += weight * GaussianAverage(_curvature(F, x, y), variables, K)
+        for x, y, slope in self._entry_slopes(symbol):
+            total += slope * GaussianAverage(_curvature(F, x, y), variables, K)
         return total
 
     def _eval_expand_basic(self, **hints: Any) -> sp.Expr:

@@ -118,7 +118,7 @@ class EqualVariances:
         kinks = np.abs(np.subtract.outer(self.function.kinks, self.function.kinks)).ravel() / 2
         # Down to the narrowest panel: what varies fastest there is near d = 0.
         narrow = np.abs(widths).min()
-        finer = narrow * 4.0 ** np.arange(max(np.log(widest / narrow) / np.log(4), 0) + 1)
+        finer = narrow * 8.0 ** np.arange(max(np.log(widest / narrow) / np.log(8), 0) + 1)
         ends = np.concatenate([widest * np.array(_FIRST), kinks, finer])
         ends = np.unique(np.minimum(ends, END * widest))
         low, high = ends[:-1], ends[1:]

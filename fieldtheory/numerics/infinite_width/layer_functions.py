@@ -105,6 +105,12 @@ class LayerFunctions:
         return self._of_variance(self.averages.slope_square, lambda K: self._slope_moments(K)[0])
 
     @cached_property
+    def slope_square_change(self) -> Callable[..., Any]:
+        """∂⟨φ'²⟩/∂K."""
+        change = self.averages.slope_square.diff(K_XX)
+        return self._of_variance(change, lambda K: self._slope_moments(K)[1])
+
+    @cached_property
     def covariance(self) -> Callable[..., Any]:
         """⟨φ(x)φ(y)⟩."""
         product = self.averages.covariance

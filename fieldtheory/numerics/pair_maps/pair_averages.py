@@ -1,7 +1,8 @@
 """The averages of a layer for very many pairs of inputs, for searches over networks.
 
-Closed forms if there are any, else Mehler's series with the Hermite coefficients f_n of φ in tables
-over ln K, shared by all pairs of an input,
+Closed forms if there are any; of pairs of one variance Chebyshev tables (`equal_variances`); else
+Mehler's series with the Hermite coefficients f_n of φ in tables over ln K, shared by all pairs of
+an input,
 
     ⟨φφ⟩ = Σ_n f_n(K_xx) f_n(K_yy) cⁿ,   √(K_xx K_yy) ⟨φ'φ'⟩ = Σ_n n f_n(K_xx) f_n(K_yy) c^(n−1);
 
@@ -95,10 +96,6 @@ class PairFunctions:
         """M'(K)."""
         return self.moments(K, 1)[1]
 
-    def curvature(self, K: Any) -> np.ndarray:
-        """M''(K)."""
-        return self.moments(K)[2]
-
     def moments_and_slopes(self, K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """M(K) of variances (..., P), and M'(K) of the first so many, 0 for the others."""
         M, slopes = self.moments(K, 1)
@@ -147,7 +144,7 @@ class PairFunctions:
         return list(found.reshape(2, *r.shape))
 
     def _exact(self, function: Callable[..., Any], count: int, *K: np.ndarray) -> np.ndarray:
-        with relative_tolerance(max(self.rest, REST) if self.rest == REST else _FEW_DIGITS):
+        with relative_tolerance(REST if self.rest == REST else _FEW_DIGITS):
             if self.searching:
                 return as_far_as_known(function, count, *K)
             return np.array(function(*K))
@@ -166,7 +163,9 @@ class PairFunctions:
         if known.any():
             equal = left[known]
             rough = self.rest != REST
-            found[:, equal] = self.entries.of_equal_variances(K[known], r[equal], rough, 1)
+            # A search asks often: tables pay from the first pair on.
+            tables = self.entries.of_equal_variances(K[known], r[equal], rough, many=1)
+            found[:, equal] = tables
             known[known] = ~np.isnan(found[0, equal])
         return known
 
@@ -218,23 +217,21 @@ class PairFunctions:
         slope = np.sqrt((n * f**2).sum(axis=1))
         smooth, regular = 9.5 * np.sqrt(K) < phi.nearest, falls_off(f, square)
         orders = n[phi.parity == -1 :: 2] if phi.parity else n
-        f = f[:, orders.astype(int)]
+        at_zero, f = f[:, 1], f.T[orders.astype(int)]
+        factors = np.stack([np.ones(len(orders)), orders])
         values, known = [], []
         step = max(1, _TOGETHER // len(orders))
         for start in range(0, len(pairs[0]), step):
             p, q, c = (each[start : start + step] for each in pairs)
-            powers = np.ones((len(c), len(orders)))
-            ratio = c * c if phi.parity else c
-            np.cumprod(
-                np.repeat(ratio[:, None], len(orders) - 1, axis=1), axis=1, out=powers[:, 1:]
-            )
-            if phi.parity == -1:
-                powers *= c[:, None]
-            powers *= f[p]
-            powers *= f[q]
-            first = powers.sum(axis=1)
+            powers = np.empty((len(orders), len(c)))
+            powers[0], ratio = (c if phi.parity == -1 else 1.0), (c * c if phi.parity else c)
+            for k in range(1, len(orders)):
+                np.multiply(powers[k - 1], ratio, out=powers[k])
+            powers *= f.take(p, axis=1)
+            powers *= f.take(q, axis=1)
+            first, second = factors @ powers
             with np.errstate(divide="ignore", invalid="ignore"):
-                second = np.where(c == 0, self._at_zero(f, orders, p, q), powers @ orders / c)
+                second = np.where(c == 0, at_zero[p] * at_zero[q], second / c)
             analytic = smooth[p] & smooth[q]
             left = largest_powers(order, c, analytic)[:2] * (4 * order)
             analytic &= regular[p] & regular[q]
@@ -244,11 +241,6 @@ class PairFunctions:
             known.append(fine & (left[1] <= self.rest * slope[p] * slope[q]))
             values.append(np.stack([first, second / np.sqrt(K[p] * K[q])]))
         return np.concatenate(values, axis=1), np.concatenate(known)
-
-    @staticmethod
-    def _at_zero(f: np.ndarray, orders: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-        (one,) = np.nonzero(orders == 1)
-        return f[p, one[0]] * f[q, one[0]] if len(one) else np.zeros(len(p))
 
 
 @lru_cache(maxsize=256)

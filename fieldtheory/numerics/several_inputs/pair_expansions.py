@@ -256,22 +256,20 @@ class Expansion:
         factors, powers = _factors(self.count, most), np.arange(most)[:, None]
         found = np.zeros((len(self.pairs), len(n)))
         for a in set(self.first):
-            for p in np.flatnonzero(~apart & (self.first == a)):
-                found[p, packed_size(np.arange(self.count) + 1) - 1] = self._single(
-                    lambda h: f(h) * g(h), own[a], 0
-                )
             others = np.flatnonzero(apart & (self.first == a))
-            if not len(others):
-                continue
-            sizes = np.abs([singles[b] for b in self.second[others]])
-            relevant = (sizes > _ROUNDING * sizes.max(axis=1, keepdims=True)).any(axis=0)
-            kept = min(most, 1 + int(np.flatnonzero(relevant).max(initial=0)))
-            matrix = self._matrix(f, own[a], kept)
+            if len(others):
+                sizes = np.abs([singles[b] for b in self.second[others]])
+                relevant = (sizes > _ROUNDING * sizes.max(axis=1, keepdims=True)).any(axis=0)
+                kept = min(most, 1 + int(np.flatnonzero(relevant).max(initial=0)))
+                matrix = self._matrix(f, own[a], kept)
             for p in others:
                 shifted = sliding_window_view(singles[self.second[p]], self.count)[:kept]
                 across = s[p] ** np.arange(self.count)
                 turned = shifted * factors[:kept] * c[p] ** powers[:kept] * across
                 found[p] = (matrix @ turned)[i, n - i]
+            for p in np.flatnonzero(~apart & (self.first == a)):
+                diagonal = packed_size(np.arange(self.count) + 1) - 1
+                found[p, diagonal] = self._single(lambda h: f(h) * g(h), own[a], 0)
         return found
 
     def _orders(self, c: float) -> int:
