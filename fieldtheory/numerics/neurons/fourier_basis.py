@@ -87,6 +87,11 @@ def spectrum_of(
     for each in np.unique(octave):
         some = octave == each
         numbers[some] += _largest_number(square, float(deviation[some].max()))
+    # Densities of γh have the numbers of those before over γ, as far as noise leaves them.
+    for l, (skip, noise) in enumerate(zip(skips, added, strict=True)):
+        spread = (skip / numbers[l]) ** 2 + noise / _END**2
+        if spread > 0:
+            numbers[l + 1] = max(numbers[l + 1], spread**-0.5)
     points = (_PRODUCTS if products else _FINER) * reach / pi * numbers
     if not points.max() <= _MOST:
         return None
