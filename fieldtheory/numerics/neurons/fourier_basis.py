@@ -105,8 +105,8 @@ def spectrum_of(
 
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
-    """Numbers of points that transforms are fast for, about three per factor of two."""
-    sizes = [fft.next_fast_len(ceil(2 ** (i / 3)), real=True) for i in range(9, 40)]
+    """Numbers of points that transforms are fast for, about six per factor of two."""
+    sizes = [fft.next_fast_len(ceil(2 ** (i / 6)), real=True) for i in range(18, 80)]
     return np.array(sizes)[np.searchsorted(sizes, counts)]
 
 
