@@ -71,8 +71,6 @@ def is_it_right(found: Any) -> str:
             f"{chance}, which {left_out} may explain. Simulate one more width, or wider."
         )
     text += _not_told(fields) + _zeros(fields)
-    if found.differences:
-        text += f" The networks differ: {'; '.join(found.differences)}."
     if found.not_compared:
         text += f" Not compared: {'; '.join(found.not_compared)}."
     return f"Is the theory right? {text}"
