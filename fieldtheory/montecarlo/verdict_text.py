@@ -73,8 +73,6 @@ def is_it_right(found: Any) -> str:
             f"The neglected {left_out} may explain it. Simulate one more width, or wider networks."
         )
     text += _not_told(fields) + _zeros(fields)
-    if found.differences:
-        text += f" The networks differ: {'; '.join(found.differences)}."
     if found.not_compared:
         text += f" Not compared: {'; '.join(found.not_compared)}."
     return f"Is the theory right? {text}"
