@@ -242,7 +242,7 @@ def table2(
         image. How far unscaled networks degrade with depth depends on the smallest noise that is
         allowed: their correlations differ by L⁻², and noise above that drowns them. SR prints
         55.13 ± 5.31 % for L = 1000, where it is 85 % here: SR does not say among which noises it
-        chose, and ours is 55 % with a noise of 5e-3. All others agree within 1.5 %.
+        chose, and ours is 55 % with a noise of 2e-3. All others agree within 1.5 %.
 
     Raises
     ------
