@@ -109,8 +109,8 @@ def compare(
     Statistical errors decide by |z|, with a threshold from Student's distribution and Bonferroni's
     correction for the number of comparisons. Correlations between them make false alarms rarer. For
     covariances z follows this distribution from about 1000 samples on.
-    Values of which even a fault of 100 % would not show are "not told apart" and do not count; the
-    answer names their quantities and how many times as many networks would tell, as errors fall as
+    Values for which chance would hide even an error of 100 % are "too noisy" and do not count; the
+    answer names their quantities and how many times as many networks they need, as errors fall as
     1/√samples. Nor do quantities that are "zero in both", theory and simulation; the answer names
     them too.
 

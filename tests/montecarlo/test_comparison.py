@@ -500,7 +500,7 @@ class TestDisplay:
         assert page.count("<tr>") == 2 + len(found.extrapolated) + len(found.at_width)
         for answer in found.answers:
             assert answer.split(":")[0] in page
-        words = "agrees", "not told apart"
+        words = "agrees", "too noisy"
         assert sum(page.count(f">{w}</td>") for w in words) == len(found.extrapolated)
 
     def test_rows_hold_all_entries(self, found):
