@@ -37,6 +37,7 @@ ROOMS = (
     "data",
     "figures",
     "report",
+    "front",
     "cli",
 )
 HEAVY = {
@@ -137,6 +138,7 @@ def climbing(modules):
 def test_import_loads_the_core_libraries_only():
     program = (
         "import sys; import fieldtheory; "
+        "assert not {'sympy', 'numpy'} & set(sys.modules); fieldtheory.solve; "
         f"loaded = {HEAVY!r} & set(sys.modules); print(sorted(loaded)); sys.exit(bool(loaded))"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -184,8 +186,8 @@ def test_no_two_modules_share_a_name():
 def test_the_package_has_its_rooms_and_nothing_beside_them():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"}
     files = {path.name for path in PACKAGE.glob("*.py")}
-    assert files == {"__init__.py", "sklearn.py", "validation.py"}
-    assert folders | {"sklearn", "validation"} == set(ROOMS)
+    assert files == {"__init__.py", "front.py", "sklearn.py", "validation.py"}
+    assert folders | {"front", "sklearn", "validation"} == set(ROOMS)
 
 
 def test_imports_go_down_the_rooms():

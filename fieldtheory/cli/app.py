@@ -17,7 +17,7 @@ from fieldtheory.cli.simulate_command import simulate
 from fieldtheory.cli.solve_command import solve
 from fieldtheory.cli.sweep_command import sweep
 from fieldtheory.cli.tangent_command import tangent
-from fieldtheory.cli.terminal import Commands
+from fieldtheory.cli.terminal import Commands, write_anywhere
 from fieldtheory.cli.verify_command import verify
 
 app = typer.Typer(
@@ -76,4 +76,5 @@ for command in (
 
 def main() -> None:
     """Entry point of the ``fieldtheory`` command."""
+    write_anywhere()
     app()

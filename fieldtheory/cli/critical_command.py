@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli import values
 from fieldtheory.cli.options import ActivationText, OutputFormat
 from fieldtheory.cli.terminal import print_rows
 
@@ -51,6 +50,7 @@ def critical(
         fieldtheory critical -a "h/(1+abs(h))" --skip-scale 0.7 --format json
     """
     from fieldtheory import validation
+    from fieldtheory.cli import values
     from fieldtheory.criticality import (
         critical_point,
         optimal_aspect_ratio,

@@ -6,16 +6,16 @@ import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
 
-from fieldtheory.cli import diffusion_inputs, values
-from fieldtheory.cli.diffusion_rows import SIMULATED, SOLVED, compared_rows, rows_of
 from fieldtheory.cli.options import ACTIVATION, NETWORK, Classes, Count, OutputFormat
 from fieldtheory.cli.resuming import parts_of, require_place
 from fieldtheory.cli.terminal import Format, print_rows
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _network = partial(typer.Option, rich_help_panel=NETWORK)
 _simulation = partial(typer.Option, rich_help_panel="Simulation")
@@ -180,6 +180,9 @@ def diffusion(
 
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
+    from fieldtheory.cli import diffusion_inputs, values
+    from fieldtheory.cli.diffusion_rows import SIMULATED, compared_rows, rows_of
+
     phi, psi = (
         values.activation(activation),
         values.activation(input_activation, "input_activation"),
@@ -252,6 +255,8 @@ def _layers(
     inputs: str, data: str | None, classes: str | None, count: int | None, scale: str | None
 ) -> tuple[str, np.ndarray]:
     """What is said of the inputs, if they are samples, and the inputs."""
+    from fieldtheory.cli import diffusion_inputs
+
     if data is None:
         for name, value in {"classes": classes, "count": count, "scale": scale}.items():
             if value is not None:
@@ -316,7 +321,10 @@ def _print_solution(
     save: Path | None,
     format: Format,
 ) -> None:
+    import numpy as np
+
     import fieldtheory as ft
+    from fieldtheory.cli.diffusion_rows import SOLVED, rows_of
 
     require_place(save, ".npz", ".nc")
     solution = ft.solve(network, Z)

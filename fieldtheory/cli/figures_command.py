@@ -14,7 +14,6 @@ import typer
 
 from fieldtheory.cli.options import Jobs, Seed
 from fieldtheory.cli.resuming import parts_of
-from fieldtheory.numerics import chunks
 
 
 @dataclass(frozen=True)
@@ -158,6 +157,8 @@ def _named(name: str) -> list[str]:
 def _draw(name: str, folder: Path, options: Options) -> Path:
     """Draw one figure; returns the path of the picture."""
     from importlib import import_module
+
+    from fieldtheory.numerics import chunks
 
     paper, figure = name.split(".")
     module = import_module(f"fieldtheory.figures.{paper}")

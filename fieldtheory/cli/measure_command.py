@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli import values
 from fieldtheory.cli.options import InputKernel, OutputFormat, Seed
 from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import print_rows
@@ -53,6 +52,7 @@ def measure(
         fieldtheory measure -b blocks:two_layers --skip-scale 0.9 --save block.npz -f json
     """
     from fieldtheory.blocks.measuring import measure_block
+    from fieldtheory.cli import values
 
     with parts_of(save, ".npz"):
         measured = measure_block(

@@ -8,14 +8,18 @@ from typing import Annotated
 import typer
 
 from fieldtheory.cli.terminal import Format
-from fieldtheory.networks.activations import ACTIVATIONS
-from fieldtheory.networks.schedules import SCHEDULES
 
 NETWORK = "The network"
 _network = partial(typer.Option, rich_help_panel=NETWORK)
-ACTIVATION = (
-    f"φ: {', '.join(ACTIVATIONS)}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
+# Written out, so that a help page does not load what computes with them.
+ACTIVATIONS = (
+    "erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin, gelu_tanh, quick_gelu, elu, "
+    "selu, celu, softplus, softsign, mish, hard_tanh, hard_sigmoid, hard_swish, relu6, "
+    "squared_relu, softshrink, hardshrink, tanhshrink, log_sigmoid, arctan, arcsinh, sinh, isru, "
+    "gaussian, abs, sign, heaviside, cos, square, cubic, log_cosh, exp"
 )
+SCHEDULES = "uniform 1/√L, decreasing 1/(√l ln(l+1)), none 1"
+ACTIVATION = f"φ: {ACTIVATIONS}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
 Depth = Annotated[int, _network("--depth", "-L", help="Number of residual layers L.")]
 ActivationText = Annotated[str, _network("--activation", "-a", help=ACTIVATION)]
 BranchScale = Annotated[
@@ -25,7 +29,7 @@ ScheduleName = Annotated[
     str | None,
     _network(
         "--schedule",
-        help=f"ρ_l by name: {', '.join(f'{name} {s.formula}' for name, s in SCHEDULES.items())}.",
+        help=f"ρ_l by name: {SCHEDULES}.",
         show_default="ρ as --branch-scale says",
     ),
 ]

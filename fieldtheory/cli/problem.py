@@ -5,14 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
 
-from fieldtheory.cli import options, samples, values
+from fieldtheory.cli import options
 from fieldtheory.cli.options import NETWORK
-from fieldtheory.networks.residual import ResidualNetwork
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fieldtheory.networks.residual import ResidualNetwork
 
 _INPUTS = {
     "K0": (options.InputKernel, "0.05"),
@@ -126,6 +129,8 @@ def with_network(
 
 
 def _problem(inputs: dict[str, Any], parameters: dict[str, Any]) -> Problem:
+    from fieldtheory.cli import samples, values
+
     data, scale = inputs.get("data"), inputs.get("scale")
     sampled = data is not None
     measured = not sampled

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from fieldtheory.cli import values
 from fieldtheory.cli.options import Classes, Count, Digits
 from fieldtheory.cli.terminal import display
 
@@ -45,6 +44,7 @@ def run(
 
         fieldtheory run --data samples.npz --depths 20,40,80
     """
+    from fieldtheory.cli import values
     from fieldtheory.report import main_job
 
     chosen = values.classes(classes, data is None)

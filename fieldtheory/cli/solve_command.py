@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from fieldtheory.cli import values
 from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
@@ -80,6 +79,7 @@ def solve(
         fieldtheory solve -L 20 --data samples.csv --scale none --save solution.npz
     """
     import fieldtheory as ft
+    from fieldtheory.cli import values
 
     require_place(save, ".npz", ".nc")
     title = values.title(problem.network, problem.words)

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli import values
 from fieldtheory.cli.options import Jobs, OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import parts_of
@@ -60,6 +59,7 @@ def sweep(
         fieldtheory sweep -L 20 --over branch_scale=0.1:1:50 --of kernels --save grid.nc
     """
     import fieldtheory as ft
+    from fieldtheory.cli import values
 
     axes: dict[str, list[Any]] = {}
     for text in over:

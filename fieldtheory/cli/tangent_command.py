@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from fieldtheory.cli import values
 from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
@@ -66,6 +65,7 @@ def tangent(
         fieldtheory tangent -L 20 --data samples.csv --scale none --save theta.npz
     """
     import fieldtheory as ft
+    from fieldtheory.cli import values
 
     require_place(save, ".npz", ".nc")
     standard = parametrization == "standard"

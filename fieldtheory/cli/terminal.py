@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
+import io
 import json
 import sys
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
@@ -13,9 +16,12 @@ from typing import Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from fieldtheory.networks.parameters import hint
-from fieldtheory.plotting.tables import print_table
-
+# What a terminal of few signs shows in place of mathematical ones.
+_NEAREST = {
+    **{"−": "-", "–": "-", "—": "-", "×": "x", "·": "*", "√": "sqrt ", "∂": "d", "∞": "infinity"},
+    **{"⟨": "<", "⟩": ">", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "±": "+-", "→": "->"},
+    **{"′": "'", "″": "''", "…": "...", "Σ": "sum", "Δ": "Delta ", "∫": "int"},
+}
 # How a table is printed.
 Format = Literal["table", "csv", "json"]
 
@@ -47,11 +53,42 @@ class Commands(TyperGroup):
         return code
 
 
+def write_anywhere() -> None:
+    """Let stdout and stderr of any encoding take every text; see `_replaced`."""
+    codecs.register_error("fieldtheory", _replaced)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="fieldtheory")
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """Signs that an encoding lacks: Greek letters by their names, others by what is nearest."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_ascii, error.object[error.start : error.end])), error.end
+
+
+def _ascii(sign: str) -> str:
+    name = unicodedata.name(sign, "")
+    if name.startswith("GREEK SMALL LETTER "):
+        return name.removeprefix("GREEK SMALL LETTER ").partition(" ")[0].lower()
+    if name.startswith("GREEK CAPITAL LETTER "):
+        return name.removeprefix("GREEK CAPITAL LETTER ").partition(" ")[0].capitalize()
+    if sign in _NEAREST:
+        return _NEAREST[sign]
+    if name.startswith("BOX DRAWINGS"):
+        return "-" if "HORIZONTAL" in name.split() else "|" if "VERTICAL" in name.split() else "+"
+    plain = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
+    return f"^{plain}" if "SUPERSCRIPT" in name and plain else plain or "?"
+
+
 def _meant(error: Any) -> str:
     """The line for an option that names a parameter otherwise; empty for other errors."""
     name, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if name is None or context is None:
         return ""
+    from fieldtheory.networks.parameters import hint
+
     known = [option.name for option in context.command.params]
     option, _, symbol = hint(name.lstrip("-").replace("-", "_"), known).partition(" ")
     found = f"--{option.replace('_', '-')} {symbol}".rstrip()
@@ -87,12 +124,15 @@ def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> No
     """Rows as a table for the eye (six digits), or as CSV or JSON with all digits."""
     rows = [{k: v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows]
     if format == "json":
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        unicode = "utf" in (sys.stdout.encoding or "").lower()
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=not unicode))
     elif format == "csv":
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     else:
+        from fieldtheory.plotting.tables import print_table
+
         print_table(rows, title)
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldtheory.cli import values
 from fieldtheory.cli.options import Digits, OutputFormat
 from fieldtheory.cli.terminal import display, print_rows
-from fieldtheory.literature import checks, verdicts
-from fieldtheory.literature.checks import Check
-from fieldtheory.literature.claim import Verdict
-from fieldtheory.numerics import chunks
+
+if TYPE_CHECKING:
+    from fieldtheory.literature.checks import Check
+    from fieldtheory.literature.claim import Verdict
 
 
 def verify(
@@ -51,6 +50,10 @@ def verify(
 
         fieldtheory verify --activations erf --papers F25
     """
+    from fieldtheory.cli import values
+    from fieldtheory.literature import checks, verdicts
+    from fieldtheory.numerics import chunks
+
     named, chosen = values.names(activations), values.names(papers)
     jobs = chunks.usable_processes()
     # Bad names are refused before the work.

@@ -8,13 +8,11 @@ import numpy as np
 from scipy import optimize
 
 from fieldtheory import validation
+from fieldtheory.criticality.small_variance import variances_around_scale
 from fieldtheory.criticality.universality import critical_point
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
-
-# Variances searched for the fixed point K*.
-_SEARCHED = np.geomspace(1e-3, 1e4, 141)
 
 
 class EdgeOfChaos(NamedTuple):
@@ -44,7 +42,7 @@ def edge_of_chaos(activation: Any, bias_variance: float = 0.0) -> EdgeOfChaos:
 
     in feed-forward networks (PDLT-B (B.16), (B.12) for γ = 0; PF section 1 takes parameters on this
     line). At ``bias_variance`` = 0 it is the `critical_point`. For a bias variance > 0 the smallest
-    K* from 0.001 on is taken; χ_∥, which moves the variance, is then below 1 for tanh and the like.
+    K* is taken; χ_∥, which moves the variance, is then below 1 for tanh and the like.
 
     Parameters
     ----------
@@ -87,12 +85,15 @@ def _fixed_point(phi: Activation, bias: float) -> float:
         """K − σ²_w ⟨φ²⟩ − σ²_b with σ²_w = 1/⟨φ'²⟩."""
         return K - averages.second_moment(K) / averages.slope_square(K) - bias
 
+    searched = variances_around_scale(phi)
+    # K* is larger than the variance of the bias.
+    searched = np.append(bias, searched[searched > bias]) if bias else searched
     with np.errstate(all="ignore"):
-        values = excess(_SEARCHED)
+        values = excess(searched)
     crossings = np.flatnonzero((values[:-1] <= 0) & (values[1:] > 0))
     if not len(crossings):
         raise ValueError(
             f"bias_variance must be one of the edge of chaos, {phi.name} has none at {bias:g}"
         )
-    low, high = _SEARCHED[crossings[0] : crossings[0] + 2]
+    low, high = searched[crossings[0] : crossings[0] + 2]
     return float(optimize.brentq(excess, low, high, xtol=1e-300, rtol=1e-14))

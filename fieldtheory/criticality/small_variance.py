@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import sympy as sp
@@ -14,8 +15,12 @@ from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 _t = sp.Symbol("t", positive=True)
 # Powers of t in φ(±t): up to t³, which the coefficient of K² takes.
 _ORDER = 3
-# Where M(K) is compared with its linear part if all coefficients of its expansion vanish.
+# Where M(K) is compared with its linear part if all coefficients of its expansion vanish, in units
+# of the scale of φ.
 _COMPARED = np.geomspace(1e-3, 1.0, 25)
+# Where the scale of φ is looked for, with digits enough for what cancels, and how far φ leaves its
+# leading power there.
+_POWERS_OF_TWO, _DIGITS, _LEAVES = range(-40, 41), 60, 0.1
 _ROUNDING = 1e-11
 _NEAR = sp.Rational(1, 10**250)
 
@@ -103,6 +108,41 @@ def small_variance(activation: Activation) -> SmallVariance:
     return SmallVariance(slopes, False, sp.S.Infinity, _sign_of_bend(activation, float(moment)))
 
 
+@lru_cache(maxsize=64)
+def scale_of(activation: Activation) -> float:
+    """The distance from zero, a power of two, at which φ leaves its leading power; 1 if nowhere.
+
+    Found from the increments of φ over octaves, φ(2t) − φ(t), whose ratios are then no longer
+    constant.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.activations import as_activation
+    >>> scale_of(as_activation("tanh")), scale_of(as_activation("tanh(1024*h)"))
+    (1.0, 0.0009765625)
+    """
+    import mpmath as mp
+
+    phi, found = sp.lambdify(h, activation.expression, "mpmath"), [np.inf]
+    with mp.workdps(_DIGITS):
+        for side in (1, -1):
+            values = [phi(side * mp.mpf(2) ** power) for power in _POWERS_OF_TWO]
+            steps = [after - before for before, after in pairwise(values)]
+            ratios = [after / before if before else mp.inf for before, after in pairwise(steps)]
+            for power, ratio in zip(_POWERS_OF_TWO, ratios, strict=False):
+                if abs(ratio - ratios[0]) > _LEAVES * abs(ratios[0]):
+                    found.append(2.0 ** (power + 2))
+                    break
+    return min(found) if np.isfinite(min(found)) else 1.0
+
+
+def variances_around_scale(activation: Activation) -> np.ndarray:
+    """Variances to search: 1e-4 to 1e4, both in units of the signals and of the scale of φ."""
+    square = scale_of(activation) ** 2
+    ends = np.log10([1e-4 * min(1.0, square), 1e4 * max(1.0, square)])
+    return np.logspace(*ends, 1 + round(20 * (ends[1] - ends[0])))
+
+
 def _taylor(side: sp.Expr, name: str) -> tuple[sp.Expr, ...]:
     """The coefficients of t, t², t³ of a function of t > 0 that vanishes at zero."""
     found: list[sp.Expr] = []
@@ -131,7 +171,7 @@ def _is_scale_invariant(activation: Activation, slopes: tuple[sp.Expr, sp.Expr])
 
 def _sign_of_bend(activation: Activation, moment: float) -> sp.Expr:
     """The sign of M(K) − A_2 K where it first differs from rounding, 0 if nowhere."""
-    K = _COMPARED
+    K = scale_of(activation) ** 2 * _COMPARED
     rest = layer_functions(activation).second_moment(K) / (moment * K) - 1
     (apart,) = np.nonzero(np.abs(rest) > _ROUNDING)
     return sp.Integer(int(np.sign(rest[apart[0]]))) if len(apart) else sp.S.Zero

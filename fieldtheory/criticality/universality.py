@@ -12,7 +12,11 @@ from scipy import optimize
 
 from fieldtheory import validation
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.criticality.small_variance import SmallVariance, small_variance
+from fieldtheory.criticality.small_variance import (
+    SmallVariance,
+    small_variance,
+    variances_around_scale,
+)
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
@@ -20,8 +24,6 @@ from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 
 SCALE_INVARIANT, VANISHING, HALF_STABLE = "scale-invariant", "K*=0", "half-stable"
 
-# Variances searched for a fixed point K* > 0.
-_SEARCHED = np.geomspace(1e-4, 1e4, 161)
 # Of ⟨φφ''⟩ relative to M' on either side of a root, so that rounding is taken for none.
 _CLEAR = 1e-9
 
@@ -242,7 +244,7 @@ def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
 
     ValueError where ⟨φ'²⟩ diverges.
     """
-    averages = layer_functions(phi)
+    averages, searched = layer_functions(phi), variances_around_scale(phi)
 
     def excess(K: Any) -> Any:
         """⟨φφ''⟩ = M'(K) − ⟨φ'²⟩, relative to ⟨φ'²⟩."""
@@ -256,15 +258,15 @@ def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
 
     with np.errstate(all="ignore"):
         try:
-            values = excess(_SEARCHED)
+            values = excess(searched)
         except QuadratureError:
             # Of functions that grow as exp(h) for instance, at large variances.
-            values = np.array([known(K) for K in _SEARCHED])
+            values = np.array([known(K) for K in searched])
     clear = np.isfinite(values) & (np.abs(values) > _CLEAR)
     for low, high in zip(np.flatnonzero(clear)[:-1], np.flatnonzero(clear)[1:], strict=True):
         if values[low] * values[high] > 0:
             continue
-        K = float(optimize.brentq(excess, _SEARCHED[low], _SEARCHED[high], xtol=1e-300, rtol=1e-14))
+        K = float(optimize.brentq(excess, searched[low], searched[high], xtol=1e-300, rtol=1e-14))
         weight = 1 / float(averages.susceptibility(K))
         bias = K - weight * float(averages.second_moment(K))
         if weight > 0 and bias >= 0:

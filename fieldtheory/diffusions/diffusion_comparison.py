@@ -17,6 +17,7 @@ from fieldtheory.montecarlo.compared_field import OFF, UNRESOLVED, WITHIN
 from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.montecarlo.verdict_text import DESCRIBES, DOES_NOT
 from fieldtheory.networks.activations import h
+from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.result import Stored
@@ -285,7 +286,8 @@ def compare_diffusion(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not allowed, or inputs, horizon or depth differ.
+        If an argument is not allowed, or networks (but for their width, and an infinite depth) or
+        inputs differ; the message names what differs, with both values.
 
     Notes
     -----
@@ -309,16 +311,14 @@ def compare_diffusion(
         raise TypeError(f"ensemble must be a DiffusionEnsemble, got {validation.shown(ensemble)}")
     for name, value in (("false_alarm", false_alarm), ("tolerance", tolerance)):
         validation.within(name, value, 1e-12, 1.0)
-    if not np.array_equal(solution.inputs, ensemble.inputs):
-        raise ValueError(
-            f"ensemble must have the inputs {solution.inputs} of the solution, "
-            f"got {ensemble.inputs}"
-        )
     asked, simulated = solution.network, ensemble.network
-    if asked.horizon != simulated.horizon or asked.depth not in (None, simulated.depth):
+    apart = differences(asked, simulated, *(("depth",) if asked.depth is None else ()))
+    if not np.array_equal(solution.inputs, ensemble.inputs):
+        inputs = [validation.shown(of.inputs) for of in (solution, ensemble)]
+        apart.append("inputs {} in the theory, {} in the simulation".format(*inputs))
+    if apart:
         raise ValueError(
-            f"ensemble must have depth={asked.depth} and horizon={asked.horizon} of the solution, "
-            f"got depth={simulated.depth} and horizon={simulated.horizon}"
+            f"ensemble must be of the network and inputs of the solution: {'; '.join(apart)}"
         )
     ours, theirs = _common(solution.times, ensemble.times)
     profiles = tuple(

@@ -14,8 +14,8 @@ import numpy as np
 
 AGREES, DISAGREES = "agrees", "disagrees"
 WITHIN, OFF = "within", "off"
-UNRESOLVED, UNTOLD, ZERO = "not resolved", "not told apart", "zero in both"
-# The relative fault that a value has to show to be told apart from a wrong one: the value itself.
+UNRESOLVED, UNTOLD, ZERO = "not resolved", "too noisy", "zero in both"
+# The relative error that a tested value has to reveal: the value itself.
 COARSEST = 1.0
 
 
@@ -112,9 +112,8 @@ class Coefficient(ComparedField):
     def verdicts(self) -> np.ndarray:
         """On every entry: "agrees", "disagrees", or "not resolved" if left out terms may be it.
 
-        "not told apart" is what would agree as well if it were off by ``COARSEST``, and "zero in
-        both" a quantity that is 0 in the theory and by chance in the simulation, of which there is
-        no relative fault to show.
+        "too noisy" is what would agree as well if it were off by ``COARSEST``, and "zero in both" a
+        quantity that is 0 in the theory and within chance in the simulation.
         """
         excess = np.abs(self.simulation - self.theory) - self.threshold * self.error
         agrees = np.where(self.more_networks > 1, UNTOLD, AGREES if self.size.any() else ZERO)

@@ -49,8 +49,6 @@ class Comparison(Stored):
         Probability of a wrong "disagrees", and of a wrong answer to the second question.
     tolerance : float
         Largest relative deviation with which the theory still describes the width.
-    differences : tuple of str
-        Parameters in which the simulated networks differ from that of the solution.
     not_compared : tuple of str
         Quantities that are left out, each with the reason and what includes it.
 
@@ -70,7 +68,6 @@ class Comparison(Stored):
     width: int
     false_alarm: float
     tolerance: float
-    differences: tuple[str, ...] = ()
     not_compared: tuple[str, ...] = ()
 
     @cached_property
@@ -165,7 +162,6 @@ class Comparison(Stored):
             "threshold": self.extrapolated[0].threshold,
             "tolerance": self.tolerance,
             "threshold_at_width": self.at_width[0].threshold,
-            "differences": json.dumps(self.differences),
             "not_compared": json.dumps(self.not_compared),
         }
         return Labelled(comparison_table.variables(fields, stored), {}, attributes)
@@ -190,7 +186,6 @@ class Comparison(Stored):
             plain("width"),
             plain("false_alarm"),
             tolerance,
-            tuple(json.loads(plain("differences"))),
             # Files of the first releases do not have it.
             tuple(json.loads(plain("not_compared"))) if "not_compared" in content else (),
         )

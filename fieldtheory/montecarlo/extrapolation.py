@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -21,9 +21,15 @@ from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.dispatch import by_network_type
+from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.solution import Solution
+from fieldtheory.validation import shown
+
+# What networks with the same K0 may differ in, and by how much it may differ.
+_OF_INPUTS = "readin_weight_variance", "readin_bias_variance", "input_dim"
+_ROUNDING = 1e-12
 
 
 @by_network_type
@@ -60,8 +66,9 @@ def compare(
     solution : Solution
         Of one network and one K0, without batch axes.
     ensemble : Ensemble or sequence of Ensemble
-        Of one network and K0 at one or several different widths, with different seeds. One width
-        does not tell a wrong theory from terms in 1/N, and leaves the first question open.
+        Of the network and the K0 of the solution at one or several different widths, with different
+        seeds. One width does not tell a wrong theory from terms in 1/N, and leaves the first
+        question open.
     responses : SimulatedResponse or sequence of SimulatedResponse, optional
         Of `simulate_response` for the input layer, at one or several different widths.
     false_alarm : float
@@ -80,7 +87,8 @@ def compare(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not allowed, or shapes do not fit.
+        If an argument is not allowed, or networks or inputs differ in more than the width; the
+        message names what differs, with both values.
 
     Warns
     -----
@@ -101,8 +109,8 @@ def compare(
     Statistical errors decide by |z|, with a threshold from Student's distribution and Bonferroni's
     correction for the number of comparisons. Correlations between them make false alarms rarer. For
     covariances z follows this distribution from about 1000 samples on.
-    Values of which even a fault of 100 % would not show are "not told apart" and do not count; the
-    answer names their quantities and how many times as many networks would tell, as errors fall as
+    Values for which chance would hide even an error of 100 % are "too noisy" and do not count; the
+    answer names their quantities and how many times as many networks they need, as errors fall as
     1/√samples. Nor do quantities that are "zero in both", theory and simulation; the answer names
     them too.
 
@@ -119,9 +127,10 @@ def compare(
     >>> wide = simulate(net.replace(width=200), 0.3, samples=2000, seed=2)
     >>> compare(ft.solve(net, 0.3), [narrow, wide])
     Comparison(agrees, describes width 100, widths=(100, 200))
-    >>> wrong = ft.solve(net.replace(weight_variance=1.4), 0.3)
-    >>> compare(wrong, [narrow, wide]).verdict
-    'disagrees'
+    >>> compare(ft.solve(net.replace(weight_variance=1.4), 0.3), narrow)
+    Traceback (most recent call last):
+        ...
+    ValueError: ensemble must be of the network and inputs of the solution: weight_variance 1.4 ...
     >>> net = ft.ResidualNetwork(depth=3, width=3)
     >>> tiny = [simulate(net.replace(width=N), 0.3, samples=4000, seed=N) for N in (3, 6)]
     >>> compare(ft.solve(net, 0.3), tiny)
@@ -169,7 +178,6 @@ def compare(
         width,
         float(false_alarm),
         float(tolerance),
-        _differences(solution, ensembles[0]),
         left_out(measured, reasons, _without_values(measured, extrapolated)),
     )
 
@@ -192,10 +200,14 @@ def _checked(solution: Solution, given: Any, name: str, kind: Any) -> list[Any]:
     for other in found:
         if not isinstance(other, kind):
             raise TypeError(f"{name} must be of {kind.__name__} or a sequence, got {other!r}")
-        if other.network.depth != solution.network.depth:
+        apart = differences(solution.network, other.network, *_OF_INPUTS)
+        K0, simulated = solution.input_kernel, other.input_kernel
+        rounding = _ROUNDING * np.abs(K0).max()
+        if K0.shape != simulated.shape or (np.abs(K0 - simulated) > rounding).any():
+            apart.append(f"K0 {shown(K0)} in the theory, {shown(simulated)} in the simulation")
+        if apart:
             raise ValueError(
-                f"{name} must have the depth {solution.network.depth} of the solution, "
-                f"got {other.network.depth}"
+                f"{name} must be of the network and inputs of the solution: {'; '.join(apart)}"
             )
     widths = [e.network.width for e in found]
     if len(set(widths)) < len(widths):
@@ -205,10 +217,6 @@ def _checked(solution: Solution, given: Any, name: str, kind: Any) -> list[Any]:
         raise ValueError(
             f"{name} must have different seeds, to be independent, got {[s for s, _ in seeds]}"
         )
-    for other in found[1:]:
-        same = other.network.replace(width=widths[0]) == found[0].network
-        if not (same and np.array_equal(other.input_kernel, found[0].input_kernel)):
-            raise ValueError(f"{name} must be of one network and K0, got {other!r} of others")
     return sorted(found, key=lambda e: e.network.width)
 
 
@@ -272,15 +280,11 @@ def _at_width(quantity: Measured, simulation: Any) -> dict[str, Any]:
 
 def _simulated(quantity: Measured, simulation: Any) -> tuple[np.ndarray, np.ndarray]:
     """The simulated values of a field and their standard errors."""
-    field, name = quantity.field, quantity.name
+    name = quantity.name
     found = [np.asarray(getattr(simulation, key)) for key in (name, f"{name}_error")]
     if quantity.across:
         first, second = np.triu_indices(found[0].shape[-1])
         found = [values[..., first, second, :, :][..., first, second] for values in found]
-    shape = remainders.theory(quantity).shape
-    if found[0].shape != shape:
-        given = found[0].shape
-        raise ValueError(f"{name} must have the shape {shape} of {field.name}, got {given}")
     return found[0], found[1]
 
 
@@ -353,17 +357,3 @@ def _threshold(found: list[dict[str, Any]], false_alarm: float, freedom: int) ->
 
     count = sum(entries["theory"].size for entries in found)
     return float(stats.t.isf(false_alarm / (2 * count), freedom))
-
-
-def _differences(solution: Solution, ensemble: Ensemble) -> tuple[str, ...]:
-    """Parameters, other than the width, in which the simulated network is not the solved one."""
-    solved, drawn = solution.network, ensemble.network
-    found = []
-    for field in fields(solved):
-        a, b = getattr(solved, field.name), getattr(drawn, field.name)
-        if a != b and field.name not in ("width", "input_dim"):
-            a, b = getattr(a, "name", a), getattr(b, "name", b)
-            found.append(f"{field.name} {a} in the theory, {b} in the simulation")
-    if not np.array_equal(solution.input_kernel, ensemble.input_kernel):
-        found.append("K0")
-    return tuple(found)

@@ -24,6 +24,8 @@ from fieldtheory.montecarlo.compared_field import (
 from fieldtheory.numerics.fields import FIELDS
 
 DESCRIBES, DOES_NOT = "describes", "does not describe"
+# A theory this much smaller than the error of the simulation is shown as 0.
+_ROUNDING = 1e-12
 # The verdicts of entries that these are made of.
 _OF_ENTRIES = {DESCRIBES: WITHIN, DOES_NOT: OFF}
 
@@ -36,7 +38,7 @@ def is_it_right(found: Any) -> str:
     deciding = [field for field in fields if (field.verdicts == verdict).any()] or fields
     worst = max(deciding, key=lambda field: abs(field.z[field.worst]))
     largest = f"|z| = {abs(worst.z[worst.worst]):.3g} ({_where(worst)})"
-    chance = f"chance exceeds {threshold:.3g} with probability {found.false_alarm:g}"
+    chance = f"chance alone exceeds {threshold:.3g} with probability {found.false_alarm:g}"
     power = "" if len(widths) == 1 else f"^{len(widths)}"
     left_out = f"terms of order 1/N{power}"
     source = (
@@ -46,33 +48,31 @@ def is_it_right(found: Any) -> str:
     )
     if verdict == AGREES:
         told = sum(int(np.count_nonzero(field.verdicts == AGREES)) for field in fields)
-        what = f"all {count} values" if told == count else f"all {told} values that are told apart"
+        what = f"all {count} values" if told == count else f"all {told} values that can be tested"
         text = (
-            f"Yes: {source}, {what} agree, largest {largest}, {chance}. "
-            f"A fault of {100 * _resolution(fields):.2g} % in all kernels would show. "
-            f"Left out are {left_out}."
+            f"Yes: {source}, {what} agree. The largest deviation has {largest}; {chance}. "
+            f"An error of {100 * _resolution(fields):.2g} % in all kernels would be seen. "
+            f"The theory neglects {left_out}."
         )
     elif verdict == DISAGREES:
         text = (
             f"No: {source}, the most significant of {count} deviations is "
-            f"{_percent(worst.deviation[worst.worst])}, {largest}; {chance}, and {left_out} do not "
-            "explain it."
+            f"{_percent(worst.deviation[worst.worst])}, {largest}; {chance}, and the neglected "
+            f"{left_out} do not explain it."
         )
     elif all(np.isin(field.verdicts, (UNTOLD, ZERO)).all() for field in fields):
-        text = f"Not decided: {source}, none of {count} values is told apart."
+        text = f"Not decided: {source}, none of {count} values can be tested."
     elif len(widths) == 1:
         text = (
-            f"Not decided: {source}, a fault of the theory cannot be told from {left_out}. "
-            "Simulate another width."
+            f"Not decided: {source}, an error of the theory cannot be distinguished from the "
+            f"neglected {left_out}. Simulate another width."
         )
     else:
         text = (
-            f"Not decided: {source}, there are deviations of {largest} in {count} comparisons, "
-            f"{chance}, which {left_out} may explain. Simulate one more width, or wider."
+            f"Not decided: {source}, the largest of {count} deviations has {largest}; {chance}. "
+            f"The neglected {left_out} may explain it. Simulate one more width, or wider networks."
         )
     text += _not_told(fields) + _zeros(fields)
-    if found.differences:
-        text += f" The networks differ: {'; '.join(found.differences)}."
     if found.not_compared:
         text += f" Not compared: {'; '.join(found.not_compared)}."
     return f"Is the theory right? {text}"
@@ -100,7 +100,7 @@ def does_it_describe(found: Any) -> str:
         hidden = 100 * worst.threshold * worst.error[entry] / worst.size[entry]
         text = (
             f"Not decided: the largest deviation of a kernel from the leading order is {number}, "
-            f"and chance may hide {hidden:.2g} %, together more than {allowed}. "
+            f"and chance may add {hidden:.2g} %: together more than {allowed}. "
             "Simulate more networks."
         )
     else:
@@ -118,7 +118,7 @@ def does_it_describe(found: Any) -> str:
 
 
 def coefficient_rows(fields: Sequence[Coefficient]) -> list[dict[str, Any]]:
-    """Of every coefficient its worst entry, and the smallest fault that would show.
+    """Of every coefficient its worst entry, and the smallest error of the theory that is seen.
 
     Beyond 2 standard errors are 5 % of the entries of a right theory, give or take.
     """
@@ -129,16 +129,16 @@ def coefficient_rows(fields: Sequence[Coefficient]) -> list[dict[str, Any]]:
             {
                 "quantity": field.name,
                 "order": _power(field.order),
-                "number": len(field.theory),
+                "verdict": str(field.verdicts[worst]),
+                "values": len(field.theory),
                 "|z| > 2": int(np.count_nonzero(np.abs(field.z) > 2)),
-                "largest |z|": field.place(worst),
-                "theory": float(field.theory[worst]),
+                "largest |z| at": field.place(worst),
+                "z": float(field.z[worst]),
+                "theory": _rounded(field.theory[worst], field.error[worst]),
                 "simulation": float(field.simulation[worst]),
                 "error": float(field.error[worst]),
-                "z": float(field.z[worst]),
-                "left out": float(field.remainder[worst]),
-                "shows faults of": f"{fault:.2g} %" if math.isfinite(fault) else "",
-                "verdict": str(field.verdicts[worst]),
+                "neglected terms": float(field.remainder[worst]),
+                "smallest error seen": f"{fault:.2g} %" if math.isfinite(fault) else "",
             }
         )
     return rows
@@ -152,17 +152,18 @@ def width_rows(fields: Sequence[AtWidth]) -> list[dict[str, Any]]:
         worst = field.worst
         row: dict[str, Any] = {
             "quantity": field.name,
-            "number": len(field.theory),
-            "largest deviation": field.place(worst),
-            "simulation": float(field.simulation[worst]),
-            "error": float(field.error[worst]),
-            "leading order": float(field.theory[worst]),
+            "verdict": str(field.verdicts[worst]),
+            "values": len(field.theory),
+            "largest deviation at": field.place(worst),
             "deviation": _percent(field.deviation[worst]),
             "z": float(field.z[worst]),
+            "leading order": _rounded(field.theory[worst], field.error[worst]),
+            "simulation": float(field.simulation[worst]),
+            "error": float(field.error[worst]),
         }
         for power in powers:
             row |= _next_columns(field, power, worst)
-        rows.append(row | {"verdict": str(field.verdicts[worst])})
+        rows.append(row)
     return rows
 
 
@@ -173,13 +174,13 @@ def listed(widths: Sequence[int]) -> str:
 
 
 def _resolution(fields: Sequence[Coefficient]) -> float:
-    """The smallest relative fault that shows in some kernel, or in anything if there is none."""
+    """The smallest relative error that is seen in some kernel, or anywhere if there is none."""
     kernels = [field for field in fields if FIELDS[field.name].of_kernels] or fields
     return min(field.resolution for field in kernels)
 
 
 def _not_told(fields: Sequence[Coefficient]) -> str:
-    """How many values would agree as well if they were wrong, and what tells their quantities."""
+    """How many values are too noisy to test, and how many networks would test them."""
     count = sum(int(np.count_nonzero(field.verdicts == UNTOLD)) for field in fields)
     if not count:
         return ""
@@ -188,18 +189,23 @@ def _not_told(fields: Sequence[Coefficient]) -> str:
         if (field.verdicts == UNTOLD).all():
             more = float(field.more_networks.min())
             needed = f"{more:.2g} times as many networks" if math.isfinite(more) else "wider ones"
-            said.append(f"{field.name} ({needed})")
-    text = f" Not told apart are {count} values, as a fault of {100 * COARSEST:g} % would not show"
-    return f"{text}: all of {', '.join(said)}." if said else f"{text}."
+            said.append(f"{field.name} (it needs {needed})")
+    text = f" Too noisy to test are {count} values, where chance hides {100 * COARSEST:g} %"
+    return f"{text}, among them all of {', '.join(said)}." if said else f"{text}."
 
 
 def _zeros(fields: Sequence[Coefficient]) -> str:
-    """How many values are 0 in the theory, so that they agree or not but show no relative fault."""
+    """How many values are 0 in the theory and, within chance, in the simulation."""
     zeros = [field for field in fields if (field.verdicts == ZERO).all()]
     if not zeros:
         return ""
     count, names = sum(field.theory.size for field in zeros), ", ".join(f.name for f in zeros)
-    return f" Zero in the theory, and within chance in the simulation, are {count} values: {names}."
+    return f" Zero in the theory and, within chance, in the simulation are {count} values: {names}."
+
+
+def _rounded(value: Any, error: Any) -> float:
+    """A number of the theory; 0 where it is the rounding of sums that cancel."""
+    return 0.0 if abs(value) < _ROUNDING * error else float(value)
 
 
 def _next_columns(field: AtWidth, power: int, entry: int) -> dict[str, Any]:

@@ -1,8 +1,12 @@
 """Families of networks, and the parts of which a family is made."""
 
-from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.family import Coefficients, LayeredNetwork, per_layer
-from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fieldtheory.networks.activations import Activation
+    from fieldtheory.networks.family import Coefficients, LayeredNetwork, per_layer
+    from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
 
 __all__ = [
     "Activation",
@@ -13,3 +17,12 @@ __all__ = [
     "input_kernel",
     "per_layer",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for, so that names of parameters do not need SymPy.
+    for module in ("activations", "family", "residual") if name in __all__ else ():
+        found = import_module(f"{__name__}.{module}")
+        if hasattr(found, name):
+            return getattr(found, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.parameters import unknown_argument
-from fieldtheory.networks.schedules import follows_depth, layer_values
+from fieldtheory.networks.schedules import follows_depth, layer_values, scale_text
 from fieldtheory.validation import shown
 
 Parameters = Mapping[str, Any]
@@ -161,6 +161,50 @@ def checked_network(network: Any) -> LayeredNetwork:
             f"network must be a ResidualNetwork or of another layered family, got {shown(network)}"
         )
     return network
+
+
+def differences(solved: NetworkFamily, drawn: NetworkFamily, *apart_from: str) -> list[str]:
+    """Parameters in which a simulated network is not that of the theory, each with both values.
+
+    Networks are the same if their layers are, as are those of γ = 0 in either family.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> net = ResidualNetwork(depth=2)
+    >>> differences(net, net.replace(activation="tanh"))
+    ['activation erf in the theory, tanh in the simulation']
+    """
+    if type(solved) is not type(drawn):
+        layers = [[getattr(type(of), name, None) for name in _LAYERS] for of in (solved, drawn)]
+        if layers[0] != layers[1]:
+            return [_both("network", type(solved).__name__, type(drawn).__name__)]
+    found = []
+    for name in [f.name for f in fields(solved) if f.name not in ("width", *apart_from)]:
+        given = [getattr(network, name) for network in (solved, drawn)]
+        numbers = given
+        if given == [None, None]:
+            continue
+        if solved.depth == drawn.depth and name in getattr(solved, "parameters", ()):
+            numbers = [network.parameters[name] for network in (solved, drawn)]
+            given = [n if v is None else v for n, v in zip(numbers, given, strict=True)]
+        if not np.array_equal(*[getattr(value, "expression", value) for value in numbers]):
+            found.append(_both(name, *map(_said, given)))
+    return found
+
+
+# What tells whether two families have the same layers.
+_LAYERS = ("features", "layer", "readout")
+
+
+def _said(value: Any) -> str:
+    if callable(value) and not isinstance(value, Activation):
+        return scale_text(value)
+    return str(getattr(value, "name", value))
+
+
+def _both(name: str, solved: str, drawn: str) -> str:
+    return f"{name} {solved} in the theory, {drawn} in the simulation"
 
 
 def input_width(network: LayeredNetwork, convention: str) -> float:

@@ -18,6 +18,13 @@ def require_finite(name: str, values: np.ndarray, layer: int, logarithm: str = "
         )
 
 
+def require_finite_layers(name: str, layers: np.ndarray) -> None:
+    """`require_finite` of every layer, the first axis."""
+    if not np.isfinite(layers).all():
+        for l, values in enumerate(layers):
+            require_finite(name, values, l)
+
+
 def ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x/y where y is positive, else zero."""
     return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

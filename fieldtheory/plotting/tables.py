@@ -11,15 +11,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
-_PIPE_WIDTH = 200
-_NO_LIMIT = 1000
+# Columns of a text or a pipe; a wider table is folded.
+_WIDTH = 80
+# Columns that a text needs before its lines are broken, where there is too little room.
+_BROKEN = 24
 
 
 def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
-    """Rows as the text of a table, whatever the width of the terminal.
+    """Rows as the text of a table that fits 80 columns: a wider one is folded.
+
+    Long texts are broken; if that is not enough, columns follow in a table below, behind the first
+    columns that tell the rows apart.
 
     Parameters
     ----------
@@ -53,17 +57,16 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     from rich.console import Console
 
     console = Console(
-        markup=False, highlight=False, width=_NO_LIMIT, color_system=None, force_jupyter=False
+        markup=False, highlight=False, width=_WIDTH, color_system=None, force_jupyter=False
     )
     with console.capture() as capture:
-        console.print(_table(rows, title))
+        for table in _tables(rows, title, _WIDTH):
+            console.print(table, crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
 def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
-    """Print rows as a table that is never cut off.
-
-    A pipe has no width; a terminal narrower than the table breaks its lines.
+    """Print rows as a table that fits the terminal, 80 columns in a pipe; see `table_text`.
 
     Parameters
     ----------
@@ -88,11 +91,9 @@ def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
     """
     from rich.console import Console
 
-    table = _table(rows, title)
     console = Console(markup=False, highlight=False, force_jupyter=False)
-    shown = console.width if console.is_terminal else _PIPE_WIDTH
-    console.width = max(shown, _width(console, table))
-    console.print(table)
+    for table in _tables(rows, title, console.width):
+        console.print(table, crop=False)
 
 
 def table_html(rows: Sequence[dict[str, Any]], caption: str) -> str:
@@ -132,22 +133,48 @@ def _html_cell(value: Any) -> str:
     return f"<td{aligned}>{html.escape(_cell(value))}</td>"
 
 
-def _width(console: Console, table: Table) -> int:
-    from rich.measure import Measurement
-
-    return Measurement.get(console, console.options.update(width=_NO_LIMIT), table).maximum
-
-
-def _table(rows: Sequence[dict[str, Any]], title: str) -> Table:
+def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Table]:
+    """One table, or if it is too wide several with the rows' names in front of each."""
     _require_rows(rows)
+    names = list(rows[0])
+    cells = [[_cell(value) for value in row.values()] for row in rows]
+    columns = dict(zip(names, zip(*cells, strict=True), strict=True))
+    # A column has three blanks, the table one more.
+    wide = {name: 3 + max(map(len, (name, *columns[name]))) for name in names}
+    texts = {name for name in names if isinstance(rows[0][name], str)}
+    if 1 + sum(wide.values()) > width:
+        # Digits and names are not broken, sentences are.
+        long = {n for n in texts if wide[n] > _BROKEN and any(" " in c for c in columns[n])}
+        wide |= dict.fromkeys(long, _BROKEN)
+    keys = names[: next((n for n in range(1, 5) if _distinct(cells, n)), 1)]
+    groups, free = [keys], width - 1 - sum(wide[name] for name in keys)
+    left = free
+    for name in names[len(keys) :]:
+        if wide[name] > left and groups[-1] != keys:
+            groups.append(keys)
+            left = free
+        groups[-1] = [*groups[-1], name]
+        left -= wide[name]
+    return [
+        _table({name: columns[name] for name in group}, texts, title if not i else "")
+        for i, group in enumerate(groups)
+    ]
+
+
+def _distinct(cells: Sequence[Sequence[str]], columns: int) -> bool:
+    return len({tuple(row[:columns]) for row in cells}) == len(cells)
+
+
+def _table(columns: dict[str, Sequence[str]], texts: set[str], title: str) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD)
-    for name, value in rows[0].items():
-        table.add_column(name, justify="left" if isinstance(value, str) else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(_cell, row.values()))
+    table = Table(title=title or None, title_justify="left", title_style="", box=box.SIMPLE_HEAD)
+    for name, cells in columns.items():
+        broken = name in texts and any(" " in cell for cell in cells)
+        table.add_column(name, justify="left" if name in texts else "right", no_wrap=not broken)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
     return table
 
 

@@ -175,14 +175,30 @@ class TestBadInput:
         assert refusal("simulate", "--n-samples", 9).endswith("did you mean --samples?")
 
 
+def test_lists_of_help_pages_are_those_of_the_package():
+    """They are written out, since a help page loads no formulas."""
+    from fieldtheory.cli import options
+    from fieldtheory.networks.activations import ACTIVATIONS
+    from fieldtheory.networks.schedules import SCHEDULES
+
+    assert options.ACTIVATIONS.split(", ") == list(ACTIVATIONS)
+    formulas = ", ".join(f"{name} {s.formula}" for name, s in SCHEDULES.items())
+    assert formulas == options.SCHEDULES
+
+
 class TestProcess:
     """The installed command, as a shell sees it."""
 
-    def shell(self, command):
+    def shell(self, command, encoding="utf-8"):
         path = Path(sys.executable).parent
         environment = os.environ | {"PATH": f"{path}:{os.environ['PATH']}"}
         return subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, timeout=120, env=environment
+            ["bash", "-c", command],
+            capture_output=True,
+            encoding=encoding,
+            errors="replace",
+            timeout=120,
+            env=environment,
         )
 
     def test_output_can_be_piped_and_cut(self):
@@ -190,6 +206,41 @@ class TestProcess:
         assert (done.stdout, done.stderr) == (r"\begin{aligned}", "")
         done = self.shell("fieldtheory solve -L 2000 -f csv | head -n 1")
         assert (done.stdout, done.stderr) == ("layer,C,K,eta,chi\n", "")
+
+    @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+    def test_any_encoding_takes_the_output(self, encoding):
+        for command in (
+            "--help",
+            "solve --help",
+            "solve -L 1",
+            "solve -L 1 -f json",
+            "derive -L 1",
+        ):
+            done = self.shell(f"PYTHONIOENCODING={encoding} fieldtheory {command}", encoding)
+            assert (done.returncode, done.stderr) == (0, ""), command
+        assert "phi = erf" in self.shell(f"PYTHONIOENCODING={encoding} fieldtheory solve").stdout
+        done = self.shell(f"PYTHONIOENCODING={encoding} fieldtheory solve --rho 1", encoding)
+        assert done.returncode == 2 and "--branch-scale (" in done.stderr
+
+    @pytest.mark.parametrize(
+        "arguments", [["--help"], ["--version"], ["slove"], ["run", "-d"], ["--rho", "1"]]
+    )
+    def test_help_and_typos_load_nothing_that_computes(self, arguments):
+        """Seconds depend on the machine; what takes them are these modules."""
+        program = (
+            "import sys; from fieldtheory.cli.app import app\n"
+            "for words in sys.argv[1].split(';'):\n"
+            "    try: app(words.split())\n"
+            "    except SystemExit: pass\n"
+            "heavy = {'sympy', 'numpy', 'scipy', 'fieldtheory.front'} & set(sys.modules)\n"
+            "assert not heavy, heavy; assert len(sys.modules) < 700, len(sys.modules)"
+        )
+        pages = [f"{command} {' '.join(arguments)}" for command in COMMANDS]
+        calls = ";".join([" ".join(arguments), *pages])
+        done = subprocess.run(
+            [sys.executable, "-c", program, calls], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
 
     def test_bad_input(self):
         done = self.shell("fieldtheory solve --depth 0")

@@ -14,6 +14,7 @@ from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
 from tests.cli.test_app import MATRIX, NETWORK_ERRORS, PAIR, call, column, output, refusal, rows
+from tests.montecarlo.comparison import mistaken
 
 SMALL = ("simulate", "-L", 2, "--width", 30, "-n", 40)
 NET = ft.ResidualNetwork(depth=2, width=30)
@@ -132,7 +133,7 @@ class TestCompare:
         from fieldtheory.numerics import solution
 
         def wrong(net, K0):
-            return ft.solve(net.replace(weight_variance=1.6), K0)
+            return mistaken(net.replace(weight_variance=1.6), net, K0)
 
         monkeypatch.setattr(solution, "solve", wrong)
         result = call(*self.COMMAND)

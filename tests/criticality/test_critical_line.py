@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.criticality import critical_point, edge_of_chaos, susceptibilities
+from fieldtheory.networks.activations import as_activation, h
 
 
 @pytest.mark.parametrize("bias", [1e-6, 0.05, 1.0, 30.0])
@@ -33,6 +35,22 @@ def test_distances_of_nearby_inputs_are_kept(name):
 def test_without_biases_it_is_the_critical_point(name):
     found, point = edge_of_chaos(name), critical_point(name)
     assert found == (point.weight_variance, 0.0, point.kernel)
+
+
+@pytest.mark.parametrize("factor", ["1/1000", "100", "1000"])
+@pytest.mark.parametrize("name", ["tanh", "gelu", "softsign"])
+def test_the_search_is_in_units_of_the_activation(name, factor):
+    """φ(c h) at K/c² is φ(h) at K, with both variances divided by c²."""
+    square = float(sp.Rational(factor)) ** 2
+    narrow = as_activation(as_activation(name).expression.subs(h, sp.Rational(factor) * h))
+    for bias in (1e-6, 0.05):
+        expected = np.array(edge_of_chaos(name, bias)) / square
+        np.testing.assert_allclose(edge_of_chaos(narrow, bias / square), expected, rtol=1e-9)
+    one, other = critical_point(name, 0.5), critical_point(narrow, 0.5)
+    assert other.kind == one.kind
+    for field in ("weight_variance", "bias_variance", "kernel"):
+        expected = getattr(one, field) / square
+        assert getattr(other, field) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """`compare` of a solution for wide networks and simulated ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ def test_a_theory_that_is_wrong_by_two_per_cent_differs():
     assert ft.compare(ft.solve(net, Z), e).verdict == "agrees"
     for factor in (0.98, 1.02):
         wrong = net.replace(weight_variance=factor, bias_variance=0.5 * factor)
-        found = ft.compare(ft.solve(wrong, Z), e)
+        found = ft.compare(replace(ft.solve(wrong, Z), network=net), e)
         assert found.verdict == "differs" and found.description == "describes"
         assert "chance does not explain" in found.statement
 
@@ -81,9 +83,11 @@ def test_files_tables_and_labels(tmp_path, name):
 @pytest.mark.parametrize(
     "changes, inputs, arguments, message",
     [
-        ({}, [0.5, 1.0], {}, "ensemble must have the inputs"),
-        ({"horizon": 2.0}, Z, {}, "ensemble must have depth=10 and horizon=1.0"),
-        ({"depth": 20}, Z, {}, "got depth=20"),
+        ({}, [0.5, 1.0], {}, "inputs array.* in the theory, array.* in"),
+        ({"horizon": 2.0}, Z, {}, "horizon 1.0 in the theory, 2.0 in the simulation"),
+        ({"depth": 20}, Z, {}, "depth 10 in the theory, 20 in the simulation"),
+        ({"bias_variance": 1.5}, Z, {}, "bias_variance 0.5 in the theory, 1.5 in the simulation"),
+        ({"activation": "tanh"}, Z, {}, "activation linear in the theory, tanh in the simulation"),
         ({}, Z, {"tolerance": 2}, "tolerance must be a number"),
         ({}, Z, {"false_alarm": 0}, "false_alarm must be a number"),
         ({}, Z, {"tolerence": 0.1}, "tolerance"),

@@ -3,8 +3,19 @@
 import numpy as np
 from scipy import stats
 
+import fieldtheory as ft
 from tests.examples import oracle
 from tests.oracles import exact, recursion
+
+
+def mistaken(wrong, network, K0):
+    """The theory of a wrong network that passes for that of another, which `compare` takes."""
+    solution = ft.solve(wrong, K0)
+    names = "four_point", "kernel_shift", "kernel_variance", "output_response", "response"
+    for name in (*names, "residual_response", "kernels"):
+        getattr(solution, name)
+    object.__setattr__(solution, "network", network)
+    return solution
 
 
 def z_scores(ensemble, name, expected):

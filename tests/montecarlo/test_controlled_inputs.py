@@ -7,7 +7,7 @@ import fieldtheory as ft
 from fieldtheory.montecarlo import control_variate
 from fieldtheory.montecarlo.control_variate import lower_root
 from tests.examples import network
-from tests.montecarlo.comparison import linear_statistics, z_between
+from tests.montecarlo.comparison import linear_statistics, mistaken, z_between
 from tests.montecarlo.test_estimators import gains
 
 TWO = np.array([[0.5, 0.2], [0.2, 0.4]])
@@ -83,7 +83,7 @@ def test_a_theory_that_is_two_percent_off_is_refuted():
     """By 4000 networks, beyond the first layer as well, whose mean is that of the theory."""
     net = ft.ResidualNetwork(depth=4, activation="relu", branch_scale=0.5, width=100)
     off = net.replace(weight_variance=1.02 * net.weight_variance)
-    right, wrong = (ft.solve(one, TWO) for one in (net, off))
+    right, wrong = ft.solve(net, TWO), mistaken(off, net, TWO)
     plain, less = (
         [way(net.replace(width=N), TWO, samples=2000, seed=N) for N in (100, 200)]
         for way in (ft.simulate, reduced)

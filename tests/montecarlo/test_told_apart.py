@@ -26,7 +26,7 @@ def coefficient(error, theory=(1.0, 2.0), remainder=(0.0, 0.0), simulation=None)
 
 def test_what_shows_no_fault_of_its_size_does_not_agree():
     field = coefficient(0.45)
-    assert field.verdicts.tolist() == ["not told apart", "agrees"]
+    assert field.verdicts.tolist() == ["too noisy", "agrees"]
     np.testing.assert_allclose(field.more_networks, [1.8**2, 0.9**2])
     # A fault of 100 % is as far from the simulation as the theory itself, and is not seen.
     doubled = coefficient(0.45, 2 * field.theory, simulation=field.simulation)
@@ -36,7 +36,7 @@ def test_what_shows_no_fault_of_its_size_does_not_agree():
 def test_as_many_more_networks_tell_it_apart():
     more = coefficient(0.45).more_networks[0]
     assert coefficient(0.45 / np.sqrt(1.01 * more)).verdicts.tolist() == ["agrees", "agrees"]
-    assert coefficient(0.45 / np.sqrt(0.99 * more)).verdicts.tolist()[0] == "not told apart"
+    assert coefficient(0.45 / np.sqrt(0.99 * more)).verdicts.tolist()[0] == "too noisy"
 
 
 def test_terms_left_out_are_no_matter_of_networks():
@@ -45,7 +45,7 @@ def test_terms_left_out_are_no_matter_of_networks():
 
 def test_zeros_are_told_by_the_size_of_the_others():
     assert coefficient(0.4, (0.0, 2.0)).verdicts.tolist() == ["agrees", "agrees"]
-    assert coefficient(0.6, (0.0, 2.0)).verdicts.tolist() == ["not told apart"] * 2
+    assert coefficient(0.6, (0.0, 2.0)).verdicts.tolist() == ["too noisy"] * 2
     zeros = coefficient(0.6, (0.0, 0.0), simulation=(0.5, -0.5))
     assert zeros.verdicts.tolist() == ["zero in both"] * 2
     assert coefficient(0.1, (0.0, 0.0), simulation=(0.5, 0.0)).verdicts[0] == "disagrees"
@@ -61,12 +61,14 @@ def found():
 def test_they_are_not_counted_and_named(found):
     assert found.verdict == "agrees"
     verdicts = {field.name: set(field.verdicts.tolist()) for field in found.extrapolated}
-    assert verdicts["variance_2"] == {"not told apart"} and verdicts["kernels"] == {"agrees"}
+    assert verdicts["variance_2"] == {"too noisy"} and verdicts["kernels"] == {"agrees"}
     told = sum(np.count_nonzero(field.verdicts == "agrees") for field in found.extrapolated)
     for text in (found.statement, str(found)):
-        assert f"all {told} values that are told apart agree" in text
-        assert re.search(r"Not told apart are \d+ values, as a fault of 100 % would not", text)
-        assert re.search(r"all of mean_shift \(\d+ times as many networks\), kernel_shift", text)
+        assert f"all {told} values that can be tested agree" in text
+        assert re.search(r"Too noisy to test are \d+ values, where chance hides 100 %", text)
+        assert re.search(
+            r"all of mean_shift \(it needs \d+ times as many networks\), kernel_shift", text
+        )
 
 
 def test_files_keep_them(found, tmp_path):
@@ -98,6 +100,6 @@ def test_what_is_zero_everywhere_is_no_agreement(variance_reduction):
     zeros = {"mean_shift", "kernel_shift", "four_point", "kernel_variance"}
     assert agreeing and not agreeing & zeros
     # Named, be it that nothing fluctuates or that it does by chance.
-    said = found.statement[found.statement.index("Left out are") :]
+    said = found.statement[found.statement.index("The theory neglects") :]
     assert all(name in said for name in zeros)
     assert "(zero in theory and simulation)" in said

@@ -1,6 +1,7 @@
 """Tables as text: digits, empty cells, long rows, and what is imported for them."""
 
 import io
+import re
 import subprocess
 import sys
 
@@ -25,13 +26,27 @@ def test_text():
     assert head.index("layer") + 4 == first.index("1")
 
 
-def test_nothing_is_cut_off_or_broken(monkeypatch, capsys):
+def test_a_wide_table_is_folded_behind_the_names_of_its_rows(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "40")
-    long = [{f"column {i}": "x" * 20 for i in range(20)}]
-    assert tables.table_text(long, "wide").count("x" * 20) == 20
-    tables.print_table(long, "wide")
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[: lines.index("") + 4] == tables.table_text(long, "wide").splitlines()
+    names = [f"column {i}" for i in range(9)]
+    rows = [{"layer": l} | {name: f"{name[-1]}{l}" + "x" * 12 for name in names} for l in (1, 2)]
+    text = tables.table_text(rows, "wide")
+    tables.print_table(rows, "wide")
+    for shown, width in ((text, 80), (capsys.readouterr().out, 40)):
+        lines = [line.rstrip() for line in shown.splitlines()]
+        assert max(map(len, lines)) <= width
+        heads = [re.split(r"  +", line.strip()) for line in lines if "layer" in line]
+        assert [name for head in heads for name in head[1:]] == names
+        for name in names:
+            assert shown.count(f"{name[-1]}1" + "x" * 12) == 1
+        assert sum(line.split()[:1] == ["2"] for line in lines) == len(heads) > 1
+
+
+def test_sentences_are_broken_and_digits_are_not():
+    rows = [{"name": "a", "number": "0.12345678901234567890", "what": "many words " * 12}]
+    text = tables.table_text(rows, "claims")
+    assert max(map(len, text.splitlines())) <= 80
+    assert rows[0]["number"] in text and text.count("many") == 12
 
 
 def test_a_terminal_wider_than_the_table_is_left_as_it_is(monkeypatch):

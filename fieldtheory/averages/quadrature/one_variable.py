@@ -82,14 +82,15 @@ def integrated(function: Function, K: float, order: int) -> tuple[np.ndarray, np
 def integrated_together(
     function: Function, K: np.ndarray, order: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`integrated` of variances (m,) on one set of panels, those of the widest signal.
+    """`integrated` of variances (m,) on one set of panels, of the widest and narrowest signals.
 
     They end at the breakpoints of all signals as well.
     """
     sigma, reach = np.sqrt(K), 10.5 if order < 8 else 13.0
     width, widest = min(1.75, 10 / sqrt(order + 1)), sigma.max()
     kinks = np.divide.outer(function.kinks, sigma).ravel()
-    edges = np.union1d(function.edges(reach * widest) / widest, kinks)
+    ends = [function.edges(reach * each) / each for each in (widest, sigma.min())]
+    edges = np.unique(np.concatenate([*ends, kinks]))
     edges = subdivided(edges, -reach, reach, width)
     checked = [0, order // 2, order]
     values, errors = np.zeros((len(K), order + 2)), np.zeros((4, len(K)))

@@ -31,9 +31,9 @@ _REACH = 10.0
 _END = 10.0
 # Points beyond what resolves densities: D², and products of densities and D at order 1/N².
 _FINER, _PRODUCTS = 1.1, 1.5
-# Points at which the spectrum of φ² is found, at least, for each of its panels, and at most, and
-# what of the spectrum is rounding.
-_FEWEST, _OF_A_PANEL, _MOST, _ROUNDING = 1 << 8, 10, 1 << 12, 1e-15
+# Points at which the spectrum of φ² is found, at least and by which factor more, what of it is
+# rounding, and the most points of a layer.
+_FEWEST, _FACTOR, _ROUNDING, _MOST = 1 << 8, 1.6, 1e-15, 1 << 12
 # Functions that are larger at the ends of intervals drown averages in the rounding of densities.
 _LARGEST = 1e5
 # The largest second derivative that is left out of φ² and its square, relative to the largest.
@@ -87,6 +87,11 @@ def spectrum_of(
     for each in np.unique(octave):
         some = octave == each
         numbers[some] += _largest_number(square, float(deviation[some].max()))
+    # Densities of γh have the numbers of those before over γ, as far as noise leaves them.
+    for l, (skip, noise) in enumerate(zip(skips, added, strict=True)):
+        spread = (skip / numbers[l]) ** 2 + noise / _END**2
+        if spread > 0:
+            numbers[l + 1] = max(numbers[l + 1], spread**-0.5)
     points = (_PRODUCTS if products else _FINER) * reach / pi * numbers
     if not points.max() <= _MOST:
         return None
@@ -107,8 +112,7 @@ def _rounded(counts: np.ndarray) -> np.ndarray:
 
 def _largest_number(square: Function, deviation: float) -> float:
     """Where the spectra of φ² and φ⁴ times the Gaussian end; infinite if they do not."""
-    panels = len(square.edges(_REACH * deviation)) - 1
-    points = max(_FEWEST, _OF_A_PANEL * panels)
+    points, before = _FEWEST, np.inf
     while points <= 2 * _MOST:
         z = (np.arange(-points, points) + 0.5) * (_REACH / points)
         bell = np.exp(-z * z / 2)
@@ -119,10 +123,11 @@ def _largest_number(square: Function, deviation: float) -> float:
         D = g - g @ bell
         last = _last_number(D * bell, float(np.abs(g) @ bell))
         last_of_square = _last_number(D**2 * bell, float(g**2 @ bell))
-        # Points resolve φ⁴, too.
-        if last < 0.4 * points and last_of_square < 0.8 * points:
-            return pi * (max(last, last_of_square) + 1) / (_REACH * deviation)
-        points *= 2
+        found = max(last, last_of_square)
+        # Points resolve φ⁴, too, and the spectrum is not that of larger numbers.
+        if last < 0.4 * points and found < 0.8 * points and abs(found - before) < 0.1 * found + 4:
+            return pi * (found + 1) / (_REACH * deviation)
+        points, before = ceil(_FACTOR * points), found
     return np.inf
 
 

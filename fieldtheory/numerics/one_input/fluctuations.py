@@ -10,7 +10,7 @@ from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.finite import require_finite_layers
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.neurons.finite_width import (
     FIRST_TOLERANCE,
@@ -114,11 +114,10 @@ def source_covariance(
     weights = layers.weights[1:]
     with np.errstate(over="ignore", invalid="ignore"):
         # ⟨φ⁴⟩ is not smaller.
-        for l, square in enumerate(network_functions(network).second_moment(K[:-1]) ** 2):
-            require_finite("the covariance of the kernels", square, l)
+        squares = network_functions(network).second_moment(K[:-1]) ** 2
+        require_finite_layers("the covariance of the kernels", squares)
         S22[1:, 1:] = np.outer(weights, weights) * connected_squares(network, K[:-1], C)
-    for l, row in enumerate(S22):
-        require_finite("the covariance of the kernels", row, l)
+    require_finite_layers("the covariance of the kernels", S22)
     return S22
 
 
@@ -129,8 +128,7 @@ def kernel_covariance(
     with np.errstate(over="ignore", invalid="ignore"):
         half = propagate(layers.skips, gains, S22)
         G11 = propagate(layers.skips, gains, half.T) / width
-    for l, row in enumerate(G11):
-        require_finite("the covariance of the kernels", row, l)
+    require_finite_layers("the covariance of the kernels", G11)
     return G11
 
 

@@ -77,7 +77,7 @@ class PairFunctions:
     def moments(self, K: Any, order: int = 2) -> list[np.ndarray]:
         """M(K) = ⟨φ²⟩ and its derivatives up to the order."""
         known = self.entries
-        if self.closed_moment:
+        if self.closed:
             names = ("second_moment", "susceptibility", "curvature")[: order + 1]
             return [getattr(known, name)(K) for name in names]
         K = np.asarray(K, dtype=float)

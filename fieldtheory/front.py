@@ -1,0 +1,90 @@
+"""The public names of the package, all loaded when the first of them is asked for."""
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.errors import PrecisionError, QuadratureError
+from fieldtheory.blocks.measurement import BlockMeasurement
+from fieldtheory.blocks.measuring import measure_block
+from fieldtheory.compiling.explanation import explain
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.criticality.critical_line import EdgeOfChaos
+from fieldtheory.criticality.universality import CriticalPoint, critical_network
+from fieldtheory.diffusions import DiffusionComparison, DiffusionEnsemble, DiffusionSolution
+from fieldtheory.inference.gaussian_process import Posterior
+from fieldtheory.inference.kernel_function import KernelFunction, kernel
+from fieldtheory.inference.spectra import Spectrum, spectrum
+from fieldtheory.limits import DepthLimit, depth_limit
+from fieldtheory.montecarlo.comparison import Comparison
+from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.extrapolation import compare
+from fieldtheory.montecarlo.gradient_norms import simulate_gradients
+from fieldtheory.montecarlo.many_inputs import TraceCovariance, covariance_with
+from fieldtheory.montecarlo.perturbation import simulate_response
+from fieldtheory.montecarlo.simulated_gradients import SimulatedGradients
+from fieldtheory.montecarlo.simulated_response import SimulatedResponse
+from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.parameter_law import ParameterLaw
+from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
+from fieldtheory.numerics.one_input.output_law import OutputLaw
+from fieldtheory.numerics.solution import Solution, solve
+from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
+from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.scaling import optimal_output_variance, optimal_scaling
+from fieldtheory.sweeps.parameter_grid import sweep
+from fieldtheory.sweeps.saved_results import load
+from fieldtheory.theory.derivation import Derivation, derive
+from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
+
+__all__ = [
+    "Activation",
+    "BlockMeasurement",
+    "Comparison",
+    "ConnectedCorrelator",
+    "CriticalPoint",
+    "DepthLimit",
+    "Derivation",
+    "DiffusionComparison",
+    "DiffusionDerivation",
+    "DiffusionEnsemble",
+    "DiffusionNetwork",
+    "DiffusionSolution",
+    "EdgeOfChaos",
+    "Ensemble",
+    "FeedForwardNetwork",
+    "GaussianAverage",
+    "KernelFunction",
+    "OutputLaw",
+    "ParameterLaw",
+    "Posterior",
+    "PrecisionError",
+    "QuadratureError",
+    "ResidualNetwork",
+    "SimulatedGradients",
+    "SimulatedResponse",
+    "Solution",
+    "Spectrum",
+    "TangentKernels",
+    "TraceCovariance",
+    "ValidityWarning",
+    "compare",
+    "covariance_with",
+    "critical_network",
+    "depth_limit",
+    "derive",
+    "explain",
+    "input_kernel",
+    "kernel",
+    "lambdify",
+    "load",
+    "measure_block",
+    "optimal_output_variance",
+    "optimal_scaling",
+    "simulate",
+    "simulate_gradients",
+    "simulate_response",
+    "solve",
+    "spectrum",
+    "sweep",
+    "tangent_kernels",
+]
