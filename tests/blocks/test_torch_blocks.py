@@ -71,11 +71,28 @@ def test_users_module_and_random_numbers_are_left_alone():
 
 
 def test_dropout_is_the_same_for_all_that_one_sample_compares():
-    m = ft.measure_block(nn.Sequential(linear(), nn.Dropout(0.5)), N, 200)
+    with pytest.warns(UserWarning, match="as in training, with Dropout; block.eval"):
+        m = ft.measure_block(nn.Sequential(linear(), nn.Dropout(0.5)), N, 200)
     plain = ft.measure_block(linear(), N, 200)
     # Half of the neurons with twice their size.
     np.testing.assert_allclose(m.G_RR / plain.G_RR, 2.0, rtol=0.15)
     assert m.perpendicular < 2
+
+
+def test_in_use_nothing_is_dropped():
+    block = nn.Sequential(linear(), nn.Dropout(0.5)).eval()
+    m, plain = (ft.measure_block(of, N, 40) for of in (block, nn.Sequential(linear())))
+    assert m.batch_means.tolist() == plain.batch_means.tolist()
+
+
+def test_modules_that_a_function_builds_follow_the_seed():
+    found = []
+    for _ in range(2):
+        torch.rand(1)
+        state = torch.random.get_rng_state()
+        found.append(ft.measure_block(lambda width, rng: linear(), N, 20).batch_means.tolist())
+        assert torch.equal(torch.random.get_rng_state(), state)
+    assert found[0] == found[1]
 
 
 def test_attention_with_layer_norm():

@@ -1,5 +1,7 @@
 """Figures on SR: the numbers, and that the pictures show them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,28 @@ def test_accuracies_of_deep_networks_depend_on_the_noise(table):
     unscaled = table.accuracies[0, 1]
     assert unscaled[floor] < unscaled.max() - 0.05
     assert len(sr.draw_table2(table).axes) == 2 and len(table.curves()) == 9
+
+
+def test_printed_accuracies_stand_beside_ours(table):
+    """SR Table 2, MNIST, 1K images, typed."""
+    other = {"tuned": table.tuned[:, [0, 1, 1]], "error": table.error[:, [0, 1, 1]]}
+    other |= {"depths": np.array([50, 200, 1000]), "accuracies": table.accuracies[:, [0, 1, 1]]}
+    found = replace(table, name="digits (MNIST)", training=1000, **other)
+    curves = {curve.label: curve for curve in found.curves()}
+    for schedule, y, error in (
+        ("unscaled", [92.44, 89.56, 55.13], [0.21, 0.56, 5.31]),
+        ("decreasing", [92.88, 92.91, 92.92], [0.35, 0.35, 0.34]),
+        ("uniform", [92.39, 92.39, 92.39], [0.33, 0.32, 0.32]),
+    ):
+        curve = curves[f"{schedule}, printed in SR"]
+        assert 100 * curve.y == pytest.approx(y) and 100 * curve.error == pytest.approx(error)
+    figure = sr.draw_table2(found)
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert "printed in SR" in labels
+    assert "55.13 % in SR, which does not state" in figure.get_supxlabel()
+    powers, noise = np.log10(found.noises), np.log10(found.drowning_noise(0, 2))
+    assert np.interp(noise, powers, found.accuracies[0, 2]) == pytest.approx(0.5513, abs=0.02)
+    assert np.isnan(table.printed).all()
 
 
 def test_table_refuses_more_images_than_there_are():

@@ -131,6 +131,18 @@ def test_formulas_change():
     assert named[0] != named[1]
 
 
+@pytest.mark.parametrize("family", [HalfLinear, TwoSlopes])
+@pytest.mark.parametrize("layers", ["generic", "explicit"])
+def test_two_features_of_two_inputs(family, layers):
+    """One average of the sum over features, in every result and in a notebook."""
+    th = ft.derive(family(depth=2), inputs=2)
+    for quantity in set(QUANTITIES) - set(SATURATION):
+        assert th.latex(quantity, layers)
+    text = th.latex("saddle_point")
+    assert text.count(r"\right\rangle") == 1 and r"\phi(h^{(l - 1)}_{\alpha})" in text
+    assert th._repr_latex_().startswith("$$") and th.saddle_point._repr_latex_()
+
+
 def test_the_recursion_in_numbers_is_that_of_the_action():
     action = family_action(ft.ResidualNetwork, 2)
     layer = ft.ResidualNetwork.layer(sym.parameters(ft.ResidualNetwork, 2))
