@@ -8,7 +8,7 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.networks.family import FAMILIES
-from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, residual_kernel
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
@@ -149,7 +149,7 @@ def test_the_recursion_in_numbers_is_that_of_the_action():
     M = layer_averages().moment.xreplace({X: sym.signal(1), K_XX: action.covariance[1, 1]})
     row = saddle_point(action).kernels[sym.kernel(2)]
     assert sp.expand(residual_kernel(layer.weight, layer.bias, M) - row) == 0
-    after = carried(layer.skip**2, action.covariance[1, 1], sym.kernel(2))
+    after = add_skip(layer.skip**2, action.covariance[1, 1], sym.kernel(2))
     assert sp.expand(after - action.covariance[2, 2]) == 0
 
 
