@@ -210,7 +210,8 @@ class Result(Stored):
         fluctuations : bool
             Also those fields of a `Solution` that are costly.
         of : sequence of str, optional
-            Names of fields of layers to give instead, such as "log_kernels", under these names.
+            Names of fields to give instead, such as "log_kernels" or "chi_out", under these names.
+            Those of the output alone are None in the hidden layers.
 
         Returns
         -------
@@ -236,8 +237,9 @@ class Result(Stored):
         if self._batch:
             raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
         columns: dict[str, list[Any]] = {}
+        known = [name for name, field in self.table.items() if self._has_column(field)]
         for name in of or ():
-            columns[name] = self._column(self.table[name], "")
+            columns[name] = self._column(self.table[validation.quantity("of", name, known)], "")
         for field in self.table.values() if of is None else ():
             wanted = fluctuations or field.shown == "always"
             if (
@@ -261,9 +263,18 @@ class Result(Stored):
             for pair in pairs
         ]
 
+    def _has_column(self, field: Field) -> bool:
+        layers = field.dims[:1] in ((), ("layer",), ("hidden_layer",)) and len(field.dims) < 3
+        return layers and self._is_defined(field) and "source" not in field.of_inputs
+
     def _column(self, field: Field, suffix: str) -> list[Any]:
-        """The values of a field at every layer, None at the output if it has none there."""
+        """The values of a field at every layer, None where it has none."""
         values = getattr(self, f"{field.name}{suffix}")
+        if self._has_matrix and field.of_inputs == ("input",):
+            own = np.eye(self.inputs, dtype=bool)
+            values = np.where(own, values[..., None], np.nan)
+        if not field.dims:
+            return [*[None] * (self.network.depth + 1), values]
         if len(field.dims) > 1:
             layers = np.arange(len(values))
             values = values[layers, layers]
