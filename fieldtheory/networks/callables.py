@@ -201,7 +201,7 @@ def _text_of_lambda(function: Any) -> str:
         source = " ".join(inspect.getsource(function).split())
         for start in (found.start() for found in re.finditer("lambda", source)):
             for end in range(len(source), start, -1):
-                with suppress(SyntaxError, ValueError):
+                with suppress(SyntaxError, ValueError, IndexError):
                     code = compile(source[start:end], "", "eval").co_consts[0]
                     if [getattr(code, name, None) for name in names] == own:
                         return source[start:end]
