@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _PAIRS = ("pair", "pair_")
+_MACHINERY = (
+    *("labelled", "from_content", "of_batches", "table", "settings"),
+    *("pair_theory", "progress", "parts"),
+)
 
 
 class Stored(ABC):
@@ -83,6 +87,10 @@ class Stored(ABC):
         (True, True)
         """
         storage.write(path, type(self).__name__, self.labelled(stored=True))
+
+    def __dir__(self) -> list[str]:
+        """The names that a user meets, without those by which results are made and stored."""
+        return [name for name in super().__dir__() if name not in _MACHINERY]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -216,7 +224,7 @@ class Result(Stored):
         Returns
         -------
         list of dict
-            ``layer``, for several inputs ``alpha`` and ``beta`` from 1 on, and the fields that the
+            ``layer``, for several inputs ``alpha`` and ``beta`` from 0 on, and the fields that the
             table gives a column, with standard errors as ``<column>_error``. A field that the
             output does not have is None there.
 
@@ -254,7 +262,7 @@ class Result(Stored):
         pairs = list(zip(*np.triu_indices(self.inputs), strict=True)) if self._has_matrix else [()]
         return [
             {"layer": layer}
-            | {key: int(i) + 1 for key, i in zip(("alpha", "beta"), pair, strict=False)}
+            | {key: int(i) for key, i in zip(("alpha", "beta"), pair, strict=False)}
             | {
                 key: None if v[layer] is None else float(v[layer][pair])
                 for key, v in columns.items()

@@ -28,10 +28,10 @@ def test_layers_and_pairs_have_rows():
     arguments = ("--over", "skip_scale=0.5,1", "--of", "kernels,output_kernel", "--K0", MATRIX)
     table = rows("sweep", "-L", 2, *arguments)
     assert len(table) == 2 * 4 * 3
-    assert {(row["alpha"], row["beta"]) for row in table} == {(1, 1), (1, 2), (2, 2)}
+    assert {(row["alpha"], row["beta"]) for row in table} == {(0, 0), (0, 1), (1, 1)}
     for row in table:
         s = ft.solve(NET.replace(skip_scale=row["skip_scale"]), PAIR)
-        pair = row["alpha"] - 1, row["beta"] - 1
+        pair = row["alpha"], row["beta"]
         assert row["kernels"] == pytest.approx(s.kernels[row["layer"]][pair], rel=1e-13)
         assert row["output_kernel"] == pytest.approx(s.output_kernel[pair], rel=1e-13)
 

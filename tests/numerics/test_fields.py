@@ -162,7 +162,7 @@ def test_fields_of_pairs_of_inputs_have_dimensions(monkeypatch, tmp_path):
     np.testing.assert_array_equal(solution.coupled, values / 200)
     labelled = solution.to_xarray()
     assert labelled.coupled.dims == ("layer", "layer_", "pair", "pair_")
-    assert labelled.pair.values.tolist() == [0, 1, 2]
+    assert labelled.pair.values.tolist() == ["(0,0)", "(0,1)", "(1,1)"]
     solution.save(tmp_path / "s.npz")
     np.testing.assert_array_equal(ft.Solution.load(tmp_path / "s.npz").coupled, values / 200)
     grid = ft.sweep(network(3), K0_PAIR, over={"width": [100, 200]}, of=["coupled"])
@@ -173,7 +173,7 @@ def test_fields_of_pairs_of_inputs_have_dimensions(monkeypatch, tmp_path):
 def test_rows_have_any_field_under_the_name_that_is_given():
     s = ft.solve(network(2), K0_PAIR)
     rows = s.rows(of=["chi_out", "K", "output_kurtosis"])
-    pair = [row for row in rows if (row["alpha"], row["beta"]) == (1, 2)]
+    pair = [row for row in rows if (row["alpha"], row["beta"]) == (0, 1)]
     assert [row["chi_out"] for row in pair] == [None, None, None, s.output_response[0, 1]]
     assert [row["K"] for row in pair] == s.kernels[:, 0, 1].tolist()
     assert rows[-1]["output_kurtosis"] == s.output_kurtosis[1]
