@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 
-def carried(skip: Any, branch: Any, square: Any, overlap: Any) -> Any:
+def add_skip(skip: Any, branch: Any, square: Any, overlap: Any) -> Any:
     """γ² + 2 γ ξ c + ξ² s, the factor by which one layer changes the kernel, PDLT-B (B.44).
 
     With the ratios of a perturbation in place of those of the signal it is a susceptibility.
 
     Examples
     --------
-    >>> carried(0.8, 0.6, square=1.0, overlap=0.0)
+    >>> add_skip(0.8, 0.6, square=1.0, overlap=0.0)
     1.0
     """
     return skip**2 + 2 * skip * branch * overlap + branch**2 * square

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.blocks.balance import carried, critical_branch, critical_skip
+from fieldtheory.blocks.balance import add_skip, critical_branch, critical_skip
 from fieldtheory.montecarlo.moments import Moments, Summary, jackknife
 
 # A scale that is so few standard errors from 0 is not resolved.
@@ -125,8 +125,8 @@ def critical_fields(
         found = {
             "skip_scale": gamma,
             "branch_scale": xi,
-            "parallel": carried(gamma, xi, *m.parallel),
-            "perpendicular": carried(gamma, xi, *m.perpendicular),
+            "parallel": add_skip(gamma, xi, *m.parallel),
+            "perpendicular": add_skip(gamma, xi, *m.perpendicular),
         }
         if gamma.ndim == xi.ndim == 0:
             cross = m.Rz + m.Rz.T

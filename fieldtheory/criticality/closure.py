@@ -22,7 +22,7 @@ from fieldtheory.numerics.infinite_width import gains
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.one_input import fluctuations
-from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.recursion import add_skip
 
 
 @named_arguments
@@ -78,7 +78,7 @@ def closure_four_point(network: LayeredNetwork, K0: Any) -> np.ndarray:
         for l in range(1, network.depth + 1):
             weight, skip = layers.weights[l], layers.skips[l]
             source = weight**2 * squares[l - 1] + 4 * skip * gain[l] * K[l - 1] ** 2
-            V[l] = carried((skip + gain[l]) ** 2, V[l - 1], source)
+            V[l] = add_skip((skip + gain[l]) ** 2, V[l - 1], source)
             require_finite("the four-point vertex", V[l], l)
     return V
 

@@ -21,7 +21,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
 
 
@@ -146,8 +146,8 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
         gain, skip = layers.weights[l], layers.skips[l]
         slope = gain * averages.covariance_susceptibility(K, K, K)
         bend = gain * change(K) / 2
-        found[l, 1] = carried(skip, parallel, gain * averages.susceptibility(K) * parallel)
-        found[l, 2] = carried(skip, distance, slope * distance + bend * parallel**2)
+        found[l, 1] = add_skip(skip, parallel, gain * averages.susceptibility(K) * parallel)
+        found[l, 2] = add_skip(skip, distance, slope * distance + bend * parallel**2)
         require_finite("a component of the kernel", found[l], l)
     return found
 

@@ -22,7 +22,7 @@ from fieldtheory.montecarlo.moments import Summary
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.gains import variance_gains
-from fieldtheory.numerics.recursion import accumulate, carried
+from fieldtheory.numerics.recursion import accumulate, add_skip
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import packed, positions
@@ -246,7 +246,7 @@ class _SecondOrder:
         found = point.gains.own[l + 1] * (self.summed - mean)
         found += 0.5 * point.curvatures[l + 1] * pairs
         found += 2 * point.layers.weights[l + 1] * (slope * self.tilt).mean(axis=1)
-        self.summed = carried(point.layers.skips[l + 1], self.summed, found)
+        self.summed = add_skip(point.layers.skips[l + 1], self.summed, found)
         return found
 
 
@@ -290,7 +290,7 @@ def _one_tile(
             u = sum(x[:, alpha] * x[:, beta] for x in psi)
             u = weights[l + 1] * u - (residual[l + 1] - biases[l + 1])[:, None]
             u = u.swapaxes(0, 1) + point.gains.moved(l + 1, kappa)
-        kappa = carried(skips[l + 1], kappa, u)
+        kappa = add_skip(skips[l + 1], kappa, u)
         every[:, l], drawn[:, l] = u.swapaxes(0, 1), packed(C)
     steps, means = drawn - residual[1:], every.mean(axis=3)
     rest = steps - means - order2

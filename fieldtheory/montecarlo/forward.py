@@ -16,7 +16,7 @@ from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, residual_kernel
 
 # Most numbers in one array: few enough for the cache, enough to hide the cost of a call.
 TILE = 2**16
@@ -120,7 +120,7 @@ def forward(
     for l in range(network.depth + 1):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             step = residual(l, kernel, features)
-            h = carried(skips[l - 1], h, step) if l else step
+            h = add_skip(skips[l - 1], h, step) if l else step
             features = psi(h)
             a, c = layers.weights[l + 1], layers.biases[l + 1]
             kernel = residual_kernel(a, c, moment(*features))

@@ -29,7 +29,7 @@ def residual_kernel(weight: Any, bias: Any, average: Any) -> Any:
     return weight * average + bias
 
 
-def carried(skip: Any, before: Any, residual: Any) -> Any:
+def add_skip(skip: Any, before: Any, residual: Any) -> Any:
     """K^(l) = γ_l² K^(l-1) + C^(l) (F25 eq. (30)), and likewise responses and fluctuations.
 
     Parameters
@@ -41,7 +41,7 @@ def carried(skip: Any, before: Any, residual: Any) -> Any:
 
     Examples
     --------
-    >>> carried(0.25, 4.0, 0.5)
+    >>> add_skip(0.25, 4.0, 0.5)
     1.5
     """
     return skip * before + residual
@@ -51,7 +51,7 @@ def accumulate(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Σ_m A²_lm rows_m for every l, by x_l = γ_l² x_{l-1} + rows_l."""
     sums = np.array(rows, dtype=float)
     for l in range(1, len(sums)):
-        sums[l] = carried(skips[l], sums[l - 1], sums[l])
+        sums[l] = add_skip(skips[l], sums[l - 1], sums[l])
     return sums
 
 
@@ -64,5 +64,5 @@ def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndar
     kernel = response[0]
     for l in range(1, len(response)):
         response[l] += gains[l] * kernel
-        kernel = carried(skips[l], kernel, response[l])
+        kernel = add_skip(skips[l], kernel, response[l])
     return response

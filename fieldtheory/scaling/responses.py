@@ -12,7 +12,7 @@ import numpy as np
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions
-from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, residual_kernel
 
 # Numbers of closed forms that are found together, of as many layers as they are, and of a layer up
 # to which gains of many layers at once cost less than those that share terms with the averages.
@@ -126,7 +126,7 @@ def height(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndar
         for l, skip in enumerate(skips):
             kernels[l] = kernel
             moment = averages.moments(kernel, gains[l])
-            new = carried(skip, kernel, residual_kernel(weight, bias, moment))
+            new = add_skip(skip, kernel, residual_kernel(weight, bias, moment))
             kernel = stack.after(first + l, new, kernel)
         if averages.closed:
             gains = averages.gains(kernels)
@@ -225,7 +225,7 @@ def _variance_slope(stack: Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
         C = residual_kernel(weight, bias, M)
         factor = skip + s * weight * gain
         slope = slope + weight * (gain + s * curvature * dK) / factor
-        return [carried(skip, K, s * C), carried(factor, dK, C), slope]
+        return [add_skip(skip, K, s * C), add_skip(factor, dK, C), slope]
 
     K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
     K, dK, slope = stack.through(step, K, *np.zeros((2, *K.shape)))
@@ -296,7 +296,7 @@ def _covariance_slope(
         M, gain = average.moments(K, 1)
         C = residual_kernel(signals.weights, signals.biases, M)
         factor = skip + of_signals * signals.weights * gain
-        return [carried(skip, K, of_signals * C), carried(factor, dK, C)]
+        return [add_skip(skip, K, of_signals * C), add_skip(factor, dK, C)]
 
     own = signals.layers(own_step, start, np.zeros(start.shape))
 
@@ -313,7 +313,7 @@ def _covariance_slope(
         factor = skip + s * weight * gain
         slope = slope + weight * (gain + s * dgain) / factor
         C = residual_kernel(weight, bias, G)
-        return [carried(skip, r, s * C), carried(skip, dr, C + s * weight * dG), slope]
+        return [add_skip(skip, r, s * C), add_skip(skip, dr, C + s * weight * dG), slope]
 
     none = np.zeros(s.shape)
     r, dr, slope = stack.through(step, np.broadcast_to(r0, s.shape), none, none)

@@ -35,7 +35,7 @@ from fieldtheory.theory.layer_quantities import (
 )
 from fieldtheory.theory.layout import Equation
 from fieldtheory.theory.symbolic_layers import Layers
-from fieldtheory.theory.widths import width
+from fieldtheory.theory.widths import TEXT_WIDTH, width
 
 l, k, m, j = generic.l, generic.k, generic.m, generic.j
 _CONNECTED = (
@@ -44,6 +44,8 @@ _CONNECTED = (
 )
 # The indices of a pair of inputs.
 PAIR = sp.Symbol(r"\alpha \beta")
+DATA = sym.data_kernel()
+DATA_PAIR = sp.Symbol(r"C^{(0)}_{\mathrm{data}, \alpha \beta}")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ class Notation:
     activation : Activation or None
     abbreviate : bool
         Whether a_l, c_l, M'_l and Q_kl stand for what they mean.
+    column : float
+        The width of a column, in points.
+    put_in : bool
+        Whether a named φ is put into all averages.
     """
 
     layers: Layers
@@ -67,6 +73,8 @@ class Notation:
     inputs: int
     activation: Activation | None
     abbreviate: bool
+    column: float = TEXT_WIDTH
+    put_in: bool = False
 
     @property
     def matrices(self) -> bool:
@@ -120,9 +128,11 @@ class Notation:
         return expr.xreplace(rules)
 
     def chosen(self, expr: sp.Expr) -> sp.Expr:
-        """Averages with φ put in where they are narrower than with the letter φ."""
+        """Averages with φ put in where they are narrower than with the letter φ, or wherever."""
         if self.activation is None:
             return expr
+        if self.put_in:
+            return with_activation(expr, self.activation).replace(sym.phi, self.activation)
         return sym.with_averages(expr, lambda node: _narrower(node, self.activation))
 
     def rows(self, left: Any, formula: Any, layer: sp.Symbol, note: str = "") -> list[Equation]:
@@ -166,6 +176,10 @@ class Notation:
             yield Equation("r_{l}", self.written(generic.growth(l, self.layers.family)))
         if shown.atoms(RelativeWidth):
             yield Equation(r"\nu_{l}", r"1 \quad (l \geq 1), \qquad \nu_{0} = d_{\mathrm{in}} / N")
+        elif sym.INPUT_WIDTH in shown.free_symbols:
+            yield Equation(r"\nu_{0}", r"d_{\mathrm{in}} / N")
+        if any(s.name.startswith(DATA.name[:-1]) for s in shown.free_symbols):
+            yield self._data()
         if shown.atoms(A):
             yield Equation("A_{l, m}", sp.Product(SkipScale(j), (j, m + 1, l)))
         averages = shown.atoms(GaussianAverage, ConnectedCorrelator, JointAverage)
@@ -177,6 +191,13 @@ class Notation:
         if self.activation is not None and shown.atoms(sp.core.function.AppliedUndef):
             yield Equation(r"\phi(h)", self.activation.expression)
 
+    def _data(self) -> Equation:
+        """The kernel of the data."""
+        one, other = (r"_{\alpha}", r"_{\beta}") if self.matrices else ("", "")
+        weight, bias = latex(sym.READIN_WEIGHT**2), latex(sym.READIN_BIAS**2)
+        product = rf"\frac{{{weight}}}{{d_{{\mathrm{{in}}}}}} x{one}^{{\mathsf{{T}}}} x{other}"
+        return Equation(latex(DATA_PAIR if self.matrices else DATA), f"{product} + {bias}")
+
     def _coefficient(self, name: str, hidden: sp.Expr, readout: sp.Expr) -> Iterator[Equation]:
         last = latex(self.last)
         if self.last == 1:
@@ -186,7 +207,7 @@ class Notation:
         shown = rf"{latex(hidden)} \quad (1 \leq l \leq {last})"
         after = rf"{name}_{{{latex(self.last + 1)}}}"
         both = rf"{shown}, \qquad {after} = {latex(readout)}"
-        if width(both) < 280:
+        if width(both) < self.column - 65:
             yield Equation(f"{name}_{{l}}", both)
         else:
             yield Equation(f"{name}_{{l}}", hidden, rf"1 \leq l \leq {last}")
@@ -367,5 +388,5 @@ def _layers_of(node: sp.Expr) -> set[str]:
 def _place(equation: Equation) -> int:
     """Coefficients first, then averages, then the kernels in their measures."""
     averages = ("M'", "(M'", r"\dot{M}", r"(\dot{M}", "Q", "(Q")
-    order = ("a_", "c_", *averages, "r_", r"\nu", "K^{(l)", "K^{(k", "A", r"\langle")
+    order = ("a_", "c_", "C^", *averages, "r_", r"\nu", "K^{(l)", "K^{(k", "A", r"\langle")
     return next((i for i, s in enumerate(order) if equation.left.startswith(s)), len(order))

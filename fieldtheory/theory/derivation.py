@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,9 +23,10 @@ from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.formulas import (
     GENERIC,
     SATURATION,
+    SYMBOLS,
     known_quantity,
-    overview_latex,
-    with_definitions,
+    results_latex,
+    symbols_latex,
 )
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.layer_by_layer import EXPLICIT
@@ -34,6 +35,7 @@ from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 from fieldtheory.theory.scales import Scales, chosen_scales, require_scales
 from fieldtheory.theory.symbol_table import Symbols
 from fieldtheory.theory.symbolic_layers import Layers
+from fieldtheory.theory.widths import TEXT_WIDTH
 
 _BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
 _LAYERS = ("generic", "explicit")
@@ -80,17 +82,22 @@ class Derivation:
     @cached_property
     def saddle_point(self) -> SaddlePoint:
         """C* of every field and C̃* = 0."""
-        return saddle_point(self.network_action)
+        return replace(saddle_point(self.network_action), formulas=self._formulas("saddle_point"))
 
     @cached_property
     def hessian(self) -> Hessian:
         """The blocks S11, S12, S21, S22 at the saddle point."""
-        return hessian(self.network_action)
+        return replace(hessian(self.network_action), formulas=self._formulas("hessian"))
 
     @cached_property
     def propagator(self) -> Propagator:
         """The blocks G11, G12, G21, G22 of −(S^(2))^{-1}."""
-        return Propagator(self.hessian)
+        return Propagator(self.hessian, formulas=self._formulas("propagator"))
+
+    def _formulas(self, quantity: str) -> Callable[[], str]:
+        """The LaTeX of a part in a notebook, layer by layer where a matrix can be read."""
+        layers = "explicit" if self.depth <= 4 else "generic"
+        return lambda: self.latex(quantity, layers)
 
     def block(self, name: str) -> sp.ImmutableMatrix:
         """One block of the Hessian (S..) or the propagator (G..)."""
@@ -155,18 +162,28 @@ class Derivation:
         scales = set().union(*(value.free_symbols for value in written))
         return Symbols({*fields, *self.action.free_symbols, *scales})
 
-    def latex(self, quantity: str, layers: str | None = None, abbreviate: bool = True) -> str:
-        """LaTeX of a result in the notation of F25, with the definitions of what stands in it.
+    def latex(
+        self,
+        quantity: str | Sequence[str],
+        layers: str | None = None,
+        abbreviate: bool = True,
+        *,
+        width: float = TEXT_WIDTH,
+        numbered: bool = False,
+        put_in: bool = False,
+    ) -> str:
+        """LaTeX of results in the notation of F25, with the definitions of what stands in them.
 
         Parameters
         ----------
-        quantity : str
+        quantity : str or sequence of str
+            Several have their definitions once, below all of them.
             "action" S(C, C̃); "saddle_point"; "kernels" K^(l); "hessian", "propagator", or one
             block, "S11" to "S22" and "G11" to "G22"; "residual_response" η^(l), "response" χ^(l),
             "output_response" χ^out (F25 eqs. (51), (53), (55)); "tangent_kernel" Θ^(l) from its
             definition (SR eq. (9), whose λ_{l,L} should be λ_{l+1,L}); "saturation" and
             "large_depth", the ρ* of F25 eqs. (67) and (68). Also "eta", "chi", "chi_out", "theta",
-            "(67)" and "(68)".
+            "(67)" and "(68)". "symbols" lists what the symbols mean that results do not define.
         layers : {"generic", "explicit"}, optional
             For symbolic layers l, or layer by layer at the depth of the derivation; "generic" if
             left out.
@@ -174,14 +191,21 @@ class Derivation:
             Write a_l, c_l for the coefficients of a layer, M'_l = ⟨φ'² + φφ''⟩,
             Ṁ_l = ⟨φ'²⟩, Q_kl = ⟨φ²;φ²⟩, A_lm for products of γ and r_l for the growth of the
             response, and list what they mean below; else write them out.
+        width : float
+            That of the column in points: 345 is the text of LaTeX's article, 246 a column of a
+            paper in two columns.
+        numbered : bool
+            Environments ``align`` with a number and a ``\\label`` for every equation, which may
+            break across pages, in place of one display that may not.
+        put_in : bool
+            Put a named φ and its derivatives into the averages, as tanh' = 1 − tanh².
 
         Returns
         -------
         str
             An equation, or aligned ones, without delimiters: for ``\\[...\\]`` in a document with
-            amsmath or for ``$$...$$`` in a notebook. It fits a text width of 345 pt, that of
-            LaTeX's article; matrices that do not fit are listed by entries, of which those not
-            listed vanish. A display does not break across pages.
+            amsmath or for ``$$...$$`` in a notebook; numbered ones are text of a document.
+            Matrices that do not fit are listed by entries, of which those not listed vanish.
 
         Raises
         ------
@@ -203,14 +227,20 @@ class Derivation:
         &S_{21} = N \\begin{pmatrix} - \\nu_{0} & 0 & 0 \\\\ a_{1} M'_{0} & -1 & 0 \\\\ \
 a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         """
-        quantity = known_quantity(quantity)
+        several = isinstance(quantity, list | tuple) and len(quantity) > 0
+        quantities = [known_quantity(q) for q in (quantity if several else [quantity])]
         validation.choice("layers", "generic" if layers is None else layers, _LAYERS)
-        if quantity in SATURATION:
-            self._require_saturation(quantity)
+        width = validation.within("width", width, 200.0, 2000.0)
+        for name in set(SATURATION).intersection(quantities):
+            self._require_saturation(name)
         explicit = layers == "explicit"
-        notation = self._notation(sp.Integer(self.depth) if explicit else sym.DEPTH, abbreviate)
-        equations = (EXPLICIT if explicit else GENERIC)[quantity](notation)
-        return with_definitions(quantity, notation, equations)
+        last = sp.Integer(self.depth) if explicit else sym.DEPTH
+        notation = Notation(
+            self._layers, last, self.inputs, self.activation, abbreviate, width, put_in
+        )
+        if quantities == [SYMBOLS]:
+            return symbols_latex(notation, numbered)
+        return results_latex(quantities, notation, EXPLICIT if explicit else GENERIC, numbered)
 
     def __repr__(self) -> str:
         inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
@@ -218,14 +248,11 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         return f"Derivation({self.family.__name__}, depth {self.depth}, {inputs}, φ {phi})"
 
     def _repr_latex_(self) -> str:
-        return f"$${overview_latex(self._notation(sym.DEPTH, True))}$$"
+        return f"$${self.latex(['action', 'saddle_point', 'hessian', 'propagator'])}$$"
 
     @cached_property
     def _layers(self) -> Layers:
         return Layers.of_scales(self.family, self.scales)
-
-    def _notation(self, last: sp.Expr, abbreviate: bool) -> Notation:
-        return Notation(self._layers, last, self.inputs, self.activation, abbreviate)
 
     def _require_saturation(self, quantity: str) -> None:
         """Raise if the network is not the one for which F25 (67) and (68) are made."""

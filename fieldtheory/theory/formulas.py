@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
 
@@ -13,6 +14,8 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.definitions import (
+    DATA,
+    DATA_PAIR,
     PAIR,
     Notation,
     free_covariance,
@@ -41,9 +44,15 @@ from fieldtheory.theory.layer_quantities import (
     Weight,
     layer_indices,
 )
-from fieldtheory.theory.layout import Array, Equation, page
+from fieldtheory.theory.layout import Array, Equation, breakable, environment, page
 from fieldtheory.theory.linearised import SLOPE, saturation_formula
+from fieldtheory.theory.symbol_table import meanings
+from fieldtheory.theory.widths import width
 
+# The mean width of a character in a text, in points.
+_CHARACTER = 4.8
+# Of columns, in points, for which F25 (67) is written in g = σ_w² φ'(0)².
+_NARROW = 300
 _ACTION = r"S(C, \tilde{C})"
 
 
@@ -60,30 +69,42 @@ def known_quantity(quantity: Any) -> str:
     >>> known_quantity("Saddle point"), known_quantity("chi_out"), known_quantity("g12")
     ('saddle_point', 'output_response', 'G12')
     """
-    return validation.quantity("quantity", quantity, QUANTITIES)
+    return validation.quantity("quantity", quantity, (*QUANTITIES, SYMBOLS))
 
 
-def overview_latex(notation: Notation) -> str:
-    """LaTeX of the action, its saddle point, Hessian and propagator for symbolic layers."""
-    blocks = []
-    defined: set[str] = set()
-    for quantity in ("action", "saddle_point", "hessian", "propagator"):
-        new = [
-            e for e in GENERIC[quantity](notation) if e.left not in defined or "G_{12}" in e.left
-        ]
-        blocks.append(new)
-        defined |= {e.left for e in new}
-    return page([*blocks, notation.definitions(list(chain(*blocks)))])
-
-
-def with_definitions(quantity: str, notation: Notation, shown: Sequence[Equation | Array]) -> str:
-    """LaTeX of equations and matrices, and below them the definitions of what stands in them."""
-    stationary = quantity not in ("action", "kernels")
+def results_latex(
+    quantities: Sequence[str],
+    notation: Notation,
+    table: Mapping[str, Callable[[Notation], Any]],
+    numbered: bool = False,
+) -> str:
+    """LaTeX of results one below the other, and of what stands in them, each equation once."""
+    defined: set[Any] = set()
     blocks: list[Any] = []
-    for is_array, group in groupby(shown, key=lambda e: isinstance(e, Array)):
-        block = list(group)
-        blocks += block if is_array else [block]
-    return page([*blocks, notation.definitions(shown, stationary)])
+    for quantity in quantities:
+        found = [e for e in table[quantity](notation) if (e.left, e.right) not in defined]
+        defined |= {(e.left, e.right) for e in found}
+        for is_array, group in groupby(found, key=lambda e: isinstance(e, Array)):
+            block = list(group)
+            blocks += block if is_array else [block]
+    listed = list(chain(*([b] if isinstance(b, Array) else b for b in blocks)))
+    of_fields = {"action", "kernels"}.intersection(quantities)
+    below = notation.definitions(listed, stationary=not of_fields)
+    if of_fields and len(quantities) > len(of_fields):
+        below.append(Equation("C", "C_{*}", r"\text{but in the action and the kernels}"))
+    return page([*blocks, below], notation.column, quantities[0] if numbered else "")
+
+
+def symbols_latex(notation: Notation, breaks: bool) -> str:
+    """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages."""
+    found = meanings(notation.layers.family, notation.inputs)
+    room = notation.column - max(map(width, found)) - 20
+    lines = []
+    for symbol, meaning in found.items():
+        first, *others = textwrap.wrap(meaning, int(room / _CHARACTER))
+        lines += [rf"{symbol} &\quad \text{{{first}}}"]
+        lines += [rf"&\quad \text{{{line}}}" for line in others]
+    return breakable([environment(lines, "align*")]) if breaks else environment(lines)
 
 
 def _action(n: Notation) -> list[Equation]:
@@ -97,7 +118,7 @@ def _of_all_pairs(action: sp.Expr, n: Notation) -> sp.Expr:
     """The action of several inputs from that of one."""
     squares = {layer: generic.observable(layer, n.layers.family) for layer in (l - 1, n.last)}
     products = {squares[layer]: of_pairs(n.layers, layer) for layer in squares}
-    data = {sym.data_kernel(): sp.Symbol(r"C^{(0)}_{\mathrm{data}, \alpha \beta}")}
+    data = {DATA: DATA_PAIR}
 
     def of_all(sources: sp.Expr) -> sp.Expr:
         return PairSum(of_pair(sources.xreplace(products | data)))
@@ -110,29 +131,30 @@ def _of_all_pairs(action: sp.Expr, n: Notation) -> sp.Expr:
 
 
 def _residual_kernel(n: Notation, layer: sp.Expr) -> sp.Expr:
-    row = generic.residual_kernel(layer, n.layers.family)
     if not n.matrices:
-        return row
-    (node,) = row.atoms(GaussianAverage)
-    observable = of_pairs(n.layers, layer - 1)
-    return row.xreplace(
-        {node: GaussianAverage(observable, pair_signals(layer - 1), free_covariance(2))}
-    )
+        return generic.residual_kernel(layer, n.layers.family)
+    observable, signals = of_pairs(n.layers, layer - 1), pair_signals(layer - 1)
+    return Weight(layer) * GaussianAverage(observable, signals, free_covariance(2)) + Bias(layer)
 
 
 def _saddle_point(n: Notation) -> list[Equation]:
     pair = r"_{\alpha \beta, *}" if n.matrices else "_{*}"
-    data = r"C^{(0)}_{\mathrm{data}, \alpha \beta}" if n.matrices else sym.data_kernel()
     return [
-        Equation(f"C^{{(0)}}{pair}", data),
+        Equation(f"C^{{(0)}}{pair}", DATA_PAIR if n.matrices else DATA),
         *n.rows(
             lambda layer: f"C^{{({latex(layer)})}}{pair}",
             lambda layer: _residual_kernel(n, layer),
             l,
             rf"1 \leq l \leq {latex(n.last + 1)}",
         ),
-        Equation(rf"\tilde{{C}}^{{(l)}}{pair}", sp.S.Zero),
+        vanishing_conjugates(n),
     ]
+
+
+def vanishing_conjugates(n: Notation) -> Equation:
+    """C̃* = 0 for all layers, and pairs of inputs."""
+    pair = r"_{\alpha \beta, *}" if n.matrices else "_{*}"
+    return Equation(rf"\tilde{{C}}^{{(l)}}{pair}", sp.S.Zero, rf"0 \leq l \leq {latex(n.last + 1)}")
 
 
 def _kernels(n: Notation) -> list[Equation]:
@@ -146,7 +168,12 @@ def _saturation(large_depth: bool) -> Callable[[Notation], list[Equation]]:
     def equations(n: Notation) -> list[Equation]:
         formula = saturation_formula(large_depth)
         right = formula.rhs.subs(sym.DEPTH, n.last)
-        found = [Equation(r"\rho^{*}", right)]
+        if n.column < _NARROW:
+            gain = sp.Symbol("g", positive=True)
+            short = right.subs(SLOPE, sp.sqrt(gain) / sym.WEIGHT)
+            found = [Equation(r"\rho^{*}", short), Equation("g", (sym.WEIGHT * SLOPE) ** 2)]
+        else:
+            found = [Equation(r"\rho^{*}", right)]
         if n.activation is not None:
             found.append(Equation(latex(SLOPE), n.activation.slope_at_zero))
         return found
@@ -364,4 +391,5 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
     "large_depth": _saturation(large_depth=True),
 }
 QUANTITIES = tuple(GENERIC)
+SYMBOLS = "symbols"
 SATURATION = ("saturation", "large_depth")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import sympy as sp
 
 from fieldtheory.theory.action import Action
+from fieldtheory.theory.layout import Shown
 
 
-@dataclass(frozen=True)
-class Hessian:
+@dataclass(frozen=True, repr=False)
+class Hessian(Shown):
     """The four blocks of S^(2) at C̃ = 0, as functions of the kernels (F25 eq. (37)).
 
     Rows and columns run over the fields, ordered by layer, then by entry. Index 1 stands for C

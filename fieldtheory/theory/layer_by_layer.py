@@ -6,6 +6,7 @@ They are those for symbolic layers at the numbers of the layers, in a_l, M'_l, Q
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sympy as sp
@@ -14,8 +15,13 @@ from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action, family_action
-from fieldtheory.theory.definitions import Notation
-from fieldtheory.theory.formulas import GENERIC, tangent_kernel, transposed
+from fieldtheory.theory.definitions import Notation, of_pair
+from fieldtheory.theory.formulas import (
+    GENERIC,
+    tangent_kernel,
+    transposed,
+    vanishing_conjugates,
+)
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layer_quantities import (
@@ -109,21 +115,30 @@ def _action(n: Notation) -> Shown:
 def _saddle_point(n: Notation) -> Shown:
     found = saddle_point(short_action(n))
     return [
-        Equation(_starred(field), _written(n, value))
-        for field, value in (*found.kernels.items(), *found.conjugates.items())
-    ]
+        Equation(_starred(field), _written(n, value)) for field, value in found.kernels.items()
+    ] + [vanishing_conjugates(n)]
 
 
 def _kernels(n: Notation) -> Shown:
     kernels = [n.settled(generic.kernel(l)).doit() for l in range(int(n.last) + 1)]
-    return [Equation(f"K^{{({l})}}", _written(n, kernel)) for l, kernel in enumerate(kernels)]
+    pair = r"_{\alpha \beta}" if n.matrices else ""
+    shown = [_written(n, of_pair(kernel) if n.matrices else kernel) for kernel in kernels]
+    return [Equation(f"K^{{({l})}}{pair}", kernel) for l, kernel in enumerate(shown)]
 
 
 def _entrywise(
     quantity: str, of_layers: Callable[[Notation], Shown]
 ) -> Callable[[Notation], Shown]:
     """Matrices over layers, but for symbolic layers where those of pairs are written out."""
-    return lambda n: (GENERIC[quantity] if n.matrices and not n.abbreviate else of_layers)(n)
+    return lambda n: _as_products(quantity, n) if n.matrices and not n.abbreviate else of_layers(n)
+
+
+def _as_products(quantity: str, n: Notation) -> Shown:
+    """For symbolic layers, and that it is so."""
+    limit = r"or } L > 3" if quantity == "G11" else "without short symbols}"
+    note = rf"\text{{not written out for several inputs {limit}"
+    first, *others = GENERIC[quantity](n)
+    return [replace(first, note=", ".join(filter(None, (first.note, note)))), *others]
 
 
 def _mixed(n: Notation) -> Shown:
@@ -144,7 +159,7 @@ def _hessian(n: Notation) -> Shown:
 
 def _fluctuations(n: Notation) -> Shown:
     if n.matrices or int(n.last) + 2 > _WRITTEN_OUT:
-        return GENERIC["G11"](n)
+        return _as_products("G11", n)
     G12 = response_propagator(n)
     product = (G12 * source_block(n) * G12.T).applyfunc(sp.expand)
     return [_layer_array("G11", n, product, 1 / sym.WIDTH, symmetric=True)]

@@ -1,4 +1,4 @@
-"""Equations set within the width of a page: broken into lines, matrices as tables of entries.
+"""Equations set within the width of a column: broken into lines, matrices as tables of entries.
 
 What `width` estimates to be too wide is taken apart: sums between their terms, then products
 between their factors, then what stands in brackets, whose brackets then no longer grow.
@@ -7,9 +7,9 @@ between their factors, then what stands in brackets, whose brackets then no long
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain, zip_longest
 from typing import Any
 
 import sympy as sp
@@ -18,10 +18,32 @@ from fieldtheory.theory.latex import TheoryPrinter, is_average, latex, matrix
 from fieldtheory.theory.layer_quantities import PairSum
 from fieldtheory.theory.widths import TEXT_WIDTH, width
 
-# The estimate may be a few per cent too small.
-_PAGE = 0.97 * TEXT_WIDTH
+# The estimate may be a few per cent too small; an equation's number takes "(99)" and a gap.
+_USED, _NUMBER = 0.97, 33.0
 _RELATION, _BINARY, _INDENT, _GAP = 13.4, 12.3, 10.0, 20.0
+# Before these a formula given as text may be broken.
+_BREAKS = ("+", "-", r"\quad", r"\qquad", r"\times", r"\sim")
 _FULL = 0.4
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Shown:
+    """A result that a notebook shows by its formulas.
+
+    Parameters
+    ----------
+    formulas : callable, optional
+        Their LaTeX, from a `Derivation`.
+    """
+
+    formulas: Callable[[], str] | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        names = [f.name for f in fields(self) if f.name != "formulas"]
+        return f"{type(self).__name__}({', '.join(names)})"
+
+    def _repr_latex_(self) -> str | None:
+        return None if self.formulas is None else f"$${self.formulas()}$$"
 
 
 @dataclass(frozen=True)
@@ -32,7 +54,7 @@ class Equation:
     ----------
     left : str
     right : sympy.Expr or str
-        An expression is broken into lines where it is too wide, a text never.
+        Broken into lines where it is too wide; a text outside its brackets alone.
     note : str
         For which layers it holds, such as "1 \\leq l \\leq L".
     """
@@ -100,9 +122,10 @@ class Setter(TheoryPrinter):
     def lines(self, expr: sp.Expr | str, first: float, later: float) -> list[str]:
         """An expression in lines of given widths."""
         text = expr if isinstance(expr, str) else self._print(expr)
-        if isinstance(expr, str) or width(text) <= first:
+        if width(text) <= first:
             return [text]
-        return _filled(list(self._pieces(expr, later, 0)), first, later)
+        pieces = _text_pieces(text) if isinstance(expr, str) else self._pieces(expr, later, 0)
+        return _filled(list(pieces), first, later)
 
     def _pieces(self, expr: sp.Expr, room: float, depth: float) -> Iterator[_Piece]:
         text = self._print(expr)
@@ -199,18 +222,37 @@ class Setter(TheoryPrinter):
             yield from self._opened(opening if place == 0 else "", function, end, room, depth)
 
 
-def page(blocks: Sequence[Any]) -> str:
-    """Blocks of equations one below the other, as wide as the text of an article.
+def _text_pieces(text: str) -> Iterator[_Piece]:
+    """A formula given as text in pieces that may stand on lines of their own."""
+    piece, depth = "", 0
+    for word in text.split():
+        if depth == 0 and piece and word in _BREAKS:
+            yield _Piece(piece, 0)
+            piece = ""
+        piece = f"{piece} {word}".strip()
+        depth += len(re.findall(r"\{|\\left(?![a-z])|\\Bigl", word))
+        depth -= len(re.findall(r"\}|\\right(?![a-z])|\\Bigr", word))
+    yield _Piece(piece, 0)
+
+
+def page(blocks: Sequence[Any], column: float = TEXT_WIDTH, labels: str = "") -> str:
+    """Blocks of equations one below the other, within a column.
 
     Parameters
     ----------
     blocks : sequence
         Each is a list of `Equation` or an `Array`.
+    column : float
+        Its width in points.
+    labels : str
+        If given, every block is an ``align`` that may break across pages, every equation has a
+        number and a ``\\label`` that begins with it.
 
     Returns
     -------
     str
-        LaTeX for ``\\[...\\]``, without delimiters; environments of amsmath alone.
+        LaTeX for ``\\[...\\]``, without delimiters, or for the text of a document where equations
+        are numbered; environments of amsmath alone.
 
     Examples
     --------
@@ -220,17 +262,70 @@ def page(blocks: Sequence[Any]) -> str:
     y &= x^{2} \\\\
     x &= \\sqrt{y}
     \\end{aligned}
+    >>> print(page([[Equation("K^{(0)}", x)]], labels="kernels"))
+    {\\allowdisplaybreaks
+    \\begin{align}
+    K^{(0)} &= x \\label{kernels:K-0}
+    \\end{align}
+    }
     """
     setter = Setter({"order": None})
+    room = _USED * column - (_NUMBER if labels else 0)
+    if labels:
+        return _numbered(setter, blocks, room, labels)
     shown = []
     for block in blocks:
         if isinstance(block, Array):
-            shown.append(_array(setter, block) or _table(setter, block.entries()))
+            whole = _array(setter, block, room)
+            shown.append(whole.replace("&", "", 1) if whole else _table(setter, block, room))
         elif block:
-            shown.append(_equations(setter, block))
+            shown.append(_equations(setter, block, room))
     if len(shown) == 1:
         return shown[0]
-    return _environment([f"&{text}" for text in shown])
+    return environment([f"&{text}" for text in shown])
+
+
+def _numbered(setter: Setter, blocks: Sequence[Any], room: float, labels: str) -> str:
+    """Blocks as `align`, the last line of an equation with its number and label."""
+    counts: dict[str, int] = {}
+
+    def labelled(left: str, lines: Sequence[str]) -> list[str]:
+        name = _label(left)
+        counts[name] = counts.get(name, 0) + 1
+        name = f"{labels}:{name}" + (f"-{counts[name]}" if counts[name] > 1 else "")
+        return [
+            *(rf"{x} \nonumber" for x in lines[:-1]),
+            rf"{lines[-1]} \label{{{name}}}",
+        ]
+
+    shown = []
+    for block in filter(None, blocks):
+        whole = _array(setter, block, room) if isinstance(block, Array) else None
+        if whole:
+            shown.append(environment(labelled(block.left, [whole]), "align"))
+            continue
+        equations = block.entries() if isinstance(block, Array) else block
+        left = max(width(e.left) for e in equations) + _RELATION
+        lines = [labelled(e.left, list(_equation_lines(setter, e, room - left))) for e in equations]
+        shown.append(environment(list(chain(*lines)), "align"))
+    return breakable(shown)
+
+
+def breakable(displays: Sequence[str]) -> str:
+    """Displays that may break across pages."""
+    return "\n".join(["{\\allowdisplaybreaks", *displays, "}"])
+
+
+def _label(left: str) -> str:
+    """A label from a left-hand side: its letters and numbers.
+
+    Examples
+    --------
+    >>> _label(r"\\tilde{C}^{(l)}_{*}"), _label("S_{22}^{k l}"), _label("M'_{l}")
+    ('tilde-C-l', 'S-22-k-l', 'Mprime-l')
+    """
+    plain = re.sub(r"\\(mathrm|mathcal|mathsf|frac|left|right)(?![a-z])", "", left)
+    return "-".join(re.findall(r"[A-Za-z0-9]+", plain.replace("'", "prime")))
 
 
 def _over(expr: sp.Expr, factor: sp.Expr) -> sp.Expr:
@@ -238,22 +333,22 @@ def _over(expr: sp.Expr, factor: sp.Expr) -> sp.Expr:
     return sp.Add(*(term / factor for term in sp.Add.make_args(expr)))
 
 
-def _array(setter: Setter, array: Array) -> str | None:
+def _array(setter: Setter, array: Array, room: float) -> str | None:
     """A matrix in brackets behind its factor, None where that is too wide."""
     inner = array.right.applyfunc(lambda entry: _over(entry, array.factor))
     inline = Setter({"order": None, "fold_short_frac": True})
     rows = [[inline._print(entry) for entry in row] for row in inner.tolist()]
     front = f"{setter._print(array.factor)} " if array.factor != 1 else ""
-    text = f"{array.left} = {front}{matrix(rows)}"
-    return text if width(text) <= _PAGE else None
+    text = f"{array.left} &= {front}{matrix(rows)}"
+    return text if width(text.replace("&", "", 1)) <= room else None
 
 
-def _equations(setter: Setter, equations: Sequence[Equation]) -> str:
+def _equations(setter: Setter, equations: Sequence[Equation], room: float) -> str:
     left = max(width(e.left) for e in equations) + _RELATION
-    lines = [line for e in equations for line in _equation_lines(setter, e, _PAGE - left)]
+    lines = [line for e in equations for line in _equation_lines(setter, e, room - left)]
     if len(lines) == 1:
         return lines[0].replace("&", "", 1)
-    return _environment(lines)
+    return environment(lines)
 
 
 def _equation_lines(setter: Setter, equation: Equation, room: float) -> Iterator[str]:
@@ -268,8 +363,9 @@ def _equation_lines(setter: Setter, equation: Equation, room: float) -> Iterator
         yield f"&{note.lstrip()}"
 
 
-def _table(setter: Setter, cells: Sequence[Equation]) -> str:
-    """Entries side by side, as many in a row as the page has room for."""
+def _table(setter: Setter, array: Array, room: float) -> str:
+    """Entries side by side, as many in a row as the column has room for."""
+    cells = array.entries()
     texts = [(e.left, setter._print(e.right)) for e in cells]
     for columns in (4, 3, 2):
         rows = [texts[i : i + columns] for i in range(0, len(texts), columns)]
@@ -277,14 +373,15 @@ def _table(setter: Setter, cells: Sequence[Equation]) -> str:
             max(width(c[0]) for c in column if c) + max(width(c[1]) for c in column if c)
             for column in zip_longest(*rows)
         ]
-        if sum(widths) + columns * _RELATION + (columns - 1) * (_GAP + 10) <= _PAGE:
+        if sum(widths) + columns * _RELATION + (columns - 1) * (_GAP + 10) <= room:
             lines = [r" \quad & ".join(f"{left} &= {right}" for left, right in r) for r in rows]
-            return _environment(lines) if len(lines) > 1 else lines[0].replace("&", "")
-    return _equations(setter, cells)
+            return environment(lines) if len(lines) > 1 else lines[0].replace("&", "")
+    return _equations(setter, cells, room)
 
 
-def _environment(lines: Sequence[str]) -> str:
-    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+def environment(lines: Sequence[str], name: str = "aligned") -> str:
+    """Lines in an environment of amsmath."""
+    return f"\\begin{{{name}}}\n" + " \\\\\n".join(lines) + f"\n\\end{{{name}}}"
 
 
 def _filled(pieces: Sequence[_Piece], first: float, later: float) -> list[str]:
@@ -299,7 +396,7 @@ def _filled(pieces: Sequence[_Piece], first: float, later: float) -> list[str]:
             fits += 1
         if fits < len(waiting):
             fits = _best_break(waiting, fits, room)
-        line = _joined(waiting[:fits])
+        line = re.sub(r"^\\q?quad ", "", _joined(waiting[:fits]))
         if lines and waiting[0].factor:
             line = rf"\times {line}"
         lines.append(line)

@@ -1,4 +1,4 @@
-"""The symbols of a derivation by plain names, for work with its expressions."""
+"""The symbols of a derivation: by plain names for work with expressions, and what they mean."""
 
 from __future__ import annotations
 
@@ -8,7 +8,56 @@ from collections.abc import Iterable
 import sympy as sp
 
 from fieldtheory import validation
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.plotting.tables import table_html
+from fieldtheory.theory import notation as sym
+
+# What no result defines itself: symbols = what they mean; indented lines go on.
+_MEANINGS = r"""
+N,\ L = width; number of hidden layers
+k,\ l,\ m,\ n,\ j = layers; 0 is the readin, L + 1 the readout
+x,\ d_{\mathrm{in}} = input and its dimension
+h^{(l)}_{i},\ y_{i} = signal of a neuron i in layer l; output
+w^{(l)}_{i j},\ b^{(l)}_{i} = weights and biases over their standard deviations; i, j count neurons
+\phi = activation; primes are its derivatives
+\rho_{l},\ \gamma_{l} = scales of branch and skip connection of a layer, without an index of all
+    layers
+\sigma_{w}^{2},\ \sigma_{b}^{2} = N times the variance of weights; that of biases
+\sigma_{w,\mathrm{in}}^{2},\ \sigma_{b,\mathrm{in}}^{2} = those of the readin, its dimension times
+\sigma_{w,\mathrm{out}}^{2},\ \sigma_{b,\mathrm{out}}^{2} = those of the readout
+C^{(l)},\ \tilde{C}^{(l)} = residual kernel, what layer l adds to the covariance of signals; its
+    conjugate
+C^{(l)}_{*} = C at the saddle point, for infinite width
+K^{(l)},\ K^{(k, l)} = covariance of the signals in a layer, in two
+\langle F \rangle_{\mathcal{N}(0, K)} = average over centred Gaussian signals; K joins all their
+    layers
+S,\ S_{11},\ S_{12},\ S_{21},\ S_{22} = action; its second derivatives at the saddle point, 1 by
+    C, 2 by its conjugate
+G_{11},\ G_{12},\ G_{21},\ G_{22} = propagator, minus the inverse of these; 11 is the covariance
+    of C, 12 its response
+\eta^{(l)},\ \chi^{(l)} = derivatives of C and K by the input kernel
+1_{l < k},\ \delta_{l k} = 1 where it holds; where both are equal; else 0
+\mathsf{T} = transposed
+"""
+_OF_PAIRS = r"""
+\alpha,\ \beta,\ \gamma,\ \delta = inputs; of a pair the first is at most the second
+S^{k l},\ G^{k l},\ M'_{l},\ Q_{k l} = matrices over pairs of inputs for each pair of layers, as
+    are responses; entries that are not listed vanish
+"""
+_OF_SATURATION = r"""
+\rho^{*},\ \mathcal{V} = best scale; dynamic range of the activation, twice the deviation of
+    signals that it shall have
+"""
+
+
+def meanings(family: type[LayeredNetwork], inputs: int) -> dict[str, str]:
+    """What the symbols in results mean that they do not define, by LaTeX of the symbols."""
+    lines = _MEANINGS + (_OF_PAIRS if inputs > 1 else "") + _OF_SATURATION
+    found = dict(line.split(" = ") for line in re.sub(r"\n +", " ", lines).split("\n") if line)
+    for name, value in sym.parameters(family, "l").items():
+        own = {s for s in value.free_symbols if s.name.startswith(r"\mathrm")}
+        found |= {s.name: f"the network's {name.replace('_', ' ')}" for s in own}
+    return found
 
 
 class Symbols(dict[str, sp.Symbol]):

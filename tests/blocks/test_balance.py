@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fieldtheory.blocks.balance import carried, critical_branch, critical_skip
+from fieldtheory.blocks.balance import add_skip, critical_branch, critical_skip
 
 RATIOS = [(1.0, 0.0), (2.5, 0.0), (0.3, 0.4), (0.3, -0.4), (4.0, -1.9), (1e-12, 0.3), (1e12, -1e5)]
 SKIPS = [0.0, 1e-9, 0.6, 0.99, 1 - 1e-12]
@@ -16,7 +16,7 @@ def test_branch_is_the_positive_root(skip, square, overlap):
     roots = np.roots([square, 2 * skip * overlap, skip**2 - 1])
     (positive,) = roots[roots > 0]
     np.testing.assert_allclose(found, positive, rtol=1e-4 if skip > 0.999 else 1e-9)
-    np.testing.assert_allclose(carried(skip, found, square, overlap), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(add_skip(skip, found, square, overlap), 1.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

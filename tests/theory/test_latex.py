@@ -15,6 +15,7 @@ from fieldtheory.report.document import mathml
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.formulas import QUANTITIES, SATURATION
+from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layout import Equation, Setter, page
 from fieldtheory.theory.widths import TEXT_WIDTH, width
@@ -73,12 +74,16 @@ def strings(depth, inputs, activation, of_paper):
     return {" ".join(map(str, key)): text for key, text in found.items()}
 
 
-def typeset(folder, displays, faults=("!", r"Overfull \hbox")):
+def typeset(folder, displays, faults=("!", r"Overfull \hbox"), column=TEXT_WIDTH, page=550):
     """What pdflatex says about each display in an article, by name: errors and wide boxes."""
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed")
-    pages = [rf"\typeout{{NAME {name}}}\[{text}\]\clearpage" for name, text in displays.items()]
-    start = r"\documentclass{article}\usepackage{amsmath}\begin{document}"
+    pages = []
+    for name, text in displays.items():
+        shown = text if re.search(r"\{align\*?\}", text) else rf"\[{text}\]"
+        pages.append(rf"\typeout{{NAME {name}}}{shown}\clearpage")
+    size = rf"\textwidth={column}pt\textheight={page}pt\columnwidth\textwidth\hsize\textwidth"
+    start = rf"\documentclass{{article}}\usepackage{{amsmath}}{size}\begin{{document}}"
     (folder / "page.tex").write_text("\n".join([start, *pages, r"\end{document}"]))
     command = ["pdflatex", "-interaction=nonstopmode", "-draftmode", "page.tex"]
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
@@ -102,6 +107,83 @@ def test_what_is_abbreviated_fits_a_page_at_depth_three(tmp_path):
     th = ft.derive(3, activation="gelu")
     found = {q: th.latex(q, layers="explicit") for q in ("saddle_point", "hessian", "G12", "G11")}
     assert typeset(tmp_path, found, ("!", "Overfull")) == {}
+
+
+WIDE_CASES = [(1, 1, None, True), (2, 2, "tanh", True), slow(3, 1, "gelu", False)]
+
+
+@pytest.mark.parametrize("depth, inputs, activation, of_paper", WIDE_CASES)
+@pytest.mark.parametrize("column", [246, 345])
+def test_numbered_results_fit_a_column_and_break_over_pages(
+    depth, inputs, activation, of_paper, column, tmp_path
+):
+    """With a label for every number; the tall ones over pages of 300 pt."""
+    th = theory(depth, inputs, activation, of_paper)
+    quantities = QUANTITIES if of_paper else [q for q in QUANTITIES if q not in SATURATION]
+    found = {
+        f"{q} {layers} {numbered}": th.latex(q, layers, width=column, numbered=numbered)
+        for q in quantities
+        for layers in LAYERS
+        for numbered in (True, False)
+    }
+    pages = {name: text for name, text in found.items() if name.endswith("True")}
+    pages["symbols"] = th.latex("symbols", width=column, numbered=True)
+    assert typeset(tmp_path, found, column=column) == {}
+    assert typeset(tmp_path, pages, ("!", "Overfull"), column, 300) == {}
+    for text in pages.values():
+        lines = [line for line in text.split("\n") if "&" in line and "quad" not in line]
+        labels = re.findall(r"\\label\{(.*?)\}", text)
+        assert len(set(labels)) == len(labels) <= sum("&=" in line for line in text.split("\n"))
+        assert all(r"\label" in line or r"\nonumber" in line for line in lines if "&=" in line)
+
+
+def test_results_fit_a_page(tmp_path):
+    """At two layers, whatever the inputs."""
+    found = {
+        f"{q} {layers} {inputs}": ft.derive(2, inputs).latex(q, layers)
+        for q in ("action", "saddle_point", "hessian", "propagator", "tangent_kernel", "symbols")
+        for layers in LAYERS
+        for inputs in (1, 2)
+    }
+    assert typeset(tmp_path, found, ("!", "Overfull")) == {}
+
+
+def test_several_results_have_their_definitions_once():
+    th = ft.derive(2)
+    text = th.latex(["saddle_point", "hessian", "G12"])
+    lefts = re.findall(r"^&?(.*?) &?= ", text, re.MULTILINE)
+    assert len([left for left in lefts if left in ("a_{l}", "c_{l}", "M'_{l}", "K^{(l)}")]) == 4
+    assert text.index("S_{21}^{k l}") < text.index("a_{l} &=")
+    both = th.latex(["action", "hessian"])
+    assert "C &= C_{*}" in both and "C &= C_{*}" not in text
+
+
+def test_activations_are_put_in_where_asked():
+    text = ft.derive(2, activation="tanh").latex("S21", put_in=True)
+    assert r"\left(1 - \tanh^{2}(h^{(l)})\right)^{2}" in text
+    assert r"\phi" not in text
+    assert r"\tanh^{2}(h" in ft.derive(2, activation="tanh").latex("action", put_in=True)
+
+
+def test_what_is_not_written_out_says_so():
+    for th, options in (
+        (ft.derive(4), {}),
+        (ft.derive(1, 2), {}),
+        (ft.derive(1, 2), {"abbreviate": False}),
+    ):
+        assert "not written out" in th.latex("G11", "explicit", **options)
+    assert "not written out" not in ft.derive(3).latex("G11", "explicit")
+    assert "not written out" in ft.derive(1, 2).latex("G12", "explicit", abbreviate=False)
+
+
+@pytest.mark.parametrize("depth", [2, 6])
+def test_parts_show_formulas_in_a_notebook(depth):
+    th = ft.derive(depth)
+    layers = "explicit" if depth == 2 else "generic"
+    for part in ("saddle_point", "hessian", "propagator"):
+        assert getattr(th, part)._repr_latex_() == f"$${th.latex(part, layers)}$$"
+        assert len(repr(getattr(th, part))) < 60
+    assert hessian(th.network_action)._repr_latex_() is None
 
 
 def test_entries_have_no_common_factor_left():
@@ -301,7 +383,8 @@ def test_variables_that_are_not_signals_show_their_covariance():
 def test_saddle_point_of_a_pair_is_starred_once():
     text = derivation(1, 2).latex("saddle_point", layers="explicit")
     assert "C^{(1)}_{1 2, *} &=" in text
-    assert r"\tilde{C}^{(2)}_{2 2, *} &= 0" in text
+    assert text.count(r"\tilde{C}") == 1
+    assert r"\tilde{C}^{(l)}_{\alpha \beta, *} &= 0 \quad (0 \leq l \leq 2)" in text
     assert "_*" not in text
 
 

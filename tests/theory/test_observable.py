@@ -8,7 +8,7 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.networks.family import FAMILIES
-from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, residual_kernel
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
@@ -131,13 +131,25 @@ def test_formulas_change():
     assert named[0] != named[1]
 
 
+@pytest.mark.parametrize("family", [HalfLinear, TwoSlopes])
+@pytest.mark.parametrize("layers", ["generic", "explicit"])
+def test_two_features_of_two_inputs(family, layers):
+    """One average of the sum over features, in every result and in a notebook."""
+    th = ft.derive(family(depth=2), inputs=2)
+    for quantity in set(QUANTITIES) - set(SATURATION):
+        assert th.latex(quantity, layers)
+    text = th.latex("saddle_point")
+    assert text.count(r"\right\rangle") == 1 and r"\phi(h^{(l - 1)}_{\alpha})" in text
+    assert th._repr_latex_().startswith("$$") and th.saddle_point._repr_latex_()
+
+
 def test_the_recursion_in_numbers_is_that_of_the_action():
     action = family_action(ft.ResidualNetwork, 2)
     layer = ft.ResidualNetwork.layer(sym.parameters(ft.ResidualNetwork, 2))
     M = layer_averages().moment.xreplace({X: sym.signal(1), K_XX: action.covariance[1, 1]})
     row = saddle_point(action).kernels[sym.kernel(2)]
     assert sp.expand(residual_kernel(layer.weight, layer.bias, M) - row) == 0
-    after = carried(layer.skip**2, action.covariance[1, 1], sym.kernel(2))
+    after = add_skip(layer.skip**2, action.covariance[1, 1], sym.kernel(2))
     assert sp.expand(after - action.covariance[2, 2]) == 0
 
 

@@ -10,7 +10,7 @@ from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.infinite_width.kernels import homogeneous_averages
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.recursion import add_skip
 
 
 def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
@@ -79,7 +79,8 @@ def gains_of_fluctuations(
         layer = np.nonzero(parallel)[0]
         factors = np.sign(xy[parallel]) * np.sqrt(y[parallel] / x[parallel])
         along = [
-            network_functions(network).along(*of) for of in zip(x[parallel], factors, strict=True)
+            network_functions(network).collinear_susceptibility(*of)
+            for of in zip(x[parallel], factors, strict=True)
         ]
         pair[1:][parallel] = weights[1:].reshape(len(x), -1)[layer, 0] * along
     _require_no_divergence(network, K, (first, second))
@@ -133,7 +134,7 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(eta)):
             eta[l] = gains[l] * chi[l - 1]
-            chi[l] = carried(skips[l], chi[l - 1], eta[l])
+            chi[l] = add_skip(skips[l], chi[l - 1], eta[l])
             require_finite_gain(gains[l], l)
             require_finite("the response", chi[l], l, "log_response")
     return eta, chi
@@ -162,7 +163,7 @@ def driven_response(
         for l in range(1, len(chi)):
             require_finite_gain(gains[l], l)
             driven = sources[l] * variance_response[l - 1]
-            chi[l] = carried(skips[l] + gains[l], chi[l - 1], driven)
+            chi[l] = add_skip(skips[l] + gains[l], chi[l - 1], driven)
             require_finite("the response to a variance", chi[l], l)
     return chi
 

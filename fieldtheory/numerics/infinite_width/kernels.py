@@ -15,7 +15,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.homogeneous import PARALLEL, averages_along, gaps_of
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, residual_kernel
 
 # Variances above have integrals that exceed float64.
 _LARGEST = 1e100
@@ -48,7 +48,7 @@ def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tup
                     raise
                 average = np.inf
             C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
-            K[l] = carried(layers.skips[l], K[l - 1], C[l])
+            K[l] = add_skip(layers.skips[l], K[l - 1], C[l])
             require_finite("the kernel", K[l], l, "log_kernels")
     return C, K
 
@@ -93,7 +93,7 @@ def covariances(
                 # Kernels may have reached a fixed point.
                 average, before = moment(*given), given
             C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
-            kernel[l] = carried(layers.skips[l], kernel[l - 1], C[l])
+            kernel[l] = add_skip(layers.skips[l], kernel[l - 1], C[l])
             if same.any():
                 C[l] = np.where(same, variance[l][..., first], C[l])
                 kernel[l] = np.where(same, K[l][..., first], kernel[l])
@@ -237,7 +237,7 @@ def pair_layers(
             given = K[l - 1][..., first], K[l - 1][..., second], kernel
             average, slope = averages.covariance_gain(*given)
         C = residual_kernel(layers.weights[l], layers.biases[l], average)
-        kernel = carried(layers.skips[l], kernel, C)
+        kernel = add_skip(layers.skips[l], kernel, C)
         if same.any():
             kernel = np.where(same, K[l][..., first], kernel)
         kernel = as_parallel(parallel, K[l], kernel, pairs)
@@ -253,7 +253,7 @@ def _through_layers(
         for layer in pair_layers(network, K, K0, pairs):
             l = layer.number
             eta = coefficients.weights[l] * layer.slope * chi
-            chi = carried(coefficients.skips[l], chi, eta)
+            chi = add_skip(coefficients.skips[l], chi, eta)
     return layer.kernel, chi
 
 

@@ -274,7 +274,7 @@ class LayerFunctions:
         """Whether φ jumps somewhere."""
         return any(len(psi.jumping) for psi in self.functions)
 
-    def along(self, K: float, factor: float) -> float:
+    def collinear_susceptibility(self, K: float, factor: float) -> float:
         """∂⟨φ(h) φ(λh)⟩/∂K_xy with variances K and λ²K that move with it: ⟨(h² − K) φφ⟩/(2λK²)."""
         total = 0.0
         for psi in self.functions:

@@ -50,7 +50,9 @@ def total(parts: Sequence[Scaled]) -> tuple[Scaled, np.ndarray]:
         for part, gap in zip(parts, gaps, strict=True)
     ]
     found = np.add.reduce(terms)
-    shares = [ratio(term, found) for term in terms]
+    # Gains of parallel inputs where φ jumps are infinite.
+    with np.errstate(invalid="ignore"):
+        shares = [ratio(term, found) for term in terms]
     return scaled(found, largest), np.stack(shares)
 
 

@@ -19,7 +19,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.kernels import by_tiles, identical, pair_layers
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.recursion import carried, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, residual_kernel
 
 # Indices α and β of pairs of inputs.
 Pairs = tuple[np.ndarray, ...]
@@ -87,7 +87,7 @@ def tangents(
     theta = np.array(np.broadcast_to(own, np.broadcast_shapes(skips.shape, gains.shape, own.shape)))
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(theta)):
-            theta[l] = carried(skips[l] + gains[l], theta[l - 1], theta[l])
+            theta[l] = add_skip(skips[l] + gains[l], theta[l - 1], theta[l])
             require_finite("the tangent kernel", theta[l], l, "log_tangent_kernels")
     return np.where(same, of_same, theta) if np.any(same) else theta
 
@@ -170,7 +170,7 @@ def output_tangents(
             for layer in pair_layers(network, K, K0, pairs):
                 l = layer.number
                 own = residual_kernel(weights[l], biases[l], layer.average)
-                found = carried(layers.skips[l] + layers.weights[l] * layer.slope, found, own)
+                found = add_skip(layers.skips[l] + layers.weights[l] * layer.slope, found, own)
         return layer.kernel, np.where(identical(K[0], K0, pairs), theta[..., pairs[0]], found)
 
     return by_tiles(through, K, K0, pairs)

@@ -19,7 +19,6 @@ from fieldtheory.numerics.neurons.finite_width import (
     squares_of_layers,
 )
 from fieldtheory.numerics.recursion import accumulate, propagate
-from fieldtheory.theory.elementary_averages import X
 
 # The most orders of Mehler's series, the least correlation that counts, and the share of the
 # tolerance that orders beyond them and errors of coefficients may have.
@@ -175,8 +174,7 @@ def mean_shift(
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,).
 
-    From closed forms of averages over the signals of two layers, if φ² has them and is no
-    polynomial, else from neurons.
+    From closed forms of averages over the signals of two layers, if φ² has them, else from neurons.
 
     Parameters
     ----------
@@ -186,10 +184,12 @@ def mean_shift(
     C, K : ndarray, shape (L + 2,)
         C*^(l) and K*^(l).
     """
-    averages = network_functions(network).averages
-    # ⟨φ⁴⟩ of a polynomial may exceed float64 where its neurons do not.
-    if is_closed(averages.connected) and not averages.square.is_polynomial(X):
-        return shift_by_closed_forms(network, layers, gains, C, K)
+    if is_closed(network_functions(network).averages.connected):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = shift_by_closed_forms(network, layers, gains, C, K)
+        # ⟨φ⁴⟩ of a polynomial may exceed float64 where its neurons do not.
+        if np.isfinite(found).all():
+            return found
     # The kernel of the input does not fluctuate.
     return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 
@@ -78,7 +78,7 @@ def propagated(skips: np.ndarray, gains: PairGains, rows: np.ndarray) -> np.ndar
     kernel = response[0]
     for l in range(1, len(response)):
         response[l] += gains.moved(l, kernel)
-        kernel = carried(skips[l], kernel, response[l])
+        kernel = add_skip(skips[l], kernel, response[l])
     return response
 
 
@@ -88,7 +88,7 @@ def traced_back(skips: np.ndarray, gains: PairGains, weights: np.ndarray, m: int
     found[m] = weights
     kernel = np.zeros_like(weights)
     for l in range(m, 0, -1):
-        kernel = carried(skips[l], kernel, gains.traced(l, found[l]))
+        kernel = add_skip(skips[l], kernel, gains.traced(l, found[l]))
         found[l - 1] = kernel
     return found
 
@@ -97,7 +97,7 @@ def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Σ_m A²_lm rows_m for the hidden layers, shape (L + 1, p, ...)."""
     sums = np.array(rows[: len(skips) - 1], dtype=float)
     for l in range(1, len(sums)):
-        sums[l] = carried(skips[l], sums[l - 1], sums[l])
+        sums[l] = add_skip(skips[l], sums[l - 1], sums[l])
     return sums
 
 

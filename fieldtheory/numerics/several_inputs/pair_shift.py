@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics.recursion import carried
+from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs.feature_correlators import Truncated
 from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
@@ -65,8 +65,8 @@ def shift_of_covariances(
         moved = gains.pair[m] * kernel
         moved[0] += gains.first[m] * own[alpha] + gains.second[m] * own[beta]
         found[:, m] = sources[:, m] + moved
-        kernel = carried(layers.skips[m], kernel, found[:, m])
-        own = carried(layers.skips[m], own, own_shift[m])
+        kernel = add_skip(layers.skips[m], kernel, found[:, m])
+        own = add_skip(layers.skips[m], own, own_shift[m])
     return found
 
 
@@ -92,5 +92,5 @@ def _of_neurons(
                         + gains.second[m] * response[1],
                     ]
                 )
-                response = carried(layers.skips[m], response, moved)
+                response = add_skip(layers.skips[m], response, moved)
     return found

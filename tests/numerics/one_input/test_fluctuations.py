@@ -163,3 +163,9 @@ def test_chain_with_batches():
     layers = layer_coefficients(both)
     assert layers.weights.shape == layers.biases.shape == layers.skips.shape == (5, 2, 4)
     assert not np.any(layers.skips[[0, -1]])
+
+
+@pytest.mark.parametrize("depth, K0", [(20, 20.0), (50, 0.5), (10, 1e-6)])
+def test_means_of_linear_networks_are_not_shifted(depth, K0):
+    found = ft.solve(ft.ResidualNetwork(depth=depth, activation="linear"), K0).mean_shift
+    np.testing.assert_array_equal(found, 0.0)
