@@ -86,18 +86,19 @@ def results_latex(
         defined |= {(e.left, e.right) for e in found}
         for is_array, group in groupby(found, key=lambda e: isinstance(e, Array)):
             block = list(group)
-            blocks += block if is_array else [block]
+            blocks += block if is_array else [block] if notation.together else [[e] for e in block]
     listed = list(chain(*([b] if isinstance(b, Array) else b for b in blocks)))
     of_fields = {"action", "kernels"}.intersection(quantities)
     below = notation.definitions(listed, stationary=not of_fields)
     if of_fields and len(quantities) > len(of_fields):
         below.append(Equation("C", "C_{*}", r"\text{but in the action and the kernels}"))
-    return page([*blocks, below], notation.column, quantities[0] if numbered else "")
+    lists = [below] if notation.together else [[e] for e in below]
+    return page([*blocks, *lists], notation.column, quantities[0] if numbered else "")
 
 
 def symbols_latex(notation: Notation, breaks: bool) -> str:
     """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages."""
-    found = meanings(notation.layers.family, notation.inputs)
+    found = meanings(notation.layers.family, notation.inputs, not notation.together)
     room = notation.column - max(map(width, found)) - 20
     lines = []
     for symbol, meaning in found.items():
