@@ -69,11 +69,7 @@ def known_quantity(quantity: Any) -> str:
     >>> known_quantity("Saddle point"), known_quantity("chi_out"), known_quantity("g12")
     ('saddle_point', 'output_response', 'G12')
     """
-    if not isinstance(quantity, str):
-        return validation.choice("quantity", quantity, (*QUANTITIES, SYMBOLS))
-    plain = quantity.strip().lower().replace(" ", "_").replace("-", "_")
-    spelled = {name.lower(): name for name in (*QUANTITIES, SYMBOLS)} | _OTHER_NAMES
-    return validation.choice("quantity", spelled.get(plain, quantity), (*QUANTITIES, SYMBOLS))
+    return validation.quantity("quantity", quantity, (*QUANTITIES, SYMBOLS))
 
 
 def results_latex(
@@ -398,23 +394,3 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
 QUANTITIES = tuple(GENERIC)
 SYMBOLS = "symbols"
 SATURATION = ("saturation", "large_depth")
-_OTHER_NAMES = {
-    "s": "action",
-    "kernel": "kernels",
-    "k": "kernels",
-    "eta": "residual_response",
-    "η": "residual_response",
-    "chi": "response",
-    "χ": "response",
-    "chi_out": "output_response",
-    "χ_out": "output_response",
-    "χ^out": "output_response",
-    "theta": "tangent_kernel",
-    "θ": "tangent_kernel",
-    "ntk": "tangent_kernel",
-    "tangent_kernels": "tangent_kernel",
-    "(67)": "saturation",
-    "67": "saturation",
-    "(68)": "large_depth",
-    "68": "large_depth",
-}
