@@ -65,8 +65,8 @@ class _OfNetwork:
 
 def _kernel(network: Any, quantity: str) -> inference.KernelFunction:
     """Responses and hidden layers have functions of inputs too, which are no priors of outputs."""
-    validation.choice("quantity", quantity, _KERNELS)
-    return inference.kernel(_given(network), quantity)
+    known = validation.quantity("quantity", quantity, _KERNELS)
+    return inference.kernel(_given(network), known)
 
 
 class _NetworkEstimator(_OfNetwork, BaseEstimator):
@@ -108,7 +108,7 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
     network : LayeredNetwork, optional
         The prior; ``ft.ResidualNetwork(depth=10)`` if left out. Its ``width`` does not count.
     quantity : {"output_kernel", "tangent_kernel"}
-        The kernel of the Gaussian process.
+        The kernel of the Gaussian process; also "nngp" and "ntk".
     noise_variance : float
         σ² of the noise in the targets.
     jitter : float

@@ -77,6 +77,49 @@ def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> s
     return str(value)
 
 
+# What else quantities are called: the first of the names that is allowed is meant.
+_NAMES_OF_QUANTITIES: dict[str, tuple[str, ...]] = {
+    "s": ("action",),
+    "c": ("residual_kernels",),
+    "k": ("kernels", "kernel"),
+    "kernel": ("kernels",),
+    "nngp": ("output_kernel",),
+    "eta": ("residual_response",),
+    "chi": ("response",),
+    "chi_out": ("output_response",),
+    "theta": ("tangent_kernel", "tangent_kernels"),
+    "ntk": ("tangent_kernel", "output_tangent_kernel"),
+    "tangent_kernel": ("tangent_kernels",),
+    "tangent_kernels": ("tangent_kernel",),
+    "var_c": ("g11",),
+    "var_k": ("kernel_variance",),
+    "v": ("four_point",),
+    "(67)": ("saturation",),
+    "(68)": ("large_depth",),
+}
+
+
+def quantity(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """Return that of the ``allowed`` names of quantities which is meant, or raise as `choice`.
+
+    Examples
+    --------
+    >>> quantity("of", "χ^out", ["kernels", "output_response"])
+    'output_response'
+    """
+    known = tuple(allowed)
+    if not isinstance(value, str):
+        return choice(name, value, known)
+    plain = value.strip().lower().translate(_PLAIN).replace("^", "_")
+    plain = f"({plain})" if plain.isdigit() else plain
+    spelled = {word.lower(): word for word in known}
+    words = (plain, *(word.lower() for word in _NAMES_OF_QUANTITIES.get(plain, ())))
+    return choice(name, next((spelled[w] for w in words if w in spelled), value), known)
+
+
+_PLAIN = str.maketrans({" ": "_", "-": "_", "η": "eta", "χ": "chi", "θ": "theta"})
+
+
 def _close(value: str, allowed: Iterable[str]) -> list[str]:
     return get_close_matches(value, allowed, n=1, cutoff=0.6)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sympy as sp
+import xarray
 
 import fieldtheory as ft
 
@@ -97,3 +98,50 @@ def test_diffusions_show_themselves(name):
     found = DIFFUSIONS[name]()
     assert len(found.plot().axes) >= 1
     assert "<" in found._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["solve", "simulate", "compare", "measure_block"])
+def test_completion_shows_no_machinery(name):
+    hidden = {"labelled", "from_content", "of_batches", "table", "settings", "pair_theory"}
+    for found in (calls[name]() for calls in (CALLS, DIFFUSIONS) if name in calls):
+        shown = {entry for entry in dir(found) if not entry.startswith("_")}
+        assert {"plot", "save", "load", "to_xarray"} <= shown and not shown & hidden
+
+
+def test_inputs_are_counted_from_zero_everywhere(tmp_path):
+    """As arrays are indexed: in tables, labelled arrays, files, legends and messages."""
+    K0 = np.array([[0.3, 0.1], [0.1, 0.4]])
+    s, e = ft.solve(NET, K0), ft.simulate(NET, K0, samples=20)
+    _ = s.G11
+    pairs = {(0, 0), (0, 1), (1, 1)}
+    found = ft.compare(s, e)
+    diffusion = ft.compare(ft.solve(LIMIT, [0.0, 1.0]), ft.simulate(LIMIT, [0.0, 1.0], samples=20))
+    for rows in (s.rows(), e.rows(), found.rows, diffusion.rows):
+        of_pairs = [row for row in rows if row["beta"] is not None]
+        assert {(row["alpha"], row["beta"]) for row in of_pairs} == pairs
+    assert {tuple(row["inputs"].split(", ")) for row in diffusion.summary} <= {
+        *(("0",), ("1",)),
+        *((str(i), str(j)) for i, j in pairs),
+    }
+    labelled = s.to_xarray()
+    assert labelled.input.values.tolist() == [0, 1]
+    expected = s.G11[1, 2, 0, 1]
+    s.save(tmp_path / "s.nc")
+    for one in (labelled, xarray.load_dataset(tmp_path / "s.nc", engine="scipy")):
+        assert one.pair.values.tolist() == ["(0,0)", "(0,1)", "(1,1)"]
+        of = one.G11.sel(layer=1, layer_=2, pair="(0,0)", pair_="(0,1)")
+        assert float(of) == expected
+    grid = ft.sweep(NET, K0, over={"width": [10, 20]}, of=["G11"])
+    assert grid.pair_.values.tolist() == ["(0,0)", "(0,1)", "(1,1)"]
+
+
+def test_comparisons_of_the_first_releases_counted_from_one(tmp_path):
+    K0 = np.array([[0.3, 0.1], [0.1, 0.4]])
+    found = ft.compare(ft.solve(NET, K0), ft.simulate(NET, K0, samples=20))
+    found.save(tmp_path / "c.npz")
+    with np.load(tmp_path / "c.npz") as file:
+        content = {name: file[name] for name in file.files if name != "first_input"}
+    for name in ("alpha", "beta", "gamma", "delta"):
+        content[name] = content[name] + (content[name] >= 0)
+    np.savez(tmp_path / "old.npz", **content)
+    assert ft.Comparison.load(tmp_path / "old.npz").rows == found.rows

@@ -43,7 +43,7 @@ def rows_of(
 
 def _of_pair(columns: dict[str, Any], n: int, i: Any, j: Any, inputs: int) -> dict[str, Any]:
     """The entries of a pair of inputs; those of one input where both are the same."""
-    row: dict[str, Any] = {"alpha": int(i) + 1, "beta": int(j) + 1} if inputs > 1 else {}
+    row: dict[str, Any] = {"alpha": int(i), "beta": int(j)} if inputs > 1 else {}
     for name, value in columns.items():
         of_pair = value.ndim == 3
         entry = value[n, i, j] if of_pair else value[n, i]
@@ -58,7 +58,7 @@ def compared_rows(comparison: Any, distances: Any) -> list[dict[str, Any]]:
         return rows
     laws = zip(distances.statistic, distances.p_value, strict=True)
     blank = dict.fromkeys(rows[0])
-    for number, (statistic, p_value) in enumerate(laws, 1):
+    for number, (statistic, p_value) in enumerate(laws):
         rows.append(
             blank
             | {

@@ -85,8 +85,8 @@ def optimum(
         rows = [
             {
                 "depth": net.depth,
-                "alpha": a + 1,
-                "beta": b + 1,
+                "alpha": a,
+                "beta": b,
                 "K0": kernel[a, b],
                 "rho": found[a, b],
             }

@@ -108,6 +108,5 @@ def _rows(grid: Any, swept: list[str]) -> list[dict[str, Any]]:
             continue
         row |= {name: str(found[row[name]]) for name, found in text.items()}
         names = {"hidden_layer": "layer", "input": "alpha", "input_": "beta"}
-        shifts = {"input": 1, "input_": 1}
-        rows.append({names.get(k, k): v + shifts[k] if k in shifts else v for k, v in row.items()})
+        rows.append({names.get(k, k): v for k, v in row.items()})
     return rows

@@ -33,8 +33,8 @@ def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArr
     Raises
     ------
     ValueError
-        ``samples`` is not (P, d) or not finite, a sample is constant (all its entries equal), or
-        ``scale`` or ``weight_variance`` is not positive.
+        ``samples`` is not (P, d) or not finite, has one column, a sample is constant (all its
+        entries equal), or ``scale`` or ``weight_variance`` is not positive.
 
     Examples
     --------
@@ -49,6 +49,11 @@ def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArr
     x = finite_array("samples", samples)
     if x.ndim != 2:
         raise ValueError(f"samples must have shape (P, d), got {x.shape}")
+    if x.shape[1] == 1:
+        raise ValueError(
+            "samples must have two entries or more to be scaled to one norm, got one column, shape "
+            f"{x.shape}; leave numbers as they are: scale none, or ft.input_kernel(X, network)"
+        )
     constant = np.flatnonzero((x == x[:, :1]).all(axis=1))
     if constant.size:
         raise ValueError(

@@ -171,8 +171,8 @@ class DiffusionComparison(Stored):
             {
                 "quantity": profile.name,
                 "t": float(self.times[place[0]]),
-                "alpha": place[1] + 1,
-                "beta": place[2] + 1 if len(place) > 2 else None,
+                "alpha": place[1],
+                "beta": place[2] if len(place) > 2 else None,
                 **profile.numbers(place, (*_STORED, *_DERIVED)),
                 "verdict": str(verdict),
             }
@@ -190,7 +190,7 @@ class DiffusionComparison(Stored):
             {
                 "quantity": profile.name,
                 "t": float(self.times[place[0]]),
-                "inputs": ", ".join(str(i + 1) for i in place[1:]),
+                "inputs": ", ".join(str(i) for i in place[1:]),
                 **profile.numbers(place, ("theory", "simulation", "error", "z")),
                 "largest deviation %": float(100 * np.abs(profile.deviation).max()),
             }

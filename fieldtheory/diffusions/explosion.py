@@ -64,13 +64,13 @@ def warn_if_close(network: DiffusionNetwork, starts: Starts) -> None:
     end, explosion = network.horizon, times[first]
     if end >= explosion:
         raise ValueError(
-            f"horizon must be below the explosion time {explosion:.6g} of input {first + 1}, got "
+            f"horizon must be below the explosion time {explosion:.6g} of input {first}, got "
             f"{end:g}: for φ''(0) ≠ 0 the mean of infinitely wide networks is infinite from then on"
         )
     if end >= _CLOSE * explosion:
         warnings.warn(
             f"the horizon {end:g} is close to the explosion time {explosion:.6g} of input "
-            f"{first + 1}: networks of finite width and depth are far from the limit",
+            f"{first}: networks of finite width and depth are far from the limit",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )

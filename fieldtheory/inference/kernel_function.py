@@ -21,7 +21,6 @@ from fieldtheory.plotting.tables import table_html
 # Quantities of pairs of inputs, and which of them are of a hidden layer.
 QUANTITIES = ("output_kernel", "output_response", "tangent_kernel", "kernel", "response")
 _HIDDEN = ("kernel", "response")
-_OTHER_NAMES = {"nngp": "output_kernel", "chi_out": "output_response", "ntk": "tangent_kernel"}
 # Rows whose products are taken at once, and points of a picture.
 _ROWS, _POINTS = 512, 181
 
@@ -317,7 +316,7 @@ def kernel(
     (2, 1)
     """
     checked_network(network)
-    quantity = validation.choice("quantity", _OTHER_NAMES.get(quantity, quantity), QUANTITIES)
+    quantity = validation.quantity("quantity", quantity, QUANTITIES)
     if network.batch_shape:
         raise ValueError(
             f"network must be one, without batch axes, got scales with {network.batch_shape}"

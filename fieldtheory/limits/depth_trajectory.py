@@ -119,7 +119,13 @@ class SummableTrajectory:
             return state
         middle = int(min(max(start, self.last), end))
         for l in range(int(start) + 1, middle + 1) if start < middle else ():
-            state = state + self.schedule.square(l) * flow.rates(state)
+            with np.errstate(over="ignore", invalid="ignore"):
+                state = state + self.schedule.square(l) * flow.rates(state)
+            if not np.isfinite(state).all():
+                raise ArithmeticError(
+                    f"there is no limit: kernels grow beyond all bounds, and exceed float64 in "
+                    f"layer {l}; a smaller branch_scale, weight_variance or K0 may have one"
+                )
         start = max(start, middle)
         if start == end:
             return state

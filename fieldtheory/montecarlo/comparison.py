@@ -28,6 +28,8 @@ from fieldtheory.numerics.result import Stored
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html, table_text
 
+_OF_INPUTS = "alpha", "beta", "gamma", "delta"
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Stored):
@@ -163,6 +165,7 @@ class Comparison(Stored):
             "tolerance": self.tolerance,
             "threshold_at_width": self.at_width[0].threshold,
             "not_compared": json.dumps(self.not_compared),
+            "first_input": 0,
         }
         return Labelled(comparison_table.variables(fields, stored), {}, attributes)
 
@@ -173,6 +176,10 @@ class Comparison(Stored):
         def plain(name: str) -> Any:
             return np.asarray(content[name]).item()
 
+        if "first_input" not in content:
+            # Files of the first releases count inputs from 1.
+            counted = {name: content[name] for name in _OF_INPUTS if name in content}
+            content = content | {name: at - (at > 0) for name, at in counted.items()}
         tolerance = plain("tolerance")
         thresholds = {
             comparison_table.RIGHT: plain("threshold"),

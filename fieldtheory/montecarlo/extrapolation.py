@@ -321,12 +321,12 @@ def _entries(
 
 
 def _inputs(quantity: Measured, places: np.ndarray) -> dict[str, np.ndarray]:
-    """The inputs of entries, counted from 1, none if there is one input."""
+    """The inputs of entries, counted from 0, none if there is one input."""
     if quantity.solution.input_kernel.ndim == 0:
         return {}
     if not quantity.across:
-        return {"alpha": places[-2] + 1, "beta": places[-1] + 1}
-    pairs = np.stack(np.triu_indices(quantity.solution.inputs)) + 1
+        return {"alpha": places[-2], "beta": places[-1]}
+    pairs = np.stack(np.triu_indices(quantity.solution.inputs))
     parts = (*pairs[:, places[-2]], *pairs[:, places[-1]])
     return dict(zip(("alpha", "beta", "gamma", "delta"), parts, strict=True))
 

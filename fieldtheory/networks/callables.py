@@ -7,7 +7,9 @@ SciPy and PyTorch hand their functions to, so that it comes back as a SymPy expr
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -89,7 +91,8 @@ def activation_of_callable(function: Callable[..., Any]) -> Activation:
     Returns
     -------
     Activation
-        Under its name in ``ACTIVATIONS``; a function of one's own under its formula.
+        Under its name in ``ACTIVATIONS`` or in its library; a function of one's own under its
+        formula.
 
     Raises
     ------
@@ -171,7 +174,8 @@ def _library(function: Any) -> str | None:
 
 
 def _name(function: Any) -> str:
-    return getattr(function, "__name__", type(function).__name__)
+    name = getattr(function, "__name__", type(function).__name__)
+    return _text_of_lambda(function) if name == "<lambda>" else name
 
 
 def _called(function: Callable[..., Any]) -> Activation:
@@ -184,7 +188,24 @@ def _called(function: Callable[..., Any]) -> Activation:
         raise _unreadable(name, reason) from error
     if not isinstance(value, sp.Expr):
         raise _unreadable(name, f"it gives {value!r}")
-    return Activation(value)
+    return Activation(
+        value, name if _library(function) and not isinstance(function, partial) else ""
+    )
+
+
+def _text_of_lambda(function: Any) -> str:
+    """The text of a lambda where its source can be read: what has its names."""
+    names = ("co_names", "co_varnames", "co_consts")
+    own = [getattr(function.__code__, name) for name in names]
+    with suppress(OSError, TypeError):
+        source = " ".join(inspect.getsource(function).split())
+        for start in (found.start() for found in re.finditer("lambda", source)):
+            for end in range(len(source), start, -1):
+                with suppress(SyntaxError, ValueError, IndexError):
+                    code = compile(source[start:end], "", "eval").co_consts[0]
+                    if [getattr(code, name, None) for name in names] == own:
+                        return source[start:end]
+    return str(function.__name__)
 
 
 def _unreadable(name: str, reason: str) -> ValueError:

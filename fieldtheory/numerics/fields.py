@@ -204,7 +204,7 @@ DIMENSIONS: Mapping[str, tuple[str, str]] = {
     "input_": ("second input", r"\beta"),
     "other_input": ("third input", r"\gamma"),
     "other_input_": ("fourth input", r"\delta"),
-    "pair": ("pair of inputs, as np.triu_indices counts them", r"(\alpha\beta)"),
+    "pair": ("pair of inputs", r"(\alpha\beta)"),
     "pair_": ("second pair of inputs", r"(\gamma\delta)"),
     "source": ("entry of the input kernel that is moved", r"K^{(0)}_{\gamma\delta}"),
 }
@@ -216,10 +216,21 @@ def notes(long_name: str, symbol: str) -> dict[str, str]:
 
 
 def labelled_coordinates(found: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
-    """Those of `coordinates` that are used, with their attributes, as xarray takes them."""
+    """Those of `coordinates` that are used, with their attributes, as xarray takes them.
+
+    Pairs of inputs are labelled "(0,0)", "(0,1)", ...
+    """
     return {
-        dim: (dim, values, notes(*DIMENSIONS[dim])) for dim, values in found.items() if dim in used
+        dim: (dim, _pairs(values) if "pair" in dim else values, notes(*DIMENSIONS[dim]))
+        for dim, values in found.items()
+        if dim in used
     }
+
+
+def _pairs(places: np.ndarray) -> list[str]:
+    """Pairs of inputs in words, (0,0), (0,1), (1,1) of two inputs."""
+    inputs = round((2 * len(places)) ** 0.5 - 0.5)
+    return [f"({i},{j})" for i, j in zip(*np.triu_indices(inputs), strict=True)]
 
 
 def batch_dims(batch: tuple[int, ...]) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _PAIRS = ("pair", "pair_")
+_MACHINERY = (
+    *("labelled", "from_content", "of_batches", "table", "settings"),
+    *("pair_theory", "progress", "parts"),
+)
 
 
 class Stored(ABC):
@@ -83,6 +87,10 @@ class Stored(ABC):
         (True, True)
         """
         storage.write(path, type(self).__name__, self.labelled(stored=True))
+
+    def __dir__(self) -> list[str]:
+        """The names that a user meets, without those by which results are made and stored."""
+        return [name for name in super().__dir__() if name not in _MACHINERY]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -210,12 +218,13 @@ class Result(Stored):
         fluctuations : bool
             Also those fields of a `Solution` that are costly.
         of : sequence of str, optional
-            Names of fields of layers to give instead, such as "log_kernels", under these names.
+            Names of fields to give instead, such as "log_kernels" or "chi_out", under these names.
+            Those of the output alone are None in the hidden layers.
 
         Returns
         -------
         list of dict
-            ``layer``, for several inputs ``alpha`` and ``beta`` from 1 on, and the fields that the
+            ``layer``, for several inputs ``alpha`` and ``beta`` from 0 on, and the fields that the
             table gives a column, with standard errors as ``<column>_error``. A field that the
             output does not have is None there.
 
@@ -236,8 +245,9 @@ class Result(Stored):
         if self._batch:
             raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
         columns: dict[str, list[Any]] = {}
+        known = [name for name, field in self.table.items() if self._has_column(field)]
         for name in of or ():
-            columns[name] = self._column(self.table[name], "")
+            columns[name] = self._column(self.table[validation.quantity("of", name, known)], "")
         for field in self.table.values() if of is None else ():
             wanted = fluctuations or field.shown == "always"
             if (
@@ -252,7 +262,7 @@ class Result(Stored):
         pairs = list(zip(*np.triu_indices(self.inputs), strict=True)) if self._has_matrix else [()]
         return [
             {"layer": layer}
-            | {key: int(i) + 1 for key, i in zip(("alpha", "beta"), pair, strict=False)}
+            | {key: int(i) for key, i in zip(("alpha", "beta"), pair, strict=False)}
             | {
                 key: None if v[layer] is None else float(v[layer][pair])
                 for key, v in columns.items()
@@ -261,9 +271,18 @@ class Result(Stored):
             for pair in pairs
         ]
 
+    def _has_column(self, field: Field) -> bool:
+        layers = field.dims[:1] in ((), ("layer",), ("hidden_layer",)) and len(field.dims) < 3
+        return layers and self._is_defined(field) and "source" not in field.of_inputs
+
     def _column(self, field: Field, suffix: str) -> list[Any]:
-        """The values of a field at every layer, None at the output if it has none there."""
+        """The values of a field at every layer, None where it has none."""
         values = getattr(self, f"{field.name}{suffix}")
+        if self._has_matrix and field.of_inputs == ("input",):
+            own = np.eye(self.inputs, dtype=bool)
+            values = np.where(own, values[..., None], np.nan)
+        if not field.dims:
+            return [*[None] * (self.network.depth + 1), values]
         if len(field.dims) > 1:
             layers = np.arange(len(values))
             values = values[layers, layers]

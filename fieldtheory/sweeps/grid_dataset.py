@@ -125,7 +125,7 @@ def _place(axis: xr.DataArray, index: int) -> str:
     if axis.dtype.kind not in "if":
         return str(value)
     if "values" in axis.attrs or axis.name in DIMENSIONS:
-        return f"${symbol}$: {int(value) + 1}"
+        return f"${symbol}$: {int(value)}"
     return f"${symbol} = {value:.4g}$"
 
 

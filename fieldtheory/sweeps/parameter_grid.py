@@ -88,7 +88,7 @@ def sweep(
         layer, kernels may be matrices, all of one shape. Names and functions for scales, such as
         ``branch_scale=["uniform", "none", 0.3]``, follow a depth that is swept.
     of : str or sequence of str
-        Fields of `Solution`, and ``"optimal_scaling"``.
+        Fields of `Solution`, also as "chi_out", "ntk", and ``"optimal_scaling"``.
     chunk : int
         Most points in one chunk: of memory, of work that is resumed, and of work of one job.
     directory : str or Path, optional
@@ -166,6 +166,7 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     wanted = (of,) if isinstance(of, str) else of
     if not isinstance(wanted, Sequence) or not wanted:
         raise TypeError(f"of must be a name or a sequence of names, got {of!r}")
+    wanted = [validation.quantity("of", name, (*FIELDS, _OPTIMUM)) for name in wanted]
     for name in wanted:
         _check_quantity(name, axes, kernel)
     return _Grid(network, kernel, axes, tuple(dict.fromkeys(wanted)))
@@ -202,11 +203,6 @@ def _one_kernel(value: Any) -> np.ndarray:
 
 
 def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray) -> None:
-    known = (*FIELDS, _OPTIMUM)
-    if name not in known:
-        columns = {field.column: field.name for field in FIELDS.values() if field.column}
-        meant = f": did you mean {columns[name]}?" if name in columns else _meant(name, known)
-        raise ValueError(f"of must have names among {', '.join(known)}, got {name!r}{meant}")
     if name == _OPTIMUM:
         if _OPTIMISED in axes:
             raise ValueError("of must not have optimal_scaling where branch_scale is swept")

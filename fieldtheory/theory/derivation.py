@@ -20,6 +20,7 @@ from fieldtheory.theory.action import Action, family_action
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams import Correction, Diagram, diagrams
 from fieldtheory.theory.evaluation import block_function
+from fieldtheory.theory.f25_notation import F25, F25Notation
 from fieldtheory.theory.formulas import (
     GENERIC,
     SATURATION,
@@ -171,6 +172,7 @@ class Derivation:
         width: float = TEXT_WIDTH,
         numbered: bool = False,
         put_in: bool = False,
+        notation: str | None = None,
     ) -> str:
         """LaTeX of results in the notation of F25, with the definitions of what stands in them.
 
@@ -199,6 +201,11 @@ class Derivation:
             break across pages, in place of one display that may not.
         put_in : bool
             Put a named φ and its derivatives into the averages, as tanh' = 1 − tanh².
+        notation : "F25", optional
+            The letters and factors of F25 for symbolic layers of its network (γ = 1, one ρ): 𝒮, 𝒢,
+            ⟨A, B⟩^c, the conjugate signals h̃, coefficients written out, φ a letter.
+            Equations are those of the paper where it holds. For the action, the saddle point, the
+            kernels and all blocks.
 
         Returns
         -------
@@ -232,15 +239,23 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         validation.choice("layers", "generic" if layers is None else layers, _LAYERS)
         width = validation.within("width", width, 200.0, 2000.0)
         for name in set(SATURATION).intersection(quantities):
-            self._require_saturation(name)
+            self._require_paper(f"quantity {name!r}")
         explicit = layers == "explicit"
         last = sp.Integer(self.depth) if explicit else sym.DEPTH
-        notation = Notation(
-            self._layers, last, self.inputs, self.activation, abbreviate, width, put_in
-        )
+        table = EXPLICIT if explicit else GENERIC
+        kind = Notation
+        if notation is not None:
+            validation.choice("notation", notation, ["F25"])
+            kind, table = F25Notation, F25
+            if explicit:
+                raise ValueError("notation='F25' is for symbolic layers, got layers='explicit'")
+            self._require_paper("notation 'F25'")
+        letters = kind(self._layers, last, self.inputs, self.activation, abbreviate, width, put_in)
         if quantities == [SYMBOLS]:
-            return symbols_latex(notation, numbered)
-        return results_latex(quantities, notation, EXPLICIT if explicit else GENERIC, numbered)
+            return symbols_latex(letters, numbered)
+        for name in quantities:
+            validation.choice("quantity", name, tuple(table))
+        return results_latex(quantities, letters, table, numbered)
 
     def __repr__(self) -> str:
         inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
@@ -254,14 +269,14 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
     def _layers(self) -> Layers:
         return Layers.of_scales(self.family, self.scales)
 
-    def _require_saturation(self, quantity: str) -> None:
-        """Raise if the network is not the one for which F25 (67) and (68) are made."""
+    def _require_paper(self, wanted: str) -> None:
+        """Raise if the network is not that of F25."""
         layers = self._layers
         branch = dict(layers.fixed).get("branch_scale")
         of_paper = self.family.features is ResidualNetwork.features and layers.skip == 1
         if not of_paper or branch is None:
             raise ValueError(
-                f"quantity {quantity!r} is that of a ResidualNetwork with skip_scale=1 and one "
+                f"{wanted} is that of a ResidualNetwork with skip_scale=1 and one "
                 f"branch_scale, got {self!r} with scales {dict(self.scales)}"
             )
 

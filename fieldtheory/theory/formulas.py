@@ -69,11 +69,7 @@ def known_quantity(quantity: Any) -> str:
     >>> known_quantity("Saddle point"), known_quantity("chi_out"), known_quantity("g12")
     ('saddle_point', 'output_response', 'G12')
     """
-    if not isinstance(quantity, str):
-        return validation.choice("quantity", quantity, (*QUANTITIES, SYMBOLS))
-    plain = quantity.strip().lower().replace(" ", "_").replace("-", "_")
-    spelled = {name.lower(): name for name in (*QUANTITIES, SYMBOLS)} | _OTHER_NAMES
-    return validation.choice("quantity", spelled.get(plain, quantity), (*QUANTITIES, SYMBOLS))
+    return validation.quantity("quantity", quantity, (*QUANTITIES, SYMBOLS))
 
 
 def results_latex(
@@ -90,18 +86,19 @@ def results_latex(
         defined |= {(e.left, e.right) for e in found}
         for is_array, group in groupby(found, key=lambda e: isinstance(e, Array)):
             block = list(group)
-            blocks += block if is_array else [block]
+            blocks += block if is_array else [block] if notation.together else [[e] for e in block]
     listed = list(chain(*([b] if isinstance(b, Array) else b for b in blocks)))
     of_fields = {"action", "kernels"}.intersection(quantities)
     below = notation.definitions(listed, stationary=not of_fields)
     if of_fields and len(quantities) > len(of_fields):
         below.append(Equation("C", "C_{*}", r"\text{but in the action and the kernels}"))
-    return page([*blocks, below], notation.column, quantities[0] if numbered else "")
+    lists = [below] if notation.together else [[e] for e in below]
+    return page([*blocks, *lists], notation.column, quantities[0] if numbered else "")
 
 
 def symbols_latex(notation: Notation, breaks: bool) -> str:
     """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages."""
-    found = meanings(notation.layers.family, notation.inputs)
+    found = meanings(notation.layers.family, notation.inputs, not notation.together)
     room = notation.column - max(map(width, found)) - 20
     lines = []
     for symbol, meaning in found.items():
@@ -397,23 +394,3 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
 QUANTITIES = tuple(GENERIC)
 SYMBOLS = "symbols"
 SATURATION = ("saturation", "large_depth")
-_OTHER_NAMES = {
-    "s": "action",
-    "kernel": "kernels",
-    "k": "kernels",
-    "eta": "residual_response",
-    "η": "residual_response",
-    "chi": "response",
-    "χ": "response",
-    "chi_out": "output_response",
-    "χ_out": "output_response",
-    "χ^out": "output_response",
-    "theta": "tangent_kernel",
-    "θ": "tangent_kernel",
-    "ntk": "tangent_kernel",
-    "tangent_kernels": "tangent_kernel",
-    "(67)": "saturation",
-    "67": "saturation",
-    "(68)": "large_depth",
-    "68": "large_depth",
-}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -57,11 +57,14 @@ class Equation:
         Broken into lines where it is too wide; a text outside its brackets alone.
     note : str
         For which layers it holds, such as "1 \\leq l \\leq L".
+    relation : str
+        Between left and right.
     """
 
     left: str
     right: sp.Expr | str
     note: str = ""
+    relation: str = "="
 
 
 @dataclass(frozen=True)
@@ -223,16 +226,18 @@ class Setter(TheoryPrinter):
 
 
 def _text_pieces(text: str) -> Iterator[_Piece]:
-    """A formula given as text in pieces that may stand on lines of their own."""
-    piece, depth = "", 0
+    """A formula given as text in pieces, which may be broken in brackets of fixed size alone."""
+    piece, closed, fixed, start = "", 0, 0, 0
     for word in text.split():
-        if depth == 0 and piece and word in _BREAKS:
-            yield _Piece(piece, 0)
-            piece = ""
+        if closed == 0 and piece and word in _BREAKS:
+            yield _Piece(piece, start)
+            piece, start = "", fixed
         piece = f"{piece} {word}".strip()
-        depth += len(re.findall(r"\{|\\left(?![a-z])|\\Bigl", word))
-        depth -= len(re.findall(r"\}|\\right(?![a-z])|\\Bigr", word))
-    yield _Piece(piece, 0)
+        closed += len(re.findall(r"\{|\\(?:left|Bigl|begin)(?![a-z])", word))
+        closed -= len(re.findall(r"\}|\\(?:right|Bigr|end)(?![a-z])", word))
+        fixed += word.startswith(r"\bigl") or word.endswith(r"\bigl(")
+        fixed -= word.startswith(r"\bigr")
+    yield _Piece(piece, start)
 
 
 def page(blocks: Sequence[Any], column: float = TEXT_WIDTH, labels: str = "") -> str:
@@ -305,8 +310,8 @@ def _numbered(setter: Setter, blocks: Sequence[Any], room: float, labels: str) -
             shown.append(environment(labelled(block.left, [whole]), "align"))
             continue
         equations = block.entries() if isinstance(block, Array) else block
-        left = max(width(e.left) for e in equations) + _RELATION
-        lines = [labelled(e.left, list(_equation_lines(setter, e, room - left))) for e in equations]
+        found = zip(equations, _block_lines(setter, equations, room), strict=True)
+        lines = [labelled(equation.left, own) for equation, own in found]
         shown.append(environment(list(chain(*lines)), "align"))
     return breakable(shown)
 
@@ -344,11 +349,23 @@ def _array(setter: Setter, array: Array, room: float) -> str | None:
 
 
 def _equations(setter: Setter, equations: Sequence[Equation], room: float) -> str:
-    left = max(width(e.left) for e in equations) + _RELATION
-    lines = [line for e in equations for line in _equation_lines(setter, e, room - left)]
+    lines = list(chain(*_block_lines(setter, equations, room)))
     if len(lines) == 1:
         return lines[0].replace("&", "", 1)
     return environment(lines)
+
+
+def _block_lines(setter: Setter, equations: Sequence[Equation], room: float) -> list[list[str]]:
+    """The lines of each equation; one alone that is too wide has its left side on a line."""
+    left = max(width(e.left) for e in equations) + _RELATION
+    found = [list(_equation_lines(setter, e, room - left)) for e in equations]
+    widths = [width(line.split("&", 1)[1]) for line in chain(*found)]
+    if len(found) == 1 and max(widths[0] - _RELATION, *widths[1:], 0) > room - left:
+        (only,) = equations
+        _, *others = _equation_lines(setter, replace(only, left=""), room - _RELATION - _INDENT)
+        first = setter.lines(only.right, room - _RELATION - _INDENT, room - 2 * _INDENT)[0]
+        found = [[f"&{only.left}", rf"&\quad {only.relation} {first}", *others]]
+    return found
 
 
 def _equation_lines(setter: Setter, equation: Equation, room: float) -> Iterator[str]:
@@ -357,7 +374,7 @@ def _equation_lines(setter: Setter, equation: Equation, room: float) -> Iterator
     if note and width(lines[-1] + note) + _INDENT <= room:
         lines[-1] += note
         note = ""
-    yield f"{equation.left} &= {lines[0]}"
+    yield f"{equation.left} &{equation.relation} {lines[0]}"
     yield from (rf"&\quad {line}" for line in lines[1:])
     if note:
         yield f"&{note.lstrip()}"

@@ -48,11 +48,20 @@ _OF_SATURATION = r"""
 \rho^{*},\ \mathcal{V} = best scale; dynamic range of the activation, twice the deviation of
     signals that it shall have
 """
+_OF_F25 = r"""
+\mathcal{S},\ \mathcal{G} = action and its blocks; propagator and its blocks
+\mathcal{W} = the part of one neuron in the action
+\tilde{h}^{(l)},\ \tilde{y} = conjugate signals, integrated along the imaginary axis
+p,\ \mathcal{D} = law of the output; integral over all components
+X,\ Y,\ z,\ A = inputs and outputs as rows; any signals; any variance
+"""
 
 
-def meanings(family: type[LayeredNetwork], inputs: int) -> dict[str, str]:
+def meanings(family: type[LayeredNetwork], inputs: int, paper: bool) -> dict[str, str]:
     """What the symbols in results mean that they do not define, by LaTeX of the symbols."""
-    lines = _MEANINGS + (_OF_PAIRS if inputs > 1 else "") + _OF_SATURATION
+    lines = (
+        _MEANINGS + (_OF_PAIRS if inputs > 1 else "") + _OF_SATURATION + (_OF_F25 if paper else "")
+    )
     found = dict(line.split(" = ") for line in re.sub(r"\n +", " ", lines).split("\n") if line)
     for name, value in sym.parameters(family, "l").items():
         own = {s for s in value.free_symbols if s.name.startswith(r"\mathrm")}

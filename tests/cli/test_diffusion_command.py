@@ -23,7 +23,7 @@ class TestSolved:
         s = ft.solve(LIMIT, [0, 1, -1.5])
         assert len(table) == 6 * 6
         for row in table:
-            n, i, j = round(20 * row["t"]), row["alpha"] - 1, row["beta"] - 1
+            n, i, j = round(20 * row["t"]), row["alpha"], row["beta"]
             assert row["covariance"] == s.covariance[n, i, j]
             assert row["gram"] == s.gram[n, i, j]
             assert row["var_gram"] == s.gram_variance[n, i, j]
@@ -162,7 +162,7 @@ class TestSimulated:
         e = ft.simulate(NET, [0, 1], samples=40, seed=3)
         assert [row["t"] for row in table] == [0, 0, 0, 1, 1, 1]
         row = table[4]
-        assert (row["alpha"], row["beta"]) == (1, 2)
+        assert (row["alpha"], row["beta"]) == (0, 1)
         for name, field in (("covariance", "covariance"), ("var_gram", "gram_variance")):
             assert row[name] == getattr(e, field)[-1, 0, 1]
             assert row[f"{name}_error"] == getattr(e, f"{field}_error")[-1, 0, 1]

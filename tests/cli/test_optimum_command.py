@@ -17,7 +17,7 @@ def test_one_input():
 def test_pairs():
     table = rows("optimum", "-L", 20, "--K0", MATRIX, "--weight-variance", 1.5)
     rho = ft.optimal_scaling(ft.ResidualNetwork(depth=20, weight_variance=1.5), PAIR)
-    assert [(r["alpha"], r["beta"]) for r in table] == [(1, 1), (1, 2), (2, 2)]
+    assert [(r["alpha"], r["beta"]) for r in table] == [(0, 0), (0, 1), (1, 1)]
     assert [r["rho"] for r in table] == [rho[0, 0], rho[0, 1], rho[1, 1]]
     assert [r["K0"] for r in table] == [0.05, 0.03, 0.05]
 

@@ -24,7 +24,7 @@ class TestSolve:
         s = ft.solve(ft.ResidualNetwork(depth=2), PAIR)
         assert len(table) == 4 * 3
         for row in table:
-            l, a, b = row["layer"], row["alpha"] - 1, row["beta"] - 1
+            l, a, b = row["layer"], row["alpha"], row["beta"]
             assert row["K"] == s.kernels[l, a, b]
             assert row["C"] == s.residual_kernels[l, a, b]
             assert row["chi"] == (s.response[l, a, b] if l < 3 else s.output_response[a, b])
@@ -34,7 +34,7 @@ class TestSolve:
         s = ft.solve(ft.ResidualNetwork(depth=1), PAIR)
         V = s.four_point
         for row in table:
-            l, a, b = row["layer"], row["alpha"] - 1, row["beta"] - 1
+            l, a, b = row["layer"], row["alpha"], row["beta"]
             pair = a + b
             assert row["var_C"] == s.G11[l, l, pair, pair]
             assert row["mean_shift"] == s.mean_shift[l, a, b]
@@ -163,7 +163,7 @@ def test_logarithms_where_kernels_overflow():
     table = rows("solve", *options, "--decorrelation")
     s = ft.solve(ft.ResidualNetwork(depth=1100, activation="relu", weight_variance=2.0), PAIR)
     assert list(table[0]) == ["layer", "alpha", "beta", "ln|K|", "ln|chi|", "decorrelation"]
-    between = [row for row in table if (row["alpha"], row["beta"]) == (1, 2)]
+    between = [row for row in table if (row["alpha"], row["beta"]) == (0, 1)]
     np.testing.assert_array_equal(column(between, "ln|K|"), s.log_kernels[:, 0, 1])
     np.testing.assert_array_equal(column(between, "ln|chi|")[:-1], s.log_response[:, 0, 1])
     np.testing.assert_array_equal(column(between, "decorrelation"), s.decorrelation[:, 0, 1])
@@ -174,6 +174,6 @@ def test_decorrelation():
     table = rows("solve", "-L", 2, "--K0", MATRIX, "--decorrelation")
     expected = ft.solve(ft.ResidualNetwork(depth=2), PAIR).decorrelation
     for row in table:
-        assert row["decorrelation"] == expected[row["layer"], row["alpha"] - 1, row["beta"] - 1]
+        assert row["decorrelation"] == expected[row["layer"], row["alpha"], row["beta"]]
     assert "K" in table[0]
     assert "two inputs or more, got one" in refusal("solve", "--decorrelation")

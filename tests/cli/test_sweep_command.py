@@ -28,10 +28,10 @@ def test_layers_and_pairs_have_rows():
     arguments = ("--over", "skip_scale=0.5,1", "--of", "kernels,output_kernel", "--K0", MATRIX)
     table = rows("sweep", "-L", 2, *arguments)
     assert len(table) == 2 * 4 * 3
-    assert {(row["alpha"], row["beta"]) for row in table} == {(1, 1), (1, 2), (2, 2)}
+    assert {(row["alpha"], row["beta"]) for row in table} == {(0, 0), (0, 1), (1, 1)}
     for row in table:
         s = ft.solve(NET.replace(skip_scale=row["skip_scale"]), PAIR)
-        pair = row["alpha"] - 1, row["beta"] - 1
+        pair = row["alpha"], row["beta"]
         assert row["kernels"] == pytest.approx(s.kernels[row["layer"]][pair], rel=1e-13)
         assert row["output_kernel"] == pytest.approx(s.output_kernel[pair], rel=1e-13)
 
@@ -109,7 +109,8 @@ def test_an_interrupted_sweep_goes_on(tmp_path, monkeypatch):
         (["--over", "depth"], "over must be a parameter and its values name=a,b,..., got 'depth'"),
         (["--over", "rho=1,2"], "got 'rho': did you mean branch_scale (ρ)?"),
         (["--over", "depth=1", "--over", "depth=2"], "every parameter once, got depth again"),
-        (["--over", "depth=1", "--of", "chi"], "got 'chi': did you mean response?"),
+        (["--over", "depth=1", "--of", "chy"], "got 'chy'"),
+        (["--over", "depth=1", "--of", "chi"], "of must not have response where depth is swept"),
         (["--over", "depth=1", "--of", "kernels"], "of must not have kernels where depth is"),
         (["--over", "width=1,2", "--of", "kernels,response"], "over the same layers for one table"),
         (["--over", "depth=1", "--save", "grid.npz"], "save must be a file that ends in .nc"),

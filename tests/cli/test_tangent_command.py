@@ -20,7 +20,7 @@ def test_two_inputs_and_a_schedule():
     theta = ft.solve(net, PAIR).tangent_kernels
     assert len(table) == 4 * 3
     for row in table:
-        assert row["Theta"] == theta[row["layer"], row["alpha"] - 1, row["beta"] - 1]
+        assert row["Theta"] == theta[row["layer"], row["alpha"], row["beta"]]
 
 
 def test_what_is_trained():

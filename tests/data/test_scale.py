@@ -50,6 +50,10 @@ class TestNormalise:
         assert "finite" in refusal(normalise, np.where(X == 5, np.nan, X), 1.0, 1.0)
         assert "samples" in refusal(normalise, [["a", "b"]], 1.0, 1.0, error=TypeError)
 
+    def test_one_column_has_no_norm_to_scale(self):
+        message = refusal(normalise, X[:, :1], 0.05, 1.25)
+        assert "two entries or more" in message and "scale none" in message
+
     def test_leaves_its_argument_alone(self):
         samples = X.copy()
         normalise(samples, 0.05, 1.25)

@@ -68,7 +68,7 @@ def test_files_tables_and_labels(tmp_path, name):
     loaded = ft.DiffusionComparison.load(tmp_path / name)
     assert str(loaded) == str(found) and loaded.rows == found.rows
     assert len(found.rows) == 20 * (2 * 2 + 3 * 3)
-    place = {"quantity": "covariance", "alpha": 1, "beta": 2}
+    place = {"quantity": "covariance", "alpha": 0, "beta": 1}
     of_pair = [row["z"] for row in found.rows if place.items() <= row.items()]
     np.testing.assert_array_equal(of_pair, found.profiles[1].z[:, 0, 1])
     labelled = found.to_xarray()

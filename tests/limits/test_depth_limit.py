@@ -320,6 +320,19 @@ def test_kernels_that_grow_beyond_all_bounds():
         ft.depth_limit(network("x**3", bias=0.0), 0.5)
 
 
+@pytest.mark.parametrize("activation", ["x**2", "x**3", "exp", "sinh"])
+def test_sums_over_layers_that_grow_beyond_all_bounds(activation):
+    with pytest.raises(ArithmeticError, match="no limit: kernels grow beyond all bounds.* layer"):
+        ft.depth_limit(network(activation, schedule="decreasing"), 0.5)
+
+
+@pytest.mark.parametrize("K0", [0.3, [[0.3, 0.1], [0.1, 0.3]]])
+def test_shifts_of_exp_that_exceed_float64_say_so(K0):
+    solution = ft.solve(ft.ResidualNetwork(depth=2, activation="exp"), K0)
+    with pytest.raises(OverflowError, match="covariance of the kernels exceeds the range"):
+        _ = solution.mean_shift
+
+
 @pytest.mark.parametrize(
     "schedule, place", [("uniform", 1.2), ("uniform", -0.1), ("decreasing", 1.5)]
 )

@@ -106,7 +106,7 @@ class TestVerdict:
         assert found.verdict == "agrees"
         field = entries(found, "residual_kernels")
         pairs = set(zip(field.index["alpha"].tolist(), field.index["beta"].tolist(), strict=True))
-        assert pairs == {(1, 1), (1, 2), (2, 2)}
+        assert pairs == {(0, 0), (0, 1), (1, 1)}
         wrong = net.replace(weight_variance=1.02 * net.weight_variance)
         assert compare(mistaken(wrong, net, K0_PAIR), pair).verdict == "disagrees"
 

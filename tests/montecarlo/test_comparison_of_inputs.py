@@ -73,14 +73,14 @@ class TestSeveralInputs:
 
     def test_entries_are_those_of_the_simulation(self, of_pairs, across):
         i, j = np.triu_indices(2)
-        place = {(a + 1, b + 1): p for p, (a, b) in enumerate(zip(i, j, strict=True))}
+        place = {(a, b): p for p, (a, b) in enumerate(zip(i, j, strict=True))}
         rows = [row for row in compare(of_pairs, across).rows if row["question"] == "width"]
         for name in ("G11", "four_point"):
             simulated = getattr(across[0], {"G11": "cross_covariance"}.get(name, f"cross_{name}"))
             for row in (row for row in rows if row["quantity"] == name):
                 layers = (row["layer"], row["layer_"]) if name == "G11" else (row["layer"],)
                 inputs = [row[key] for key in ("alpha", "beta", "gamma", "delta")]
-                assert row["simulation"] == simulated[(*layers, *(x - 1 for x in inputs))]
+                assert row["simulation"] == simulated[(*layers, *inputs)]
                 pairs = place[tuple(inputs[:2])], place[tuple(inputs[2:])]
                 assert row["theory"] == getattr(of_pairs, name)[layers + pairs]
 

@@ -87,7 +87,7 @@ def test_lines_over_layers(grids):
     assert fluctuations.get_ylabel().endswith("$m = l$")
     (first, second) = grids["pairs"].plot().axes
     assert [line.get_label() for line in second.lines] == [
-        r"$\alpha$: 1, $\beta$: 1", r"$\alpha$: 1, $\beta$: 2", r"$\alpha$: 2, $\beta$: 2"
+        r"$\alpha$: 0, $\beta$: 0", r"$\alpha$: 0, $\beta$: 1", r"$\alpha$: 1, $\beta$: 1"
     ]  # fmt: skip
     assert len(first.lines) == 6
 

@@ -12,7 +12,7 @@ from tests.examples import derivation
 _SETTING = (
     "begin end left right Bigl Bigr bigl bigr quad qquad nonumber allowdisplaybreaks times cdot "
     "frac sqrt text mathrm operatorname leq geq neq sim dots cdots infty langle rangle partial sum "
-    "prod int exp ln min max tanh sinh cosh pi big"
+    "prod int exp ln min max tanh sinh cosh pi prime vee simeq"
 ).split()
 _SYMBOL = re.compile(
     r"\\(?:tilde|dot|mathcal|mathsf|hat|bar)\{[^{}]*\}|\\[a-zA-Z]+|[a-zA-Z]'*|1(?=_\{)"
