@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -230,7 +229,7 @@ def diffusion(
             method=way,
             jobs=jobs,
             directory=parts,
-            progress=sys.stderr.isatty(),
+            progress=True,
         )
         if save is not None:
             ensemble.save(save)
