@@ -1,5 +1,7 @@
 """The command solve: its numbers are those of the solution, in every format."""
 
+import re
+
 import numpy as np
 import pytest
 
