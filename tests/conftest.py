@@ -39,7 +39,7 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory, worker_id):
-    """The main job for four digits, two depths, erf and F23: its summary and reported steps."""
+    """The main job for four digits and five layers: what it found, and the reported steps."""
     if worker_id == "master":
         return _small_run(tmp_path_factory.mktemp("run") / "results")
     # The first worker to come here runs it, the others wait and read.
@@ -54,17 +54,15 @@ def small_run(tmp_path_factory, worker_id):
 
 
 def _small_run(output):
+    import fieldtheory as ft
+    from fieldtheory.data import load_digits
     from fieldtheory.report import main_job
 
     steps = []
-    summary = main_job.run(
-        output=output,
-        depths=(5, 8),
-        digits=20,
-        count=4,
-        progress=lambda *step: steps.append(step),
-        activations=("erf",),
-        papers=("F23",),
-        simulated=(20, 2),
+    data = load_digits((0, 3), 4)
+    network = ft.ResidualNetwork(depth=5, readin_bias_variance=0.0, input_dim=64, width=100)
+    inputs = ft.data.scaled_kernel(data.samples, 0.05), data, "digits 0, 3: 4 samples"
+    found = main_job.run(
+        network, *inputs, output=output, samples=50, progress=lambda *step: steps.append(step)
     )
-    return summary, steps
+    return found, steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,6 +16,7 @@ from fieldtheory.cli.options import NETWORK
 if TYPE_CHECKING:
     import numpy as np
 
+    from fieldtheory.data import Dataset
     from fieldtheory.networks.residual import ResidualNetwork
 
 _INPUTS = {
@@ -55,8 +57,10 @@ class Problem(NamedTuple):
         K0.
     words : str
         What samples were read and how they were scaled; empty for a kernel that was typed.
-    sampled : bool
-        Whether the inputs are samples.
+    samples : Dataset or None
+        The samples as they are, if the inputs are samples.
+    typed : str
+        The options that name the samples, as they were typed.
     measured : bool
         Whether their dimension d_in is known: it was typed, or there are no samples.
     """
@@ -64,8 +68,14 @@ class Problem(NamedTuple):
     network: ResidualNetwork
     kernel: float | np.ndarray
     words: str
-    sampled: bool
+    samples: Dataset | None
+    typed: str
     measured: bool
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the inputs are samples."""
+        return self.samples is not None
 
     def require_dimension(self, where: str) -> None:
         """Raise where d_in counts, but was not typed."""
@@ -76,22 +86,24 @@ class Problem(NamedTuple):
 
 
 def with_network(
-    *without: str, data: bool = False, readin: bool = False, dimension: str = ""
+    *without: str, data: bool | str = False, readin: bool = False, dimension: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a network and its inputs, and hand it the `Problem` of them.
 
     Parameters
     ----------
     *without : str
-        Parameters of the network that the command does not have.
-    data : bool
-        Whether samples may take the place of K0.
+        Parameters of the network, or K0, that the command does not have.
+    data : bool or str
+        Whether samples may take the place of K0, or the samples that are there by default.
     readin : bool
         Whether the variances of the read-in may be typed. Rescaled samples have no biases there.
     dimension : str
         The option for which the dimension of the inputs counts, if it may be typed.
     """
-    inputs = _INPUTS if data else {"K0": _INPUTS["K0"]}
+    inputs = {n: o for n, o in _INPUTS.items() if (data or n == "K0") and n not in without}
+    if isinstance(data, str):
+        inputs["data"] = (options.Data, data)
     left = {*without, *(() if readin else _READIN)}
     parameters = {name: option for name, option in _PARAMETERS.items() if name not in left}
     if dimension:
@@ -142,5 +154,7 @@ def _problem(inputs: dict[str, Any], parameters: dict[str, Any]) -> Problem:
         parameters["readin_bias_variance"] = 0.0 if known is None else known
     network = values.network(**{_NAMES.get(name, name): v for name, v in parameters.items()})
     limits = inputs.get("classes"), inputs.get("count"), scale
-    words, kernel = samples.given_kernel(inputs["K0"], data, *limits, network)
-    return Problem(network, kernel, words, sampled, measured)
+    words, kernel, found = samples.given_kernel(inputs.get("K0", ""), data, *limits, network)
+    given = {name: value for name, value in inputs.items() if name != "K0" and value is not None}
+    typed = [part for name, value in given.items() for part in (f"--{name}", str(value))]
+    return Problem(network, kernel, words, found, shlex.join(typed), measured)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fieldtheory.cli import values
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+
+if TYPE_CHECKING:
+    from fieldtheory.data import Dataset
 
 NONE = "none"
 _DIGITS = ("digits", "mnist")
@@ -20,8 +23,8 @@ def given_kernel(
     count: int | None,
     scale: str | None,
     network: ResidualNetwork,
-) -> tuple[str, float | np.ndarray]:
-    """What was read and how it was scaled, in words, and the kernel: of samples or as typed.
+) -> tuple[str, float | np.ndarray, Dataset | None]:
+    """What was read and how it was scaled, in words; the kernel, of samples or as typed; these.
 
     Parameters
     ----------
@@ -47,25 +50,26 @@ def given_kernel(
     Examples
     --------
     >>> net = ResidualNetwork(depth=1)
-    >>> words, K0 = given_kernel("", "digits", "0,3", 4, "0.1", net)
+    >>> words, K0, found = given_kernel("", "digits", "0,3", 4, "0.1", net)
     >>> words
     'digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples rescaled to K0 = 0.1'
     >>> K0.diagonal().round(12)
     array([0.1, 0.1, 0.1, 0.1])
     >>> given_kernel("0.1", None, None, None, None, net)
-    ('', 0.1)
+    ('', 0.1, None)
     """
     if data is None:
         if scale is not None:
             raise ValueError(f"scale must be left out without data, got {scale!r}")
-        return "", values.kernel(K0)
+        return "", values.kernel(K0), None
     from fieldtheory import data as sets
 
     size, found = variance(scale), chosen(data, classes, count)
     words = f"{found.name}: {found.size}"
     if size is None:
-        return f"{words} as they are", input_kernel(found.samples, network)
-    return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(found.samples, size)
+        return f"{words} as they are", input_kernel(found.samples, network), found
+    kernel = sets.scaled_kernel(found.samples, size)
+    return f"{words} rescaled to K0 = {size:g}", kernel, found
 
 
 def chosen(data: str, classes: str | None, count: int | None) -> Any:

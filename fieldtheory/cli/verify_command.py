@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fieldtheory.cli.options import Digits, OutputFormat
+from fieldtheory.cli.options import Digits
 from fieldtheory.cli.terminal import display, print_rows
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ def verify(
         str | None,
         typer.Option(help="Papers whose claims are checked.", show_default="F25,F23,PDLT-B,SR,PF"),
     ] = None,
-    format: OutputFormat = "table",
+    format: Annotated[
+        Literal["table", "csv", "json", "html"],
+        typer.Option("--format", "-f", help="How to print them; html is a page with formulas."),
+    ] = "table",
 ) -> None:
     """Check the numbers to many digits, and what the papers print.
 
@@ -49,6 +52,8 @@ def verify(
         fieldtheory verify --digits 100 --format csv > checks.csv
 
         fieldtheory verify --activations erf --papers F25
+
+        fieldtheory verify --format html > verify.html
     """
     from fieldtheory.cli import values
     from fieldtheory.literature import checks, verdicts
@@ -67,6 +72,10 @@ def verify(
         judged = verdicts.verdicts(digits, chosen, checked, jobs)
     if format == "table":
         _print_tables(numbers, judged, digits)
+    elif format == "html":
+        from fieldtheory.report import verdicts_page
+
+        typer.echo(verdicts_page.page(numbers, judged, digits))
     else:
         print_rows(_rows(numbers, judged), format, "checks and claims")
     if any(not check.passed for check in numbers):

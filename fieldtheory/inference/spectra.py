@@ -33,6 +33,8 @@ _ERROR = 1e-12
 _NODES, _WIDEST, _HALVINGS = (20, 15), 6.0, 26
 # Cuts of the peak of the weight, in its widths: beyond nothing is left.
 _PEAK = np.arange(-12.0, 12.5, 1.0)
+# Weights relative to their sum that a spectrum does not need, as |p(t) P_k(t)| <= p(1).
+_NEGLIGIBLE = 1e-20
 # Fewest intervals of the angle for a transform, a power of two.
 _FEWEST = 128
 _SETTINGS: Mapping[str, type] = {"quantity": str, "dimension": int, "norm": float, "trace": float}
@@ -259,6 +261,9 @@ def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarr
     # The logarithm of the weight, as its powers underflow in many dimensions.
     logs = (dimension - 2) * np.log(np.sin(angles))
     weights = weights * np.exp(logs)
+    # In many dimensions nearly all inputs are nearly orthogonal: no kernels at other angles.
+    kept = weights > _NEGLIGIBLE * weights.sum()
+    angles, weights = angles[kept], weights[kept]
     cosines = np.cos(angles)
     weighted = weights / weights.sum() * profile(angles)
     # (k + d − 2) P_{k+1} = (2k + d − 2) t P_k − k P_{k-1}, which is stable; on the circle cos kθ.

@@ -17,12 +17,14 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
+from fieldtheory.theory.latex import latex
 
 FLOAT64_TOLERANCE = 1e-12
 COLUMNS = (
     *("paper", "equation", "subject", "printed", "derived"),
     *("region", "check", "verdict", "evidence", "note"),
 )
+_PRINTED, _DERIVED = r"\mathrm{printed}", r"\mathrm{derived}"
 HOLDS, FAILS = "holds", "does not hold"
 
 _GUARD = 10
@@ -57,12 +59,15 @@ class Evidence:
         The number or the expression that shows it.
     printed, derived : str
         Both sides where they differ most, shortened to a line.
+    formulas : tuple of str
+        Of expressions the LaTeX of printed, derived and of how they differ; empty for numbers.
     """
 
     agrees: bool
     text: str
     printed: str
     derived: str
+    formulas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,11 +230,12 @@ def symbolically(claim: Claim, digits: int) -> Evidence:
     for place, one in printed.items():
         other = derived[place]
         if not _same(one, other, claim.points, digits):
-            return Evidence(
-                False, _difference(one, other) + place, _shortened(one), _shortened(other)
-            )
-    shown = _shortened(given)
-    return Evidence(True, "printed − derived = 0", shown, shown)
+            text, how = _difference(one, other)
+            formulas = latex(one), latex(other), how
+            return Evidence(False, text + place, _shortened(one), _shortened(other), formulas)
+    shown, formula = _shortened(given), latex(given)
+    nothing = rf"{_PRINTED} - {_DERIVED} = 0"
+    return Evidence(True, "printed − derived = 0", shown, shown, (formula, formula, nothing))
 
 
 def at_least(claim: Claim, digits: int) -> Evidence:
@@ -253,7 +259,8 @@ def at_least(claim: Claim, digits: int) -> Evidence:
             break
     if agrees and len(bounds) > 1:
         text = f"derived − printed >= 0 in all {len(bounds)} entries"
-    return Evidence(agrees, text, _shortened(bound), _shortened(found[place]))
+    formulas = latex(bound), latex(found[place]), rf"{_DERIVED} - {_PRINTED} = {latex(margin)}"
+    return Evidence(agrees, text, _shortened(bound), _shortened(found[place]), formulas)
 
 
 def numerically(claim: Claim, digits: int) -> Evidence:
@@ -340,15 +347,18 @@ def _trials(
     return [{symbol: point.get(symbol, generic[symbol]) for symbol in generic} for point in points]
 
 
-def _difference(printed: sp.Expr, derived: sp.Expr) -> str:
-    """How two sides differ: their ratio, if free of averages, or their difference, in short."""
+def _difference(printed: sp.Expr, derived: sp.Expr) -> tuple[str, str]:
+    """How two sides differ, as text and as LaTeX: by their ratio, or by their difference."""
     (one, other), averages = _independent(printed, derived)
-    found = [f"printed − derived = {_shortened(sp.factor(one - other).xreplace(averages))}"]
+    rest = sp.factor(one - other).xreplace(averages)
+    formula = rf"{_PRINTED} - {_DERIVED} = {latex(rest)}"
+    found = [(f"printed − derived = {_shortened(rest)}", formula)]
     if other != 0:
         ratio = sp.simplify(one / other)
         if not set(averages) & ratio.free_symbols:
-            found.append(f"printed/derived = {_shortened(ratio)}")
-    return min(found, key=len)
+            both = rf"{_PRINTED} / {_DERIVED} = {latex(ratio)}"
+            found.append((f"printed/derived = {_shortened(ratio)}", both))
+    return min(found, key=lambda words: len(words[0]))
 
 
 def _shortened(expr: sp.Expr) -> str:

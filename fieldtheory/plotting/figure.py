@@ -1,5 +1,6 @@
 """The figures that results draw: matplotlib's, whose pdf files hold text as journals accept it."""
 
+import logging
 from typing import Any
 
 from matplotlib import figure, rc_context
@@ -10,5 +11,7 @@ class Figure(figure.Figure):
 
     def savefig(self, *args: Any, **kwargs: Any) -> None:
         """Write the figure to a file, as matplotlib does."""
+        # It warns of the dates in matplotlib's own fonts.
+        logging.getLogger("fontTools").setLevel(logging.ERROR)
         with rc_context({"pdf.fonttype": 42}):
             super().savefig(*args, **kwargs)

@@ -128,35 +128,30 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Code:
+    """Lines for a shell or an interpreter, as they stand."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Section:
     """A titled part of the page and an entry of its table of contents."""
 
     title: str
-    items: Sequence[Formula | Figure | Table | Text]
+    items: Sequence[Formula | Figure | Table | Text | Code]
 
 
-def write_report(
-    path: str | Path,
-    title: str,
-    sections: Sequence[Section],
-    subtitle: str = "",
-    highlights: Sequence[tuple[str, Any]] = (),
-    footer: str = "",
-) -> Path:
-    """Write sections as one HTML page that needs no other file and no network.
-
-    The page is put in place in one step, whole.
+def write_report(path: str | Path, title: str, sections: Sequence[Section], **parts: Any) -> Path:
+    """Write sections as one HTML page, see `page_of`, in one step.
 
     Parameters
     ----------
     path : str or Path
         The page; its folder must exist.
-    title, subtitle, footer : str
-        Texts at the top and the bottom of the page.
-    sections : sequence of Section
-        The page's parts, in order.
-    highlights : sequence of (label, value)
-        The few results to see first, shown large above the table of contents.
+    title, sections, **parts
+        As for `page_of`.
 
     Returns
     -------
@@ -170,6 +165,45 @@ def write_report(
     ValueError
         The folder of ``path`` does not exist.
 
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> page = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_report(page, "A network", [Section("Results", [Text("None.")])]).name
+    'report.html'
+    """
+    page, path = page_of(title, sections, **parts), Path(path)
+    write_whole(path, lambda file: file.write(page.encode("utf-8")))
+    return path
+
+
+def page_of(
+    title: str,
+    sections: Sequence[Section],
+    subtitle: str = "",
+    highlights: Sequence[tuple[str, Any]] = (),
+    footer: str = "",
+) -> str:
+    """Sections as one HTML page that needs no other file and no network.
+
+    Parameters
+    ----------
+    title, subtitle, footer : str
+        Texts at the top and the bottom of the page.
+    sections : sequence of Section
+        The page's parts, in order.
+    highlights : sequence of (label, value)
+        The few results to see first, shown large above the table of contents.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ImportError
+        jinja2 or latex2mathml is not installed.
+
     Notes
     -----
     A formula that cannot be turned into MathML is shown as its LaTeX source, with the reason.
@@ -178,12 +212,9 @@ def write_report(
 
     Examples
     --------
-    >>> import pathlib, tempfile
     >>> response = Formula("Response", r"\\chi^{\\mathrm{out}} = a_{L+1} M'(K^{(L)}) \\chi^{(L)}")
     >>> table = Table("Optimum", ["depth", "scaling"], [[50, 0.157]])
-    >>> page = pathlib.Path(tempfile.mkdtemp()) / "report.html"
-    >>> page = write_report(page, "A network", [Section("Results", [response, table])])
-    >>> "<math" in page.read_text(encoding="utf-8")
+    >>> "<math" in page_of("A network", [Section("Results", [response, table])])
     True
     """
     try:
@@ -203,7 +234,7 @@ def write_report(
     environment.filters |= {"inline": _inline, "formula": _formula, "cell": _cell}
     environment.filters["base64"] = lambda data: base64.b64encode(data).decode("ascii")
     environment.tests["number"] = _is_number
-    page = environment.get_template("report.html.j2").render(
+    page: str = environment.get_template("report.html.j2").render(
         title=title,
         subtitle=subtitle,
         highlights=highlights,
@@ -213,9 +244,7 @@ def write_report(
         ],
         footer=footer,
     )
-    path = Path(path)
-    write_whole(path, lambda file: file.write(page.encode("utf-8")))
-    return path
+    return page
 
 
 def mathml(latex: str, display: str = "block") -> str:

@@ -1,326 +1,266 @@
-"""The main job: from samples to formulas, propagators, scalings, figures, checks and a page.
+"""The main job: what the theory says of some samples and a network, in one folder and on one page.
 
 `run` writes one folder. It is built under another name and renamed at the end, so that a folder of
 the name asked for is always whole.
 
 Contents of the folder
 ----------------------
-``action.tex``, ``saddle_point.tex``, ``hessian.tex``
-    Equations for two residual layers; the last two for symbolic layers as well.
-``propagators.npz``
-    For every depth L, at the optimal scaling of a single input: ``C_L{L}`` and ``K_L{L}``, residual
-    kernels and kernels, (L+2, P, P); ``eta_L{L}`` and ``chi_L{L}``, responses, (L+1, P, P);
-    ``chi_out_L{L}``, (P, P); and of one input of variance 0.05 ``G12_L{L}`` and ``G11_L{L}``,
-    (L+2, L+2). Besides ``depths`` and ``rho``, (D,), ``K0``, (P, P), and ``labels``, (P,), if the
-    samples have them.
-``optimal_scaling.csv``
-    ρ* by depth and class of pair: count, mean, min, max, spread (standard deviation), and for
-    single inputs the approximation F25 eq. (67) and the deep limit with its next order.
-``fig2``, ``fig3``, ``fig4``, ``pairs``
-    Figures of F25, ``fig2`` with simulated networks, and the optimal scaling of the pairs of
-    samples; each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
-``checks.csv``
-    Every check: float64, mpmath, difference, tolerance, verdict.
-``claims.csv``
-    Every claim of the papers: what is printed and derived, the verdict and the evidence.
 ``report.html``
-    All of this on one page.
+    All of it on one page.
+``action.tex``, ``saddle_point.tex``, ``hessian.tex``
+    Equations for any number of layers, and layer by layer for two.
+``solution.npz``
+    Kernels and responses of every layer and pair of samples, for `fieldtheory.load`.
+``comparison.npz``
+    Theory and simulated networks for a typical sample, for `fieldtheory.load`.
+``optimal_scaling.csv``
+    ρ* by class of pair: count, mean, min, max, spread (standard deviation); empty where the
+    response has no maximum.
+``kernels``, ``correlations``, ``eigenvalues``, ``responses``, ``optimum``, ``fluctuations``,
+``simulation``
+    Figures, each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
 """
 
 from __future__ import annotations
 
 import csv
 import importlib.util
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fieldtheory import validation
-from fieldtheory.data.dataset import pair_classes
-from fieldtheory.literature import checks, verdicts
-from fieldtheory.literature.claim import COLUMNS
-from fieldtheory.numerics import chunks
+from fieldtheory.data import Dataset
+from fieldtheory.inference.spectra import spectrum
+from fieldtheory.montecarlo.extrapolation import compare
+from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
-from fieldtheory.report import results_folder, results_page
-from fieldtheory.report.inputs import INPUT_SCALE, Inputs, load
-from fieldtheory.report.results_page import Numbers
+from fieldtheory.plotting import style
+from fieldtheory.report import pictures, results_folder, results_page
+from fieldtheory.report.findings import Findings
 from fieldtheory.scaling import optimal_scaling
+from fieldtheory.theory.derivation import derive
 
-DEPTHS = (10, 50, 100, 200)
-FIGURES = ("fig2", "fig3", "fig4", "pairs")
 FILES = (
-    "action.tex",
-    "saddle_point.tex",
-    "hessian.tex",
-    "propagators.npz",
-    "optimal_scaling.csv",
-    *(f"{name}.{kind}" for name in FIGURES for kind in ("png", "pdf", "csv")),
-    "checks.csv",
-    "claims.csv",
-    "report.html",
+    *("report.html", "action.tex", "saddle_point.tex", "hessian.tex"),
+    *("solution.npz", "comparison.npz", "optimal_scaling.csv"),
+    *(f"{name}.{kind}" for name in pictures.FIGURES for kind in ("png", "pdf", "csv")),
 )
-SCALING_COLUMNS = (
-    *("depth", "pair_class", "count", "mean", "min", "max", "spread"),
-    *("saturation", "deep_limit"),
+# What earlier releases wrote, which may be replaced as well.
+_EARLIER = (
+    *("propagators.npz", "checks.csv", "claims.csv"),
+    *(f"{n}.{kind}" for n in ("fig2", "fig3", "fig4", "pairs") for kind in ("png", "pdf", "csv")),
 )
+SCALING_COLUMNS = ("pair_class", "count", "mean", "min", "max", "spread")
 STEPS = 6
-SIMULATED = (100, 10)
+# Samples on a page: every pair of them is solved in every layer.
+MOST = 100
+FORMULAS = ("action", "saddle_point", "hessian", "propagator", "response", "output_response")
+# Degrees of the spectrum; scalings over which the response is drawn, relative to the optimum.
+_DEGREES = 6
+_SCALINGS = np.geomspace(0.1, 5.0, 40)
 
 Progress = Callable[[int, str], None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summary(Numbers):
-    """What a run found.
-
-    Attributes
-    ----------
-    folder, report : Path
-        The results and the page in them.
-    depth : int
-        The largest depth.
-    variance_scaling : float
-        ρ* of a single input at this depth.
-    covariance_scaling : float
-        Mean ρ* at this depth over the pairs of ``pair_class``.
-    pair_class : str
-        "different classes", or "different samples" without labels or with one class.
-    largest_difference : float
-        Largest relative difference of a float64 number from mpmath.
-    failed_checks : int
-        Number of checks that do not pass.
-    """
-
-    folder: Path
-    report: Path
-
-
 def run(
-    data: str | Path | None = None,
+    network: ResidualNetwork,
+    K0: np.ndarray,
+    data: Dataset,
+    words: str,
+    typed: str = "--data digits",
     output: str | Path = "results",
-    depths: Sequence[int] = DEPTHS,
-    digits: int = 50,
-    classes: Sequence[Any] | None = None,
-    count: int | None = None,
+    samples: int = 200,
     progress: Progress | None = None,
-    *,
-    activations: Sequence[str] | None = None,
-    papers: Sequence[str] | None = None,
-    simulated: tuple[int, int] = SIMULATED,
-) -> Summary:
-    """The main job: from samples to formulas, numbers, figures, checks and one page.
-
-    The network is that of F25 Fig. 6: σ_w² = 1.25, σ_b² = 0.05, N = 500, φ = erf, γ = 1. Its
-    read-in has no bias, so that samples of equal length have exactly the input kernel 0.05.
+) -> Findings:
+    """The main job: from samples and a network to numbers, figures, formulas and one page.
 
     Parameters
     ----------
-    data : str or Path, optional
-        An .npz or .csv file of samples, see `fieldtheory.data.load_file`; digits 0 and 3 of
-        scikit-learn's set if left out.
+    network : ResidualNetwork
+    K0 : ndarray, shape (P, P)
+        Kernel of the samples, see `fieldtheory.input_kernel`; of more than ``MOST`` samples so many
+        are taken, spread evenly over all.
+    data : Dataset
+        The samples, for their classes and their dimension.
+    words : str
+        What they are and how they were scaled.
+    typed : str
+        Options that name the samples, for the commands that the page proposes.
     output : str or Path
         Folder for the results. It must not exist yet, be empty, or be the result of another run.
-    depths : sequence of int
-        Depths L of the network, at least two.
-    digits : int
-        Digits of the checks, at least 20.
-    classes : sequence, optional
-        Classes of samples to keep.
-    count : int, optional
-        Number of samples; all up to 20 if left out.
+    samples : int
+        Number of networks of each width that are simulated.
     progress : callable, optional
         Called with the number of the step, 1 to ``STEPS``, and its description.
-    activations : sequence of str, optional
-        Activations that are checked, all registered ones if left out; see `checks.run_checks`.
-    papers : sequence of str, optional
-        Papers whose claims are checked, all if left out; see `verdicts.verdicts`.
-    simulated : pair of int
-        Numbers of networks and inputs that are simulated for ``fig2``; F25 has 1000 and 100.
 
     Returns
     -------
-    Summary
+    Findings
 
     Raises
     ------
     ValueError, TypeError
         If an argument is not allowed; nothing has been written then.
     ImportError
-        If a package of the extras ``figures``, ``parallel`` or ``data`` is missing.
+        If a package of the extra ``figures`` is missing.
     """
-    depths = sorted({validation.integer("depths", depth, 1) for depth in depths})
-    if len(depths) < 2:
-        raise ValueError(f"depths must hold at least two different depths, got {depths}")
-    digits = validation.integer("digits", digits, 20)
-    checks.chosen_activations(activations)
-    verdicts.claims(papers)
-    networks, count_simulated = (validation.integer("simulated", n, 2) for n in simulated)
-    folder = results_folder.replaceable(output, FILES)
-    inputs = load(data, classes, count)
+    step = progress or (lambda number, text: None)
+    folder = results_folder.replaceable(output, (*FILES, *_EARLIER))
     _require_extras()
-    with results_folder.built_aside(folder, FILES) as partial:
-        found = _write(
-            partial,
-            inputs,
-            depths,
-            digits,
-            progress or (lambda step, text: None),
-            activations,
-            papers,
-            (networks, count_simulated),
+    kept = np.unique(np.linspace(0, len(K0) - 1, min(MOST, len(K0))).round().astype(int))
+    if len(kept) < len(K0):
+        K0, words = K0[np.ix_(kept, kept)], f"{words}; {len(kept)} of them on this page"
+        labels = None if data.labels is None else data.labels[kept]
+        data = replace(data, samples=data.samples[kept], labels=labels)
+    with results_folder.built_aside(folder, (*FILES, *_EARLIER)) as partial_folder:
+        found: Findings = _write(
+            partial_folder, folder, network, K0, data, words, typed, samples, step
         )
-    shared = {field.name: getattr(found, field.name) for field in fields(Numbers)}
-    return Summary(folder=folder, report=folder / "report.html", **shared)
+    return found
 
 
 def _write(
+    partial_folder: Path,
     folder: Path,
-    inputs: Inputs,
-    depths: list[int],
-    digits: int,
-    progress: Progress,
-    activations: Sequence[str] | None,
-    papers: Sequence[str] | None,
-    simulated: tuple[int, int],
-) -> Numbers:
+    network: ResidualNetwork,
+    K0: np.ndarray,
+    data: Dataset,
+    words: str,
+    typed: str,
+    samples: int,
+    step: Progress,
+) -> Findings:
     """Write all files."""
-    progress(1, "deriving the formulas")
-    formulas = write_formulas(folder)
-
-    progress(2, "optimal scaling of every pair of samples")
-    net = inputs.network
-    scaling = {L: np.asarray(optimal_scaling(net.replace(depth=L), inputs.K0)) for L in depths}
-    rows = scaling_rows(inputs, scaling)
-    write_csv(folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
-
-    progress(3, "propagators")
-    propagators = propagator_arrays(inputs, depths)
-    with (folder / "propagators.npz").open("wb") as file:
-        np.savez_compressed(file, **propagators)  # type: ignore[arg-type]
-
-    progress(4, "figures")
-    pictures = _write_figures(folder, inputs, depths, scaling[depths[-1]], simulated)
-
-    progress(5, f"checks with {digits} digits")
-    jobs = chunks.usable_processes()
-
-    def checked(text: str) -> None:
-        progress(5, f"checked: {text}")
-
-    numbers = checks.run_checks(digits, checked, jobs, activations)
-    write_csv(folder / "checks.csv", list(numbers[0].row), [check.row for check in numbers])
-    judged = verdicts.verdicts(digits, papers, checked, jobs)
-    write_csv(folder / "claims.csv", COLUMNS, [verdict.row for verdict in judged])
-
-    progress(6, "report")
-    pair_class, mask = list(pair_classes(inputs.labels, len(inputs.K0)).items())[-1]
-    first = Numbers(
-        depth=depths[-1],
-        variance_scaling=float(propagators["rho"][-1]),
-        covariance_scaling=float(scaling[depths[-1]][mask].mean()),
-        pair_class=pair_class,
-        largest_difference=max(check.difference for check in numbers if check.float64),
-        failed_checks=sum(not check.passed for check in numbers),
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        numbers = _numbers(network, K0, data, samples, step)
+    found = Findings(
+        network=network,
+        data=data,
+        words=words,
+        folder=folder,
+        warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+        **numbers,
     )
-    path, made = folder / "report.html", (formulas, rows, propagators, pictures)
-    results_page.write(path, first, inputs, *made, simulated, numbers, judged)
-    return first
+    found.solution.save(partial_folder / "solution.npz")
+    found.comparison.save(partial_folder / "comparison.npz")
+    rows = scaling_rows(found)
+    write_csv(partial_folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
+    step(5, "figures")
+    drawn = {
+        name: style.save(draw(found), curves(found), partial_folder, name)
+        for name, (draw, curves) in pictures.FIGURES.items()
+    }
+    step(6, "formulas and page")
+    formulas = write_formulas(partial_folder)
+    results_page.write(partial_folder / "report.html", found, formulas, rows, drawn, typed)
+    return found
 
 
-def write_formulas(folder: Path) -> dict[str, dict[str, str]]:
-    """Write the .tex files; returns LaTeX by name, of two layers ("explicit") and "generic"."""
-    from fieldtheory.theory.derivation import derive
+def _numbers(
+    network: ResidualNetwork, K0: np.ndarray, data: Dataset, samples: int, step: Progress
+) -> dict[str, Any]:
+    step(1, "kernels and responses")
+    solution = solve(network, K0)
+    _ = solution.output_response
+    variances = np.diagonal(K0)
+    typical = int(np.argsort(variances)[len(variances) // 2])
+    norm = float(np.sqrt((data.samples[typical] ** 2).sum()))
+    weight, bias = network.readin_variances
+    # The norm at which the kernel of the input has this variance.
+    norm = float(np.sqrt(max(variances[typical] - bias, 0) * network.input_dim / weight)) or norm
+    degrees = partial(spectrum, network, max(network.input_dim, 2), norm, count=_DEGREES)
+    harmonics = _or_reason(degrees)
 
+    step(2, "optimal scaling of every pair of samples")
+    scaling = _or_reason(lambda: np.asarray(optimal_scaling(network, K0)))
+    response = _responses(network, K0, scaling)
+
+    step(3, "fluctuations at order 1/N")
+    single = solve(network, float(variances[typical]))
+    _ = single.G11, single.mean_shift
+
+    step(4, f"{samples} networks of width {network.width}, and of twice that")
+    nets = network, network.replace(width=2 * network.width)
+    several = [
+        simulate(
+            each,
+            float(variances[typical]),
+            samples=samples,
+            seed=seed,
+            variance_reduction="control_variate",
+        )
+        for seed, each in enumerate(nets)
+    ]
+    return {
+        "solution": solution,
+        "typical": typical,
+        "single": single,
+        "scaling": scaling,
+        "response": response,
+        "harmonics": harmonics,
+        "ensemble": several[0],
+        "comparison": compare(single, several),
+    }
+
+
+def _or_reason(compute: Callable[[], Any]) -> Any:
+    """What is computed, or in words why it cannot be."""
+    try:
+        return compute()
+    except (ValueError, ArithmeticError) as error:
+        return " ".join(str(error).split())
+
+
+def _responses(
+    network: ResidualNetwork, K0: np.ndarray, scaling: np.ndarray | str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Responses of the output over ρ, of a variance and of a covariance of two typical samples."""
+    size = np.sqrt(np.diagonal(K0))
+    upper = np.triu_indices(len(K0), 1)
+    order = np.argsort((K0 / np.outer(size, size))[upper])
+    pair = [int(index[order[len(order) // 2]]) for index in upper]
+    best = 1.0 if isinstance(scaling, str) else float(scaling[pair[0], pair[1]])
+    rho = best * _SCALINGS
+    found = solve(network.replace(branch_scale=rho[:, None]), K0[np.ix_(pair, pair)])
+    return rho, found.output_response[:, 0, :]
+
+
+def write_formulas(folder: Path) -> dict[str, str]:
+    """Write the .tex files; returns the LaTeX of every formula for any layer by its name."""
     theory = derive(2)
-    names = ("action", "saddle_point", "hessian", "propagator", "response", "output_response")
-    generic = {name: theory.latex(name) for name in names}
-    explicit = {name: theory.latex(name, layers="explicit") for name in names[:4]}
+    generic = {name: theory.latex(name) for name in FORMULAS}
     for name in ("action", "saddle_point", "hessian"):
         title = name.replace("_", " ")
         equations = [
-            (f"The {title}, two residual layers, skip_scale = 1", explicit[name]),
-            ("The same for any number of layers", generic[name]),
+            (f"The {title} for any number of layers", generic[name]),
+            ("The same for two residual layers", theory.latex(name, layers="explicit")),
         ]
-        _write_tex(folder / f"{name}.tex", equations)
-    return {"explicit": explicit, "generic": generic}
+        lines = ["% For a document with \\usepackage{amsmath}."]
+        for words, latex in equations:
+            lines += [f"% {words}.", r"\begin{equation}", latex, r"\end{equation}"]
+        (folder / f"{name}.tex").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return generic
 
 
-def scaling_rows(inputs: Inputs, scaling: dict[int, np.ndarray]) -> list[dict[str, Any]]:
-    """The rows of optimal_scaling.csv from ρ* of every pair at every depth."""
-    rows = []
-    for depth, values in scaling.items():
-        for name, mask in pair_classes(inputs.labels, len(inputs.K0)).items():
-            chosen = values[mask]
-            # Equal samples differ by the rounding of the root finder, which is no spread.
-            spread = round(float(chosen.std()), 12)
-            numbers = [chosen.mean(), chosen.min(), chosen.max(), spread]
-            approximations: list[Any] = ["", ""]
-            if name == "same sample":
-                net = inputs.network.replace(depth=depth)
-                approximations = [
-                    optimal_scaling(net, INPUT_SCALE, method="saturation"),
-                    optimal_scaling(net, INPUT_SCALE, method="deep_limit", order=2),
-                ]
-            row = [depth, name, len(chosen), *map(float, numbers), *approximations]
-            rows.append(dict(zip(SCALING_COLUMNS, row, strict=True)))
+def scaling_rows(found: Findings) -> list[dict[str, Any]]:
+    """The rows of optimal_scaling.csv from ρ* of every pair; none where there is no maximum."""
+    rows: list[dict[str, Any]] = []
+    if isinstance(found.scaling, str):
+        return rows
+    for name, mask in found.groups.items():
+        chosen = found.scaling[mask]
+        # Equal samples differ by the rounding of the root finder, which is no spread.
+        spread = round(float(chosen.std()), 12)
+        numbers = [float(chosen.mean()), float(chosen.min()), float(chosen.max()), spread]
+        rows.append(dict(zip(SCALING_COLUMNS, [name, len(chosen), *numbers], strict=True)))
     return rows
-
-
-def propagator_arrays(inputs: Inputs, depths: Sequence[int]) -> dict[str, np.ndarray]:
-    """The arrays of propagators.npz by key."""
-    arrays = {"depths": np.array(depths), "K0": inputs.K0, "rho": np.empty(len(depths))}
-    if inputs.labels is not None:
-        arrays["labels"] = inputs.labels
-    for i, L in enumerate(depths):
-        net = inputs.network.replace(depth=L)
-        arrays["rho"][i] = optimal_scaling(net, INPUT_SCALE)
-        net = net.replace(branch_scale=float(arrays["rho"][i]))
-        pairs, single = solve(net, inputs.K0), solve(net, INPUT_SCALE)
-        arrays |= {
-            f"C_L{L}": pairs.residual_kernels,
-            f"K_L{L}": pairs.kernels,
-            f"eta_L{L}": pairs.residual_response,
-            f"chi_L{L}": pairs.response,
-            f"chi_out_L{L}": pairs.output_response,
-            f"G12_L{L}": single.G12,
-            f"G11_L{L}": single.G11,
-        }
-    return arrays
-
-
-def _write_figures(
-    folder: Path,
-    inputs: Inputs,
-    depths: list[int],
-    scaling: np.ndarray,
-    simulated: tuple[int, int],
-) -> dict[str, Path]:
-    from fieldtheory.figures import f25
-    from fieldtheory.figures.pair_optima import draw_pairs, pairs
-    from fieldtheory.plotting import style
-
-    deepest = inputs.network.replace(depth=depths[-1])
-    samples, count = simulated
-    drawn: dict[str, tuple[Callable[[Any], Any], Any]] = {
-        "fig2": (f25.draw_fig2, f25.fig2(samples=samples, inputs=count)),
-        "fig3": (f25.draw_fig3, f25.fig3()),
-        "fig4": (f25.draw_fig4, f25.fig4(depths, inputs.network)),
-        "pairs": (draw_pairs, pairs(inputs.K0, inputs.labels, deepest, scaling)),
-    }
-    return {
-        name: style.save(draw(numbers), numbers.curves(), folder, name)
-        for name, (draw, numbers) in drawn.items()
-    }
-
-
-def _write_tex(path: Path, equations: Sequence[tuple[str, str]]) -> None:
-    lines = ["% For a document with \\usepackage{amsmath}."]
-    for title, latex in equations:
-        lines += [f"% {title}.", r"\begin{equation}", latex, r"\end{equation}"]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
@@ -333,15 +273,9 @@ def write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]
 
 def _require_extras() -> None:
     """Say before the work, not after it, that a package is missing."""
-    needed = {
-        "matplotlib": "figures",
-        "jinja2": "figures",
-        "latex2mathml": "figures",
-        "joblib": "parallel",
-    }
+    needed = ("matplotlib", "jinja2", "latex2mathml")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
-        extras = ",".join(sorted({needed[name] for name in missing}))
         raise ImportError(
-            f"a run needs {', '.join(missing)}: pip install fieldtheory-networks[{extras}]"
+            f"a run needs {', '.join(missing)}: pip install fieldtheory-networks[figures]"
         )

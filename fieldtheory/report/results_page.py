@@ -2,325 +2,387 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import mpmath
 import numpy as np
 
-from fieldtheory.literature.checks import Check
-from fieldtheory.literature.claim import Verdict
-from fieldtheory.report.document import Figure, Formula, Section, Table, Text, write_report
-from fieldtheory.report.inputs import Inputs
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.schedules import scale_text
+from fieldtheory.report.document import Code, Figure, Formula, Section, Table, Text, write_report
+from fieldtheory.report.findings import Findings
+from fieldtheory.report.pictures import correlation
 from fieldtheory.theory.latex import latex
-from fieldtheory.theory.linearised import saturation_formula
 
 TITLES = {
     "action": "Action",
-    "saddle_point": "Saddle point",
+    "saddle_point": "Saddle point: the kernels of infinite width",
     "hessian": "Hessian",
-    "propagator": "Propagators",
+    "propagator": "Propagators: fluctuations and responses at order $1/N$",
     "response": "Response function",
     "output_response": "Response of the output",
 }
-_SHOWN_DIGITS = 25
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers that a run is judged by, see `main_job.Summary`."""
-
-    depth: int
-    variance_scaling: float
-    covariance_scaling: float
-    pair_class: str
-    largest_difference: float
-    failed_checks: int
+_NETWORK = (
+    r"\begin{aligned} h^{(0)} &= W_{\mathrm{in}} x + b_{\mathrm{in}} \\ "
+    r"h^{(l)} &= \gamma_{l} h^{(l-1)} + \rho_{l} \left[ W^{(l)} \phi(h^{(l-1)}) + b^{(l)} "
+    r"\right] \\ y &= W_{\mathrm{out}} \phi(h^{(L)}) + b_{\mathrm{out}} \end{aligned}"
+)
+# Most layers in a table.
+_ROWS = 9
+# A deviation of the kernel at this width that the leading order no longer describes.
+_LARGE = 0.05
 
 
 def write(
     path: Path,
-    first: Numbers,
-    inputs: Inputs,
-    formulas: dict[str, dict[str, str]],
+    found: Findings,
+    formulas: dict[str, str],
     scaling: Sequence[dict[str, Any]],
-    propagators: dict[str, np.ndarray],
     pictures: dict[str, Path],
-    simulated: tuple[int, int],
-    checks: Sequence[Check],
-    verdicts: Sequence[Verdict],
+    typed: str,
 ) -> Path:
     """Write the page of a run.
 
     Parameters
     ----------
     path : Path
-    first : Numbers
-        Shown first.
-    inputs : Inputs
-    formulas : dict of str to dict of str to str
-        LaTeX by name, of two layers ("explicit") and of any layer ("generic").
+    found : Findings
+    formulas : dict of str to str
+        LaTeX for any layer by name.
     scaling : sequence of dict
         The rows of optimal_scaling.csv.
-    propagators : dict of str to ndarray
-        The arrays of propagators.npz.
     pictures : dict of str to Path
         Figures by name.
-    simulated : pair of int
-        Numbers of networks and inputs of ``fig2``.
-    checks : sequence of Check
-    verdicts : sequence of Verdict
+    typed : str
+        Options that name the samples.
 
     Returns
     -------
     Path
         Where it is.
     """
-    numbers = _numbers(inputs, propagators, pictures, simulated)
-    scalings = _scaling(first.depth, scaling, pictures)
+    sections = [
+        Section("Network and samples", _network(found)),
+        Section("Kernels", _kernels(found, formulas, pictures)),
+        Section("Spectrum", _spectrum(found, pictures)),
+        Section("Responses", _responses(found, formulas, pictures)),
+        Section("Optimal scale of the residual branch", _scaling(found, scaling, pictures)),
+        Section("Finite width", _fluctuations(found, formulas, pictures)),
+        Section("Simulated networks", _simulation(found, pictures)),
+        Section("What to do next", _next(found, typed)),
+        Section("The theory in full", [_formula(formulas, n) for n in ("action", "hessian")]),
+    ]
+    net, last = found.network, found.single
+    spread = float(np.sqrt(last.G11[-1, -1]) / last.kernels[-1])
+    highlights: list[tuple[str, Any]] = [
+        (r"kernel of the output $K^{(L+1)}$, typical sample", float(last.kernels[-1])),
+        (r"its relative standard deviation at this width", f"{100 * spread:.2g} %"),
+    ]
+    if scaling:
+        name = scaling[-1]["pair_class"]
+        highlights.append((rf"optimal scale $\rho^*$, mean over {name}", scaling[-1]["mean"]))
     return write_report(
         path,
-        "Field theory of a residual network",
-        [
-            Section("Network and inputs", _network(inputs, propagators)),
-            Section("Theory for any layer", _generic(formulas["generic"])),
-            Section("Theory of two layers", _explicit(formulas["explicit"])),
-            Section("Kernels, responses, propagators", numbers),
-            Section("Optimal scaling of the residual branch", scalings),
-            Section("What was checked", _checks(checks)),
-            Section("What the papers print", _claims(verdicts)),
-        ],
-        subtitle=f"{inputs.name}: {len(inputs.K0)} samples",
-        highlights=[
-            (
-                rf"optimal scaling $\rho^*$ of a single sample, $L = {first.depth}$",
-                first.variance_scaling,
-            ),
-            (
-                rf"mean $\rho^*$ of pairs, {first.pair_class}, $L = {first.depth}$",
-                first.covariance_scaling,
-            ),
-            (
-                "largest relative difference of float64 from mpmath",
-                f"{first.largest_difference:.1e}",
-            ),
-        ],
-        footer=f"Written by fieldtheory {version('fieldtheory-networks')}. "
-        "F25: K. Fischer, D. Dahmen, M. Helias, Field theory for optimal signal propagation "
-        "in ResNets (2025). F23: its earlier version, Optimal signal propagation in ResNets "
-        "through residual scaling (2023). PDLT-B: D. A. Roberts, S. Yaida, B. Hanin, The "
-        "Principles of Deep Learning Theory (2022), appendix B. SR: S. Hayou et al., Stable "
-        "ResNet (2021). PF: S. Peluchetti, S. Favaro, Infinitely deep neural networks as diffusion "
-        "processes (2020).",
+        "Field theory of a residual network on these data",
+        sections,
+        subtitle=rf"{found.words}; $\phi = \mathrm{{{_plain(net.activation.name)}}}$, "
+        f"$L = {net.depth}$, $N = {net.width}$",
+        highlights=highlights,
+        footer=f"Written by fieldtheory {version('fieldtheory-networks')}.",
     )
 
 
-def _network(inputs: Inputs, propagators: dict[str, np.ndarray]) -> list[Any]:
-    net = inputs.network
-    depths = ", ".join(map(str, propagators["depths"]))
-    variances = zip(
-        net.readin_variances,
-        (net.weight_variance, net.bias_variance),
-        net.readout_variances,
-        strict=True,
-    )
-    names = (r"weight variance $\sigma_w^2$", r"bias variance $\sigma_b^2$")
-    rows = [[name, *row] for name, row in zip(names, variances, strict=True)]
-    return [
+def _plain(name: str) -> str:
+    """A name as it may stand in \\mathrm."""
+    return name.replace("_", r"\_") if name.isidentifier() else r"\phi"
+
+
+def _formula(formulas: dict[str, str], name: str, note: str = "") -> Formula:
+    return Formula(TITLES[name], formulas[name], note)
+
+
+def _picture(pictures: dict[str, Path], name: str, title: str, caption: str = "") -> Figure:
+    return Figure(title, pictures[name], caption)
+
+
+def _network(found: Findings) -> list[Any]:
+    net, data = found.network, found.data
+    overlap = correlation(found.solution.kernels[0])
+    rows = [
+        [name, *row]
+        for name, row in zip(
+            (r"weight variance $\sigma_w^2$", r"bias variance $\sigma_b^2$"),
+            zip(
+                net.readin_variances,
+                (net.weight_variance, net.bias_variance),
+                net.readout_variances,
+                strict=True,
+            ),
+            strict=True,
+        )
+    ]
+    pairs = [
+        [name, int(mask.sum()), *(f(overlap[mask]) for f in (np.mean, np.min, np.max))]
+        for name, mask in found.groups.items()
+        if name != "same sample"
+    ]
+    items: list[Any] = [
         Text(
-            "A fully connected residual network with Gaussian weights, averaged over them, is a "
-            "field theory in its kernels. This page has its action, saddle point and Hessian in "
-            "symbols, its propagators in numbers, and the scaling of the residual branch at which "
-            "the output responds most to the input. Every sample is scaled to the same length."
+            "A fully connected network with Gaussian weights, averaged over them, is a field "
+            "theory in its kernels. At infinite width the kernels are sharp; they and their "
+            "responses are exact here. At finite width they fluctuate, to order $1/N$."
         ),
         Formula(
             "Network",
-            r"\begin{aligned} h^{(0)} &= W_{\mathrm{in}} x + b_{\mathrm{in}} \\ "
-            r"h^{(l)} &= \gamma_{l} h^{(l-1)} + \rho_{l} \left[ W^{(l)} \phi(h^{(l-1)}) + b^{(l)} "
-            r"\right] \\ y &= W_{\mathrm{out}} \phi(h^{(L)}) + b_{\mathrm{out}} \end{aligned}",
-            rf"Here $\gamma_l = 1$, one scaling $\rho$ for all layers, $\phi = "
-            rf"\mathrm{{{net.activation.name}}}$, width $N = {net.width}$, depths $L$ = {depths}; "
-            rf"samples of $d_{{\mathrm{{in}}}} = {net.input_dim}$ entries have the input kernel "
-            rf"$K^{{(0)}}_{{\alpha\alpha}} = {inputs.K0[0, 0]:g}$.",
+            _NETWORK,
+            rf"$\rho_l$ = {_scale(net.branch_scale)}, $\gamma_l$ = {_scale(net.skip_scale)}, "
+            rf"$L = {net.depth}$ residual layers of width $N = {net.width}$, samples of "
+            rf"$d_{{\mathrm{{in}}}} = {net.input_dim}$ numbers.",
         ),
+        Formula("Activation", rf"\phi(h) = {latex(net.activation.expression)}"),
         Table("Variances", ["", "read-in", "residual layers", "readout"], rows),
+        Table(
+            f"Correlations of the inputs, {data.size}",
+            ["pairs", "number", "mean", "min", "max"],
+            pairs,
+        ),
+    ]
+    if found.warnings:
+        items.insert(1, Text([f"Warning: {words}." for words in found.warnings]))
+    return items
+
+
+def _scale(scale: Any) -> str:
+    if isinstance(scale, str) or callable(scale):
+        return str(scale_text(scale))
+    return f"{scale:g}" if np.ndim(scale) == 0 else f"{min(scale):g} to {max(scale):g}"
+
+
+def _kernels(found: Findings, formulas: dict[str, str], pictures: dict[str, Path]) -> list[Any]:
+    groups = found.groups
+    columns = ["layer", *(rf"$K^{{(l)}}$, {name}" for name in groups)]
+    return [
+        _formula(formulas, "saddle_point"),
+        _picture(pictures, "kernels", "Kernels over the layers"),
+        _layers("Mean kernels", columns, found.solution.kernels, groups),
+        _picture(
+            pictures,
+            "correlations",
+            "Correlations of the outputs for every pair of samples",
+            "What a wide network, before training, tells apart: 1 on the diagonal, lines between "
+            "classes that stand together.",
+        ),
     ]
 
 
-def _generic(formulas: dict[str, str]) -> list[Any]:
+def _layers(
+    title: str, columns: list[str], values: np.ndarray, groups: dict[str, np.ndarray]
+) -> Table:
+    """Means over the classes of pairs, for some layers; the last row is the output."""
+    last = len(values) - 1
+    layers = np.unique(np.round(np.linspace(0, last - 1, min(_ROWS, last))).astype(int))
+    rows = [[str(l), *(values[l][mask].mean() for mask in groups.values())] for l in layers]
+    rows.append(["output", *(values[-1][mask].mean() for mask in groups.values())])
+    return Table(title, columns, rows)
+
+
+def _spectrum(found: Findings, pictures: dict[str, Path]) -> list[Any]:
+    kernels = found.solution.kernels
+    shares = [np.linalg.eigvalsh(K)[::-1] / np.trace(K) for K in (kernels[0], kernels[-1])]
+    effective = [1 / (share**2).sum() for share in shares]
+    items: list[Any] = [
+        Text(
+            "Eigenvalues of the kernel matrix of these samples: the directions of function space "
+            "that a Gaussian process of this kernel prefers. The participation ratio "
+            r"$(\sum_i \lambda_i)^2 / \sum_i \lambda_i^2$ is "
+            f"{effective[0]:.3g} for the inputs and {effective[1]:.3g} for the outputs."
+        ),
+        _picture(pictures, "eigenvalues", "Eigenvalues of the kernels of these samples"),
+    ]
+    if isinstance(found.harmonics, str):
+        return [*items, Text(f"On the sphere of the samples: {found.harmonics}.")]
+    rows = [[row["degree"], row["eigenvalue"], row["share"]] for row in found.harmonics.rows]
+    return [
+        *items,
+        Table(
+            "Eigenvalues of the output's kernel on the sphere of the samples",
+            ["degree $k$", r"$\mu_k$", "part of the variance"],
+            rows,
+            r"Spherical harmonics are the eigenfunctions for inputs that are uniform on a sphere "
+            rf"in $d = {found.harmonics.dimension}$ dimensions, $|x| = {found.harmonics.norm:.4g}$:"
+            r" constants for $k = 0$, linear functions for $k = 1$.",
+        ),
+    ]
+
+
+def _responses(found: Findings, formulas: dict[str, str], pictures: dict[str, Path]) -> list[Any]:
+    groups, solution = found.groups, found.solution
+    values = np.concatenate([solution.response, solution.output_response[None]])
+    columns = ["layer", *(rf"$\chi^{{(l)}}$, {name}" for name in groups)]
     return [
         Text(
-            r"$\left\langle \cdot \right\rangle_{\mathcal{N}(0, K)}$ is the average over signals "
-            r"of covariance $K$, a semicolon makes it a connected correlator. "
-            r"$\nu_m = 1$ for all layers but the input; $\nu_0 = d_{\mathrm{in}}/N$ is 1 in all "
-            r"numbers below, so that responses are derivatives by the kernel of the input."
+            r"$\chi^{(l)}$ is the derivative of a kernel of layer $l$ by the same entry of the "
+            "kernel of the input. Where that of pairs is small, the output does not tell samples "
+            "apart; where it grows over the layers, small differences are amplified."
         ),
-        *(Formula(TITLES[name], source) for name, source in formulas.items()),
+        _formula(formulas, "response"),
+        _formula(formulas, "output_response"),
+        _picture(pictures, "responses", "Responses over the layers"),
+        _layers("Mean responses", columns, values, groups),
     ]
 
 
-def _explicit(formulas: dict[str, str]) -> list[Any]:
-    return [
-        Text(
-            r"The same for $L = 2$ with $\gamma_l = 1$ and $\phi$ undetermined, obtained from the "
-            r"action by differentiation."
-        ),
-        *(Formula(TITLES[name], source) for name, source in formulas.items()),
-    ]
-
-
-def _numbers(
-    inputs: Inputs,
-    propagators: dict[str, np.ndarray],
-    pictures: dict[str, Path],
-    simulated: tuple[int, int],
+def _scaling(
+    found: Findings, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]
 ) -> list[Any]:
-    rows = []
-    for depth, rho in zip(propagators["depths"].tolist(), propagators["rho"], strict=True):
-        names = ("K", "chi", "chi_out", "G11")
-        K, chi, out, G11 = (propagators[f"{name}_L{depth}"] for name in names)
-        fluctuation = np.sqrt(G11[-1, -1])
-        rows.append([depth, rho, K[-2, 0, 0], K[-1, 0, 0], chi[-1, 0, 0], out[0, 0], fluctuation])
-    columns = [
-        "$L$",
-        r"$\rho$",
-        "$K^{(L)}$",
-        r"$K^{\mathrm{out}}$",
-        r"$\chi^{(L)}$",
-        r"$\chi^{\mathrm{out}}$",
-        r"$\sqrt{\mathcal{G}_{11}}$ of the output",
-    ]
-    size = len(inputs.K0)
-    keys = [
-        ["C_L10, K_L10", f"residual kernels, kernels: (L + 2, {size}, {size})"],
-        ["eta_L10, chi_L10", f"residual response, response: (L + 1, {size}, {size})"],
-        ["chi_out_L10", f"response of the output: ({size}, {size})"],
-        ["G12_L10, G11_L10", "propagators of a single sample: (L + 2, L + 2)"],
-        ["depths, rho, K0, labels", "depths, scaling at each of them, input kernel, classes"],
-    ]
-    keys = [[name.replace("L10", f"L{propagators['depths'][0]}"), text] for name, text in keys]
+    picture = _picture(
+        pictures,
+        "optimum",
+        "Response of the output against the scale of the branch",
+        "Of two samples whose correlation is the median; one scale for all layers. The dotted line "
+        "is the scale of this network.",
+    )
+    if isinstance(found.scaling, str):
+        why = found.scaling.removeprefix("network must have a response with a maximum in ρ; ")
+        return [Text(rf"There is no $\rho^*$, no largest response: {why}."), picture]
+    columns = ["pairs", "number", r"mean $\rho^*$", "min", "max", "spread"]
+    rows = [list(row.values()) for row in scaling]
     return [
-        _simulation(pictures["fig2"], simulated),
-        Figure(
-            "Kernels and response function over the layers (F25 Fig. 3)",
-            pictures["fig3"],
-            r"Weight variances 1.2, bias variances 0.2, $\phi = \mathrm{erf}$, as in F25; $L = 20$ "
-            r"and an input of unit length, $K^{(0)} = 0.212$, which F25 does not state.",
+        Text(
+            r"$\rho^*$ is the scale of the branch, the same in all layers, at which an entry of "
+            "the output's kernel responds most to that of the input. The mean over pairs of "
+            "different samples is the one to use: they are what the network has to tell apart."
+        ),
+        Table("Optimal scale", columns, rows, "The spread is the standard deviation."),
+        picture,
+    ]
+
+
+def _fluctuations(
+    found: Findings, formulas: dict[str, str], pictures: dict[str, Path]
+) -> list[Any]:
+    single, net = found.single, found.network
+    K, spread = single.kernels, np.sqrt(np.diagonal(single.G11))
+    hidden = np.sqrt(single.kernel_variance)
+    layers = np.unique(np.round(np.linspace(0, net.depth, min(_ROWS, net.depth + 1))).astype(int))
+    rows = [
+        [str(l), K[l], hidden[l], f"{100 * hidden[l] / K[l]:.3g} %", single.kernel_shift[l]]
+        for l in layers
+    ]
+    ratio = spread[-1] / K[-1]
+    rows.append(["output", K[-1], spread[-1], f"{100 * ratio:.3g} %", single.mean_shift[-1]])
+    columns = ["layer", "$K^{(l)}$", r"$\sqrt{\mathrm{Var}\,K^{(l)}}$", "relative"]
+    shift = abs(single.mean_shift[-1] / K[-1])
+    words = (
+        "That is more than a correction: a single network is far from the mean, and terms of "
+        "higher order matter. Widen it, or choose a smaller scale of the branch."
+        if max(ratio, shift) > 0.3
+        else "The expansion in $1/N$ is safe here."
+        if ratio < _LARGE
+        else "The expansion in $1/N$ is a sizeable correction here."
+    )
+    return [
+        Text(
+            f"For a typical sample, number {found.typical + 1}, whose variance is the median. At "
+            rf"width $N = {net.width}$ the kernel of the output fluctuates from network to network "
+            f"by {100 * ratio:.2g} %, and its mean is shifted by {100 * shift:.2g} % against "
+            f"infinite width. {words}"
+        ),
+        *(Text(f"Warning: {words}.") for words in found.warnings),
+        _formula(formulas, "propagator"),
+        Table(
+            rf"Fluctuations and shift of the mean at $N = {net.width}$",
+            [*columns, "shift of the mean"],
+            rows,
+        ),
+        _picture(pictures, "fluctuations", "Fluctuations of the kernel over networks"),
+    ]
+
+
+def _simulation(found: Findings, pictures: dict[str, Path]) -> list[Any]:
+    comparison = found.comparison
+    rows = [
+        [row["quantity"], row["verdict"], row["largest deviation at"], row["deviation"], row["z"]]
+        for row in comparison.summary_at_width
+    ]
+    return [
+        Text(
+            [
+                f"{found.ensemble.samples} networks of width {comparison.widths[0]} and as many of "
+                f"width {comparison.widths[-1]}, drawn at random, for the same typical sample. "
+                "Extrapolated over both widths they test the theory; those of the first show how "
+                "far it describes this width.",
+                *comparison.answers,
+            ]
+        ),
+        _picture(
+            pictures,
+            "simulation",
+            "Mean kernels of the networks against infinite width",
+            "Points are simulated networks with standard errors, the line is the theory.",
         ),
         Table(
-            "A single sample at its optimal scaling",
-            columns,
+            rf"Largest deviations from the leading order at $N = {comparison.width}$",
+            ["quantity", "verdict", "where", "deviation", "z"],
             rows,
-            rf"$\sqrt{{\mathcal{{G}}_{{11}}}}$ is the standard deviation of the output kernel over "
-            rf"networks of width {inputs.network.width}, to order $1/N$.",
-        ),
-        Table("Arrays in propagators.npz", ["key", "what, shape"], keys),
-    ]
-
-
-def _simulation(picture: Path, simulated: tuple[int, int]) -> Figure:
-    networks, inputs = simulated
-    return Figure(
-        "Theory and simulated networks (F25 Fig. 2)",
-        picture,
-        r"(a) Residual kernels $C^{(l)}$ with standard errors, (b) response $\eta^{(l)}$; curves "
-        rf"are theory, dots simulations of {networks} networks, in (b) for each of {inputs} random "
-        r"inputs (F25 has 1000 and 100). Weight variances 1.2, bias variances 0.2, $\rho = 1$, "
-        r"$N = 500$, $\phi = \mathrm{erf}$, as in F25; $L = 20$ and inputs of unit length, which "
-        r"F25 does not state.",
-    )
-
-
-def _scaling(depth: int, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]) -> list[Any]:
-    columns = ["$L$", "pairs", "number", r"mean $\rho^*$", "min", "max", "spread", "eq. (67)"]
-    columns.append("deep limit")
-    rows = [[None if value == "" else value for value in row.values()] for row in scaling]
-    columns_note = (
-        "The spread is the standard deviation over the pairs. F25 eq. (67), with dynamic range 1, "
-        "is made for single inputs; the deep limit is that of L to infinity with its correction of "
-        "relative order 1/L."
-    )
-    formula = saturation_formula()
-    return [
-        Figure(
-            "Response of the output against the residual scaling (F25 Fig. 4)",
-            pictures["fig4"],
-            r"Response of (a) a variance and (b) a covariance of the output to that of the input, "
-            r"with its maxima; (c) their places against depth. Input kernel 0.05 on and 0.03 off "
-            r"the diagonal.",
-        ),
-        Table("Optimal scaling of the samples", columns, rows, columns_note),
-        Formula("Approximation F25 eq. (67)", f"{latex(formula.lhs)} = {latex(formula.rhs)}"),
-        Figure(
-            "Optimal scaling of all pairs of samples (as F25 Fig. 6)",
-            pictures["pairs"],
-            rf"(a) $\rho^*$ of every entry of the kernel at $L = {depth}$; lines separate classes. "
-            r"(b) The same against the correlation of the two samples: for samples of equal length "
-            r"nothing else matters, as synthetic inputs show (gray).",
         ),
     ]
 
 
-def _checks(checks: Sequence[Check]) -> list[Any]:
-    failed = [check for check in checks if not check.passed]
-    verdict = "All pass." if not failed else f"{len(failed)} do not pass."
-    groups = dict.fromkeys(check.group for check in checks)
-    tables = [_check_table(group, [c for c in checks if c.group == group]) for group in groups]
+def _next(found: Findings, typed: str) -> list[Any]:
+    net = found.network
+    options = network_options(net)
+    K0 = f"{float(found.solution.kernels[0][found.typical, found.typical]):.6g}"
+    upper = np.triu_indices(len(found.data.samples), 1)
+    shell = [
+        f"fieldtheory solve {options} {typed} --save solution.npz",
+        f"fieldtheory tangent {options} {typed}",
+        f"fieldtheory simulate {options} --K0 {K0} --samples 10000 --compare",
+        f"fieldtheory run {options.replace(f'--width {net.width}', f'--width {4 * net.width}')}"
+        f" {typed} --output wider",
+        "fieldtheory verify --format html > verify.html",
+    ]
+    if not isinstance(found.scaling, str):
+        rho = f"{float(found.scaling[upper].mean()):.3g}"
+        plain = network_options(net.replace(branch_scale=float(rho)))
+        shell.insert(0, f"fieldtheory run {plain} {typed} --output optimal")
+    notebook = (
+        "import fieldtheory as ft\n\n"
+        'solution = ft.load("solution.npz")      # kernels and responses of every layer\n'
+        "solution.plot()\n"
+        'comparison = ft.load("comparison.npz")  # theory and simulated networks\n'
+        "comparison.plot()"
+    )
     return [
         Text(
-            f"{len(checks)} numbers were computed in two ways, in float64 and in mpmath, or "
-            f"as two sides of an identity in mpmath. {verdict} Differences are relative. "
-            f"Up to {_SHOWN_DIGITS} digits are shown, all of them are in checks.csv."
+            "The first lines repeat the page at the optimal scale, if there is one, and give "
+            "numbers, the neural tangent kernel, a longer simulation and a wider network. The last "
+            "holds the equations of the papers against the derivation, with a page of its own."
         ),
-        *tables,
+        Code("In a shell", "\n".join(shell)),
+        Code("In Python, in the folder of this page", notebook),
     ]
 
 
-def _shortened(number: str) -> str:
-    if len(number) <= _SHOWN_DIGITS:
-        return number
-    with mpmath.workdps(len(number)):
-        return mpmath.nstr(mpmath.mpf(number), _SHOWN_DIGITS)
+def network_options(network: ResidualNetwork) -> str:
+    """A network as options of the shell: those that differ from the defaults.
 
-
-def _check_table(group: str, checks: Sequence[Check]) -> Table:
-    columns = ["quantity", "float64", "mpmath", "difference", "verdict"]
-    rows = [
-        [c.quantity, c.float64 or None, _shortened(c.mpmath), c.difference, _verdict(c)]
-        for c in checks
-    ]
-    if not any(c.float64 for c in checks):
-        columns.pop(1)
-        rows = [[quantity, *rest] for quantity, _, *rest in rows]
-    return Table(group.capitalize(), columns, rows, scientific=["difference"])
-
-
-def _verdict(check: Check) -> str:
-    return "passes" if check.passed else f"fails (> {check.tolerance:.0e})"
-
-
-def _claims(verdicts: Sequence[Verdict]) -> list[Any]:
-    failed = sum(not verdict.holds for verdict in verdicts)
-    columns = ["equation", "what it gives", "where", "verdict", "evidence", "note"]
-    rows = [
-        [
-            f"{v.claim.paper} {v.claim.equation}",
-            v.claim.subject,
-            v.claim.region,
-            v.text,
-            v.evidence,
-            v.claim.note or None,
-        ]
-        for v in verdicts
-    ]
-    return [
-        Text(
-            f"{len(verdicts)} claims of the papers were held against the derivation, in symbols or "
-            f"in numbers; {failed} do not hold as they are printed. What is printed and what is "
-            "derived stand in claims.csv."
-        ),
-        Table("Claims", columns, rows),
-    ]
+    Examples
+    --------
+    >>> network_options(ResidualNetwork(depth=50, activation="gelu", branch_scale=0.3, width=100))
+    '--depth 50 --activation gelu --branch-scale 0.3 --width 100'
+    """
+    default = ResidualNetwork(depth=network.depth)
+    words = ["--depth", str(network.depth)]
+    if network.activation != default.activation:
+        words += ["--activation", network.activation.name]
+    names = ("branch_scale", "skip_scale", "weight_variance", "bias_variance")
+    for name in (*names, "readout_weight_variance", "readout_bias_variance", "width"):
+        value = getattr(network, name)
+        if value is not None and (value != getattr(default, name) or name == "width"):
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            words += [f"--{name.replace('_', '-')}", text]
+    return shlex.join(words)

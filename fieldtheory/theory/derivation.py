@@ -203,8 +203,9 @@ class Derivation:
             Put a named φ and its derivatives into the averages, as tanh' = 1 − tanh².
         notation : "F25", optional
             The letters and factors of F25 for symbolic layers of its network (γ = 1, one ρ): 𝒮, 𝒢,
-            ⟨A, B⟩^c, the conjugate signals h̃, coefficients written out. Equations are those of
-            the paper where it holds. For the action, saddle point, kernels and all blocks.
+            ⟨A, B⟩^c, the conjugate signals h̃, coefficients written out, φ a letter.
+            Equations are those of the paper where it holds. For the action, the saddle point, the
+            kernels and all blocks.
 
         Returns
         -------

@@ -8,8 +8,9 @@ and derivatives are those of the action; where the paper prints others, as σ_w�
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import sympy as sp
@@ -23,33 +24,156 @@ from fieldtheory.theory.formulas import GENERIC, SATURATION
 from fieldtheory.theory.latex import FUNCTION, TheoryPrinter
 from fieldtheory.theory.layout import Equation
 
-_P, _C = "_{p}", "_{p}^{c}"
-_COVARIANCE = Equation(r"\mathcal{G}_{11}", r"\mathcal{G}_{12} \mathcal{S}_{22} \mathcal{G}_{21}")
-_TRANSPOSED = Equation(r"\mathcal{G}_{21}", r"\mathcal{G}_{12}^{\mathsf{T}}")
-_VANISHING = Equation(r"\mathcal{G}_{22}", "0")
+# Left and right sides by the number in F25, or a name. «one input; several inputs»; @a, @b, @g, @d
+# are the indices of inputs, @ab and @gd of pairs, of several; see `_written` for the other letters.
+_QUADRATIC = (
+    r"\frac{1}{2} «C@*^{(%s)} \bigl[ \tilde{h}^{(%s)} \bigr]^{2};"
+    r"\tilde{h}@a^{(%s)} C@*^{(%s)} \tilde{h}@b^{(%s)}»"
+)
+_JUMP = r"\tilde{h}@a^{(l)} \bigl[ h@a^{(l)} - h@a^{(l - 1)} \bigr] + "
+_SIGNALS = r"\int «\mathrm{d};\mathcal{D}» h^{(%s)} \int «\mathrm{d};\mathcal{D}» \tilde{h}^{(%s)}"
+_HIDDEN, _OUT = r"\phi@a^{(l - 1)} \phi@b^{(l - 1)}", r"\phi@a^{(L)} \phi@b^{(L)}"
+_PRODUCT = r"«x^{\mathsf{T}} x;(X X^{\mathsf{T}})@ab»"
+_DATA = rf"\frac{{@i}}{{d_{{\mathrm{{in}}}}}} {_PRODUCT} + @j"
+_BY = r"\frac{\partial^{2}}{\partial %s^{(l)} \partial %s^{(k)}} \mathcal{S}"
+_GAUSSIAN = (
+    r"\int \mathcal{D} \delta C \int \mathcal{D} \delta \tilde{C} \exp\bigl( %s \frac{1}{2} "
+    r"(\delta C, \delta \tilde{C})^{\mathsf{T}} \mathcal{%s} (\delta C, \delta \tilde{C}) \bigr)"
+)
+_FORWARD = (
+    r"%s 1_{k > 0} %s 1_{k > l} \times \begin{cases} @w & k \leq L \\ @W & k = L + 1 \end{cases}"
+)
+_PAIRS = r"«;\text{sums with } \tilde{C} \text{ over } \alpha \leq \beta»"
+_PAST = r"@m \sum_{k=0}^{l - 1} \mathcal{G}_{12}^{k m}"
 
 
-class F25Notation(Notation):
-    """How F25 writes the theory, every equation for itself."""
+def _at(template: str, layer: str) -> str:
+    return template.replace("%s", layer)
 
-    together = False
 
-    def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
-        """ν_l, the kernels in the averages and the measure of averages, where they occur."""
-        shown = list(equations)
-        text = " ".join(f"{e.left} {e.right}" for e in shown)
-        lefts = tuple(e.left for e in shown)
-        found = []
-        if _C in text:
-            found.append(_connected(self))
-        if r"\nu" in text:
-            width = r"1 \quad (l \geq 1), \qquad \nu_{0} = d_{\mathrm{in}} / N"
-            found.append(Equation(r"\nu_{l}", width))
-        if "K^{(" in text and not any(left.startswith("K") for left in lefts):
-            found += _kernels(self)
-        if _P in text and not any(r"\dots" in left for left in lefts):
-            found.append(_measure(_Letters(self)))
-        return found
+_EQUATIONS = {
+    "20": (
+        "p(«y|x;Y|X»)",
+        r"\int «\mathrm{d};\mathcal{D}» \tilde{y} \bigl\langle \exp\bigl( "
+        r"\tilde{y}@a^{\mathsf{T}} y@a + \frac{1}{2} «C^{(L + 1)} \tilde{y}^{\mathsf{T}};"
+        r"\tilde{y}@a^{\mathsf{T}} C@ab^{(L + 1)}» "
+        r"\tilde{y}@b \bigr) \bigr\rangle_{C, \tilde{C}}",
+    ),
+    "21": (
+        r"\mathcal{S}(C, \tilde{C})",
+        r"- N \sum_{l=0}^{L + 1} \nu_{l} C@ab^{(l)} \tilde{C}@ab^{(l)} "
+        r"+ N \mathcal{W}(\tilde{C}|C)",
+        _PAIRS,
+    ),
+    "22": (
+        r"\mathcal{W}(\tilde{C}|C)",
+        rf"\ln \prod_{{l=1}}^{{L}} {_at(_SIGNALS, 'l')} "
+        rf"\exp\bigl( {_JUMP + _at(_QUADRATIC, 'l').replace('@*', '@ab')} \bigr) "
+        rf"\times \exp\bigl( \tilde{{C}}@ab^{{(l)}} \bigl[ @w {_HIDDEN} + @c \bigr] \bigr) "
+        rf"\times \exp\bigl( \tilde{{C}}@ab^{{(L + 1)}} \bigl[ @W {_OUT} + @C \bigr] \bigr) "
+        rf"\times {_at(_SIGNALS, '0')} \exp\bigl( \tilde{{h}}@a^{{(0)}} h@a^{{(0)}} + "
+        rf"{_at(_QUADRATIC, '0').replace('@*', '@ab')} + \tilde{{C}}@ab^{{(0)}} "
+        rf"\bigl[ \frac{{@i}}{{N}} {_PRODUCT} + \nu_{{0}} @j \bigr] \bigr)",
+        _PAIRS,
+    ),
+    "25": (
+        "C@*^{(l)}",
+        rf"\begin{{cases}} {_DATA} & l = 0 \\ @w \langle {_HIDDEN} \rangle_{{p}} + @c & 1 \leq l "
+        rf"\leq L \\ @W \langle {_OUT} \rangle_{{p}} + @C & l = L + 1 \end{{cases}}",
+    ),
+    "26": (
+        r"\tilde{C}@*^{(l)}",
+        r"\begin{cases} \frac{1}{2} \langle «\bigl[ \tilde{h}^{(l)} \bigr]^{2};\tilde{h}@a^{(l)} "
+        r"\tilde{h}@b^{(l)}» \rangle_{p} = 0 & l = 0, \dots, L \\ \frac{1}{2} \langle "
+        r"«\tilde{y}^{2};\tilde{y}@a \tilde{y}@b» \rangle_{p} = 0 & l = L + 1 \end{cases}",
+    ),
+    "27": (
+        r"\langle \dots \rangle_{p}",
+        rf"\prod_{{l=0}}^{{L}} {_at(_SIGNALS, 'l')} \dots \exp\bigl( "
+        rf"{_JUMP + _at(_QUADRATIC, 'l')} \bigr)",
+        "h^{(-1)} = 0",
+    ),
+    "29": (
+        "C@*^{(l)}",
+        rf"@w \langle {_HIDDEN} \rangle_{{\mathcal{{N}}(0, K^{{(l - 1)}})}} + @c",
+        r"1 \leq l \leq L",
+    ),
+    "30": (
+        "K@ab^{(l)}",
+        rf"\begin{{cases}} {_DATA} & l = 0 \\ «\sum_{{k=0}}^{{l}} C@*^{{(k)}};K@ab^{{(l - 1)}} + "
+        rf"C@*^{{(l)}}» & 1 \leq l \leq L \\ @W \langle {_OUT} "
+        rf"\rangle_{{\mathcal{{N}}(0, K^{{(L)}})}} + @C & l = L + 1 \end{{cases}}",
+    ),
+    "38": (
+        _BY % ("C@ab", "C@gd"),
+        r"\frac{N}{4} \bigl\langle \tilde{h}@a^{(l)} \tilde{h}@b^{(l)}, \tilde{h}@g^{(k)} "
+        r"\tilde{h}@d^{(k)} \bigr\rangle_{p}^{c} = 0",
+    ),
+    "39": (
+        _BY % (r"\tilde{C}@ab", r"\tilde{C}@gd"),
+        rf"N 1_{{l > 0}} 1_{{k > 0}} \bigl\langle {_HIDDEN}, \phi@g^{{(k - 1)}} \phi@d^{{(k - 1)}} "
+        r"\bigr\rangle_{p}^{c} \times \begin{cases} @s & k, l \neq L + 1 \\ "
+        r"@t & k \neq l = L + 1 \vee l \neq k = L + 1 \\ @u & \text{else} \end{cases}",
+    ),
+    "40": (
+        r"\langle «z^{(l)} z^{(l)};z@a z@b», «z^{(k)} z^{(k)};z@g z@d» \rangle_{p}^{c}",
+        r"\langle «z^{(l)} z^{(l)};z@a z@b» «z^{(k)} z^{(k)};z@g z@d» \rangle_{p} - \langle "
+        r"«z^{(l)} z^{(l)};z@a z@b» \rangle_{p} \langle «z^{(k)} z^{(k)};z@g z@d» \rangle_{p}",
+    ),
+    "41": (
+        _BY % ("C@ab", r"\tilde{C}@ab"),
+        _FORWARD % (r"- N \nu_{l} \delta_{k l} + N", "@M"),
+    ),
+    "variance": (
+        _BY % ("C_{\\alpha \\alpha}", r"\tilde{C}@ab"),
+        _FORWARD % (r"\frac{N}{2}", "@V"),
+        r"\alpha \neq \beta",
+    ),
+    "42": (
+        r"«\partial_{A} \langle \phi^{2}(h) \rangle_{h \sim \mathcal{N}(0, A)};"
+        r"\partial_{K@ab} \langle \phi(h@g) \phi(h@d) \rangle_{h \sim \mathcal{N}(0, K)}»",
+        r"«\frac{1}{2} \langle \partial_{h}^{2} \phi^{2}(h) \rangle_{h \sim \mathcal{N}(0, A)};"
+        r"\bigl( 1 - \frac{1}{2} \delta@ab \bigr) \langle \partial_{h@a} \partial_{h@b} "
+        r"\phi(h@g) \phi(h@d) \rangle_{h \sim \mathcal{N}(0, K)}»",
+    ),
+    "110": (
+        "p(«y|x;Y|X»)",
+        _GAUSSIAN % ("", "S}^{(2)") + r" \quad = " + _GAUSSIAN % ("-", "G}^{-1"),
+    ),
+    "111": (
+        r"\mathcal{G}",
+        r"- (\mathcal{S}^{(2)})^{-1} = \begin{pmatrix} \langle \delta C \delta C \rangle & \langle "
+        r"\delta C \delta \tilde{C} \rangle \\ \langle \delta \tilde{C} \delta C \rangle & \langle "
+        r"\delta \tilde{C} \delta \tilde{C} \rangle \end{pmatrix}",
+    ),
+    "46": (r"\mathcal{G}_{11}", r"\mathcal{G}_{12} \mathcal{S}_{22} \mathcal{G}_{21}"),
+    "47": (r"\mathcal{G}_{12}", r"- \mathcal{S}_{21}^{-1}"),
+    "48": (r"\mathcal{G}_{22}", "0"),
+    "49": (
+        r"\mathcal{G}_{12}^{l m}",
+        rf"N^{{-1}} \nu_{{l}}^{{-1}} \delta_{{l m}} + 1_{{L \geq l > 0}} @w {_PAST} "
+        rf"+ \delta_{{l, L + 1}} @W {_PAST}",
+    ),
+    "transposed": (r"\mathcal{G}_{21}", r"\mathcal{G}_{12}^{\mathsf{T}}"),
+    "widths": (r"\nu_{l}", r"1 \quad (l \geq 1), \qquad \nu_{0} = d_{\mathrm{in}} / N"),
+}
+# The equations of a result; those of one input and of several alone are left out of the others.
+_RESULTS = {
+    "action": "20 21 22",
+    "saddle_point": "25 26 27",
+    "kernels": "29 30",
+    "hessian": "110 38 39 41 variance 42",
+    "propagator": "111 46 47 49 transposed 48 39 41 variance 42",
+    "S11": "38",
+    "S12": "41 variance 42",
+    "S21": "41 variance 42",
+    "S22": "39",
+    "G11": "46 47 49 39 41 variance 42",
+    "G12": "47 49 41 variance 42",
+    "G21": "transposed 47 49 41 variance 42",
+    "G22": "48",
+}
+_OF_ONE, _OF_SEVERAL = "49", "variance"
 
 
 class _Printer(TheoryPrinter):
@@ -89,303 +213,73 @@ class _Printer(TheoryPrinter):
 _print = _Printer({"order": None}).doprint
 
 
-def _cases(*rows: tuple[str, str]) -> str:
-    body = r" \\ ".join(f"{value} & {where}" for value, where in rows)
-    return rf"\begin{{cases}} {body} \end{{cases}}"
+class F25Notation(Notation):
+    """How F25 writes the theory, every equation for itself."""
+
+    together = False
+
+    def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
+        """Connected averages, ν_l, the kernels in averages and their measure, where they occur."""
+        shown = list(equations)
+        text = " ".join(f"{e.left} {e.right}" for e in shown)
+        lefts = " ".join(f"|{e.left}" for e in shown)
+        names = ["40"] * ("}^{c}" in text) + ["widths"] * (r"\nu" in text)
+        names += ["29", "30"] * ("K^{(" in text and "|K" not in lefts)
+        names += ["27"] * ("_{p}" in text and r"\dots" not in lefts)
+        found = _equations(" ".join(names), self)
+        if self.activation is not None and r"\phi" in text:
+            found.append(Equation(r"\phi(h)", self.activation.expression))
+        return found
 
 
-class _Letters:
-    """What the equations are made of, for one input or several."""
+def _equations(names: str, n: Notation) -> list[Equation]:
+    letters = _letters(n)
 
-    def __init__(self, n: Notation) -> None:
-        self.several = n.matrices
-        self.hidden, self.readout = n.layers.hidden("l"), n.layers.readout
-        pairs = (r"_{\alpha \beta}", r"_{\gamma \delta}")
-        self.pair, self.other = pairs if n.matrices else ("", "")
-        self.star = r"_{\alpha \beta, *}" if n.matrices else "_{*}"
-        product = (r"(X X^{\mathsf{T}})" + self.pair) if n.matrices else r"x^{\mathsf{T}} x"
-        weight, bias = _print(sym.READIN_WEIGHT**2), _print(sym.READIN_BIAS**2)
-        self.data = rf"\frac{{{weight}}}{{d_{{\mathrm{{in}}}}}} {product} + {bias}"
-        self.sources = rf"\frac{{{weight}}}{{N}} {product} + \nu_{{0}} {bias}"
-        ends = (r"_{\alpha}", r"_{\beta}") if n.matrices else ("", "")
-        self.first, self.second = ends
-        self.by_layer = _cases(
-            (_print(self.hidden.weight), r"k \leq L"), (_print(self.readout.weight), "k = L + 1")
-        )
+    def written(template: str) -> str:
+        chosen = re.sub("«(.*?);(.*?)»", lambda m: m.group(1 + n.matrices), template)
+        return re.sub(r"@(ab|gd|\*|\w)", lambda m: letters[m.group(1)], chosen)
 
-    def phi(self, layer: str, names: str = "alpha beta") -> str:
-        """φφ of a layer."""
-        if not self.several:
-            return rf"\phi^{{({layer})}} \phi^{{({layer})}}"
-        return " ".join(rf"\phi_{{\{name}}}^{{({layer})}}" for name in names.split())
-
-    def kernel(self, layer: str, measure: str) -> str:
-        """C*^(l) from an average of the layer before."""
-        return self._affine(layer, lambda inside: rf"\langle {inside} \rangle_{{{measure}}}")
-
-    def _affine(self, layer: str, average: Callable[[str], str]) -> str:
-        of = self.readout if layer == "L + 1" else self.hidden
-        before = "L" if layer == "L + 1" else f"{layer} - 1"
-        return f"{_print(of.weight)} {average(self.phi(before))} + {_print(of.bias)}"
-
-    def source(self, layer: str) -> str:
-        """The exponential by which C̃^(l) couples to φφ."""
-        inside = self._affine(layer, lambda phi: phi)
-        return rf"\exp\bigl( \tilde{{C}}{self.pair}^{{({layer})}} \bigl[ {inside} \bigr] \bigr)"
-
-    def free(self, layer: str, before: str = "", kernel: str = "C") -> str:
-        """The exponent of the signals of a layer and their conjugates."""
-        at, index = f"^{{({layer})}}", self.star if kernel == "C*" else self.pair
-        square = rf"\bigl[ \tilde{{h}}{at} \bigr]^{{2}}"
-        if self.several:
-            square = rf"\tilde{{h}}{self.second}{at}"
-        front = rf"\tilde{{h}}{self.first}{at} " if self.several else ""
-        moved = f"h{self.first}{at}"
-        if before:
-            moved = rf"\bigl[ {moved} - h{self.first}^{{({before})}} \bigr]"
-        quadratic = rf"{front}C{index}{at} {square}"
-        return rf"\tilde{{h}}{self.first}{at} {moved} + \frac{{1}}{{2}} {quadratic}"
-
-    def signals(self, layer: str) -> str:
-        """The integrals over the signals of a layer and their conjugates."""
-        sign = r"\mathcal{D}" if self.several else r"\mathrm{d}"
-        return rf"\int {sign} h^{{({layer})}} \int {sign} \tilde{{h}}^{{({layer})}}"
-
-    def second_derivative(self, first: str, second: str, at: str = "") -> str:
-        """∂²𝒮 by two fields of layers l and k."""
-        other = at or self.other
-        by = rf"\partial {first}{self.pair}^{{(l)}} \partial {second}{other}^{{(k)}}"
-        return rf"\frac{{\partial^{{2}}}}{{{by}}} \mathcal{{S}}"
+    unused = _OF_ONE if n.matrices else _OF_SEVERAL
+    found = []
+    for name in names.split():
+        if name != unused:
+            left, right, note = map(written, (*_EQUATIONS[name], "")[:3])
+            relation = r"\simeq" if name == "110" else "="
+            found.append(Equation(left, right.strip(), note, relation))
+    return found
 
 
-def _action(n: Notation) -> list[Equation]:
-    of = _Letters(n)
-    if n.matrices:
-        prior = (
-            r"\tilde{y}_{\alpha}^{\mathsf{T}} y_{\alpha} + \frac{1}{2} "
-            r"\tilde{y}_{\alpha}^{\mathsf{T}} C_{\alpha \beta}^{(L + 1)} \tilde{y}_{\beta}"
-        )
-        left, measure = "p(Y|X)", r"\mathcal{D}"
-    else:
-        prior = (
-            r"\tilde{y}^{\mathsf{T}} y + \frac{1}{2} C^{(L + 1)} \tilde{y}^{\mathsf{T}} \tilde{y}"
-        )
-        left, measure = "p(y|x)", r"\mathrm{d}"
-    tilde = rf"\tilde{{C}}{of.pair}"
-    note = r"\text{sums with } \tilde{C} \text{ over } \alpha \leq \beta" if n.matrices else ""
-    readin = rf"{of.free('0')} + {tilde}^{{(0)}} \bigl[ {of.sources} \bigr]"
-    return [
-        Equation(
-            left,
-            rf"\int {measure} \tilde{{y}} \bigl\langle \exp\bigl( {prior} \bigr) "
-            r"\bigr\rangle_{C, \tilde{C}}",
-        ),
-        Equation(
-            r"\mathcal{S}(C, \tilde{C})",
-            rf"- N \sum_{{l=0}}^{{L + 1}} \nu_{{l}} C{of.pair}^{{(l)}} {tilde}^{{(l)}} "
-            r"+ N \mathcal{W}(\tilde{C}|C)",
-            note,
-        ),
-        Equation(
-            r"\mathcal{W}(\tilde{C}|C)",
-            rf"\ln \prod_{{l=1}}^{{L}} {of.signals('l')} \exp\bigl( {of.free('l', 'l - 1')} \bigr) "
-            rf"\times {of.source('l')} \times {of.source('L + 1')} "
-            rf"\times {of.signals('0')} \exp\bigl( {readin} \bigr)",
-            note,
-        ),
-    ]
+def _letters(n: Notation) -> dict[str, str]:
+    """Indices of inputs, coefficients and averages by their letters in `_EQUATIONS`.
 
-
-def _measure(of: _Letters) -> Equation:
-    """The average ⟨...⟩_p at the saddle point (F25 (27))."""
-    exponent = of.free("l", "l - 1", "C*")
-    return Equation(
-        rf"\langle \dots \rangle{_P}",
-        rf"\prod_{{l=0}}^{{L}} {of.signals('l')} \dots \exp\bigl( {exponent} \bigr)",
-        "h^{(-1)} = 0",
-    )
-
-
-def _saddle_point(n: Notation) -> list[Equation]:
-    of = _Letters(n)
-    kernels = _cases(
-        (of.data, "l = 0"),
-        (of.kernel("l", "p"), r"1 \leq l \leq L"),
-        (of.kernel("L + 1", "p"), "l = L + 1"),
-    )
-    h, y = r"\bigl[ \tilde{h}^{(l)} \bigr]^{2}", r"\tilde{y}^{2}"
-    if n.matrices:
-        h, y = (
-            " ".join(rf"\tilde{{{x}}}{i}{at}" for i in (of.first, of.second))
-            for x, at in (("h", "^{(l)}"), ("y", ""))
-        )
-    conjugates = _cases(
-        (rf"\frac{{1}}{{2}} \langle {h} \rangle{_P} = 0", r"l = 0, \dots, L"),
-        (rf"\frac{{1}}{{2}} \langle {y} \rangle{_P} = 0", "l = L + 1"),
-    )
-    return [
-        Equation(f"C{of.star}^{{(l)}}", kernels),
-        Equation(rf"\tilde{{C}}{of.star}^{{(l)}}", conjugates),
-        _measure(of),
-    ]
-
-
-def _kernels(n: Notation) -> list[Equation]:
-    of = _Letters(n)
-    law = r"\mathcal{N}(0, K^{(%s)})"
-    carried = rf"\sum_{{k=0}}^{{l}} C{of.star}^{{(k)}}"
-    if n.matrices:
-        carried = rf"K{of.pair}^{{(l - 1)}} + C{of.star}^{{(l)}}"
-    rows = ((of.data, "l = 0"), (carried, r"1 \leq l \leq L"))
-    readout = (of.kernel("L + 1", law % "L"), "l = L + 1")
-    hidden = of.kernel("l", law % "l - 1")
-    return [
-        Equation(f"C{of.star}^{{(l)}}", hidden, r"1 \leq l \leq L"),
-        Equation(f"K{of.pair}^{{(l)}}", _cases(*rows, readout)),
-    ]
-
-
-def _auxiliary(n: Notation) -> list[Equation]:
-    of = _Letters(n)
-    ends = (r"_{\gamma}", r"_{\delta}") if n.matrices else ("", "")
-    first = " ".join(rf"\tilde{{h}}{x}^{{(l)}}" for x in (of.first, of.second))
-    second = " ".join(rf"\tilde{{h}}{x}^{{(k)}}" for x in ends)
-    zero = rf"\frac{{N}}{{4}} \bigl\langle {first}, {second} \bigr\rangle{_C} = 0"
-    return [Equation(of.second_derivative("C", "C"), zero)]
-
-
-def _source(n: Notation) -> list[Equation]:
-    of = _Letters(n)
-    weight, out = of.hidden.weight, of.readout.weight
-    cases = _cases(
-        (_print(weight**2), r"k, l \neq L + 1"),
-        (_print(weight * out), r"k \neq l = L + 1 \vee l \neq k = L + 1"),
-        (_print(out**2), r"\text{else}"),
-    )
-    fields = of.phi("l - 1"), of.phi("k - 1", "gamma delta")
-    left = of.second_derivative(r"\tilde{C}", r"\tilde{C}")
-    correlator = rf"\bigl\langle {fields[0]}, {fields[1]} \bigr\rangle{_C}"
-    return [Equation(left, rf"N 1_{{l > 0}} 1_{{k > 0}} {correlator} \times {cases}")]
-
-
-def _connected(n: Notation) -> Equation:
-    first, second = "z^{(l)} z^{(l)}", "z^{(k)} z^{(k)}"
-    if n.matrices:
-        first, second = r"z_{\alpha} z_{\beta}", r"z_{\gamma} z_{\delta}"
-    apart = rf"\langle {first} \rangle{_P} \langle {second} \rangle{_P}"
-    both = rf"\langle {first} {second} \rangle{_P} - {apart}"
-    return Equation(rf"\langle {first}, {second} \rangle{_C}", both)
-
-
-def _mixed(n: Notation) -> list[Equation]:
-    of = _Letters(n)
-    k = generic.k
+    w, c and W, C are weight and bias of hidden layers and readout, i and j of the readin, s, t, u
+    products of w and W; M and m averages of φ'² + φφ'' in layers k − 1 and l − 1, V of φφ''.
+    """
+    hidden, out = n.layers.hidden("l"), n.layers.readout
+    coefficients = {"w": hidden.weight, "c": hidden.bias, "W": out.weight, "C": out.bias}
+    coefficients |= {"i": sym.READIN_WEIGHT**2, "j": sym.READIN_BIAS**2, "s": hidden.weight**2}
+    coefficients |= {"t": hidden.weight * out.weight, "u": out.weight**2}
+    found = {letter: _print(value) for letter, value in coefficients.items()}
+    greek = {"a": r"\alpha", "b": r"\beta", "g": r"\gamma", "d": r"\delta"}
     if not n.matrices:
-        slope = _print(generic.susceptibility(k - 1, n.layers.family))
-        price = (
-            r"\frac{1}{2} \langle \partial_{h}^{2} \phi^{2}(h) \rangle_{h \sim \mathcal{N}(0, A)}"
-        )
-        average = r"\partial_{A} \langle \phi^{2}(h) \rangle_{h \sim \mathcal{N}(0, A)}"
-        return [
-            _coupling(of, of.second_derivative("C", r"\tilde{C}"), slope),
-            Equation(average, price),
-        ]
-    covariance, signals = layer_averages(n.layers.family.features).covariance, pair_signals(k - 1)
+        slope = _print(generic.susceptibility(generic.k - 1, n.layers.family))
+        empty = dict.fromkeys([*greek, "ab", "gd"], "")
+        return found | empty | {"*": "_{*}", "M": slope, "m": slope.replace("k - 1", "l - 1")}
+    signals = dict(zip((X, Y), pair_signals(generic.k - 1), strict=True))
     # ⟨φ'φ'⟩ by the covariance and ⟨φ''φ⟩ by a variance; by the one variance of equal inputs both.
     slopes, second = (
-        _print(node.integrand.subs(dict(zip((X, Y), signals, strict=True))).doit())
+        _print(node.integrand.subs(signals).doit())
         for by in (K_XY, K_XX)
-        for node in covariance.diff(by).atoms(AverageNode)
+        for node in layer_averages(n.layers.family.features).covariance.diff(by).atoms(AverageNode)
     )
-    law = r"\mathcal{N}(0, K^{(k - 1)})"
-    same = rf"\bigl\langle {slopes} + \delta_{{\alpha \beta}} {second} \bigr\rangle_{{{law}}}"
-    other = rf"\bigl\langle {second} \bigr\rangle_{{{law}}}"
-    pair = of.second_derivative("C", r"\tilde{C}", of.pair)
-    of_variance = pair.replace(r"C_{\alpha \beta}^{(l)}", r"C_{\alpha \alpha}^{(l)}", 1)
-    left, right = r"\phi(h_{\gamma}) \phi(h_{\delta})", r"_{h \sim \mathcal{N}(0, K)}"
-    price = (
-        r"\bigl( 1 - \frac{1}{2} \delta_{\alpha \beta} \bigr) "
-        rf"\langle \partial_{{h_{{\alpha}}}} \partial_{{h_{{\beta}}}} {left} \rangle{right}"
-    )
-    return [
-        _coupling(of, pair, same),
-        replace(_coupling(of, of_variance, other, r"\frac{N}{2}"), note=r"\alpha \neq \beta"),
-        Equation(rf"\partial_{{K_{{\alpha \beta}}}} \langle {left} \rangle{right}", price),
-    ]
-
-
-def _coupling(
-    of: _Letters, left: str, slope: str, front: str = r"- N \nu_{l} \delta_{k l} + N"
-) -> Equation:
-    return Equation(left, rf"{front} 1_{{k > 0}} {slope} 1_{{k > l}} \times {of.by_layer}")
-
-
-def _hessian(n: Notation) -> list[Equation]:
-    deviations = r"(\delta C, \delta \tilde{C})"
-    integrals = r"\int \mathcal{D} \delta C \int \mathcal{D} \delta \tilde{C} \exp\bigl( "
-    forms = (
-        rf"{front} \frac{{1}}{{2}} {deviations}^{{\mathsf{{T}}}} {matrix} {deviations} \bigr)"
-        for front, matrix in (("", r"\mathcal{S}^{(2)}"), ("-", r"\mathcal{G}^{-1}"))
-    )
-    left = "p(Y|X)" if n.matrices else "p(y|x)"
-    one, other = (integrals + form for form in forms)
-    gaussian = Equation(left, rf"{one} \quad = {other}", relation=r"\simeq")
-    return [gaussian, *_auxiliary(n), *_source(n), *_mixed(n)]
-
-
-def _inverse(n: Notation) -> list[Equation]:
-    fields = [
-        [rf"\langle {a} {b} \rangle" for b in (r"\delta C", r"\delta \tilde{C}")]
-        for a in (r"\delta C", r"\delta \tilde{C}")
-    ]
-    body = r" \\ ".join(" & ".join(row) for row in fields)
-    return [
-        Equation(
-            r"\mathcal{G}",
-            rf"- (\mathcal{{S}}^{{(2)}})^{{-1}} = \begin{{pmatrix}} {body} \end{{pmatrix}}",
-        )
-    ]
-
-
-def _response(n: Notation) -> list[Equation]:
-    block = Equation(r"\mathcal{G}_{12}", r"- \mathcal{S}_{21}^{-1}")
-    if n.matrices:
-        return [block]
-    of, slope = _Letters(n), _print(generic.susceptibility(generic.l - 1, n.layers.family))
-    hidden, out = _print(of.hidden.weight), _print(of.readout.weight)
-    past = rf"{slope} \sum_{{k=0}}^{{l - 1}} \mathcal{{G}}_{{12}}^{{k m}}"
-    entry = (
-        rf"N^{{-1}} \nu_{{l}}^{{-1}} \delta_{{l m}} + 1_{{L \geq l > 0}} {hidden} {past} "
-        rf"+ \delta_{{l, L + 1}} {out} {past}"
-    )
-    return [block, Equation(r"\mathcal{G}_{12}^{l m}", entry)]
-
-
-def _propagator(n: Notation) -> list[Equation]:
-    return [
-        *_inverse(n),
-        _COVARIANCE,
-        *_response(n),
-        _TRANSPOSED,
-        _VANISHING,
-        *_source(n),
-        *_mixed(n),
-    ]
+    average = r"\bigl\langle {} \bigr\rangle_{{\mathcal{{N}}(0, K^{{(k - 1)}})}}"
+    found |= {letter: f"_{{{name}}}" for letter, name in greek.items()}
+    found |= {"ab": r"_{\alpha \beta}", "gd": r"_{\gamma \delta}", "*": r"_{\alpha \beta, *}"}
+    both = rf"{slopes} + \delta_{{\alpha \beta}} {second}"
+    return found | {"M": average.format(both), "V": average.format(second)}
 
 
 F25: dict[str, Callable[[Notation], list[Equation]]] = {
-    "action": _action,
-    "saddle_point": _saddle_point,
-    "kernels": _kernels,
-    "hessian": _hessian,
-    "propagator": _propagator,
-    "S11": _auxiliary,
-    "S12": _mixed,
-    "S21": _mixed,
-    "S22": _source,
-    "G11": lambda n: [_COVARIANCE, *_response(n), *_source(n), *_mixed(n)],
-    "G12": lambda n: [*_response(n), *_mixed(n)],
-    "G21": lambda n: [_TRANSPOSED, *_response(n), *_mixed(n)],
-    "G22": lambda n: [_VANISHING],
+    **{name: partial(_equations, names) for name, names in _RESULTS.items()},
     **{name: GENERIC[name] for name in SATURATION},
 }

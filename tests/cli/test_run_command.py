@@ -3,97 +3,89 @@
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fieldtheory.report import main_job
 from tests.cli.test_app import call, refusal
 
-NUMBERS = {
-    "depth": 8,
-    "variance_scaling": 0.123456789,
-    "covariance_scaling": 0.5,
-    "pair_class": "different classes",
-    "largest_difference": 4e-16,
-    "failed_checks": 0,
-}
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """What the command asks of the main job, which answers at once."""
+    found = []
+
+    def run(*arguments):
+        found.append(arguments[:-1])
+        arguments[-1](1, "kernels")
+        folder = tmp_path / "results"
+        return SimpleNamespace(folder=folder, report=folder / "report.html", warnings=("wide",))
+
+    monkeypatch.setattr(main_job, "run", run)
+    return found
 
 
-class TestRun:
-    @pytest.fixture
-    def asked(self, monkeypatch, tmp_path):
-        """What the command asks of the main job, which answers at once."""
-        found = []
+def test_ends_with_the_places_and_the_warnings(asked, tmp_path):
+    result = call("run")
+    assert result.exit_code == 0
+    assert result.stderr == "[1/6] kernels\nwarning: wide\n"
+    assert result.stdout.splitlines() == [
+        f"Results in {tmp_path / 'results'}",
+        f"Page to look at: {tmp_path / 'results' / 'report.html'}",
+    ]
 
-        def run(*arguments):
-            found.append(arguments[:-1])
-            arguments[-1](1, "deriving the formulas")
-            folder = tmp_path / "results"
-            page = folder / "report.html"
-            return main_job.Summary(folder=folder, report=page, **NUMBERS)
 
-        monkeypatch.setattr(main_job, "run", run)
-        return found
+def test_defaults_are_digits_and_the_network_of_the_paper(asked):
+    call("run")
+    ((network, K0, data, words, typed, output, samples),) = asked
+    assert (network.depth, network.activation.name, network.width) == (50, "erf", 500)
+    assert (network.input_dim, network.readin_variances) == (64, (1.25, 0.0))
+    assert K0.shape == (20, 20) and K0[0, 0] == pytest.approx(0.05)
+    assert set(data.labels.tolist()) == {0, 3}
+    assert words.startswith("digits 0, 3") and typed == "--data digits"
+    assert (output, samples) == (Path("results"), 200)
 
-    def test_ends_with_the_places_and_the_numbers(self, asked, tmp_path):
-        result = call("run")
-        assert result.exit_code == 0
-        assert result.stderr == "[1/6] deriving the formulas\n"
-        lines = result.stdout.splitlines()
-        assert lines[0] == f"Results in {tmp_path / 'results'}"
-        assert lines[1] == f"Page to look at: {tmp_path / 'results' / 'report.html'}"
-        assert [line.split()[-1] for line in lines[2:]] == ["0.123457", "0.5", "4.0e-16"]
 
-    def test_defaults_are_those_of_the_job(self, asked):
-        call("run")
-        assert asked == [(None, Path("results"), list(main_job.DEPTHS), 50, None, None)]
-
-    def test_every_option_reaches_the_job(self, asked):
-        call(
-            "run", "--depths", "3,4", "--digits", 30, "--classes", "1,7", "--count", 6, "-o", "out"
-        )
-        call("run", "--data", "images.csv", "--classes", "cat, dog")
-        assert asked == [
-            (None, Path("out"), [3, 4], 30, [1, 7], 6),
-            (Path("images.csv"), Path("results"), [10, 50, 100, 200], 50, ["cat", "dog"], None),
-        ]
-
-    def test_exit_code_says_that_a_check_fails(self, monkeypatch, tmp_path):
-        failed = main_job.Summary(
-            folder=tmp_path, report=tmp_path / "x", **NUMBERS | {"failed_checks": 2}
-        )
-        monkeypatch.setattr(main_job, "run", lambda *_: failed)
-        result = call("run")
-        assert result.exit_code == 1
-        assert result.stderr == "2 checks fail, see checks.csv.\n"
+def test_every_option_reaches_the_job(asked, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("a,b,label\n1,2,cat\n3,1,dog\n4,4,cat\n1,5,dog\n")
+    words = "--activation gelu -L 7 --width 50 --weight-variance 2 --bias-variance 0.1"
+    options = "--skip-scale 0.9 --branch-scale 0.3 --classes cat,dog --count 2 --scale none -n 5"
+    result = call("run", "--data", path, *words.split(), *options.split(), "-o", "out")
+    assert result.exit_code == 0, result.stderr
+    ((network, K0, data, said, typed, output, samples),) = asked
+    assert (network.activation.name, network.depth, network.width) == ("gelu", 7, 50)
+    assert (network.weight_variance, network.bias_variance) == (2.0, 0.1)
+    assert (network.skip_scale, network.branch_scale, network.input_dim) == (0.9, 0.3, 2)
+    assert K0.shape == (2, 2) and data.labels.tolist() == ["cat", "dog"]
+    assert "2 of 4 samples as they are" in said
+    assert typed == f"--data {path} --scale none --classes cat,dog --count 2"
+    assert (output, samples) == (Path("out"), 5)
 
 
 class TestBadInput:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["--depths", "0,5"], "depths must be"),
-            (["--depths", "2.5,5"], "depths must be"),
-            (["--depths", "5"], "depths must hold"),
-            (["--digits", 5], "digits must be"),
+            (["--depths", "5"], "did you mean --depth (L)?"),
+            (["--depth", 0], "depth must be"),
             (["--count", 3], "count must be"),
             (["--classes", "0,12"], "classes must be"),
             (["--classes", "cats"], "classes must be"),
             (["--data", "missing.csv"], "no such file"),
             (["--data", "broken.npz"], "cannot be read"),
-            (["--data", "text.csv"], "is not a number"),
             (["--data", "constant.csv"], "samples must not be constant"),
             (["--data", "infinite.csv"], "must be a finite number"),
             (["--data", "one.csv"], "at least 2 samples"),
             (["--output", "mine"], "output must be"),
             (["--output", "missing/results"], "output must lie in"),
-            (["--output", "text.csv"], "output must be a folder"),
+            (["--output", "one.csv"], "output must be a folder"),
         ],
     )
     def test_of_the_main_job(self, tmp_path, monkeypatch, arguments, words):
         files = {
             "broken.npz": "not an archive",
-            "text.csv": "1,2\n3,four\n",
             "constant.csv": "1,2\n3,3\n",
             "infinite.csv": "1,2\n3,inf\n",
             "one.csv": "1,2\n",

@@ -56,7 +56,7 @@ def test_table(known):
         assert c.quantity in result.stdout
     for v in judged:
         # Long subjects are broken over lines.
-        assert v.claim.subject[:15] in result.stdout
+        assert v.claim.subject[:10] in result.stdout
     assert "3 of 3 checks pass." in result.stdout
     assert "1 of 2 claims hold as printed." in result.stdout
     assert result.stderr == "checked: maximum entropy, erf\n"
@@ -79,6 +79,19 @@ def test_formats_have_a_row_for_every_check_and_every_claim(known):
         {name: "" if value is None else str(value) for name, value in row.items()}
         for row in from_json
     ]
+
+
+def test_a_page_shows_formulas(known):
+    _, judged, _ = known
+    page = call("verify", "-f", "html").stdout
+    assert page.startswith("<!DOCTYPE html>") and page.count("<tr>") >= 5
+    for verdict in judged:
+        assert verdict.claim.equation in page
+    claim = next(c for c in f23.CLAIMS if c.verdict(20).found.formulas)
+    from fieldtheory.report import verdicts_page
+
+    page = verdicts_page.page([], [claim.verdict(20)], 20)
+    assert '<math display="block"' in page and 'class="source"' not in page.split("</style>")[1]
 
 
 def test_options_reach_the_checks(known):

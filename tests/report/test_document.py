@@ -266,7 +266,9 @@ class TestPage:
             Figure(h, png(), h),
         ]
         sections = [Section(h, [*items, Table(h, [h], [[h]], h)])]
-        path = write_report(tmp_path / "report.html", h, sections, h, [(h, h)], h)
+        path = write_report(
+            tmp_path / "report.html", h, sections, subtitle=h, highlights=[(h, h)], footer=h
+        )
         found = Page(path)
         assert not found.all("script")
         assert found.all("img")[0]["alt"] == h

@@ -216,6 +216,9 @@ def test_equations_of_the_paper_are_recognised(number):
         expected = expected.replace(bare(wrong), bare(right))
     text = ft.derive(3, inputs).latex(quantity, notation="F25")
     assert expected in bare(text)
+    named = ft.derive(3, inputs, activation="tanh").latex(quantity, notation="F25")
+    assert expected in bare(named)
+    assert (r"\phi(h) &= \tanh(h)" in named or r"\phi(h) = \tanh(h)" in named) == (r"\phi" in text)
 
 
 @pytest.mark.parametrize("inputs", [1, 2])
