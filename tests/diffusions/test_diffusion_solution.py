@@ -314,6 +314,13 @@ def test_many_neurons_are_averaged_over_once(name, c, size):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 
+def test_progress_over_the_times(capfd):
+    net = ft.DiffusionNetwork(depth=None, activation="tanh", input_activation="relu")
+    quiet, loud = (ft.solve(net, [0.3, 0.5], progress=progress) for progress in (False, True))
+    np.testing.assert_array_equal(quiet.covariance, loud.covariance)
+    assert "solve" in capfd.readouterr().err
+
+
 def test_neurons_of_features_with_kinks_are_all_kept():
     starts = Starts(np.linspace(-1, 1, 4000)[:, None], np.full(4000, 1 / 4000))
     net = ft.DiffusionNetwork(depth=None, activation="tanh", input_activation="relu")
