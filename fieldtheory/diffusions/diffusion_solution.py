@@ -17,7 +17,8 @@ from fieldtheory.diffusions.flows import advanced, corrections_at, signals_at
 from fieldtheory.diffusions.independent_increments import layers_of
 from fieldtheory.diffusions.law_moments import law_moments, law_moments_close
 from fieldtheory.diffusions.layers_drawn import input_layer
-from fieldtheory.diffusions.wide_limit import Signals, Starts, WideNetwork
+from fieldtheory.diffusions.starts import Starts
+from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.dispatch import SeparateTheory
