@@ -1,5 +1,7 @@
 """Every public function, and what it gives: an object that shows itself, or plain numbers."""
 
+import tempfile
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -16,6 +18,12 @@ def single_layer(width, rng):
     return lambda z: np.tanh(z) @ weights.T
 
 
+def saved_and_loaded(result):
+    with tempfile.TemporaryDirectory() as folder:
+        result.save(f"{folder}/result.npz")
+        return ft.load(f"{folder}/result.npz")
+
+
 CALLS = {
     "solve": lambda: ft.solve(NET, 0.3),
     "simulate": lambda: ft.simulate(NET, 0.3, samples=20),
@@ -23,6 +31,7 @@ CALLS = {
     "simulate_response": lambda: ft.simulate_response(NET, 0.3, samples=20),
     "compare": lambda: ft.compare(ft.solve(NET, 0.3), ft.simulate(NET, 0.3, samples=20)),
     "sweep": lambda: ft.sweep(NET, 0.3, over={"depth": [2, 3]}),
+    "load": lambda: saved_and_loaded(ft.solve(NET, 0.3)),
     "tangent_kernels": lambda: ft.tangent_kernels(NET, 0.3),
     "explain": lambda: ft.explain(
         ft.GaussianAverage(sp.erf(sp.Symbol("h")) ** 2, sp.Symbol("h"), 1)
@@ -49,7 +58,7 @@ DIFFUSIONS = {
     "compare": lambda: ft.compare(ft.solve(LIMIT, [1.0]), ft.simulate(LIMIT, [1.0], samples=20)),
 }
 DRAWN = (
-    *("solve", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
+    *("solve", "load", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
     *("covariance_with", "spectrum", "tangent_kernels", "depth_limit", "simulate_gradients"),
 )
 

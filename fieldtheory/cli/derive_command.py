@@ -20,7 +20,8 @@ def derive(
             help="What to print: action, saddle_point, kernels, hessian, propagator; a block S11, "
             "S12, S21, S22, G11, G12, G21, G22; residual_response (eta), response (chi), "
             "output_response (chi_out); tangent_kernel (theta); saturation, large_depth (ρ* of F25 "
-            "(67), (68)).",
+            "(67), (68)); symbols, what they mean. Several with commas have one list of "
+            "definitions.",
         ),
     ] = "hessian",
     layers: Annotated[
@@ -52,12 +53,25 @@ def derive(
             show_default="1, as in the paper",
         ),
     ] = None,
+    width: Annotated[
+        float, typer.Option(help="Of the column in points; 246 for a paper in two columns.")
+    ] = 345.0,
+    numbered: Annotated[
+        bool,
+        typer.Option("--numbered", help="Numbered, labelled equations that break across pages."),
+    ] = False,
+    put_in: Annotated[
+        bool, typer.Option("--put-in", help="Put the activation and its derivatives in.")
+    ] = False,
+    notation: Annotated[
+        str | None, typer.Option(help="F25 for the letters and factors of the paper.")
+    ] = None,
 ) -> None:
     """Print the theory of a network as LaTeX.
 
     The LaTeX goes to standard output without delimiters, ready for an equation environment, with
-    the definitions of its symbols. It fits the text width of LaTeX's article. Without the options
-    for scales the network is that of the paper: one ρ, γ = 1.
+    the definitions of its symbols. It fits the width of a column. Without the options for scales
+    the network is that of the paper: one ρ, γ = 1.
 
     Examples:
 
@@ -70,6 +84,10 @@ def derive(
         fieldtheory derive --skip-scale per-layer --branch-scale per-layer --what S21
 
         fieldtheory derive --activation erf --what chi --no-abbreviate > chi.tex
+
+        fieldtheory derive --what saddle_point,hessian --numbered --width 246 > theory.tex
+
+        fieldtheory derive --what hessian --notation F25
     """
     from fieldtheory import derive as derivation
     from fieldtheory.cli import values
@@ -81,4 +99,15 @@ def derive(
         values.layer_scale("branch_scale", branch_scale),
         values.layer_scale("skip_scale", skip_scale),
     )
-    typer.echo(theory.latex(what, layers=layers, abbreviate=abbreviate))
+    quantities = what.split(",")
+    typer.echo(
+        theory.latex(
+            quantities if len(quantities) > 1 else what,
+            layers,
+            abbreviate,
+            width=width,
+            numbered=numbered,
+            put_in=put_in,
+            notation=notation,
+        )
+    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.diffusions.wide_limit import Starts
+from fieldtheory.diffusions.starts import Starts
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.theory.diffusion_conditions import diffusion_conditions

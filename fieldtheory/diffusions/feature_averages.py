@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.averages.quadrature.compiled import function_of
+from fieldtheory.diffusions.starts import Neurons
 from fieldtheory.networks.activations import Activation, h
 
 # Gaussian tail beyond the reach: 2e-19.
@@ -57,8 +58,7 @@ class FeatureAverages:
 
     def gram(
         self,
-        means: np.ndarray,
-        shares: np.ndarray,
+        given: Neurons,
         covariance: np.ndarray,
         cumulant: np.ndarray | None = None,
     ) -> np.ndarray:
@@ -66,10 +66,8 @@ class FeatureAverages:
 
         Parameters
         ----------
-        means : ndarray, shape (u, P)
-            Of the different neurons.
-        shares : ndarray, shape (u,)
-            What part of all neurons they are.
+        given : Neurons
+            The different means.
         covariance : ndarray, shape (P, P)
         cumulant : ndarray, shape (P, P), optional
             Third cumulants of x_i, x_i, x_j.
@@ -78,31 +76,33 @@ class FeatureAverages:
         -------
         ndarray, shape (P, P)
         """
+        means = given.values
         neurons, inputs = means.shape
         variances = np.diagonal(covariance)
         spread = np.sqrt(variances)
         own = None if cumulant is None else np.tile(np.diagonal(cumulant), neurons)
         squares = self.of_squares(means.ravel(), np.tile(variances, neurons), own)
-        found = np.diag(shares @ squares.reshape(neurons, inputs))
+        found = np.diag((given.weights * squares.reshape(neurons, inputs)).sum(axis=0))
         if inputs == 1:
             return found
         c = np.clip(_standard(covariance, np.multiply.outer(spread, spread), at_zero=0.0), -1, 1)
         f = self._coefficients(means, spread)
-        series, left = _summed(f, shares, c)
+        series, left = _summed(f, given, c)
         i, j = np.triu_indices(inputs, 1)
         size = np.sqrt(np.diagonal(found))
         open_ = left[i, j] > _REST * size[i] * size[j]
         if cumulant is not None:
-            series = series + _skewed_series(f, shares, c, spread, cumulant)
+            series = series + _skewed_series(f, given, c, spread, cumulant)
         found[i, j] = found[j, i] = series[i, j]
         i, j = i[open_], j[open_]
         if len(i):
             rows = [variances[i], variances[j], covariance[i, j]]
             if cumulant is not None:
                 rows += [cumulant[i, i], cumulant[i, j], cumulant[j, i], cumulant[j, j]]
-            both = means[:, i].ravel(), means[:, j].ravel()
-            averages = self.of_pairs(np.concatenate([both, np.tile(rows, neurons)]))
-            found[i, j] = found[j, i] = shares @ averages.reshape(neurons, -1)
+            first, second, weights = given.pairs(i, j)
+            law = [[first.ravel(), second.ravel()], np.tile(rows, len(first))]
+            averages = self.of_pairs(np.concatenate(law)).reshape(weights.shape)
+            found[i, j] = found[j, i] = (weights * averages).sum(axis=0)
         return found
 
     def _coefficients(self, means: np.ndarray, spread: np.ndarray) -> np.ndarray:
@@ -110,7 +110,7 @@ class FeatureAverages:
         centre = means[..., None]
         scale = np.broadcast_to(spread, means.shape)[..., None]
         xi, widths = self._nodes(_standard(self._kinks - centre, scale), _FAR, finer=2)
-        values = self._psi(centre + scale * xi) * (widths * _density(xi))
+        values = self.psi(centre + scale * xi) * (widths * _density(xi))
         # h_n of the nodes, which are the same for all where ψ has no kinks.
         before, now = np.zeros_like(xi), np.ones_like(xi)
         found = np.empty((_ORDERS, *means.shape))
@@ -120,7 +120,8 @@ class FeatureAverages:
         return found
 
     @cached_property
-    def _psi(self) -> Callable[[np.ndarray], np.ndarray]:
+    def psi(self) -> Callable[[np.ndarray], np.ndarray]:
+        """ψ of arrays."""
         # Branches that are not taken may divide by zero.
         quiet = np.errstate(divide="ignore", invalid="ignore")
         return quiet(function_of(self.activation.expression, h).value)
@@ -128,6 +129,11 @@ class FeatureAverages:
     @cached_property
     def _kinks(self) -> np.ndarray:
         return function_of(self.activation.expression, h).kinks
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether ψ or a derivative jumps somewhere."""
+        return len(self._kinks) > 0
 
     def of_squares(
         self, mean: np.ndarray, variance: np.ndarray, cumulant: np.ndarray | None = None
@@ -140,7 +146,7 @@ class FeatureAverages:
         if cumulant is not None:
             skewness = _standard(cumulant, spread**3, at_zero=0.0)
             weights = weights * (1 + skewness[:, None] * (xi**3 - 3 * xi) / 6)
-        return (weights * self._psi(mean[:, None] + spread[:, None] * xi) ** 2).sum(axis=-1)
+        return (weights * self.psi(mean[:, None] + spread[:, None] * xi) ** 2).sum(axis=-1)
 
     def of_pairs(self, law: np.ndarray) -> np.ndarray:
         """⟨ψ(x)ψ(y)⟩, (n,), of pairs given by their means, variances and covariance, (5, n).
@@ -172,8 +178,8 @@ class FeatureAverages:
         y = b[:, None, None] + t[:, None, None] * ((c * xi)[..., None] + apart[..., None] * eta)
         if len(law) > 5:
             inner = inner * (1 + _skewed(law[5:], s, t, c, apart, xi[..., None], eta) / 6)
-        conditional = (inner * self._psi(y)).sum(axis=-1)
-        return (outer * self._psi(a[:, None] + s[:, None] * xi) * conditional).sum(axis=-1)
+        conditional = (inner * self.psi(y)).sum(axis=-1)
+        return (outer * self.psi(a[:, None] + s[:, None] * xi) * conditional).sum(axis=-1)
 
     def _nodes(
         self, cuts: np.ndarray, reach: float = _REACH, finer: int = 1
@@ -192,9 +198,9 @@ class FeatureAverages:
         return nodes.reshape(flat), (half * w + np.zeros_like(nodes)).reshape(flat)
 
 
-def _summed(f: np.ndarray, shares: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _summed(f: np.ndarray, given: Neurons, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Σ_n f_n f_n cⁿ, (P, P), and a bound of what is left behind the last of them."""
-    products = (f * shares[:, None]).swapaxes(1, 2) @ f
+    products = given.across(f, f)
     powers = c ** np.arange(len(f))[:, None, None]
     sizes = np.abs(products[-_LAST:] * powers[-_LAST:]).sum(axis=0)
     with np.errstate(divide="ignore"):
@@ -203,7 +209,7 @@ def _summed(f: np.ndarray, shares: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
 
 
 def _skewed_series(
-    f: np.ndarray, shares: np.ndarray, c: np.ndarray, spread: np.ndarray, cumulant: np.ndarray
+    f: np.ndarray, given: Neurons, c: np.ndarray, spread: np.ndarray, cumulant: np.ndarray
 ) -> np.ndarray:
     """(1/6) Σ_pq (p+q over p) κ_pq ⟨ψ^(p)(x) ψ^(q)(y)⟩ of p + q = 3, by parts."""
     orders = np.arange(len(f) - 3)
@@ -218,7 +224,7 @@ def _skewed_series(
     weights = {(3, 0): own, (2, 1): 3 * cumulant, (1, 2): 3 * cumulant.T, (0, 3): own.T}
     found = np.zeros_like(c)
     for (p, q), kappa in weights.items():
-        products = (derived[p] * shares[:, None]).swapaxes(1, 2) @ derived[q]
+        products = given.across(derived[p], derived[q])
         found += kappa * (products * powers).sum(axis=0) / 6
     return found
 

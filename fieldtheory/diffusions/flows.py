@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import exprel
 
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
+from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 RELATIVE = 1e-12
@@ -17,7 +19,7 @@ _TOLERANCE = {"rtol": 1e-11, "atol": 1e-13}
 _DISPLACED = 3e-3
 
 
-def signals_at(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
+def signals_at(wide: WideNetwork, times: np.ndarray, progress: bool = False) -> list[Signals]:
     """The signals at increasing times from 0 on, for infinite depth.
 
     Raises
@@ -28,7 +30,8 @@ def signals_at(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     if wide.network.is_linear:
         return _linear(wide, times)
     found = [wide.origin]
-    for start, end in pairwise(times):
+    spans: Iterable[tuple[float, float]] = pairwise(times)
+    for start, end in with_progress(spans, len(times) - 1, "solve") if progress else spans:
         found.append(advanced(wide, found[-1], start, end))
     return found
 

@@ -18,6 +18,7 @@ import numpy as np
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.diffusions.feature_averages import FeatureAverages
+from fieldtheory.diffusions.starts import Neurons, Starts
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork
@@ -46,24 +47,6 @@ class Signals(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Starts:
-    """The layer x_0 of P inputs: different neurons (u, P), and the part of all that is as each."""
-
-    values: np.ndarray
-    shares: np.ndarray
-
-    @cached_property
-    def mean(self) -> np.ndarray:
-        """(P,)."""
-        return self.shares @ self.values
-
-    @cached_property
-    def second(self) -> np.ndarray:
-        """⟨x_i x_j⟩ over neurons, (P, P)."""
-        return (self.values * self.shares[:, None]).T @ self.values
-
-
-@dataclass(frozen=True, eq=False)
 class WideNetwork:
     """An infinitely wide network for given inputs.
 
@@ -84,6 +67,12 @@ class WideNetwork:
         """⟨ψψ⟩ for any ψ."""
         return FeatureAverages(self.network.input_activation, self.parts)
 
+    @cached_property
+    def neurons(self) -> Neurons:
+        """Those over which ⟨ψψ⟩ is averaged."""
+        averages = self.averages
+        return self.starts.neurons if averages.has_kinks else self.starts.interpolated(averages.psi)
+
     @property
     def origin(self) -> Signals:
         """The signals of layer 0."""
@@ -97,7 +86,7 @@ class WideNetwork:
             across = np.outer(start.mean, m)
             return start.second + across + across.T + np.outer(m, m) + signals.covariance
         cumulant = signals.cumulant if signals.cumulant.any() else None
-        return self.averages.gram(start.values + m, start.shares, signals.covariance, cumulant)
+        return self.averages.gram(self.neurons.moved(m), signals.covariance, cumulant)
 
     def scales(self, signals: Signals) -> np.ndarray:
         """S, the covariance of u over Δt."""

@@ -202,19 +202,13 @@ class Notation:
         return Equation(latex(DATA_PAIR if self.matrices else DATA), f"{product} + {bias}")
 
     def _coefficient(self, name: str, hidden: sp.Expr, readout: sp.Expr) -> Iterator[Equation]:
-        last = latex(self.last)
+        after = rf"{name}_{{{latex(self.last + 1)}}}"
         if self.last == 1:
             yield Equation(f"{name}_{{1}}", latex(hidden).replace("_{l}", "_{1}"))
-            yield Equation(f"{name}_{{2}}", latex(readout))
-            return
-        shown = rf"{latex(hidden)} \quad (1 \leq l \leq {last})"
-        after = rf"{name}_{{{latex(self.last + 1)}}}"
-        both = rf"{shown}, \qquad {after} = {latex(readout)}"
-        if width(both) < self.column - 65:
-            yield Equation(f"{name}_{{l}}", both)
+            yield Equation(after, latex(readout))
         else:
-            yield Equation(f"{name}_{{l}}", hidden, rf"1 \leq l \leq {last}")
-            yield Equation(after, readout)
+            layers = rf"\quad (1 \leq l \leq {latex(self.last)}), \qquad {after} ="
+            yield Equation(f"{name}_{{l}}", f"{latex(hidden)} {layers} {latex(readout)}")
 
     def _kernels(self, several: bool) -> Iterator[Equation]:
         pair = r"_{\alpha \beta}" if self.matrices else ""

@@ -174,7 +174,7 @@ class Derivation:
         put_in: bool = False,
         notation: str | None = None,
     ) -> str:
-        """LaTeX of results in the notation of F25, with the definitions of what stands in them.
+        """LaTeX of results in short symbols, with the definitions of what stands in them.
 
         Parameters
         ----------
@@ -211,8 +211,9 @@ class Derivation:
         -------
         str
             An equation, or aligned ones, without delimiters: for ``\\[...\\]`` in a document with
-            amsmath or for ``$$...$$`` in a notebook; numbered ones are text of a document.
-            Matrices that do not fit are listed by entries, of which those not listed vanish.
+            amsmath or for ``$$...$$`` in a notebook. Such a display does not break across pages;
+            numbered equations, for the text of a document, do. Matrices that do not fit are listed
+            by entries, of which those not listed vanish.
 
         Raises
         ------
@@ -237,7 +238,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         several = isinstance(quantity, list | tuple) and len(quantity) > 0
         quantities = [known_quantity(q) for q in (quantity if several else [quantity])]
         validation.choice("layers", "generic" if layers is None else layers, _LAYERS)
-        width = validation.within("width", width, 200.0, 2000.0)
+        width = validation.within("width", width, 240.0, 2000.0)
         for name in set(SATURATION).intersection(quantities):
             self._require_paper(f"quantity {name!r}")
         explicit = layers == "explicit"

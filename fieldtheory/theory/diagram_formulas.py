@@ -19,7 +19,7 @@ from fieldtheory.theory.layer_quantities import (
     PairSum,
     Weight,
 )
-from fieldtheory.theory.layout import Equation, Setter, page
+from fieldtheory.theory.layout import Equation, Setter, environment, page
 from fieldtheory.theory.widths import TEXT_WIDTH, width
 
 _LEGS = (generic.l, generic.m, generic.n)
@@ -82,7 +82,7 @@ def correction_latex(graphs: Sequence[Graph], loops: int, family: type[LayeredNe
     total = _aligned(f"{left} =", [_lines(graph, room) for graph in graphs])
     if not any(graph.vertices for graph in graphs):
         return total
-    return f"\\begin{{aligned}}\n&{total} \\\\\n&{page([_definitions(family)])}\n\\end{{aligned}}"
+    return environment([f"&{total}", f"&{page([_definitions(family)])}"])
 
 
 def _lines(graph: Graph, room: float) -> list[str]:
@@ -97,7 +97,7 @@ def _aligned(left: str, terms: Sequence[Sequence[str]]) -> str:
         rows += [start + lines[0], *(rf"&\qquad {line}" for line in lines[1:])]
     if len(rows) == 1:
         return rows[0].replace("&", "")
-    return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+    return environment(rows)
 
 
 def leg_name(number: int) -> sp.Symbol:

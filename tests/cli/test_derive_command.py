@@ -31,6 +31,16 @@ class TestDerive:
             assert name in help
         assert output("derive", "-L", 1, "-w", "chi") == output("derive", "-L", 1, "-w", "response")
 
+    def test_pages_columns_and_notations(self):
+        options = ["--numbered", "--width", 246, "-a", "tanh", "--put-in"]
+        shown = output("derive", "-L", 1, "-w", "S21,G12", *options)
+        th = ft.derive(1, activation="tanh")
+        expected = th.latex(["S21", "G12"], width=246, numbered=True, put_in=True)
+        assert shown == expected + "\n"
+        shown = output("derive", "-L", 1, "-w", "action", "--notation", "F25")
+        assert shown == ft.derive(1).latex("action", notation="F25") + "\n"
+        assert "width must be" in refusal("derive", "--width", 10)
+
     def test_activation(self):
         shown = output("derive", "-L", 1, "-w", "S21", "-a", "h**3")
         assert shown == ft.derive(1, activation=ft.Activation(_cube())).latex("S21") + "\n"

@@ -10,6 +10,8 @@ from scipy.special import erf, expit
 
 import fieldtheory as ft
 from fieldtheory.diffusions.feature_averages import FeatureAverages
+from fieldtheory.diffusions.starts import Starts
+from fieldtheory.diffusions.wide_limit import WideNetwork
 from fieldtheory.networks.activations import as_activation
 from tests.oracles import wide_diffusions as oracle
 from tests.tables import crossed, slow
@@ -293,6 +295,39 @@ def feature_average(psi, kinks, means, variances, c):
     return integral(lambda x: psi(a + s * x) * np.vectorize(conditional)(x), cuts)
 
 
+@pytest.mark.parametrize("name", ["tanh", "gelu", "softplus"])
+@pytest.mark.parametrize("c", [0.3, 0.99999])
+@pytest.mark.parametrize("size", [0.0, 1e-3, 2.0])
+def test_many_neurons_are_averaged_over_once(name, c, size):
+    """By polynomials through at most 256 nodes: the averages over all neurons, term by term."""
+    rng, averages = np.random.default_rng(2), FeatureAverages(as_activation(name))
+    x = rng.normal(size=(1500, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]])
+    starts = Starts(x, rng.dirichlet(np.ones(len(x))))
+    nodes = starts.interpolated(averages.psi)
+    assert len(nodes.values) <= 256
+    covariance, mean = size * np.array([[1.0, c], [c, 1.0]]), np.array([0.2, -0.3])
+    third = 1e-2 * size * np.array([[1.0, 0.3], [-0.2, 0.5]])
+    for more in ((), (third,)):
+        found, expected = (
+            averages.gram(of.moved(mean), covariance, *more) for of in (nodes, starts.neurons)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+
+
+def test_progress_over_the_times(capfd):
+    net = ft.DiffusionNetwork(depth=None, activation="tanh", input_activation="relu")
+    quiet, loud = (ft.solve(net, [0.3, 0.5], progress=progress) for progress in (False, True))
+    np.testing.assert_array_equal(quiet.covariance, loud.covariance)
+    assert "solve" in capfd.readouterr().err
+
+
+def test_neurons_of_features_with_kinks_are_all_kept():
+    starts = Starts(np.linspace(-1, 1, 4000)[:, None], np.full(4000, 1 / 4000))
+    net = ft.DiffusionNetwork(depth=None, activation="tanh", input_activation="relu")
+    assert len(WideNetwork(net, starts).neurons.values) == 4000
+    assert len(starts.interpolated(lambda x: np.tanh(200 * x)).values) == 4000
+
+
 @pytest.mark.parametrize(
     "name, c, variances",
     crossed(FEATURES, [-0.99999, -0.6, 0.0, 0.5, 0.9, 0.999, 0.7], [(0.3, 1.2), (1e-6, 2.0)]),
@@ -303,7 +338,7 @@ def test_feature_averages(name, c, variances):
     expected = feature_average(psi, kinks, means, variances, c)
     covariance = np.array([[v, c * np.sqrt(v * w)], [c * np.sqrt(v * w), w]])
     averages = FeatureAverages(as_activation(name), parts=2)
-    found = averages.gram(np.array([means]), np.ones(1), covariance)[0, 1]
+    found = averages.gram(Starts(np.array([means]), np.ones(1)).neurons, covariance)[0, 1]
     assert found == pytest.approx(expected, rel=1e-11, abs=1e-13)
     law = np.array([[*means, v, w, covariance[0, 1]]]).T
     assert averages.of_pairs(law)[0] == pytest.approx(found, rel=1e-11, abs=1e-13)

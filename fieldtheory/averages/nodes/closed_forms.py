@@ -87,7 +87,11 @@ def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Ex
 def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     if is_transcendental_in(F, variables):
         return None
-    F = step_form(F).replace(sp.erfc, lambda u: 1 - erf(u))
+    try:
+        F = step_form(F).replace(sp.erfc, lambda u: 1 - erf(u))
+    except ValueError:
+        # Kinks that cannot be located, as those of |sin(x)|.
+        return None
     F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
     oscillating, F = _split_oscillating(sp.expand(F), variables, K)
     F = F.replace(sp.sin, lambda u: _sine(u)).replace(sp.cos, lambda u: _cosine(u))

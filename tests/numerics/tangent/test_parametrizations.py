@@ -206,7 +206,9 @@ def test_fields_of_the_solution_in_files_sweeps_and_plots(K, tmp_path):
     expected = ft.solve(NET.replace(skip_scale=0.5), K)
     np.testing.assert_allclose(grid.tangent_kernels[0], expected.tangent_kernels, rtol=1e-14)
     np.testing.assert_allclose(grid.output_tangent_kernel[0], expected.tangent_kernels[-1])
-    assert any("Theta" in ax.get_ylabel() for ax in s.plot().axes)
+    axes = s.plot().axes
+    labels = [line.get_label() for ax in axes for line in ax.lines]
+    assert any("Theta" in text for text in (*labels, *(ax.get_ylabel() for ax in axes)))
     assert "Theta" in s._repr_html_()
 
 
