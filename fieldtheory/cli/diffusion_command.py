@@ -238,7 +238,7 @@ def diffusion(
     if not compare:
         print_rows(rows_of(ensemble, times, SIMULATED), format, title)
         return
-    solution = ft.solve(net, Z, progress=sys.stderr.isatty())
+    solution = ft.solve(net, Z, progress=True)
     comparison = ft.compare(solution, ensemble)
     # With another law outputs are no Gaussians.
     distances = None if law else ensemble.distances(solution)
@@ -326,7 +326,7 @@ def _print_solution(
     from fieldtheory.cli.diffusion_rows import SOLVED, rows_of
 
     require_place(save, ".npz", ".nc")
-    solution = ft.solve(network, Z, progress=sys.stderr.isatty())
+    solution = ft.solve(network, Z, progress=True)
     also: dict[str, Any] = {}
     if correction:
         first = solution.first_correction
