@@ -11,7 +11,7 @@ import typer
 
 from fieldtheory.cli.options import ACTIVATION, NETWORK, Classes, Count, OutputFormat
 from fieldtheory.cli.resuming import parts_of, require_place
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import Format, echo, print_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -213,7 +213,7 @@ def diffusion(
         parameter_law=parameters,
     )
     if latex is not None:
-        typer.echo(ft.derive(net).latex(latex))
+        echo(ft.derive(net).latex(latex))
         return
     if samples is None:
         _print_solution(net, Z, words, times, correction, save, format)
@@ -244,7 +244,7 @@ def diffusion(
     distances = None if law else ensemble.distances(solution)
     print_rows(compared_rows(comparison, distances), format, title)
     if format == "table":
-        typer.echo(comparison.statement)
+        echo(comparison.statement)
     exact = comparison.left_out == "nothing"
     if comparison.description != "describes" or (exact and comparison.verdict != "agrees"):
         raise typer.Exit(1)
@@ -305,7 +305,7 @@ def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
 
     found = diffusion_conditions(phi, psi)
     if format == "table":
-        typer.echo(str(found))
+        echo(str(found))
     else:
         rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in found]
         print_rows(rows, format, "")

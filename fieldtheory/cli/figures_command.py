@@ -13,6 +13,7 @@ import typer
 
 from fieldtheory.cli.options import Jobs, Seed
 from fieldtheory.cli.resuming import parts_of
+from fieldtheory.cli.terminal import echo
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def _cifar10(options: Options, otherwise: str) -> Any:
 
     if options.data_folder is not None:
         return load_cifar10(options.data_folder)
-    typer.echo(
+    echo(
         f"CIFAR-10 is drawn where the data are present: {otherwise}; --data-folder names the "
         "folder cifar-10-batches-py",
         err=True,
@@ -136,7 +137,7 @@ def figures(
     output.mkdir(parents=True, exist_ok=True)
     options = Options(samples, inputs, seed, jobs, data_folder, True)
     for name in filter(wanted.__contains__, FIGURES):
-        typer.echo(_draw(name, output, options))
+        echo(_draw(name, output, options))
 
 
 def _named(name: str) -> list[str]:

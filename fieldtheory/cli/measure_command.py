@@ -13,7 +13,7 @@ import typer
 
 from fieldtheory.cli.options import InputKernel, OutputFormat, Seed
 from fieldtheory.cli.resuming import parts_of
-from fieldtheory.cli.terminal import print_rows
+from fieldtheory.cli.terminal import echo, print_rows
 
 
 def measure(
@@ -68,7 +68,7 @@ def measure(
             measured.save(save)
     print_rows(measured.rows, format, measured.title)
     if format == "table":
-        typer.echo(measured.statement)
+        echo(measured.statement)
 
 
 def _imported(text: str) -> Any:

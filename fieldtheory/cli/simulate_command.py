@@ -10,7 +10,7 @@ import typer
 from fieldtheory.cli.options import Jobs, OutputFormat, Seed
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import parts_of
-from fieldtheory.cli.terminal import print_rows
+from fieldtheory.cli.terminal import echo, print_rows
 
 
 @with_network()
@@ -75,7 +75,7 @@ def simulate(
         print_rows(ensemble.rows(), format, title)
         return
     if format == "table":
-        typer.echo(f"{samples} networks of each width, φ = {net.activation.name}\n\n{comparison}")
+        echo(f"{samples} networks of each width, φ = {net.activation.name}\n\n{comparison}")
     else:
         print_rows(comparison.rows, format, title)
     if (comparison.verdict, comparison.description) != ("agrees", "describes"):

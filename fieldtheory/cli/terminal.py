@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-import typer
 from typer.core import TyperGroup
 
 # Seconds after which a command that works says so.
@@ -77,6 +76,11 @@ def _signs_of_life() -> Iterator[None]:
         done.set()
 
 
+def echo(text: str, err: bool = False) -> None:
+    """Print a line. Not typer's, which writes UTF-8 where the stream is ascii."""
+    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+
+
 def write_anywhere() -> None:
     """Let stdout and stderr of any encoding take every text; see `_replaced`."""
     codecs.register_error("fieldtheory", _replaced)
@@ -136,12 +140,12 @@ def _named(error: Any) -> str:
 def _refuse(reason: Any) -> int:
     line = " ".join(str(reason).split())
     if line:
-        typer.echo(f"error: {line}", err=True)
+        echo(f"error: {line}", err=True)
     return 2
 
 
 def _warn(message: Any, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+    echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
 def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> None:
@@ -149,7 +153,7 @@ def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> No
     rows = [{k: v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows]
     if format == "json":
         unicode = "utf" in (sys.stdout.encoding or "").lower()
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=not unicode))
+        echo(json.dumps(rows, indent=2, ensure_ascii=not unicode))
     elif format == "csv":
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -210,7 +214,7 @@ def display(steps: int | None) -> Iterator[Callable[[int, str], None]]:
     if not console.is_terminal:
 
         def line(step: int, text: str) -> None:
-            typer.echo(f"[{step}/{steps}] {text}" if steps else text, err=True)
+            echo(f"[{step}/{steps}] {text}" if steps else text, err=True)
 
         yield line
         return

@@ -227,9 +227,10 @@ class TestProcess:
         ):
             done = self.shell(f"PYTHONIOENCODING={encoding} fieldtheory {command}", encoding)
             assert (done.returncode, done.stderr) == (0, ""), command
+            assert "\ufffd" not in done.stdout
         assert "phi = erf" in self.shell(f"PYTHONIOENCODING={encoding} fieldtheory solve").stdout
         done = self.shell(f"PYTHONIOENCODING={encoding} fieldtheory solve --rho 1", encoding)
-        assert done.returncode == 2 and "--branch-scale (" in done.stderr
+        assert done.returncode == 2 and "--branch-scale (rho)" in done.stderr
 
     @pytest.mark.parametrize(
         "arguments", [["--help"], ["--version"], ["slove"], ["run", "-d"], ["--rho", "1"]]
