@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -230,7 +229,7 @@ def diffusion(
             method=way,
             jobs=jobs,
             directory=parts,
-            progress=sys.stderr.isatty(),
+            progress=True,
         )
         if save is not None:
             ensemble.save(save)
@@ -239,7 +238,7 @@ def diffusion(
     if not compare:
         print_rows(rows_of(ensemble, times, SIMULATED), format, title)
         return
-    solution = ft.solve(net, Z, progress=sys.stderr.isatty())
+    solution = ft.solve(net, Z, progress=True)
     comparison = ft.compare(solution, ensemble)
     # With another law outputs are no Gaussians.
     distances = None if law else ensemble.distances(solution)
@@ -327,7 +326,7 @@ def _print_solution(
     from fieldtheory.cli.diffusion_rows import SOLVED, rows_of
 
     require_place(save, ".npz", ".nc")
-    solution = ft.solve(network, Z, progress=sys.stderr.isatty())
+    solution = ft.solve(network, Z, progress=True)
     also: dict[str, Any] = {}
     if correction:
         first = solution.first_correction

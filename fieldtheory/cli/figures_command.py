@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +134,7 @@ def figures(
     if output.exists() and not output.is_dir():
         raise ValueError(f"output must be a folder, got the file {str(output)!r}")
     output.mkdir(parents=True, exist_ok=True)
-    options = Options(samples, inputs, seed, jobs, data_folder, sys.stderr.isatty())
+    options = Options(samples, inputs, seed, jobs, data_folder, True)
     for name in filter(wanted.__contains__, FIGURES):
         typer.echo(_draw(name, output, options))
 

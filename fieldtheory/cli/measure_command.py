@@ -62,7 +62,7 @@ def measure(
             K0=values.kernel(K0),
             skip_scale=skip_scale,
             seed=seed,
-            progress=sys.stderr.isatty(),
+            progress=True,
         )
         if save is not None:
             measured.save(save)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -64,7 +63,7 @@ def simulate(
         fieldtheory simulate -L 20 -n 100000 --jobs 2 --save ensemble.npz --format csv
     """
     net = problem.network
-    options = {"samples": samples, "jobs": jobs, "progress": sys.stderr.isatty()}
+    options = {"samples": samples, "jobs": jobs, "progress": True}
     with parts_of(save, ".npz") as parts:
         ensemble, comparison = _simulated(
             net, problem.kernel, seed, method, compare, options | {"directory": parts}

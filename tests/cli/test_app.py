@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from fieldtheory.cli import terminal
 from fieldtheory.cli.app import app
 from tests.tables import crossed
 
@@ -173,6 +175,13 @@ class TestBadInput:
             words = f"no such option {typed}: did you mean {meant}?"
             assert refusal(command, typed, 1) == words
         assert refusal("simulate", "--n-samples", 9).endswith("did you mean --samples?")
+
+
+def test_long_work_in_a_pipe_says_that_it_goes_on(monkeypatch, capsys):
+    monkeypatch.setattr(terminal, "_SILENCE", 0.01)
+    with terminal._signs_of_life():
+        time.sleep(0.2)
+    assert re.match(r"still working, \d+ s\n", capsys.readouterr().err)
 
 
 def test_lists_of_help_pages_are_those_of_the_package():
