@@ -76,7 +76,7 @@ def _signs_of_life() -> Iterator[None]:
         done.set()
 
 
-def echo(text: str, err: bool = False) -> None:
+def echo(text: object, err: bool = False) -> None:
     """Print a line. Not typer's, which writes UTF-8 where the stream is ascii."""
     print(text, file=sys.stderr if err else sys.stdout, flush=True)
 

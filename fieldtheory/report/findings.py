@@ -41,8 +41,8 @@ class Findings:
         Of inputs on the sphere of the samples, or why it is not known.
     ensemble : Ensemble
         Networks of the width of the network.
-    comparison : Comparison
-        Theory and networks of this width and twice as wide.
+    comparison : Comparison or str
+        Theory and networks of this width and twice as wide, or why they are not compared.
     warnings : tuple of str
         Where the theory is at its limits.
     folder : Path
@@ -59,7 +59,7 @@ class Findings:
     response: tuple[np.ndarray, np.ndarray]
     harmonics: Spectrum | str
     ensemble: Ensemble
-    comparison: Comparison
+    comparison: Comparison | str
     warnings: tuple[str, ...]
     folder: Path
 

@@ -149,7 +149,8 @@ def _write(
         **numbers,
     )
     found.solution.save(partial_folder / "solution.npz")
-    found.comparison.save(partial_folder / "comparison.npz")
+    if not isinstance(found.comparison, str):
+        found.comparison.save(partial_folder / "comparison.npz")
     rows = scaling_rows(found)
     write_csv(partial_folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
     step(5, "figures")
@@ -179,7 +180,11 @@ def _numbers(
     harmonics = _or_reason(degrees)
 
     step(2, "optimal scaling of every pair of samples")
-    scaling = _or_reason(lambda: np.asarray(optimal_scaling(network, K0)))
+    # Of one variance it is known at once whether there is a maximum.
+    one = _or_reason(lambda: optimal_scaling(network, float(variances[typical])))
+    scaling = one
+    if not isinstance(one, str):
+        scaling = _or_reason(lambda: np.asarray(optimal_scaling(network, K0)))
     response = _responses(network, K0, scaling)
 
     step(3, "fluctuations at order 1/N")
@@ -206,7 +211,7 @@ def _numbers(
         "response": response,
         "harmonics": harmonics,
         "ensemble": several[0],
-        "comparison": compare(single, several),
+        "comparison": _or_reason(lambda: compare(single, several)),
     }
 
 
@@ -226,8 +231,14 @@ def _responses(
     upper = np.triu_indices(len(K0), 1)
     order = np.argsort((K0 / np.outer(size, size))[upper])
     pair = [int(index[order[len(order) // 2]]) for index in upper]
-    best = 1.0 if isinstance(scaling, str) else float(scaling[pair[0], pair[1]])
-    rho = best * _SCALINGS
+    if isinstance(scaling, str):
+        # Up to the scale of this network: beyond it responses may exceed float64.
+        own = network.branch_scale
+        rho = np.geomspace(0.1, 1.0, 40) * (
+            own if isinstance(own, float) and own > 0 else network.depth**-0.5
+        )
+    else:
+        rho = (float(scaling[pair[0], pair[1]]) or 1.0) * _SCALINGS
     found = solve(network.replace(branch_scale=rho[:, None]), K0[np.ix_(pair, pair)])
     return rho, found.output_response[:, 0, :]
 

@@ -304,6 +304,8 @@ def _fluctuations(
 
 def _simulation(found: Findings, pictures: dict[str, Path]) -> list[Any]:
     comparison = found.comparison
+    if isinstance(comparison, str):
+        return [Text(f"Networks of this kind are not compared with the theory: {comparison}.")]
     rows = [
         [row["quantity"], row["verdict"], row["largest deviation at"], row["deviation"], row["z"]]
         for row in comparison.summary_at_width

@@ -242,3 +242,9 @@ class TestBadInput:
         with pytest.raises(ImportError, match=r"jinja2: pip install .*\[figures\]"):
             job(tmp_path / "results")
         assert os.listdir(tmp_path) == []
+
+
+def test_networks_without_fluctuations_have_a_page(tmp_path):
+    found = job(tmp_path / "out", NETWORK.replace(activation="sign"))
+    assert "fluctuate" in found.comparison and not (found.folder / "comparison.npz").exists()
+    assert "not compared with the theory" in found.report.read_text(encoding="utf-8")
