@@ -17,7 +17,7 @@ from fieldtheory.cli.simulate_command import simulate
 from fieldtheory.cli.solve_command import solve
 from fieldtheory.cli.sweep_command import sweep
 from fieldtheory.cli.tangent_command import tangent
-from fieldtheory.cli.terminal import Commands, write_anywhere
+from fieldtheory.cli.terminal import Commands, echo, write_anywhere
 from fieldtheory.cli.verify_command import verify
 
 app = typer.Typer(
@@ -33,7 +33,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"fieldtheory {version('fieldtheory-networks')}")
+        echo(f"fieldtheory {version('fieldtheory-networks')}")
         raise typer.Exit
 
 

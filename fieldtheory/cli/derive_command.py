@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from fieldtheory.cli.options import ACTIVATION, Depth
+from fieldtheory.cli.terminal import echo
 
 
 def derive(
@@ -100,7 +101,7 @@ def derive(
         values.layer_scale("skip_scale", skip_scale),
     )
     quantities = what.split(",")
-    typer.echo(
+    echo(
         theory.latex(
             quantities if len(quantities) > 1 else what,
             layers,

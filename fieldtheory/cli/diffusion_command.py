@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from fieldtheory.cli.options import ACTIVATION, NETWORK, Classes, Count, OutputFormat
 from fieldtheory.cli.resuming import parts_of, require_place
-from fieldtheory.cli.terminal import Format, print_rows
+from fieldtheory.cli.terminal import Format, echo, print_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -214,7 +213,7 @@ def diffusion(
         parameter_law=parameters,
     )
     if latex is not None:
-        typer.echo(ft.derive(net).latex(latex))
+        echo(ft.derive(net).latex(latex))
         return
     if samples is None:
         _print_solution(net, Z, words, times, correction, save, format)
@@ -230,7 +229,7 @@ def diffusion(
             method=way,
             jobs=jobs,
             directory=parts,
-            progress=sys.stderr.isatty(),
+            progress=True,
         )
         if save is not None:
             ensemble.save(save)
@@ -239,13 +238,13 @@ def diffusion(
     if not compare:
         print_rows(rows_of(ensemble, times, SIMULATED), format, title)
         return
-    solution = ft.solve(net, Z, progress=sys.stderr.isatty())
+    solution = ft.solve(net, Z, progress=True)
     comparison = ft.compare(solution, ensemble)
     # With another law outputs are no Gaussians.
     distances = None if law else ensemble.distances(solution)
     print_rows(compared_rows(comparison, distances), format, title)
     if format == "table":
-        typer.echo(comparison.statement)
+        echo(comparison.statement)
     exact = comparison.left_out == "nothing"
     if comparison.description != "describes" or (exact and comparison.verdict != "agrees"):
         raise typer.Exit(1)
@@ -306,7 +305,7 @@ def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
 
     found = diffusion_conditions(phi, psi)
     if format == "table":
-        typer.echo(str(found))
+        echo(str(found))
     else:
         rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in found]
         print_rows(rows, format, "")
@@ -327,7 +326,7 @@ def _print_solution(
     from fieldtheory.cli.diffusion_rows import SOLVED, rows_of
 
     require_place(save, ".npz", ".nc")
-    solution = ft.solve(network, Z, progress=sys.stderr.isatty())
+    solution = ft.solve(network, Z, progress=True)
     also: dict[str, Any] = {}
     if correction:
         first = solution.first_correction

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 
 from fieldtheory.cli.options import Jobs, Seed
 from fieldtheory.cli.resuming import parts_of
+from fieldtheory.cli.terminal import echo
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def _cifar10(options: Options, otherwise: str) -> Any:
 
     if options.data_folder is not None:
         return load_cifar10(options.data_folder)
-    typer.echo(
+    echo(
         f"CIFAR-10 is drawn where the data are present: {otherwise}; --data-folder names the "
         "folder cifar-10-batches-py",
         err=True,
@@ -135,9 +135,9 @@ def figures(
     if output.exists() and not output.is_dir():
         raise ValueError(f"output must be a folder, got the file {str(output)!r}")
     output.mkdir(parents=True, exist_ok=True)
-    options = Options(samples, inputs, seed, jobs, data_folder, sys.stderr.isatty())
+    options = Options(samples, inputs, seed, jobs, data_folder, True)
     for name in filter(wanted.__contains__, FIGURES):
-        typer.echo(_draw(name, output, options))
+        echo(_draw(name, output, options))
 
 
 def _named(name: str) -> list[str]:

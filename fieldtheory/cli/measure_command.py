@@ -13,7 +13,7 @@ import typer
 
 from fieldtheory.cli.options import InputKernel, OutputFormat, Seed
 from fieldtheory.cli.resuming import parts_of
-from fieldtheory.cli.terminal import print_rows
+from fieldtheory.cli.terminal import echo, print_rows
 
 
 def measure(
@@ -62,13 +62,13 @@ def measure(
             K0=values.kernel(K0),
             skip_scale=skip_scale,
             seed=seed,
-            progress=sys.stderr.isatty(),
+            progress=True,
         )
         if save is not None:
             measured.save(save)
     print_rows(measured.rows, format, measured.title)
     if format == "table":
-        typer.echo(measured.statement)
+        echo(measured.statement)
 
 
 def _imported(text: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, Literal
 
 import typer
@@ -73,7 +72,7 @@ def optimum(
         title = f"{title}, {problem.words}"
         if method in ("saturation", "large_depth"):
             kernel = np.diagonal(kernel)
-    options = {"progress": problem.sampled and sys.stderr.isatty()}
+    options = {"progress": problem.sampled}
     found = np.asarray(
         ft.optimal_scaling(net, kernel, method, dynamic_range, slope, order, **options)
     )

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import typer
 
+from fieldtheory.cli.terminal import echo
+
 INTERRUPTED = 130
 
 
@@ -53,9 +55,9 @@ def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
     try:
         yield parts
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         if parts is not None and parts.exists():
-            typer.echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
+            echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     if parts is not None:
         shutil.rmtree(parts, ignore_errors=True)

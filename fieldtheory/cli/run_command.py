@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fieldtheory.cli.problem import Problem, with_network
-from fieldtheory.cli.terminal import display
+from fieldtheory.cli.terminal import display, echo
 
 
 @with_network("K0", data="digits", readin=True)
@@ -52,6 +52,6 @@ def run(
     with display(main_job.STEPS) as progress:
         found = main_job.run(network, *inputs, output, samples, progress)
     for words in found.warnings:
-        typer.echo(f"warning: {words}", err=True)
-    typer.echo(f"Results in {found.folder}")
-    typer.echo(f"Page to look at: {found.report}")
+        echo(f"warning: {words}", err=True)
+    echo(f"Results in {found.folder}")
+    echo(f"Page to look at: {found.report}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +10,7 @@ import typer
 from fieldtheory.cli.options import Jobs, OutputFormat, Seed
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import parts_of
-from fieldtheory.cli.terminal import print_rows
+from fieldtheory.cli.terminal import echo, print_rows
 
 
 @with_network()
@@ -64,7 +63,7 @@ def simulate(
         fieldtheory simulate -L 20 -n 100000 --jobs 2 --save ensemble.npz --format csv
     """
     net = problem.network
-    options = {"samples": samples, "jobs": jobs, "progress": sys.stderr.isatty()}
+    options = {"samples": samples, "jobs": jobs, "progress": True}
     with parts_of(save, ".npz") as parts:
         ensemble, comparison = _simulated(
             net, problem.kernel, seed, method, compare, options | {"directory": parts}
@@ -76,7 +75,7 @@ def simulate(
         print_rows(ensemble.rows(), format, title)
         return
     if format == "table":
-        typer.echo(f"{samples} networks of each width, φ = {net.activation.name}\n\n{comparison}")
+        echo(f"{samples} networks of each width, φ = {net.activation.name}\n\n{comparison}")
     else:
         print_rows(comparison.rows, format, title)
     if (comparison.verdict, comparison.description) != ("agrees", "describes"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -91,7 +90,7 @@ def solve(
         problem.kernel,
         convention=convention,
         order=order,
-        progress=sys.stderr.isatty(),
+        progress=True,
     )
     rows = rows_or_logarithms(solution, _LOGARITHMS, fluctuations=fluctuations or order > 1)
     if decorrelation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +32,13 @@ def sweep(
             "response, G11, ... (the fields of ft.Solution) and optimal_scaling."
         ),
     ] = "output_response",
+    chunk: Annotated[
+        int | None,
+        typer.Option(
+            help="Points of one part: what an interruption loses, and what one process takes.",
+            show_default="about 5 s with --save, else 64",
+        ),
+    ] = None,
     jobs: Jobs = None,
     save: Annotated[
         Path | None,
@@ -68,7 +74,6 @@ def sweep(
             raise ValueError(f"over must have every parameter once, got {name} again")
         axes[name] = found
     kernel = None if "K0" in axes else problem.kernel
-    shown = sys.stderr.isatty()
     with parts_of(save, ".nc") as parts:
         grid = ft.sweep(
             problem.network,
@@ -77,9 +82,9 @@ def sweep(
             of=values.names(of) or [],
             directory=parts,
             jobs=jobs,
-            progress=shown,
-            # Small enough to be worth a bar, and to lose little where it is interrupted.
-            chunk=64,
+            progress=True,
+            # Without a file small enough to be worth a bar.
+            chunk=64 if chunk is None and parts is None else chunk,
         )
         if save is not None:
             grid.save(save)

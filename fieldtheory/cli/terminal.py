@@ -8,14 +8,17 @@ import csv
 import io
 import json
 import sys
+import threading
+import time
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-import typer
 from typer.core import TyperGroup
 
+# Seconds after which a command that works says so.
+_SILENCE = 30.0
 # What a terminal of few signs shows in place of mathematical ones.
 _NEAREST = {
     **{"−": "-", "–": "-", "—": "-", "×": "x", "·": "*", "√": "sqrt ", "∂": "d", "∞": "infinity"},
@@ -34,7 +37,7 @@ class Commands(TyperGroup):
     ) -> Any:
         """Run a command, and turn what it raises into a line and an exit code."""
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _signs_of_life():
                 warnings.showwarning = _warn
                 code = super().main(args, standalone_mode=False, **extra)
         except BrokenPipeError:
@@ -51,6 +54,31 @@ class Commands(TyperGroup):
         if standalone_mode:
             sys.exit(code if isinstance(code, int) else 0)
         return code
+
+
+@contextlib.contextmanager
+def _signs_of_life() -> Iterator[None]:
+    """A line on stderr now and then while a command works, where no one sees a bar."""
+    if sys.stderr.isatty():
+        yield
+        return
+    done, started = threading.Event(), time.monotonic()
+
+    def speak() -> None:
+        while not done.wait(_SILENCE):
+            seconds = time.monotonic() - started
+            print(f"still working, {seconds:.0f} s", file=sys.stderr, flush=True)
+
+    threading.Thread(target=speak, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print a line. Not typer's, which writes UTF-8 where the stream is ascii."""
+    print(text, file=sys.stderr if err else sys.stdout, flush=True)
 
 
 def write_anywhere() -> None:
@@ -112,12 +140,12 @@ def _named(error: Any) -> str:
 def _refuse(reason: Any) -> int:
     line = " ".join(str(reason).split())
     if line:
-        typer.echo(f"error: {line}", err=True)
+        echo(f"error: {line}", err=True)
     return 2
 
 
 def _warn(message: Any, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+    echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
 def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> None:
@@ -125,7 +153,7 @@ def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> No
     rows = [{k: v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows]
     if format == "json":
         unicode = "utf" in (sys.stdout.encoding or "").lower()
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=not unicode))
+        echo(json.dumps(rows, indent=2, ensure_ascii=not unicode))
     elif format == "csv":
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -133,7 +161,31 @@ def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> No
     else:
         from fieldtheory.plotting.tables import print_table
 
-        print_table(rows, title)
+        print_table(_without_rounding(rows), title)
+
+
+# Columns in which large terms cancel, and the power of C of which their rounding is a small part.
+_CANCELLING = {"mean_shift": 1, "mean_shift_2": 1, "var_C_2": 2, "cumulant_3": 3, "V": 2, "V_2": 2}
+_ROUNDING = 1e-15
+
+
+def _without_rounding(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for the eye, with 0 for what is nothing but the rounding of terms that cancel."""
+    sizes: dict[Any, float] = {}
+    for row in rows:
+        size = abs(row["C"]) if isinstance(row.get("C"), float) else 0.0
+        sizes[row.get("layer")] = max(size, sizes.get(row.get("layer"), 0.0))
+    return [
+        {
+            name: 0.0
+            if name in _CANCELLING
+            and isinstance(value, float)
+            and abs(value) < _ROUNDING * sizes[row.get("layer")] ** _CANCELLING[name]
+            else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
 def rows_or_logarithms(
@@ -162,7 +214,7 @@ def display(steps: int | None) -> Iterator[Callable[[int, str], None]]:
     if not console.is_terminal:
 
         def line(step: int, text: str) -> None:
-            typer.echo(f"[{step}/{steps}] {text}" if steps else text, err=True)
+            echo(f"[{step}/{steps}] {text}" if steps else text, err=True)
 
         yield line
         return

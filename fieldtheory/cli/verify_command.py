@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fieldtheory.cli.options import Digits
-from fieldtheory.cli.terminal import display, print_rows
+from fieldtheory.cli.terminal import display, echo, print_rows
 
 if TYPE_CHECKING:
     from fieldtheory.literature.checks import Check
@@ -75,7 +75,7 @@ def verify(
     elif format == "html":
         from fieldtheory.report import verdicts_page
 
-        typer.echo(verdicts_page.page(numbers, judged, digits))
+        echo(verdicts_page.page(numbers, judged, digits))
     else:
         print_rows(_rows(numbers, judged), format, "checks and claims")
     if any(not check.passed for check in numbers):
@@ -96,7 +96,7 @@ def _print_tables(numbers: Sequence[Check], judged: Sequence[Verdict], digits: i
     ]
     print_rows(check_rows, "table", f"{len(numbers)} checks")
     failed = sum(not c.passed for c in numbers)
-    typer.echo(f"{len(numbers) - failed} of {len(numbers)} checks pass.\n")
+    echo(f"{len(numbers) - failed} of {len(numbers)} checks pass.\n")
     claim_rows = [
         {
             "equation": f"{v.claim.paper} {v.claim.equation}",
@@ -110,8 +110,8 @@ def _print_tables(numbers: Sequence[Check], judged: Sequence[Verdict], digits: i
     for v in judged:
         if not v.holds:
             remark = f"; {v.claim.note}" if v.claim.note else ""
-            typer.echo(f"{v.claim.paper} {v.claim.equation} does not hold: {v.evidence}{remark}")
-    typer.echo(f"{sum(v.holds for v in judged)} of {len(judged)} claims hold as printed.")
+            echo(f"{v.claim.paper} {v.claim.equation} does not hold: {v.evidence}{remark}")
+    echo(f"{sum(v.holds for v in judged)} of {len(judged)} claims hold as printed.")
 
 
 def _rows(numbers: Sequence[Check], judged: Sequence[Verdict]) -> list[dict[str, Any]]:

@@ -139,8 +139,8 @@ def scale_of(activation: Activation) -> float:
 def variances_around_scale(activation: Activation) -> np.ndarray:
     """Variances to search: 1e-4 to 1e4, both in units of the signals and of the scale of φ."""
     square = scale_of(activation) ** 2
-    ends = np.log10([1e-4 * min(1.0, square), 1e4 * max(1.0, square)])
-    return np.logspace(*ends, 1 + round(20 * (ends[1] - ends[0])))
+    low, high = 1e-4 * min(1.0, square), 1e4 * max(1.0, square)
+    return np.geomspace(low, high, 1 + round(20 * np.log10(high / low)))
 
 
 def _taylor(side: sp.Expr, name: str) -> tuple[sp.Expr, ...]:

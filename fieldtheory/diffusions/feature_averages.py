@@ -100,8 +100,8 @@ class FeatureAverages:
             if cumulant is not None:
                 rows += [cumulant[i, i], cumulant[i, j], cumulant[j, i], cumulant[j, j]]
             first, second, weights = given.pairs(i, j)
-            law = [[first.ravel(), second.ravel()], np.tile(rows, len(first))]
-            averages = self.of_pairs(np.concatenate(law)).reshape(weights.shape)
+            law = np.stack([first.ravel(), second.ravel(), *np.tile(rows, len(first))])
+            averages = self.of_pairs(law).reshape(weights.shape)
             found[i, j] = found[j, i] = (weights * averages).sum(axis=0)
         return found
 

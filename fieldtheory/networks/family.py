@@ -163,7 +163,7 @@ def checked_network(network: Any) -> LayeredNetwork:
     return network
 
 
-def differences(solved: NetworkFamily, drawn: NetworkFamily, *apart_from: str) -> list[str]:
+def differences(solved: Any, drawn: Any, *apart_from: str) -> list[str]:
     """Parameters in which a simulated network is not that of the theory, each with both values.
 
     Networks are the same if their layers are, as are those of γ = 0 in either family.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +17,9 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.numerics import storage
+
+# Seconds between two lines of progress in a pipe.
+SILENCE = 10.0
 
 
 def chunk_files(
@@ -160,7 +165,10 @@ def ordered_chunks(
         Show a progress bar on stderr, named as the purpose.
     """
     files = {} if directory is None else chunk_files(directory, specification or {}, count)
-    results = _in_order_of(evaluate, tasks, count, files, jobs, purpose)
+    stored = {i for i, path in files.items() if stored_chunk(path) is not None}
+    if progress and stored:
+        print(f"{purpose}: {len(stored)} of {count} parts found", file=sys.stderr, flush=True)
+    results = _in_order_of(evaluate, tasks, count, files, stored, jobs, purpose)
     return with_progress(results, count, purpose) if progress else results
 
 
@@ -169,10 +177,10 @@ def _in_order_of(
     tasks: Iterable[tuple],
     count: int,
     files: dict[int, Path],
+    stored: set[int],
     jobs: int | None,
     purpose: str,
 ) -> Iterator[dict[str, np.ndarray]]:
-    stored = {i for i, path in files.items() if stored_chunk(path) is not None}
     missing = (task for task in tasks if task[0] not in stored)
     computed = computed_chunks(evaluate, missing, jobs, purpose)
     waiting: dict[int, dict[str, np.ndarray]] = {}
@@ -190,11 +198,21 @@ def _in_order_of(
 def with_progress(
     results: Iterable, total: int, title: str, size: Callable[[Any], int] = lambda _: 1
 ) -> Iterator:
-    """The same results, each counted as its size by a progress bar on stderr."""
+    """The same results, each counted as its size on stderr: by a bar, or in a pipe now and then."""
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        done, spoken = 0, time.monotonic()
+        for result in results:
+            yield result
+            done += size(result)
+            if time.monotonic() - spoken >= SILENCE:
+                print(f"{title}: {done} of {total}", file=sys.stderr, flush=True)
+                spoken = time.monotonic()
+        return
+    with Progress(console=console) as bar:
         task = bar.add_task(title, total=total)
         for result in results:
             yield result

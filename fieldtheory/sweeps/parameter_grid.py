@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -24,6 +25,8 @@ from fieldtheory.scaling import optimal_scaling
 if TYPE_CHECKING:
     from fieldtheory.sweeps.grid_dataset import GridDataset
 
+# Points of a chunk at most, and the seconds that one takes where it is kept in a file.
+_MOST, _SECONDS = 256, 5.0
 _KERNEL = "K0"
 _OPTIMUM = "optimal_scaling"
 _OPTIMISED = "branch_scale"
@@ -64,7 +67,7 @@ def sweep(
     *,
     over: Mapping[str, Sequence[Any]],
     of: str | Sequence[str] = "output_response",
-    chunk: int = 256,
+    chunk: int | None = None,
     directory: str | Path | None = None,
     jobs: int | None = None,
     progress: bool = False,
@@ -89,8 +92,9 @@ def sweep(
         ``branch_scale=["uniform", "none", 0.3]``, follow a depth that is swept.
     of : str or sequence of str
         Fields of `Solution`, also as "chi_out", "ntk", and ``"optimal_scaling"``.
-    chunk : int
-        Most points in one chunk: of memory, of work that is resumed, and of work of one job.
+    chunk : int, optional
+        Most points in one chunk: of memory, of work that is resumed, and of work of one job. If
+        left out, 256, or with a directory as many as take about five seconds.
     directory : str or Path, optional
         Folder for finished chunks, made if it does not exist. A sweep of the same specification
         reads the chunks found there and computes the others only.
@@ -131,7 +135,10 @@ def sweep(
     1.715363
     """
     grid = _checked(network, K0, over, of)
-    points, chunk = grid.points, validation.integer("chunk", chunk, 1)
+    points = grid.points
+    if chunk is None:
+        chunk = _MOST if directory is None else _timed_chunk(grid, points, directory)
+    chunk = validation.integer("chunk", chunk, 1)
     pieces = [points[start : start + chunk] for start in range(0, len(points), chunk)]
     tasks = (
         (index, grid.network, grid.kernel, points, grid.quantities)
@@ -149,6 +156,31 @@ def sweep(
         progress=progress,
     )
     return _labelled(grid, list(done), tuple(over))
+
+
+def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Path) -> int:
+    """Points of a chunk of some seconds, by the time of the deepest of every activation.
+
+    A file beside the chunks keeps the number, so that a later sweep finds the same chunks.
+    """
+    (path,) = chunks.chunk_files(directory, _specification(grid, 0), 1).values()
+    kept = chunks.stored_chunk(path)
+    if kept is not None:
+        return int(kept["chunk"])
+    deepest: dict[Any, dict[str, Any]] = {}
+    for point in sorted(points, key=lambda point: point.get("depth", 0)):
+        deepest[str(point.get("activation"))] = point
+    slowest = 0.0
+    for point in deepest.values():
+        arguments = grid.network, grid.kernel, [point], grid.quantities
+        # The first time functions are compiled.
+        _solved(*arguments)
+        started = time.monotonic()
+        _solved(*arguments)
+        slowest = max(slowest, time.monotonic() - started)
+    chunk = min(max(int(_SECONDS / slowest), 1), _MOST)
+    storage.write_npz(path, {"chunk": np.array(chunk)})
+    return chunk
 
 
 def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
@@ -248,7 +280,16 @@ def _plain(grid: _Grid, name: str, value: Any) -> Any:
 
 def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """All quantities at the points of one chunk, the points on the first axis."""
-    index, network, kernel, points, quantities = task
+    index, *arguments = task
+    return index, _solved(*arguments)
+
+
+def _solved(
+    network: LayeredNetwork,
+    kernel: np.ndarray,
+    points: list[dict[str, Any]],
+    quantities: tuple[str, ...],
+) -> dict[str, np.ndarray]:
     parts: list[dict[str, np.ndarray]] = []
 
     def others(point: dict[str, Any]) -> dict[str, Any]:
@@ -262,7 +303,7 @@ def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
             first, last = _described(same[0]), _described(same[-1])
             error.add_note(f"in the sweep at {first}" + (f" to {last}" if first != last else ""))
             raise
-    return index, {name: np.concatenate([part[name] for part in parts]) for name in quantities}
+    return {name: np.concatenate([part[name] for part in parts]) for name in quantities}
 
 
 def _group(

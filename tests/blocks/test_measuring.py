@@ -207,7 +207,8 @@ class TestSeeds:
         few, many = (ft.measure_block(one_layer(erf), 10, n) for n in (20, 40))
         np.testing.assert_array_equal(few.batch_means, many.batch_means[:20])
 
-    def test_progress_changes_nothing(self, capsys):
+    def test_progress_changes_nothing(self, capsys, monkeypatch):
+        monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
         shown = ft.measure_block(one_layer(erf), 10, 20, progress=True)
         assert "measure_block" in capsys.readouterr().err
         silent = ft.measure_block(one_layer(erf), 10, 20)

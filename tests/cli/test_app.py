@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from fieldtheory.cli import terminal
 from fieldtheory.cli.app import app
 from tests.tables import crossed
 
@@ -175,6 +177,13 @@ class TestBadInput:
         assert refusal("simulate", "--n-samples", 9).endswith("did you mean --samples?")
 
 
+def test_long_work_in_a_pipe_says_that_it_goes_on(monkeypatch, capsys):
+    monkeypatch.setattr(terminal, "_SILENCE", 0.01)
+    with terminal._signs_of_life():
+        time.sleep(0.2)
+    assert re.match(r"still working, \d+ s\n", capsys.readouterr().err)
+
+
 def test_lists_of_help_pages_are_those_of_the_package():
     """They are written out, since a help page loads no formulas."""
     from fieldtheory.cli import options
@@ -218,9 +227,10 @@ class TestProcess:
         ):
             done = self.shell(f"PYTHONIOENCODING={encoding} fieldtheory {command}", encoding)
             assert (done.returncode, done.stderr) == (0, ""), command
+            assert "\ufffd" not in done.stdout
         assert "phi = erf" in self.shell(f"PYTHONIOENCODING={encoding} fieldtheory solve").stdout
         done = self.shell(f"PYTHONIOENCODING={encoding} fieldtheory solve --rho 1", encoding)
-        assert done.returncode == 2 and "--branch-scale (" in done.stderr
+        assert done.returncode == 2 and "--branch-scale (rho)" in done.stderr
 
     @pytest.mark.parametrize(
         "arguments", [["--help"], ["--version"], ["slove"], ["run", "-d"], ["--rho", "1"]]

@@ -178,7 +178,8 @@ class TestSave:
         assert not path.exists()
         calls.clear()
         calls.extend("resumed")
-        output(*command)
+        result = call(*command)
+        assert result.exit_code == 0 and result.stderr == "simulate: 2 of 5 parts found\n"
         assert calls[len("resumed") :] == [2, 3, 4]
         net = ft.ResidualNetwork(depth=1, width=20)
         monkeypatch.undo()

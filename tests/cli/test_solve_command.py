@@ -1,5 +1,7 @@
 """The command solve: its numbers are those of the solution, in every format."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -177,3 +179,11 @@ def test_decorrelation():
         assert row["decorrelation"] == expected[row["layer"], row["alpha"], row["beta"]]
     assert "K" in table[0]
     assert "two inputs or more, got one" in refusal("solve", "--decorrelation")
+
+
+def test_rounding_of_terms_that_cancel_is_shown_as_zero():
+    command = ("solve", "-L", 3, "-a", "relu", "--order", 2)
+    noise = [row["V_2"] for row in rows(*command) if row["V_2"]]
+    assert any(abs(value) < 1e-18 for value in noise), "nothing to show here"
+    text = output(*command)
+    assert not re.search(r"e-(1[89]|[2-9]\d)\b", text)

@@ -90,14 +90,15 @@ def test_an_interrupted_sweep_goes_on(tmp_path, monkeypatch):
         return evaluate(task)
 
     monkeypatch.setattr(parameter_grid, "_evaluate", interrupted)
-    command = ("sweep", "-L", 1, "--over", "branch_scale=0.1:1:200", "--save", path)
+    command = ("sweep", "-L", 1, "--over", "branch_scale=0.1:1:200", "--save", path, "--chunk", 64)
     result = call(*command)
     assert (result.exit_code, result.stdout) == (130, "")
     assert "Finished parts are in" in result.stderr
     assert len(os.listdir(tmp_path / ".grid.nc.parts")) == 2 and not path.exists()
     calls.clear()
     calls.extend("resumed")
-    output(*command)
+    result = call(*command)
+    assert result.exit_code == 0 and result.stderr == "sweep: 2 of 4 parts found\n"
     assert calls[len("resumed") :] == [2, 3]
     assert os.listdir(tmp_path) == ["grid.nc"]
 

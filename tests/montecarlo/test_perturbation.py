@@ -260,7 +260,8 @@ class TestSameSeedSameNumbers:
         assert "seed=1" in repr(other)
 
 
-def test_progress_is_shown_on_stderr(capsys):
+def test_progress_is_shown_on_stderr(capsys, monkeypatch):
+    monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
     simulate_response(network(2, width=12), 0.4, samples=20, progress=True)
     captured = capsys.readouterr()
     assert "simulate_response" in captured.err and not captured.out

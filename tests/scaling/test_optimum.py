@@ -298,6 +298,7 @@ def test_tolerance_of_the_integrals(monkeypatch):
 
 def test_progress_is_shown_and_changes_nothing(capsys, monkeypatch):
     monkeypatch.setattr(optimum, "_AT_ONCE", 2)
+    monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
     network, kernel = ft.ResidualNetwork(depth=5), 0.05 * np.eye(4) + 0.02
     found = ft.optimal_scaling(network, kernel, progress=True)
     assert "optimal_scaling" in capsys.readouterr().err

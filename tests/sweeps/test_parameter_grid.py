@@ -329,11 +329,34 @@ def test_a_dask_cluster_that_loses_a_worker(tmp_path):
     assert found.identical(expected)
 
 
-def test_progress_is_shown_on_stderr(capsys, tmp_path):
+def test_parts_in_a_folder_take_some_seconds_by_their_deepest_point(tmp_path, monkeypatch):
+    """Of a clock that counts layers, a part has no more than it says; found parts stay parts."""
+    clock, solved = [0.0], parameter_grid._solved
+
+    def counting(network, kernel, points, quantities):
+        clock[0] += sum(point["depth"] for point in points)
+        return solved(network, kernel, points, quantities)
+
+    monkeypatch.setattr(parameter_grid, "_solved", counting)
+    monkeypatch.setattr(parameter_grid.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(parameter_grid, "_SECONDS", 12.0)
+    over = {"depth": [1, 2, 4], "branch_scale": [0.1, 0.2]}
+    ft.sweep(NET, 0.05, over=over, directory=tmp_path)
+    # Three points a part, and the file that says so.
+    files = set(tmp_path.iterdir())
+    assert len(files) == 3
+    monkeypatch.setattr(parameter_grid, "_SECONDS", 1.0)
+    ft.sweep(NET, 0.05, over=over, directory=tmp_path)
+    assert set(tmp_path.iterdir()) == files
+
+
+def test_progress_is_shown_on_stderr(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
     ft.sweep(NET, 0.05, over={"depth": [2, 3]}, chunk=1, directory=tmp_path, progress=True)
     ft.sweep(NET, 0.05, over={"depth": [2, 3]}, chunk=1, directory=tmp_path, progress=True)
     captured = capsys.readouterr()
-    assert captured.err.count("sweep") == 2 and captured.err.count("100%") == 2
+    lines = ["sweep: 1 of 2", "sweep: 2 of 2"]
+    assert captured.err.splitlines() == [*lines, "sweep: 2 of 2 parts found", *lines]
     assert not captured.out
 
 
