@@ -137,7 +137,7 @@ def figures(
     output.mkdir(parents=True, exist_ok=True)
     options = Options(samples, inputs, seed, jobs, data_folder, True)
     for name in filter(wanted.__contains__, FIGURES):
-        echo(_draw(name, output, options))
+        echo(str(_draw(name, output, options)))
 
 
 def _named(name: str) -> list[str]:
