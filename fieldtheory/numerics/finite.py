@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
 
@@ -10,7 +12,10 @@ def require_finite(name: str, values: np.ndarray, layer: int, logarithm: str = "
 
     ``logarithm`` is the field that has their logarithms, if there is one.
     """
-    if not np.isfinite(values).all():
+    # The sum of finite values may be infinite.
+    if not isfinite(values if np.ndim(values) == 0 else values.sum()) and not (
+        np.isfinite(values).all()
+    ):
         instead = f", or ask for {logarithm}" if logarithm else ""
         raise OverflowError(
             f"{name} exceeds the range of float64 in layer {layer}; reduce depth, branch_scale, "

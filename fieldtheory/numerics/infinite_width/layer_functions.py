@@ -443,8 +443,12 @@ def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Call
     """A closed form, and the engine where it is 0/0."""
 
     def everywhere(*K: Any) -> Any:
+        if not all(isinstance(k, float) for k in K):
+            K = tuple(np.asarray(k, dtype=float) for k in K)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = closed(*(np.asarray(k, dtype=float) for k in K))
+            found = closed(*K)
+        if isinstance(found, float) and found == found:
+            return found
         values = found if isinstance(found, list) else [found]
         if not any(np.isnan(value).any() for value in values):
             return found

@@ -34,6 +34,8 @@ _FINER, _PRODUCTS = 1.1, 1.5
 # Points at which the spectrum of φ² is found, at least and by which factor more, what of it is
 # rounding, and the most points of a layer.
 _FEWEST, _FACTOR, _ROUNDING, _MOST = 1 << 8, 1.6, 1e-15, 1 << 12
+# Parts of an octave of deviations for which one spectrum of φ² stands.
+_PARTS = 16
 # Functions that are larger at the ends of intervals drown averages in the rounding of densities.
 _LARGEST = 1e5
 # The largest second derivative that is left out of φ² and its square, relative to the largest.
@@ -86,7 +88,9 @@ def spectrum_of(
     numbers = _END / deviation
     for each in np.unique(octave):
         some = octave == each
-        numbers[some] += _largest_number(square, float(deviation[some].max()))
+        # Kept for deviations of the same part of an octave.
+        part = ceil(_PARTS * np.log2(deviation[some].max()))
+        numbers[some] += _largest_number(square, 2.0 ** (part / _PARTS))
     # Densities of γh have the numbers of those before over γ, as far as noise leaves them.
     for l, (skip, noise) in enumerate(zip(skips, added, strict=True)):
         spread = (skip / numbers[l]) ** 2 + noise / _END**2
@@ -110,6 +114,7 @@ def _rounded(counts: np.ndarray) -> np.ndarray:
     return np.array(sizes)[np.searchsorted(sizes, counts)]
 
 
+@lru_cache(maxsize=256)
 def _largest_number(square: Function, deviation: float) -> float:
     """Where the spectra of φ² and φ⁴ times the Gaussian end; infinite if they do not."""
     points, before = _FEWEST, np.inf
