@@ -14,8 +14,21 @@ from typing import Any as _Any
 if _TYPE_CHECKING:
     from fieldtheory.front import *  # noqa: F403
 
-# Where classes are that need more than the core libraries.
-_ELSEWHERE = {"Dataset": "data", "GridDataset": "sweeps.grid_dataset"}
+# Where classes of results are that nobody makes by their names, or that need more libraries.
+_ELSEWHERE = {
+    "Correction": "theory.diagrams",
+    "Dataset": "data",
+    "Diagram": "theory.diagrams",
+    "Explanation": "compiling.explanation",
+    "FunctionSamples": "diffusions.functions_drawn",
+    "GridDataset": "sweeps.grid_dataset",
+    "Hessian": "theory.hessian",
+    "OutputDistances": "diffusions.output_distances",
+    "Propagator": "theory.propagator",
+    "SaddlePoint": "theory.saddle_point",
+    "Susceptibilities": "criticality.susceptibility",
+    "TrainedEnsemble": "inference.training",
+}
 _ROOMS = ("criticality", "data", "figures", "inference", "scaling", "sklearn")
 _MODULES = {module.name for module in _iter_modules(__path__)}  # noqa: F405
 

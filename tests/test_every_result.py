@@ -63,6 +63,21 @@ DRAWN = (
 )
 
 
+def test_classes_of_results_are_importable():
+    theory = ft.derive(depth=1)
+    (diagram, *_) = theory.diagrams(legs=1, loops=1)
+    for found, name in (
+        (theory.hessian, "Hessian"),
+        (theory.saddle_point, "SaddlePoint"),
+        (theory.propagator, "Propagator"),
+        (diagram, "Diagram"),
+        (CALLS["explain"](), "Explanation"),
+        (CALLS["sweep"](), "GridDataset"),
+    ):
+        assert isinstance(found, getattr(ft, name)) and name in dir(ft)
+    assert not [name for name in ft._ELSEWHERE if not isinstance(getattr(ft, name), type)]
+
+
 def test_these_are_all_functions():
     functions = {name for name in ft.__all__ if not isinstance(getattr(ft, name), type)}
     assert functions == set(CALLS)

@@ -24,8 +24,8 @@ _SIZE = (4.2,), 3.0
 
 
 def kernels(found: Findings) -> list[Curve]:
-    """Means of K^(l) over the classes of pairs of samples."""
-    return _means(found, found.solution.kernels)
+    """Means of K^(l) of the hidden layers over the classes of pairs of samples."""
+    return _means(found, found.solution.kernels[:-1])
 
 
 def responses(found: Findings) -> list[Curve]:
