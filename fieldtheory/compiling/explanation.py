@@ -72,7 +72,11 @@ class Explanation:
     def __str__(self) -> str:
         if not self.rows:
             return _NOTHING
-        return table_text([row.cells(_cut(row.average)) for row in self.rows], _TITLE)
+        cells = [row.cells(_cut(row.average)) for row in self.rows]
+        if not any(row.simplifications for row in self.rows):
+            for row in cells:
+                del row["simplifications"]
+        return table_text(cells, _TITLE)
 
     def _repr_html_(self) -> str:
         if not self.rows:

@@ -13,6 +13,7 @@ from fieldtheory.diffusions.feature_averages import FeatureAverages
 from fieldtheory.diffusions.starts import Starts
 from fieldtheory.diffusions.wide_limit import WideNetwork
 from fieldtheory.networks.activations import as_activation
+from fieldtheory.numerics import chunks
 from tests.oracles import wide_diffusions as oracle
 from tests.tables import crossed, slow
 
@@ -314,7 +315,8 @@ def test_many_neurons_are_averaged_over_once(name, c, size):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 
-def test_progress_over_the_times(capfd):
+def test_progress_over_the_times(capfd, monkeypatch):
+    monkeypatch.setattr(chunks, "SILENCE", 0.0)
     net = ft.DiffusionNetwork(depth=None, activation="tanh", input_activation="relu")
     quiet, loud = (ft.solve(net, [0.3, 0.5], progress=progress) for progress in (False, True))
     np.testing.assert_array_equal(quiet.covariance, loud.covariance)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.numerics import chunks
 from tests.numerics.pair_examples import (
     OFFSET,
     OPPOSED,
@@ -180,7 +181,8 @@ def test_batches_are_refused(name, batch):
 
 
 @pytest.mark.parametrize("name", ["erf", "relu"])
-def test_progress_is_shown_on_stderr_if_wanted(name, capsys):
+def test_progress_is_shown_on_stderr_if_wanted(name, capsys, monkeypatch):
+    monkeypatch.setattr(chunks, "SILENCE", 0.0)
     # Signals too wide for the chain of neurons, which takes no time worth a bar.
     net = network(name, 0.7, 1)
     silent, shown = (ft.solve(net, 20 * TWO, progress=wanted) for wanted in (False, True))

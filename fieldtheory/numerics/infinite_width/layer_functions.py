@@ -443,7 +443,7 @@ def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Call
     """A closed form, and the engine where it is 0/0."""
 
     def everywhere(*K: Any) -> Any:
-        if not all(isinstance(k, float) for k in K):
+        if not all(isinstance(k, np.floating) for k in K):
             K = tuple(np.asarray(k, dtype=float) for k in K)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = closed(*K)
