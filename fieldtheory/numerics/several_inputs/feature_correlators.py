@@ -136,7 +136,9 @@ def correlators(signals: Signals) -> Truncated | None:
 
 def _refined(signals: Signals, series: Truncated) -> Truncated:
     """Correlators of up to three different signals, where series miss most, on panels."""
-    if signals.smooth or len(signals.functions) > 1:
+    jumps = any(len(psi.jumping) for psi in signals.functions)
+    # Panels of three signals that jump take seconds each: their paths are sampled.
+    if signals.smooth or jumps or len(signals.functions) > 1:
         return series
     values, left_out = series.values.copy(), np.abs(series.left_out)
     known, mean = dict[tuple[tuple[int, int], ...], float](), means(signals)
