@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from fieldtheory.averages.quadrature.mehler import natural_size
@@ -185,11 +187,11 @@ def mean_shift(
         C*^(l) and K*^(l).
     """
     if is_closed(network_functions(network).averages.connected):
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = shift_by_closed_forms(network, layers, gains, C, K)
         # ⟨φ⁴⟩ of a polynomial may exceed float64 where its neurons do not.
-        if np.isfinite(found).all():
-            return found
+        with suppress(OverflowError), np.errstate(over="ignore", invalid="ignore"):
+            found = shift_by_closed_forms(network, layers, gains, C, K)
+            if np.isfinite(found).all():
+                return found
     # The kernel of the input does not fluctuate.
     return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
 

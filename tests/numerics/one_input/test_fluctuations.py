@@ -169,3 +169,12 @@ def test_chain_with_batches():
 def test_means_of_linear_networks_are_not_shifted(depth, K0):
     found = ft.solve(ft.ResidualNetwork(depth=depth, activation="linear"), K0).mean_shift
     np.testing.assert_array_equal(found, 0.0)
+
+
+def test_means_of_squares_are_shifted_where_fourth_moments_exceed_float64():
+    net = ft.ResidualNetwork(depth=6, activation="h**2", skip_scale=0.0)
+    found = ft.solve(net, 20.0).mean_shift
+    # The mean of the first layer is that of a kernel that does not fluctuate.
+    assert (found[:2] == 0).all() and np.isfinite(found).all() and (found[2:] > 0).all()
+    with pytest.raises(OverflowError, match="the covariance of the kernels"):
+        _ = ft.solve(net, 20.0).G11
