@@ -21,6 +21,7 @@ from fieldtheory.numerics.neurons.finite_width import (
     squares_of_layers,
 )
 from fieldtheory.numerics.recursion import accumulate, propagate
+from fieldtheory.theory.elementary_averages import X
 
 # The most orders of Mehler's series, the least correlation that counts, and the share of the
 # tolerance that orders beyond them and errors of coefficients may have.
@@ -186,12 +187,12 @@ def mean_shift(
     C, K : ndarray, shape (L + 2,)
         C*^(l) and K*^(l).
     """
-    if is_closed(network_functions(network).averages.connected):
+    averages = network_functions(network).averages
+    if is_closed(averages.connected):
         # ⟨φ⁴⟩ of a polynomial may exceed float64 where its neurons do not.
-        with suppress(OverflowError), np.errstate(over="ignore", invalid="ignore"):
-            found = shift_by_closed_forms(network, layers, gains, C, K)
-            if np.isfinite(found).all():
-                return found
+        beyond = (OverflowError,) if averages.square.is_polynomial(X) else ()
+        with suppress(*beyond), np.errstate(over="ignore", invalid="ignore"):
+            return shift_by_closed_forms(network, layers, gains, C, K)
     # The kernel of the input does not fluctuate.
     return np.append(0.0, at_first_order(network, layers, (C, K)).shift)
 
