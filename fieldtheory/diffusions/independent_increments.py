@@ -36,38 +36,46 @@ from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.finite import ratio
 
-# Signals reach as far as this many standard deviations of u times the slope of φ.
-_REACH = 8.0
-# Beyond the range ψ is switched off within this part of it, by the distribution function of a
-# Gaussian from −8 to 8 standard deviations, where it is 0 and 1 to all digits.
-_EDGE, _SWITCHED = 0.25, 8.2
+# Signals reach as far as this many deviations of the Gaussian that bounds them, where its tail
+# times a power is rounding. The range is larger by a factor, and grows so often; where ψ grows so
+# much over it that rounding is this part of S, there is no range.
+_REACH, _WIDER, _TRIES, _LOST = 9.5, 1.05, 12, 1e-3
+# Beyond the range ψ is switched off within one of these parts of it, by the distribution function
+# of a Gaussian from −8 to 8 standard deviations, where it is 0 and 1 to all digits. A wider part
+# is taken if it leaves less than this share of the largest frequency.
+_EDGES, _SWITCHED, _FEWER = (0.25, 0.5, 1.0, 2.0), 8.2, 0.8
 # Coefficients a_m of this size, relative to the largest, are left out; most of them on either side.
-_NEGLIGIBLE, _MOST = 1e-12, 512
+_NEGLIGIBLE, _MOST = 1e-13, 512
 # Orders of Mehler's series that are tried, and what they may leave out of χ.
 _ORDERS, _LEFT = (16, 32, 64, 128, 256, 512), 1e-12
 # Nodes of a panel, and the phase that they resolve to all digits.
 _NODES, _PHASE = 20, 9.0
 # Pairs that are followed at once, with two matrices of frequencies each.
 _TOGETHER = 256
-# Part of the signals that may be beyond the range.
-_BEYOND = 1e-10
+# Phases that are computed at once.
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureSeries:
-    """ψ(x) = Σ_m a_m e^{i s_m x} where |x| is in the range; W(x) = 1 there, and 0 beyond it.
+    """ψ(x) = Σ_m a_m e^{i s_m x} where |x| is in the range.
 
     Parameters
     ----------
     frequencies : ndarray, shape (m,)
         s_m >= 0, evenly spaced from 0 on; −s_m has the conjugate coefficient.
-    coefficients, window : ndarray, shape (m,)
-        Of ψ and of W.
+    coefficients : ndarray, shape (m,)
+        a_m.
     """
 
     frequencies: np.ndarray
     coefficients: np.ndarray
-    window: np.ndarray
+
+    @property
+    def rounding(self) -> float:
+        """What coefficients that are left out, and sums of large ones, make of ⟨ψψ⟩."""
+        sizes = np.abs(self.coefficients)
+        return float(2 * _NEGLIGIBLE * sizes.max() * sizes.sum())
 
     @property
     def is_complete(self) -> bool:
@@ -86,7 +94,17 @@ def feature_series(activation: Activation, largest: float) -> FeatureSeries:
     >>> bool(abs(terms[0].real + 2 * terms[1:].real.sum() - np.tanh(1.5)) < 1e-12)
     True
     """
-    psi, edge = function_of(activation.expression, h), _EDGE * largest
+    psi = function_of(activation.expression, h)
+    found = _switched_off(psi, largest, _EDGES[0] * largest)
+    for edge in _EDGES[1:]:
+        wider = _switched_off(psi, largest, edge * largest)
+        if wider.frequencies[-1] > _FEWER * found.frequencies[-1]:
+            break
+        found = wider
+    return found
+
+
+def _switched_off(psi: Function, largest: float, edge: float) -> FeatureSeries:
     half = largest + edge
     panels = subdivided(psi.kinks, -half, half, _PHASE * half / (np.pi * _MOST))
     x, weights = composite(panels, _NODES)
@@ -94,10 +112,10 @@ def feature_series(activation: Activation, largest: float) -> FeatureSeries:
     s = np.pi / half * np.arange(_MOST + 1)
     with np.errstate(all="ignore"):
         values = psi.value(x)
-    both = np.exp(-1j * np.outer(s, x)) @ np.stack([weights * values, weights], axis=1)
-    sizes = np.abs(both).max(axis=1)
-    count = np.nonzero(sizes > _NEGLIGIBLE * sizes.max())[0][-1] + 1
-    return FeatureSeries(s[:count], *both[:count].T)
+    found = np.exp(-1j * np.outer(s, x)) @ (weights * values)
+    # The first frequency says how far apart they are.
+    count = max(np.nonzero(np.abs(found) > _NEGLIGIBLE * np.abs(found).max())[0][-1] + 1, 2)
+    return FeatureSeries(s[:count], found[:count])
 
 
 class Layers(NamedTuple):
@@ -125,60 +143,106 @@ def layers_of(wide: WideNetwork) -> Layers:
 
     Raises
     ------
-    OverflowError
-        If signals exceed float64.
+    ArithmeticError
+        If signals grow so much that no range holds them.
     """
-    values, network = wide.starts.values, wide.network
-    phi = function_of(network.activation.expression, h)
-    scale = float(np.sqrt(np.diagonal(wide.scales(wide.origin)).max() * network.horizon))
-    largest = np.abs(values).max() + _REACH * _steepness(phi, scale) * scale + 1.0
-    while True:
-        found, beyond = _followed(wide, feature_series(network.input_activation, largest))
-        if beyond <= _BEYOND:
+    network, inputs = wide.network, wide.starts.values.shape[1]
+    shape = (network.depth or 0) + 1, inputs
+    first = network.step * float(np.diagonal(wide.scales(wide.origin)).max())
+    spread = _reach(*(shape[0] - 1) * np.array(_bounds(network, np.sqrt(first))))
+    # Signals that vanish have any range.
+    largest, needed = 0.0, float(np.abs(wide.starts.values).max()) + spread or 1.0
+    for _ in range(_TRIES):
+        largest = _WIDER * max(needed, largest)
+        series = feature_series(network.input_activation, largest)
+        found = Layers(np.zeros(shape), *np.zeros((3, *shape, inputs)))
+        scales = np.empty((shape[0] - 1, inputs))
+        needed = max(_follow_single(wide, series, largest, found, scales, i) for i in range(inputs))
+        if needed <= largest:
+            _follow_pairs(wide, series, found, scales)
             return found
-        largest *= 2
+    raise _outgrown(largest)
 
 
-def _followed(wide: WideNetwork, series: FeatureSeries) -> tuple[Layers, float]:
-    """All layers, and the part of the signals of the last one that is beyond the range."""
-    layers, inputs = wide.network.depth or 0, wide.starts.values.shape[1]
-    found = Layers(np.zeros((layers + 1, inputs)), *np.zeros((3, layers + 1, inputs, inputs)))
-    scales, beyond = np.empty((layers, inputs)), 0.0
-    for i in range(inputs):
-        single = _Pair(wide, series, i, i)
-        for l in range(layers):
-            q = single.average(found, l)
-            scales[l, i] = wide.network.bias_variance + wide.network.weight_variance * q
-            K = wide.network.step * scales[l, i : i + 1]
-            found.mean[l + 1, i] = found.mean[l, i] + wide.mean_increments(K)[0]
-            covariance = wide.increment_covariances(K, K, K)[0]
-            single.add(found, l, covariance, _of_one(wide.network, series.frequencies, K[0]))
-        single.average(found, layers)
-        beyond = max(beyond, single.beyond)
-    if beyond <= _BEYOND:
-        pairs = [*combinations(range(inputs), 2)]
-        for start in range(0, len(pairs), _TOGETHER):
-            block = [_Pair(wide, series, *of) for of in pairs[start : start + _TOGETHER]]
-            _follow_pairs(wide, series, found, scales, block)
-    return found, beyond
+def _outgrown(largest: float) -> ArithmeticError:
+    return ArithmeticError(
+        f"signals grow too much over the layers, beyond {largest:.3g}: a smaller horizon or "
+        "weight_variance keeps them together"
+    )
+
+
+def _follow_single(
+    wide: WideNetwork,
+    series: FeatureSeries,
+    largest: float,
+    found: Layers,
+    scales: np.ndarray,
+    i: int,
+) -> float:
+    """Write an input into the layers and S (L, P); how far its signals reach.
+
+    Functions of slope at most λ of a Gaussian of variance K fall off as Gaussians of variance λ²K,
+    and the variances of such bounds add. The layers are left where that is beyond the range.
+    """
+    network, bound, size = wide.network, 0.0, 0.0
+    pair, start = _Pair(wide, series, i, i), np.abs(wide.starts.values[:, i]).max()
+    for l in range(len(scales)):
+        q = pair.average(found, l)
+        scales[l, i] = network.bias_variance + network.weight_variance * q
+        if network.weight_variance * series.rounding > _LOST * scales[l, i] > 0:
+            raise _outgrown(largest)
+        K = network.step * scales[l, i : i + 1]
+        found.mean[l + 1, i] = found.mean[l, i] + wide.mean_increments(K)[0]
+        more, most = _bounds(network, np.sqrt(K[0]))
+        bound, size = bound + more, size + most
+        covariance = wide.increment_covariances(K, K, K)[0]
+        spread = _reach(bound, size)
+        if not series.is_complete:
+            # The Gaussian of the same moments is averaged, too.
+            spread = max(spread, _REACH * np.sqrt(found.covariance[l, i, i] + covariance))
+        reach = float(start + np.abs(found.mean[l + 1, i]) + spread)
+        if not reach <= largest:
+            return min(reach, 2 * largest) if np.isfinite(reach) else 2 * largest
+        pair.add(found, l, covariance, _of_one(network, series.frequencies, K[0]))
+    pair.average(found, len(scales))
+    return 0.0
+
+
+def _bounds(network: DiffusionNetwork, scale: float) -> tuple[float, float]:
+    """The variance of a Gaussian that bounds φ(u), and the largest |φ(u)|, of u of a deviation."""
+    phi = function_of(network.activation.expression, h)
+    u = scale * np.linspace(-END, END, 1001)
+    size = float(np.abs(phi.value(u)).max())
+    # Where φ jumps its size alone bounds it.
+    steepest = np.inf if len(phi.jumping) else scale * float(np.abs(phi.slope(u)).max())
+    return min(size, steepest) ** 2, size
+
+
+def _reach(variance: float, size: float) -> float:
+    """How far sums reach whose bounds add up to a variance and a size."""
+    return float(min(_REACH * np.sqrt(variance), size))
 
 
 def _follow_pairs(
-    wide: WideNetwork, series: FeatureSeries, found: Layers, scales: np.ndarray, pairs: list[_Pair]
+    wide: WideNetwork, series: FeatureSeries, found: Layers, scales: np.ndarray
 ) -> None:
     """Write pairs of different inputs into the layers; ``scales`` are S (L, P) of single inputs."""
-    network, members = wide.network, np.array([(pair.i, pair.j) for pair in pairs]).T
-    for l in range(len(scales) + 1):
-        averages = np.array([pair.average(found, l) for pair in pairs])
-        if l == len(scales):
-            break
-        a, b = network.step * scales[l, members]
-        K = network.step * (network.bias_variance + network.weight_variance * averages)
-        covariances = wide.increment_covariances(a, b, K)
-        c = np.clip(ratio(K, np.sqrt(a * b)), -1.0, 1.0)
-        increments = _Increments(network, series.frequencies, np.sqrt(network.step * scales[l]))
-        for pair, *given in zip(pairs, covariances, c, strict=True):
-            pair.add(found, l, given[0], *increments.of_pair(pair.i, pair.j, given[1]))
+    network, every = wide.network, [*combinations(range(scales.shape[1]), 2)]
+    for start in range(0, len(every), _TOGETHER):
+        members = np.array(every[start : start + _TOGETHER]).T
+        pairs = [_Pair(wide, series, *of) for of in members.T.tolist()]
+        for l in range(len(scales)):
+            averages = np.array([pair.average(found, l) for pair in pairs])
+            a, b = network.step * scales[l, members]
+            K = network.step * (network.bias_variance + network.weight_variance * averages)
+            covariances = wide.increment_covariances(a, b, K)
+            c = np.clip(ratio(K, np.sqrt(a * b)), -1.0, 1.0)
+            deviations = np.sqrt(network.step * scales[l])
+            increments = _Increments(network, series.frequencies, deviations)
+            for pair, *given in zip(pairs, covariances, c, strict=True):
+                pair.add(found, l, given[0], *increments.of_pair(pair.i, pair.j, given[1]))
+        for pair in pairs:
+            pair.average(found, len(scales))
 
 
 class _Pair:
@@ -191,18 +255,19 @@ class _Pair:
         self.wide = replace(wide, starts=Starts(values, shares))
         s, t = series.frequencies, _both_sides(series.frequencies, -1)
         # Terms of −s and −t are the conjugates of those of s and t.
-        self.twice = np.where(s > 0, 2.0, 1.0)
-        self.phases = np.exp(1j * np.outer(values[:, 0], s)) * shares[:, None]
+        phases = np.exp(1j * np.outer(values[:, 0], s)) * shares[:, None]
         others = np.exp(1j * np.outer(values[:, -1], t))
         a = series.coefficients
-        self.terms = self.phases.T @ others * np.outer(self.twice * a, _both_sides(a, 1))
+        twice = np.where(s > 0, 2.0, 1.0) * a
+        self.terms = phases.T @ others * np.outer(twice, _both_sides(a, 1))
         self.chi, self.left_out = np.ones(self.terms.shape, dtype=complex), 0.0
 
     def average(self, found: Layers, l: int) -> float:
-        """Write q and its error into layer l; in layer 0 the Gaussian is all there is."""
-        rest, q, error = self.terms * self.chi, 0.0, self.left_out
-        if l == 0 or not self.series.is_complete:
-            C = found.covariance[l][np.ix_(self.members, self.members)]
+        """Write q and its error into layer l; signals of no variance are Gaussians."""
+        C = found.covariance[l][np.ix_(self.members, self.members)]
+        rest, q = self.terms * self.chi, 0.0
+        error = self.left_out + self.series.rounding if C.any() else 0.0
+        if not (C.any() and self.series.is_complete):
             signals = Signals(found.mean[l, self.members], C, np.zeros_like(C))
             rest = rest - self.terms * _gaussian(self.series.frequencies, signals)
             q = self.wide.gram(signals)[0, -1]
@@ -210,6 +275,8 @@ class _Pair:
             slow = rest[: m // 2, m - m // 2 : m + m // 2 - 1]
             error += abs(rest.sum().real - slow.sum().real)
         q = float(q + rest.sum().real)
+        if self.i == self.j:
+            q = max(q, 0.0)
         for place in ((l, self.i, self.j), (l, self.j, self.i)):
             found.gram[place], found.error[place] = q, error
         return q
@@ -229,12 +296,6 @@ class _Pair:
         if omitted is not None:
             self.left_out += float((np.abs(self.terms * self.chi) * omitted).sum())
         self.chi *= factor
-
-    @property
-    def beyond(self) -> float:
-        """The part of the signals that is beyond the range."""
-        own = self.chi[:, len(self.chi) - 1] * self.phases.sum(axis=0)
-        return abs(1 - float((self.twice * self.series.window * own).real.sum()))
 
 
 def _of_one(network: DiffusionNetwork, s: np.ndarray, K: float) -> np.ndarray:
@@ -284,15 +345,17 @@ def _coefficients(
 ) -> np.ndarray:
     """G_n(s_m), (m, orders), of u of a standard deviation; s_m = m s_1."""
     phi = function_of(network.activation.expression, h)
-    kinks = phi.kinks / scale if scale else np.zeros(0)
-    fastest = s[-1] * scale * _steepness(phi, scale) + 2 * np.sqrt(orders)
-    x, weights = composite(subdivided(kinks, -END, END, min(WIDEST, _PHASE / fastest)), _NODES)
-    basis = hermite_polynomials(x, orders - 1) * weights * DENSITY * np.exp(-(x**2) / 2)
-    # Powers of the first one are faster than exponentials.
-    powers = np.ones((len(s), len(x)), dtype=complex)
-    powers[1:] = np.exp(1j * s[1] * phi.value(scale * x))
-    np.multiply.accumulate(powers, axis=0, out=powers)
-    return powers.real @ basis.T + 1j * (powers.imag @ basis.T)
+    x, weights = _nodes(phi, scale, s[-1], orders)
+    found = np.zeros((len(s), orders), dtype=complex)
+    for part in np.array_split(np.arange(len(x)), -(-len(x) * len(s) // _AT_ONCE)):
+        z = x[part]
+        basis = hermite_polynomials(z, orders - 1) * weights[part] * DENSITY * np.exp(-(z**2) / 2)
+        # Powers of the first one are faster than exponentials.
+        powers = np.ones((len(s), len(z)), dtype=complex)
+        powers[1:] = np.exp(1j * s[1] * phi.value(scale * z))
+        np.multiply.accumulate(powers, axis=0, out=powers)
+        found += powers.real @ basis.T + 1j * (powers.imag @ basis.T)
+    return found
 
 
 def _gaussian(s: np.ndarray, signals: Signals) -> np.ndarray:
@@ -309,9 +372,16 @@ def _both_sides(values: np.ndarray, sign: int) -> np.ndarray:
     return np.concatenate([negative, values])
 
 
-def _steepness(phi: Function, scale: float) -> float:
-    """The largest |φ(u)/u| of u of a standard deviation."""
-    u = scale * np.linspace(0.0, END, 512)[1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = np.abs([phi.value(sign * u) / u for sign in (1, -1)])
-    return float(np.nanmax(slopes)) if scale else 0.0
+def _nodes(
+    phi: Function, scale: float, fastest: float, orders: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights that resolve e^{i s φ(σz)} h_n(z) up to a frequency and an order."""
+    edges = phi.edges(END * scale) / scale if scale else np.zeros(0)
+    edges = subdivided(edges, -END, END, WIDEST)
+    # Phases of the exponential, by slopes on panels that resolve φ, and of h_n.
+    slopes = np.abs(phi.slope(scale * np.linspace(edges[:-1], edges[1:], 7)[1:-1])).max(axis=0)
+    phases = (fastest * scale * slopes + 2 * np.sqrt(orders)) * np.diff(edges)
+    pieces = np.maximum(np.ceil(phases / _PHASE), 1).astype(int)
+    panels = zip(edges[:-1], edges[1:], pieces, strict=True)
+    finer = [np.linspace(a, b, n + 1)[:-1] for a, b, n in panels]
+    return composite(np.append(np.concatenate(finer), END), _NODES)
