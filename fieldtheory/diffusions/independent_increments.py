@@ -160,8 +160,19 @@ def layers_of(wide: WideNetwork) -> Layers:
         needed = max(_follow_single(wide, series, largest, found, scales, i) for i in range(inputs))
         if needed <= largest:
             _follow_pairs(wide, series, found, scales)
-            return found
+            return found._replace(error=_with_earlier_layers(found.error, network))
     raise _outgrown(largest)
+
+
+def _with_earlier_layers(own: np.ndarray, network: DiffusionNetwork) -> np.ndarray:
+    """Errors (L+1, P, P) with those of covariances, which sum over earlier layers.
+
+    A pair of inputs has errors of its single inputs at least: differences of kinks may cancel.
+    """
+    single = np.sqrt(np.diagonal(own, axis1=1, axis2=2))
+    own = np.maximum(own, single[:, :, None] * single[:, None, :])
+    earlier = np.cumsum(own, axis=0) - own
+    return own + network.step * network.weight_variance * earlier
 
 
 def _outgrown(largest: float) -> ArithmeticError:

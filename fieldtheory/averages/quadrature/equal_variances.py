@@ -101,7 +101,7 @@ class EqualVariances:
         K, apart = (P[:, None] + Q) / 2, 2 * Q / (P[:, None] + Q)
         if len(self.function.jumping):
             nested, flat = NestedPanels(self.function, self.function, self.error), K.ravel()
-            of_jumps = nested._of_jumps(flat, flat, apart.ravel(), np.zeros((2, K.size)))
+            of_jumps = nested.of_jumps(flat, flat, apart.ravel(), np.zeros((2, K.size)))
             table[1] += of_jumps[0].reshape(K.shape)
         table[1] *= K
         sizes = np.abs(table).max(axis=(1, 2))[:, None]

@@ -82,7 +82,7 @@ class NestedPanels:
             some = power == each
             found[:, rows, some] = self._over_v(lines[:, some], END * 2.0**each)
         if self.slopes and (len(self.first.jumping) or len(self.second.jumping)):
-            found[0, 1:] += self._of_jumps(a, b, apart, means)
+            found[0, 1:] += self.of_jumps(a, b, apart, means)
         return found[0], found[1], found[2]
 
     def _over_v(self, lines: np.ndarray, reach: float) -> np.ndarray:
@@ -170,7 +170,7 @@ class NestedPanels:
         size = np.add.reduceat(np.abs(sums[:, 0]), starts, axis=1)
         return np.stack([values, error_of(tails[..., None], size), size])
 
-    def _of_jumps(
+    def of_jumps(
         self, a: np.ndarray, b: np.ndarray, apart: np.ndarray, means: np.ndarray
     ) -> np.ndarray:
         """What δ-functions of φ' and ψ' add to ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩, shape (3, m).
