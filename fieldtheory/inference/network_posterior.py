@@ -378,6 +378,8 @@ def _corrections(
     errors[2] = np.hypot(errors[2], np.sqrt((w**2).T @ error[-1] ** 2 @ alpha**2))
     own = np.sqrt(np.einsum("iq,ij,jq->q", w**2, error[-1] ** 2, w**2))
     errors[3] = np.hypot(errors[3], own[:, None])
+    means[4] = means[4] + (law.weights * C).sum() / 2
+    errors[4] = np.hypot(errors[4], np.sqrt((law.weights**2 * error[-1] ** 2).sum()) / 2)
     means[1], errors[1] = covariance, error
     return _Corrections(*means), _Corrections(*errors)
 
@@ -400,13 +402,9 @@ def _of_outputs(law: _Gaussian, outputs: np.ndarray, shift: np.ndarray) -> _Corr
     half = linalg.solve_triangular(
         L, np.moveaxis(outputs[:, :count, :count], 1, 0).reshape(count, -1), lower=True
     ).reshape(count, size, count)
-    whitened = linalg.solve_triangular(
-        L, np.moveaxis(half, 2, 0).reshape(count, -1), lower=True
-    )
+    whitened = linalg.solve_triangular(L, np.moveaxis(half, 2, 0).reshape(count, -1), lower=True)
     squares = (whitened**2).sum() / size
-    traces = np.einsum("nij,ij->n", outputs, law.weights)
-    evidence = (law.weights * m).sum() + (traces**2).mean() / 2
-    evidence += d * squares / 4 - (s**2).sum() / size / 2
+    evidence = (law.weights * m).sum() + d * squares / 4 - (s**2).sum() / size / 2
     return _Corrections(
         shift, np.zeros(()), mean, variance, np.asarray(evidence), np.asarray(squares / count)
     )
@@ -434,8 +432,7 @@ def _result(
     sizes = np.sqrt(np.einsum("lii,ljj->lij", K, K))
     ratios = np.divide(np.abs(learned), sizes, out=np.zeros_like(K), where=sizes > 0)
     shape = (len(C[0]), *labels.shape[1:])
-    count, d = law.labels.shape
-    variance = np.repeat(law.variance[:, None], d, axis=1)
+    variance = np.repeat(law.variance[:, None], law.labels.shape[1], axis=1)
     return NetworkPosterior(
         solution.network,
         solution.input_kernel,

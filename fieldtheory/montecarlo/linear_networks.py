@@ -3,7 +3,8 @@
 Every neuron follows a path h^(0), ..., h^(L) with the kernels of infinite width, and the averages
 over n of them fluctuate. To first order these fluctuations move the kernels of later layers,
 
-    δC^(l) = a_l [Σ_i g(h_i^(l-1)) − n ⟨g⟩]/√n + a_l ∂⟨g⟩/∂K · δK^(l-1),   δK^(l) = γ_l² δK^(l-1) + δC^(l)
+    δC^(l) = a_l [Σ_i g(h_i^(l-1)) − n ⟨g⟩]/√n + a_l ∂⟨g⟩/∂K · δK^(l-1),
+    δK^(l) = γ_l² δK^(l-1) + δC^(l)
 
 with ⟨δC δC⟩ = N G11 for every n. To second order they shift the means (theory of `mean_shift`),
 
@@ -170,9 +171,10 @@ class _Layers:
         neurons, a, size = signal.shape[-1], self.a[l + 1], len(K)
         own = np.diagonal(K, axis1=1, axis2=2)
         twice, mixed, crossed, pair = self.curvature[:, l]
-        by_own = twice * (own**2).mean(axis=0)[:, None] + 2 * crossed * np.einsum(
-            "nab,na->ab", K, own
-        ) / size
+        by_own = (
+            twice * (own**2).mean(axis=0)[:, None]
+            + 2 * crossed * np.einsum("nab,na->ab", K, own) / size
+        )
         found = by_own + by_own.T + 2 * mixed * (own.T @ own) / size + pair * (K**2).mean(axis=0)
         # Signals of both signs of the noise: what is divided by C is a difference.
         slopes_squared, weighted = np.zeros_like(K), np.zeros_like(K)

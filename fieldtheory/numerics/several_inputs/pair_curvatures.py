@@ -49,49 +49,61 @@ def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndar
     hessian = np.zeros((3, 3, len(a)))
     for psi in signals.functions:
         rest = _of_lines if lines_of(psi) else _by_differences
-        for some, one in ((series, _by_series), (~series, rest)):
+        for some, one in ((series, _hessian), (~series, rest)):
             if some.any():
                 hessian[:, :, some] += one(psi, a[some], b[some], t[some])
     found[:, :, used] = hessian
     return found
 
 
-def _by_series(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+def mean_slopes(signals: Signals) -> np.ndarray:
+    """⟨φ'(h_α) φ(h_β)⟩ of all layers and inputs, summed over the features, (L + 1, P, P).
+
+    From Mehler's series, to 1e-3 of the largest for nearly parallel inputs of φ with kinks.
+    """
+    alpha, beta = signals.pairs
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
+    found = np.zeros_like(signals.K)
+    for psi in signals.functions:
+        rows = _by_series(psi, a.ravel(), b.ravel(), t.ravel(), [(1, 0), (0, 1)])
+        first, second = rows.reshape(2, *a.shape)
+        found[:, alpha, beta] += first
+        found[:, beta, alpha] += np.where(alpha == beta, 0.0, second)
+    return found
+
+
+def _hessian(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
     """The Hessian by (a, b, t) of ⟨ψ(x)ψ(y)⟩, shape (3, 3, m)."""
+    orders = [(4, 0), (0, 4), (2, 2), (3, 1), (1, 3)]
+    aa, bb, tt, at, bt = _by_series(psi, a, b, t, orders)
+    return np.array([[aa / 4, tt / 4, at / 2], [tt / 4, bb / 4, bt / 2], [at / 2, bt / 2, tt]])
+
+
+def _by_series(
+    psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray, orders: list[tuple[int, int]]
+) -> np.ndarray:
+    """⟨ψ^(i)(x) ψ^(j)(y)⟩ for pairs of orders i, j of derivatives, shape (n, m)."""
     variances, places = np.unique([a, b], return_inverse=True)
     coefficients = Coefficients(psi, _ORDERS + 4)(variances)[0][:, :-1]
     f, g = places.reshape(2, -1)
     c = np.clip(ratio(t, np.sqrt(a * b)), -1.0, 1.0)
-    found = np.zeros((3, 3, len(c)))
-    # Pairs of about one correlation take about as many orders.
-    order = np.argsort(np.abs(c))
-    for some in np.array_split(order, -(-len(order) // _PAIRS)):
-        largest = min(float(np.abs(c[some[-1]])), 1 - 1e-9)
-        kept = min(_ORDERS, _FEWEST + int(_DECAY / -np.log(max(largest, 1e-9)))) + 1
-        rows = coefficients[f[some]], coefficients[g[some]]
-        found[:, :, some] = _hessian(*rows, a[some], b[some], c[some], kept)
-    return found
-
-
-def _hessian(
-    f: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, kept: int
-) -> np.ndarray:
-    """The same from Hermite coefficients (m, orders) and correlations, from ``kept`` orders."""
-    n = np.arange(float(kept))
     x, y = (np.divide(1.0, np.sqrt(K), out=np.zeros_like(K), where=K > 0) for K in (a, b))
-    powers = np.power(c[:, None], n)
-
-    def met(i: int, j: int) -> np.ndarray:
-        """⟨ψ^(i)(x) ψ^(j)(y)⟩."""
-        raised = [np.prod([n + 1 + m for m in range(order)], axis=0) ** 0.5 for order in (i, j)]
-        terms = np.einsum(
-            "n,mn,mn,mn->m", raised[0] * raised[1], f[:, i : i + kept], g[:, j : j + kept], powers
-        )
-        return np.asarray(terms * x**i * y**j)
-
-    aa, bb, tt = met(4, 0) / 4, met(0, 4) / 4, met(2, 2)
-    at, bt = met(3, 1) / 2, met(1, 3) / 2
-    return np.array([[aa, tt / 4, at], [tt / 4, bb, bt], [at, bt, tt]])
+    found = np.zeros((len(orders), len(c)))
+    # Pairs of about one correlation take about as many orders.
+    sorted_pairs = np.argsort(np.abs(c))
+    for some in np.array_split(sorted_pairs, -(-len(c) // _PAIRS)):
+        largest = float(np.clip(np.abs(c[some[-1]]), 1e-9, 1 - 1e-9))
+        kept = min(_ORDERS, _FEWEST + int(_DECAY / -np.log(largest))) + 1
+        n = np.arange(float(kept))
+        powers, rows, columns = c[some, None] ** n, coefficients[f[some]], coefficients[g[some]]
+        for each, (i, j) in zip(found, orders, strict=True):
+            raised = np.prod([n + 1 + m for m in range(i)], axis=0) ** 0.5
+            raised = raised * np.prod([n + 1 + m for m in range(j)], axis=0) ** 0.5
+            shifted = rows[:, i : i + kept], columns[:, j : j + kept]
+            terms = np.einsum("n,mn,mn,mn->m", raised, *shifted, powers)
+            each[some] = terms * x[some] ** i * y[some] ** j
+    return found
 
 
 def _of_lines(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
