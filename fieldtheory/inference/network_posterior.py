@@ -45,9 +45,12 @@ from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.plotting.curves import Curve, over_layers
 
 # Inputs up to which G11 is computed as a whole, in a second or so; paths of neurons for more.
 FEW, SAMPLES = 5, 4096
+# Inputs whose kernels are drawn.
+_DRAWN = 3
 # Relative changes from which on the expansion is doubtful.
 _LARGE = 0.3
 
@@ -145,6 +148,25 @@ class NetworkPosterior(Result):
             f"NetworkPosterior(training={len(self.labels)}, "
             f"test={self.inputs - len(self.labels)}, order={self.order}, samples={self.samples})"
         )
+
+    def plot(self) -> Any:
+        """Kernels and what they learned over the layers, of the first three inputs.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return super().plot()
+
+    def _lines(self, field: Field) -> list[Curve]:
+        values, errors = getattr(self, field.name), getattr(self, f"{field.name}_error")
+        pairs = zip(*np.triu_indices(min(self.inputs, _DRAWN)), strict=True)
+        return [
+            over_layers(
+                field.panel, f"${field.symbol}$, ({i},{j})", values[:, i, j], errors[:, i, j]
+            )
+            for i, j in pairs
+        ]
 
     def _coordinates(self) -> dict[str, Any]:
         own = {"training": np.arange(len(self.labels))}
@@ -422,8 +444,8 @@ def _result(
 ) -> NetworkPosterior:
     C, K = solution.residual_kernels, solution.kernels
     if corrections is None:
-        zero = [np.zeros_like(C), np.zeros_like(C), 0.0 * law.mean, 0.0 * law.mean]
-        corrections = (_Corrections(*zero, np.zeros(()), np.zeros(())),) * 2
+        none, kernels, outputs = np.zeros(()), np.zeros_like(C), np.zeros_like(law.mean)
+        corrections = (_Corrections(kernels, kernels, outputs, outputs, none, none),) * 2
     first, error = (_Corrections(*(x / solution.network.width for x in c)) for c in corrections)
     skips = layer_coefficients(solution.network).skips
 

@@ -19,7 +19,6 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.montecarlo.forward import feature_functions
-from fieldtheory.montecarlo.plan import BATCHES
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -38,6 +37,8 @@ from fieldtheory.plotting.curves import Curve, over_layers
 # Paths have random numbers other than those of the networks of `simulate`.
 _PATHS = 100
 _FEWEST = 20
+# Batches, whose scatter is the error; scrambling the points of one costs as much as 100 paths.
+_BATCHES = 16
 
 
 FIELDS = fields_of(
@@ -203,7 +204,7 @@ def _sampled(
     """Means and standard errors over the batches, shape (L + 2, p)."""
     skips = theory.layers.skips
     weighted = _Weighted(solution, theory, packed, m)
-    count = min(BATCHES, samples)
+    count = min(_BATCHES, samples)
     sizes = np.diff(np.linspace(0, samples, count + 1).astype(int))
     batches: Any = (weighted.sampled(size, seed, number) for number, size in enumerate(sizes))
     if progress:
