@@ -135,6 +135,11 @@ def test_diffusions_print_what_is_shown():
     printed("diffusions.md", 4)
 
 
+def test_training_prints_what_is_shown():
+    pytest.importorskip("torch", reason="torch is not installed")
+    printed("training.md", 3)
+
+
 def test_links_exist():
     targets = re.findall(r"\]\(([^)#:]+)\)", PAGE)
     assert len(targets) == 2

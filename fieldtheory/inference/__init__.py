@@ -14,7 +14,7 @@ from fieldtheory.inference.generalisation import (
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.power_series import power_coefficients
 from fieldtheory.inference.spectra import Spectrum, spectrum
-from fieldtheory.inference.training import TrainedEnsemble, train
+from fieldtheory.inference.trained_ensemble import TrainedEnsemble, train
 
 __all__ = [
     "KernelFunction",
