@@ -1,8 +1,8 @@
 """The posterior of deep linear networks for P ~ N → ∞: effective scales of the input kernel.
 
 With a conjugate T (P, d) of the labels, p(Y) = ∫ dT exp(i tr TᵀY − κ tr TᵀT/2) ⟨exp(−½ tr TᵀC T)⟩
-for C = C^(L+1). For φ(h) = h that average is one of the projected signals z = Tᵀh/√N alone, whose
-kernels Γ^(l) = TᵀC^(l)T/N are d × d numbers that do not fluctuate, at any P/N. Their saddle point is
+for C = C^(L+1). For φ(h) = h that average is one of the projected signals z = Tᵀh/√N alone. Their
+kernels Γ^(l) = TᵀC^(l)T/N, d × d matrices, do not fluctuate, at any P/N. Their saddle point is
 
     Γ^(0) = TᵀK0T/N,   Γ^(l) = a_l ⟨z^(l-1) z^(l-1)ᵀ⟩ + c_l β,   β = Tᵀ11ᵀT/N,
     Γ̃^(L+1) = −½,      Γ̃^(l) = ∂ ln ⟨exp Σ_m a_m zᵀ^(m-1) Γ̃^(m) z^(m-1)⟩ / ∂Γ^(l),

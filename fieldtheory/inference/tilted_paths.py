@@ -8,8 +8,9 @@ to a_l⟨φφᵀ⟩ + c_l, and tilts to
 
     C̃^(l) = ∂ ln⟨exp ...⟩/∂C^(l) = ½ C⁻¹ ⟨f^(l) (∂/∂f^(l) Σ_m a_m φᵀC̃^(m)φ)ᵀ⟩
 
-(integration by parts, so that φ needs one derivative). The tilt of the output is slower than the
-kernels: they answer it with a delay, and would oscillate.
+(integration by parts, so that φ needs one derivative), and that of the output to its own. Kernels
+are slower than tilts: they then descend the action that is left when the tilts are at their saddle
+point. The other way round they oscillate, or run away.
 """
 
 from __future__ import annotations
@@ -24,18 +25,17 @@ from fieldtheory.montecarlo.forward import psd_root
 
 # Moves of every path, and those before averages are taken.
 STEPS, DISCARDED = 400, 150
-# The part of the way that kernels go at first and after ~ _COOLING moves; tilts of the output.
-_FIRST, _COOLING, _SLOWER = 0.5, 25.0, 0.1
+# Parts of the way that kernels and tilts go after a move.
+_KERNELS, _TILTS = 0.05, 0.2
+# Sweeps of r, r_b, u and A⁻¹.
 _SWEEPS = 8
-_POWER = 0.5
-_TILT = 0.5
 
 
 class Neuron(NamedTuple):
     """A network and labels: φ, φ', a_l, c_l (L+2,), γ_l (L,), K0 (Q, Q), Y (P, d), κ, N."""
 
-    psi: Callable[[Any], tuple]
-    slopes: Callable[[Any], tuple]
+    psi: Callable[[Any], tuple[Any, ...]]
+    slopes: Callable[[Any], tuple[Any, ...]]
     a: np.ndarray
     c: np.ndarray
     skips: np.ndarray
@@ -86,10 +86,10 @@ class Neuron(NamedTuple):
     ) -> np.ndarray:
         """One move of every path by elliptical slice sampling."""
         other, found = rng.standard_normal(x.shape), np.empty_like(x)
-        left = np.arange(x.shape[-1])
+        left: Any = np.arange(x.shape[-1])
         level = self.exponent(self.paths(x, roots), tilts) + np.log(rng.random(len(left)))
-        angle = rng.uniform(0, 2 * np.pi, len(left))
-        low, high = angle - 2 * np.pi, angle.copy()
+        angle: Any = rng.uniform(0, 2 * np.pi, len(left))
+        low, high = angle - 2 * np.pi, angle
         while len(left):
             tried = x[..., left] * np.cos(angle) + other[..., left] * np.sin(angle)
             above = self.exponent(self.paths(tried, roots), tilts) >= level[left]
@@ -136,21 +136,21 @@ def sampled(
     kept = STEPS - DISCARDED
     for step in range(STEPS):
         rates, inverse, u = neuron.output(C[-1], rates)
-        part = _FIRST / (1 + step / _COOLING) ** _POWER
         goal = rates[0] * (u @ u.T - u.shape[1] * inverse) / (2 * neuron.width)
-        tilts[-1] += _TILT * (goal - tilts[-1])
+        tilts[-1] += _TILTS * (goal - tilts[-1])
         roots, inverses = zip(*(_roots(kernel, P) for kernel in C[:-1]), strict=True)
         x = neuron.moved(x, roots, tilts, rng)
         kernels, answers = neuron.averages(x, roots, inverses, tilts)
-        C[1:] += part * (kernels - C[1:])
-        tilts[:-1] += _TILT * (answers - tilts[:-1])
+        C[1:] += _KERNELS * (kernels - C[1:])
+        tilts[:-1] += _TILTS * (answers - tilts[:-1])
         if not np.isfinite(C).all():
             raise ArithmeticError("the kernels of the tilted measure exceed float64")
         if step >= DISCARDED:
             sums[0] += C / kept
             sums[1] += tilts / kept
             halves[2 * (step - DISCARDED) // kept] += 2 / kept * np.sum(u * (C[-1, :P, :P] @ u))
-    return Tilted(*sums, *neuron.predicted(sums[0][-1], rates)), halves
+    mean, variance = neuron.predicted(sums[0][-1], rates)
+    return Tilted(sums[0], sums[1], mean, variance), halves
 
 
 def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
