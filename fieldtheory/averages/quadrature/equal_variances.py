@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.panelled_functions import ORDER, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
@@ -53,10 +53,10 @@ class EqualVariances:
     """
 
     def __init__(self, function: Function, rough: bool = False) -> None:
-        self.function, self.nodes = function, chebyshev.chebpts1(_NODES[rough])
+        self.function, self.nodes = function, nodes(_NODES[rough])
         self.error = _ERRORS[rough]
-        self._cells: dict[complex, np.ndarray | None] = {}
-        self._asked: Counter[complex] = Counter()
+        self._cells: dict[tuple[float, float], np.ndarray | None] = {}
+        self._asked: Counter[tuple[float, float]] = Counter()
 
     def __call__(self, K: np.ndarray, t: np.ndarray, many: int = MANY) -> np.ndarray:
         """Both averages of pairs (m,) of covariances t, shape (2, m); NaN of those in no cell.
@@ -71,27 +71,26 @@ class EqualVariances:
             return found
         logs = np.log2([K[some] + t[some], K[some] - t[some]]) / 2
         corner = np.floor(logs)
-        P, Q = (chebyshev.chebvander(x, len(self.nodes) - 1) for x in 2 * (logs - corner) - 1)
-        key = corner[0] + 1j * corner[1]
-        keys, places = np.unique(key, return_inverse=True)
-        for index, each in enumerate(keys.tolist()):
-            (chosen,) = np.nonzero(places == index)
-            cell = self._cell(each, len(chosen), many)
+        order = np.lexsort(corner)
+        some, corner, x = some[order], corner[:, order], 2 * (logs - corner)[:, order] - 1
+        first = np.flatnonzero(np.append(True, np.diff(corner).any(axis=0)))
+        P, Q = (polynomials(each, len(self.nodes)) for each in x)
+        for start, end in zip(first, np.append(first[1:], len(some)), strict=True):
+            cell = self._cell(tuple(corner[:, start].tolist()), int(end - start), many)
             if cell is not None:
-                found[:, some[chosen]] = ((P[chosen] @ cell) * Q[chosen]).sum(axis=2)
+                part = slice(start, end)
+                found[:, some[part]] = ((cell @ Q[:, part]) * P[:, part]).sum(axis=1)
         found[1] /= K
         return found
 
-    def _cell(self, key: complex, count: int, many: int) -> np.ndarray | None:
+    def _cell(self, key: tuple[float, float], count: int, many: int) -> np.ndarray | None:
         """Chebyshev coefficients (2, ln P, ln Q) of ⟨φφ⟩ and K⟨φ'φ'⟩; None where there are none."""
         if key not in self._cells:
             self._asked[key] += count
             if self._asked[key] < many:
                 return None
             try:
-                self._cells[key] = self._made(
-                    *(4 ** (n + (self.nodes + 1) / 2) for n in (key.real, key.imag))
-                )
+                self._cells[key] = self._made(*(4 ** (n + (self.nodes + 1) / 2) for n in key))
             except QuadratureError:
                 self._cells[key] = None
         return self._cells[key]
@@ -105,8 +104,7 @@ class EqualVariances:
             table[1] += of_jumps[0].reshape(K.shape)
         table[1] *= K
         sizes = np.abs(table).max(axis=(1, 2))[:, None]
-        matrix = chebyshev.chebvander(self.nodes, len(self.nodes) - 1).T * (2 / len(self.nodes))
-        matrix[0] /= 2
+        matrix = transform(len(self.nodes))
         table = matrix @ table @ matrix.T
         tails = np.concatenate([table[:, -1], table[:, :, -1]], axis=1)
         return table if (np.abs(tails) <= self.error / 5 * sizes).all() else None
