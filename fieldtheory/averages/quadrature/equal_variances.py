@@ -2,8 +2,9 @@
 
 m = (x + y)/2 and d = (x − y)/2 are independent, with variances P/2 = K(1 + c)/2 and
 Q/2 = K(1 − c)/2. So the averages of φ(m + d) φ(m − d) are analytic in ln P and in ln Q, in strips
-|Im| < π/2, whatever breakpoints φ has. A cell of a table covers a factor of four of P and of Q. Its
-nodes share nested panels of d and m, and the values of φ there: P and Q are in the Gaussians alone.
+|Im| < π/2, whatever breakpoints φ has. A cell of a table covers a factor of eight of P and of Q.
+Its nodes share nested panels of d and m, and the values of φ there: P and Q are in the Gaussians
+alone.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from fieldtheory.averages.quadrature.panels import (
     summed,
 )
 
-# Nodes of a cell in ln P and ln Q, and its relative errors, for all digits and for few.
-_NODES, _ERRORS = (24, 7), (1e-12, 1e-4)
+# Nodes of a cell in ln P and ln Q and its relative errors, for all digits and for few, and by how
+# many factors of two these vary in it.
+_NODES, _ERRORS, _OCTAVES = (28, 9), (1e-12, 1e-4), 3
 # Of how many pairs a cell is made.
 MANY = 100
 # Tables cover variances between these and 1 − |c| down to this.
@@ -69,7 +71,7 @@ class EqualVariances:
         (some,) = np.nonzero(inside)
         if not len(some):
             return found
-        logs = np.log2([K[some] + t[some], K[some] - t[some]]) / 2
+        logs = np.log2([K[some] + t[some], K[some] - t[some]]) / _OCTAVES
         corner = np.floor(logs)
         order = np.lexsort(corner)
         some, corner, x = some[order], corner[:, order], 2 * (logs - corner)[:, order] - 1
@@ -90,7 +92,9 @@ class EqualVariances:
             if self._asked[key] < many:
                 return None
             try:
-                self._cells[key] = self._made(*(4 ** (n + (self.nodes + 1) / 2) for n in key))
+                self._cells[key] = self._made(
+                    *(2 ** (_OCTAVES * (n + (self.nodes + 1) / 2)) for n in key)
+                )
             except QuadratureError:
                 self._cells[key] = None
         return self._cells[key]

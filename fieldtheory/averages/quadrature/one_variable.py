@@ -153,17 +153,15 @@ class Coefficients:
         if (K == 0).any():
             sides = self.function.at_zero()
             values[K == 0, 0], values[K == 0, -1] = sides.mean(), (sides**2).mean()
-        power = np.floor(np.log(np.where(K > 0, K, 1.0)) / np.log(_FACTOR)).astype(int)
-        for each in np.unique(power[K > 0]):
-            rows = np.nonzero((K > 0) & (power == each))[0]
-            values[rows], errors[rows] = self._of_one_table(K[rows], int(each))
+        (some,) = np.nonzero(K > 0)
+        logs = np.log(K[some]) / np.log(_FACTOR)
+        power = np.floor(logs)
+        shares = interpolation(2 * (logs - power) - 1, nodes(self._count))
+        for each in np.unique(power):
+            rows = power == each
+            table, errors[some[rows]] = self._table(int(each))
+            values[some[rows]] = shares[rows] @ table
         return values, errors
-
-    def _of_one_table(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
-        table, error = self._table(power)
-        x = 2 * (np.log(K) / np.log(_FACTOR) - power) - 1
-        rows = interpolation(x, nodes(self._count))
-        return rows @ table, np.broadcast_to(error, (len(K), len(error)))
 
     def _table(self, power: int) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients at Chebyshev nodes of ln K between two powers of four, and their errors."""
