@@ -26,8 +26,8 @@ class Options:
     seed: int
     jobs: int | None
     data_folder: Path | None
-    quick: bool
     progress: bool
+    quick: bool = False
 
 
 def _cifar10(options: Options, otherwise: str) -> Any:
@@ -145,7 +145,7 @@ def figures(
     if output.exists() and not output.is_dir():
         raise ValueError(f"output must be a folder, got the file {str(output)!r}")
     output.mkdir(parents=True, exist_ok=True)
-    options = Options(samples, inputs, seed, jobs, data_folder, quick, True)
+    options = Options(samples, inputs, seed, jobs, data_folder, True, quick)
     for name in filter(wanted.__contains__, FIGURES):
         if "quick" in FIGURES[name] and name not in names and find_spec("torch") is None:
             echo(f"{name} needs torch and is left out", err=True)
