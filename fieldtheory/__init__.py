@@ -27,9 +27,9 @@ _ELSEWHERE = {
     "Propagator": "theory.propagator",
     "SaddlePoint": "theory.saddle_point",
     "Susceptibilities": "criticality.susceptibility",
-    "TrainedEnsemble": "inference.training",
+    "TrainedEnsemble": "inference.trained_ensemble",
 }
-_ROOMS = ("criticality", "data", "figures", "inference", "scaling", "sklearn")
+_ROOMS = ("criticality", "data", "figures", "inference", "scaling", "sklearn", "training")
 _MODULES = {module.name for module in _iter_modules(__path__)}  # noqa: F405
 
 

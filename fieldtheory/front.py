@@ -11,6 +11,7 @@ from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.diffusions import DiffusionComparison, DiffusionEnsemble, DiffusionSolution
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
+from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.limits import DepthLimit, depth_limit
 from fieldtheory.montecarlo.comparison import Comparison
@@ -54,6 +55,7 @@ __all__ = [
     "FeedForwardNetwork",
     "GaussianAverage",
     "KernelFunction",
+    "NetworkPosterior",
     "OutputLaw",
     "ParameterLaw",
     "Posterior",
@@ -80,6 +82,7 @@ __all__ = [
     "measure_block",
     "optimal_output_variance",
     "optimal_scaling",
+    "posterior",
     "simulate",
     "simulate_gradients",
     "simulate_response",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ ROOMS = (
     "sweeps",
     "literature",
     "data",
+    "training",
     "figures",
     "report",
     "front",
@@ -50,6 +52,7 @@ HEAVY = {
     "jinja2",
     "latex2mathml",
     "jax",
+    "torch",
     "IPython",
     "distributed",
     "scipy.stats",
@@ -68,6 +71,7 @@ FRONT_DOORS = [
             "inference",
             "limits",
             "scaling",
+            *(["training"] if find_spec("torch") else []),
         )
     ),
 ]

@@ -185,7 +185,7 @@ def condition(
     noise = validation.nonnegative("noise_variance", noise_variance)
     extra = validation.nonnegative("jitter", jitter)
     Q = kernel(X)
-    return Posterior(kernel, X, y, noise, extra, Q, _cholesky(Q, noise, extra))
+    return Posterior(kernel, X, y, noise, extra, Q, cholesky(Q, noise, extra))
 
 
 def training_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -201,7 +201,8 @@ def training_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def _cholesky(Q: np.ndarray, noise: float, jitter: float) -> np.ndarray:
+def cholesky(Q: np.ndarray, noise: float, jitter: float) -> np.ndarray:
+    """The lower factor of Q + noise + jitter; ValueError if it is singular to rounding."""
     shifted = Q.copy()
     shifted.flat[:: len(Q) + 1] += noise + jitter
     try:

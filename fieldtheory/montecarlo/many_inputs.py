@@ -11,7 +11,6 @@ inputs at once: paths of a Gaussian with the residual kernels C*, from which it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,23 +19,26 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.montecarlo.forward import feature_functions
-from fieldtheory.montecarlo.plan import BATCHES
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
 from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
 from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.several_inputs.pair_curvatures import mean_slopes
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.several_inputs.sampled_paths import paths
 from fieldtheory.numerics.solution import Solution
+from fieldtheory.numerics.symmetric_matrices import packed as packed_pairs
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.curves import Curve, over_layers
 
 # Paths have random numbers other than those of the networks of `simulate`.
 _PATHS = 100
 _FEWEST = 20
+# Batches, whose scatter is the error; scrambling the points of one costs as much as 100 paths.
+_BATCHES = 16
 
 
 FIELDS = fields_of(
@@ -201,53 +203,105 @@ def _sampled(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard errors over the batches, shape (L + 2, p)."""
     skips = theory.layers.skips
-    weights = traced_back(skips, theory.gains, packed, m)
-    count = min(BATCHES, samples)
+    weighted = _Weighted(solution, theory, packed, m)
+    count = min(_BATCHES, samples)
     sizes = np.diff(np.linspace(0, samples, count + 1).astype(int))
-    batches: Any = _sources(solution, theory, weights, sizes, seed)
+    batches: Any = (weighted.sampled(size, seed, number) for number, size in enumerate(sizes))
     if progress:
         batches = chunks.with_progress(batches, count, "covariance_with")
-    mean, squares, done = np.zeros_like(weights), np.zeros_like(weights), 0
+    mean, squares, done = *np.zeros((2, len(skips), len(packed))), 0
     for size, source in zip(sizes, batches, strict=True):
         step = propagated(skips, theory.gains, source) - mean
         done += size
         mean += step * (size / done)
         squares += size * step**2 * ((done - size) / done)
+    mean += propagated(skips, theory.gains, weighted.known())
     width = solution.network.width
     # Of batches of about one size.
     return mean / width, np.sqrt(squares / samples / (count - 1)) / width
 
 
-def _sources(
-    solution: Solution, theory: PairTheory, weights: np.ndarray, sizes: np.ndarray, seed: int
-) -> Iterator[np.ndarray]:
-    """a_k ⟨φ_α φ_β(h^(k-1)) ; Ψ⟩ from every batch of paths, shape (L + 2, p)."""
-    psi = feature_functions(solution.network)
-    layers, C = theory.layers, solution.residual_kernels
-    inputs = C.shape[-1]
-    first, second = np.triu_indices(inputs)
-    a = layers.weights.reshape(len(C), -1)[:, 0]
-    drawn = np.concatenate([limit_input_kernel(solution.network, C[0])[None], C[1:-1]])
-    skips = np.asarray(solution.network.skip_scales)
-    # ⟨g⟩ a, and the weights as matrices whose sum over all entries is that over the pairs.
-    means = (C - layers.biases.reshape(len(C), -1)[:, :1, None])[1:]
-    matrices = np.zeros((len(C) - 1, inputs, inputs))
-    matrices[:, first, second] += weights[1:] / 2
-    matrices[:, second, first] += weights[1:] / 2
-    expected = float(np.sum(matrices * means))
-    for number, size in enumerate(sizes):
+class _Weighted:
+    """Correlators of a_k φφ(h^(k-1)) with Ψ = Σ_j a_j φ(h^(j-1))ᵀ w^(j) φ(h^(j-1)).
+
+    The parts of first and second order in Hermite polynomials of both are products of kernels;
+    what is left of one is orthogonal to these parts of the other, and sampled. Of φ that jumps
+    nothing is taken apart: slopes of nearly parallel signals cancel.
+    """
+
+    def __init__(self, solution: Solution, theory: PairTheory, packed: np.ndarray, m: int) -> None:
+        network, C = solution.network, solution.residual_kernels
+        self.gains, self.skips = theory.gains, theory.layers.skips
+        self.hidden_skips, self.K = np.asarray(network.skip_scales), theory.signals.K
+        self.C = np.concatenate([limit_input_kernel(network, C[0])[None], C[1:-1]])
+        self.features = feature_functions(network)
+        a = theory.layers.weights.reshape(len(C), -1)[1:, :1, None]
+        # ⟨g⟩ a, and the weights as matrices whose sum over all entries is that over the pairs.
+        self.means = (C[1:] - theory.layers.biases.reshape(len(C), -1)[1:, :1, None]).copy()
+        weights = traced_back(self.skips, theory.gains, packed, m)
+        self.a, self.weights = a[:, 0, 0], _halved(weights[1:])
+        self.slopes, self.squares = np.zeros((2, *self.K.shape))
+        if not any(len(psi.jumping) for psi in theory.signals.functions):
+            traced = [theory.gains.traced(l, weights[l]) for l in range(1, len(C))]
+            self.squares = _halved(np.stack(traced))
+            if not all(psi.parity for psi in theory.signals.functions):
+                self.slopes = a * mean_slopes(theory.signals)
+        self.known_parts = self.squares.any()
+        self.vector = 2 * (self.weights * self.slopes).sum(axis=2)
+
+    def known(self) -> np.ndarray:
+        """The correlators of the parts of first and second order, shape (L + 2, p)."""
+        size = len(self.K)
+        found = np.zeros((size + 1, *packed_pairs(self.K[0]).shape))
+        # Cov(h^(k), h^(j)) is K of the earlier layer times the skips between them.
+        later, vector = np.zeros_like(self.K), np.zeros_like(self.vector)
+        V, v, skips = self.squares, self.vector, np.append(self.hidden_skips, 0.0)
+        for k in range(size - 1, -1, -1):
+            next_V, next_v = (later[k + 1], vector[k + 1]) if k + 1 < size else (0.0, 0.0)
+            later[k] = V[k] + skips[k] ** 2 * next_V
+            vector[k] = v[k] + skips[k] * next_v
+        earlier, before = np.zeros_like(self.K[0]), np.zeros_like(v[0])
+        for k, K in enumerate(self.K):
+            moved = 2 * (K @ later[k] @ K + earlier)
+            z = K @ vector[k] + before
+            found[k + 1] = self._source(k, moved, z)
+            earlier = skips[k] ** 2 * (earlier + K @ V[k] @ K)
+            before = skips[k] * (before + K @ v[k])
+        return found
+
+    def _source(self, k: int, moved: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Parts of first and second order of a_k φφ, averaged with h h and h, (p,)."""
+        linear = self.slopes[k] * z[:, None]
+        found = self.gains.moved(k + 1, packed_pairs(moved)) * float(self.known_parts)
+        return np.asarray(found + packed_pairs(linear + linear.T))
+
+    def sampled(self, size: int, seed: int, number: int) -> np.ndarray:
+        """What is left, from one batch of paths, shape (L + 2, p)."""
         key = np.random.SeedSequence(seed, spawn_key=(_PATHS, number))
-        sums = np.zeros_like(means)
-        for h in paths(drawn, skips, size, key):
-            n = h.shape[-1]
-            features, Psi = [psi(row) for row in h], np.full(n, -expected)
+        sums, squares = np.zeros((2, *self.K.shape))
+        linear = np.zeros(self.K.shape[:2])
+        expected = float(np.sum(self.weights * self.means) - np.sum(self.squares * self.K))
+        for h in paths(self.C, self.hidden_skips, size, key):
+            features, Psi = [self.features(row) for row in h], np.full(h.shape[-1], -expected)
+            for l, row in enumerate(features):
+                Psi -= np.einsum("in,in->n", h[l], self.squares[l] @ h[l]) + self.vector[l] @ h[l]
+                for x in row:
+                    Psi += self.a[l] * np.einsum("in,in->n", x, self.weights[l] @ x)
             for l, row in enumerate(features):
                 for x in row:
-                    Psi += a[l + 1] * np.einsum("in,in->n", x, matrices[l] @ x)
-            for l, values in enumerate(features):
-                for x in values:
-                    sums[l] += a[l + 1] * ((x * Psi) @ x.T)
-                sums[l] -= Psi.sum() * means[l]
-        source = np.zeros_like(weights)
-        source[1:] = (sums / size)[:, first, second]
-        yield source
+                    sums[l] += self.a[l] * ((x * Psi) @ x.T)
+                sums[l] -= Psi.sum() * self.means[l]
+                squares[l] += (h[l] * Psi) @ h[l].T - Psi.sum() * self.K[l]
+                linear[l] += h[l] @ Psi
+        found = np.zeros((len(self.K) + 1, *packed_pairs(self.K[0]).shape))
+        for l in range(len(self.K)):
+            found[l + 1] = packed_pairs(sums[l]) - self._source(l, squares[l], linear[l])
+        return found / size
+
+
+def _halved(packed: np.ndarray) -> np.ndarray:
+    """Symmetric matrices (n, P, P) whose sums over all entries are those over the pairs."""
+    found = unpacked(packed, True) / 2
+    diagonal = np.arange(found.shape[-1])
+    found[:, diagonal, diagonal] *= 2
+    return found

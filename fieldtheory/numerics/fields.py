@@ -206,6 +206,8 @@ DIMENSIONS: Mapping[str, tuple[str, str]] = {
     "other_input_": ("fourth input", r"\delta"),
     "pair": ("pair of inputs", r"(\alpha\beta)"),
     "pair_": ("second pair of inputs", r"(\gamma\delta)"),
+    "training": ("training input", r"\mu"),
+    "output": ("output", "i"),
     "source": ("entry of the input kernel that is moved", r"K^{(0)}_{\gamma\delta}"),
 }
 

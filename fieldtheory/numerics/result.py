@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PAIRS = ("pair", "pair_")
 _MACHINERY = (
     *("labelled", "from_content", "of_batches", "table", "settings"),
-    *("pair_theory", "progress", "parts"),
+    *("pair_theory", "shift_of_variances", "progress", "parts"),
 )
 
 

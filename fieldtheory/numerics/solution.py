@@ -307,13 +307,18 @@ class Solution(Result):
     @cached_property
     def _pair_shift(self) -> tuple[np.ndarray, np.ndarray]:
         """N times the mean shift of pairs of inputs and its error, (L + 2, p)."""
-        limit, theory = self._mean_field, self.pair_theory
+        return self.pair_theory.shift(self.shift_of_variances)
+
+    @cached_property
+    def shift_of_variances(self) -> np.ndarray:
+        """N times the mean shift of each of several inputs with itself, (L + 2, P)."""
+        limit, layers = self._mean_field, layer_coefficients(self.network)
         given = limit.moving_gains, *limit.limits_at_zero
         each = (
-            fluctuations.mean_shift(self.network, theory.layers, *(of[:, i] for of in given))
+            fluctuations.mean_shift(self.network, layers, *(of[:, i] for of in given))
             for i in range(self.inputs)
         )
-        return theory.shift(np.stack([*each], axis=-1))
+        return np.stack([*each], axis=-1)
 
     @field
     def kernel_shift(self) -> np.ndarray:

@@ -1,9 +1,6 @@
 """A block of one layer against closed forms and the solution; interface, files and refusals."""
 
 import re
-import sys
-from contextlib import contextmanager, nullcontext
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -396,95 +393,3 @@ def test_numbers_of_other_kinds_are_taken():
     integers = ft.measure_block(lambda width, rng: lambda z: np.sign(z).astype(int), 20, 40)
     assert integers.G_RR == 1.0
     assert applied.name_of(np.sin) == "sin"
-
-
-class TestModules:
-    """What only a stand-in for torch can show without it."""
-
-    @pytest.fixture
-    def torch(self, monkeypatch):
-        class Module:
-            training = True
-
-            def modules(self):
-                return [self]
-
-            def parameters(self):
-                return []
-
-            def double(self):
-                return self
-
-            def eval(self):
-                self.training = False
-                return self
-
-        class Random:
-            def __init__(self):
-                self.state = np.random.default_rng(0)
-
-            def manual_seed(self, seed):
-                self.state = np.random.default_rng(seed)
-
-            @contextmanager
-            def fork_rng(self):
-                before = self.state
-                yield
-                self.state = before
-
-        class Tensor(np.ndarray):
-            def cpu(self):
-                return self
-
-            def numpy(self):
-                return np.asarray(self)
-
-        stub = ModuleType("torch")
-        stub.nn, stub.random = SimpleNamespace(Module=Module), Random()
-        stub.default_generator, stub.Tensor = stub.random, Tensor
-        stub.cuda = SimpleNamespace(is_initialized=lambda: False)
-        stub.no_grad, stub.float64, stub.device = nullcontext, float, str
-        stub.tensor = lambda z, dtype, device: z.view(Tensor)
-        monkeypatch.setitem(sys.modules, "torch", stub)
-        return stub
-
-    @staticmethod
-    def built(torch, rate=0.0):
-        class Dropout(torch.nn.Module):
-            p = rate
-
-            def __init__(self):
-                self.W = torch.random.state.normal(size=(N, N)) / N**0.5
-
-            def __call__(self, z):
-                keep = torch.random.state.random(N) > rate if self.training else 1.0
-                return z @ self.W.T * keep
-
-        return Dropout
-
-    def test_the_seed_is_that_of_the_modules_that_a_function_builds(self, torch):
-        block, found = self.built(torch), []
-        for _ in range(2):
-            torch.random.state.random()
-            state = torch.random.state.bit_generator.state
-            found.append(ft.measure_block(lambda width, rng: block(), N, 20).batch_means.tolist())
-            assert torch.random.state.bit_generator.state == state
-        assert found[0] == found[1]
-
-    def test_also_if_the_function_imports_torch(self, torch, monkeypatch):
-        block = self.built(torch)
-        expected = ft.measure_block(lambda width, rng: block(), N, 20).batch_means.tolist()
-        monkeypatch.delitem(sys.modules, "torch")
-
-        def importing(width, rng):
-            sys.modules["torch"] = torch
-            return block()
-
-        assert ft.measure_block(importing, N, 20).batch_means.tolist() == expected
-
-    def test_dropout_is_told_and_can_be_left_out(self, torch):
-        block = self.built(torch, 0.5)
-        with pytest.warns(UserWarning, match="as in training, with Dropout; block.eval"):
-            dropped = ft.measure_block(lambda width, rng: block(), N, 200)
-        used = ft.measure_block(lambda width, rng: block().eval(), N, 200)
-        assert used.G_RR / dropped.G_RR == pytest.approx(2.0, rel=0.15)

@@ -1,5 +1,7 @@
 """Torch modules as blocks: the numbers of the same block in NumPy, what is left alone, refusals."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,17 @@ def test_modules_that_a_function_builds_follow_the_seed():
         found.append(ft.measure_block(lambda width, rng: linear(), N, 20).batch_means.tolist())
         assert torch.equal(torch.random.get_rng_state(), state)
     assert found[0] == found[1]
+
+
+def test_also_if_the_function_imports_torch(monkeypatch):
+    expected = ft.measure_block(lambda width, rng: linear(), N, 20).batch_means.tolist()
+    monkeypatch.delitem(sys.modules, "torch")
+
+    def importing(width, rng):
+        sys.modules["torch"] = torch
+        return linear()
+
+    assert ft.measure_block(importing, N, 20).batch_means.tolist() == expected
 
 
 def test_attention_with_layer_norm():

@@ -15,10 +15,13 @@ from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
+from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
-# Orders of Mehler's series of analytic φ.
-_ORDERS = 400
+# Orders of Mehler's series of analytic φ at most, at least, and how many e-foldings correlations
+# have to fall by; pairs that are summed at once.
+_ORDERS, _FEWEST, _DECAY, _PAIRS = 400, 24, 46.0, 4000
 # Nodes of a derivative, how far apart they are relative to the angle, and at most.
 _NODES, _SHARE, _WIDEST = 12, 0.25, 0.3
 
@@ -44,32 +47,79 @@ def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndar
     # A signal that vanishes leaves a series of one term.
     series = (a * b == 0) | signals.smooth
     hessian = np.zeros((3, 3, len(a)))
-    for some, one in ((series, _by_series), (~series, _by_differences)):
-        if some.any():
-            K = a[some], b[some], t[some]
-            hessian[:, :, some] = sum(one(psi, *K) for psi in signals.functions)
+    for psi in signals.functions:
+        rest = _of_lines if lines_of(psi) else _by_differences
+        for some, one in ((series, _hessian), (~series, rest)):
+            if some.any():
+                hessian[:, :, some] += one(psi, a[some], b[some], t[some])
     found[:, :, used] = hessian
     return found
 
 
-def _by_series(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+def mean_slopes(signals: Signals) -> np.ndarray:
+    """⟨φ'(h_α) φ(h_β)⟩ of all layers and inputs, summed over the features, (L + 1, P, P).
+
+    From Mehler's series, to 1e-3 of the largest for nearly parallel inputs of φ with kinks.
+    """
+    alpha, beta = signals.pairs
+    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
+    found = np.zeros_like(signals.K)
+    for psi in signals.functions:
+        rows = _by_series(psi, a.ravel(), b.ravel(), t.ravel(), [(1, 0), (0, 1)])
+        first, second = rows.reshape(2, *a.shape)
+        found[:, alpha, beta] += first
+        found[:, beta, alpha] += np.where(alpha == beta, 0.0, second)
+    return found
+
+
+def _hessian(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
     """The Hessian by (a, b, t) of ⟨ψ(x)ψ(y)⟩, shape (3, 3, m)."""
-    coefficients = Coefficients(psi, _ORDERS + 4)
-    f, g = (coefficients(K)[0][:, :-1] for K in (a, b))
-    n = np.arange(_ORDERS + 1.0)
+    orders = [(4, 0), (0, 4), (2, 2), (3, 1), (1, 3)]
+    aa, bb, tt, at, bt = _by_series(psi, a, b, t, orders)
+    return np.array([[aa / 4, tt / 4, at / 2], [tt / 4, bb / 4, bt / 2], [at / 2, bt / 2, tt]])
+
+
+def _by_series(
+    psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray, orders: list[tuple[int, int]]
+) -> np.ndarray:
+    """⟨ψ^(i)(x) ψ^(j)(y)⟩ for pairs of orders i, j of derivatives, shape (n, m)."""
+    variances, places = np.unique([a, b], return_inverse=True)
+    coefficients = Coefficients(psi, _ORDERS + 4)(variances)[0][:, :-1]
+    f, g = places.reshape(2, -1)
+    c = np.clip(ratio(t, np.sqrt(a * b)), -1.0, 1.0)
     x, y = (np.divide(1.0, np.sqrt(K), out=np.zeros_like(K), where=K > 0) for K in (a, b))
-    powers = np.power(np.clip(t * x * y, -1.0, 1.0)[:, None], n)
-    kept = _ORDERS + 1
+    found = np.zeros((len(orders), len(c)))
+    # Pairs of about one correlation take about as many orders.
+    sorted_pairs = np.argsort(np.abs(c))
+    for some in np.array_split(sorted_pairs, -(-len(c) // _PAIRS)):
+        largest = float(np.clip(np.abs(c[some[-1]]), 1e-9, 1 - 1e-9))
+        kept = min(_ORDERS, _FEWEST + int(_DECAY / -np.log(largest))) + 1
+        n = np.arange(float(kept))
+        powers, rows, columns = c[some, None] ** n, coefficients[f[some]], coefficients[g[some]]
+        for each, (i, j) in zip(found, orders, strict=True):
+            raised = np.prod([n + 1 + m for m in range(i)], axis=0) ** 0.5
+            raised = raised * np.prod([n + 1 + m for m in range(j)], axis=0) ** 0.5
+            shifted = rows[:, i : i + kept], columns[:, j : j + kept]
+            terms = np.einsum("n,mn,mn,mn->m", raised, *shifted, powers)
+            each[some] = terms * x[some] ** i * y[some] ** j
+    return found
 
-    def met(i: int, j: int) -> np.ndarray:
-        """⟨ψ^(i)(x) ψ^(j)(y)⟩."""
-        raised = [np.prod([n + 1 + m for m in range(order)], axis=0) ** 0.5 for order in (i, j)]
-        terms = raised[0] * f[:, i : i + kept] * raised[1] * g[:, j : j + kept]
-        return np.asarray((terms * powers).sum(axis=1) * x**i * y**j)
 
-    aa, bb, tt = met(4, 0) / 4, met(0, 4) / 4, met(2, 2)
-    at, bt = met(3, 1) / 2, met(1, 3) / 2
-    return np.array([[aa, tt / 4, at], [tt / 4, bb, bt], [at, bt, tt]])
+def _of_lines(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """The same of φ that is a line on either side of zero, which is of degree 1/2 in a and in b.
+
+    ∂²⟨ψψ⟩/∂t² = ⟨ψ''ψ''⟩ = (B_ψ)²/(2π √(ab − t²)) with the jump B_ψ of ψ'; Euler's theorem gives
+    the other derivatives: a ∂_a F + (t/2) ∂_t F = F/2.
+    """
+    averages = PairAverages(psi)(a, b, t)[0]
+    jump = np.diff(psi.slope(np.array([-1.0, 1.0])))[0]
+    tt = jump**2 / (2 * np.pi * np.sqrt(determinant(a, b, t)))
+    at, bt = (-t * tt / (2 * K) for K in (a, b))
+    by_a, by_b = ((averages.value - t * averages.by_t) / (2 * K) for K in (a, b))
+    aa, bb = ((-slope - t * mixed) / (2 * K) for slope, mixed, K in ((by_a, at, a), (by_b, bt, b)))
+    ab = (by_b - t * bt) / (2 * a)
+    return np.array([[aa, ab, at], [ab, bb, bt], [at, bt, tt]])
 
 
 def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:

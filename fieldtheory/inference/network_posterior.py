@@ -1,0 +1,482 @@
+"""The posterior of networks of finite width given labels: kernels, evidence, predictions.
+
+Given the kernel C = C^(L+1) of the outputs, these are Gaussian: labels Y (P, d) with noise κ have
+
+    ln p(Y|C) = −(d/2) ln det 2πA − ½ tr Yᵀ A⁻¹ Y,   A = C + κ,
+    U = ∂ ln p/∂C = ½ [α αᵀ − d A⁻¹],   α = A⁻¹ Y.
+
+C fluctuates from network to network by 1/N about C*, with the shift m of its mean and the
+covariance G11. Averages over its law weighted with p(Y|C) are, to order 1/N,
+
+    ⟨C^(l)⟩ = C* + m + Cov(C^(l), tr U C),
+    ⟨f⟩ = f + f'·(m + Cov(C, tr U C)) + ½ f''·G11,
+    ln p(Y) = ln p(Y|C*) + tr U m + ½ Var tr U C + ½ (∂² ln p)·G11.
+
+With w = e_q − A⁻¹ C_q of an input q, mean and variance of its prediction are f = C_qᵀ α and
+v = wᵀ C w + κ (A⁻¹C_q)ᵀ(A⁻¹C_q), and δC changes them by
+
+    δf = wᵀ δC α − rᵀ A⁻¹ δC α,   δv = wᵀ δC w − rᵀ A⁻¹ r,   r = δC w  (of the training inputs).
+
+The order 1/N of networks of this kind is F25 eqs. (38) to (42); their posterior is new.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from fieldtheory import validation
+from fieldtheory.inference.gaussian_process import cholesky
+from fieldtheory.montecarlo.linear_networks import NEURONS, linear_networks
+from fieldtheory.montecarlo.many_inputs import covariance_with
+from fieldtheory.montecarlo.plan import BATCHES
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.networks.residual import input_kernel
+from fieldtheory.numerics import chunks
+from fieldtheory.numerics.fields import Field, fields_of
+from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.solution import Solution, solve
+from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.plotting.curves import Curve, over_layers
+
+# Inputs up to which G11 is computed as a whole, in a second or so; paths of neurons for more.
+FEW, SAMPLES = 5, 4096
+# Inputs whose kernels are drawn.
+_DRAWN = 3
+# Relative changes from which on the expansion is doubtful.
+_LARGE = 0.3
+
+FIELDS = fields_of(
+    r"""
+    labels | training output | Y | labels of the training inputs | always of_none
+    residual_kernels | layer | \langle C^{(l)} \rangle_Y | posterior means of the residual kernels
+        | always with_error panel=kernels column=C
+    kernels | layer | \langle K^{(l)} \rangle_Y | posterior means of the kernels
+        | always with_error panel=kernels column=K
+    kernel_shift | layer | \langle K^{(l)} \rangle_Y - \langle K^{(l)} \rangle
+        | posterior minus prior means of the kernels
+        | always with_error panel=learned column=learned
+    mean | input output | \langle f \rangle | means of the predictions
+        | always with_error of_none
+    variance | input output | \mathrm{Var}\,f | variances of the predictions
+        | always with_error of_none
+    mean_nngp | input output | \langle f \rangle_\infty
+        | means of the predictions at infinite width | always of_none
+    variance_nngp | input | \mathrm{Var}_\infty\,f
+        | variances of the predictions at infinite width | always of_none
+    log_evidence | - | \ln p(Y) | logarithm of the evidence | always with_error of_none
+    log_evidence_nngp | - | \ln p_\infty(Y)
+        | logarithm of the evidence at infinite width | always of_none
+    expansion_ratio | - | \epsilon | relative size of the terms of order 1/N | always of_none
+    """
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPosterior(Result):
+    """What networks of finite width know after P labels, the result of `posterior`.
+
+    With Q inputs, the P training inputs first, and d outputs:
+
+    ====================  ============  ==========================================================
+    field                 shape         meaning
+    ====================  ============  ==========================================================
+    residual_kernels      (L+2, Q, Q)   posterior means of C^(l)
+    kernels               (L+2, Q, Q)   posterior means of K^(l) = γ_l² K^(l-1) + C^(l)
+    kernel_shift          (L+2, Q, Q)   what K^(l) learned: posterior minus prior mean at width N
+    mean, variance        (Q, d)        of the outputs without noise, averaged over networks
+    mean_nngp             (Q, d)        the mean at infinite width
+    variance_nngp         (Q,)          the variance there, the same for every output
+    log_evidence          ()            ln p(Y)
+    log_evidence_nngp     ()            that of infinite width
+    expansion_ratio       ()            how large the terms of order 1/N are, see below
+    labels                (P, d)        Y
+    ====================  ============  ==========================================================
+
+    For labels (P,) there is no axis d. Standard errors of what is sampled are in ``<name>_error``,
+    zero where it is exact. ``expansion_ratio`` is the larger of the largest change of a kernel,
+    |kernel_shift_αβ|/√(K_αα K_ββ), and the mean square of the relative fluctuations of the
+    eigenvalues of A = C + κ over networks, about (P/N) times the share of C in A squared. The
+    expansion holds where it is small; what is left out is about its square.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=3, width=100)
+    >>> found = posterior(net, [[0.3, 0.1], [0.1, 0.2]], [1.0], noise_variance=0.1)
+    >>> found.kernels.shape, found.mean.shape, found
+    ((5, 2, 2), (2,), NetworkPosterior(training=1, test=1, order=1, samples=None))
+    """
+
+    table = FIELDS
+    settings = {"noise_variance": float, "order": int, "samples": int, "seed": int}  # noqa: RUF012
+
+    network: LayeredNetwork
+    input_kernel: np.ndarray
+    labels: np.ndarray
+    noise_variance: float
+    residual_kernels: np.ndarray
+    residual_kernels_error: np.ndarray
+    kernels: np.ndarray
+    kernels_error: np.ndarray
+    kernel_shift: np.ndarray
+    kernel_shift_error: np.ndarray
+    mean: np.ndarray
+    mean_error: np.ndarray
+    variance: np.ndarray
+    variance_error: np.ndarray
+    mean_nngp: np.ndarray
+    variance_nngp: np.ndarray
+    log_evidence: np.ndarray
+    log_evidence_error: np.ndarray
+    log_evidence_nngp: np.ndarray
+    expansion_ratio: np.ndarray
+    order: int = 1
+    samples: int | None = None
+    seed: int = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"NetworkPosterior(training={len(self.labels)}, "
+            f"test={self.inputs - len(self.labels)}, order={self.order}, samples={self.samples})"
+        )
+
+    def plot(self) -> Any:
+        """Kernels and what they learned over the layers, of the first three inputs.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return super().plot()
+
+    def _lines(self, field: Field) -> list[Curve]:
+        values, errors = getattr(self, field.name), getattr(self, f"{field.name}_error")
+        pairs = zip(*np.triu_indices(min(self.inputs, _DRAWN)), strict=True)
+        return [
+            over_layers(
+                field.panel, f"${field.symbol}$, ({i},{j})", values[:, i, j], errors[:, i, j]
+            )
+            for i, j in pairs
+        ]
+
+    def _coordinates(self) -> dict[str, Any]:
+        own = {"training": np.arange(len(self.labels))}
+        if self.labels.ndim > 1:
+            own["output"] = np.arange(self.labels.shape[1])
+        return super()._coordinates() | own
+
+    def _dims(self, field: Field) -> tuple[str, ...]:
+        dims = super()._dims(field)
+        return dims if self.labels.ndim > 1 else tuple(dim for dim in dims if dim != "output")
+
+    def _shape(self, field: Field) -> tuple[int, ...]:
+        coords = self._coordinates()
+        return tuple(len(coords[dim]) for dim in self._dims(field))
+
+
+@named_arguments
+def posterior(
+    network: LayeredNetwork,
+    K0: Any = None,
+    Y: Any = None,
+    noise_variance: float | None = None,
+    order: int = 1,
+    *,
+    X: Any = None,
+    X_test: Any = None,
+    samples: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> NetworkPosterior:
+    """What a network of finite width knows after labels, to order 1/N: kernels and predictions.
+
+    Outputs are independent given the kernel, labels have independent Gaussian noise. The equations
+    are those at the head of `fieldtheory.inference.network_posterior`; what `order` 1 leaves out is
+    of order 1/N², if the number of labels does not grow with N.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Without batch axes.
+    K0 : array_like, shape (Q, Q)
+        Kernel of the inputs as in `solve`, the P training inputs first, test inputs after them.
+    Y : array_like, shape (P,) or (P, d)
+        Labels, 1 <= P <= Q.
+    noise_variance : float
+        κ > 0.
+    order : {1, 0}
+        The highest power of 1/N; 0 for infinite width alone.
+    X, X_test : array_like, shapes (P, D) and (T, D), optional
+        Data in place of K0.
+    samples : int, optional
+        Paths of neurons, at least 320. By default none for up to five inputs, of which G11 is
+        computed as a whole, and 4096 for more.
+    seed : int
+        Seed of the random numbers, >= 0.
+    progress : bool
+        Show progress bars on stderr.
+
+    Returns
+    -------
+    NetworkPosterior
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed, K0 has no Cholesky factor with the noise, φ jumps and more
+        than five inputs are given, or there is not enough memory: about 200 (L + 2) Q² bytes.
+
+    Warns
+    -----
+    ValidityWarning
+        If ``expansion_ratio`` exceeds 0.3.
+
+    Notes
+    -----
+    The time of sampling grows as samples L Q²: 200 inputs and 20 layers take about 20 s.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=3, width=100, activation="erf", input_dim=2)
+    >>> X, X_test = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]
+    >>> found = posterior(net, Y=[1.0, -1.0], noise_variance=0.1, X=X, X_test=X_test)
+    >>> found.mean.round(3) + 0.0
+    array([ 0.875, -0.875,  0.   ])
+    >>> bool(found.log_evidence > found.log_evidence_nngp)
+    True
+    """
+    kernel = _input_kernel(network, K0, X, X_test)
+    labels = validation.finite_array("Y", Y)
+    if labels.ndim not in (1, 2) or not 1 <= len(labels) <= len(kernel):
+        raise ValueError(
+            f"Y must have shape (P,) or (P, d) with 1 <= P <= {len(kernel)}, the number of inputs, "
+            f"got {labels.shape}"
+        )
+    noise = validation.positive("noise_variance", noise_variance)
+    if isinstance(order, bool) or order not in (0, 1):
+        raise ValueError(f"order must be 0 or 1, the highest power of 1/N, got {order!r}")
+    seed = validation.integer("seed", seed, 0)
+    if samples is not None:
+        samples = validation.integer("samples", samples, BATCHES * NEURONS)
+    elif len(kernel) > FEW:
+        samples = SAMPLES
+    solution = solve(network, kernel)
+    law = _Gaussian.given(solution.residual_kernels[-1], labels, noise)
+    settings = labels, noise, int(order), samples if order else None, seed
+    if not order:
+        return _result(solution, law, None, *settings)
+    first = _corrections(solution, law, samples, seed, progress)
+    found = _result(solution, law, first, *settings)
+    if found.expansion_ratio > _LARGE:
+        warnings.warn(
+            f"terms of order 1/N are {float(found.expansion_ratio):.2g} of what they correct, for "
+            f"{len(labels)} labels at width {network.width}: the expansion holds for wider "
+            "networks, fewer labels or more noise",
+            ValidityWarning,
+            stacklevel=validation.level_of_user(),
+        )
+    return found
+
+
+def _input_kernel(network: LayeredNetwork, K0: Any, X: Any, X_test: Any) -> np.ndarray:
+    """K0 (Q, Q) as it is given, or of data."""
+    if (K0 is None) == (X is None):
+        raise ValueError("give either K0 or X, the data of the training inputs")
+    if X is not None:
+        parts = [validation.finite_array("X", X)]
+        if X_test is not None:
+            parts.append(validation.finite_array("X_test", X_test))
+        if any(part.ndim != 2 or part.shape[1] != parts[0].shape[1] for part in parts):
+            shapes = " and ".join(str(part.shape) for part in parts)
+            raise ValueError(f"X and X_test must have shapes (P, D) and (T, D), got {shapes}")
+        K0 = input_kernel(np.concatenate(parts), network)
+    kernel = validation.input_kernel_array("K0", K0)
+    if kernel.ndim != 2:
+        raise ValueError(f"K0 must be a matrix (Q, Q), got shape {kernel.shape}")
+    if network.batch_shape:
+        raise ValueError(f"network must have no batch axes, got {network.batch_shape}")
+    return kernel
+
+
+class _Gaussian(NamedTuple):
+    """Regression at a fixed kernel of the outputs; Q inputs, P of them with labels.
+
+    ``factor`` is the Cholesky factor of A, ``inverse`` A⁻¹; ``alpha`` (Q, d) and ``w`` (Q, Q), by
+    columns, are zero or as defined at the head of the module.
+    """
+
+    kernel: np.ndarray
+    labels: np.ndarray
+    factor: np.ndarray
+    inverse: np.ndarray
+    alpha: np.ndarray
+    w: np.ndarray
+
+    @classmethod
+    def given(cls, C: np.ndarray, labels: np.ndarray, noise: float) -> _Gaussian:
+        Y = labels.reshape(len(labels), -1)
+        count = len(Y)
+        factor = cholesky(C[:count, :count], noise, 0.0)
+        inverse = linalg.cho_solve((factor, True), np.eye(count))
+        alpha, w = np.zeros((len(C), Y.shape[1])), np.eye(len(C))
+        alpha[:count] = inverse @ Y
+        w[:count] -= inverse @ C[:count]
+        return cls(C, Y, factor, inverse, alpha, w)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """U, zero for inputs without labels, (Q, Q)."""
+        count, outputs = self.labels.shape
+        U = self.alpha @ self.alpha.T
+        U[:count, :count] -= outputs * self.inverse
+        return U / 2
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.kernel @ self.alpha
+
+    @property
+    def variance(self) -> np.ndarray:
+        count = len(self.labels)
+        explained = linalg.solve_triangular(self.factor, self.kernel[:count], lower=True)
+        return np.maximum(np.diagonal(self.kernel) - (explained**2).sum(axis=0), 0.0)
+
+    @property
+    def log_evidence(self) -> float:
+        count, outputs = self.labels.shape
+        determinant = 2 * np.log(np.diagonal(self.factor)).sum()
+        size = outputs * (count * np.log(2 * np.pi) + determinant)
+        return float(-(size + (self.labels * self.alpha[:count]).sum()) / 2)
+
+
+class _Corrections(NamedTuple):
+    """N times the terms of order 1/N of everything, or their standard errors."""
+
+    shift: np.ndarray
+    covariance: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+    log_evidence: np.ndarray
+    fluctuations: np.ndarray
+
+
+def _corrections(
+    solution: Solution, law: _Gaussian, samples: int | None, seed: int, progress: bool
+) -> tuple[_Corrections, _Corrections]:
+    """The terms of order 1/N, and their standard errors."""
+    width = solution.network.width
+    learned = covariance_with(solution, law.weights, samples=samples, seed=seed, progress=progress)
+    covariance, error = learned.values * width, learned.error * width
+    if samples is None:
+        variances = solution.G11[-1, -1] * width
+        values, vectors = np.linalg.eigh(variances)
+        modes = unpacked((vectors * np.sqrt(np.maximum(values, 0.0))).T, True)
+        found = _of_outputs(law, modes * np.sqrt(len(modes)), solution.mean_shift * width)
+        parts = [found]
+    else:
+        sizes = np.diff(np.linspace(0, samples // NEURONS, BATCHES + 1).astype(int))
+        own = solution.shift_of_variances
+        batches: Any = linear_networks(solution.network, solution.pair_theory, own, sizes, seed)
+        if progress:
+            batches = chunks.with_progress(batches, BATCHES, "posterior")
+        parts = [_of_outputs(law, *batch) for batch in batches]
+    each = [np.stack(values) for values in zip(*parts, strict=True)]
+    count = max(len(parts) - 1, 1)
+    means = [values.mean(axis=0) for values in each]
+    errors = [values.std(axis=0) / np.sqrt(count) for values in each]
+    w, alpha, C = law.w, law.alpha, covariance[-1]
+    means[2] = means[2] + w.T @ C @ alpha
+    means[3] = means[3] + np.einsum("iq,ij,jq->q", w, C, w)[:, None]
+    errors[2] = np.hypot(errors[2], np.sqrt((w**2).T @ error[-1] ** 2 @ alpha**2))
+    own = np.sqrt(np.einsum("iq,ij,jq->q", w**2, error[-1] ** 2, w**2))
+    errors[3] = np.hypot(errors[3], own[:, None])
+    means[4] = means[4] + (law.weights * C).sum() / 2
+    errors[4] = np.hypot(errors[4], np.sqrt((law.weights**2 * error[-1] ** 2).sum()) / 2)
+    means[1], errors[1] = covariance, error
+    return _Corrections(*means), _Corrections(*errors)
+
+
+def _of_outputs(law: _Gaussian, outputs: np.ndarray, shift: np.ndarray) -> _Corrections:
+    """Terms that are averages over kernels of outputs δC (n, Q, Q), or linear in the shift."""
+    count, d = law.labels.shape
+    w, alpha, L = law.w, law.alpha, law.factor
+    size, m = len(outputs), shift[-1]
+    by_w = outputs @ w
+    labelled = np.moveaxis(by_w[:, :count], 1, 0).reshape(count, -1)
+    r = linalg.solve_triangular(L, labelled, lower=True).reshape(count, size, -1)
+    by_alpha = outputs @ alpha
+    labelled = np.moveaxis(by_alpha[:, :count], 1, 0).reshape(count, -1)
+    s = linalg.solve_triangular(L, labelled, lower=True).reshape(count, size, -1)
+    mean = w.T @ m @ alpha - np.einsum("inq,ind->qd", r, s) / size
+    deviations = np.einsum("niq,nid->nqd", np.broadcast_to(w, outputs.shape), by_alpha)
+    variance = np.einsum("iq,ij,jq->q", w, m, w) - (r**2).sum(axis=(0, 1)) / size
+    variance = variance[:, None] + (deviations**2).mean(axis=0)
+    half = linalg.solve_triangular(
+        L, np.moveaxis(outputs[:, :count, :count], 1, 0).reshape(count, -1), lower=True
+    ).reshape(count, size, count)
+    whitened = linalg.solve_triangular(L, np.moveaxis(half, 2, 0).reshape(count, -1), lower=True)
+    squares = (whitened**2).sum() / size
+    evidence = (law.weights * m).sum() + d * squares / 4 - (s**2).sum() / size / 2
+    return _Corrections(
+        shift, np.zeros(()), mean, variance, np.asarray(evidence), np.asarray(squares / count)
+    )
+
+
+def _result(
+    solution: Solution,
+    law: _Gaussian,
+    corrections: tuple[_Corrections, _Corrections] | None,
+    labels: np.ndarray,
+    noise: float,
+    order: int,
+    samples: int | None,
+    seed: int,
+) -> NetworkPosterior:
+    C, K = solution.residual_kernels, solution.kernels
+    if corrections is None:
+        none, kernels, outputs = np.zeros(()), np.zeros_like(C), np.zeros_like(law.mean)
+        corrections = (_Corrections(kernels, kernels, outputs, outputs, none, none),) * 2
+    first, error = (_Corrections(*(x / solution.network.width for x in c)) for c in corrections)
+    skips = layer_coefficients(solution.network).skips
+
+    shift, learned = first.shift + first.covariance, accumulate(skips, first.covariance)
+    deviation = np.hypot(error.shift, error.covariance)
+    sizes = np.sqrt(np.einsum("lii,ljj->lij", K, K))
+    ratios = np.divide(np.abs(learned), sizes, out=np.zeros_like(K), where=sizes > 0)
+    shape = (len(C[0]), *labels.shape[1:])
+    variance = np.repeat(law.variance[:, None], law.labels.shape[1], axis=1)
+    return NetworkPosterior(
+        solution.network,
+        solution.input_kernel,
+        labels,
+        noise,
+        residual_kernels=C + shift,
+        residual_kernels_error=deviation,
+        kernels=K + accumulate(skips, shift),
+        kernels_error=accumulate(skips, deviation),
+        kernel_shift=learned,
+        kernel_shift_error=accumulate(skips, error.covariance),
+        mean=(law.mean + first.mean).reshape(shape),
+        mean_error=error.mean.reshape(shape),
+        variance=(variance + first.variance).reshape(shape),
+        variance_error=error.variance.reshape(shape),
+        mean_nngp=law.mean.reshape(shape),
+        variance_nngp=law.variance,
+        log_evidence=np.asarray(law.log_evidence + first.log_evidence),
+        log_evidence_error=np.asarray(error.log_evidence),
+        log_evidence_nngp=np.asarray(law.log_evidence),
+        expansion_ratio=np.asarray(max(ratios.max(), first.fluctuations)),
+        order=order,
+        samples=samples,
+        seed=seed,
+    )

@@ -1,0 +1,207 @@
+"""Networks linearised about infinite width: the order 1/N of the kernels of many inputs, sampled.
+
+Every neuron follows a path h^(0), ..., h^(L) with the kernels of infinite width, and the averages
+over n of them fluctuate. To first order these fluctuations move the kernels of later layers,
+
+    δC^(l) = a_l [Σ_i g(h_i^(l-1)) − n ⟨g⟩]/√n + a_l ∂⟨g⟩/∂K · δK^(l-1),
+    δK^(l) = γ_l² δK^(l-1) + δC^(l)
+
+with ⟨δC δC⟩ = N G11 for every n. To second order they shift the means (theory of `mean_shift`),
+
+    N (⟨C⟩ − C*)^(l) = a_l ∂⟨g⟩/∂K · N (⟨K⟩ − K*)^(l-1)
+                     + a_l ⟨½ δK · ∂²⟨g⟩/∂K² · δK + [Σ_i ∂_K g(h_i) − n ⟨∂_K g⟩]/√n · δK⟩,
+
+where ∂_K g of a neuron needs no second derivative of φ: by Gaussian integration over its last noise
+ζ ~ N(0, C), independent of δK, ⟨φ''_α φ_β⟩ = ⟨ζ_α φ'_α φ_β − C_αβ φ'_α φ'_β⟩/C_αα.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory.montecarlo.forward import feature_functions, psd_root
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.memory import require_memory
+from fieldtheory.numerics.recursion import add_skip
+from fieldtheory.numerics.several_inputs.feature_correlators import means
+from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
+from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
+from fieldtheory.numerics.symmetric_matrices import unpacked
+
+# Neurons of one linearised network: its kernels cost as much as ten neurons, and more of them
+# make the estimates of second moments of a given number of neurons worse.
+NEURONS = 8
+# Streams of random numbers beside those of `covariance_with`.
+_STREAM = 101
+# Pairs whose second derivatives are found at once, and arrays (L + 2, P, P) that are held.
+_TOGETHER, _COPIES = 500, 24
+
+
+class Linearised(NamedTuple):
+    """A batch of linearised networks.
+
+    Parameters
+    ----------
+    outputs : ndarray, shape (n, P, P)
+        δC^(L+1).
+    shift : ndarray, shape (L + 2, P, P)
+        The estimate of N (⟨C⟩ − C*) from this batch.
+    """
+
+    outputs: np.ndarray
+    shift: np.ndarray
+
+
+def linear_networks(
+    network: LayeredNetwork, theory: PairTheory, own: np.ndarray, sizes: np.ndarray, seed: int
+) -> Iterator[Linearised]:
+    """Batches of linearised networks.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    theory : PairTheory
+    own : ndarray, shape (L + 2, P)
+        N (⟨C⟩ − C*) of the variances, which is known.
+    sizes : ndarray of int
+        Linearised networks of every batch.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If φ jumps, or there is not enough memory.
+    """
+    inputs = own.shape[-1]
+    if any(len(psi.jumping) for psi in theory.signals.functions):
+        raise ValueError(
+            f"the mean shift of {network.activation.name}, which jumps, cannot be sampled: "
+            "use at most five inputs"
+        )
+    require_memory(
+        f"the order 1/N of {inputs} inputs",
+        8.0 * inputs**2 * (_COPIES * len(own) + 8 * int(np.max(sizes))),
+        "use fewer inputs or layers",
+    )
+    distinct, collinear = theory.distinct, theory.collinear
+    place, factor = (unpacked(each, True) for each in collinear.of_pairs())
+    layers = _Layers(network, distinct, own[:, collinear.kept])
+    alpha, beta = distinct.signals.pairs
+    for number, size in enumerate(sizes):
+        key = np.random.SeedSequence(seed, spawn_key=(_STREAM, number))
+        batch = layers.batch(int(size), key)
+        yield Linearised(*(each[..., alpha, beta][..., place] * factor for each in batch))
+
+
+class _Layers:
+    """What the recursions over the layers need: gains, second derivatives and means."""
+
+    def __init__(self, network: LayeredNetwork, theory: PairTheory, own: np.ndarray) -> None:
+        signals, gains = theory.signals, theory.gains
+        self.signals, self.own, self.features = signals, own, feature_functions(network)
+        self.slopes = feature_functions(network, slopes=True)
+        self.a = np.asarray(theory.layers.weights).reshape(len(own), -1)[:, 0]
+        self.skips = theory.layers.skips
+        self.means, self.roots = unpacked(means(signals), True), psd_root(signals.C)
+        self.pair, self.first = np.zeros((2, *own.shape, own.shape[-1]))
+        alpha, beta = gains.places[2:]
+        self.pair[:, alpha, beta] = self.pair[:, beta, alpha] = gains.pair
+        self.first[:, alpha, beta], self.first[:, beta, alpha] = gains.first, gains.second
+        diagonal = np.arange(own.shape[-1])
+        self.pair[:, diagonal, diagonal] = gains.own
+        self.curvature = self._curvatures()
+
+    def _curvatures(self) -> np.ndarray:
+        """∂²⟨g⟩ by (αα, αα), (αα, ββ), (αα, αβ) and (αβ, αβ), shape (4, L + 1, P, P)."""
+        found = np.zeros((4, *self.means.shape))
+        alpha, beta = self.signals.pairs
+        (others,) = np.nonzero(alpha != beta)
+        # Kernels of layers that nothing was added to do not fluctuate.
+        used = np.append(False, ~self.signals.idle)
+        used = np.logical_or.accumulate(used)[:, None]
+        for some in np.array_split(others, -(-len(others) // _TOGETHER) or 1):
+            a, b = alpha[some], beta[some]
+            H = curvatures(self.signals, some, np.repeat(used, len(some), axis=1))
+            for row, (e, f), (g, h) in (
+                (0, (0, 0), (1, 1)),
+                (1, (0, 1), (0, 1)),
+                (2, (0, 2), (1, 2)),
+                (3, (2, 2), (2, 2)),
+            ):
+                found[row][:, a, b], found[row][:, b, a] = H[e, f], H[g, h]
+        return found
+
+    def batch(self, size: int, key: np.random.SeedSequence) -> tuple[np.ndarray, np.ndarray]:
+        """δC^(L+1) of linearised networks, and N (⟨C⟩ − C*) from them."""
+        signals, neurons = self.signals, NEURONS
+        generator, inputs = np.random.default_rng(key), signals.K.shape[1]
+        sources, K = np.zeros_like(self.pair), np.zeros((size, inputs, inputs))
+        # Signals and their noise by network, input and neuron.
+        signal = noise = np.zeros((size, inputs, neurons))
+        C, deltaC = signals.C[0], K
+        for l, added in enumerate(signals.C):
+            skip = signals.skips[l - 1] if l else 0.0
+            if added.any():
+                noise, C = self.roots[l] @ generator.standard_normal(signal.shape), added
+                signal = skip * signal + noise
+            else:
+                signal, noise, C = skip * signal, skip * noise, skip**2 * C
+            if K.any():
+                sources[l + 1] = self._second_order(l, K, signal, noise, C)
+            g = _products(self.features(signal)) - neurons * self.means[l]
+            deltaC = self.a[l + 1] * g / np.sqrt(neurons) + self._moved(l + 1, K)
+            K = add_skip(self.skips[l + 1], K, deltaC) if l + 1 < len(signals.C) else K
+        return deltaC, self._propagated(sources)
+
+    def _moved(self, l: int, K: np.ndarray) -> np.ndarray:
+        """The change of a_l ⟨g⟩ for changes of the kernels, (..., P, P)."""
+        own, diagonal = np.diagonal(K, axis1=-2, axis2=-1), np.arange(K.shape[-1])
+        by_own = self.first[l] * own[..., :, None]
+        found = self.pair[l] * K + by_own + np.swapaxes(by_own, -1, -2)
+        found[..., diagonal, diagonal] = np.diagonal(self.pair[l]) * own
+        return np.asarray(found)
+
+    def _second_order(
+        self, l: int, K: np.ndarray, signal: np.ndarray, noise: Any, C: np.ndarray
+    ) -> np.ndarray:
+        """The source of the mean of C^(l+1) of second order in fluctuations, (P, P)."""
+        neurons, a, size = signal.shape[-1], self.a[l + 1], len(K)
+        own = np.diagonal(K, axis1=1, axis2=2)
+        twice, mixed, crossed, pair = self.curvature[:, l]
+        by_own = (
+            twice * (own**2).mean(axis=0)[:, None]
+            + 2 * crossed * np.einsum("nab,na->ab", K, own) / size
+        )
+        found = by_own + by_own.T + 2 * mixed * (own.T @ own) / size + pair * (K**2).mean(axis=0)
+        # Signals of both signs of the noise: what is divided by C is a difference.
+        slopes_squared, weighted = np.zeros_like(K), np.zeros_like(K)
+        for sign in (1, -1):
+            h = signal if sign == 1 else signal - 2 * noise
+            slopes, features = self.slopes(h), self.features(h)
+            slopes_squared += _products(slopes) / 2
+            for slope, feature in zip(slopes, features, strict=True):
+                weighted += sign * (noise * slope) @ np.swapaxes(feature, 1, 2) / 2
+        own_C = np.diagonal(C)[:, None]
+        inverse = np.divide(1.0, own_C, out=np.zeros_like(own_C), where=own_C > 0)
+        by_pair = slopes_squared - neurons / a * self.pair[l + 1]
+        by_own = (weighted - C * slopes_squared) * inverse / 2 - neurons / a * self.first[l + 1]
+        by_own = np.einsum("nab,na->ab", by_own, own)
+        by_neurons = np.einsum("nab,nab->ab", by_pair, K) + by_own + by_own.T
+        return np.asarray(a * (found / 2 + by_neurons / size / np.sqrt(neurons)))
+
+    def _propagated(self, sources: np.ndarray) -> np.ndarray:
+        """The shift of all layers from its sources, with that of the variances as it is known."""
+        found, K, diagonal = np.zeros_like(sources), np.zeros_like(sources[0]), self.own.shape[-1]
+        for l in range(1, len(sources)):
+            found[l] = sources[l] + self._moved(l, K)
+            found[l].flat[:: diagonal + 1] = self.own[l]
+            K = add_skip(self.skips[l], K, found[l])
+        return found
+
+
+def _products(values: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Σ over neurons and features of products of all pairs of inputs, (n, P, P)."""
+    return np.asarray(sum(x @ np.swapaxes(x, 1, 2) for x in values))

@@ -1,0 +1,258 @@
+"""`torch_module`: a network as a torch module whose law at initialisation is the prior's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from fieldtheory import validation
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.theory.tangent_kernel import checked_parametrization
+from fieldtheory.training.torch_functions import torch_function
+
+
+class Affine(torch.nn.Module):
+    """W x + b with W_ij ~ N(0, σ²_w/fan-in) and b_i ~ N(0, σ²_b), in one or several copies.
+
+    ``weight`` ([n,] fan-out, fan-in) and ``bias`` ([n,] fan-out) are W and b, or, with ``unit``,
+    standard normals of which they are multiples. A bias of variance 0 is no parameter.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        variances: tuple[float, float],
+        normals: Callable[..., torch.Tensor],
+        unit: bool,
+    ) -> None:
+        super().__init__()
+        deviations = (variances[0] / shape[1]) ** 0.5, variances[1] ** 0.5
+        self.gains = deviations if unit else (1.0, 1.0)
+        self.variances = [1.0 if unit else deviation**2 for deviation in deviations]
+        scales = [variance**0.5 for variance in self.variances]
+        self.weight = torch.nn.Parameter(scales[0] * normals(*shape))
+        self.bias = torch.nn.Parameter(scales[1] * normals(shape[0])) if variances[1] else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """W x + b of the rows of x, ([n,] P, fan-in) -> ([n,] P, fan-out)."""
+        found = x @ (self.gains[0] * self.weight).mT
+        return found if self.bias is None else found + self.gains[1] * self.bias[..., None, :]
+
+
+class TorchNetwork(torch.nn.Module):
+    """A network as a torch module, as `torch_module` returns it.
+
+    ``readin``, ``layers`` and ``readout`` are affine maps; ``network`` is what it was made of.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        ends: tuple[int, int],
+        copies: tuple[int, ...],
+        unit: bool,
+        batch_norm: bool,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.network, self.copies, self.phi = network, copies, torch_function(network.activation)
+
+        def normals(*shape: int) -> torch.Tensor:
+            return torch.randn((*copies, *shape), generator=generator, dtype=torch.float64)
+
+        sizes = ends[0], *[network.width] * (network.depth + 1), ends[1]
+        shapes = zip(sizes[1:], sizes[:-1], strict=True)
+        variances = self._variances(ends[0])
+        parts = [Affine(s, v, normals, unit) for s, v in zip(shapes, variances, strict=True)]
+        self.readin, *layers, self.readout = parts
+        self.layers = torch.nn.ModuleList(layers)
+        norms = network.depth if batch_norm else 0
+        neurons = network.width * int(np.prod(copies))
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(neurons) for _ in range(norms))
+
+    def _variances(self, inputs: int) -> list[tuple[float, float]]:
+        """σ²_w and σ²_b of the read-in, the layers and the readout."""
+        layer = self.network.weight_variance, self.network.bias_variance
+        ends = self.network.readin_variances, self.network.readout_variances
+        return [ends[0], *[layer] * self.network.depth, ends[1]]
+
+    def signals(self, X: Any) -> Iterator[torch.Tensor]:
+        """h^(0), ..., h^(L) of the rows of X (P, d), each ([n,] P, N)."""
+        h = self.readin(self._tensor(X))
+        yield h
+        for l in range(self.network.depth):
+            h = self._layer(l, h)
+            yield h
+
+    def _layer(self, l: int, h: torch.Tensor) -> torch.Tensor:
+        step = self.layers[l](self.phi(h))
+        if self.norms:
+            # Every neuron of every copy over the batch.
+            rows = step.movedim(-2, 0)
+            step = self.norms[l](rows.flatten(1)).view(rows.shape).movedim(0, -2)
+        return float(self.network.skip_scales[l]) * h + float(self.network.branch_scales[l]) * step
+
+    def forward(self, X: Any) -> torch.Tensor:
+        """The outputs at the rows of X (P, d), ([n,] P, outputs)."""
+        *_, h = self.signals(X)
+        return self.readout(self.phi(h))
+
+    def residual_kernels(self, X: Any) -> torch.Tensor:
+        """C^(0), ..., C^(L+1), ([n,] L + 2, P, P).
+
+        C^(0) is `fieldtheory.input_kernel`, C^(l) = a_l φφᵀ/N + c_l of the signals h^(l-1).
+        """
+        coefficients, x = layer_coefficients(self.network), self._tensor(X)
+        a, c = coefficients.weights.copy(), coefficients.biases.copy()
+        a[0], c[0] = self.network.readin_variances
+        features = [x.expand(*self.copies, *x.shape), *map(self.phi, self.signals(x))]
+        rows = zip(a.tolist(), c.tolist(), features, strict=True)
+        return torch.stack([a * _gram(psi) + c for a, c, psi in rows], dim=-3)
+
+    def kernels(self, X: Any) -> torch.Tensor:
+        """h^(l) h^(l)ᵀ/N for l = 0, ..., L, then the output kernel C^(L+1), ([n,] L + 2, P, P)."""
+        signals = list(self.signals(X))
+        a, c = self.network.readout_variances
+        return torch.stack([*map(_gram, signals), a * _gram(self.phi(signals[-1])) + c], dim=-3)
+
+    def priors(self) -> Iterator[tuple[torch.nn.Parameter, float]]:
+        """Every parameter with the variance of its entries at initialisation.
+
+        Raises
+        ------
+        ValueError
+            If there is batch normalisation, whose parameters have no prior.
+        """
+        if self.norms:
+            raise ValueError("module must have a prior of all parameters, got batch_norm=True")
+        for part in (self.readin, *self.layers, self.readout):
+            yield part.weight, part.variances[0]
+            if part.bias is not None:
+                yield part.bias, part.variances[1]
+
+    def _tensor(self, X: Any) -> torch.Tensor:
+        x = torch.as_tensor(X, dtype=self.readin.weight.dtype, device=self.readin.weight.device)
+        if x.ndim != 2 or x.shape[1] != self.readin.weight.shape[-1]:
+            d = self.readin.weight.shape[-1]
+            raise ValueError(f"X must have shape (P, {d}), got {tuple(x.shape)}")
+        return x
+
+
+class _TorchDiffusion(TorchNetwork):
+    """x_{l+1} = x_l + φ(W_l ψ(x_l) + b_l), x_0 = W_I z, y = W_O x_L (PF eq. (7), section 4.3)."""
+
+    def _variances(self, inputs: int) -> list[tuple[float, float]]:
+        net = self.network
+        layer = net.weight_variance * net.step, net.bias_variance * net.step
+        # Of the entries of W_I and W_O, 1; times fan-in, as all here.
+        return [(inputs, 0.0), *[layer] * net.depth, (net.width, 0.0)]
+
+    def _layer(self, l: int, h: torch.Tensor) -> torch.Tensor:
+        return h + self.phi(self.layers[l](torch_function(self.network.input_activation)(h)))
+
+    def forward(self, X: Any) -> torch.Tensor:
+        *_, h = self.signals(X)
+        return self.readout(h)
+
+    def residual_kernels(self, X: Any) -> torch.Tensor:
+        raise ValueError("a DiffusionNetwork has no residual kernels")
+
+    kernels = residual_kernels
+
+
+@named_arguments
+def torch_module(
+    network: ResidualNetwork | DiffusionNetwork,
+    *,
+    inputs: int | None = None,
+    outputs: int = 1,
+    copies: int | None = None,
+    parametrization: str = "standard",
+    batch_norm: bool = False,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+) -> TorchNetwork:
+    """A network as a torch module, drawn from the prior.
+
+    Its weights W_ij ~ N(0, σ²_w/fan-in) and biases b_i ~ N(0, σ²_b) are independent, as
+    `ResidualNetwork` defines them (F25 eq. (1)), so that its signals follow the law of `simulate`.
+
+    Parameters
+    ----------
+    network : ResidualNetwork or DiffusionNetwork
+        Without batch axes. PF leaves the read-in and readout of a `DiffusionNetwork` open; here
+        they are those of PF section 4.3, x_0 = W_I z and y = W_O x_T with standard normals.
+    inputs, outputs : int
+        d and d_out; ``network.input_dim`` if ``inputs`` is left out.
+    copies : int, optional
+        n independent networks in one module: parameters and outputs have a leading axis of length
+        n. Much faster than n modules where the networks are small.
+    parametrization : {"standard", "ntk"}
+        What the parameters are: W and b themselves, with the names and shapes of
+        `torch.nn.Linear`; or standard normals, which are multiplied by σ_w/√fan-in and σ_b.
+    batch_norm : bool
+        Normalise W φ(h) + b over the batch before it is scaled with ρ_l, with a trained gain and
+        shift; the law is then no longer that of ``network``. Residual networks only.
+    seed : int
+        Seed of the parameters, >= 0; the state of torch's own generator does not change.
+    dtype : torch.dtype
+
+    Returns
+    -------
+    TorchNetwork
+        ``module(X)`` gives the outputs, ``module.signals(X)``, ``module.kernels(X)`` and
+        ``module.residual_kernels(X)`` what happens on the way, ``module.priors()`` the parameters
+        with the variances from which they were drawn.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed, or torch lacks a function of φ.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=3, width=20, input_dim=2, readout_bias_variance=0.0)
+    >>> module = torch_module(net, copies=5)
+    >>> X = [[1.0, 0.0], [0.0, 1.0]]
+    >>> tuple(module(X).shape), tuple(module.residual_kernels(X).shape)
+    ((5, 2, 1), (5, 5, 2, 2))
+    >>> {name: tuple(p.shape) for name, p in torch_module(net).layers[2].named_parameters()}
+    {'weight': (20, 20), 'bias': (20,)}
+    """
+    if not isinstance(network, ResidualNetwork | DiffusionNetwork) or (
+        isinstance(network, ResidualNetwork) and network.batch_shape
+    ):
+        raise TypeError(
+            "network must be one ResidualNetwork or DiffusionNetwork, "
+            f"got {validation.shown(network)}"
+        )
+    kind = TorchNetwork
+    if isinstance(network, DiffusionNetwork):
+        kind = _TorchDiffusion
+        if network.depth is None or network.parameter_law or inputs is None or batch_norm:
+            raise ValueError(
+                "a DiffusionNetwork must have a finite depth and independent parameters, and needs "
+                f"inputs and no batch_norm, got {validation.shown(network)}, inputs={inputs!r}"
+            )
+    elif inputs is None:
+        inputs = network.input_dim
+    generator = torch.Generator().manual_seed(validation.integer("seed", seed, 0))
+    return kind(
+        network,
+        (validation.integer("inputs", inputs, 1), validation.integer("outputs", outputs, 1)),
+        () if copies is None else (validation.integer("copies", copies, 1),),
+        checked_parametrization(parametrization) == "ntk",
+        batch_norm,
+        generator,
+    ).to(dtype)
+
+
+def _gram(values: torch.Tensor) -> torch.Tensor:
+    return values @ values.mT / values.shape[-1]
