@@ -6,6 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ class Options:
     jobs: int | None
     data_folder: Path | None
     progress: bool
+    quick: bool = False
 
 
 def _cifar10(options: Options, otherwise: str) -> Any:
@@ -58,6 +60,7 @@ FIGURES = {
     "f25.fig4": "",
     "f25.fig5": "dataset",
     "f25.fig6": "cifar10",
+    "f25.fig7": "seed directory quick",
     "f25.fig8": f"{_NETWORKS} inputs",
     "f25.fig9": "cifar10",
     "pdlt.closure": _NETWORKS,
@@ -65,11 +68,13 @@ FIGURES = {
     "pf.fig2": f"{_NETWORKS} directory",
     "pf.fig3": f"{_NETWORKS} directory",
     "pf.fig4": f"{_NETWORKS} directory",
+    "pf.fig5": "seed jobs directory quick",
     "sr.fig1": "",
     "sr.fig2": "",
     "sr.fig3": "",
     "sr.gradients": "",
     "sr.table2": "",
+    "sr.table3": "seed jobs directory quick",
     "sr.width": _NETWORKS,
     "width.orders": _NETWORKS,
 }
@@ -102,6 +107,9 @@ def figures(
     inputs: Annotated[
         int, typer.Option(help="Number of inputs, where the response is simulated.")
     ] = 100,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Trained networks in the sizes of tests, in seconds.")
+    ] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -117,6 +125,8 @@ def figures(
     there: gradients with their bound, fluctuations at N = L.
     pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
+    f25.fig7, pf.fig5 and sr.table3 train networks, in six to thirty minutes or, with --quick, small
+    ones in seconds; they need the extra torch.
     width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:
@@ -135,8 +145,11 @@ def figures(
     if output.exists() and not output.is_dir():
         raise ValueError(f"output must be a folder, got the file {str(output)!r}")
     output.mkdir(parents=True, exist_ok=True)
-    options = Options(samples, inputs, seed, jobs, data_folder, True)
+    options = Options(samples, inputs, seed, jobs, data_folder, True, quick)
     for name in filter(wanted.__contains__, FIGURES):
+        if "quick" in FIGURES[name] and name not in names and find_spec("torch") is None:
+            echo(f"{name} needs torch and is left out", err=True)
+            continue
         echo(str(_draw(name, output, options)))
 
 
@@ -166,6 +179,7 @@ def _draw(name: str, folder: Path, options: Options) -> Path:
         given: dict[str, Callable[[], Any]] = {
             "samples": lambda: options.samples * _MORE.get(paper, 1),
             "seed": lambda: options.seed,
+            "quick": lambda: options.quick,
             "jobs": lambda: options.jobs,
             "inputs": lambda: options.inputs,
             "directory": lambda: parts,

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fieldtheory.numerics.interpolation import nodes, polynomials, transform
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
 
 # Nodes of a box for each of its pairs, at most; and how many pairs take as long as it takes to ask
 # once more, which counts where a box was in vain.

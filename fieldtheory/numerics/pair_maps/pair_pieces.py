@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.numerics.interpolation import nodes, transform
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
 
 # Nodes in v, most nodes in a norm, and the last coefficients that show the decay.
