@@ -60,6 +60,7 @@ FIGURES = {
     "f25.fig6": "cifar10",
     "f25.fig8": f"{_NETWORKS} inputs",
     "f25.fig9": "cifar10",
+    "learning.scaling": "",
     "pdlt.closure": _NETWORKS,
     "pf.fig1": f"{_NETWORKS} directory",
     "pf.fig2": f"{_NETWORKS} directory",
@@ -117,7 +118,8 @@ def figures(
     there: gradients with their bound, fluctuations at N = L.
     pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
-    width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
+    learning.scaling asks whether the best scaling of the prior is that of learning; it takes a
+    quarter of an hour. width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:
 
