@@ -118,8 +118,9 @@ def figures(
     there: gradients with their bound, fluctuations at N = L.
     pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
-    learning.scaling asks whether the best scaling of the prior is that of learning; it takes a
-    quarter of an hour. width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
+    learning.scaling shows evidence, test error and learned kernels over the scaling of the residual
+    branch, which takes a quarter of an hour.
+    width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:
 

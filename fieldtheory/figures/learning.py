@@ -1,4 +1,4 @@
-"""A figure of learning: is the optimal scaling of the prior also optimal given labels?
+"""A figure of learning: whether the optimal scaling of the prior is optimal for learning.
 
 `scaling` computes what is plotted; `draw_scaling` draws it.
 """
@@ -25,7 +25,7 @@ from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
 from fieldtheory.scaling import mean_scaling, optimal_scaling
 
-INPUT_SCALE = 0.05
+_INPUT_SCALE = 0.05
 _CLASSES = (0, 3)
 # Data sets and how many images of both classes they hold, as many of each.
 _DATA = {"MNIST": (load_mnist, 1000), "digits": (load_digits, 356)}
@@ -148,7 +148,7 @@ def scaling(
     labels take seconds.
     """
     L = np.array([validation.integer("depths", depth, 1) for depth in depths])
-    multiples = validation.finite_array("multiples", multiples)
+    r = np.array([validation.positive("multiples", value) for value in multiples])
     P = validation.integer("training", training, 2)
     T = validation.integer("tested", tested, 1)
     parts, optima, pairs = [], [], []
@@ -158,27 +158,24 @@ def scaling(
         images = load(_CLASSES, count)
         # Sorted by class; classes take turns here.
         order = np.arange(count).reshape(2, -1).T.ravel()
-        X, y = images.samples[order], np.where(images.labels[order] == _CLASSES[0], 1.0, -1.0)
-        networks = [
-            ResidualNetwork(
-                depth=depth, readin_bias_variance=0.0, width=width, input_dim=X.shape[1]
-            )
-            for depth in L.tolist()
-        ]
-        X = normalise(X, INPUT_SCALE, networks[0].weight_variance)
-        optima = [float(optimal_scaling(net, INPUT_SCALE)) for net in networks]
-        K0 = input_kernel(X[:P], networks[0])
-        pairs.append([mean_scaling(optimal_scaling(net, K0))[1] for net in networks])
+        y = np.where(np.asarray(images.labels)[order] == _CLASSES[0], 1.0, -1.0)
+        X = images.samples[order]
+        one = ResidualNetwork(depth=1, readin_bias_variance=0.0, width=width, input_dim=X.shape[1])
+        networks = [one.replace(depth=depth) for depth in L.tolist()]
+        X = normalise(X, _INPUT_SCALE, one.weight_variance)
+        K0 = input_kernel(X[:P], one)
+        optima = [float(optimal_scaling(net, _INPUT_SCALE)) for net in networks]
+        pairs.append([mean_scaling(np.asarray(optimal_scaling(net, K0)))[1] for net in networks])
         parts += [
-            partial(_learned, net.replace(branch_scale=r * best), X, y, P, T, noise_variance)
+            partial(_learned, net.replace(branch_scale=float(rho)), X, y, P, T, noise_variance)
             for net, best in zip(networks, optima, strict=True)
-            for r in multiples.tolist()
+            for rho in r * best
         ]
     found = in_turn(parts, "learning.scaling", progress)
-    shape = len(_DATA), len(L), len(multiples)
+    shape = len(_DATA), len(L), len(r)
     values = {key: np.reshape([each[key] for each in found], shape) for key in found[0]}
     return Scaling(
-        tuple(_DATA), L, np.array(optima), np.array(pairs), multiples,
+        tuple(_DATA), L, np.array(optima), np.array(pairs), r,
         **values, training=P, tested=T, width=width, noise_variance=noise_variance,
     )  # fmt: skip
 
@@ -202,6 +199,9 @@ def draw_scaling(numbers: Scaling) -> Any:
     for ax, (name, dashed, label, best) in zip(axes, shown, strict=True):
         ax.axvline(1, color=GRAY, linewidth=0.8)
         ax.set(xscale="log", xlabel=r"$\rho / \rho^*$", ylabel=label)
+        ticks = 2.0 ** np.arange(*np.round(np.log2([r.min(), 2.1 * r.max()])))
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.minorticks_off()
         for i, (data, colour) in enumerate(zip(numbers.names, (BLUE, ORANGE), strict=True)):
             for j, shade in enumerate(tints(colour, len(numbers.depths))):
                 values = getattr(numbers, name)[i, j]
@@ -216,9 +216,10 @@ def draw_scaling(numbers: Scaling) -> Any:
                 numbers.optima_of_pairs[i] / numbers.optima, np.zeros(len(numbers.optima)),
                 "v", color=colour, markersize=4, transform=ax.get_xaxis_transform(), clip_on=False,
             )  # fmt: skip
-    axes[0].plot(r, numbers.evidence_fixed[0, 0], ":", color=BLUE, linewidth=0.9)
-    axes[0].plot(r, numbers.evidence_fixed[1, 0], ":", color=ORANGE, linewidth=0.9)
-    axes[2].set_yscale("log")
+    for fixed, colour in zip(numbers.evidence_fixed[:, 0], (BLUE, ORANGE), strict=True):
+        axes[0].plot(r, fixed, ":", color=colour, linewidth=0.9)
+    # The dotted lines go far below the others.
+    axes[0].set_ylim(bottom=numbers.evidence_nngp.min() - 0.5 * np.ptp(numbers.evidence_nngp))
     axes[3].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     note(
         figure,
