@@ -1,4 +1,4 @@
-"""Infinitely wide networks as estimators and kernels of scikit-learn.
+"""Networks as estimators and kernels of scikit-learn, infinitely wide or to order 1/N.
 
 They need the extra ``data``. Parameters of the network are set and searched through
 ``network__depth``, ``network__branch_scale`` and so on, as those of nested estimators are.
@@ -65,8 +65,11 @@ class _OfNetwork:
 
 def _kernel(network: Any, quantity: str) -> inference.KernelFunction:
     """Responses and hidden layers have functions of inputs too, which are no priors of outputs."""
-    known = validation.quantity("quantity", quantity, _KERNELS)
-    return inference.kernel(_given(network), known)
+    return inference.kernel(_given(network), _chosen(quantity))
+
+
+def _chosen(quantity: str) -> str:
+    return validation.quantity("quantity", quantity, _KERNELS)
 
 
 class _NetworkEstimator(_OfNetwork, BaseEstimator):
@@ -101,18 +104,22 @@ class _NetworkEstimator(_OfNetwork, BaseEstimator):
 
 
 class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
-    """Bayesian regression with an infinitely wide network, a Gaussian process (SR eq. (10)).
+    """Bayesian regression with a network: a Gaussian process (SR eq. (10)), or to order 1/N.
 
     Parameters
     ----------
     network : LayeredNetwork, optional
-        The prior; ``ft.ResidualNetwork(depth=10)`` if left out. Its ``width`` does not count.
+        The prior; ``ft.ResidualNetwork(depth=10)`` if left out. Its ``width`` counts at order 1.
     quantity : {"output_kernel", "tangent_kernel"}
         The kernel of the Gaussian process; also "nngp" and "ntk".
     noise_variance : float
         σ² of the noise in the targets.
     jitter : float
         Added to the diagonal of the kernel besides.
+    order : {0, 1}
+        0 for infinite width; 1 for predictions, standard deviations and log evidence to order 1/N,
+        by `fieldtheory.posterior`. Its time grows as the square of all inputs, and predictions are
+        reproducible for the same X; those of parts of it differ by the errors of sampling.
     normalize_y : bool
         Whether the targets are taken minus their mean and over their standard deviation, as by
         scikit-learn's ``GaussianProcessRegressor``. ``noise_variance``, ``posterior_`` and
@@ -150,14 +157,20 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         quantity: str = "output_kernel",
         noise_variance: float = 1e-2,
         jitter: float = 0.0,
+        order: int = 0,
         normalize_y: bool = False,
     ) -> None:
         super().__init__(network, quantity=quantity, noise_variance=noise_variance, jitter=jitter)
+        self.order = order
         self.normalize_y = normalize_y
 
     def fit(self, X: Any, y: Any) -> Self:
         """Condition on inputs X (P, d) and targets y (P,) or (P, n)."""
         _require_numbers(y)
+        if self.order not in (0, 1):
+            raise ValueError(f"order must be 0 or 1, got {self.order!r}")
+        if self.order and _chosen(self.quantity) != "output_kernel":
+            raise ValueError(f"order 1 is of the output_kernel, got quantity={self.quantity!r}")
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=float)
         self._centre, self._scale = np.zeros(y.shape[1:]), np.ones(y.shape[1:])
@@ -175,6 +188,13 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         if return_std and return_cov:
             raise ValueError("at most one of return_std and return_cov may be True")
         X = self._inputs(X)
+        if self.order:
+            if return_cov:
+                raise ValueError("return_cov is of order 0: order 1 has variances alone")
+            found, new = self._finite(X), slice(len(self.posterior_.X), None)
+            mean = self._mean(found.mean[new])
+            deviation = self._scale * np.sqrt(np.maximum(found.variance[new], 0.0))
+            return (mean, deviation) if return_std else mean
         if return_std:
             mean, variance = self.posterior_.mean_and_variance(X)
             return self._mean(mean), np.multiply.outer(np.sqrt(variance), self._scale)
@@ -182,6 +202,20 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
             mean, covariance = self.posterior_.mean_and_covariance(X)
             return self._mean(mean), np.multiply.outer(covariance, self._scale**2)
         return self._mean(self.posterior_.mean(X))
+
+    @property
+    def log_evidence_(self) -> float:
+        """ln p(y) of the training values, to compare networks by; to order 1/N at order 1."""
+        return float(self._finite(None).log_evidence) if self.order else super().log_evidence_
+
+    def _finite(self, X: np.ndarray | None) -> inference.NetworkPosterior:
+        """The posterior to order 1/N, with X as test inputs."""
+        check_is_fitted(self)
+        known = self.posterior_
+        noise = known.noise_variance + known.jitter
+        return inference.posterior(
+            _given(self.network), Y=known.y, noise_variance=noise, X=known.X, X_test=X
+        )
 
     def _mean(self, normalised: np.ndarray) -> np.ndarray:
         return np.asarray(self._centre + self._scale * normalised)
@@ -205,6 +239,8 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         >>> NetworkGPRegressor().sample_y([[0.0], [1.0]], n_samples=3).shape
         (2, 3)
         """
+        if self.order:
+            raise ValueError("sample_y draws Gaussian functions: use order=0")
         rng = check_random_state(random_state)
         if hasattr(self, "posterior_"):
             mean, covariance = self.posterior_.mean_and_covariance(self._inputs(X))

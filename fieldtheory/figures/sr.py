@@ -26,6 +26,7 @@ from fieldtheory.figures.sr_regression import (
     fig3,
     table2,
 )
+from fieldtheory.figures.sr_training import draw_table3, table3
 
 __all__ = [
     "Fig1",
@@ -39,6 +40,7 @@ __all__ = [
     "draw_fig3",
     "draw_gradients",
     "draw_table2",
+    "draw_table3",
     "draw_width",
     "fig1",
     "fig2",
@@ -47,5 +49,6 @@ __all__ = [
     "of_constant_variance",
     "stable_networks",
     "table2",
+    "table3",
     "width",
 ]

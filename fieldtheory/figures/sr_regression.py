@@ -254,9 +254,7 @@ def table2(
     splits = validation.integer("splits", splits, 2)
     images = load_mnist(range(10), 5000) if dataset is None else dataset
     labels = np.asarray(images.labels)
-    X = images.samples.astype(float)
-    X -= X.mean(axis=1, keepdims=True)
-    X *= np.sqrt(X.shape[1]) / np.linalg.norm(X, axis=1, keepdims=True)
+    X = standardised(images.samples)
     needed = 2 * training + training // 2
     if needed > len(X):
         raise ValueError(
@@ -284,6 +282,13 @@ def table2(
         tuned.std(axis=2, ddof=1) / np.sqrt(splits),
         training,
     )
+
+
+def standardised(samples: np.ndarray) -> np.ndarray:
+    """Rows of mean zero and |x|² = d."""
+    centred = samples - samples.mean(axis=1, keepdims=True)
+    scale: np.ndarray = np.sqrt(samples.shape[1]) / np.linalg.norm(centred, axis=1, keepdims=True)
+    return centred * scale
 
 
 def _accuracies(

@@ -1,4 +1,4 @@
-"""What infinitely wide networks infer: kernels of data, posteriors, training, bounds.
+"""What networks infer, infinitely wide or to order 1/N: kernels, posteriors, training, bounds.
 
 SR is S. Hayou et al., Stable ResNet, AISTATS (2021).
 """
@@ -12,12 +12,14 @@ from fieldtheory.inference.generalisation import (
     pac_bayes_bound,
 )
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
+from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
 from fieldtheory.inference.power_series import power_coefficients
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.inference.trained_ensemble import TrainedEnsemble, train
 
 __all__ = [
     "KernelFunction",
+    "NetworkPosterior",
     "Posterior",
     "Spectrum",
     "TrainedEnsemble",
@@ -28,6 +30,7 @@ __all__ = [
     "kernel",
     "largest_probabilities",
     "pac_bayes_bound",
+    "posterior",
     "power_coefficients",
     "spectrum",
     "train",

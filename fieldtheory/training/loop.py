@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -93,7 +92,7 @@ def train(
     every: int = 1,
     observe: Callable[[torch.nn.Module], Mapping[str, Any]] | None = None,
     checkpoint: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | str = False,
 ) -> TrainingHistory:
     """Train a module with `Langevin`, which samples its posterior, or with any optimiser of torch.
 
@@ -126,8 +125,8 @@ def train(
     checkpoint : str or Path, optional
         File of the state, written every few seconds and at the end. The same call with a module
         and an optimiser made anew goes on from there with the same numbers, also to more steps.
-    progress : bool
-        Show a progress bar on stderr.
+    progress : bool or str
+        Show a progress bar on stderr, under a name of one's own if it is one.
 
     Returns
     -------
@@ -165,7 +164,9 @@ def train(
     start, records = (0, []) if path is None else _resumed(path, run, module, optimiser, steps)
     written, clock = start, time.monotonic()
     left: Any = range(start, steps)
-    for step in with_progress(left, len(left), "train") if progress else left:
+    if progress:
+        left = with_progress(left, len(left), progress if isinstance(progress, str) else "train")
+    for step in left:
         x, y = batch(step)
         found = error(module(x), y)
         if not torch.isfinite(found).all():
@@ -174,7 +175,9 @@ def train(
             records.append({"steps": torch.tensor(step), "loss": found.detach().cpu()})
             with torch.no_grad():
                 seen = observe(module) if observe else {}
-            records[-1] |= {f"observed.{k}": torch.as_tensor(v).cpu() for k, v in seen.items()}
+            # A copy, since parameters change in place.
+            copied = {k: torch.as_tensor(v).detach().cpu().clone() for k, v in seen.items()}
+            records[-1] |= {f"observed.{name}": value for name, value in copied.items()}
         optimiser.zero_grad()
         found.sum().backward()
         optimiser.step()
@@ -242,27 +245,17 @@ def _diverged(loss: torch.Tensor, step: int, path: Path | None, written: int) ->
     return f"the loss{of} is {bad[0].item()} at step {step}: take smaller steps{kept}"
 
 
-def _identity(module: torch.nn.Module, optimiser: Any, *settings: Any) -> dict[str, str]:
-    """Hashes of all that decides what a run gives: beginning, optimiser, data and settings."""
+def _identity(module: torch.nn.Module, optimiser: Any, *given: Any) -> str:
+    """A hash of all that decides what a run gives: beginning, optimiser, data and settings."""
     groups = [{k: v for k, v in g.items() if k != "params"} for g in optimiser.param_groups]
-    tensors = [value for value in settings if isinstance(value, torch.Tensor)]
-    numbers = [value for value in settings if not isinstance(value, torch.Tensor)]
-    return {
-        "module": _digest(module.state_dict().values()),
-        "optimiser": json.dumps([type(optimiser).__name__, groups], default=str),
-        "data": _digest(tensors),
-        "loss, batch_size, seed, every": json.dumps(numbers),
-    }
-
-
-def _digest(tensors: Any) -> str:
-    found = hashlib.sha256()
-    for tensor in tensors:
-        found.update(f"{tuple(tensor.shape)}".encode() + tensor.cpu().numpy().tobytes())
+    found = hashlib.sha256(repr((type(optimiser).__name__, groups)).encode())
+    for value in (*module.state_dict().values(), *given):
+        tensor = isinstance(value, torch.Tensor)
+        found.update(value.cpu().numpy().tobytes() if tensor else repr(value).encode())
     return found.hexdigest()
 
 
-def _write(path: Path, run: dict[str, str], module: Any, optimiser: Any, *progress: Any) -> None:
+def _write(path: Path, run: str, module: Any, optimiser: Any, *progress: Any) -> None:
     generator = getattr(optimiser, "generator", None)
     state = {
         "run": run,
@@ -275,7 +268,7 @@ def _write(path: Path, run: dict[str, str], module: Any, optimiser: Any, *progre
 
 
 def _resumed(
-    path: Path, run: dict[str, str], module: Any, optimiser: Any, steps: int
+    path: Path, run: str, module: Any, optimiser: Any, steps: int
 ) -> tuple[int, list[dict[str, torch.Tensor]]]:
     """The steps that are done and their records; module and optimiser take their state."""
     if not path.parent.is_dir():
@@ -287,10 +280,10 @@ def _resumed(
         (done, records), before = state["progress"], state["run"]
     except Exception as error:
         raise ValueError(f"checkpoint must be a file of train, got {str(path)!r}") from error
-    if other := [name for name in run if run[name] != before[name]]:
+    if before != run:
         raise ValueError(
-            f"checkpoint {str(path)!r} is that of another run, which began with another "
-            f"{' and '.join(other)}"
+            f"checkpoint {str(path)!r} is that of another run: module as made, optimiser, data or "
+            "settings differ"
         )
     if done > steps:
         raise ValueError(f"steps must be at least the {done} of the checkpoint, got {steps}")

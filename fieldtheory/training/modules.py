@@ -52,33 +52,31 @@ class TorchNetwork(torch.nn.Module):
     """
 
     def __init__(
-        self, network: Any, inputs: int, outputs: int, copies: tuple[int, ...], batch_norm: bool
+        self,
+        network: Any,
+        ends: tuple[int, int],
+        copies: tuple[int, ...],
+        unit: bool,
+        batch_norm: bool,
+        generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.network, self.copies = network, copies
-        self.sizes = inputs, *[network.width] * (network.depth + 1), outputs
-        self.phi = torch_function(network.activation)
-        self.normalisations = torch.nn.ModuleList(
-            torch.nn.BatchNorm1d(network.width * int(np.prod(copies)))
-            for _ in range(network.depth * batch_norm)
-        )
-
-    def draw(self, unit: bool, seed: int, dtype: torch.dtype) -> None:
-        """Draw all parameters from the prior."""
-        generator = torch.Generator().manual_seed(seed)
+        self.network, self.copies, self.phi = network, copies, torch_function(network.activation)
 
         def normals(*shape: int) -> torch.Tensor:
-            shape = (*self.copies, *shape)
-            return torch.randn(shape, generator=generator, dtype=torch.float64)
+            return torch.randn((*copies, *shape), generator=generator, dtype=torch.float64)
 
-        shapes = zip(self.sizes[1:], self.sizes[:-1], strict=True)
-        variances = self._variances()
+        sizes = ends[0], *[network.width] * (network.depth + 1), ends[1]
+        shapes = zip(sizes[1:], sizes[:-1], strict=True)
+        variances = self._variances(ends[0])
         parts = [Affine(s, v, normals, unit) for s, v in zip(shapes, variances, strict=True)]
         self.readin, *layers, self.readout = parts
         self.layers = torch.nn.ModuleList(layers)
-        self.to(dtype)
+        norms = network.depth if batch_norm else 0
+        neurons = network.width * int(np.prod(copies))
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(neurons) for _ in range(norms))
 
-    def _variances(self) -> list[tuple[float, float]]:
+    def _variances(self, inputs: int) -> list[tuple[float, float]]:
         """σ²_w and σ²_b of the read-in, the layers and the readout."""
         layer = self.network.weight_variance, self.network.bias_variance
         ends = self.network.readin_variances, self.network.readout_variances
@@ -94,10 +92,10 @@ class TorchNetwork(torch.nn.Module):
 
     def _layer(self, l: int, h: torch.Tensor) -> torch.Tensor:
         step = self.layers[l](self.phi(h))
-        if self.normalisations:
+        if self.norms:
             # Every neuron of every copy over the batch.
             rows = step.movedim(-2, 0)
-            step = self.normalisations[l](rows.flatten(1)).view(rows.shape).movedim(0, -2)
+            step = self.norms[l](rows.flatten(1)).view(rows.shape).movedim(0, -2)
         return float(self.network.skip_scales[l]) * h + float(self.network.branch_scales[l]) * step
 
     def forward(self, X: Any) -> torch.Tensor:
@@ -131,7 +129,7 @@ class TorchNetwork(torch.nn.Module):
         ValueError
             If there is batch normalisation, whose parameters have no prior.
         """
-        if self.normalisations:
+        if self.norms:
             raise ValueError("module must have a prior of all parameters, got batch_norm=True")
         for part in (self.readin, *self.layers, self.readout):
             yield part.weight, part.variances[0]
@@ -140,19 +138,20 @@ class TorchNetwork(torch.nn.Module):
 
     def _tensor(self, X: Any) -> torch.Tensor:
         x = torch.as_tensor(X, dtype=self.readin.weight.dtype, device=self.readin.weight.device)
-        if x.ndim != 2 or x.shape[1] != self.sizes[0]:
-            raise ValueError(f"X must have shape (P, {self.sizes[0]}), got {tuple(x.shape)}")
+        if x.ndim != 2 or x.shape[1] != self.readin.weight.shape[-1]:
+            d = self.readin.weight.shape[-1]
+            raise ValueError(f"X must have shape (P, {d}), got {tuple(x.shape)}")
         return x
 
 
 class _TorchDiffusion(TorchNetwork):
     """x_{l+1} = x_l + φ(W_l ψ(x_l) + b_l), x_0 = W_I z, y = W_O x_L (PF eq. (7), section 4.3)."""
 
-    def _variances(self) -> list[tuple[float, float]]:
+    def _variances(self, inputs: int) -> list[tuple[float, float]]:
         net = self.network
         layer = net.weight_variance * net.step, net.bias_variance * net.step
         # Of the entries of W_I and W_O, 1; times fan-in, as all here.
-        return [(self.sizes[0], 0.0), *[layer] * net.depth, (net.width, 0.0)]
+        return [(inputs, 0.0), *[layer] * net.depth, (net.width, 0.0)]
 
     def _layer(self, l: int, h: torch.Tensor) -> torch.Tensor:
         return h + self.phi(self.layers[l](torch_function(self.network.input_activation)(h)))
@@ -163,6 +162,8 @@ class _TorchDiffusion(TorchNetwork):
 
     def residual_kernels(self, X: Any) -> torch.Tensor:
         raise ValueError("a DiffusionNetwork has no residual kernels")
+
+    kernels = residual_kernels
 
 
 @named_arguments
@@ -242,16 +243,15 @@ def torch_module(
             )
     elif inputs is None:
         inputs = network.input_dim
-    unit = checked_parametrization(parametrization) == "ntk"
-    module = kind(
+    generator = torch.Generator().manual_seed(validation.integer("seed", seed, 0))
+    return kind(
         network,
-        validation.integer("inputs", inputs, 1),
-        validation.integer("outputs", outputs, 1),
+        (validation.integer("inputs", inputs, 1), validation.integer("outputs", outputs, 1)),
         () if copies is None else (validation.integer("copies", copies, 1),),
+        checked_parametrization(parametrization) == "ntk",
         batch_norm,
-    )
-    module.draw(unit, validation.integer("seed", seed, 0), dtype)
-    return module
+        generator,
+    ).to(dtype)
 
 
 def _gram(values: torch.Tensor) -> torch.Tensor:

@@ -69,7 +69,16 @@ class TestFiles:
 
     def test_all(self, monkeypatch, tmp_path):
         monkeypatch.setattr(figures_command, "_draw", lambda name, *_: name)
+        monkeypatch.setattr(figures_command, "find_spec", lambda name: name)
         assert output("figures", "f25.fig3", "all").splitlines() == list(figures_command.FIGURES)
+
+    def test_trained_networks_are_left_out_of_all_without_torch(self, monkeypatch):
+        monkeypatch.setattr(figures_command, "_draw", lambda name, *_: name)
+        monkeypatch.setattr(figures_command, "find_spec", lambda name: None)
+        result = call("figures", "pf.fig5", "sr.*")
+        assert result.stderr == "sr.table3 needs torch and is left out\n"
+        drawn = result.stdout.splitlines()
+        assert "pf.fig5" in drawn and "sr.table2" in drawn and "sr.table3" not in drawn
 
     def test_every_name_can_be_drawn(self):
         for name in figures_command.FIGURES:

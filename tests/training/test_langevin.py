@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from tests import tables
 from tests.oracles import small_posteriors
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -62,7 +63,7 @@ def test_linear_residual_network():
     assert abs(q - 1.1 * 0.7 * (1 + 0.64 * 1.5)) > 0.02
 
 
-@pytest.mark.parametrize("parametrization", ["standard", "ntk"])
+@pytest.mark.parametrize("parametrization", ["standard", tables.slow("ntk")])
 def test_tiny_network_against_importance_sampling_of_weights(parametrization):
     X = np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, -1.2]])
     Y, noise = np.array([0.8, -0.6, 0.1]), 0.3

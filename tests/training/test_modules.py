@@ -115,7 +115,7 @@ def test_copies_are_networks_of_their_own():
     for i in range(3):
         one.load_state_dict(
             {
-                name: value.view(3, -1)[i] if "normalisations" in name and value.ndim else
+                name: value.view(3, -1)[i] if "norms" in name and value.ndim else
                 value[i] if value.ndim else value
                 for name, value in many.state_dict().items()
             }

@@ -1,0 +1,141 @@
+"""The command `posterior`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fieldtheory.cli.options import OutputFormat, Seed
+from fieldtheory.cli.problem import Problem, with_network
+from fieldtheory.cli.terminal import print_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@with_network("K0", data="digits")
+def posterior(
+    problem: Problem,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="A .csv or .npy file of numbers, one row for each sample; several columns are "
+            "several outputs.",
+            show_default="the classes of the data: ±1 of two, indicators minus 1/n of n",
+        ),
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Variance of the noise in the labels.")] = 0.1,
+    test: Annotated[
+        float, typer.Option(help="Share of the samples that are held out, drawn by the seed.")
+    ] = 0.25,
+    order: Annotated[int, typer.Option(help="1: to order 1/N; 0: infinite width alone.")] = 1,
+    paths: Annotated[
+        int | None,
+        typer.Option(
+            help="Paths of neurons that are sampled; more of them make errors smaller.",
+            show_default="4096, none for up to five samples",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    save: Annotated[
+        Path | None, typer.Option(help="A file for the result, .npz or .nc; ft.load reads it.")
+    ] = None,
+    format: OutputFormat = "table",
+) -> None:
+    """What a network of finite width learns from labels: evidence, predictions, kernels.
+
+    Columns: the number at infinite width, that of width N to order 1/N, and its standard error.
+    Rows: the log evidence of the training labels per label; the mean squared error and the share
+    of wrong signs, or wrong classes, of the samples held out; how far the kernels of the last
+    hidden layer and of the output moved, relative to their size; and the expansion ratio, which
+    must be small for the order 1/N to hold.
+
+    Examples:
+
+        fieldtheory posterior --depth 20 --width 200 --branch-scale 0.3 --count 60
+
+        fieldtheory posterior -L 10 --data mnist --classes 0,3 --count 100 --noise 0.05
+
+        fieldtheory posterior -L 10 --data mine.csv --labels targets.csv --save posterior.npz
+    """
+    import numpy as np
+
+    from fieldtheory.inference.network_posterior import posterior as found_posterior
+
+    if not 0 <= test < 1:
+        raise ValueError(f"test must be a share from 0 to below 1, got {test!r}")
+    kernel = np.asarray(problem.kernel)
+    targets = _targets(problem, labels)
+    order_of = np.random.default_rng(seed).permutation(len(kernel))
+    kernel, targets = kernel[np.ix_(order_of, order_of)], targets[order_of]
+    count = len(kernel) - round(test * len(kernel))
+    found = found_posterior(
+        problem.network, kernel, targets[:count], noise, order,
+        samples=paths, seed=seed, progress=True,
+    )  # fmt: skip
+    if save is not None:
+        found.save(save)
+    title = f"{problem.words}, {count} of them with labels, φ = {problem.network.activation.name}"
+    print_rows(_rows(found, targets[count:]), format, f"{title}, N = {problem.network.width}")
+
+
+def _targets(problem: Problem, typed: str | None) -> np.ndarray:
+    """The labels of all samples, of a file or the classes of the data as numbers."""
+    import numpy as np
+
+    assert problem.samples is not None
+    samples = problem.samples
+    if typed is None:
+        if samples.labels is None:
+            raise ValueError("labels must be given, the data have no column of them")
+        classes, place = np.unique(samples.labels, return_inverse=True)
+        if len(classes) == 2:
+            return np.asarray(2.0 * place - 1.0)
+        return np.asarray(np.eye(len(classes))[place] - 1 / len(classes))
+    from fieldtheory.cli.values import table_of_file
+
+    if not Path(typed).is_file():
+        raise ValueError(f"labels must be a .csv or .npy file of numbers, there is no {typed!r}")
+    found = table_of_file("labels", Path(typed))
+    found = found[:, 0] if found.ndim > 1 and found.shape[1] == 1 else found
+    if len(found) != len(samples.samples):
+        raise ValueError(
+            f"labels = {typed!r}: {len(found)} rows, must be one for each of the "
+            f"{len(samples.samples)} samples"
+        )
+    return found
+
+
+def _rows(found: Any, held_out: np.ndarray) -> list[dict[str, Any]]:
+    import numpy as np
+
+    count = len(found.labels)
+    evidence = found.log_evidence_nngp, found.log_evidence, found.log_evidence_error
+    rows = [_row("log evidence per label", *(value / count for value in evidence))]
+    if len(held_out):
+        means = found.mean_nngp[count:], found.mean[count:]
+        error = 2 * np.abs(means[1] - held_out) * found.mean_error[count:]
+        first, second = (((mean - held_out) ** 2).mean() for mean in means)
+        spread = np.sqrt((error**2).sum()) / error.size
+        rows.append(_row("squared error of held out", first, second, spread))
+        first, second = ((_classes(mean) != _classes(held_out)).mean() for mean in means)
+        rows.append(_row("share of wrong classes", first, second, 0.0))
+    for name, layer in (("last hidden layer", -2), ("output", -1)):
+        size = np.linalg.norm(found.kernels[layer])
+        moved = np.linalg.norm(found.kernel_shift[layer]) / size
+        error = np.linalg.norm(found.kernel_shift_error[layer]) / size
+        rows.append(_row(f"kernel learned, {name}", 0.0, moved, error))
+    rows.append(_row("expansion ratio", 0.0, float(found.expansion_ratio), 0.0))
+    return rows
+
+
+def _row(name: str, infinite: Any, finite: Any, error: Any) -> dict[str, Any]:
+    values = map(float, (infinite, finite, error))
+    return {"quantity": name} | dict(zip(("infinite", "width N", "error"), values, strict=True))
+
+
+def _classes(outputs: np.ndarray) -> Any:
+    """The sign of one output, the largest of several."""
+    return outputs.argmax(axis=1) if outputs.ndim > 1 else outputs > 0

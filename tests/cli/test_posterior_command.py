@@ -1,0 +1,70 @@
+"""The command `posterior`: its numbers, labels of files, refusals."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from fieldtheory import data as images
+from tests.cli.test_app import output, refusal, rows
+
+SHORT = ("posterior", "-L", 3, "--width", 100, "--branch-scale", 0.5, "--count", 10)
+
+
+def by_name(table):
+    return {row["quantity"]: row for row in table}
+
+
+def test_numbers_are_those_of_the_function(tmp_path):
+    path = tmp_path / "found.npz"
+    found = by_name(rows(*SHORT, "--classes", "0,3", "--save", path))
+    samples = images.load_digits(classes=(0, 3), count=10)
+    targets = np.where(samples.labels == 3, 1.0, -1.0)
+    order = np.random.default_rng(0).permutation(10)
+    kernel = images.scaled_kernel(samples.samples, 0.05)[np.ix_(order, order)]
+    net = ft.ResidualNetwork(depth=3, width=100, branch_scale=0.5)
+    expected = ft.posterior(net, kernel, targets[order][:8], 0.1)
+    evidence = found["log evidence per label"]
+    assert evidence["infinite"] == pytest.approx(expected.log_evidence_nngp / 8)
+    assert evidence["width N"] == pytest.approx(expected.log_evidence / 8)
+    assert evidence["error"] == pytest.approx(expected.log_evidence_error / 8)
+    squares = ((expected.mean[8:] - targets[order][8:]) ** 2).mean()
+    assert found["squared error of held out"]["width N"] == pytest.approx(squares)
+    assert found["share of wrong classes"]["width N"] in (0, 0.5, 1)
+    assert found["expansion ratio"]["width N"] == pytest.approx(float(expected.expansion_ratio))
+    assert 0 < found["kernel learned, output"]["width N"] < 0.1
+    np.testing.assert_array_equal(ft.load(path).mean, expected.mean)
+
+
+def test_labels_of_files_and_several_classes(tmp_path):
+    data = images.load_digits(classes=(0, 3), count=6)
+    np.savez(tmp_path / "mine.npz", X=data.samples)
+    for name, shape in (("one.csv", (6,)), ("two.csv", (6, 2))):
+        np.savetxt(tmp_path / name, np.random.default_rng(0).normal(size=shape), delimiter=",")
+        typed = "--data", tmp_path / "mine.npz", "--labels", tmp_path / name, "--test", 0
+        table = by_name(rows("posterior", "-L", 2, *typed))
+        assert "squared error of held out" not in table
+    assert "labels must be given" in refusal("posterior", "--data", tmp_path / "mine.npz")
+    three = by_name(rows(*SHORT, "--classes", "0,3,7", "--count", 9, "--order", 0))
+    assert three["kernel learned, output"]["width N"] == 0
+    text = output(*SHORT, "--classes", "0,3")
+    assert "log evidence per label" in text and "8 of them with labels" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--test", 1), "test must be a share from 0 to below 1, got 1.0"),
+        (("--noise", 0), "noise_variance must be"),
+        (("--labels", "nowhere.csv"), "labels must be a .csv or .npy file of numbers"),
+        (("--order", 2), "order must be 0 or 1"),
+        (("--paths", 3), "samples must be an integer >= 320"),
+    ],
+)
+def test_refusals(options, message):
+    assert message in refusal(*SHORT, *options)
+
+
+def test_labels_of_another_length_are_refused(tmp_path):
+    np.savetxt(tmp_path / "few.csv", np.ones(3))
+    message = refusal(*SHORT, "--labels", tmp_path / "few.csv")
+    assert "3 rows, must be one for each of the 10 samples" in message
