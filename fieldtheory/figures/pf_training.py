@@ -35,8 +35,8 @@ _QUICK = _Size(((3, 10), (6, 20)), ((0.3, 1.0), (1e-3, 3e-3)), images=200, teste
 
 
 def fig5(
-    seed: int = 0,
     quick: bool = False,
+    seed: int = 0,
     jobs: int | None = None,
     directory: str | Path | None = None,
     progress: bool = False,
@@ -45,12 +45,10 @@ def fig5(
 
     Parameters
     ----------
-    seed : int
-        Seed of the networks, of the split and of the batches.
     quick : bool
         Two small networks and 5 steps, in three seconds; else 10 and 100 layers of 50 and 200
         neurons and 200 steps, in six minutes on one core.
-    jobs, directory, progress
+    seed, jobs, directory, progress
         As for `simulate`; an interrupted call goes on from the parts in the folder.
 
     Returns

@@ -34,8 +34,8 @@ _QUICK = _Size((3,), (0.1,), width=10, images=200, steps=8, copies=2)
 
 
 def table3(
-    seed: int = 0,
     quick: bool = False,
+    seed: int = 0,
     jobs: int | None = None,
     directory: str | Path | None = None,
     progress: bool = False,
@@ -44,12 +44,10 @@ def table3(
 
     Parameters
     ----------
-    seed : int
-        Seed of the networks, of the split and of the batches.
     quick : bool
         3 layers of 10 neurons and 8 steps, in two seconds; else 10, 50 and 100 layers of 50
         neurons, 1000 images and 200 steps, in six minutes on one core.
-    jobs, directory, progress
+    seed, jobs, directory, progress
         As for `simulate`; an interrupted call goes on from the parts in the folder.
 
     Returns
