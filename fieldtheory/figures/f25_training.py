@@ -106,9 +106,11 @@ def _trained(
     progress: bool,
 ) -> list[Curve]:
     """All curves of one network."""
-    import torch
-
     from fieldtheory.training import Langevin, torch_module, train
+
+    # isort: split
+    # After it, since that says how to install it.
+    import torch
 
     name = f"rho = {net.branch_scale:g}"
     if directory is not None:

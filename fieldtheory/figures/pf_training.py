@@ -88,9 +88,11 @@ def fig5(
 
 def _trained(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """Loss, NaN from where it is not finite on, and accuracy of one network."""
-    import torch
-
     from fieldtheory.training import DivergenceError, torch_module, train
+
+    # isort: split
+    # After it, since that says how to install it.
+    import torch
 
     index, kind, rate, (depth, width), size, seed = task
     images, known = load_mnist(range(10), 5000), size.images
