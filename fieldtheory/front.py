@@ -13,6 +13,7 @@ from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
 from fieldtheory.inference.spectra import Spectrum, spectrum
+from fieldtheory.inference.tilting import TiltedPosterior, tilted_posterior
 from fieldtheory.limits import DepthLimit, depth_limit
 from fieldtheory.montecarlo.comparison import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
@@ -67,6 +68,7 @@ __all__ = [
     "Solution",
     "Spectrum",
     "TangentKernels",
+    "TiltedPosterior",
     "TraceCovariance",
     "ValidityWarning",
     "compare",
@@ -90,4 +92,5 @@ __all__ = [
     "spectrum",
     "sweep",
     "tangent_kernels",
+    "tilted_posterior",
 ]

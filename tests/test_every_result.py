@@ -48,6 +48,9 @@ CALLS = {
         ft.solve(NET, [[0.3, 0.1], [0.1, 0.3]]), np.eye(2)
     ),
     "posterior": lambda: ft.posterior(NET, [[0.3, 0.1], [0.1, 0.3]], [1.0], 0.1),
+    "tilted_posterior": lambda: ft.tilted_posterior(
+        NET.replace(activation="linear"), [[0.3, 0.1], [0.1, 0.3]], [1.0], 0.1
+    ),
     "lambdify": lambda: ft.lambdify([H], H),
     "depth_limit": lambda: ft.depth_limit(NET.replace(branch_scale="uniform"), 0.3),
 }
@@ -61,7 +64,7 @@ DIFFUSIONS = {
 DRAWN = (
     *("solve", "load", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
     *("covariance_with", "spectrum", "tangent_kernels", "depth_limit", "simulate_gradients"),
-    "posterior",
+    *("posterior", "tilted_posterior"),
 )
 
 

@@ -43,7 +43,7 @@ def verify(
     et al. (2021), SR, and Peluchetti, Favaro (2020), PF, held against the derivation. The exit code
     is 1 if a number does not pass. It takes about two minutes at 50 digits.
 
-    In csv and json there is a row for every check and every claim, told apart by the column kind.
+    In csv and json there is a row for every check and every claim; the column kind says which.
 
     Examples:
 

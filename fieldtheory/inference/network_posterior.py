@@ -12,11 +12,7 @@ covariance G11. Averages over its law weighted with p(Y|C) are, to order 1/N,
     ⟨f⟩ = f + f'·(m + Cov(C, tr U C)) + ½ f''·G11,
     ln p(Y) = ln p(Y|C*) + tr U m + ½ Var tr U C + ½ (∂² ln p)·G11.
 
-With w = e_q − A⁻¹ C_q of an input q, mean and variance of its prediction are f = C_qᵀ α and
-v = wᵀ C w + κ (A⁻¹C_q)ᵀ(A⁻¹C_q), and δC changes them by
-
-    δf = wᵀ δC α − rᵀ A⁻¹ δC α,   δv = wᵀ δC w − rᵀ A⁻¹ r,   r = δC w  (of the training inputs).
-
+The derivatives are those of `fieldtheory.inference.fluctuating_kernel`.
 The order 1/N of networks of this kind is F25 eqs. (38) to (42); their posterior is new.
 """
 
@@ -24,13 +20,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from fieldtheory import validation
-from fieldtheory.inference.gaussian_process import cholesky
+from fieldtheory.inference.fluctuating_kernel import Corrections, Regression, fluctuating
 from fieldtheory.montecarlo.linear_networks import NEURONS, linear_networks
 from fieldtheory.montecarlo.many_inputs import covariance_with
 from fieldtheory.montecarlo.plan import BATCHES
@@ -49,6 +44,8 @@ from fieldtheory.plotting.curves import Curve, over_layers
 
 # Inputs up to which G11 is computed as a whole, in a second or so; paths of neurons for more.
 FEW, SAMPLES = 5, 4096
+# Seconds of a path, layer and pair, and bytes of a layer and pair.
+_SECONDS, _BYTES = 5e-9, 1200
 # Inputs whose kernels are drawn.
 _DRAWN = 3
 # Relative changes from which on the expansion is doubtful.
@@ -233,7 +230,7 @@ def posterior(
     ------
     TypeError, ValueError
         If an argument is not allowed, K0 has no Cholesky factor with the noise, φ jumps and more
-        than five inputs are given, or there is not enough memory: about 200 (L + 2) Q² bytes.
+        than five inputs are given, or there is not enough memory: about 1200 (L + 2) Q² bytes.
 
     Warns
     -----
@@ -271,7 +268,7 @@ def posterior(
     elif len(kernel) > FEW:
         samples = SAMPLES
     solution = solve(network, kernel)
-    law = _Gaussian.given(solution.residual_kernels[-1], labels, noise)
+    law = Regression.given(solution.residual_kernels[-1], labels, noise)
     settings = labels, noise, int(order), samples if order else None, seed
     if not order:
         return _result(solution, law, None, *settings)
@@ -308,134 +305,61 @@ def _input_kernel(network: LayeredNetwork, K0: Any, X: Any, X_test: Any) -> np.n
     return kernel
 
 
-class _Gaussian(NamedTuple):
-    """Regression at a fixed kernel of the outputs; Q inputs, P of them with labels.
-
-    ``factor`` is the Cholesky factor of A, ``inverse`` A⁻¹; ``alpha`` (Q, d) and ``w`` (Q, Q), by
-    columns, are zero or as defined at the head of the module.
-    """
-
-    kernel: np.ndarray
-    labels: np.ndarray
-    factor: np.ndarray
-    inverse: np.ndarray
-    alpha: np.ndarray
-    w: np.ndarray
-
-    @classmethod
-    def given(cls, C: np.ndarray, labels: np.ndarray, noise: float) -> _Gaussian:
-        Y = labels.reshape(len(labels), -1)
-        count = len(Y)
-        factor = cholesky(C[:count, :count], noise, 0.0)
-        inverse = linalg.cho_solve((factor, True), np.eye(count))
-        alpha, w = np.zeros((len(C), Y.shape[1])), np.eye(len(C))
-        alpha[:count] = inverse @ Y
-        w[:count] -= inverse @ C[:count]
-        return cls(C, Y, factor, inverse, alpha, w)
-
-    @property
-    def weights(self) -> np.ndarray:
-        """U, zero for inputs without labels, (Q, Q)."""
-        count, outputs = self.labels.shape
-        U = self.alpha @ self.alpha.T
-        U[:count, :count] -= outputs * self.inverse
-        return U / 2
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self.kernel @ self.alpha
-
-    @property
-    def variance(self) -> np.ndarray:
-        count = len(self.labels)
-        explained = linalg.solve_triangular(self.factor, self.kernel[:count], lower=True)
-        return np.maximum(np.diagonal(self.kernel) - (explained**2).sum(axis=0), 0.0)
-
-    @property
-    def log_evidence(self) -> float:
-        count, outputs = self.labels.shape
-        determinant = 2 * np.log(np.diagonal(self.factor)).sum()
-        size = outputs * (count * np.log(2 * np.pi) + determinant)
-        return float(-(size + (self.labels * self.alpha[:count]).sum()) / 2)
-
-
-class _Corrections(NamedTuple):
-    """N times the terms of order 1/N of everything, or their standard errors."""
-
-    shift: np.ndarray
-    covariance: np.ndarray
-    mean: np.ndarray
-    variance: np.ndarray
-    log_evidence: np.ndarray
-    fluctuations: np.ndarray
-
-
 def _corrections(
-    solution: Solution, law: _Gaussian, samples: int | None, seed: int, progress: bool
-) -> tuple[_Corrections, _Corrections]:
+    solution: Solution, law: Regression, samples: int | None, seed: int, progress: bool
+) -> tuple[Corrections, Corrections]:
     """The terms of order 1/N, and their standard errors."""
     width = solution.network.width
     learned = covariance_with(solution, law.weights, samples=samples, seed=seed, progress=progress)
     covariance, error = learned.values * width, learned.error * width
+    batches: Any
     if samples is None:
-        variances = solution.G11[-1, -1] * width
-        values, vectors = np.linalg.eigh(variances)
-        modes = unpacked((vectors * np.sqrt(np.maximum(values, 0.0))).T, True)
-        found = _of_outputs(law, modes * np.sqrt(len(modes)), solution.mean_shift * width)
-        parts = [found]
+        # A root of G11 in place of samples.
+        values, vectors = np.linalg.eigh(solution.G11[-1, -1] * width)
+        modes = unpacked((vectors * np.sqrt(len(values) * np.maximum(values, 0.0))).T, True)
+        batches = [(modes, solution.mean_shift * width)]
     else:
         sizes = np.diff(np.linspace(0, samples // NEURONS, BATCHES + 1).astype(int))
         own = solution.shift_of_variances
-        batches: Any = linear_networks(solution.network, solution.pair_theory, own, sizes, seed)
+        batches = linear_networks(solution.network, solution.pair_theory, own, sizes, seed)
         if progress:
-            batches = chunks.with_progress(batches, BATCHES, "posterior")
-        parts = [_of_outputs(law, *batch) for batch in batches]
-    each = [np.stack(values) for values in zip(*parts, strict=True)]
-    count = max(len(parts) - 1, 1)
-    means = [values.mean(axis=0) for values in each]
-    errors = [values.std(axis=0) / np.sqrt(count) for values in each]
-    w, alpha, C = law.w, law.alpha, covariance[-1]
-    means[2] = means[2] + w.T @ C @ alpha
-    means[3] = means[3] + np.einsum("iq,ij,jq->q", w, C, w)[:, None]
-    errors[2] = np.hypot(errors[2], np.sqrt((w**2).T @ error[-1] ** 2 @ alpha**2))
-    own = np.sqrt(np.einsum("iq,ij,jq->q", w**2, error[-1] ** 2, w**2))
-    errors[3] = np.hypot(errors[3], own[:, None])
-    means[4] = means[4] + (law.weights * C).sum() / 2
-    errors[4] = np.hypot(errors[4], np.sqrt((law.weights**2 * error[-1] ** 2).sum()) / 2)
-    means[1], errors[1] = covariance, error
-    return _Corrections(*means), _Corrections(*errors)
-
-
-def _of_outputs(law: _Gaussian, outputs: np.ndarray, shift: np.ndarray) -> _Corrections:
-    """Terms that are averages over kernels of outputs δC (n, Q, Q), or linear in the shift."""
-    count, d = law.labels.shape
-    w, alpha, L = law.w, law.alpha, law.factor
-    size, m = len(outputs), shift[-1]
-    by_w = outputs @ w
-    labelled = np.moveaxis(by_w[:, :count], 1, 0).reshape(count, -1)
-    r = linalg.solve_triangular(L, labelled, lower=True).reshape(count, size, -1)
-    by_alpha = outputs @ alpha
-    labelled = np.moveaxis(by_alpha[:, :count], 1, 0).reshape(count, -1)
-    s = linalg.solve_triangular(L, labelled, lower=True).reshape(count, size, -1)
-    mean = w.T @ m @ alpha - np.einsum("inq,ind->qd", r, s) / size
-    deviations = np.einsum("niq,nid->nqd", np.broadcast_to(w, outputs.shape), by_alpha)
-    variance = np.einsum("iq,ij,jq->q", w, m, w) - (r**2).sum(axis=(0, 1)) / size
-    variance = variance[:, None] + (deviations**2).mean(axis=0)
-    half = linalg.solve_triangular(
-        L, np.moveaxis(outputs[:, :count, :count], 1, 0).reshape(count, -1), lower=True
-    ).reshape(count, size, count)
-    whitened = linalg.solve_triangular(L, np.moveaxis(half, 2, 0).reshape(count, -1), lower=True)
-    squares = (whitened**2).sum() / size
-    evidence = (law.weights * m).sum() + d * squares / 4 - (s**2).sum() / size / 2
-    return _Corrections(
-        shift, np.zeros(()), mean, variance, np.asarray(evidence), np.asarray(squares / count)
+            batches = chunks.with_progress(batches, BATCHES, _cost(solution, samples))
+    parts = [
+        np.stack(values) for values in zip(*(fluctuating(law, *b) for b in batches), strict=True)
+    ]
+    count = max(len(parts[0]) - 1, 1)
+    mean = Corrections(*(values.mean(axis=0) for values in parts))
+    spread = Corrections(*(values.std(axis=0) / np.sqrt(count) for values in parts))
+    w, alpha, U = law.w, law.alpha, law.weights
+    C, squares = covariance[-1], error[-1] ** 2
+    own_C, own_squares = (np.einsum("iq,ij,jq->q", x, y, x) for x, y in ((w, C), (w**2, squares)))
+    return (
+        mean._replace(
+            covariance=covariance,
+            mean=mean.mean + w.T @ C @ alpha,
+            variance=mean.variance + own_C[:, None],
+            log_evidence=mean.log_evidence + (U * C).sum() / 2,
+        ),
+        spread._replace(
+            covariance=error,
+            mean=np.sqrt(spread.mean**2 + (w**2).T @ squares @ alpha**2),
+            variance=np.sqrt(spread.variance**2 + own_squares[:, None]),
+            log_evidence=np.sqrt(spread.log_evidence**2 + (U**2 * squares).sum() / 4),
+        ),
     )
+
+
+def _cost(solution: Solution, samples: int) -> str:
+    """What is done, how long it takes and the memory it needs, for the progress bar."""
+    entries = (solution.network.depth + 2) * solution.inputs**2
+    seconds, size = _SECONDS * samples * entries, _BYTES * entries
+    return f"posterior, about {seconds:.0f} s and {size / 1e9:.1g} GB"
 
 
 def _result(
     solution: Solution,
-    law: _Gaussian,
-    corrections: tuple[_Corrections, _Corrections] | None,
+    law: Regression,
+    corrections: tuple[Corrections, Corrections] | None,
     labels: np.ndarray,
     noise: float,
     order: int,
@@ -445,8 +369,8 @@ def _result(
     C, K = solution.residual_kernels, solution.kernels
     if corrections is None:
         none, kernels, outputs = np.zeros(()), np.zeros_like(C), np.zeros_like(law.mean)
-        corrections = (_Corrections(kernels, kernels, outputs, outputs, none, none),) * 2
-    first, error = (_Corrections(*(x / solution.network.width for x in c)) for c in corrections)
+        corrections = (Corrections(kernels, kernels, outputs, outputs, none, none),) * 2
+    first, error = (Corrections(*(x / solution.network.width for x in c)) for c in corrections)
     skips = layer_coefficients(solution.network).skips
 
     shift, learned = first.shift + first.covariance, accumulate(skips, first.covariance)

@@ -9,10 +9,12 @@ over n of them fluctuate. To first order these fluctuations move the kernels of 
 with ⟨δC δC⟩ = N G11 for every n. To second order they shift the means (theory of `mean_shift`),
 
     N (⟨C⟩ − C*)^(l) = a_l ∂⟨g⟩/∂K · N (⟨K⟩ − K*)^(l-1)
-                     + a_l ⟨½ δK · ∂²⟨g⟩/∂K² · δK + [Σ_i ∂_K g(h_i) − n ⟨∂_K g⟩]/√n · δK⟩,
+                     + a_l ⟨½ δK · ∂²⟨g⟩/∂K² · δK + [Σ_i ∂_K g(h_i) − n ⟨∂_K g⟩]/√n · δK⟩.
 
-where ∂_K g of a neuron needs no second derivative of φ: by Gaussian integration over its last noise
-ζ ~ N(0, C), independent of δK, ⟨φ''_α φ_β⟩ = ⟨ζ_α φ'_α φ_β − C_αβ φ'_α φ'_β⟩/C_αα.
+The parts of δK that come from ∂⟨g⟩/∂K · (h hᵀ − K), of second order in Hermite polynomials, add a
+known term, since their correlators are products of kernels; what comes from the rest of g is
+sampled. There ∂_K g of a neuron needs no second derivative of φ: by Gaussian integration over its
+last noise ζ ~ N(0, C), independent of δK, ⟨φ''_α φ_β⟩ = ⟨ζ_α φ'_α φ_β − C_αβ φ'_α φ'_β⟩/C_αα.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ NEURONS = 8
 # Streams of random numbers beside those of `covariance_with`.
 _STREAM = 101
 # Pairs whose second derivatives are found at once, and arrays (L + 2, P, P) that are held.
-_TOGETHER, _COPIES = 500, 24
+_TOGETHER, _COPIES = 500, 150
 
 
 class Linearised(NamedTuple):
@@ -112,33 +114,61 @@ class _Layers:
         self.first[:, alpha, beta], self.first[:, beta, alpha] = gains.first, gains.second
         diagonal = np.arange(own.shape[-1])
         self.pair[:, diagonal, diagonal] = gains.own
-        self.curvature = self._curvatures()
-
-    def _curvatures(self) -> np.ndarray:
-        """∂²⟨g⟩ by (αα, αα), (αα, ββ), (αα, αβ) and (αβ, αβ), shape (4, L + 1, P, P)."""
-        found = np.zeros((4, *self.means.shape))
-        alpha, beta = self.signals.pairs
-        (others,) = np.nonzero(alpha != beta)
-        # Kernels of layers that nothing was added to do not fluctuate.
-        used = np.append(False, ~self.signals.idle)
-        used = np.logical_or.accumulate(used)[:, None]
+        self.curvature, self.known = np.zeros((4, *self.means.shape)), np.zeros_like(self.pair)
+        first, second = signals.pairs
+        (others,) = np.nonzero(first != second)
         for some in np.array_split(others, -(-len(others) // _TOGETHER) or 1):
-            a, b = alpha[some], beta[some]
-            H = curvatures(self.signals, some, np.repeat(used, len(some), axis=1))
-            for row, (e, f), (g, h) in (
-                (0, (0, 0), (1, 1)),
-                (1, (0, 1), (0, 1)),
-                (2, (0, 2), (1, 2)),
-                (3, (2, 2), (2, 2)),
-            ):
-                found[row][:, a, b], found[row][:, b, a] = H[e, f], H[g, h]
-        return found
+            self._add_pairs(some)
+
+    def _add_pairs(self, some: np.ndarray) -> None:
+        """Second derivatives of some pairs of inputs, and what is known of their shifts."""
+        signals = self.signals
+        a, b = (members[some] for members in signals.pairs)
+        # Kernels of layers that nothing was added to do not fluctuate.
+        used = np.logical_or.accumulate(np.append(False, ~signals.idle))
+        H = curvatures(signals, some, np.repeat(used[:, None], len(some), axis=1))
+        for row, (e, f), (g, h) in (
+            (0, (0, 0), (1, 1)),
+            (1, (0, 1), (0, 1)),
+            (2, (0, 2), (1, 2)),
+            (3, (2, 2), (2, 2)),
+        ):
+            self.curvature[row][:, a, b], self.curvature[row][:, b, a] = H[e, f], H[g, h]
+        self.known[1:, a, b] = self.known[1:, b, a] = self._known(np.moveaxis(H, 3, 0), a, b)
+
+    def _known(self, H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The sources of the shift from parts of δK of second order in h, (L + 1, pairs).
+
+        With e = αα, ββ, αβ, Q_e = h h − K of one neuron and V = ⟨Q Q⟩, the layers have
+        ⟨Q^(l) Q^(k)⟩ = A_lk² V^(k), so that Σ = ⟨δK δK⟩ and X = ⟨δK Q⟩ follow from layer to layer.
+        """
+        covariance, mixed = np.zeros((2, len(a), 3, 3))
+        found = np.zeros((len(self.means), len(a)))
+        for l, K in enumerate(self.signals.K):
+            found[l] = np.einsum("pef,pef->p", H[..., l], covariance / 2 + mixed)
+            if l + 1 < len(found):
+                # The skips of layers are the squares of γ.
+                skip, G = self.skips[l + 1], self._gains(l + 1, a, b)
+                moved, V = G + skip * np.eye(3), _squares(K[a, a], K[b, b], K[a, b])
+                crossed = moved @ mixed @ _transposed(G)
+                covariance = moved @ covariance @ _transposed(moved) + G @ V @ _transposed(G)
+                covariance += crossed + _transposed(crossed)
+                mixed = skip * (moved @ mixed + G @ V)
+        return found * self.a[1:, None]
+
+    def _gains(self, l: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """∂(C_αα, C_ββ, C_αβ)^(l) by those of K^(l-1), (pairs, 3, 3)."""
+        G, own = np.zeros((len(a), 3, 3)), np.diagonal(self.pair[l])
+        G[:, 0, 0], G[:, 1, 1], G[:, 2, 2] = own[a], own[b], self.pair[l][a, b]
+        G[:, 2, 0], G[:, 2, 1] = self.first[l][a, b], self.first[l][b, a]
+        return G
 
     def batch(self, size: int, key: np.random.SeedSequence) -> tuple[np.ndarray, np.ndarray]:
         """δC^(L+1) of linearised networks, and N (⟨C⟩ − C*) from them."""
         signals, neurons = self.signals, NEURONS
         generator, inputs = np.random.default_rng(key), signals.K.shape[1]
-        sources, K = np.zeros_like(self.pair), np.zeros((size, inputs, inputs))
+        sources = self.known.copy()
+        K = rest = np.zeros((size, inputs, inputs))
         # Signals and their noise by network, input and neuron.
         signal = noise = np.zeros((size, inputs, neurons))
         C, deltaC = signals.C[0], K
@@ -149,11 +179,16 @@ class _Layers:
                 signal = skip * signal + noise
             else:
                 signal, noise, C = skip * signal, skip * noise, skip**2 * C
-            if K.any():
-                sources[l + 1] = self._second_order(l, K, signal, noise, C)
+            if rest.any():
+                sources[l + 1] += self._second_order(l, rest, signal, noise, C)
             g = _products(self.features(signal)) - neurons * self.means[l]
-            deltaC = self.a[l + 1] * g / np.sqrt(neurons) + self._moved(l + 1, K)
-            K = add_skip(self.skips[l + 1], K, deltaC) if l + 1 < len(signals.C) else K
+            squares = _products((signal,)) - neurons * signals.K[l]
+            left = (self.a[l + 1] * g - self._moved(l + 1, squares)) / np.sqrt(neurons)
+            squares = squares / np.sqrt(neurons)
+            deltaC = left + self._moved(l + 1, K + squares)
+            if l + 1 < len(signals.C):
+                K = add_skip(self.skips[l + 1], K, deltaC)
+                rest = add_skip(self.skips[l + 1], rest, left + self._moved(l + 1, rest))
         return deltaC, self._propagated(sources)
 
     def _moved(self, l: int, K: np.ndarray) -> np.ndarray:
@@ -200,6 +235,16 @@ class _Layers:
             found[l].flat[:: diagonal + 1] = self.own[l]
             K = add_skip(self.skips[l], K, found[l])
         return found
+
+
+def _squares(x: np.ndarray, y: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Covariances of h_α², h_β² and h_α h_β of variances x, y and covariance t, (pairs, 3, 3)."""
+    rows = [[2 * x * x, 2 * t * t, 2 * x * t], [2 * t * t, 2 * y * y, 2 * y * t]]
+    return np.moveaxis(np.array([*rows, [2 * x * t, 2 * y * t, x * y + t * t]]), 2, 0)
+
+
+def _transposed(matrices: np.ndarray) -> np.ndarray:
+    return np.swapaxes(matrices, -1, -2)
 
 
 def _products(values: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, roots, transform
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.interpolation import nodes, roots, transform
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling.covariance_flow import Flow, compiled
 from fieldtheory.scaling.output_variance import second_order

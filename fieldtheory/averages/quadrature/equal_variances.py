@@ -2,8 +2,9 @@
 
 m = (x + y)/2 and d = (x − y)/2 are independent, with variances P/2 = K(1 + c)/2 and
 Q/2 = K(1 − c)/2. So the averages of φ(m + d) φ(m − d) are analytic in ln P and in ln Q, in strips
-|Im| < π/2, whatever breakpoints φ has. A cell of a table covers a factor of four of P and of Q. Its
-nodes share nested panels of d and m, and the values of φ there: P and Q are in the Gaussians alone.
+|Im| < π/2, whatever breakpoints φ has. A cell of a table covers a factor of eight of P and of Q.
+Its nodes share nested panels of d and m, and the values of φ there: P and Q are in the Gaussians
+alone.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.panelled_functions import ORDER, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
@@ -24,8 +25,9 @@ from fieldtheory.averages.quadrature.panels import (
     summed,
 )
 
-# Nodes of a cell in ln P and ln Q, and its relative errors, for all digits and for few.
-_NODES, _ERRORS = (24, 7), (1e-12, 1e-4)
+# Nodes of a cell in ln P and ln Q and its relative errors, for all digits and for few, and by how
+# many factors of two these vary in it.
+_NODES, _ERRORS, _OCTAVES = (28, 9), (1e-12, 1e-4), 3
 # Of how many pairs a cell is made.
 MANY = 100
 # Tables cover variances between these and 1 − |c| down to this.
@@ -53,10 +55,10 @@ class EqualVariances:
     """
 
     def __init__(self, function: Function, rough: bool = False) -> None:
-        self.function, self.nodes = function, chebyshev.chebpts1(_NODES[rough])
+        self.function, self.nodes = function, nodes(_NODES[rough])
         self.error = _ERRORS[rough]
-        self._cells: dict[complex, np.ndarray | None] = {}
-        self._asked: Counter[complex] = Counter()
+        self._cells: dict[tuple[float, float], np.ndarray | None] = {}
+        self._asked: Counter[tuple[float, float]] = Counter()
 
     def __call__(self, K: np.ndarray, t: np.ndarray, many: int = MANY) -> np.ndarray:
         """Both averages of pairs (m,) of covariances t, shape (2, m); NaN of those in no cell.
@@ -69,20 +71,21 @@ class EqualVariances:
         (some,) = np.nonzero(inside)
         if not len(some):
             return found
-        logs = np.log2([K[some] + t[some], K[some] - t[some]]) / 2
+        logs = np.log2([K[some] + t[some], K[some] - t[some]]) / _OCTAVES
         corner = np.floor(logs)
-        P, Q = (chebyshev.chebvander(x, len(self.nodes) - 1) for x in 2 * (logs - corner) - 1)
-        key = corner[0] + 1j * corner[1]
-        keys, places = np.unique(key, return_inverse=True)
-        for index, each in enumerate(keys.tolist()):
-            (chosen,) = np.nonzero(places == index)
-            cell = self._cell(each, len(chosen), many)
+        order = np.lexsort(corner)
+        some, corner, x = some[order], corner[:, order], 2 * (logs - corner)[:, order] - 1
+        first = np.flatnonzero(np.append(True, np.diff(corner).any(axis=0)))
+        P, Q = (polynomials(each, len(self.nodes)) for each in x)
+        for start, end in zip(first, np.append(first[1:], len(some)), strict=True):
+            cell = self._cell(tuple(corner[:, start].tolist()), int(end - start), many)
             if cell is not None:
-                found[:, some[chosen]] = ((P[chosen] @ cell) * Q[chosen]).sum(axis=2)
+                part = slice(start, end)
+                found[:, some[part]] = ((cell @ Q[:, part]) * P[:, part]).sum(axis=1)
         found[1] /= K
         return found
 
-    def _cell(self, key: complex, count: int, many: int) -> np.ndarray | None:
+    def _cell(self, key: tuple[float, float], count: int, many: int) -> np.ndarray | None:
         """Chebyshev coefficients (2, ln P, ln Q) of ⟨φφ⟩ and K⟨φ'φ'⟩; None where there are none."""
         if key not in self._cells:
             self._asked[key] += count
@@ -90,7 +93,7 @@ class EqualVariances:
                 return None
             try:
                 self._cells[key] = self._made(
-                    *(4 ** (n + (self.nodes + 1) / 2) for n in (key.real, key.imag))
+                    *(2 ** (_OCTAVES * (n + (self.nodes + 1) / 2)) for n in key)
                 )
             except QuadratureError:
                 self._cells[key] = None
@@ -105,8 +108,7 @@ class EqualVariances:
             table[1] += of_jumps[0].reshape(K.shape)
         table[1] *= K
         sizes = np.abs(table).max(axis=(1, 2))[:, None]
-        matrix = chebyshev.chebvander(self.nodes, len(self.nodes) - 1).T * (2 / len(self.nodes))
-        matrix[0] /= 2
+        matrix = transform(len(self.nodes))
         table = matrix @ table @ matrix.T
         tails = np.concatenate([table[:, -1], table[:, :, -1]], axis=1)
         return table if (np.abs(tails) <= self.error / 5 * sizes).all() else None

@@ -15,9 +15,9 @@ from functools import cached_property
 from math import sqrt
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.averages.quadrature.panelled_functions import WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     DENSITY,
@@ -153,29 +153,27 @@ class Coefficients:
         if (K == 0).any():
             sides = self.function.at_zero()
             values[K == 0, 0], values[K == 0, -1] = sides.mean(), (sides**2).mean()
-        power = np.floor(np.log(np.where(K > 0, K, 1.0)) / np.log(_FACTOR)).astype(int)
-        for each in np.unique(power[K > 0]):
-            rows = np.nonzero((K > 0) & (power == each))[0]
-            values[rows], errors[rows] = self._of_one_table(K[rows], int(each))
+        (some,) = np.nonzero(K > 0)
+        logs = np.log(K[some]) / np.log(_FACTOR)
+        power = np.floor(logs)
+        shares = interpolation(2 * (logs - power) - 1, nodes(self._count))
+        for each in np.unique(power):
+            rows = power == each
+            table, errors[some[rows]] = self._table(int(each))
+            values[some[rows]] = shares[rows] @ table
         return values, errors
-
-    def _of_one_table(self, K: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
-        table, error = self._table(power)
-        x = 2 * (np.log(K) / np.log(_FACTOR) - power) - 1
-        rows = interpolation(x, chebyshev.chebpts1(self._count))
-        return rows @ table, np.broadcast_to(error, (len(K), len(error)))
 
     def _table(self, power: int) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients at Chebyshev nodes of ln K between two powers of four, and their errors."""
         if power not in self._tables:
-            nodes = chebyshev.chebpts1(self._count)
-            K = _FACTOR ** (power + (nodes + 1) / 2)
+            K = _FACTOR ** (power + (nodes(self._count) + 1) / 2)
             table, errors = integrated_together(self.function, K, self.order)
             # Steep places away from zero are elsewhere for narrower signals.
             if (errors[:, 0] > _SHARED * np.sqrt(table[:, -1])).any():
                 pairs = [integrated(self.function, each, self.order) for each in K]
                 table, errors = (np.array(each) for each in zip(*pairs, strict=True))
-            tail, error = last_terms(table, nodes), errors.max(axis=0)
+            tail = np.abs(transform(self._count)[-2:] @ table).max(axis=0)
+            error = errors.max(axis=0)
             error[:-1] += tail[:-1].max()
             error[-1] += tail[-1]
             self._tables[power] = table, error
@@ -207,20 +205,14 @@ def _is_steady(values: np.ndarray) -> np.ndarray:
     return values[:, -1] - values[:, 0] ** 2 < _STEADY * values[:, 0] ** 2
 
 
-def interpolation(places: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The matrix that takes values at Chebyshev nodes to places (m,): the barycentric formula."""
+def interpolation(points: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """The matrix that takes values at Chebyshev nodes to points (m,): the barycentric formula."""
     count = len(nodes)
     weights = np.sin(np.pi * (2 * np.arange(count) + 1) / (2 * count)) * (-1.0) ** np.arange(count)
-    apart = places[:, None] - nodes
+    apart = points[:, None] - nodes
     apart[apart == 0] = 1e-300
     shares = weights / apart
     return shares / shares.sum(axis=1, keepdims=True)
-
-
-def last_terms(values: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The size of the last two Chebyshev coefficients of values (count, ...) at the nodes."""
-    rows = chebyshev.chebvander(nodes, len(nodes) - 1)[:, -2:].T * (2 / len(nodes))
-    return np.abs(np.tensordot(rows, values, 1)).max(axis=0)
 
 
 class Moments:

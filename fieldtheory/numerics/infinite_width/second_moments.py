@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import TOLERANCE
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.numerics.interpolation import polynomials
 
 # A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
 VANISHING, _DIVERGES = 1e-40, 1e17
@@ -28,7 +27,7 @@ class Moments:
     """⟨ψ⟩ and its first two derivatives by K, from Chebyshev series in ln K.
 
     They are analytic in the strip |Im ln K| < π/2, whatever ψ is. A series covers a factor of four
-    and is made when it is asked for. Where ψ is seen in the far tail of the Gaussian alone, so that
+    and is made when it is asked for. Where ψ lies in the far tail of the Gaussian alone, so that
     averages vary by orders of magnitude, every variance is integrated.
     """
 
@@ -44,12 +43,14 @@ class Moments:
         variances = K if usual.all() else np.where(usual, K, VANISHING)
         logs = np.log(variances) / np.log(4.0)
         power = np.floor(logs).astype(int)
-        for each in np.unique(power[self.places[power + _POWERS] == _UNKNOWN]):
-            self._add(int(each))
-        terms = polynomials(2 * (logs - power) - 1, _NODES)
         place = self.places[power + _POWERS]
+        if (place < 0).any():
+            for each in np.unique(power[place == _UNKNOWN]):
+                self._add(int(each))
+            place = self.places[power + _POWERS]
+        terms = polynomials(2 * (logs - power) - 1, _NODES)
         found = np.einsum("km,mkn->nm", terms, self.series[place])
-        for i in np.nonzero(place == _IN_TAIL)[0]:
+        for i in np.flatnonzero(place == _IN_TAIL):
             f, error = integrated(self.square, float(variances[i]), 4)
             if error[0] > asked() * np.sqrt(f[-1]):
                 raise QuadratureError(
@@ -76,7 +77,7 @@ class Moments:
         """
         kinks = np.abs(self.square.kinks[self.square.kinks != 0])
         reach = 0.1 * min([1.0, *kinks])
-        h = reach * (1 + chebyshev.chebpts1(24)) / 2
+        h = reach * (1 + nodes(24)) / 2
         even = (self.square.value(h) + self.square.value(-h)) / 2 + 0 * h
         fit = np.polynomial.Chebyshev.fit(h, even, 8, domain=[0, reach])
         c = fit.convert(kind=np.polynomial.Polynomial, domain=[-1, 1], window=[-1, 1]).coef
@@ -87,15 +88,13 @@ class Moments:
         return np.where(infinite != 0, endless, [c[0], c[2], 6 * c[4]])
 
     def _add(self, power: int) -> None:
-        nodes = chebyshev.chebpts1(_NODES)
-        K = 4.0 ** (power + (nodes + 1) / 2)
+        K = 4.0 ** (power + (nodes(_NODES) + 1) / 2)
         f, error = self.coefficients(K)
         size = np.sqrt(f[:, -1])
         if (error[:, 0] > asked() * size).any() or size.max() > _VARIES * size.min():
             self.places[power + _POWERS] = _IN_TAIL
             return
-        series = chebyshev.chebvander(nodes, _NODES - 1).T @ (f[:, :5:2] * _SCALES) * (2 / _NODES)
-        series[0] /= 2
+        series = transform(_NODES) @ (f[:, :5:2] * _SCALES)
         self.places[power + _POWERS] = len(self.series) - 1
         self.series = np.concatenate([self.series[:-1], series[None], self.series[-1:]])
 

@@ -34,6 +34,8 @@ _FINER, _PRODUCTS = 1.1, 1.5
 # Points at which the spectrum of φ² is found, at least and by which factor more, what of it is
 # rounding, and the most points of a layer.
 _FEWEST, _FACTOR, _ROUNDING, _MOST = 1 << 8, 1.6, 1e-15, 1 << 12
+# Numbers of points of which transforms are fast, so few that one grid serves many layers.
+_FAST = np.array([fft.next_fast_len(ceil(2 ** (i / 3)), real=True) for i in range(9, 40)])
 # Parts of an octave of deviations for which one spectrum of φ² stands.
 _PARTS = 16
 # Functions that are larger at the ends of intervals drown averages in the rounding of densities.
@@ -109,9 +111,8 @@ def spectrum_of(
 
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
-    """Numbers of points that transforms are fast for, about six per factor of two."""
-    sizes = [fft.next_fast_len(ceil(2 ** (i / 6)), real=True) for i in range(18, 80)]
-    return np.array(sizes)[np.searchsorted(sizes, counts)]
+    """The next numbers of points of which transforms are fast."""
+    return _FAST[np.searchsorted(_FAST, counts)]
 
 
 @lru_cache(maxsize=256)

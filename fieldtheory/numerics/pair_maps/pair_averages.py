@@ -30,7 +30,7 @@ from fieldtheory.theory.elementary_averages import LayerAverages
 # Orders of series that are tried one after the other: of few digits, and of all, the last when
 # it is asked for so many pairs.
 _MANY, _LONG = 100, 2048
-_ROUGH_ORDERS, _ORDERS = (16, 40, 128, 512, 2048), (24, 64, 128, 512, 2048, 3072)
+_ROUGH_ORDERS, _ORDERS = (16, 40, 128, 512, 2048), (64, 128, 512, 1024, 2048, 3072)
 # Relative errors of ⟨φφ⟩ and ⟨φ'φ'⟩.
 REST, _FEW_DIGITS = 1e-12, 1e-6
 # Coefficients that tell how much those beyond them are.

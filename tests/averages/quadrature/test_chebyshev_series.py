@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import chebyshev
 
-from fieldtheory.numerics.interpolation import nodes, roots, transform
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, roots, transform
 
 
 @pytest.mark.parametrize("root", [-0.999, -0.3, 0.0, 1e-9, 0.7])

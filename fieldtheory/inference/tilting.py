@@ -1,0 +1,289 @@
+r"""The posterior where the number P of labels is of the order of the width N.
+
+Given the kernel C = C^(L+1) of the outputs, labels Y (P, d) with noise κ are Gaussian,
+
+    ln p(Y|C) = −(d/2) ln det 2πA − ½ tr YᵀA⁻¹Y,   A = C + κ.
+
+The path h^(0), ..., h^(L) of one neuron has the residuals f^(l) ~ N(0, C^(l)), of which C^(0) = K0
+does not fluctuate. The saddle point of S(C, C̃) + ln p(Y|C) is
+
+    C^(l) = a_l ⟨φφᵀ⟩ + c_l,   C̃^(l) = ∂ ln Z/∂C^(l)  (l <= L),   C̃^(L+1) = U/N,
+    Z = ⟨exp Σ_l a_l φᵀ(h^(l-1)) C̃^(l) φ(h^(l-1))⟩,   U = ½ [A⁻¹YYᵀA⁻¹ − d A⁻¹],
+
+with averages ⟨φφᵀ⟩ over paths tilted by that exponential. It is exact for N → ∞ where U grows as N
+at fixed P. For P ~ N it is not: the eigenvalues of C, a sum over N neurons, scatter by O(1), and U
+of the mean is not the mean of U. What one neuron does to ln p(Y|C) is exact by the formula of
+Sherman and Morrison. With Σ = C^(L+1) − c_{L+1}, the mean u of A⁻¹Y, and the mean G of A⁻¹ less
+the covariance of A⁻¹Y, it gives
+
+    C̃^(L+1) = r (u uᵀ − d G)/(2N),   r = 1/(1 + tr ΣG/N),
+    u = (κ + c + r Σ)⁻¹ Y,   G = (κ + c + r_b Σ)⁻¹,   r_b = r [1 + r tr uᵀΣu/(dN)],
+
+which is what is solved here. Hidden layers keep C̃^(l) = ∂ ln Z/∂C^(l). The mean prediction is kᵀu
+with k = rΣ + c of test and training inputs, the variance that of a Gaussian process with the kernel
+r_b Σ + c. For linear φ all layers are exact, see `fieldtheory.inference.linear_posterior`. Small C̃
+gives the covariances of `covariance_with`: C − C* = Cov(C, tr UC), without the mean shift.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.inference.linear_posterior import Linear, Tilted
+from fieldtheory.inference.tilted_paths import DISCARDED, STEPS, Neuron, sampled
+from fieldtheory.montecarlo.forward import feature_functions
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics import chunks
+from fieldtheory.numerics.fields import Field, fields_of
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.validity import ValidityWarning
+
+# Independent runs, whose scatter gives the errors; samples, and the fewest chains of a run.
+RUNS, SAMPLES, _FEWEST = 8, 400_000, 10
+# Drift of the sampled kernel in standard errors, and relative to it, from which on it is reported.
+_DRIFT, _RELATIVE_DRIFT = 5.0, 0.02
+
+FIELDS = fields_of(
+    r"""
+    labels | training output | Y | labels of the training inputs | always of_none
+    residual_kernels | layer | \langle C^{(l)} \rangle_Y | residual kernels at the saddle point
+        | always with_error panel=kernels column=C
+    kernels | layer | \langle K^{(l)} \rangle_Y | kernels at the saddle point
+        | always with_error panel=kernels column=K
+    conjugate_kernels | layer | \tilde C^{(l)} | conjugate kernels at the saddle point
+        | always with_error panel=conjugate_kernels column=conjugate
+    mean | input output | \langle f \rangle | means of the predictions | always with_error of_none
+    variance | input output | \mathrm{Var}\,f | variances of the predictions
+        | always with_error of_none
+    """
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedPosterior(Result):
+    """What networks learn from labels where P ~ N, the result of `tilted_posterior`.
+
+    With Q inputs, the P training inputs first, and d outputs (no axis d for labels (P,)):
+
+    ====================  ============  ==========================================================
+    field                 shape         meaning
+    ====================  ============  ==========================================================
+    residual_kernels      (L+2, Q, Q)   C^(l)
+    kernels               (L+2, Q, Q)   K^(l) = γ_l² K^(l-1) + C^(l)
+    conjugate_kernels     (L+2, Q, Q)   C̃^(l); N C̃^(0) = ∂ ln p(Y)/∂K0; zero for test inputs
+    mean, variance        (Q, d)        of the outputs without noise
+    labels                (P, d)        Y
+    ====================  ============  ==========================================================
+
+    Standard errors are in ``<name>_error``, from independent runs; zero for linear networks.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=2, activation="linear", width=4)
+    >>> tilted_posterior(net, [[0.3, 0.1], [0.1, 0.2]], [1.0], noise_variance=0.1)
+    TiltedPosterior(training=1, test=1, samples=None)
+    """
+
+    table = FIELDS
+    settings = {"noise_variance": float, "samples": int, "seed": int}  # noqa: RUF012
+
+    network: LayeredNetwork
+    input_kernel: np.ndarray
+    labels: np.ndarray
+    noise_variance: float
+    residual_kernels: np.ndarray
+    residual_kernels_error: np.ndarray
+    kernels: np.ndarray
+    kernels_error: np.ndarray
+    conjugate_kernels: np.ndarray
+    conjugate_kernels_error: np.ndarray
+    mean: np.ndarray
+    mean_error: np.ndarray
+    variance: np.ndarray
+    variance_error: np.ndarray
+    samples: int | None = None
+    seed: int = 0
+
+    def __repr__(self) -> str:
+        count = len(self.labels)
+        return (
+            f"TiltedPosterior(training={count}, test={self.inputs - count}, samples={self.samples})"
+        )
+
+    def _coordinates(self) -> dict[str, Any]:
+        own = {"training": np.arange(len(self.labels))}
+        if self.labels.ndim > 1:
+            own["output"] = np.arange(self.labels.shape[1])
+        return super()._coordinates() | own
+
+    def _dims(self, field: Field) -> tuple[str, ...]:
+        dims = super()._dims(field)
+        return dims if self.labels.ndim > 1 else tuple(dim for dim in dims if dim != "output")
+
+    def _shape(self, field: Field) -> tuple[int, ...]:
+        coords = self._coordinates()
+        return tuple(len(coords[dim]) for dim in self._dims(field))
+
+
+@named_arguments
+def tilted_posterior(
+    network: LayeredNetwork,
+    K0: Any,
+    Y: Any,
+    noise_variance: float,
+    *,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    progress: bool = False,
+) -> TiltedPosterior:
+    """What networks learn from P ~ N labels: kernels and predictions at the tilted saddle point.
+
+    The equations are those at the head of `fieldtheory.inference.tilting`: K. Fischer et al.,
+    Critical feature learning in deep neural networks, ICML (2024), with skip connections, and with
+    the fluctuations of the output kernel, which do not vanish for P ~ N. For linear φ the result is
+    exact for P, N → ∞; for others where the fluctuations of the hidden kernels are small as well,
+    as they are for one hidden layer and for small branches.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+        Without batch axes; φ without jumps.
+    K0 : array_like, shape (Q, Q)
+        Kernel of the inputs as in `solve`, the P training inputs first, test inputs after them.
+    Y : array_like, shape (P,) or (P, d)
+        Labels, 1 <= P <= Q. r is the same for all of several outputs unless φ is linear.
+    noise_variance : float
+        κ > 0.
+    samples : int
+        Paths of a neuron that are averaged over, at least 20000; without meaning for linear φ.
+    seed : int
+        Seed of the random numbers, >= 0.
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    TiltedPosterior
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed.
+    ArithmeticError
+        If there is no saddle point, or kernels exceed float64 on the way.
+
+    Warns
+    -----
+    ValidityWarning
+        If the sampled kernels still drift.
+
+    Notes
+    -----
+    The time of sampling grows as samples L Q (P + Q); P = 100, L = 5 take a minute or two. Noise of
+    the sampled tilts biases kernels by a part of order 1/samples.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> X = np.linspace(-1, 1, 12)[:, None]
+    >>> net = ft.ResidualNetwork(depth=2, activation="linear", width=10, input_dim=1)
+    >>> found = tilted_posterior(net, ft.input_kernel(X, net), X[:10, 0], noise_variance=0.01)
+    >>> found.mean.shape, found.residual_kernels.shape
+    ((12,), (4, 12, 12))
+    >>> bool(np.abs(found.mean - X[:, 0]).max() < 0.02)
+    True
+    """
+    checked_network(network)
+    if network.batch_shape:
+        raise ValueError(f"network must have no batch axes, got {network.batch_shape}")
+    kernel = validation.input_kernel_array("K0", K0)
+    if kernel.ndim != 2:
+        raise ValueError(f"K0 must be a matrix (Q, Q), got shape {kernel.shape}")
+    labels = validation.finite_array("Y", Y)
+    if labels.ndim not in (1, 2) or not 1 <= len(labels) <= len(kernel):
+        raise ValueError(
+            f"Y must have shape (P,) or (P, d) with 1 <= P <= {len(kernel)}, the number of inputs, "
+            f"got {labels.shape}"
+        )
+    noise = validation.positive("noise_variance", noise_variance)
+    kept = RUNS * (STEPS - DISCARDED)
+    samples = validation.integer("samples", samples, _FEWEST * kept)
+    seed = validation.integer("seed", seed, 0)
+    layers, gammas = layer_coefficients(network), np.asarray(network.skip_scales)
+    a, c = layers.weights.ravel(), layers.biases.ravel()
+    targets = labels.reshape(len(labels), -1)
+    functions = network_functions(network)
+    linear = len(functions.features) == 1 and functions.features[0].is_Symbol
+    if linear:
+        size = network.depth + 1
+        skips = [[np.prod(gammas[m:l]) * (m <= l) for m in range(size)] for l in range(size)]
+        found = Linear(a, c, np.array(skips), kernel, targets, noise, network.width)
+        runs = [found.solve()]
+    else:
+        if any(len(psi.jumping) for psi in functions.functions):
+            raise ValueError(f"the activation must not jump, got {network.activation.name}")
+        psi, slopes = feature_functions(network), feature_functions(network, slopes=True)
+        neuron = Neuron(psi, slopes, a, c, gammas, targets, noise, network.width)
+        start = solve(network, kernel).residual_kernels
+        seeds: Iterable[np.random.SeedSequence] = np.random.SeedSequence(seed).spawn(RUNS)
+        if progress:
+            seeds = chunks.with_progress(seeds, RUNS, "tilted_posterior")
+        pairs = [sampled(neuron, start, samples // kept, each) for each in seeds]
+        runs = [run for run, _ in pairs]
+        _warn_of_drift(np.array([halves for _, halves in pairs]))
+    return _result(
+        network, kernel, labels, noise, layers.skips, runs, None if linear else samples, seed
+    )
+
+
+def _warn_of_drift(halves: np.ndarray) -> None:
+    """Warn if the output kernel along u differs between the halves of the runs, (runs, 2)."""
+    drifts = halves[:, 1] - halves[:, 0]
+    drift, error = drifts.mean(), drifts.std(ddof=1) / np.sqrt(len(drifts))
+    if abs(drift) > max(_DRIFT * error, _RELATIVE_DRIFT * halves.mean()):
+        warnings.warn(
+            f"the sampled kernels drift by {drift / halves.mean():.1%}: they have not reached the "
+            "saddle point; more noise or fewer labels than neurons are easier",
+            ValidityWarning,
+            stacklevel=validation.level_of_user(),
+        )
+
+
+def _result(
+    network: LayeredNetwork,
+    kernel: np.ndarray,
+    labels: np.ndarray,
+    noise: float,
+    skips: np.ndarray,
+    runs: list[Tilted],
+    samples: int | None,
+    seed: int,
+) -> TiltedPosterior:
+    """Means over the runs and their standard errors."""
+    count, shape = len(labels), (len(kernel), *labels.shape[1:])
+    C, tilts, mean, variance = (np.stack(values) for values in zip(*runs, strict=True))
+    conjugate = np.zeros_like(C)
+    conjugate[:, :, :count, :count] = tilts
+    found: dict[str, Any] = {}
+    for name, values in (
+        ("residual_kernels", C),
+        ("kernels", np.stack([accumulate(skips, each) for each in C])),
+        ("conjugate_kernels", conjugate),
+        ("mean", mean.reshape(-1, *shape)),
+        ("variance", variance.reshape(-1, *shape)),
+    ):
+        found[name] = values.mean(axis=0)
+        found[f"{name}_error"] = values.std(axis=0) / np.sqrt(max(len(runs) - 1, 1))
+    return TiltedPosterior(network, kernel, labels, noise, **found, samples=samples, seed=seed)

@@ -1,0 +1,255 @@
+"""The tilted saddle point: linear networks exactly, others by sampled paths, against chains."""
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+import fieldtheory as ft
+from tests.oracles import neuron_chains as chains
+
+PHI = {"linear": lambda h: h, "erf": erf, "relu": lambda h: np.maximum(h, 0)}
+SLOPE = {
+    "erf": lambda h: 2 / np.sqrt(np.pi) * np.exp(-(h**2)),
+    "relu": lambda h: (h > 0).astype(float),
+}
+FEW = 20_000
+
+
+def task(training, test=3, dim=20, outputs=1, seed=0):
+    """K0 and labels: signs of linear functions, noise-free, one output as (P, 1)."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((training + test, dim))
+    return X @ X.T / dim, np.sign(X @ rng.standard_normal((dim, outputs)))[:training]
+
+
+def network(net, name):
+    """The same network for the package."""
+    return ft.ResidualNetwork(
+        depth=net.depth,
+        activation=name,
+        skip_scale=net.gamma,
+        branch_scale=1.0,
+        weight_variance=net.a,
+        bias_variance=net.c,
+        readout_weight_variance=net.a_out,
+        readout_bias_variance=net.c_out,
+        width=net.width,
+    )
+
+
+def distance(found, expected):
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_feed_forward_linear_networks_have_one_renormalised_kernel(depth):
+    """Li and Sompolinsky (2021), without noise: also C̃ = U/N of that kernel."""
+    X = np.random.default_rng(3).standard_normal((20, 40))
+    y, K = X @ np.ones(40) / 4, X @ X.T / 40
+    net = ft.FeedForwardNetwork(
+        depth=depth, activation="linear", weight_variance=1.0, bias_variance=0.0, width=30
+    )
+    found = ft.tilted_posterior(net, K, y, 1e-9)
+    G = np.linalg.inv(K) / chains.renormalisation(K, y, depth + 1, 30) ** (depth + 1)
+    U = (np.outer(G @ y, G @ y) - G) / 2
+    np.testing.assert_allclose(30 * found.conjugate_kernels[-1], U, atol=1e-7 * abs(U).max())
+    np.testing.assert_allclose(found.mean, y, atol=1e-6)
+    assert not found.residual_kernels_error.any() and found.samples is None
+
+
+@pytest.mark.parametrize(
+    "depth, gamma, a, c, outputs",
+    [
+        pytest.param(1, 0.0, 1.0, 0.0, 1, id="feed-forward"),
+        pytest.param(2, 0.7, 0.5, 0.3, 1, id="skips-biases"),
+        pytest.param(1, 1.0, 1.0, 0.1, 2, id="two-outputs"),
+    ],
+)
+def test_linear_networks_of_finite_width_have_the_exact_saddle_point(depth, gamma, a, c, outputs):
+    net = chains.Net(PHI["linear"], depth, gamma, a, c, 1.0, c, 40)
+    K0, Y = task(24, dim=60, outputs=outputs)
+    exact = chains.elliptical(net, K0, Y, 0.1, 2000, 1)
+    found = ft.tilted_posterior(network(net, "linear"), K0, Y, 0.1)
+    # Beyond the scatter of a chain of correlated networks, terms of order 1/N.
+    for level in range(1, depth + 2):
+        scatter = np.linalg.norm(exact.kernels_error[level - 1])
+        allowed = 1.5 * scatter / np.linalg.norm(exact.kernels[level - 1]) + 1 / 40
+        assert distance(found.residual_kernels[level], exact.kernels[level - 1]) < allowed
+    assert abs(found.mean - exact.mean).max() < 4 * exact.mean_error.max() + 1 / 40
+    assert distance(found.variance, exact.variance) < 0.25
+
+
+def test_small_tilts_are_covariances_with_the_derivative_of_the_likelihood():
+    """C − C* = Cov(C, tr UC) to order 1/N, and C̃ is U traced back to the inputs."""
+    K0, Y = task(3, test=1)
+    net = network(chains.Net(PHI["linear"], 3, 0.8, 0.7, 0.2, 1.0, 0.1, 10**4), "linear")
+    found, s = ft.tilted_posterior(net, K0, 0.3 * Y, 0.5), ft.solve(net, K0)
+    A = np.linalg.inv(s.residual_kernels[-1][:3, :3] + 0.5 * np.eye(3))
+    U = np.zeros((4, 4))
+    U[:3, :3] = (0.09 * A @ Y @ Y.T @ A - A) / 2
+    size = abs(U).max()
+    np.testing.assert_allclose(1e4 * found.conjugate_kernels[-1], U, atol=2e-3 * size)
+    change, expected = found.residual_kernels - s.residual_kernels, ft.covariance_with(s, U).values
+    np.testing.assert_allclose(change, expected, atol=2e-3 * abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "name, depth, gamma, outputs", [("erf", 2, 1.0, 1), ("relu", 1, 0.5, 2), ("tanh", 1, 0.0, 1)]
+)
+def test_sampled_saddle_points_solve_their_equations(name, depth, gamma, outputs):
+    """Averages by importance sampling: C and C̃ = ½ C⁻¹(⟨f fᵀ⟩ − C)C⁻¹, and the output's."""
+    phi = PHI.get(name, np.tanh)
+    N = 20 if name == "relu" else 5
+    net = chains.Net(phi, depth, gamma, 1.3, 0.1, 1.5, 0.1, N)
+    K0, Y = task(4, test=1, outputs=outputs)
+    Y, noise = 1.5 * Y, 0.2
+    found = ft.tilted_posterior(network(net, name), K0, Y, noise, samples=20 * FEW, seed=2)
+    C, tilts = found.residual_kernels, found.conjugate_kernels
+    rng, count = np.random.default_rng(0), 400_000
+    f = [chains.root(kernel) @ rng.standard_normal((5, count)) for kernel in C[:-1]]
+    h, exponent, features = f[0], 0.0, []
+    for level in range(depth + 1):
+        h = gamma * h + f[level] if level else h
+        features.append(phi(h))
+        a = 1.5 if level == depth else 1.3
+        exponent += a * np.einsum("in,ij,jn->n", features[-1], tilts[level + 1], features[-1])
+    weights = np.exp(exponent)
+    weights /= weights.sum()
+    assert 1 / (weights**2).sum() > 0.1 * count
+    for level in range(depth + 1):
+        a = 1.5 if level == depth else 1.3
+        own = a * (features[level] * weights) @ features[level].T + 0.1
+        scale = np.sqrt(np.outer(np.diag(own), np.diag(own)))
+        errors = found.residual_kernels_error[level + 1] + 0.004 * scale
+        assert (abs(C[level + 1] - own) / errors).max() < 5
+        inverse = np.linalg.inv(C[level][:4, :4])
+        spread = (f[level][:4] * weights) @ f[level][:4].T - C[level][:4, :4]
+        answer = inverse @ spread @ inverse / 2
+        errors = found.conjugate_kernels_error[level, :4, :4] + 0.004 * abs(inverse)
+        assert (abs(answer - tilts[level, :4, :4]) / errors).max() < 5
+    features = C[-1][:4, :4] - 0.1
+    r = bulk = 1.0
+    for _ in range(200):
+        u = np.linalg.solve(noise * np.eye(4) + 0.1 + r * features, Y)
+        G = np.linalg.inv(noise * np.eye(4) + 0.1 + bulk * features)
+        r = 1 / (1 + np.trace(features @ G) / N)
+        bulk = r * (1 + r * np.trace(u.T @ features @ u) / outputs / N)
+    goal = r * (u @ u.T - outputs * G) / (2 * N)
+    errors = found.conjugate_kernels_error[-1, :4, :4] + 0.01 * abs(goal).max()
+    assert (abs(goal - tilts[-1, :4, :4]) / errors).max() < 5
+    np.testing.assert_allclose(
+        found.mean, (r * (C[-1][:, :4] - 0.1) + 0.1) @ u, atol=0.02 * abs(Y).max()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["erf", "relu"])
+@pytest.mark.parametrize("gamma", [0.0, 1.0])
+def test_sampled_saddle_points_describe_posteriors_of_finite_networks(name, gamma):
+    """P = N = 30: much nearer to the posterior than infinite width, for kernels and outputs."""
+    a = 2.0 if name == "relu" else 1.0
+    net = chains.Net(PHI[name], 1, gamma, a, 0.0, a, 0.0, 30)
+    K0, Y = task(30)
+    exact = chains.elliptical(net, K0, Y, 0.1, 16000, 1)
+    found = ft.tilted_posterior(network(net, name), K0, Y, 0.1, samples=200_000)
+    prior = ft.solve(network(net, name), K0).residual_kernels
+    along = [
+        (Y.T @ C[:30, :30] @ Y).item()
+        for C in (found.residual_kernels[-1], prior[-1], exact.kernels[-1])
+    ]
+    assert abs(along[0] - along[2]) < 0.4 * abs(along[1] - along[2])
+    C = prior[-1]
+    wide = C[:, :30] @ np.linalg.solve(C[:30, :30] + 0.1 * np.eye(30), Y)
+    assert distance(found.mean, exact.mean) < 0.6 * distance(wide, exact.mean)
+    assert distance(found.variance, exact.variance) < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["erf", "relu"])
+def test_chains_of_neurons_and_of_weights_agree(name):
+    """The reference itself, against Hamiltonian Monte Carlo on the weights."""
+    net = chains.Net(PHI[name], 1, 1.0, 0.5, 0.0, 1.0, 0.0, 20)
+    X = np.random.default_rng(0).standard_normal((10, 8))
+    Y = np.sign(X[:, :1])
+    C, C_error, f, f_error, rate = chains.hamiltonian(
+        net, X, Y, 0.2, 3000, 15, 0.05, SLOPE[name], 1
+    )
+    exact = chains.elliptical(net, X @ X.T / 8, Y, 0.2, 20000, 1)
+    assert rate > 0.6
+    assert abs((C - exact.kernels[-1]) / np.hypot(C_error, exact.kernels_error[-1])).max() < 4.5
+    assert abs((f - exact.mean[:, 0]) / np.hypot(f_error, exact.mean_error[:, 0])).max() < 4.5
+
+
+def test_test_inputs_change_nothing_and_identical_inputs_stay_identical():
+    K0, Y = task(6, test=0)
+    twice = np.array([*range(6), 0, 5])
+    net = ft.ResidualNetwork(depth=1, activation="erf", width=12)
+    linear = net.replace(activation="linear")
+    alone, more = (ft.tilted_posterior(linear, K, Y, 0.1) for K in (K0, K0[np.ix_(twice, twice)]))
+    np.testing.assert_allclose(more.residual_kernels[:, :6, :6], alone.residual_kernels, rtol=1e-9)
+    np.testing.assert_allclose(more.mean[6:], alone.mean[[0, 5]], rtol=1e-9)
+    assert not more.conjugate_kernels[:, 6:].any()
+    # Identical training inputs, one of them labelled twice, make singular kernels.
+    found = ft.tilted_posterior(net, K0[np.ix_(twice, twice)], Y[twice[:7]], 0.1, samples=FEW)
+    C = found.residual_kernels
+    np.testing.assert_allclose(C[:, 6], C[:, 0], atol=1e-9)
+    np.testing.assert_allclose(C[:, 7], C[:, 5], atol=1e-6)
+    np.testing.assert_allclose(found.mean[[6, 7]], found.mean[[0, 5]], atol=1e-6)
+
+
+def test_results_repeat_and_are_stored(tmp_path):
+    K0, Y = task(4, test=1, outputs=2)
+    net = ft.ResidualNetwork(depth=1, activation="erf", width=8)
+    found = ft.tilted_posterior(net, K0, Y, 0.1, samples=FEW, seed=3)
+    again = ft.tilted_posterior(net, K0, Y, 0.1, samples=FEW, seed=3)
+    np.testing.assert_array_equal(found.residual_kernels, again.residual_kernels)
+    found.save(tmp_path / "tilted.npz")
+    loaded = ft.load(tmp_path / "tilted.npz")
+    for name in found.table:
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(found, name))
+    assert loaded.noise_variance == 0.1 and loaded.samples == FEW
+    assert found.to_xarray()["mean"].dims == ("input", "output")
+    assert found.kernels_error[1:].all() and found.mean_error.all()
+
+
+def test_networks_without_a_tilt_keep_the_kernels_of_infinite_width():
+    K0, Y = task(5, test=1)
+    for name in ("linear", "erf"):
+        net = ft.ResidualNetwork(depth=2, activation=name, width=10**9)
+        found = ft.tilted_posterior(net, K0, Y[:, 0], 0.1, samples=FEW)
+        s = ft.solve(net, K0)
+        errors = found.residual_kernels_error + 1e-6
+        assert (abs(found.residual_kernels - s.residual_kernels) / errors).max() < 5.5
+        C = s.residual_kernels[-1]
+        wide = C[:, :5] @ np.linalg.solve(C[:5, :5] + 0.1 * np.eye(5), Y[:, 0])
+        assert abs(found.mean - wide).max() < 5.5 * found.mean_error.max() + 1e-6
+
+
+NET = ft.ResidualNetwork(depth=1, width=10)
+PAIR = [[0.3, 0.1], [0.1, 0.2]]
+
+
+@pytest.mark.parametrize(
+    "arguments, options, error, message",
+    [
+        (("net", PAIR, [1.0], 0.1), {}, TypeError, "network must be"),
+        (
+            (NET.replace(branch_scale=[[0.1], [0.2]]), PAIR, [1.0], 0.1),
+            {},
+            ValueError,
+            "batch axes",
+        ),
+        ((NET, 0.3, [1.0], 0.1), {}, ValueError, r"K0 must be a matrix"),
+        ((NET, [[1.0, 2.0], [2.0, 1.0]], [1.0], 0.1), {}, ValueError, "positive semidefinite"),
+        ((NET, PAIR, [1.0, 2.0, 3.0], 0.1), {}, ValueError, r"Y must have shape .*got \(3,\)"),
+        ((NET, PAIR, [[[1.0]]], 0.1), {}, ValueError, "Y must have shape"),
+        ((NET, PAIR, [np.nan], 0.1), {}, ValueError, "Y must be finite"),
+        ((NET, PAIR, [1.0], 0.0), {}, ValueError, "noise_variance must be"),
+        ((NET, PAIR, [1.0], 0.1), {"samples": 100}, ValueError, "samples must be"),
+        ((NET, PAIR, [1.0], 0.1), {"seed": -1}, ValueError, "seed must be"),
+        ((NET.replace(activation="sign"), PAIR, [1.0], 0.1), {}, ValueError, "must not jump"),
+    ],
+)
+def test_bad_input_is_named(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        ft.tilted_posterior(*arguments, **options)
