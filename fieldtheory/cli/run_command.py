@@ -30,7 +30,7 @@ def run(
     """The main job: what the theory says of your data and a network, on one page.
 
     report.html has the kernels, their spectrum, the responses, the optimal scaling of every pair of
-    samples, fluctuations and mean shift at this width, simulated networks beside them, and commands
+    samples, fluctuations and mean shift at this width, simulated networks to compare, and commands
     to go on with; numbers, figures and LaTeX are in files next to it. The folder appears when
     everything in it is done; this takes about ten seconds. Of more than 100 samples, 100 are shown.
 

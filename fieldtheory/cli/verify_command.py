@@ -63,8 +63,8 @@ def verify(
     exit code is 1 if a number does not pass, or if a verdict is not the one that it was. It takes
     some two minutes at 50 digits.
 
-    In csv and json there is a row for every check and every claim, told apart by the column kind;
-    with --coverage one for every numbered equation.
+    In csv and json there is a row for every check and every claim; the column kind says which. With
+    --coverage there is one for every numbered equation.
 
     Examples:
 
@@ -117,7 +117,9 @@ def verify(
         raise typer.Exit(1)
 
 
-def _print_coverage(papers: Sequence[str] | None, format: str) -> None:
+def _print_coverage(
+    papers: Sequence[str] | None, format: Literal["table", "csv", "json", "html", "latex"]
+) -> None:
     from fieldtheory.literature.coverage import coverage
 
     found = coverage(papers)

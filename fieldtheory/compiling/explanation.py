@@ -93,7 +93,7 @@ def explain(expression: Any, backend: str = "numpy") -> Explanation:
     ----------
     expression : sympy.Expr, matrix, or (nested) list of them
         With `GaussianAverage` and `ConnectedCorrelator` nodes. An average built with
-        ``evaluate=False`` is simplified first, and the row tells what that did.
+        ``evaluate=False`` is simplified first, and the row says what that did.
     backend : {"numpy", "mpmath"}
         JAX takes the values of "numpy".
 

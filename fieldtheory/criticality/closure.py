@@ -1,4 +1,4 @@
-"""The closure of PDLT-B for the four-point vertex: a named approximation beside the exact 1/N.
+"""The closure of PDLT-B for the four-point vertex: a named approximation next to the exact 1/N.
 
 PDLT-B (B.24)-(B.26) close on the four-point vertex V^(l) alone. Between two different layers that
 keeps of ⟨φ²(h^(k)) ; φ²(h^(l))⟩ its second Hermite component, 2 M'_k M'_l Cov(h^(k), h^(l))², and

@@ -6,6 +6,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,7 @@ def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
 
 
 def _read_csv(path: Path, header: bool | None) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    rows: list[list[float]] = []
+    rows: list[NDArray[np.float64]] = []
     labels: list[str] = []
     column = None
     width = None
@@ -167,10 +168,7 @@ def _read_csv(path: Path, header: bool | None) -> tuple[NDArray[np.float64], NDA
                 )
             if column is not None:
                 labels.append(row.pop(column).strip())
-            numbers = [_number(cell, separator) for cell in row]
-            if None in numbers:
-                raise ValueError(f"{where}: {_not_a_number(row[numbers.index(None)])}")
-            rows.append([number for (number,) in numbers])  # type: ignore[misc]
+            rows.append(_numbers(row, separator, where))
     samples = np.array(rows) if rows else np.empty((0, width or 1))
     return samples, None if column is None else _tidy_labels(np.array(labels), path)
 
@@ -180,13 +178,27 @@ def _separator(line: str) -> str:
     return next((each for each in "\t;" if each in line), ",")
 
 
+def _numbers(row: list[str], separator: str, where: str) -> NDArray[np.float64]:
+    """The numbers in a row, at once where NumPy reads them, else cell by cell."""
+    # Python and NumPy also take digits with underscores.
+    if "_" not in "".join(row):
+        with suppress(ValueError):
+            return np.array(row, dtype=float)
+    found = []
+    for cell in row:
+        number = _number(cell, separator)
+        if number is None:
+            raise ValueError(f"{where}: {_not_a_number(cell)}")
+        found.append(number[0])
+    return np.array(found)
+
+
 def _number(cell: str, separator: str) -> tuple[float] | None:
     """The number in a cell, in a tuple since it may be 0; with a decimal comma if there can be."""
     text = cell.strip().replace("−", "-")
     if separator != "," and text.count(",") == 1 and "." not in text:
         text = text.replace(",", ".")
     try:
-        # Python also takes digits with underscores.
         return None if "_" in text else (float(text),)
     except ValueError:
         return None

@@ -341,7 +341,7 @@ def compare_diffusion(
 
 
 def _common(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places in both of the times t > 0 that they share."""
+    """The indices in both of the times t > 0 that they share."""
     same = np.abs(first[:, None] - second) <= 1e-9 * first[-1]
     same[0] = False
     ours, theirs = np.nonzero(same)

@@ -206,7 +206,7 @@ def fig4(
     -----
     σ_w² = 1.25, σ_b² = 0.05, K^(0) = 0.05 in (a) and (b), φ = erf, as in the caption; the ranges of
     ρ and K^(0) are chosen here. F23's "simulation values" of ρ* are maxima of χ^out; here they are
-    exact. Its eq. (8) takes φ'(0) = 1; F25 eq. (67), with erf'(0) = 2/√π, is shown beside it.
+    exact. Its eq. (8) takes φ'(0) = 1; F25 eq. (67), with erf'(0) = 2/√π, is shown next to it.
     """
     depths = [validation.integer("depths", depth, 1) for depth in depths]
     points = validation.integer("points", points, 4)

@@ -3,7 +3,9 @@
     f'(p) = (64 d(h) − 20 d(2h) + d(4h))/45 + O(h⁶),   d(h) = (f(p + h) − f(p − h))/(2h)
 
 Kernels are known to 1e-12 and are analytic in the parameters, so that a step in which they change
-by half a per cent leaves about 1e-10 of their size.
+by half a per cent leaves about 1e-10 of their size. Kernels hardly change with parameters that are
+much smaller than one: their steps are larger than they are, upwards, unless differences of two
+orders show that kernels vary on the scale of the parameter itself.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _CENTRAL = {-4: -1, -2: 40, -1: -256, 1: 256, 2: -40, 4: 1}, 360
 _FORWARD = {0: -147, 1: 360, 2: -450, 3: 400, 4: -225, 5: 72, 6: -10}, 60
 # The same of the second order, and by how much the two may differ, relative to the larger.
 _COARSE = ({-1: -1, 1: 1}, 2), ({0: -3, 1: 4, 2: -1}, 2)
-_DIFFERS = 0.02
+_DIFFERS, _AGREES = 0.02, 1e-4
+# Smaller parameters have the steps of this one.
+_SMALL = 0.1
 
 
 def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable[[float], Any]]:
@@ -85,22 +89,39 @@ def parameter_derivative(
         If differences of two orders disagree: it has no finite derivative.
     """
     value, network_of = along_parameter(network, name)
-    scale = value or 1.0
-    before, after = (np.abs(sample(network_of(value + d))) for d in (0.0, _TRIAL * scale))
-    change = float(np.max(np.abs(after - before) / np.where(before > 0, before, 1.0))) / _TRIAL
-    step = scale * _CHANGE / max(change, 1.0)
-    at_lower_end = value < 4 * step
-    (weights, over), (coarse, coarse_over) = (
-        pair[int(at_lower_end)] for pair in ((_CENTRAL, _FORWARD), _COARSE)
-    )
-    values = {n: evaluated(network_of(value + n * step)) for n in weights}
-    fine = sum(weight * values[n] for n, weight in weights.items()) / (over * step)
-    rough = sum(weight * values[n] for n, weight in coarse.items()) / (coarse_over * step)
-    if isinstance(fine, np.ndarray):
-        size = np.maximum(np.abs(fine), np.abs(rough)) + np.abs(values[1]).max() / scale
-        if (np.abs(fine - rough) > _DIFFERS * size).any():
+
+    def differences(scale: float) -> tuple[Any, Any, Any]:
+        """The derivative, the same of the second order, and what both are compared with."""
+        before, after = (np.abs(sample(network_of(value + d))) for d in (0.0, _TRIAL * scale))
+        change = float(np.max(np.abs(after - before) / np.where(before > 0, before, 1.0))) / _TRIAL
+        step = scale * _CHANGE / max(change, 1.0)
+        at_lower_end = int(value < 4 * step)
+        values = {
+            n: evaluated(network_of(value + n * step))
+            for n in (_CENTRAL, _FORWARD)[at_lower_end][0]
+        }
+        fine, rough = (
+            sum(weight * values[n] for n, weight in weights.items()) / (over * step)
+            for weights, over in (pair[at_lower_end] for pair in ((_CENTRAL, _FORWARD), _COARSE))
+        )
+        return fine, rough, abs(values[1]) / scale
+
+    def checked(fine: np.ndarray, rough: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+        if _differ(fine, rough, kernel, _DIFFERS):
             raise ValueError(
                 f"the kernel of {network.activation.name} has no finite derivative by {name}: φ "
                 "has kinks, and two inputs are parallel or one vanishes"
             )
-    return fine
+        return fine
+
+    found = differences(max(value, _SMALL))
+    if not isinstance(found[0], np.ndarray):
+        return found[0].map_blocks(checked, *found[1:], meta=np.empty((0, 0)))
+    if 0 < value < _SMALL and _differ(*found, _AGREES):
+        found = differences(value)
+    return checked(*found)
+
+
+def _differ(fine: np.ndarray, rough: np.ndarray, kernel: np.ndarray, allowed: float) -> bool:
+    size = np.maximum(np.abs(fine), np.abs(rough)) + kernel.max(initial=0.0)
+    return bool((np.abs(fine - rough) > allowed * size).any())

@@ -52,7 +52,7 @@ class FirstCorrection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DepthLimit(Stored):
-    """The limit of infinite depth of one network, on a grid of places and everywhere between.
+    """The limit of infinite depth of one network, on a grid of t and everywhere between.
 
     ======================  ======================  ===============================================
     field                   shape                   meaning

@@ -98,8 +98,8 @@ def symbolically(printed: Any, derived: Any, points: Points, digits: int) -> Evi
         if not _same(one, other, points, digits):
             text, how = _difference(one, other)
             formulas = latex(one), latex(other), how
-            shown = _shortened(one), _shortened(other)
-            return Evidence(False, text + place, *shown, formulas, every)
+            short = _shortened(one), _shortened(other)
+            return Evidence(False, text + place, *short, formulas, every)
     shown, formula = _shortened(given), latex(given)
     nothing = rf"{_PRINTED} - {_DERIVED} = 0"
     formulas = formula, formula, nothing
@@ -308,9 +308,8 @@ def _numbers(
             if mpmath.isnan(one):
                 text = f"undefined as printed, {short[1]} derived{where}"
     at = "; ".join(_place(point) for point in points if point)
-    return Evidence(
-        agrees, text, *shown, (), f"at {at}" if at else "where the region says", len(points)
-    )
+    every = f"at {at}" if at else "where the region says"
+    return Evidence(agrees, text, shown[0], shown[1], (), every, len(points))
 
 
 def _place(point: Mapping[Any, Any]) -> str:

@@ -106,7 +106,7 @@ def _flow_coefficients(parameters: Mapping[str, Any]) -> Callable[[], dict[str, 
 
 
 def _deep_eigenvalues(schedule: str, difference: bool) -> Callable[[], dict[str, float]]:
-    """Of q_t, or of θ_t − q_t, at two places; of Q_∞ or Θ_∞ − Q_∞ at infinite depth."""
+    """Of q_t, or of θ_t − q_t, at two depths; of Q_∞ or Θ_∞ − Q_∞ at infinite depth."""
 
     def found() -> dict[str, float]:
         limit = limit_of(schedule)

@@ -111,7 +111,7 @@ def verdicts(
     --------
     >>> found = verdicts(20, ["F23"])
     >>> [v.text for v in found if v.claim.equation == "(8)"]
-    ['does not hold', 'proved']
+    ["holds with a convention: φ'(0) = 1, where erf has 2/√π"]
     """
     digits = validation.integer("digits", digits, 20)
     validation.integer("jobs", jobs, 1)

@@ -1,7 +1,7 @@
 """One field of the solution compared with a simulation: deviations and verdicts of its entries.
 
 The two kinds answer two questions. A `Coefficient` of 1/N is extrapolated over several widths and
-tells whether the theory is right; an `AtWidth` is taken as simulated and tells whether the theory
+says whether the theory is right; an `AtWidth` is taken as simulated and says whether the theory
 describes that width.
 """
 

@@ -155,7 +155,7 @@ class Comparison(Stored):
         return draw_comparison(shown, self.widths, self.width, hidden, *limits, "\n".join(short))
 
     def labelled(self, stored: bool) -> Labelled:
-        """A row for every comparison; places that a quantity does not have are -1."""
+        """A row for every comparison; indices that a quantity does not have are -1."""
         fields = (*self.extrapolated, *self.at_width)
         attributes = {
             "widths": json.dumps(self.widths),

@@ -296,7 +296,7 @@ def _entries(
     error: np.ndarray,
     others: dict[Any, np.ndarray],
 ) -> dict[Any, Any]:
-    """The entries that are worth a comparison, each once, with their places.
+    """The entries that are worth a comparison, each once, with their indices.
 
     The simulated values are the sums of ``summands``.
     """

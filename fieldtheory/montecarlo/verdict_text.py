@@ -118,7 +118,7 @@ def does_it_describe(found: Any) -> str:
 
 
 def coefficient_rows(fields: Sequence[Coefficient]) -> list[dict[str, Any]]:
-    """Of every coefficient its worst entry, and the smallest error of the theory that is seen.
+    """Of every coefficient its worst entry, and the smallest error of the theory that shows.
 
     Beyond 2 standard errors are 5 % of the entries of a right theory, give or take.
     """
@@ -174,7 +174,7 @@ def listed(widths: Sequence[int]) -> str:
 
 
 def _resolution(fields: Sequence[Coefficient]) -> float:
-    """The smallest relative error that is seen in some kernel, or anywhere if there is none."""
+    """The smallest relative error that shows in some kernel, or anywhere if there is none."""
     kernels = [field for field in fields if FIELDS[field.name].of_kernels] or fields
     return min(field.resolution for field in kernels)
 

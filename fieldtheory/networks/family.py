@@ -193,7 +193,7 @@ def differences(solved: Any, drawn: Any, *apart_from: str) -> list[str]:
     return found
 
 
-# What tells whether two families have the same layers.
+# Two families with the same have the same layers.
 _LAYERS = ("features", "layer", "readout")
 
 

@@ -98,7 +98,7 @@ def computed_chunks(
 def in_order(tasks: Iterable[tuple], jobs: int, purpose: str) -> Iterator[Any]:
     """What every task returns, in their order.
 
-    Processes are joblib's, which start from nothing: one that is forked beside threads, as those
+    Processes are joblib's, which start from nothing: one that is forked next to threads, as those
     of JAX, can wait forever for what a thread held.
 
     Parameters

@@ -1,7 +1,7 @@
 """The fields of results, each declared once: files, labels, sweeps, tables and plots read it here.
 
-A new field is one row of `FIELDS`, beside the property of `Solution` that computes it. The fields
-that simulations estimate are declared beside their results, in the same form.
+A new field is one row of `FIELDS`, and the property of `Solution` that computes it. The fields
+that simulations estimate are declared with their results, in the same form.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Result(Stored):
     """
 
     table: ClassVar[Mapping[str, Field]]
-    # Numbers and names beside the network, with their types.
+    # Numbers and names that a file has next to the network, with their types.
     settings: ClassVar[Mapping[str, type]] = {}
 
     network: LayeredNetwork

@@ -49,7 +49,7 @@ from fieldtheory.numerics.validity import (
     warn_of_left_out,
 )
 
-# Fluctuations of kernels, relative to their mean, for which the next order tells whether it holds.
+# Fluctuations of kernels, relative to their mean, for which the next order shows whether it holds.
 _DOUBTFUL = 0.2, 0.5
 
 
@@ -134,7 +134,7 @@ class Solution(Result):
     where they are 500. Logarithms of covariances lose digits where these are small against the
     variances.
 
-    Inputs that K0 tells from parallel or opposite ones by its rounding alone, 1 − |c| < 2e-15,
+    Inputs that differ from parallel or opposite ones by the rounding of K0 alone, 1 − |c| < 2e-15,
     are parallel. ``decorrelation`` keeps its digits where it is small, to 1e-12, for ReLU, leaky
     ReLU and |h| and, for inputs of one norm, for smooth φ; else its absolute error is 1e-15 in
     every layer. ``response`` and ``tangent_kernels`` of ReLU, leaky ReLU and |h|, and of smooth φ,
@@ -268,7 +268,7 @@ class Solution(Result):
             variance = np.diagonal(G11)
         fluctuation = warn_if_not_small(self.network, variance, limit.variances[0])
         if self._has_matrix and _DOUBTFUL[0] < fluctuation <= _DOUBTFUL[1]:
-            # The order 1/N² of one input tells how far the expansion holds.
+            # The order 1/N² of one input shows how far the expansion holds.
             widest = np.argmax(ratio(variance, limit.variances[0] ** 2)[-1])
             with suppress(ArithmeticError):
                 _ = self._alone(int(widest)).order_ratio

@@ -1,6 +1,6 @@
 """Results as files, written as a whole or not at all, and networks as the numbers and text in them.
 
-A file holds the arrays of one result and, beside them, its ``kind`` (the class of the result), the
+A file holds the arrays of one result and, next to them, its ``kind`` (the class of the result), the
 ``format`` of the file, and for results of a network its ``family`` and parameters. Files of format
 1 say neither kind nor format nor family: those of a `Solution` and an `Ensemble` of residual
 networks.
@@ -252,7 +252,7 @@ def _read_netcdf(path: Path) -> dict[str, Any]:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """Write a file under another name beside ``path``, then rename it: never half a file.
+    """Write a file under another name next to ``path``, then rename it: never half a file.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from fieldtheory.plotting.style import BLUE, GRAY, GREEN, ORANGE, panels, styled
 
 @styled
 def draw_scales(found: Mapping[str, np.ndarray], point: Mapping[str, float], name: str) -> Any:
-    """ξ over γ, and beside it the susceptibilities, with bands of one standard error.
+    """ξ over γ, and next to it the susceptibilities, with bands of one standard error.
 
     Parameters
     ----------

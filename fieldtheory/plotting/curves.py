@@ -22,7 +22,7 @@ class Curve:
     panel : str
         The letter or the name of the panel.
     label : str
-        What tells the curve from the others of its panel.
+        The label that distinguishes the curve from others of its panel.
     x, y : ndarray, shape (S,)
     error : ndarray, shape (S,), or None
         Standard error of y, where y is simulated.

@@ -32,7 +32,7 @@ class Picture(NamedTuple):
     ----------
     vertices : ndarray, shape (V, 2)
     names : list of (str, ndarray)
-        What stands beside the legs, and where.
+        The labels of the legs, and where they stand.
     strokes : list of Stroke
     """
 

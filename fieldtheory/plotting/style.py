@@ -107,7 +107,7 @@ def scale_values(ax: Any, values: np.ndarray) -> None:
 
 
 def add_line_colours(figure: Any, ax: Any, colour: str, labels: Sequence[str]) -> None:
-    """A colour bar beside lines in `tints` that are too many for a legend, with some labels."""
+    """A colour bar next to lines in `tints` that are too many for a legend, with some labels."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 

@@ -151,7 +151,7 @@ class _Box:
         return result
 
     def interpolated(self, coefficients: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Values (n, k) of the series (n, *sizes) at places (3, k)."""
+        """Values (n, k) of the series (n, *sizes) at points (3, k)."""
         width = np.where(self.high > self.low, self.high - self.low, 1.0)
         x = 2 * (places - self.low[:, None]) / width[:, None] - 1
         values = np.empty((len(coefficients), places.shape[1]))
@@ -166,7 +166,7 @@ class _Box:
 def _in_box(
     optima: Optima, box: _Box, places: np.ndarray, size: int
 ) -> tuple[np.ndarray | None, tuple[float, float] | None]:
-    """ρ* (n, k) at places (3, k) from the nodes of a box, None where they do not resolve it.
+    """ρ* (n, k) at points (3, k) from the nodes of a box, None where they do not resolve it.
 
     Then the two ξ between which it jumps, if it does and the variances are all alike.
     """
@@ -212,7 +212,7 @@ def _smooth_along_edges(optima: Optima, box: _Box, size: int) -> bool:
 
 
 def _found(optima: Optima, places: np.ndarray, size: int) -> np.ndarray | None:
-    """ρ* (n, m) at places (3, m); None where one of them, which need not be pairs, has none."""
+    """ρ* (n, m) at points (3, m); None where one of them, which need not be pairs, has none."""
     parts = np.array_split(places, math.ceil(places.shape[1] / size), axis=1)
     try:
         return np.concatenate([optima(*_kernels(part)) for part in parts], axis=1)

@@ -198,7 +198,7 @@ def mean_scaling(scaling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ρ̄_αα = (1/P) Σ_α ρ*_αα,    ρ̄_αβ = (1/P(P−1)) Σ_{α≠β} ρ*_αβ
 
     The second is one number for a network and a data set: the scaling at which the output responds
-    most to what tells the samples apart (F25 section III.3).
+    most to the differences of the samples (F25 section III.3).
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ def sweep(
 def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Path) -> int:
     """Points of a chunk of some seconds, by the time of the deepest of every activation.
 
-    A file beside the chunks keeps the number, so that a later sweep finds the same chunks.
+    A file next to the chunks keeps the number, so that a later sweep finds the same chunks.
     """
     (path,) = chunks.chunk_files(directory, _specification(grid, 0), 1).values()
     kept = chunks.stored_chunk(path)
@@ -272,7 +272,7 @@ def _plain(grid: _Grid, name: str, value: Any) -> Any:
     if hasattr(value, "expression"):
         return [value.name, activation_text(value)]
     if callable(value):
-        # What tells functions apart are their values at all depths of the grid.
+        # Functions are distinguished by their values at all depths of the grid.
         depths = grid.axes.get("depth", [grid.network.depth])
         return [layer_values(name, value, depth).tolist() for depth in depths]
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -397,7 +397,7 @@ def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> GridData
 
 
 def _coordinate(name: str, values: list[Any]) -> tuple[Any, ...]:
-    """Numbers and names label an axis; anything else has its index, and its text beside it."""
+    """Numbers and names label an axis; anything else has its index, and its text next to it."""
     is_kernel = name == _KERNEL
     words = notes(*(("kernel of the input", "K^{(0)}") if is_kernel else described(name)))
     if hasattr(values[0], "expression"):

@@ -249,6 +249,11 @@ def test_derivative_of_dask_arrays():
     k = ft.kernel(ft.ResidualNetwork(depth=3))
     lazy = k.derivative("bias_variance", da.from_array(X, 7))
     np.testing.assert_allclose(lazy.compute(), k.derivative("bias_variance", X), rtol=1e-12)
+    net = ft.ResidualNetwork(depth=3, activation="relu", bias_variance=0.0)
+    parallel = da.from_array(np.array([[1.0, -0.5], [3.0, -1.5]]), 2)
+    lazy = ft.kernel(net, "tangent_kernel").derivative("bias_variance", parallel)
+    with pytest.raises(ValueError, match="no finite derivative by bias_variance"):
+        lazy.compute()
 
 
 def test_bad_arguments():
@@ -257,13 +262,25 @@ def test_bad_arguments():
         k.derivative("rho", [[1.0]])
 
 
-def test_derivatives_at_the_smallest_value():
-    """Of K = K0 + L ρ² σ_b² of a linear network without weights of layers, and by its σ_b² = 0."""
-    net = ft.ResidualNetwork(depth=3, activation="linear", branch_scale=0.5, bias_variance=0.0)
+@pytest.mark.parametrize("bias", [0.0, 1e-9, 1e-6])
+def test_derivatives_at_the_smallest_values(bias):
+    """By σ_b² of a linear network, whose kernel is linear in it, and by ρ."""
+    net = ft.ResidualNetwork(depth=3, activation="linear", branch_scale=0.5, bias_variance=bias)
     k, X = ft.kernel(net, "kernel", layer=3), np.array([[0.3, 0.4]])
     found, other = (k.derivative(name, X)[0, 0] for name in ("bias_variance", "branch_scale"))
     growth = 1 + 0.25 * 1.25
     # Biases of the read-in and of the layers.
     assert found == pytest.approx(growth**3 + 0.25 * (1 + growth + growth**2), rel=1e-10)
-    K0 = 1.25 * 0.125
-    assert other == pytest.approx(K0 * 3 * growth**2 * 2 * 0.5 * 1.25, rel=1e-10)
+    # K^(3) = a³ K0 + (1 + a + a²) ρ² σ_b² with a = 1 + ρ² σ_w².
+    by_growth = (1.25 * 0.125 + bias) * 3 * growth**2 + 0.25 * bias * (1 + 2 * growth)
+    by_rho = by_growth * 1.25 + bias * (1 + growth + growth**2)
+    assert other == pytest.approx(2 * 0.5 * by_rho, rel=1e-10)
+
+
+def test_small_parameters_by_which_kernels_change_fast():
+    """Biases turn parallel inputs of ReLU by an angle that goes as their root."""
+    net = ft.ResidualNetwork(depth=2, activation="relu", bias_variance=1e-6)
+    k, X = ft.kernel(net, "output_response"), np.array([[1.0, -0.5], [3.0, -1.5]])
+    expected = by_differences(k, "bias_variance", X)
+    found = k.derivative("bias_variance", X)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())

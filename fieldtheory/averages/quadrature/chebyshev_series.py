@@ -41,9 +41,9 @@ def _kept(values: np.ndarray) -> np.ndarray:
 
 
 def polynomials(x: np.ndarray, count: int) -> np.ndarray:
-    """T_0, ..., T_{count-1} at places (m,) in [-1, 1], shape (count, m).
+    """T_0, ..., T_{count-1} at points (m,) in [-1, 1], shape (count, m).
 
-    Cosines of few places, a recurrence for many; NumPy's function takes longer.
+    Cosines of few numbers, a recurrence for many; NumPy's function takes longer.
 
     Examples
     --------

@@ -205,11 +205,11 @@ def _is_steady(values: np.ndarray) -> np.ndarray:
     return values[:, -1] - values[:, 0] ** 2 < _STEADY * values[:, 0] ** 2
 
 
-def interpolation(places: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The matrix that takes values at Chebyshev nodes to places (m,): the barycentric formula."""
+def interpolation(points: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """The matrix that takes values at Chebyshev nodes to points (m,): the barycentric formula."""
     count = len(nodes)
     weights = np.sin(np.pi * (2 * np.arange(count) + 1) / (2 * count)) * (-1.0) ** np.arange(count)
-    apart = places[:, None] - nodes
+    apart = points[:, None] - nodes
     apart[apart == 0] = 1e-300
     shares = weights / apart
     return shares / shares.sum(axis=1, keepdims=True)

@@ -51,7 +51,7 @@ class Lines(NamedTuple):
         return self.A**2 + self.B**2
 
     def averages(self, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """⟨φ'φ'⟩, and 1 ∓ c_φ (2, ...), by 1 ∓ c; the smaller gap tells the angle."""
+        """⟨φ'φ'⟩, and 1 ∓ c_φ (2, ...), by 1 ∓ c; the smaller gap gives the angle."""
         near, opposite = gaps.min(axis=0), gaps[1] < gaps[0]
         angle = 2 * np.arcsin(np.sqrt(np.clip(near, 0, 2) / 2))
         even = near - 2 / np.pi * _sector(angle, near)

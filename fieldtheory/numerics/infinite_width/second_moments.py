@@ -27,7 +27,7 @@ class Moments:
     """⟨ψ⟩ and its first two derivatives by K, from Chebyshev series in ln K.
 
     They are analytic in the strip |Im ln K| < π/2, whatever ψ is. A series covers a factor of four
-    and is made when it is asked for. Where ψ is seen in the far tail of the Gaussian alone, so that
+    and is made when it is asked for. Where ψ lies in the far tail of the Gaussian alone, so that
     averages vary by orders of magnitude, every variance is integrated.
     """
 

@@ -224,7 +224,7 @@ def _nodes(
 
 
 def split_panels(edges: np.ndarray, features: np.ndarray, widest: float) -> np.ndarray:
-    """The edges with as many more that panels resolve features with places and widths (2, m).
+    """The edges with as many more that panels resolve features with centres and widths (2, m).
 
     A panel is no wider than a feature inside it, or than the distance from one outside.
     """

@@ -196,7 +196,7 @@ class _Block:
         return own, K0, (row, len(first) + column)
 
     def _prepare(self) -> None:
-        """Make the pieces of the map in which the pairs lie, seen from a grid of them."""
+        """Make the pieces of the map in which the pairs lie, by a grid of them."""
         height, width = self.K0.shape
         step = max(1, int(np.sqrt(self.K0.size / _COUNTED)))
         i, j = (one.ravel() for one in np.mgrid[0:height:step, 0:width:step])

@@ -130,7 +130,7 @@ class PairMap:
         number = np.append(_numbers(v), np.nan)
         counts = {int(p): of * int((number == p).sum()) for p in np.unique(number)[:-1]}
         if not self.half:
-            # Nodes of one norm are so few that it pays to have every piece, and those beside.
+            # Nodes of one norm are so few that it pays to have every piece and its neighbours.
             counts |= {p: 0.0 for q in tuple(counts) for p in (q - 1, q + 1) if p not in counts}
         new = [p for p in counts if p not in self._pieces and abs(p) <= _FARTHEST]
         new.sort(key=lambda p: -counts[p])
@@ -146,7 +146,7 @@ class PairMap:
                 left = self._make(left, size, v, pairs, own, samples)
             self._pieces.update(dict.fromkeys(left))
 
-        # The piece of most pairs tells how many norms the others need, and itself if far fewer.
+        # The piece of most pairs shows how many norms the others need, and itself if far fewer.
         if self.half and not self._norms:
             fit(new[:1])
         fit([p for p in new if p not in self._pieces])

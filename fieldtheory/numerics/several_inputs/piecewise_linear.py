@@ -104,7 +104,7 @@ def correlators_by_kernels(signals: Signals, lines: Lines, pairs: np.ndarray) ->
 def _layer_pairs(
     signals: Signals, apart: int, entries: np.ndarray, title: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Layers k and l >= k + ``apart`` and places of entries, all of them in several parts."""
+    """Layers k and l >= k + ``apart`` and indices of entries, all of them in several parts."""
     k, l = np.triu_indices(len(signals.K), apart)
     count = len(k) * len(entries)
     parts = range(-(-count // _ENTRIES))

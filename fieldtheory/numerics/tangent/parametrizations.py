@@ -42,7 +42,7 @@ def trained(
     Raises
     ------
     ValueError, TypeError
-        If an argument is not allowed, or the read-in has no weights from which K0 tells x·x'.
+        If an argument is not allowed, or the read-in has no weights, so that K0 does not give x·x'.
 
     Examples
     --------
