@@ -12,6 +12,7 @@ from fieldtheory import validation
 from fieldtheory.data import load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
 from fieldtheory.figures.parts import Curves, note
+from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
@@ -41,8 +42,8 @@ class _Data(NamedTuple):
 
 
 def fig7(
-    seed: int = 0,
     quick: bool = False,
+    seed: int = 0,
     directory: str | Path | None = None,
     progress: bool = False,
 ) -> Curves:
@@ -50,15 +51,11 @@ def fig7(
 
     Parameters
     ----------
-    seed : int
-        Seed of the networks and of the noise.
     quick : bool
         3 layers of 30 neurons, 10 images and 60 steps, in three seconds; else those of the caption,
         10 layers of 500 neurons, 100 images and 10,000 steps, in fifteen minutes on one core.
-    directory : str or Path, optional
-        Folder of checkpoints, from which an interrupted call goes on.
-    progress : bool
-        Show a progress bar on stderr.
+    seed, directory, progress
+        As for `simulate`; an interrupted call goes on from the checkpoints in the folder.
 
     Returns
     -------
@@ -66,8 +63,8 @@ def fig7(
         For ρ = 1 and 0.3: (a) η_αβ^(l) of pairs of images before and after training, means with
         standard errors over the pairs, and of infinitely wide networks; (b) the training loss
         ½ (y − f)² of an image and the test accuracy; (c) the output kernels; (d) residual kernels
-        of pairs within a class less those of pairs between classes, before, after training (mean
-        over the second half of the steps) and in the posterior at order 1/N.
+        of pairs within a class less those of pairs between classes, before and after training (mean
+        over the second half of the steps), at infinite width and in the posterior to order 1/N.
 
     Notes
     -----
@@ -76,6 +73,12 @@ def fig7(
     the step, here the same for both ρ and 0.4 of the largest stable one at ρ = 1, and the test
     images, here 200. The response is the central difference of C^(l) over that of the input kernel
     when both images of a pair turn by ±1e-4 in their plane and keep their lengths.
+
+    Found with the seed 0. As in the paper learning is slower at ρ = 0.3, but 97 % of the test
+    images are right there and 85 % at ρ = 1, and kernels adapt more: classes are up to 24 % further
+    apart than at infinite width, where ρ = 1 has 15 %. The posterior to order 1/N has 33 % and
+    15 %. Unlike in the paper the response at ρ = 0.3 grows no more than at ρ = 1, by at most 2 %
+    and 5 %; the temperature of the paper is not known.
     """
     size = _Size(depth=3, width=30, images=10, steps=60) if quick else _Size()
     seed = validation.integer("seed", seed, 0)
@@ -103,9 +106,11 @@ def _trained(
     progress: bool,
 ) -> list[Curve]:
     """All curves of one network."""
-    import torch
-
     from fieldtheory.training import Langevin, torch_module, train
+
+    # isort: split
+    # After it, since that says how to install it.
+    import torch
 
     name = f"rho = {net.branch_scale:g}"
     if directory is not None:
@@ -149,13 +154,11 @@ def _trained(
         curves.append(over_layers("a", f"{name}, {state}", eta.mean(axis=0), error))
         curves += matrix_rows(f"c, {name}, {state}", output)
         curves.append(over_layers("d", f"{name}, {state}", values))
-    posterior = _posterior_kernels(net, data)
-    return [*curves, over_layers("d", f"{name}, posterior", _contrast(posterior, data.Y))]
-
-
-def _posterior_kernels(net: ResidualNetwork, data: _Data) -> np.ndarray:
-    """⟨C^(l)⟩ of the posterior at order 1/N, (L + 2, P, P)."""
-    return np.full((net.depth + 2, len(data.X), len(data.X)), np.nan)
+    learned = posterior(net, solved.input_kernel, data.Y, _NOISE, seed=seed)
+    for words, kernels in (("theory", solved), ("posterior", learned)):
+        values = _contrast(kernels.residual_kernels, data.Y)
+        curves.append(over_layers("d", f"{name}, {words}", values))
+    return curves
 
 
 def _contrast(kernels: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -200,6 +203,8 @@ def draw_fig7(numbers: Curves) -> Any:
             else:
                 label = name.replace("rho", r"$\rho$") if kind == "theory" else None
                 ax.errorbar(curve.x, curve.y, curve.error, fmt=forms[kind], label=label, **points)
+    for ax in axes[[0, 3]]:
+        ax.xaxis.get_major_locator().set_params(integer=True)
     axes[0].legend()
     axes[0].set(xlabel="layer $l$", ylabel=r"response $\eta_{\alpha\beta}^{(l)}$", yscale="log")
     axes[1].set(xlabel="step", ylabel="training loss (solid)", yscale="log")
@@ -218,6 +223,6 @@ def draw_fig7(numbers: Curves) -> Any:
     note(
         figure,
         "chosen here: $K^{(0)} = 0.05$, temperature 0.05, step, images; dots before, crosses after "
-        "training; lines: (a) infinite width, (d) posterior at order $1/N$",
+        "training; lines: infinite width, dashed: posterior to order $1/N$",
     )
     return figure

@@ -35,8 +35,8 @@ _QUICK = _Size(((3, 10), (6, 20)), ((0.3, 1.0), (1e-3, 3e-3)), images=200, teste
 
 
 def fig5(
-    seed: int = 0,
     quick: bool = False,
+    seed: int = 0,
     jobs: int | None = None,
     directory: str | Path | None = None,
     progress: bool = False,
@@ -45,12 +45,10 @@ def fig5(
 
     Parameters
     ----------
-    seed : int
-        Seed of the networks, of the split and of the batches.
     quick : bool
         Two small networks and 5 steps, in three seconds; else 10 and 100 layers of 50 and 200
         neurons and 200 steps, in six minutes on one core.
-    jobs, directory, progress
+    seed, jobs, directory, progress
         As for `simulate`; an interrupted call goes on from the parts in the folder.
 
     Returns
@@ -90,9 +88,11 @@ def fig5(
 
 def _trained(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """Loss, NaN from where it is not finite on, and accuracy of one network."""
-    import torch
-
     from fieldtheory.training import DivergenceError, torch_module, train
+
+    # isort: split
+    # After it, since that says how to install it.
+    import torch
 
     index, kind, rate, (depth, width), size, seed = task
     images, known = load_mnist(range(10), 5000), size.images
