@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from fieldtheory.literature import f25_entropy, f25_scaling
+from fieldtheory.literature import (
+    f25_entropy,
+    f25_prior,
+    f25_response,
+    f25_scaling,
+    f25_theory,
+)
 from fieldtheory.literature.claim import Statements, claims_of
 from fieldtheory.literature.evidence import at_least, in_float64, inside, numerically, symbolically
 from fieldtheory.networks.activations import as_activation
@@ -160,4 +167,25 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+# Equations that F23 shares with F25, by their number there.
+_SHARED = {
+    "(2)": "(25), (29)",
+    "(3)": "(30)",
+    "(4)": "(56)–(60)",
+    "(5)": "(55)",
+    "(6)": "(65)",
+    "text after (5)": "(61)",
+    "(S4)": "(7), (8), (72), (90), (135)",
+    "(S6)–(S9)": "(11)–(15)",
+    "(S10)": "(27), (28), (103), (107)",
+    "(S11)": "(41)",
+    "(S12)–(S14)": "(46)–(48), (122)–(124)",
+}
+_PARTS = f25_prior.CLAIMS, f25_theory.CLAIMS, f25_response.CLAIMS, f25_scaling.CLAIMS
+CLAIMS = claims_of(PAPER, _STATEMENTS) + tuple(
+    replace(claim, paper=PAPER, equation=own)
+    for own, theirs in _SHARED.items()
+    for part in _PARTS
+    for claim in part
+    if claim.equation == theirs
+)

@@ -7,7 +7,8 @@ import sympy as sp
 
 from fieldtheory.literature.claim import Statements, claims_of
 from fieldtheory.literature.evidence import at_least, inside, symbolically
-from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
+from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import mean_scaling, optimal_scaling
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
@@ -56,6 +57,23 @@ def _optima() -> dict[str, float]:
         f"L = {L}": float(optimal_scaling(network.replace(depth=L), 0.05))
         for L in (10, 50, 100, 200)
     }
+
+
+def _off_diagonal() -> dict[str, float]:
+    """ρ* of a covariance by depth, in the network of Fig. 4."""
+    K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
+    return {
+        f"L = {L}": float(np.asarray(optimal_scaling(ResidualNetwork(depth=L), K0))[0, 1])
+        for L in (10, 50, 100, 200)
+    }
+
+
+def _feed_forward() -> dict[str, float]:
+    """C*^(L) of the FFNet of Fig. 2, at large depth."""
+    network = FeedForwardNetwork(
+        depth=400, activation="erf", weight_variance=1.2, bias_variance=0.2
+    )
+    return {"L = 400": float(solve(network, 1.4).kernels[400])}
 
 
 _GROWTH = 1 + (SCALE * sym.WEIGHT * SLOPE) ** 2
@@ -116,6 +134,17 @@ _STATEMENTS: Statements = {
         "the network and depths of Fig. 4",
         (0.1, 0.3),
         _optima,
+    ),
+    ("section II.3", "C* of FFNets at large depth, below 0.01: it decays to zero", inside): (
+        "the network of Fig. 2",
+        (-0.01, 0.01),
+        _feed_forward,
+        "σ_b² = 0.2 keeps it at a fixed point",
+    ),
+    ("section III.1", "ρ* of a covariance lies between 0.1 and 0.3", inside): (
+        "the network and depths of Fig. 4, off-diagonal",
+        (0.1, 0.3),
+        _off_diagonal,
     ),
     ("Fig. 5, caption", "mean of a constant 1 over the P variances, (1/N) Σ_α", symbolically): (
         "every P and N",

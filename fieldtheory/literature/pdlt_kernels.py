@@ -16,6 +16,7 @@ from fieldtheory.literature.claim import Statements, claims_of
 from fieldtheory.literature.evidence import numerically, symbolically
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import chain_action
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
@@ -171,10 +172,85 @@ def _decay() -> sp.Expr:
     return found
 
 
+def _two_point(gamma: sp.Expr, printed: bool) -> sp.Expr:
+    """E[z' z'] of one neuron and two inputs over the weights of a layer of two neurons."""
+    one = sp.symbols("z_1:3", real=True)
+    first, second = sp.symbols("s_11 s_21", real=True), sp.symbols("s_12 s_22", real=True)
+    if printed:
+        products = sp.Add(*[u * v for u, v in zip(first, second, strict=True)])
+        return sp.expand(BIAS + WEIGHT / 2 * products + gamma**2 * one[0] * one[1])
+    weights = {w: WEIGHT / 2 for w in sp.symbols("W_1:3")} | {sp.Symbol("b"): BIAS}
+    *rows, bias = weights
+    sums = [
+        bias + sp.Add(*[w * s for w, s in zip(rows, side, strict=True)]) + gamma * value
+        for side, value in ((first, one[0]), (second, one[1]))
+    ]
+    product = sp.expand(sums[0] * sums[1])
+    means = product.subs(dict.fromkeys(weights, 0))
+    squares = [v * product.coeff(w, 2) for w, v in weights.items()]
+    return sp.expand(means + sp.Add(*squares))
+
+
+def _correlator(printed: bool) -> sp.Expr:
+    """(B.44), and the average of (ξR + γz)²."""
+    xi, R, z = sp.symbols("ξ R z", real=True)
+    blocks, mixed, before = sp.symbols("G_RR G_Rz G_zz", real=True)
+    if printed:
+        return SKIP**2 * before + 2 * SKIP * xi * mixed + xi**2 * blocks
+    averages = {R**2: blocks, z**2: before, R * z: mixed}
+    square = sp.Poly(sp.expand((xi * R + SKIP * z) ** 2), R, z)
+    terms = square.as_dict().items()
+    return sp.Add(*[coefficient * averages[R**m * z**n] for (m, n), coefficient in terms])
+
+
+def _kept(printed: bool) -> sp.Expr:
+    """G_zz less its next value, as (B.45) has it and from the average."""
+    blocks, mixed, before, xi = sp.symbols("G_RR G_Rz G_zz ξ", real=True)
+    if printed:
+        return (1 - SKIP**2) * before - (xi**2 * blocks + 2 * SKIP * xi * mixed)
+    return before - _correlator(False)
+
+
+def _scaled(printed: bool) -> sp.Matrix:
+    """Coefficients of a layer for ξ = 1 and variances ξ²C_W, ξ²C_b, or for ξ itself."""
+    xi = sp.Symbol("ξ", positive=True)
+    known = {"skip_scale": SKIP, "weight_variance": WEIGHT, "bias_variance": BIAS}
+    if printed:
+        return sp.Matrix([xi**2 * WEIGHT, xi**2 * BIAS, SKIP])
+    return sp.Matrix(list(ResidualNetwork.layer(known | {"branch_scale": xi})))
+
+
 _ONES = sp.ones(2, 1)
 _CRITICAL = (1 - SKIP**2) / SLOPE**2
 
 _STATEMENTS: Statements = {
+    ("(B.6)", "a_l, c_l and γ_l, with ξ in the variances", symbolically): (
+        "every ξ and γ",
+        lambda: _scaled(True),
+        lambda: _scaled(False),
+    ),
+    ("(B.8)", "E[z' z'] of two inputs over the weights of a layer", symbolically): (
+        "n = 2, every φ and γ",
+        lambda: _two_point(SKIP, True),
+        lambda: _two_point(SKIP, False),
+        {"instances": 1},
+    ),
+    ("(B.10)", "E[z' z'] of two inputs over the weights of a layer, γ = 0", symbolically): (
+        "n = 2, every φ",
+        lambda: _two_point(sp.S.Zero, True),
+        lambda: _two_point(sp.S.Zero, False),
+        {"instances": 1},
+    ),
+    ("(B.44)", "G_zz^(l+1) of any block", symbolically): (
+        "every ξ and γ",
+        lambda: _correlator(True),
+        lambda: _correlator(False),
+    ),
+    ("(B.45)", "G_zz^(l) − G_zz^(l+1), zero at criticality", symbolically): (
+        "every ξ and γ",
+        lambda: _kept(True),
+        lambda: _kept(False),
+    ),
     ("(B.11)", "K^(l+1) of two inputs", symbolically): (
         "every φ and γ",
         lambda: _printed_kernel(2),
@@ -203,6 +279,7 @@ _STATEMENTS: Statements = {
         "φ = x above and x/5 below zero, every K and γ",
         _ONES,
         lambda: susceptibilities_of(LINEAR, (1 - SKIP**2) / A2),
+        {"instances": 1},
     ),
     ("(B.19), (B.21)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²", symbolically): (
         "smooth φ with φ(0) = 0, K* = 0, every γ",
@@ -213,6 +290,7 @@ _STATEMENTS: Statements = {
         "φ = x above and x/5 below zero",
         (3 * A4 - A2**2) * KERNEL**2,
         lambda: ConnectedCorrelator(LINEAR**2, LINEAR**2, X, KERNEL).doit(),
+        {"instances": 1},
     ),
     ("(B.30), (B.31)", "K^(l+1) to second order in K", symbolically): (
         "smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²",

@@ -147,6 +147,15 @@ def _power(activation: str) -> Callable[[], dict[str, float]]:
     return found
 
 
+def _expansion_parameter() -> dict[str, float]:
+    """V/(n G²) at the optimal γ of a network, over its value at the threshold."""
+    found = {}
+    for r in (1.0, 10.0, 1e3):
+        slope = float(vertex_slope("tanh", float(optimal_skip_scale("tanh", r))))
+        found[f"r = {r:g}"] = slope * r * 23 / 4
+    return found
+
+
 def _vanishing_slope() -> sp.Expr:
     """ν from all correlations between layers, to leading order in K.
 
@@ -260,6 +269,11 @@ _STATEMENTS: Statements = {
         ),
         ("φ = tanh, r = r*(0)/2", sp.S.Zero, _below_threshold("tanh")),
     ],
+    ("(B.37)", "ν(γ*(r)) r over 4/(20 + 3 n_L), 1 to 1e-6", inside): (
+        "φ = tanh, n_L = 1",
+        (1 - 1e-6, 1 + 1e-6),
+        _expansion_parameter,
+    ),
     ("footnote 8", "the power of r in 1 − γ*², −1", inside): (
         "φ = relu, r ≫ r*(0)",
         (-1.01, -0.99),

@@ -15,7 +15,7 @@ import sympy as sp
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
 from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import inside, symbolically
+from fieldtheory.literature.evidence import inside, not_here, symbolically
 from fieldtheory.literature.pf_limits import PAPER
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
@@ -170,6 +170,11 @@ def _explosions() -> dict[str, float]:
 _SAME_AS = "σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2"
 
 _STATEMENTS: Statements = {
+    ("section 4.3, Fig. 5", "losses and accuracies of trained networks on MNIST", not_here): (
+        "φ = tanh",
+        "percent",
+        lambda: "it takes MNIST and training; see fieldtheory figures",
+    ),
     (
         "section 4.1, Fig. 2",
         "difference of variances of ResNet and SDE over its error for 10,000 draws, |z| < 2",

@@ -302,6 +302,8 @@ _STATEMENTS: Statements = {
         _columns(_second(ONE, ONE) * sp.eye(NEURONS)),
         lambda: sp.Integer(drift(independent()).cols),
         _CORRECTED_DRIFT,
+        ({},),
+        {"meant": ("a vector of ones for I_D", sp.S.One)},
     ),
     ("(17), Corollary 3.3", "drift", symbolically): (
         "D = 2, every φ, a vector of ones for I_D",

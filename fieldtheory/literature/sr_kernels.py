@@ -51,7 +51,7 @@ _POINTS = tuple(
 _UNCORRELATED = ({**_POINTS[0], PAIR: sp.S.Zero},)
 # The depth from which on the limit of L² (1 − C_L) is extrapolated, over four times as much.
 _STEP = 250
-_NOT_DEFINED = "0/0; written as f(C) √(Q(x,x) Q(x',x')) it holds there, too"
+_DEFINED = "f(C) √(Q(x,x) Q(x',x')) for (f(C)/C) Q(x,x')"
 
 
 def stable_network(schedule: Any, depth: int, **parameters: Any) -> ResidualNetwork:
@@ -149,10 +149,12 @@ def extra(C: sp.Expr) -> sp.Expr:
     return (sp.sqrt(1 - C**2) - C * sp.acos(C)) / sp.pi
 
 
-def _rate() -> sp.Expr:
-    """The bracket in (5)."""
-    C = PAIR / sp.sqrt(OWN * OTHER)
-    return sym.BIAS**2 + sym.WEIGHT**2 / 2 * (1 + extra(C) / C) * PAIR
+def _rate(everywhere: bool = False) -> sp.Expr:
+    """The bracket in (5), as printed or in a form that is defined at C = 0, too."""
+    deviations = sp.sqrt(OWN * OTHER)
+    C = PAIR / deviations
+    of_pair = PAIR + extra(C) * deviations if everywhere else (1 + extra(C) / C) * PAIR
+    return sym.BIAS**2 + sym.WEIGHT**2 / 2 * of_pair
 
 
 def _printed_step() -> sp.Expr:
@@ -242,8 +244,9 @@ _STATEMENTS: Statements = {
             "φ = relu, C = 0",
             _number(_printed_step),
             _number(relu_step),
-            _NOT_DEFINED,
+            "0/0",
             _UNCORRELATED,
+            {"meant": (_DEFINED, _number(lambda: PAIR + SCALE**2 * _rate(True)))},
         ),
     ],
     ("(5)", "Q_0 of two inputs", in_float64): (
@@ -287,11 +290,23 @@ _STATEMENTS: Statements = {
     ),
     ("(7)", "Q_l of two inputs from Q_{l−1}", numerically): [
         ("uniform scaling, L = 7, C ≠ 0", *_UNIFORM_STEP, "", _POINTS),
-        ("uniform scaling, C = 0", *_UNIFORM_STEP, _NOT_DEFINED, _UNCORRELATED),
+        (
+            "uniform scaling, C = 0",
+            *_UNIFORM_STEP,
+            "0/0",
+            _UNCORRELATED,
+            {"meant": (_DEFINED, _number(lambda: PAIR + _rate(True) / 7))},
+        ),
     ],
     ("(8)", "dq_t/dt of two inputs", numerically): [
         ("uniform scaling, C ≠ 0", *_RATES, "", _POINTS),
-        ("uniform scaling, C = 0", *_RATES, _NOT_DEFINED, _UNCORRELATED),
+        (
+            "uniform scaling, C = 0",
+            *_RATES,
+            "0/0",
+            _UNCORRELATED,
+            {"meant": (_DEFINED, _number(lambda: _rate(True)))},
+        ),
     ],
 }
 

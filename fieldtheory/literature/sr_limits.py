@@ -114,7 +114,8 @@ _STATEMENTS: Statements = {
             "λ_l² = 2^(−l²)",
             _between,
             lambda: fast_tail_ratios(0),
-            "Q_∞ − Q_L starts with λ_{L+1}²: with the sum over k > L it holds for every λ",
+            "Q_∞ − Q_L starts with λ_{L+1}²",
+            {"meant": ("the sum over k > L", _between, lambda: fast_tail_ratios(1))},
         ),
     ],
     ("Proposition 8", "sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded", inside): (

@@ -112,6 +112,14 @@ def entry_gradient() -> sp.Expr:
     return chain * with_activation(GaussianAverage(sym.phi(X) ** 2, X, before), RELU).doit()
 
 
+def _training(printed: bool) -> sp.Expr:
+    """The derivative of the printed F_τ(x), and the gradient flow at the printed F_τ(X)."""
+    rate, own, both, time = sp.symbols("η Θ_X Θ_xX τ", positive=True)
+    y, start = sp.symbols("y F_0", real=True)
+    moved = (1 - sp.exp(-rate * own * time)) * (y - start) / own
+    return (both * moved).diff(time) if printed else -rate * both * (start + own * moved - y)
+
+
 def _relative(gradient: Callable[[], sp.Expr], layer: int) -> Callable[[], dict[str, float]]:
     """What is left of a gradient over (1 + σ_w²/2)^L for N → ∞ and then L → ∞."""
 
@@ -171,10 +179,16 @@ _STATEMENTS: Statements = {
             "every φ and λ_l",
             lambda: _printed_step(SCALE),
             lambda: _step(_NEXT),
-            "λ_{l+1} is meant, that of the layer l + 1; there is no λ_0",
+            "there is no λ_0",
+            {"meant": ("λ_{l+1}, that of the layer l + 1", lambda: _printed_step(_NEXT))},
         ),
         ("every φ, one λ for all layers", lambda: _printed_step(SCALE), lambda: _step(SCALE)),
     ],
+    ("section 5, F_τ", "dF_τ(x)/dτ = −η Θ(x, X)(F_τ(X) − y)", symbolically): (
+        "N = 1 training input",
+        lambda: _training(True),
+        lambda: _training(False),
+    ),
     (
         "section 5",
         "limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')), 1 if it is trivial as in Lemma 4",

@@ -9,6 +9,8 @@ from fieldtheory import validation
 from fieldtheory.literature import (
     f23,
     f25_entropy,
+    f25_prior,
+    f25_response,
     f25_scaling,
     f25_theory,
     pdlt_kernels,
@@ -34,7 +36,16 @@ from fieldtheory.numerics import chunks
 # Stable ResNet (AISTATS 2021, arXiv:2010.12859); of PF, S. Peluchetti, S. Favaro, Infinitely deep
 # neural networks as diffusion processes (AISTATS 2020, arXiv:1905.11065).
 _PARTS = (
-    *(f25_theory, f25_scaling, f25_entropy, f23, pdlt_kernels, pdlt_vertex),
+    *(
+        f25_prior,
+        f25_theory,
+        f25_response,
+        f25_scaling,
+        f25_entropy,
+        f23,
+        pdlt_kernels,
+        pdlt_vertex,
+    ),
     *(sr_kernels, sr_tangent, sr_limits, sr_universality, sr_inference),
     *(pf_limits, pf_properties, pf_experiments),
 )
