@@ -101,7 +101,7 @@ def _trained(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     net = DiffusionNetwork(depth=depth, width=width)
     module = torch_module(
-        net, inputs=X.shape[1], outputs=10, parametrization=kind, seed=seed, dtype=torch.float32
+        net, inputs=X.shape[1], outputs=10, parametrization=kind, seed=seed, dtype="float32"
     )
     optimiser = torch.optim.SGD(module.layers.parameters(), lr=rate)
     data = X[:known], labels[:known]
@@ -119,8 +119,7 @@ def _trained(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
         history = error.history
     loss = np.full(size.steps, np.nan)
     loss[: len(history.loss)] = history.loss
-    with torch.no_grad():
-        guessed = module(X[known:]).argmax(dim=-1).numpy()
+    guessed = module(X[known:]).argmax(dim=-1).numpy()
     return index, {"loss": loss, "accuracy": np.mean(guessed == labels[known:])}
 
 
