@@ -20,6 +20,9 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.derivation import Derivation, derive
 from fieldtheory.theory.linearised import SCALE
 
+# By neuron and input.
+Fields = list[list[sp.Expr]]
+
 _N = 2
 _NEURONS = range(_N)
 _D_IN = sp.Symbol("d_in", positive=True)
@@ -29,12 +32,12 @@ _FLIPPED = "C̃ → −C̃, as a Dirac function is even"
 _EQUAL = "all neurons equal, as they are after they factorise"
 
 
-def _fields(name: str, inputs: int, size: int = _N) -> list[list[sp.Symbol]]:
+def _fields(name: str, inputs: int, size: int = _N) -> Fields:
     """Symbols by neuron and input."""
     return [[sp.Symbol(f"{name}_{i}{a}", real=True) for a in range(inputs)] for i in range(size)]
 
 
-def _dot(one: list, other: list, a: int = 0, b: int = 0) -> sp.Expr:
+def _dot(one: Fields, other: Fields, a: int = 0, b: int = 0) -> sp.Expr:
     return sp.Add(*[u[a] * v[b] for u, v in zip(one, other, strict=True)])
 
 
@@ -46,7 +49,7 @@ def _actions(inputs: int) -> tuple[sp.Matrix, sp.Matrix]:
     v, y = _fields("ỹ", inputs, 1), _fields("y", inputs, 1)
     each = range(inputs)
 
-    def printed(conjugates: list, difference: list, before: list, *sizes: sp.Expr) -> sp.Expr:
+    def printed(conjugates: Fields, difference: Fields, before: Fields, *sizes: sp.Expr) -> sp.Expr:
         scale, weight, bias, width = sizes
         found = sp.Add(*[_dot(conjugates, difference, a, a) for a in each])
         for a, b in product(each, each):
@@ -54,7 +57,9 @@ def _actions(inputs: int) -> tuple[sp.Matrix, sp.Matrix]:
             found += scale**2 / 2 * quartic * _dot(conjugates, conjugates, a, b)
         return found
 
-    def averaged(conjugates: list, difference: list, before: list, *sizes: sp.Expr) -> sp.Expr:
+    def averaged(
+        conjugates: Fields, difference: Fields, before: Fields, *sizes: sp.Expr
+    ) -> sp.Expr:
         scale, weight, bias, width = sizes
         found = sp.Add(*[_dot(conjugates, difference, a, a) for a in each])
         for i in range(len(conjugates)):
@@ -188,6 +193,7 @@ def _shifted() -> sp.Matrix:
 
 
 _TWO = "L = 1, N = 2"
+_FLIP = sym.conjugate(1), -sym.conjugate(1)
 _STATEMENTS: Statements = {
     ("(7), (8), (72), (90), (135)", "δ(h) = ∫ dω/2π e^{iωh}, with e^{−Cω²/2}", symbolically): (
         "C → 0, where the Gaussian is δ(h)",
@@ -332,6 +338,4 @@ _STATEMENTS: Statements = {
     ),
     ("(106)", "Z[0, j̃], the normalisation", symbolically): ("every j̃ and C", sp.S.One, _normalised),
 }
-_FLIP = sym.conjugate(1), -sym.conjugate(1)
-
 CLAIMS = claims_of(PAPER, _STATEMENTS)

@@ -7,6 +7,7 @@ import sympy as sp
 
 from fieldtheory.literature.claim import Statements, claims_of
 from fieldtheory.literature.evidence import at_least, inside, symbolically
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import mean_scaling, optimal_scaling
@@ -71,7 +72,7 @@ def _off_diagonal() -> dict[str, float]:
 def _feed_forward() -> dict[str, float]:
     """C*^(L) of the FFNet of Fig. 2, at large depth."""
     network = FeedForwardNetwork(
-        depth=400, activation="erf", weight_variance=1.2, bias_variance=0.2
+        depth=400, activation=as_activation("erf"), weight_variance=1.2, bias_variance=0.2
     )
     return {"L = 400": float(solve(network, 1.4).kernels[400])}
 
