@@ -16,7 +16,7 @@ import sympy as sp
 from fieldtheory.literature import (
     f25_entropy,
     f25_prior,
-    f25_response,
+    f25_propagators,
     f25_scaling,
     f25_theory,
 )
@@ -181,7 +181,7 @@ _SHARED = {
     "(S11)": "(41)",
     "(S12)–(S14)": "(46)–(48), (122)–(124)",
 }
-_PARTS = f25_prior.CLAIMS, f25_theory.CLAIMS, f25_response.CLAIMS, f25_scaling.CLAIMS
+_PARTS = f25_prior.CLAIMS, f25_theory.CLAIMS, f25_propagators.CLAIMS, f25_scaling.CLAIMS
 CLAIMS = claims_of(PAPER, _STATEMENTS) + tuple(
     replace(claim, paper=PAPER, equation=own)
     for own, theirs in _SHARED.items()

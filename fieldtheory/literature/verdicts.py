@@ -10,7 +10,7 @@ from fieldtheory.literature import (
     f23,
     f25_entropy,
     f25_prior,
-    f25_response,
+    f25_propagators,
     f25_scaling,
     f25_theory,
     pdlt_kernels,
@@ -39,7 +39,7 @@ _PARTS = (
     *(
         f25_prior,
         f25_theory,
-        f25_response,
+        f25_propagators,
         f25_scaling,
         f25_entropy,
         f23,

@@ -84,7 +84,7 @@ def _item(verdict: Verdict) -> str:
     if not formulas:
         parts.append(tex(verdict.evidence))
     elif len(formulas[-1]) <= _SHORT:
-        parts.append(f"${formulas[-1]}$")
+        parts.append(f"${_ascii(formulas[-1])}$")
     if instead:
         parts.append(tex(f"{'meant' if claim.meant else 'convention'}: {instead[0]}"))
     if claim.note:
@@ -113,6 +113,14 @@ def _one(match: re.Match[str]) -> str:
     low = f"_{{{_plain(index[1:])}}}" if index else ""
     high = f"^{{{_plain(power.removeprefix('**').removeprefix('^'))}}}" if power else ""
     return f"${shown}{low}{high}$"
+
+
+def _ascii(formula: str) -> str:
+    """A formula whose symbols have names such as λ_l or φ²."""
+    # Those of two signs, a letter and its tilde, come first.
+    for sign in sorted(_SIGNS, key=len, reverse=True):
+        formula = formula.replace(sign, f"{_SIGNS[sign]} ")
+    return "".join(f"^{{{_POWERS[sign]}}}" if sign in _POWERS else sign for sign in formula)
 
 
 def _plain(text: str) -> str:
