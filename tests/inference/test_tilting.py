@@ -150,7 +150,7 @@ def test_sampled_saddle_points_describe_posteriors_of_finite_networks(name, gamm
     a = 2.0 if name == "relu" else 1.0
     net = chains.Net(PHI[name], 1, gamma, a, 0.0, a, 0.0, 30)
     K0, Y = task(30)
-    exact = chains.elliptical(net, K0, Y, 0.1, 16000, 1)
+    exact = chains.elliptical(net, K0, Y, 0.1, 8000, 1)
     found = ft.tilted_posterior(network(net, name), K0, Y, 0.1, samples=200_000)
     prior = ft.solve(network(net, name), K0).residual_kernels
     along = [
@@ -160,7 +160,8 @@ def test_sampled_saddle_points_describe_posteriors_of_finite_networks(name, gamm
     assert abs(along[0] - along[2]) < 0.4 * abs(along[1] - along[2])
     C = prior[-1]
     wide = C[:, :30] @ np.linalg.solve(C[:30, :30] + 0.1 * np.eye(30), Y)
-    assert distance(found.mean, exact.mean) < 0.6 * distance(wide, exact.mean)
+    scatter = np.linalg.norm(exact.mean_error) / np.linalg.norm(exact.mean)
+    assert distance(found.mean, exact.mean) < 0.5 * distance(wide, exact.mean) + 1.5 * scatter
     assert distance(found.variance, exact.variance) < 0.2
 
 
