@@ -70,10 +70,8 @@ def row(name, gamma, rho, depth, count, steps):
     numbers = " | ".join(
         " ".join(f"{x:6.1f}" for x in each) for each in (kernel, mean, variance, chain)
     )
-    print(
-        f"{name:6s} {gamma:.0f} {rho:.1f} {depth} {count / WIDTH:4.2f} | {numbers} | {seconds:.0f} s",
-        flush=True,
-    )
+    case = f"{name:6s} {gamma:.0f} {rho:.1f} {depth} {count / WIDTH:4.2f}"
+    print(f"{case} | {numbers} | {seconds:.0f} s", flush=True)
 
 
 def rms(values):
