@@ -63,6 +63,7 @@ FIGURES = {
     "f25.fig7": "seed directory quick",
     "f25.fig8": f"{_NETWORKS} inputs",
     "f25.fig9": "cifar10",
+    "learning.scaling": "jobs directory",
     "pdlt.closure": _NETWORKS,
     "pf.fig1": f"{_NETWORKS} directory",
     "pf.fig2": f"{_NETWORKS} directory",
@@ -126,7 +127,8 @@ def figures(
     pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
     f25.fig7, pf.fig5 and sr.table3 train networks, in six to thirty minutes or, with --quick, small
-    ones in seconds; they need the extra torch.
+    ones in seconds; they need the extra torch. learning.scaling shows evidence, test error and
+    learned kernels over the scaling of the residual branch, in a quarter of an hour.
     width.orders shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples.
 
     Examples:

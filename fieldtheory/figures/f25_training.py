@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fieldtheory import validation
 from fieldtheory.data import load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
 from fieldtheory.figures.parts import Curves, note
+from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
@@ -24,25 +25,13 @@ _NOISE = 0.05
 # h (1 + λ/κ) at ρ = 1; 2 is the limit of stability.
 _STABLE = 0.8
 _ANGLE, _PAIRS, _TESTED, _RECORDS = 1e-4, 50, 200, 100
-
-
-class _Size(NamedTuple):
-    depth: int = 10
-    width: int = 500
-    images: int = 100
-    steps: int = 10_000
-
-
-class _Data(NamedTuple):
-    X: np.ndarray
-    Y: np.ndarray
-    tested: np.ndarray
-    labels: np.ndarray
+# Depth, width, images and steps: those of the caption, and those of tests.
+_FULL, _QUICK = (10, 500, 100, 10_000), (3, 30, 10, 60)
 
 
 def fig7(
-    seed: int = 0,
     quick: bool = False,
+    seed: int = 0,
     directory: str | Path | None = None,
     progress: bool = False,
 ) -> Curves:
@@ -50,15 +39,11 @@ def fig7(
 
     Parameters
     ----------
-    seed : int
-        Seed of the networks and of the noise.
     quick : bool
         3 layers of 30 neurons, 10 images and 60 steps, in three seconds; else those of the caption,
         10 layers of 500 neurons, 100 images and 10,000 steps, in fifteen minutes on one core.
-    directory : str or Path, optional
-        Folder of checkpoints, from which an interrupted call goes on.
-    progress : bool
-        Show a progress bar on stderr.
+    seed, directory, progress
+        As for `simulate`; an interrupted call goes on from the checkpoints in the folder.
 
     Returns
     -------
@@ -66,8 +51,8 @@ def fig7(
         For ρ = 1 and 0.3: (a) η_αβ^(l) of pairs of images before and after training, means with
         standard errors over the pairs, and of infinitely wide networks; (b) the training loss
         ½ (y − f)² of an image and the test accuracy; (c) the output kernels; (d) residual kernels
-        of pairs within a class less those of pairs between classes, before, after training (mean
-        over the second half of the steps) and in the posterior at order 1/N.
+        of pairs within a class less those of pairs between classes, before and after training (mean
+        over the second half of the steps), at infinite width and in the posterior to order 1/N.
 
     Notes
     -----
@@ -76,86 +61,84 @@ def fig7(
     the step, here the same for both ρ and 0.4 of the largest stable one at ρ = 1, and the test
     images, here 200. The response is the central difference of C^(l) over that of the input kernel
     when both images of a pair turn by ±1e-4 in their plane and keep their lengths.
+
+    Found with the seed 0. As in the paper learning is slower at ρ = 0.3, but 97 % of the test
+    images are right there and 85 % at ρ = 1, and kernels adapt more: classes are up to 24 % further
+    apart than at infinite width, where ρ = 1 has 15 %. The posterior to order 1/N has 33 % and
+    15 %. Unlike in the paper the response at ρ = 0.3 grows no more than at ρ = 1, by at most 2 %
+    and 5 %; the temperature of the paper is not known.
     """
-    size = _Size(depth=3, width=30, images=10, steps=60) if quick else _Size()
+    depth, width, count, steps = _QUICK if quick else _FULL
     seed = validation.integer("seed", seed, 0)
-    images = load_mnist(count=size.images + _TESTED)
+    images = load_mnist(count=count + _TESTED)
     samples = normalise(images.samples, INPUT_SCALE, ResidualNetwork(depth=1).weight_variance)
     labels = np.where(np.asarray(images.labels) == 0, 1.0, -1.0)
     # Sorted by class: the first of each are known.
-    known = np.arange(len(labels)) % (len(labels) // 2) < size.images // 2
-    data = _Data(samples[known], labels[known], samples[~known], labels[~known])
-    sizes = {"depth": size.depth, "width": size.width, "input_dim": samples.shape[1]}
-    nets = [ResidualNetwork(branch_scale=rho, bias_variance=0.0, **sizes) for rho in _SCALES]
-    theta = tangent_kernels(nets[0], input_kernel(data.X, nets[0])).tangent_kernels[-1]
+    known = np.arange(len(labels)) % (len(labels) // 2) < count // 2
+    data = samples[known], labels[known], samples[~known], labels[~known]
+    nets = [
+        ResidualNetwork(
+            depth=depth, branch_scale=rho, bias_variance=0.0, width=width, input_dim=784
+        )
+        for rho in _SCALES
+    ]
+    theta = tangent_kernels(nets[0], input_kernel(data[0], nets[0])).tangent_kernels[-1]
     step_size = _STABLE / (1 + np.linalg.eigvalsh(theta)[-1] / _NOISE)
-    found = [_trained(net, data, step_size, size.steps, seed, directory, progress) for net in nets]
+    found = [_trained(net, data, (step_size, steps), seed, directory, progress) for net in nets]
     return Curves(tuple(curve for curves in found for curve in curves))
 
 
 def _trained(
     net: ResidualNetwork,
-    data: _Data,
-    step_size: float,
-    steps: int,
+    data: tuple[np.ndarray, ...],
+    size_and_number: tuple[float, int],
     seed: int,
     directory: str | Path | None,
     progress: bool,
 ) -> list[Curve]:
     """All curves of one network."""
-    import torch
-
     from fieldtheory.training import Langevin, torch_module, train
 
+    X, Y, tested, labels = data
+    step_size, steps = size_and_number
     name = f"rho = {net.branch_scale:g}"
     if directory is not None:
         Path(directory).mkdir(parents=True, exist_ok=True)
-    module = torch_module(net, seed=seed, dtype=torch.float32)
+    module = torch_module(net, seed=seed, dtype="float32")
     before = deepcopy(module)
 
     def observe(module: Any) -> dict[str, Any]:
-        right = np.sign(module(data.tested)[:, 0].numpy()) == data.labels
-        kernels = module.residual_kernels(data.X).numpy()
-        return {"accuracy": right.mean(), "contrast": _contrast(kernels, data.Y)}
+        right = np.sign(module(tested)[:, 0].numpy()) == labels
+        contrast = _contrast(module.residual_kernels(X).numpy(), Y)
+        return {"accuracy": right.mean(), "contrast": contrast}
 
     history = train(
-        module,
-        data.X,
-        data.Y,
-        Langevin(module.priors(), step_size, temperature=_NOISE, seed=seed),
-        steps=steps,
-        every=max(1, steps // _RECORDS),
-        observe=observe,
+        module, X, Y, Langevin(module.priors(), step_size, _NOISE, seed), steps=steps,
+        every=max(1, steps // _RECORDS), observe=observe, progress=progress and f"f25.fig7, {name}",
         checkpoint=None if directory is None else Path(directory) / f"{name}.pt",
-        progress=progress and f"f25.fig7, {name}",
-    )
+    )  # fmt: skip
     contrast = history.observed["contrast"]
-    second_half = contrast[len(contrast) // 2 :].mean(axis=0)
-    solved = solve(net, input_kernel(data.X, net))
+    solved = solve(net, input_kernel(X, net))
+    learned = posterior(net, solved.input_kernel, Y, _NOISE, seed=seed)
     rng = np.random.default_rng(seed)
-    pairs = rng.permuted(np.tile(np.arange(len(data.X)), (_PAIRS, 1)), axis=1)[:, :2]
+    pairs = rng.permuted(np.tile(np.arange(len(X)), (_PAIRS, 1)), axis=1)[:, :2]
     theory = solved.residual_response[:, pairs[:, 0], pairs[:, 1]].mean(axis=1)
     curves = [
         over_layers("a", f"{name}, theory", theory),
-        Curve("b", f"{name}, loss", history.steps, history.loss / len(data.X)),
+        Curve("b", f"{name}, loss", history.steps, history.loss / len(X)),
         Curve("b", f"{name}, accuracy", history.steps, history.observed["accuracy"]),
+        over_layers("d", f"{name}, theory", _contrast(solved.residual_kernels, Y)),
+        over_layers("d", f"{name}, posterior", _contrast(learned.residual_kernels, Y)),
+        over_layers("d", f"{name}, before", contrast[0]),
+        over_layers("d", f"{name}, after", contrast[len(contrast) // 2 :].mean(axis=0)),
     ]
-    states = zip(_STATES, (before, module), (contrast[0], second_half), strict=True)
-    for state, each, values in states:
-        eta = _responses(each, data.X[pairs])
+    for state, each in zip(_STATES, (before, module), strict=True):
+        eta = _responses(each, X[pairs])
         error = eta.std(axis=0, ddof=1) / _PAIRS**0.5
-        with torch.no_grad():
-            output = each.residual_kernels(data.X)[-1].numpy()
         curves.append(over_layers("a", f"{name}, {state}", eta.mean(axis=0), error))
+        output = each.residual_kernels(X)[-1].detach().numpy()
         curves += matrix_rows(f"c, {name}, {state}", output)
-        curves.append(over_layers("d", f"{name}, {state}", values))
-    posterior = _posterior_kernels(net, data)
-    return [*curves, over_layers("d", f"{name}, posterior", _contrast(posterior, data.Y))]
-
-
-def _posterior_kernels(net: ResidualNetwork, data: _Data) -> np.ndarray:
-    """⟨C^(l)⟩ of the posterior at order 1/N, (L + 2, P, P)."""
-    return np.full((net.depth + 2, len(data.X), len(data.X)), np.nan)
+    return curves
 
 
 def _contrast(kernels: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -200,6 +183,8 @@ def draw_fig7(numbers: Curves) -> Any:
             else:
                 label = name.replace("rho", r"$\rho$") if kind == "theory" else None
                 ax.errorbar(curve.x, curve.y, curve.error, fmt=forms[kind], label=label, **points)
+    for ax in axes[[0, 3]]:
+        ax.xaxis.get_major_locator().set_params(integer=True)
     axes[0].legend()
     axes[0].set(xlabel="layer $l$", ylabel=r"response $\eta_{\alpha\beta}^{(l)}$", yscale="log")
     axes[1].set(xlabel="step", ylabel="training loss (solid)", yscale="log")
@@ -218,6 +203,6 @@ def draw_fig7(numbers: Curves) -> Any:
     note(
         figure,
         "chosen here: $K^{(0)} = 0.05$, temperature 0.05, step, images; dots before, crosses after "
-        "training; lines: (a) infinite width, (d) posterior at order $1/N$",
+        "training; lines: infinite width, dashed: posterior to order $1/N$",
     )
     return figure

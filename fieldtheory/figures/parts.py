@@ -40,13 +40,13 @@ class Curves:
     array([0.1, 0.3])
     """
 
-    all: tuple[Curve, ...]
+    listed: tuple[Curve, ...]
 
     def curves(self) -> list[Curve]:
         """All of them."""
-        return list(self.all)
+        return list(self.listed)
 
     def panels(self) -> dict[str, list[Curve]]:
         """Those of each panel."""
-        names = dict.fromkeys(curve.panel for curve in self.all)
-        return {name: [curve for curve in self.all if curve.panel == name] for name in names}
+        names = dict.fromkeys(curve.panel for curve in self.listed)
+        return {name: [curve for curve in self.listed if curve.panel == name] for name in names}

@@ -34,8 +34,8 @@ _QUICK = _Size((3,), (0.1,), width=10, images=200, steps=8, copies=2)
 
 
 def table3(
-    seed: int = 0,
     quick: bool = False,
+    seed: int = 0,
     jobs: int | None = None,
     directory: str | Path | None = None,
     progress: bool = False,
@@ -44,12 +44,10 @@ def table3(
 
     Parameters
     ----------
-    seed : int
-        Seed of the networks, of the split and of the batches.
     quick : bool
         3 layers of 10 neurons and 8 steps, in two seconds; else 10, 50 and 100 layers of 50
-        neurons, 1000 images and 200 steps, in six minutes on one core.
-    jobs, directory, progress
+        neurons, 1000 images and 200 steps, in five minutes on one core.
+    seed, jobs, directory, progress
         As for `simulate`; an interrupted call goes on from the parts in the folder.
 
     Returns
@@ -63,6 +61,10 @@ def table3(
     SR trains convolutional networks on CIFAR and TinyImageNet, at a learning rate of 0.1. Here they
     are fully connected, h + λ_l BN(W φ(h)), and see 1000 images of MNIST, with momentum 0.9,
     batches of 100 and SR's decay of the rate.
+
+    Found with the seed 0: scaled networks tolerate larger rates, the more the deeper they are. At
+    0.1 unscaled ones have 87, 64 and 36 % at 10, 50 and 100 layers, and scaled ones 89 % at all;
+    at 0.01 the gap is 0 to 3 %. Unlike in SR, "decreasing" is not better than "uniform".
     """
     size = _QUICK if quick else _Size()
     seed = validation.integer("seed", seed, 0)
@@ -87,16 +89,18 @@ def table3(
 
 def _accuracies(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     """Of the copies of a network, trained with one learning rate."""
-    import torch
-
     from fieldtheory.training import DivergenceError, torch_module, train
+
+    # isort: split
+    # After it, since that says how to install it.
+    import torch
 
     index, net, rate, size, seed = task
     known, images = size.images, load_mnist(range(10), 5000)
     order = np.random.default_rng(seed).permutation(len(images.samples))[: 2 * known]
     X, labels = standardised(images.samples[order]), np.asarray(images.labels)[order]
     net = net.replace(width=size.width, input_dim=X.shape[1])
-    shape: dict[str, Any] = {"outputs": 10, "copies": size.copies, "dtype": torch.float32}
+    shape: dict[str, Any] = {"outputs": 10, "copies": size.copies, "dtype": "float32"}
     module = torch_module(net, batch_norm=True, seed=seed, **shape)
     optimiser = torch.optim.SGD(module.parameters(), lr=rate, momentum=0.9)
     options: dict[str, Any] = {"loss": "cross_entropy", "batch_size": 100}
@@ -107,8 +111,7 @@ def _accuracies(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
             train(module, X[:known], labels[:known], optimiser, steps=steps, seed=phase, **options)
     except DivergenceError:
         return index, {"accuracies": np.full(size.copies, _CHANCE)}
-    with torch.no_grad():
-        guessed = module.eval()(X[known:]).argmax(dim=-1).numpy()
+    guessed = module.eval()(X[known:]).argmax(dim=-1).numpy()
     return index, {"accuracies": (guessed == labels[known:]).mean(axis=-1)}
 
 

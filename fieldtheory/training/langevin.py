@@ -19,10 +19,9 @@ class Langevin(torch.optim.Optimizer):
         θ ← θ − (h v/T) (∇ℓ + (T/v) θ) + √(h v/2) (ξ_n + ξ_{n+1}),   ξ standard normal:
 
     gradient descent with the learning rate h v/T, the weight decay T/v, and noise. Its law for
-    small h is exp(−ℓ(θ)/T) N(θ; 0, v); for ℓ = ½ Σ (y − f)² that is the posterior with the noise
-    variance T (F25 section IV). Without data θ relaxes in 1/h steps. Each ξ enters two steps
-    (B. Leimkuhler, C. Matthews, Appl. Math. Res. Express 2013, 34): exact at every stable h if ℓ
-    is quadratic and else wrong by O(h²), where fresh noise would be wrong by O(h). It is stable if
+    small h is exp(−ℓ(θ)/T) N(θ; 0, v); for ℓ = ½ Σ (y − f)² the posterior with noise variance T
+    (F25 section IV). Each ξ enters two steps (B. Leimkuhler, C. Matthews, Appl. Math. Res. Express
+    2013, 34), which is exact at every stable h if ℓ is quadratic and else wrong by O(h²). Stable if
     h (1 + λ/T) < 2 for all eigenvalues λ of the tangent kernel in the "ntk" parametrisation, those
     of ``ft.tangent_kernels(network, K0).tangent_kernels[-1]`` at infinite width.
 
@@ -36,11 +35,6 @@ class Langevin(torch.optim.Optimizer):
         T > 0.
     seed : int
         Seed of the noise, >= 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not allowed.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +28,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(torch, name) for name
 }
 
 
+@cache
 def torch_function(activation: Activation) -> Callable[[torch.Tensor], torch.Tensor]:
     """φ as a function of a tensor that torch can differentiate.
 

@@ -87,7 +87,7 @@ def test_parts_are_kept_and_the_seed_decides(compute, tmp_path):
     again = compute(quick=True, directory=tmp_path)
     assert kept == {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     other = compute(quick=True, seed=1)
-    for curve, same, another in zip(first.all, again.all, other.all, strict=True):
+    for curve, same, another in zip(first.listed, again.listed, other.listed, strict=True):
         np.testing.assert_array_equal(curve.y, same.y)
         assert curve.panel == "c" or (curve.y != another.y).any()
     with pytest.raises(ValueError, match="seed must be an integer >= 0"):

@@ -90,3 +90,32 @@ def test_tiny_network_against_importance_sampling_of_weights(parametrization):
     for name, (expected, of_weights) in zip("fC", exact, strict=True):
         mean, error = means_of_chains(history.observed[name], 20)
         assert (abs(mean - expected) / np.hypot(error, of_weights)).max() < 4, name
+
+
+@pytest.mark.slow
+def test_posterior_to_order_1_over_n():
+    """The shift by the labels is fifty standard errors, what order 1/N misses is within them."""
+    X = np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, -1.2]])
+    Y, noise = np.array([1.5, -1.0, 0.5]), 0.3
+    net = ft.ResidualNetwork(
+        depth=2,
+        branch_scale=0.7,
+        weight_variance=1.2,
+        bias_variance=0.1,
+        width=20,
+        input_dim=2,
+    )
+    expected = ft.posterior(net, ft.input_kernel(X, net), Y, noise)
+    module = torch_module(net, copies=1000, seed=1)
+
+    def observe(module):
+        return {"C": module.residual_kernels(X), "f": module(X)[..., 0]}
+
+    sampler = Langevin(module.priors(), step_size=0.02, temperature=noise, seed=2)
+    history = train(module, X, Y, sampler, steps=1000, every=10, observe=observe)
+    mean, error = means_of_chains(history.observed["C"], 25)
+    assert (abs(mean - expected.residual_kernels)[1:] / error[1:]).max() < 4
+    wide = ft.solve(net, expected.input_kernel).residual_kernels
+    assert (abs(mean - wide)[1:] / error[1:]).max() > 40
+    mean, error = means_of_chains(history.observed["f"], 25)
+    assert (abs(mean - expected.mean) / error).max() < 4

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.figures import pf
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from fieldtheory import training  # noqa: E402
@@ -157,3 +158,5 @@ def test_without_torch_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'fieldtheory-networks\[torch\]'"):
         import fieldtheory.training  # noqa: F401
+    with pytest.raises(ImportError, match="needs torch"):
+        pf.fig5(quick=True)

@@ -1,0 +1,298 @@
+"""A figure of learning: whether the optimal scaling of the prior is optimal for learning.
+
+`scaling` computes what is plotted; `draw_scaling` draws it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from fieldtheory import validation
+from fieldtheory.data import load_digits, load_mnist, normalise
+from fieldtheory.figures.parts import note
+from fieldtheory.inference import condition, kernel
+from fieldtheory.inference.network_posterior import posterior
+from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.numerics.chunks import ordered_chunks
+from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.plotting.curves import Curve
+from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
+from fieldtheory.scaling import mean_scaling, optimal_scaling
+
+_INPUT_SCALE = 0.05
+_CLASSES = (0, 3)
+# Data sets and how many images of both classes they hold, as many of each.
+_DATA = {"MNIST": (load_mnist, 1000), "digits": (load_digits, 356)}
+_MULTIPLES = tuple(2.0 ** np.array([-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3]))
+# Readout variances that are tried, relative to those of the hidden layers.
+_READOUTS = 1e-3, 1e3
+# Where the order 1/N is no longer small, as for the warning of `posterior`.
+_DOUBTFUL = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Numbers of `scaling`; axes are (data set, depth, ρ/ρ*).
+
+    Attributes
+    ----------
+    names : tuple of str, length D
+        The data sets.
+    depths, optima : ndarray, shape (L,)
+        Depths and their ρ*, the maximum of χ^out of a variance.
+    optima_of_pairs : ndarray, shape (D, L)
+        ρ* of covariances, the mean over pairs of training images.
+    multiples : ndarray, shape (R,)
+        ρ/ρ*.
+    readout : ndarray, shape (D, L, R)
+        σ²_out of the greatest evidence at infinite width, over that of the hidden layers.
+    evidence, evidence_error, evidence_nngp : ndarray, shape (D, L, R)
+        ln p(Y)/P with 1/N, its standard error, and at infinite width.
+    evidence_fixed : ndarray, shape (D, L, R)
+        That of infinite width with σ²_out of the hidden layers.
+    squared_error_nngp, misclassified_nngp : ndarray, shape (D, L, R)
+        Mean squared error and share of wrong signs on all images that are not for training.
+    squared_error : ndarray, shape (D, L, R)
+        The former with its change by 1/N, which is a mean over the ``tested`` images.
+    kernel_shift : ndarray, shape (D, L, R)
+        Norm of what the output kernel learned over that of its prior mean, training images.
+    alignment, alignment_prior : ndarray, shape (D, L, R)
+        YᵀCY/(P |HCH|) of the mean output kernel and of its prior mean, H = 1 − 1/P.
+    expansion_ratio : ndarray, shape (D, L, R)
+        As of `posterior`.
+    training, tested, width : int
+        P, images of the order 1/N that are tested, N.
+    noise_variance : float
+        κ.
+    """
+
+    names: tuple[str, ...]
+    depths: np.ndarray
+    optima: np.ndarray
+    optima_of_pairs: np.ndarray
+    multiples: np.ndarray
+    readout: np.ndarray
+    evidence: np.ndarray
+    evidence_error: np.ndarray
+    evidence_nngp: np.ndarray
+    evidence_fixed: np.ndarray
+    squared_error_nngp: np.ndarray
+    misclassified_nngp: np.ndarray
+    squared_error: np.ndarray
+    kernel_shift: np.ndarray
+    alignment: np.ndarray
+    alignment_prior: np.ndarray
+    expansion_ratio: np.ndarray
+    training: int
+    tested: int
+    width: int
+    noise_variance: float
+
+    def curves(self) -> list[Curve]:
+        """All numbers over ρ/ρ*: a panel for each, labelled by data set and depth."""
+        return [
+            Curve(field.name, f"{name}, L = {depth}", self.multiples, values[i, j])
+            for field in fields(self)
+            if np.ndim(values := getattr(self, field.name)) == 3
+            for i, name in enumerate(self.names)
+            for j, depth in enumerate(self.depths)
+        ]
+
+
+def scaling(
+    depths: Sequence[int] = (10, 50, 100),
+    multiples: Sequence[float] = _MULTIPLES,
+    training: int = 60,
+    tested: int = 40,
+    width: int = 1000,
+    noise_variance: float = 0.01,
+    jobs: int | None = None,
+    directory: str | Path | None = None,
+    progress: bool = False,
+) -> Scaling:
+    """Evidence, test error and learned kernels over the scaling of the residual branch.
+
+    Parameters
+    ----------
+    depths : sequence of int, shape (L,)
+    multiples : sequence of float, shape (R,)
+        ρ/ρ* > 0, where ρ* is that of one input (`optimal_scaling`).
+    training : int
+        Labels P, half of them of each class.
+    tested : int
+        Images whose predictions have the order 1/N; the error at infinite width is that of all
+        images but those for training.
+    width : int
+        N.
+    noise_variance : float
+        κ of labels ±1.
+    jobs, directory, progress
+        As for `simulate`.
+
+    Returns
+    -------
+    Scaling
+
+    Notes
+    -----
+    Labels are ±1 for digits 0 and 3, images have K^(0) = 0.05 and no bias of the read-in as in F25
+    Fig. 6, φ = erf, σ_w² = 1.25, σ_b² = 0.05. The readout has the variances of greatest evidence at
+    infinite width, in the ratio of the hidden layers: ρ changes the scale of the outputs too, and
+    would otherwise be chosen by the size of the labels. The noise is 1 % of their variance; that of
+    greatest evidence is smaller and goes to zero near the best ρ, where the order 1/N does not
+    hold at this width. The default takes a quarter of an hour; one depth, four multiples and 20
+    labels take seconds.
+    """
+    L = np.array([validation.integer("depths", depth, 1) for depth in depths])
+    r = np.array([validation.positive("multiples", value) for value in multiples])
+    P = validation.integer("training", training, 2)
+    T = validation.integer("tested", tested, 1)
+    tasks: list[tuple[Any, ...]] = []
+    optima, pairs = [], []
+    for load, count in _DATA.values():
+        if P + T > count:
+            raise ValueError(f"training + tested must be at most {count}, got {P + T}")
+        images = load(_CLASSES, count)
+        # Sorted by class; classes take turns here.
+        order = np.arange(count).reshape(2, -1).T.ravel()
+        y = np.where(np.asarray(images.labels)[order] == _CLASSES[0], 1.0, -1.0)
+        X = images.samples[order]
+        one = ResidualNetwork(depth=1, readin_bias_variance=0.0, width=width, input_dim=X.shape[1])
+        networks = [one.replace(depth=depth) for depth in L.tolist()]
+        X = normalise(X, _INPUT_SCALE, one.weight_variance)
+        K0 = input_kernel(X[:P], one)
+        optima = [float(optimal_scaling(net, _INPUT_SCALE)) for net in networks]
+        pairs.append([mean_scaling(np.asarray(optimal_scaling(net, K0)))[1] for net in networks])
+        scaled = [
+            net.replace(branch_scale=float(rho))
+            for net, best in zip(networks, optima, strict=True)
+            for rho in r * best
+        ]
+        tasks += [(len(tasks) + i, net, X, y, P, T, noise_variance) for i, net in enumerate(scaled)]
+    decided = [L.tolist(), r.tolist(), P, T, width, noise_variance]
+    found = list(
+        ordered_chunks(
+            _learned, tasks, len(tasks), jobs, "learning.scaling", directory=directory,
+            specification={"figure": "learning.scaling", "decided": decided}, progress=progress,
+        )
+    )  # fmt: skip
+    shape = len(_DATA), len(L), len(r)
+    values = {key: np.reshape([each[key] for each in found], shape) for key in found[0]}
+    return Scaling(
+        tuple(_DATA), L, np.array(optima), np.array(pairs), r,
+        **values, training=P, tested=T, width=width, noise_variance=noise_variance,
+    )  # fmt: skip
+
+
+@styled
+def draw_scaling(numbers: Scaling) -> Any:
+    """Evidence, test error, kernel shift and alignment over ρ/ρ*: solid with 1/N, dashed without.
+
+    Lines of one colour are those of one data set, from dark to light by depth. Dots mark the best
+    of every line, triangles ρ* of the covariances, circles without filling where the order 1/N is
+    not small.
+    """
+    figure, axes = panels((2.4,) * 4, 2.6)
+    shown = (
+        ("evidence", "evidence_nngp", r"$\ln p(Y) / P$", np.argmax),
+        ("squared_error", "squared_error_nngp", "mean squared test error", np.argmin),
+        ("kernel_shift", None, "kernel shift / kernel", None),
+        ("alignment", "alignment_prior", "alignment with the labels", None),
+    )
+    r = numbers.multiples
+    for ax, (name, dashed, label, best) in zip(axes, shown, strict=True):
+        ax.axvline(1, color=GRAY, linewidth=0.8)
+        ax.set(xscale="log", xlabel=r"$\rho / \rho^*$", ylabel=label)
+        ticks = 2.0 ** np.arange(*np.round(np.log2([r.min(), 2.1 * r.max()])))
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.minorticks_off()
+        for i, (data, colour) in enumerate(zip(numbers.names, (BLUE, ORANGE), strict=True)):
+            for j, shade in enumerate(tints(colour, len(numbers.depths))):
+                values = getattr(numbers, name)[i, j]
+                ax.plot(r, values, color=shade, label=f"{data}, $L = {numbers.depths[j]}$")
+                if dashed is not None:
+                    ax.plot(r, getattr(numbers, dashed)[i, j], "--", color=shade, linewidth=0.9)
+                if best is not None:
+                    ax.plot(r[best(values)], values[best(values)], "o", color=shade, markersize=4)
+                doubtful = numbers.expansion_ratio[i, j] > _DOUBTFUL
+                ax.plot(r[doubtful], values[doubtful], "o", mfc="none", color=shade, markersize=7)
+            ax.plot(
+                numbers.optima_of_pairs[i] / numbers.optima, np.zeros(len(numbers.optima)),
+                "v", color=colour, markersize=4, transform=ax.get_xaxis_transform(), clip_on=False,
+            )  # fmt: skip
+    for fixed, colour in zip(numbers.evidence_fixed[:, 0], (BLUE, ORANGE), strict=True):
+        axes[0].plot(r, fixed, ":", color=colour, linewidth=0.9)
+    # The dotted lines go far below the others.
+    axes[0].set_ylim(bottom=numbers.evidence_nngp.min() - 0.5 * np.ptp(numbers.evidence_nngp))
+    axes[3].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    note(
+        figure,
+        rf"chosen here: digits 0 and 3, $P = {numbers.training}$ labels, $N = {numbers.width}$ "
+        rf"(solid) and infinite (dashed), $\kappa = {numbers.noise_variance:g}$, readout of the "
+        r"greatest evidence at infinite width (dotted: as the hidden layers); triangles: "
+        r"$\rho^*$ of covariances",
+    )
+    return figure
+
+
+def _learned(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
+    """The numbers of one network, by the names of the fields of `Scaling`."""
+    index, network, X, y, P, T, noise = task
+    labels = y[:P]
+    fixed = condition(kernel(network), X[:P], labels, noise)
+    readout = _best_readout(np.asarray(fixed.kernel(X[:P])), labels, noise)
+    network = network.replace(
+        readout_weight_variance=readout * network.weight_variance,
+        readout_bias_variance=readout * network.bias_variance,
+    )
+    wide = condition(kernel(network), X[:P], labels, noise)
+    predicted = wide.mean(X[P:])
+    squared = np.mean((predicted - y[P:]) ** 2)
+    with warnings.catch_warnings():
+        # The ratio is part of the result and of the picture.
+        warnings.simplefilter("ignore", ValidityWarning)
+        found = posterior(network, Y=labels, noise_variance=noise, X=X[:P], X_test=X[P : P + T])
+    change = (found.mean - y[: P + T]) ** 2 - (found.mean_nngp - y[: P + T]) ** 2
+    learned = found.kernel_shift[-1, :P, :P]
+    C = found.kernels[-1, :P, :P]
+    numbers = {
+        "readout": readout,
+        "evidence": found.log_evidence / P,
+        "evidence_error": found.log_evidence_error / P,
+        "evidence_nngp": wide.log_evidence / P,
+        "evidence_fixed": fixed.log_evidence / P,
+        "squared_error_nngp": squared,
+        "misclassified_nngp": np.mean(np.sign(predicted) != y[P:]),
+        "squared_error": squared + change[P:].mean(),
+        "kernel_shift": np.linalg.norm(learned) / np.linalg.norm(C - learned),
+        "alignment": _alignment(C, labels),
+        "alignment_prior": _alignment(C - learned, labels),
+        "expansion_ratio": found.expansion_ratio,
+    }
+    return index, {name: np.asarray(value) for name, value in numbers.items()}
+
+
+def _best_readout(C: np.ndarray, labels: np.ndarray, noise: float) -> float:
+    """The factor s of the kernel C of greatest evidence with s C + κ."""
+    values, modes = np.linalg.eigh(C)
+    squares, values = (modes.T @ labels) ** 2, np.maximum(values, 0.0)
+
+    def negative(log_s: float) -> float:
+        A = np.exp(log_s) * values + noise
+        return float(np.sum(squares / A + np.log(A)))
+
+    bounds = tuple(np.log(_READOUTS))
+    return float(np.exp(optimize.minimize_scalar(negative, bounds=bounds, method="bounded").x))
+
+
+def _alignment(C: np.ndarray, labels: np.ndarray) -> float:
+    """Cosine between YYᵀ and the kernel without its mean over images (Cortes et al. 2012)."""
+    centred = C - C.mean(axis=0) - C.mean(axis=1)[:, None] + C.mean()
+    return float(labels @ C @ labels / (len(C) * np.linalg.norm(centred)))
