@@ -116,7 +116,7 @@ def linearised_network() -> list[str]:
 
 def saturation_argument() -> list[str]:
     """K^(L) = (V/2)², F25 eqs. (67), (68), and the order that (68) neglects."""
-    require("text after (68)", holds=False, region="L → ∞")
+    require("text after (68)", holds=True, region="L → ∞")
     exact, deep = (linearised.saturation_formula(large_depth=d).rhs for d in (False, True))
     return [
         section("Saturation", "saturation"),

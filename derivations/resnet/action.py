@@ -17,7 +17,7 @@ from resnet import DEPTH
 
 def auxiliary_fields() -> list[str]:
     """Kernels and their conjugates (F25 eqs. (16)-(20)) and the relative width ν_0."""
-    require("(98), (99)", holds=False)
+    require("(96), (99)", holds=False)
     return [
         section("Kernels as fields", "fields"),
         r"What couples the neurons is one number per layer. So we make it a variable of its own: "

@@ -35,7 +35,7 @@ def posterior(
         int | None,
         typer.Option(
             help="Paths of neurons that are sampled; more of them make errors smaller.",
-            show_default="4096, none for up to five samples",
+            show_default="4096, none for few samples and layers",
         ),
     ] = None,
     seed: Seed = 0,

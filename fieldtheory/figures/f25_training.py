@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,20 +25,8 @@ _NOISE = 0.05
 # h (1 + λ/κ) at ρ = 1; 2 is the limit of stability.
 _STABLE = 0.8
 _ANGLE, _PAIRS, _TESTED, _RECORDS = 1e-4, 50, 200, 100
-
-
-class _Size(NamedTuple):
-    depth: int = 10
-    width: int = 500
-    images: int = 100
-    steps: int = 10_000
-
-
-class _Data(NamedTuple):
-    X: np.ndarray
-    Y: np.ndarray
-    tested: np.ndarray
-    labels: np.ndarray
+# Depth, width, images and steps: those of the caption, and those of tests.
+_FULL, _QUICK = (10, 500, 100, 10_000), (3, 30, 10, 60)
 
 
 def fig7(
@@ -80,27 +68,30 @@ def fig7(
     15 %. Unlike in the paper the response at ρ = 0.3 grows no more than at ρ = 1, by at most 2 %
     and 5 %; the temperature of the paper is not known.
     """
-    size = _Size(depth=3, width=30, images=10, steps=60) if quick else _Size()
+    depth, width, count, steps = _QUICK if quick else _FULL
     seed = validation.integer("seed", seed, 0)
-    images = load_mnist(count=size.images + _TESTED)
+    images = load_mnist(count=count + _TESTED)
     samples = normalise(images.samples, INPUT_SCALE, ResidualNetwork(depth=1).weight_variance)
     labels = np.where(np.asarray(images.labels) == 0, 1.0, -1.0)
     # Sorted by class: the first of each are known.
-    known = np.arange(len(labels)) % (len(labels) // 2) < size.images // 2
-    data = _Data(samples[known], labels[known], samples[~known], labels[~known])
-    sizes = {"depth": size.depth, "width": size.width, "input_dim": samples.shape[1]}
-    nets = [ResidualNetwork(branch_scale=rho, bias_variance=0.0, **sizes) for rho in _SCALES]
-    theta = tangent_kernels(nets[0], input_kernel(data.X, nets[0])).tangent_kernels[-1]
+    known = np.arange(len(labels)) % (len(labels) // 2) < count // 2
+    data = samples[known], labels[known], samples[~known], labels[~known]
+    nets = [
+        ResidualNetwork(
+            depth=depth, branch_scale=rho, bias_variance=0.0, width=width, input_dim=784
+        )
+        for rho in _SCALES
+    ]
+    theta = tangent_kernels(nets[0], input_kernel(data[0], nets[0])).tangent_kernels[-1]
     step_size = _STABLE / (1 + np.linalg.eigvalsh(theta)[-1] / _NOISE)
-    found = [_trained(net, data, step_size, size.steps, seed, directory, progress) for net in nets]
+    found = [_trained(net, data, (step_size, steps), seed, directory, progress) for net in nets]
     return Curves(tuple(curve for curves in found for curve in curves))
 
 
 def _trained(
     net: ResidualNetwork,
-    data: _Data,
-    step_size: float,
-    steps: int,
+    data: tuple[np.ndarray, ...],
+    size_and_number: tuple[float, int],
     seed: int,
     directory: str | Path | None,
     progress: bool,
@@ -108,56 +99,45 @@ def _trained(
     """All curves of one network."""
     from fieldtheory.training import Langevin, torch_module, train
 
-    # isort: split
-    # After it, since that says how to install it.
-    import torch
-
+    X, Y, tested, labels = data
+    step_size, steps = size_and_number
     name = f"rho = {net.branch_scale:g}"
     if directory is not None:
         Path(directory).mkdir(parents=True, exist_ok=True)
-    module = torch_module(net, seed=seed, dtype=torch.float32)
+    module = torch_module(net, seed=seed, dtype="float32")
     before = deepcopy(module)
 
     def observe(module: Any) -> dict[str, Any]:
-        right = np.sign(module(data.tested)[:, 0].numpy()) == data.labels
-        kernels = module.residual_kernels(data.X).numpy()
-        return {"accuracy": right.mean(), "contrast": _contrast(kernels, data.Y)}
+        right = np.sign(module(tested)[:, 0].numpy()) == labels
+        contrast = _contrast(module.residual_kernels(X).numpy(), Y)
+        return {"accuracy": right.mean(), "contrast": contrast}
 
     history = train(
-        module,
-        data.X,
-        data.Y,
-        Langevin(module.priors(), step_size, temperature=_NOISE, seed=seed),
-        steps=steps,
-        every=max(1, steps // _RECORDS),
-        observe=observe,
+        module, X, Y, Langevin(module.priors(), step_size, _NOISE, seed), steps=steps,
+        every=max(1, steps // _RECORDS), observe=observe, progress=progress and f"f25.fig7, {name}",
         checkpoint=None if directory is None else Path(directory) / f"{name}.pt",
-        progress=progress and f"f25.fig7, {name}",
-    )
+    )  # fmt: skip
     contrast = history.observed["contrast"]
-    second_half = contrast[len(contrast) // 2 :].mean(axis=0)
-    solved = solve(net, input_kernel(data.X, net))
+    solved = solve(net, input_kernel(X, net))
+    learned = posterior(net, solved.input_kernel, Y, _NOISE, seed=seed)
     rng = np.random.default_rng(seed)
-    pairs = rng.permuted(np.tile(np.arange(len(data.X)), (_PAIRS, 1)), axis=1)[:, :2]
+    pairs = rng.permuted(np.tile(np.arange(len(X)), (_PAIRS, 1)), axis=1)[:, :2]
     theory = solved.residual_response[:, pairs[:, 0], pairs[:, 1]].mean(axis=1)
     curves = [
         over_layers("a", f"{name}, theory", theory),
-        Curve("b", f"{name}, loss", history.steps, history.loss / len(data.X)),
+        Curve("b", f"{name}, loss", history.steps, history.loss / len(X)),
         Curve("b", f"{name}, accuracy", history.steps, history.observed["accuracy"]),
+        over_layers("d", f"{name}, theory", _contrast(solved.residual_kernels, Y)),
+        over_layers("d", f"{name}, posterior", _contrast(learned.residual_kernels, Y)),
+        over_layers("d", f"{name}, before", contrast[0]),
+        over_layers("d", f"{name}, after", contrast[len(contrast) // 2 :].mean(axis=0)),
     ]
-    states = zip(_STATES, (before, module), (contrast[0], second_half), strict=True)
-    for state, each, values in states:
-        eta = _responses(each, data.X[pairs])
+    for state, each in zip(_STATES, (before, module), strict=True):
+        eta = _responses(each, X[pairs])
         error = eta.std(axis=0, ddof=1) / _PAIRS**0.5
-        with torch.no_grad():
-            output = each.residual_kernels(data.X)[-1].numpy()
         curves.append(over_layers("a", f"{name}, {state}", eta.mean(axis=0), error))
+        output = each.residual_kernels(X)[-1].detach().numpy()
         curves += matrix_rows(f"c, {name}, {state}", output)
-        curves.append(over_layers("d", f"{name}, {state}", values))
-    learned = posterior(net, solved.input_kernel, data.Y, _NOISE, seed=seed)
-    for words, kernels in (("theory", solved), ("posterior", learned)):
-        values = _contrast(kernels.residual_kernels, data.Y)
-        curves.append(over_layers("d", f"{name}, {words}", values))
     return curves
 
 

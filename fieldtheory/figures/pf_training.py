@@ -47,7 +47,7 @@ def fig5(
     ----------
     quick : bool
         Two small networks and 5 steps, in three seconds; else 10 and 100 layers of 50 and 200
-        neurons and 200 steps, in six minutes on one core.
+        neurons and 200 steps, in four minutes on one core.
     seed, jobs, directory, progress
         As for `simulate`; an interrupted call goes on from the parts in the folder.
 
@@ -62,7 +62,11 @@ def fig5(
     As in PF section 4.3, φ = tanh, ψ = id, σ_w² = σ_b² = T = 1, read-in and readout are standard
     normals that are not trained, and batches have 200 images; but 4000 images of MNIST, of unit
     length, in ten epochs for 60,000 in one. The gradient by ε is σ_w √(Δt/D) times that by ΔW, so
-    that a rate for ε is D/(σ_w² Δt) times smaller for ΔW.
+    that one step by ε with a rate is one by ΔW with σ_w² Δt/D times it.
+
+    Found with the seed 0: by ε the common rate 1 gives all four losses one course, and 76 to 84 %
+    of the test images right; by ΔW it is slow for small and unstable for large D L, 66 to 83 % at
+    the best common rate. PF has 87 to 91 %, and at most 72 %, on fifteen times the images.
     """
     size = _QUICK if quick else _Size()
     seed = validation.integer("seed", seed, 0)
@@ -101,7 +105,7 @@ def _trained(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     net = DiffusionNetwork(depth=depth, width=width)
     module = torch_module(
-        net, inputs=X.shape[1], outputs=10, parametrization=kind, seed=seed, dtype=torch.float32
+        net, inputs=X.shape[1], outputs=10, parametrization=kind, seed=seed, dtype="float32"
     )
     optimiser = torch.optim.SGD(module.layers.parameters(), lr=rate)
     data = X[:known], labels[:known]
@@ -119,8 +123,7 @@ def _trained(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
         history = error.history
     loss = np.full(size.steps, np.nan)
     loss[: len(history.loss)] = history.loss
-    with torch.no_grad():
-        guessed = module(X[known:]).argmax(dim=-1).numpy()
+    guessed = module(X[known:]).argmax(dim=-1).numpy()
     return index, {"loss": loss, "accuracy": np.mean(guessed == labels[known:])}
 
 

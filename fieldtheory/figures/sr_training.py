@@ -100,7 +100,7 @@ def _accuracies(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     order = np.random.default_rng(seed).permutation(len(images.samples))[: 2 * known]
     X, labels = standardised(images.samples[order]), np.asarray(images.labels)[order]
     net = net.replace(width=size.width, input_dim=X.shape[1])
-    shape: dict[str, Any] = {"outputs": 10, "copies": size.copies, "dtype": torch.float32}
+    shape: dict[str, Any] = {"outputs": 10, "copies": size.copies, "dtype": "float32"}
     module = torch_module(net, batch_norm=True, seed=seed, **shape)
     optimiser = torch.optim.SGD(module.parameters(), lr=rate, momentum=0.9)
     options: dict[str, Any] = {"loss": "cross_entropy", "batch_size": 100}
@@ -111,8 +111,7 @@ def _accuracies(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
             train(module, X[:known], labels[:known], optimiser, steps=steps, seed=phase, **options)
     except DivergenceError:
         return index, {"accuracies": np.full(size.copies, _CHANCE)}
-    with torch.no_grad():
-        guessed = module.eval()(X[known:]).argmax(dim=-1).numpy()
+    guessed = module.eval()(X[known:]).argmax(dim=-1).numpy()
     return index, {"accuracies": (guessed == labels[known:]).mean(axis=-1)}
 
 

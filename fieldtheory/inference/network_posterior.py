@@ -42,8 +42,8 @@ from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.plotting.curves import Curve, over_layers
 
-# Inputs up to which G11 is computed as a whole, in a second or so; paths of neurons for more.
-FEW, SAMPLES = 5, 4096
+# Layers times pairs of inputs up to which G11 is computed as a whole, in seconds; paths for more.
+ENTRIES, SAMPLES = 100, 4096
 # Seconds of a path, layer and pair, and bytes of a layer and pair.
 _SECONDS, _BYTES = 5e-9, 1200
 # Inputs whose kernels are drawn.
@@ -215,8 +215,8 @@ def posterior(
     X, X_test : array_like, shapes (P, D) and (T, D), optional
         Data in place of K0.
     samples : int, optional
-        Paths of neurons, at least 320. By default none for up to five inputs, of which G11 is
-        computed as a whole, and 4096 for more.
+        Paths of neurons, at least 320. By default none where (L + 2) Q(Q + 1)/2 <= 100, so that G11
+        is computed as a whole, and 4096 otherwise.
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -229,8 +229,8 @@ def posterior(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not allowed, K0 has no Cholesky factor with the noise, φ jumps and more
-        than five inputs are given, or there is not enough memory: about 1200 (L + 2) Q² bytes.
+        If an argument is not allowed, K0 has no Cholesky factor with the noise, φ jumps and paths
+        are sampled, or there is not enough memory: about 1200 (L + 2) Q² bytes.
 
     Warns
     -----
@@ -265,7 +265,7 @@ def posterior(
     seed = validation.integer("seed", seed, 0)
     if samples is not None:
         samples = validation.integer("samples", samples, BATCHES * NEURONS)
-    elif len(kernel) > FEW:
+    elif (network.depth + 2) * len(kernel) * (len(kernel) + 1) / 2 > ENTRIES:
         samples = SAMPLES
     solution = solve(network, kernel)
     law = Regression.given(solution.residual_kernels[-1], labels, noise)

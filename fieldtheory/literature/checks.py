@@ -15,7 +15,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
 from fieldtheory.averages.integrands.breakpoints import has_steps
-from fieldtheory.literature.claim import FLOAT64_TOLERANCE
+from fieldtheory.literature.evidence import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS, Activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import chunks

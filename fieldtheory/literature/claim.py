@@ -1,73 +1,53 @@
 """A printed equation as data: what the paper has, what the package derives, and who is right.
 
 The verdict is never written down. It is what comes out when a `Claim` compares both sides, in
-symbols or in numbers, and it carries the evidence with it.
+symbols or in numbers, and it carries the evidence with it:
+
+- proved: both sides are the same for all values of their symbols;
+- holds: they are at n points, or on n instances, such as depths and widths;
+- holds with a convention: not as they stand, but under the convention that the claim names;
+- misprint: not as they stand, but what the claim says is meant does;
+- does not hold: neither; the evidence is the counterexample;
+- not checkable here: it takes what the package has not, which the evidence names.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import mpmath
-import sympy as sp
-
 from fieldtheory import validation
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.theory.latex import latex
-
-FLOAT64_TOLERANCE = 1e-12
-COLUMNS = (
-    *("paper", "equation", "subject", "printed", "derived"),
-    *("region", "check", "verdict", "evidence", "note"),
+from fieldtheory.literature.evidence import (
+    WORDS,
+    Check,
+    Evidence,
+    Points,
+    in_float64,
+    numerically,
+    slightly_wrong,
 )
-_PRINTED, _DERIVED = r"\mathrm{printed}", r"\mathrm{derived}"
-HOLDS, FAILS = "holds", "does not hold"
 
-_GUARD = 10
-_LONGEST = 160
-_SIGNS = {
-    r"\sigma^{2}": "σ²",
-    r"\sigma": "σ",
-    r"\rho": "ρ",
-    r"\nu": "ν",
-    r"\phi": "φ",
-    "phi(": "φ(",
-    r"\mathcal{V}": "V",
-    r"\tilde{C}": "C̃",
-    r"\mathrm": "",
+COLUMNS = (
+    *("paper", "equation", "subject", "printed", "derived", "region", "quantifier"),
+    *("check", "verdict", "evidence", "note", "edition"),
+)
+PROVED, HOLDS, CONVENTION = "proved", "holds", "holds with a convention"
+MISPRINT, FAILS, NOT_HERE = "misprint", "does not hold", "not checkable here"
+VERDICT_WORDS = PROVED, HOLDS, CONVENTION, MISPRINT, FAILS, NOT_HERE
+# The texts that were read.
+EDITIONS = {
+    "F25": "arXiv:2305.07715, version of 23 October 2025",
+    "F23": "arXiv:2305.07715v1",
+    "PDLT-B": "Cambridge University Press 2022, arXiv:2106.10165, appendix B",
+    "SR": "PMLR 130 (AISTATS 2021), arXiv:2010.12859",
+    "PF": "PMLR 108 (AISTATS 2020), arXiv:1905.11065",
 }
-_AVERAGES = (GaussianAverage, ConnectedCorrelator)
 
-
-class UndecidedError(ArithmeticError):
-    """Two sides could be shown neither to agree nor to differ."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What a comparison found.
-
-    Parameters
-    ----------
-    agrees : bool
-        Whether both sides are the same.
-    text : str
-        The number or the expression that shows it.
-    printed, derived : str
-        Both sides where they differ most, shortened to a line.
-    formulas : tuple of str
-        Of expressions the LaTeX of printed, derived and of how they differ; empty for numbers.
-    """
-
-    agrees: bool
-    text: str
-    printed: str
-    derived: str
-    formulas: tuple[str, ...] = ()
+_INSTANCE = "on", "instance"
+# Sizes that a region fixes, such as "L = 2", "D = 2" or "l = 2, 3".
+_SIZES = re.compile(r"\b[LlDdN] = (\d+(?:(?:, | and | to )\d+)*)(?![\d/.])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,23 +69,35 @@ class Claim:
     region : str
         Where the two are compared.
     check : callable
-        How they are compared: `symbolically`, `at_least`, `numerically`, `in_float64` or `inside`.
+        How they are compared, see `fieldtheory.literature.evidence`.
     points : sequence of mapping of sympy.Symbol to value, optional
         Where numbers are put into both sides; generic ones for symbols that are left out.
     note : str, optional
         What holds instead, or what the verdict means.
+    meant : tuple of str and side, optional
+        Of a misprint what is meant, in words, the printed side as it is meant, and if it is another
+        the derived side.
+    convention : tuple of str and callable, optional
+        A convention under which the printed side holds, in words, and the derived side under it.
+    instances : int, optional
+        Of a check in symbols how many instances it is of a statement for all; counted from sizes
+        that the region fixes, such as "L = 2", if left out.
+    wrong : Any, optional
+        A printed side that the check must reject; `slightly_wrong` if left out.
 
     Examples
     --------
+    >>> import sympy as sp
+    >>> from fieldtheory.literature.evidence import symbolically
     >>> x = sp.Symbol("x", positive=True)
-    >>> double = Claim("F00", "(1)", "derivative of x²", 2 * x, lambda: sp.diff(x**2, x), "x > 0",
+    >>> double = Claim("F25", "(1)", "derivative of x²", 2 * x, lambda: sp.diff(x**2, x), "x > 0",
     ...                symbolically)
-    >>> double.verdict().text
-    'holds'
-    >>> single = Claim("F00", "(2)", "derivative of x²", x, lambda: sp.diff(x**2, x), "x > 0",
-    ...                symbolically)
+    >>> double.verdict().text, double.verdict().found.quantifier, double.control().agrees
+    ('proved', 'for all x > 0', False)
+    >>> single = Claim("F25", "(2)", "derivative of x²", x, lambda: sp.diff(x**2, x), "x > 0",
+    ...                symbolically, meant=("2x", 2 * x))
     >>> single.verdict().text, single.verdict().evidence
-    ('does not hold', 'printed/derived = 1/2')
+    ('misprint: 2x', 'printed/derived = 1/2')
     """
 
     paper: str
@@ -114,14 +106,23 @@ class Claim:
     printed: Any
     derived: Callable[..., Any]
     region: str
-    check: Callable[[Claim, int], Evidence]
-    points: Sequence[Mapping[sp.Symbol, Any]] = field(default=({},))
+    check: Check
+    points: Points = field(default=({},))
     note: str = ""
+    meant: tuple[Any, ...] | None = None
+    convention: tuple[str, Callable[..., Any]] | None = None
+    instances: int | None = None
+    wrong: Any = None
 
     @property
     def how(self) -> str:
         """How the two sides are compared, in words."""
-        return _WORDS[self.check]
+        return WORDS[self.check]
+
+    @property
+    def edition(self) -> str:
+        """The text of the paper that was read."""
+        return EDITIONS[self.paper]
 
     def verdict(self, digits: int = 50) -> Verdict:
         """Compare both sides.
@@ -143,13 +144,55 @@ class Claim:
             If symbols neither simplify to zero nor differ in numbers.
         """
         digits = validation.integer("digits", digits, 20)
-        return Verdict(self, self.check(self, digits))
+        found = self._compared(self.printed, self.derived, digits)
+        return Verdict(self, found, self._word(found, digits))
+
+    def control(self, digits: int = 20) -> Evidence:
+        """The evidence of a wrong version, which must not agree.
+
+        Of a claim that does not hold as printed it is the printed version. What is a matter of
+        definition or not checkable here has no wrong version.
+        """
+        found = self._compared(self.printed, self.derived, digits)
+        if not found.agrees:
+            return found
+        if self.wrong is not None:
+            return self._compared(self.wrong, self.derived, digits)
+        return self._compared(*slightly_wrong(self.check, self.printed, self.derived), digits)
+
+    def _compared(self, printed: Any, derived: Any, digits: int) -> Evidence:
+        return self.check(printed, derived, self.points, digits)
+
+    def _word(self, found: Evidence, digits: int) -> str:
+        if found.agrees is None:
+            return NOT_HERE
+        if found.agrees:
+            return HOLDS if found.count or self.sizes else PROVED
+        if self.convention and self._compared(self.printed, self.convention[1], digits).agrees:
+            return CONVENTION
+        if self.meant:
+            _, printed, *derived = self.meant
+            sides = printed, derived[0] if derived else self.derived
+            return MISPRINT if self._compared(*sides, digits).agrees else FAILS
+        return FAILS
+
+    @property
+    def sizes(self) -> int:
+        """Of how many instances the claim is, of a statement for all of them; 0 if of all."""
+        if self.instances is not None:
+            return self.instances
+        match = _SIZES.search(self.region)
+        if match is None:
+            return 0
+        first, *rest = map(int, re.findall(r"\d+", match[1]))
+        return rest[-1] - first + 1 if " to " in match[1] else 1 + len(rest)
 
 
 # Where a paper says something, the subject, and how it is checked; of each a case, or a list of
-# cases: the region, the printed side, the derived one, and if need be a note and points (`Claim`).
+# cases: the region, the printed side, the derived one, and if need be a note, points, and further
+# fields of `Claim` by name as a dictionary.
 Case = tuple[Any, ...]
-Statements = Mapping[tuple[str, str, Callable[[Claim, int], Evidence]], Case | list[Case]]
+Statements = Mapping[tuple[str, str, Check], Case | list[Case]]
 
 
 def claims_of(paper: str, statements: Statements) -> tuple[Claim, ...]:
@@ -157,21 +200,22 @@ def claims_of(paper: str, statements: Statements) -> tuple[Claim, ...]:
 
     Examples
     --------
+    >>> import sympy as sp
+    >>> from fieldtheory.literature.evidence import symbolically
     >>> x = sp.Symbol("x", positive=True)
     >>> statement = "(1)", "derivative of x²", symbolically
-    >>> case = "x > 0", 2 * x, lambda: sp.diff(x**2, x)
-    >>> [claim.verdict().text for claim in claims_of("F00", {statement: case})]
-    ['holds']
+    >>> case = "x > 0", 2 * x, lambda: sp.diff(x**2, x), {"wrong": x}
+    >>> [claim.verdict().text for claim in claims_of("F25", {statement: case})]
+    ['proved']
     """
-    optional = "note", "points"
-    return tuple(
-        Claim(
-            *(paper, equation, subject, printed, derived, region, check),
-            **dict(zip(optional, rest, strict=False)),
-        )
-        for (equation, subject, check), found in statements.items()
-        for region, printed, derived, *rest in (found if isinstance(found, list) else [found])
-    )
+    claims = []
+    for (equation, subject, check), found in statements.items():
+        for region, printed, derived, *rest in found if isinstance(found, list) else [found]:
+            named = rest.pop() if rest and isinstance(rest[-1], dict) else {}
+            more = dict(zip(("note", "points"), rest, strict=False)) | named
+            sides = printed, derived, region, check
+            claims.append(Claim(paper, equation, subject, *sides, **more))
+    return tuple(claims)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,20 +226,32 @@ class Verdict:
     ----------
     claim : Claim
     found : Evidence
+    word : str
+        One of ``VERDICT_WORDS``.
     """
 
     claim: Claim
     found: Evidence
+    word: str
 
     @property
     def holds(self) -> bool:
-        """Whether the printed equation holds."""
-        return self.found.agrees
+        """Whether the equation holds as it is printed."""
+        return bool(self.found.agrees)
 
     @property
     def text(self) -> str:
-        """ "holds" or "does not hold"."""
-        return HOLDS if self.holds else FAILS
+        """The word, with how often it holds, or with the convention or what is meant."""
+        claim, count = self.claim, self.found.count or self.claim.sizes
+        if self.word == HOLDS:
+            kind = ("at", "point") if claim.check in (numerically, in_float64) else _INSTANCE
+            return f"holds {kind[0]} {count} {kind[1]}{'s' if count > 1 else ''}"
+        reasons = {
+            CONVENTION: claim.convention and claim.convention[0],
+            MISPRINT: claim.meant and claim.meant[0],
+            NOT_HERE: self.found.text,
+        }
+        return f"{self.word}: {reasons[self.word]}" if self.word in reasons else self.word
 
     @property
     def evidence(self) -> str:
@@ -205,195 +261,10 @@ class Verdict:
     @property
     def row(self) -> dict[str, str]:
         """The verdict as a row of a table."""
-        claim = self.claim
+        claim, found = self.claim, self.found
         values = (
-            *(claim.paper, claim.equation, claim.subject, self.found.printed, self.found.derived),
-            *(claim.region, claim.how, self.text, self.evidence, claim.note),
+            *(claim.paper, claim.equation, claim.subject, found.printed, found.derived),
+            *(claim.region, found.quantifier, claim.how, self.text, self.evidence),
+            *(claim.note, claim.edition),
         )
         return dict(zip(COLUMNS, values, strict=True))
-
-
-def symbolically(claim: Claim, digits: int) -> Evidence:
-    """Whether two expressions, or matrices of them, are the same for all values of their symbols.
-
-    ``derived`` is called without arguments. Averages over a φ left open are independent symbols.
-    Both sides differ if they do at one point, in numbers; they agree if their difference simplifies
-    to zero.
-
-    Raises
-    ------
-    UndecidedError
-        If it does neither.
-    """
-    given = claim.printed() if _is_function(claim.printed) else claim.printed
-    printed, derived = _entries(given), _entries(claim.derived())
-    for place, one in printed.items():
-        other = derived[place]
-        if not _same(one, other, claim.points, digits):
-            text, how = _difference(one, other)
-            formulas = latex(one), latex(other), how
-            return Evidence(False, text + place, _shortened(one), _shortened(other), formulas)
-    shown, formula = _shortened(given), latex(given)
-    nothing = rf"{_PRINTED} - {_DERIVED} = 0"
-    return Evidence(True, "printed − derived = 0", shown, shown, (formula, formula, nothing))
-
-
-def at_least(claim: Claim, digits: int) -> Evidence:
-    """Whether ``printed``, a lower bound, is nowhere above ``derived``, by the sign of the rest.
-
-    ``derived`` is called without arguments. Both may be matrices.
-
-    Raises
-    ------
-    UndecidedError
-        If that sign is not known.
-    """
-    bounds, found = _entries(claim.printed), _entries(claim.derived())
-    for place, bound in bounds.items():
-        margin = sp.factor(sp.simplify(found[place] - bound))
-        agrees = bool(margin.is_nonnegative)
-        if not agrees and not margin.is_nonpositive:
-            raise UndecidedError(f"the sign is not known: {_shortened(margin)}")
-        text = f"derived − printed = {_shortened(margin)}{place}"
-        if not agrees:
-            break
-    if agrees and len(bounds) > 1:
-        text = f"derived − printed >= 0 in all {len(bounds)} entries"
-    formulas = latex(bound), latex(found[place]), rf"{_DERIVED} - {_PRINTED} = {latex(margin)}"
-    return Evidence(agrees, text, _shortened(bound), _shortened(found[place]), formulas)
-
-
-def numerically(claim: Claim, digits: int) -> Evidence:
-    """Whether two numbers agree to ``digits`` at every point, relative to the larger of 1 and both.
-
-    ``derived`` is called with a point and the digits that its result must have; ``printed`` is an
-    expression, or a function of the same arguments.
-    """
-    return _numbers(claim, digits, mpmath.mpf(10) ** -digits)
-
-
-def in_float64(claim: Claim, digits: int) -> Evidence:
-    """The same for what the package computes in float64; ``derived`` is called with the point."""
-    return _numbers(claim, digits, mpmath.mpf(FLOAT64_TOLERANCE))
-
-
-def inside(claim: Claim, digits: int) -> Evidence:
-    """Whether numbers lie in the open interval ``printed``; ``derived`` returns them by name."""
-    low, high = claim.printed() if _is_function(claim.printed) else claim.printed
-    found = claim.derived()
-    outside = {name: value for name, value in found.items() if not low < value < high}
-    text, derived = (
-        ", ".join(f"{value:.4g} at {name}" for name, value in shown.items())
-        for shown in (outside or found, found)
-    )
-    return Evidence(not outside, text, f"from {low:g} to {high:g}", derived)
-
-
-_WORDS: dict[Callable[[Claim, int], Evidence], str] = {
-    symbolically: "in symbols",
-    at_least: "in symbols",
-    numerically: "in mpmath",
-    in_float64: "in float64",
-    inside: "in float64",
-}
-
-
-def _is_function(side: Any) -> bool:
-    # SymPy's symbols can be called, too.
-    return callable(side) and not isinstance(side, sp.Basic)
-
-
-def _entries(side: Any) -> dict[str, sp.Expr]:
-    """The entries of an expression or a matrix by where they stand, as words."""
-    if not isinstance(side, sp.MatrixBase):
-        return {"": sp.sympify(side)}
-    rows, columns = side.shape
-    places = itertools.product(range(rows), range(columns))
-    return {f" at [{k},{l}]": side[k, l] for k, l in places}
-
-
-def _independent(*sides: sp.Expr) -> tuple[list[sp.Expr], dict[sp.Dummy, sp.Expr]]:
-    """Expressions with a symbol for every average, and the averages by symbol."""
-    found = set().union(*(side.atoms(*_AVERAGES) for side in sides))
-    averages = sorted(found, key=sp.default_sort_key)
-    symbols = {average: sp.Dummy("average", positive=True) for average in averages}
-    reduced = [side.xreplace(symbols) for side in sides]
-    return reduced, {symbol: average for average, symbol in symbols.items()}
-
-
-def _same(
-    printed: sp.Expr, derived: sp.Expr, points: Sequence[Mapping[sp.Symbol, Any]], digits: int
-) -> bool:
-    (one, other), _ = _independent(printed, derived)
-    for point in _trials(one.free_symbols | other.free_symbols, points):
-        first, second = (side.subs(point).evalf(digits + _GUARD) for side in (one, other))
-        if abs(first - second) > (abs(first) + abs(second)) * sp.Float(10) ** -digits:
-            return False
-    if sp.simplify(sp.expand_log(one - other, force=True)) != 0:
-        raise UndecidedError(f"neither the same nor different: {_shortened(printed - derived)}")
-    return True
-
-
-def _trials(
-    symbols: Iterable[sp.Symbol], points: Sequence[Mapping[sp.Symbol, Any]]
-) -> list[dict[sp.Symbol, Any]]:
-    """Numbers for all symbols: those of the points, else generic ones, integers where need be."""
-    generic = {
-        symbol: sp.prime(i + 5)
-        if symbol.is_integer
-        else sp.Rational(sp.prime(i + 5), sp.prime(i + 7))
-        for i, symbol in enumerate(sorted(symbols, key=sp.default_sort_key))
-    }
-    return [{symbol: point.get(symbol, generic[symbol]) for symbol in generic} for point in points]
-
-
-def _difference(printed: sp.Expr, derived: sp.Expr) -> tuple[str, str]:
-    """How two sides differ, as text and as LaTeX: by their ratio, or by their difference."""
-    (one, other), averages = _independent(printed, derived)
-    rest = sp.factor(one - other).xreplace(averages)
-    formula = rf"{_PRINTED} - {_DERIVED} = {latex(rest)}"
-    found = [(f"printed − derived = {_shortened(rest)}", formula)]
-    if other != 0:
-        ratio = sp.simplify(one / other)
-        if not set(averages) & ratio.free_symbols:
-            both = rf"{_PRINTED} / {_DERIVED} = {latex(ratio)}"
-            found.append((f"printed/derived = {_shortened(ratio)}", both))
-    return min(found, key=lambda words: len(words[0]))
-
-
-def _shortened(expr: sp.Expr) -> str:
-    text = _plain(str(expr))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _plain(text: str) -> str:
-    """The names of symbols, which are LaTeX, as a terminal shows them."""
-    for name, sign in _SIGNS.items():
-        text = text.replace(name, sign)
-    return re.sub(r"\{([^{}]*)\}", r"\1", re.sub(r"\{([^{}]*)\}", r"\1", text))
-
-
-def _numbers(claim: Claim, digits: int, tolerance: Any) -> Evidence:
-    extra = () if claim.check is in_float64 else (digits,)
-    found = []
-    with mpmath.workdps(digits + _GUARD):
-        for point in claim.points:
-            derived = mpmath.mpmathify(claim.derived(point, *extra))
-            if _is_function(claim.printed):
-                printed = mpmath.mpmathify(claim.printed(point, *extra))
-            else:
-                printed = precise.mpf(sp.sympify(claim.printed).subs(point), digits + _GUARD)
-            deviation = abs(printed - derived) / max(1, abs(printed), abs(derived))
-            found.append((deviation, printed, derived, point))
-        worst, printed, derived, point = max(found, key=lambda entry: entry[0])
-        place = _plain(", ".join(f"{symbol} = {value}" for symbol, value in point.items()))
-        where = f" at {place}" if place else ""
-        text = f"largest deviation {mpmath.nstr(worst, 3)}{where}"
-        agrees = bool(worst <= tolerance)
-        shown = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (printed, derived)]
-        if not agrees:
-            short = [mpmath.nstr(side, 4) for side in (printed, derived)]
-            text = f"{short[0]} printed, {short[1]} derived: {text}"
-            if mpmath.isnan(printed):
-                text = f"undefined as printed, {short[1]} derived{where}"
-    return Evidence(agrees, text, *shown)

@@ -13,14 +13,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.literature import f25_entropy, f25_scaling
-from fieldtheory.literature.claim import (
-    Statements,
-    claims_of,
-    in_float64,
-    inside,
-    numerically,
-    symbolically,
-)
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import at_least, in_float64, inside, numerically, symbolically
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -46,6 +40,8 @@ _GROWTH = (1 + (SCALE * sym.WEIGHT) ** 2) ** DEPTH
 _RATIO = ((sym.WEIGHT * RANGE / 2) ** 2 + sym.BIAS**2) / (sym.WEIGHT**2 * INPUT + sym.BIAS**2)
 _KERNEL = _GROWTH * INPUT + (sym.BIAS / sym.WEIGHT) ** 2 * (_GROWTH - 1)
 _SCALING = sp.sqrt(_RATIO ** (1 / DEPTH) - 1) / sym.WEIGHT
+_DEEP_SCALING = sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_RATIO) / sym.WEIGHT**2)
+_UNIT_SLOPE = "φ'(0) = 1, where erf has 2/√π"
 _SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
 
 
@@ -54,6 +50,12 @@ def _optima(networks: Mapping[str, ResidualNetwork]) -> dict[str, float]:
         # That ρ* = 0 is what Fig. 5(b) is about.
         warnings.simplefilter("ignore")
         return {name: float(optimal_scaling(net, _K0)) for name, net in networks.items()}
+
+
+def _optima_of_biases() -> dict[str, float]:
+    """Of σ_w² = 1.75 and the σ_b² of Fig. 5(b)."""
+    networks = {f"σ_b² = {bias:g}": _FIG5.replace(bias_variance=bias) for bias in _BIASES}
+    return _optima({name: net.replace(weight_variance=1.75) for name, net in networks.items()})
 
 
 def _spread_of_heights(networks: Sequence[ResidualNetwork]) -> float:
@@ -78,37 +80,40 @@ def _fixed_ratio(point: Any) -> float:
 
 
 _STATEMENTS: Statements = {
-    ("(7)", "K^(L) of the linearised network", symbolically): [
-        (
-            "φ = erf",
-            _KERNEL,
-            lambda: linearised.linearised_kernel().subs(SLOPE, _ERF_SLOPE),
-            "φ'(0) = 1 is put in, erf has 2/√π; F25 (66) keeps φ'(0)",
-        ),
-        ("φ'(0) = 1", _KERNEL, lambda: linearised.linearised_kernel().subs(SLOPE, 1)),
-    ],
-    ("(8)", "ρ* at which K^(L) of the linearised network is (V/2)²", symbolically): [
-        (
-            "φ = erf, K^(0) < (V/2)²",
-            _SCALING,
-            lambda: linearised.saturation_formula().rhs.subs(SLOPE, _ERF_SLOPE),
-            "φ'(0) = 1 is put in, erf has 2/√π; F25 (67) keeps φ'(0)",
-            _SMALL_INPUT,
-        ),
-        (
-            "φ'(0) = 1, K^(0) < (V/2)²",
-            _SCALING,
-            lambda: linearised.saturation_formula().rhs.subs(SLOPE, 1),
-            "",
-            _SMALL_INPUT,
-        ),
-    ],
-    ("(9)", "the power of L in the largest term that (9) neglects", symbolically): (
-        "L → ∞",
-        sp.Integer(-1),
-        f25_scaling.neglected_power,
-        "it is of the order L^(-3/2)",
+    ("(7)", "K^(L) of the linearised network", symbolically): (
+        "φ = erf",
+        _KERNEL,
+        lambda: linearised.linearised_kernel().subs(SLOPE, _ERF_SLOPE),
+        "F25 (66) keeps φ'(0)",
+        {"convention": (_UNIT_SLOPE, lambda: linearised.linearised_kernel().subs(SLOPE, 1))},
+    ),
+    ("(8)", "ρ* at which K^(L) of the linearised network is (V/2)²", symbolically): (
+        "φ = erf, K^(0) < (V/2)²",
+        _SCALING,
+        lambda: linearised.saturation_formula().rhs.subs(SLOPE, _ERF_SLOPE),
+        "F25 (67) keeps φ'(0)",
         _SMALL_INPUT,
+        {"convention": (_UNIT_SLOPE, lambda: linearised.saturation_formula().rhs.subs(SLOPE, 1))},
+    ),
+    ("(9)", "ρ* at which K^(L) of the linearised network is (V/2)², deep networks", symbolically): (
+        "φ = erf, leading order in 1/L",
+        _DEEP_SCALING,
+        lambda: linearised.saturation_formula(large_depth=True).rhs.subs(SLOPE, _ERF_SLOPE),
+        "F25 (68) keeps φ'(0)",
+        _SMALL_INPUT,
+        {
+            "convention": (
+                _UNIT_SLOPE,
+                lambda: linearised.saturation_formula(large_depth=True).rhs.subs(SLOPE, 1),
+            )
+        },
+    ),
+    ("(9)", "the power of 1/L in the largest term that (9) neglects", at_least): (
+        "L → ∞",
+        sp.S.One,
+        lambda: -f25_scaling.neglected_power(),
+        "O(1/L) is a bound; the term is of the order L^(-3/2)",
+        {"wrong": sp.Integer(2)},
     ),
     ("section 3", "ρ* of a variance lies between 0.1 and 0.3", inside): (
         "the network and depths of Fig. 4",
@@ -129,17 +134,8 @@ _STATEMENTS: Statements = {
                 for weight in _WEIGHTS
             }
         ),
-        "the figure shows maxima at ρ > 0, as there are for the fixed σ_w² = 1.75",
-    ),
-    ("Fig. 5(b), caption", "ρ* > 0 with σ_w² = 1.75 for σ_b² = 1.75", inside): (
-        "σ_b² of Fig. 5(b)",
-        (0.0, np.inf),
-        lambda: _optima(
-            {
-                f"σ_b² = {bias:g}": _FIG5.replace(weight_variance=1.75, bias_variance=bias)
-                for bias in _BIASES
-            }
-        ),
+        "the figure shows maxima at ρ > 0",
+        {"meant": ("σ_w² = 1.75 for σ_b² = 1.75", (0.0, np.inf), _optima_of_biases)},
     ),
     ("Fig. 5(c)", "spread of the heights of curves that collapse", in_float64): [
         (

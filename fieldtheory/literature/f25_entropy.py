@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import sympy as sp
 
-from fieldtheory.literature.claim import Statements, claims_of, numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import numerically, symbolically
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.scaling.maximum_entropy import VARIANCE
@@ -19,7 +21,14 @@ DIVERGENCE = sp.log(sp.sqrt(2)) + sp.log(VARIANCE) / 2 + (1 / (2 * VARIANCE) - 1
 # Eq. (142).
 SLOPE = 1 / VARIANCE - 1 / (4 * VARIANCE**2)
 
+_SQUARED = "the square of φ^(-1), as in the third line of (140)"
 _VARIANCES = tuple({VARIANCE: sp.Rational(v)} for v in ("1/100", "1/4", "1/2", "1", "100"))
+
+
+def _density(square: sp.Expr) -> sp.Expr:
+    """(139) at y = φ(h), with h where φ^(-1)(y)² should stand."""
+    scale = sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)
+    return sp.exp(-square / (2 * VARIANCE)) / scale
 
 
 def _post_activation_density() -> sp.Expr:
@@ -28,14 +37,14 @@ def _post_activation_density() -> sp.Expr:
     return gaussian / sp.diff(sp.erf(h), h)
 
 
-def _printed_divergence_step(point: Mapping[Any, Any], digits: int) -> Any:
+def _printed_divergence_step(point: Mapping[Any, Any], digits: int, power: int = 1) -> Any:
     """The second line of eq. (140) with y = erf(h), integrated over h."""
     phi, variance = as_activation("erf"), point[VARIANCE]
     deviation = sp.sqrt(variance)
     density = sp.diff(sp.erf(h), h) / 2
     integrand = (
         sp.log(sp.Rational(1, 2)) / 2
-        + h / (4 * variance)
+        + h**power / (4 * variance)
         + sp.log(sp.sqrt(2 * sp.pi) * deviation * 2 * density) / 2
     )
     # ⟨·⟩ over the density φ'/2 of the uniform variable; dy = φ' dh.
@@ -49,16 +58,17 @@ def _divergence(point: Mapping[Any, Any], digits: int) -> Any:
 _STATEMENTS: Statements = {
     ("(139)", "density of y = erf(h), h ~ N(0, σ²)", symbolically): (
         "every h",
-        sp.exp(-h / (2 * VARIANCE)) / (sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)),
+        lambda: _density(h),
         _post_activation_density,
-        "φ^(-1) must be squared",
+        {"meant": (_SQUARED, lambda: _density(h**2))},
     ),
     ("(140), second line", "D_KL of a uniform variable from erf(h)", numerically): (
         "φ = erf",
         _printed_divergence_step,
         _divergence,
-        "φ^(-1) must be squared, as in the third line",
+        "",
         _VARIANCES,
+        {"meant": (_SQUARED, partial(_printed_divergence_step, power=2))},
     ),
     ("(141)", "D_KL of a uniform variable from erf(h)", numerically): (
         "φ = erf",

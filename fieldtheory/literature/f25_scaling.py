@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import sympy as sp
 
-from fieldtheory.literature.claim import Statements, claims_of, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import at_least, inside, symbolically
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.scaling import mean_scaling, optimal_scaling
 from fieldtheory.theory import linearised
@@ -104,12 +105,12 @@ _STATEMENTS: Statements = {
         "",
         _SMALL_INPUT,
     ),
-    ("text after (68)", "the power of L in the largest term that (68) neglects", symbolically): (
+    ("text after (68)", "the power of 1/L in the largest term that (68) neglects", at_least): (
         "L → ∞",
-        sp.Integer(-1),
-        neglected_power,
-        "it is of the order L^(-3/2)",
-        _SMALL_INPUT,
+        sp.S.One,
+        lambda: -neglected_power(),
+        "O(1/L) is a bound; the term is of the order L^(-3/2)",
+        {"wrong": sp.Integer(2)},
     ),
     ("section III.1", "ρ* of a variance lies between 0.1 and 0.3", inside): (
         "the network and depths of Fig. 4",
@@ -120,7 +121,7 @@ _STATEMENTS: Statements = {
         "every P and N",
         _samples / _width,
         lambda: sp.Integer(mean_scaling(np.ones((3, 3)))[0]),
-        "N stands for the number of samples P here, and N(N−1) for P(P−1)",
+        {"meant": ("P for N, and P(P−1) for N(N−1)", sp.S.One)},
     ),
 }
 

@@ -21,7 +21,8 @@ from fieldtheory.literature.checks import (
     x,
     y,
 )
-from fieldtheory.literature.claim import Statements, claims_of, numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import numerically, symbolically
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.derivation import Derivation, derive
 from fieldtheory.theory.linearised import SCALE
@@ -31,7 +32,8 @@ PAPER = "F25"
 _L = 2
 _LAYERS = range(_L + 2)
 _EVERY_ROW = "L = 2, every row"
-_READOUT_AS_HIDDEN = "L = 2, σ_w,out = σ_w"
+_OUT = sym.READOUT_WEIGHT
+_READOUT = "the readout row has σ_w,out² for σ_w²"
 
 
 @lru_cache
@@ -39,8 +41,9 @@ def _theory() -> Derivation:
     return derive(_L)
 
 
-def _readout_as_hidden(side: Callable[[], sp.Matrix]) -> Callable[[], sp.Matrix]:
-    return lambda: sp.Matrix(side()).subs(sym.READOUT_WEIGHT, sym.WEIGHT)
+def _weight(layer: int, readout: sp.Symbol) -> sp.Expr:
+    """σ_w², and for the readout what a formula has there."""
+    return (sym.WEIGHT if layer <= _L else readout) ** 2
 
 
 def _kernel(k: int, l: int) -> sp.Expr:
@@ -66,7 +69,7 @@ def _gain(layer: int) -> sp.Expr:
     return GaussianAverage(F, signal, _kernel(layer, layer))
 
 
-def _printed_source() -> sp.Matrix:
+def _printed_source(readout: sp.Symbol = sym.WEIGHT) -> sp.Matrix:
     """Eq. (39)."""
 
     def entry(k: int, l: int) -> sp.Expr:
@@ -79,24 +82,25 @@ def _printed_source() -> sp.Matrix:
         else:
             K = [[_kernel(a - 1, b - 1) for b in (k, l)] for a in (k, l)]
             correlator = ConnectedCorrelator(F, G, (h1, h2), K)
-        return sym.WIDTH * sym.WEIGHT**4 * _branch(k) * _branch(l) * correlator
+        weights = _weight(k, readout) * _weight(l, readout)
+        return sym.WIDTH * weights * _branch(k) * _branch(l) * correlator
 
     return sp.Matrix(_L + 2, _L + 2, entry)
 
 
-def _printed_mixed() -> sp.Matrix:
+def _printed_mixed(readout: sp.Symbol = sym.WEIGHT) -> sp.Matrix:
     """Eq. (41)."""
 
     def entry(k: int, l: int) -> sp.Expr:
         found = -sym.WIDTH * _relative_width(l) if k == l else sp.S.Zero
         if k > l:
-            found += sym.WIDTH * sym.WEIGHT**2 * _gain(k - 1) * _branch(k)
+            found += sym.WIDTH * _weight(k, readout) * _gain(k - 1) * _branch(k)
         return found
 
     return sp.Matrix(_L + 2, _L + 2, entry)
 
 
-def _printed_response() -> sp.Matrix:
+def _printed_response(readout: sp.Symbol = sym.WEIGHT) -> sp.Matrix:
     """Eq. (49), from layer to layer."""
     G12 = sp.zeros(_L + 2)
     for l in _LAYERS:
@@ -104,7 +108,7 @@ def _printed_response() -> sp.Matrix:
             history = sum(G12[k, m] for k in range(l))
             found = sp.KroneckerDelta(l, m) / (sym.WIDTH * _relative_width(l))
             if l > 0:
-                found += _branch(l) * sym.WEIGHT**2 * _gain(l - 1) * history
+                found += _branch(l) * _weight(l, readout) * _gain(l - 1) * history
             G12[l, m] = found
     return G12
 
@@ -127,11 +131,10 @@ def _kernel_variance(layer: int, diagonal: bool) -> sp.Expr:
     )
 
 
-def _printed_data_action() -> sp.Expr:
+def _printed_data_action(factor: sp.Expr = sym.WIDTH) -> sp.Expr:
     """What eqs. (98) and (99) have in C̃^(0), with K_data = σ²_w,in/d_in x·x + σ²_b,in."""
     C, conjugate, data = sym.kernel(0), sym.conjugate(0), sym.data_kernel()
-    width_in = sym.WIDTH * sym.INPUT_WIDTH
-    return -width_in * C * conjugate + sym.WIDTH * width_in * data * conjugate
+    return sym.WIDTH * sym.INPUT_WIDTH * conjugate * (factor * data - C)
 
 
 def _data_action() -> sp.Expr:
@@ -161,59 +164,56 @@ def _price(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 _CURVATURE, _SLOPE_OF_VARIANCE = _price(1)
 _MIXED_CURVATURE, _SLOPE_OF_COVARIANCE = _price(2)
+_HALF = "the factor 1/2 of (137)", lambda point, digits: _CURVATURE(point, digits) / 2
 
 _STATEMENTS: Statements = {
-    ("(39)", "S22, the fluctuations of the conjugate fields", symbolically): [
-        (_EVERY_ROW, _printed_source, lambda: _theory().hessian.S22, "the readout has σ_w,out"),
-        (
-            _READOUT_AS_HIDDEN,
-            _readout_as_hidden(_printed_source),
-            _readout_as_hidden(lambda: _theory().hessian.S22),
-        ),
-    ],
-    ("(41)", "S21, the derivative by C and C̃", symbolically): [
-        (_EVERY_ROW, _printed_mixed, lambda: _theory().hessian.S21, "the readout has σ_w,out"),
-        (
-            _READOUT_AS_HIDDEN,
-            _readout_as_hidden(_printed_mixed),
-            _readout_as_hidden(lambda: _theory().hessian.S21),
-        ),
-    ],
+    ("(39)", "S22, the fluctuations of the conjugate fields", symbolically): (
+        _EVERY_ROW,
+        _printed_source,
+        lambda: _theory().hessian.S22,
+        {"meant": (_READOUT, lambda: _printed_source(_OUT))},
+    ),
+    ("(41)", "S21, the derivative by C and C̃", symbolically): (
+        _EVERY_ROW,
+        _printed_mixed,
+        lambda: _theory().hessian.S21,
+        {"meant": (_READOUT, lambda: _printed_mixed(_OUT))},
+    ),
     ("(42)", "∂⟨φ²⟩/∂K, Price's theorem for one variable", numerically): (
         "φ = erf, K = 7/10",
         _CURVATURE,
         _SLOPE_OF_VARIANCE,
-        "the factor 1/2 of (137) is missing",
+        {"meant": _HALF},
     ),
-    ("(49)", "G12, the response", symbolically): [
-        (_EVERY_ROW, _printed_response, _response, "the readout has σ_w,out"),
-        (_READOUT_AS_HIDDEN, _readout_as_hidden(_printed_response), _readout_as_hidden(_response)),
-    ],
+    ("(49)", "G12, the response", symbolically): (
+        _EVERY_ROW,
+        _printed_response,
+        _response,
+        {"meant": (_READOUT, lambda: _printed_response(_OUT))},
+    ),
     ("text after (51)", "η^(0) = N/d_in, of the definition (50)", symbolically): (
         "d_in = ν_0 N",
         1 / sym.INPUT_WIDTH,
         _input_response,
     ),
-    ("(57)", "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1", symbolically): [
-        (
-            "d_in = ν_0 N",
-            sp.S.One,
-            _input_response,
-            "the definition (50) gives N/d_in; the package reports derivatives, as (57) does",
-        ),
-        ("d_in = N", sp.S.One, lambda: _input_response().subs(sym.INPUT_WIDTH, 1)),
-    ],
-    ("(98), (99)", "terms of the action in C̃^(0)", symbolically): (
+    ("(57)", "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1", symbolically): (
+        "d_in = ν_0 N",
+        sp.S.One,
+        _input_response,
+        "the definition (50) gives N/d_in; the package reports derivatives, as (57) does",
+        {"convention": ("d_in = N", lambda: _input_response().subs(sym.INPUT_WIDTH, 1))},
+    ),
+    ("(96), (99)", "terms of the action in C̃^(0)", symbolically): (
         "L = 2",
         _printed_data_action,
         _data_action,
-        "the term of the data misses a factor 1/N; so does (96)",
+        {"meant": ("the term of the data over N", lambda: _printed_data_action(sp.S.One))},
     ),
     ("(109)", "K^(2) = K^(1) + C^(1)", symbolically): (
         "l = 2",
         lambda: _kernel(1, 1) + sym.kernel(1),
         lambda: _kernel(2, 2),
-        "K^(l) = K^(l-1) + C^(l)",
+        {"meant": ("K^(l) = K^(l-1) + C^(l)", lambda: _kernel(1, 1) + sym.kernel(2))},
     ),
     ("(116)", "∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair", numerically): (
         "α ≠ β, K_αβ = K_βα one variable, φ = erf",
@@ -224,7 +224,7 @@ _STATEMENTS: Statements = {
         "α = β, φ = erf",
         _CURVATURE,
         _SLOPE_OF_VARIANCE,
-        "the factor 1/2 of (137) is missing",
+        {"meant": _HALF},
     ),
     ("text after (133)", "Var K^(l) as the sum of Var C^(k) alone", symbolically): [
         (
@@ -236,12 +236,12 @@ _STATEMENTS: Statements = {
             "l = 2",
             lambda: _kernel_variance(2, diagonal=True),
             lambda: _kernel_variance(2, diagonal=False),
-            "residual kernels of different layers are correlated: the sum runs over all pairs",
+            {"meant": ("the sum over all pairs of layers", lambda: _kernel_variance(2, False))},
         ),
     ],
     ("(137)", "∂⟨f⟩/∂C_kk, Price's theorem", numerically): (
         "k = l, f = erf²",
-        lambda point, digits: _CURVATURE(point, digits) / 2,
+        _HALF[1],
         _SLOPE_OF_VARIANCE,
     ),
     ("(137)", "∂⟨f⟩/∂C_kl, Price's theorem", numerically): (

@@ -12,7 +12,8 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.literature.claim import Statements, claims_of, numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import numerically, symbolically
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import notation as sym

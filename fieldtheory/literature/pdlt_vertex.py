@@ -17,7 +17,8 @@ from fieldtheory.criticality import (
     optimal_skip_scale,
     vertex_slope,
 )
-from fieldtheory.literature.claim import Statements, claims_of, in_float64, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import in_float64, inside, symbolically
 from fieldtheory.literature.pdlt_kernels import KERNEL, PAPER, SKIP, SLOPE, WEIGHT, expansion
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork

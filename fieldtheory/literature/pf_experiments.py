@@ -14,7 +14,8 @@ import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
-from fieldtheory.literature.claim import Statements, claims_of, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import inside, symbolically
 from fieldtheory.literature.pf_limits import PAPER
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated

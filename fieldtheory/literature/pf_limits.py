@@ -15,7 +15,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
-from fieldtheory.literature.claim import Statements, claims_of, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import inside, symbolically
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.theory import notation as sym

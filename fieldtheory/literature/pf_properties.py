@@ -10,7 +10,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
-from fieldtheory.literature.claim import Statements, claims_of, in_float64, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import in_float64, inside, symbolically
 from fieldtheory.literature.pf_limits import (
     NEURONS,
     ONE,

@@ -10,7 +10,8 @@ import sympy as sp
 
 from fieldtheory.inference.gaussian_process import condition
 from fieldtheory.inference.kernel_function import kernel
-from fieldtheory.literature.claim import Statements, at_least, claims_of, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import at_least, inside, symbolically
 from fieldtheory.literature.sr_kernels import INPUT, LAYERS, PAPER, stable_network, variance
 from fieldtheory.literature.sr_limits import limit_of
 from fieldtheory.theory import notation as sym

@@ -14,15 +14,8 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage, precise
 from fieldtheory.literature import pdlt_kernels
-from fieldtheory.literature.claim import (
-    Statements,
-    at_least,
-    claims_of,
-    in_float64,
-    inside,
-    numerically,
-    symbolically,
-)
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import at_least, in_float64, inside, numerically, symbolically
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve

@@ -8,7 +8,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.limits.infinite_depth import DepthLimit, depth_limit
-from fieldtheory.literature.claim import Statements, claims_of, inside
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import inside
 from fieldtheory.literature.sr_kernels import BIASED, PAPER, SCALE, relu_step, stable_network
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics.solution import solve

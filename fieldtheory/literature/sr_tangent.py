@@ -9,7 +9,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Statements, at_least, claims_of, inside, symbolically
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import at_least, inside, symbolically
 from fieldtheory.literature.sr_kernels import (
     BIASED,
     INPUT,

@@ -20,14 +20,8 @@ import sympy as sp
 
 from fieldtheory.inference.kernel_function import kernel
 from fieldtheory.inference.power_series import power_coefficients
-from fieldtheory.literature.claim import (
-    Statements,
-    at_least,
-    claims_of,
-    in_float64,
-    inside,
-    numerically,
-)
+from fieldtheory.literature.claim import Statements, claims_of
+from fieldtheory.literature.evidence import at_least, in_float64, inside, numerically
 from fieldtheory.literature.sr_kernels import BIASED, PAPER, UNBIASED, stable_network
 from fieldtheory.literature.sr_limits import INPUTS, limit_of
 from fieldtheory.networks.residual import input_kernel

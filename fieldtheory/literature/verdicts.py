@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import resources
 
 from fieldtheory import validation
 from fieldtheory.literature import (
@@ -21,10 +22,12 @@ from fieldtheory.literature import (
     sr_tangent,
     sr_universality,
 )
-from fieldtheory.literature.claim import Claim, Evidence, Verdict
+from fieldtheory.literature.claim import Claim, Verdict
+from fieldtheory.literature.equation_numbers import names
+from fieldtheory.literature.evidence import Evidence
 from fieldtheory.numerics import chunks
 
-# In their order: of F25 and F23, K. Fischer, D. Dahmen, M. Helias, Field theory for optimal signal
+# Of F25 and F23, K. Fischer, D. Dahmen, M. Helias, Field theory for optimal signal
 # propagation in ResNets (2025, arXiv:2305.07715) and its earlier version; of PDLT-B, D. A. Roberts,
 # S. Yaida, B. Hanin, The Principles of Deep Learning Theory (2022, arXiv:2106.10165), appendix B,
 # "Residual learning"; of SR, S. Hayou, E. Clerico, B. He, G. Deligiannidis, A. Doucet, J. Rousseau,
@@ -35,19 +38,22 @@ _PARTS = (
     *(sr_kernels, sr_tangent, sr_limits, sr_universality, sr_inference),
     *(pf_limits, pf_properties, pf_experiments),
 )
+_EXPECTED = "expected_verdicts.tsv"
 PAPERS: dict[str, tuple[Claim, ...]] = {
     paper: tuple(claim for part in _PARTS if part.PAPER == paper for claim in part.CLAIMS)
     for paper in dict.fromkeys(part.PAPER for part in _PARTS)
 }
 
 
-def claims(papers: Sequence[str] | None = None) -> tuple[Claim, ...]:
+def claims(papers: Sequence[str] | None = None, equation: str | None = None) -> tuple[Claim, ...]:
     """The claims of some papers, or of all.
 
     Parameters
     ----------
     papers : sequence of str, optional
         Of "F25", "F23", "PDLT-B", "SR" and "PF".
+    equation : str, optional
+        Those that name this number, such as "113" or "B.26", also in "text after (68)".
 
     Returns
     -------
@@ -56,14 +62,16 @@ def claims(papers: Sequence[str] | None = None) -> tuple[Claim, ...]:
     Raises
     ------
     ValueError
-        For an unknown paper.
+        For an unknown paper, or if no claim names the equation.
 
     Examples
     --------
     >>> {claim.paper for claim in claims(["F23"])}
     {'F23'}
+    >>> [claim.equation for claim in claims(["F25"], "66")]
+    ['(66)']
     """
-    return tuple(PAPERS[paper][i] for paper, i in _places(papers))
+    return tuple(PAPERS[paper][i] for paper, i in _places(papers, equation))
 
 
 def verdicts(
@@ -71,6 +79,7 @@ def verdicts(
     papers: Sequence[str] | None = None,
     progress: Callable[[str], None] | None = None,
     jobs: int = 1,
+    equation: str | None = None,
 ) -> list[Verdict]:
     """Check every claim of some papers, or of all.
 
@@ -84,6 +93,8 @@ def verdicts(
         Called with a description when a claim is checked.
     jobs : int
         Number of joblib's processes.
+    equation : str, optional
+        As for `claims`.
 
     Returns
     -------
@@ -92,7 +103,7 @@ def verdicts(
     Raises
     ------
     ValueError
-        For an unknown paper, or ``digits`` < 20.
+        For an unknown paper or equation, or ``digits`` < 20.
     ImportError
         For several processes without joblib.
 
@@ -100,30 +111,65 @@ def verdicts(
     --------
     >>> found = verdicts(20, ["F23"])
     >>> [v.text for v in found if v.claim.equation == "(8)"]
-    ['does not hold', 'holds']
+    ["holds with a convention: φ'(0) = 1, where erf has 2/√π"]
     """
     digits = validation.integer("digits", digits, 20)
     validation.integer("jobs", jobs, 1)
-    places = _places(papers)
-    # A claim holds functions that stay in the process; its evidence is text.
-    tasks = ((_evidence, *place, digits) for place in places)
+    places = _places(papers, equation)
+    # A claim holds functions that stay in the process; what it finds is text.
+    tasks = ((_found, *place, digits) for place in places)
     found = chunks.in_order(tasks, jobs, "verdicts in several processes")
     judged = []
-    for (paper, index), evidence in zip(places, found, strict=True):
-        judged.append(Verdict(PAPERS[paper][index], evidence))
+    for (paper, index), (evidence, word) in zip(places, found, strict=True):
+        judged.append(Verdict(PAPERS[paper][index], evidence, word))
         if progress is not None:
             progress(f"{paper} {PAPERS[paper][index].equation}")
     return judged
 
 
-def _places(papers: Sequence[str] | None) -> list[tuple[str, int]]:
+def expected() -> dict[tuple[str, str, str], str]:
+    """The verdict that every claim had when it was read last: a word by paper, equation and region.
+
+    Examples
+    --------
+    >>> expected()["F25", "(66)", "every L"]
+    'proved'
+    """
+    lines = resources.files("fieldtheory.literature").joinpath(_EXPECTED).read_text("utf-8")
+    rows = [line.split("\t") for line in lines.splitlines()]
+    return {(paper, equation, region): word for paper, equation, region, word in rows}
+
+
+def changed(judged: Sequence[Verdict]) -> list[str]:
+    """Verdicts that are not the expected ones, a line for each."""
+    known, found = expected(), []
+    for verdict in judged:
+        claim = verdict.claim
+        word = known.get((claim.paper, claim.equation, claim.region), "not known")
+        if verdict.word != word:
+            name = f"{claim.paper} {claim.equation}, {claim.region}"
+            found.append(f"{name}: {verdict.word}, expected: {word}")
+    return found
+
+
+def _places(papers: Sequence[str] | None, equation: str | None = None) -> list[tuple[str, int]]:
     if isinstance(papers, str):
         raise TypeError(f"papers must be a sequence of names, got {papers!r}")
     chosen = tuple(PAPERS) if papers is None else papers
     for paper in chosen:
         validation.choice("papers", paper, tuple(PAPERS))
-    return [(paper, i) for paper in chosen for i in range(len(PAPERS[paper]))]
+    places = [(paper, i) for paper in chosen for i in range(len(PAPERS[paper]))]
+    if equation is None:
+        return places
+    number = equation.strip("()")
+    found = [(paper, i) for paper, i in places if names(PAPERS[paper][i].equation, number)]
+    if not found:
+        raise ValueError(
+            f"equation must be a number that a claim of {', '.join(chosen)} names, got {equation!r}"
+        )
+    return found
 
 
-def _evidence(paper: str, index: int, digits: int) -> Evidence:
-    return PAPERS[paper][index].verdict(digits).found
+def _found(paper: str, index: int, digits: int) -> tuple[Evidence, str]:
+    verdict = PAPERS[paper][index].verdict(digits)
+    return verdict.found, verdict.word

@@ -81,7 +81,7 @@ def linear_networks(
     if any(len(psi.jumping) for psi in theory.signals.functions):
         raise ValueError(
             f"the mean shift of {network.activation.name}, which jumps, cannot be sampled: "
-            "use at most five inputs"
+            "use fewer inputs or layers"
         )
     require_memory(
         f"the order 1/N of {inputs} inputs",

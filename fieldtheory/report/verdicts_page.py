@@ -27,18 +27,18 @@ def page(checks: Sequence[Check], verdicts: Sequence[Verdict], digits: int) -> s
         Digits of the checks.
     """
     papers = dict.fromkeys(verdict.claim.paper for verdict in verdicts)
-    sections = [Section("Numbers", _numbers(checks, digits))]
+    sections = [Section("Numbers", _numbers(checks, digits))] if checks else []
     sections += [
         Section(f"What {paper} prints", _claims([v for v in verdicts if v.claim.paper == paper]))
         for paper in papers
     ]
-    holding, passing = sum(v.holds for v in verdicts), sum(check.passed for check in checks)
+    words, passing = [v.word for v in verdicts], sum(check.passed for check in checks)
     return page_of(
         "Equations of the papers, held against the derivation",
         sections,
         highlights=[
             ("numbers that agree with mpmath", f"{passing} of {len(checks)}"),
-            ("claims that hold as printed", f"{holding} of {len(verdicts)}"),
+            *((word, f"{words.count(word)} of {len(words)}") for word in dict.fromkeys(words)),
         ],
     )
 
@@ -84,11 +84,11 @@ def _shortened(number: str) -> str:
 
 def _claims(verdicts: Sequence[Verdict]) -> list[Any]:
     failed = sum(not verdict.holds for verdict in verdicts)
-    columns = ["equation", "what it gives", "where", "verdict", "evidence", "note"]
+    columns = ["equation", "what it gives", "where", "for", "verdict", "evidence", "note"]
     return [
         Text(
             f"{len(verdicts)} claims were held against the derivation, in symbols or in numbers; "
-            f"{failed} do not hold as they are printed."
+            f"{failed} do not hold as they are printed. Edition: {verdicts[0].claim.edition}."
         ),
         Table("Claims", columns, [_row(verdict) for verdict in verdicts]),
         *(_formula(v) for v in verdicts if v.found.formulas and len(_sides(v)) <= _LONGEST),
@@ -102,7 +102,8 @@ def _row(verdict: Verdict) -> list[Any]:
         how = found.formulas[-1]
         evidence = f"${how}$" if len(how) <= _SHORT else "the formulas below"
     note = claim.note or None
-    return [claim.equation, claim.subject, claim.region, verdict.text, evidence, note]
+    place = claim.equation, claim.subject, claim.region, found.quantifier or None
+    return [*place, verdict.text, evidence, note]
 
 
 def _formula(verdict: Verdict) -> Formula:

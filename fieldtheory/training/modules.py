@@ -176,7 +176,7 @@ def torch_module(
     parametrization: str = "standard",
     batch_norm: bool = False,
     seed: int = 0,
-    dtype: torch.dtype = torch.float64,
+    dtype: str = "float64",
 ) -> TorchNetwork:
     """A network as a torch module, drawn from the prior.
 
@@ -201,7 +201,7 @@ def torch_module(
         shift; the law is then no longer that of ``network``. Residual networks only.
     seed : int
         Seed of the parameters, >= 0; the state of torch's own generator does not change.
-    dtype : torch.dtype
+    dtype : {"float64", "float32"}
 
     Returns
     -------
@@ -251,7 +251,7 @@ def torch_module(
         checked_parametrization(parametrization) == "ntk",
         batch_norm,
         generator,
-    ).to(dtype)
+    ).to(getattr(torch, validation.choice("dtype", dtype, ("float64", "float32"))))
 
 
 def _gram(values: torch.Tensor) -> torch.Tensor:

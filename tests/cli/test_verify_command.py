@@ -27,7 +27,7 @@ def known(monkeypatch):
         progress("maximum entropy, erf")
         return numbers
 
-    def all_verdicts(digits, papers, progress, jobs):
+    def all_verdicts(digits, papers, progress, jobs, equation):
         asked.append((digits, papers))
         return judged
 
@@ -41,9 +41,8 @@ def test_a_small_run_as_a_whole():
     assert result.exit_code == 0
     assert "FAILS" not in result.stdout
     assert "34 of 34 checks pass." in result.stdout
-    assert "F23 (8) does not hold: printed/derived = " in result.stdout
-    assert "φ'(0) = 1 is put in, erf has 2/√π" in result.stdout
-    assert result.stdout.rstrip().endswith("5 of 13 claims hold as printed.")
+    assert "F23 (8): holds with a convention: φ'(0) = 1, where erf has 2/√π; " in result.stdout
+    assert " 1 misprint" in result.stdout.rstrip().splitlines()[-1]
     assert "checked: network\n" in result.stderr
     assert result.stderr.endswith("checked: F23 appendix B\n")
 
@@ -58,7 +57,7 @@ def test_table(known):
         # Long subjects are broken over lines.
         assert v.claim.subject[:10] in result.stdout
     assert "3 of 3 checks pass." in result.stdout
-    assert "1 of 2 claims hold as printed." in result.stdout
+    assert result.stdout.rstrip().endswith("2 claims: 1 does not hold, 1 holds.")
     assert result.stderr == "checked: maximum entropy, erf\n"
 
 
@@ -109,6 +108,32 @@ def test_exit_code_says_that_a_check_fails(known, monkeypatch, form):
     assert ("FAILS" if form == "table" else "alse") in result.stdout
 
 
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_exit_code_says_that_a_verdict_changes(known, monkeypatch, form):
+    monkeypatch.setattr(verdicts, "changed", lambda judged: ["F25 (66): misprint"])
+    result = call("verify", "--format", form)
+    assert result.exit_code == 1
+    assert "the verdict has changed: F25 (66): misprint" in result.stderr
+
+
+def test_one_equation_without_numbers():
+    result = call("verify", "--paper", "F25", "--equation", "66", "--digits", 20, "-f", "json")
+    assert result.exit_code == 0
+    (row,) = json.loads(result.stdout)
+    assert (row["equation"], row["verdict"], row["kind"]) == ("(66)", "proved", "claim")
+    assert row["quantifier"].startswith("for all K^(0), ")
+
+
+def test_coverage_is_counted_without_checks(monkeypatch):
+    monkeypatch.setattr(checks, "run_checks", None)
+    monkeypatch.setattr(verdicts, "verdicts", None)
+    lines = call("verify", "--coverage").stdout.splitlines()
+    assert [line.split(":")[0] for line in lines[:-1]] == list(verdicts.PAPERS)
+    assert lines[-1].endswith(" of 228")
+    rows = json.loads(call("verify", "--coverage", "--paper", "PF", "-f", "json").stdout)
+    assert len(rows) == 17 and {row["kind"] for row in rows} <= {"verdict", "definition", "open"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -116,6 +141,7 @@ def test_exit_code_says_that_a_check_fails(known, monkeypatch, form):
         (["--activations", "arf"], "activations must be"),
         (["--papers", "F24"], "papers must be"),
         (["--papers", ""], "papers must be"),
+        (["--paper", "F25", "--equation", "999"], "equation must be"),
     ],
 )
 def test_bad_input(arguments, words):

@@ -9,11 +9,13 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.literature import claim
-from fieldtheory.literature.claim import (
-    Claim,
+from fieldtheory.literature.claim import Claim
+from fieldtheory.literature.evidence import (
+    UndecidedError,
     at_least,
     in_float64,
     inside,
+    not_here,
     numerically,
     symbolically,
 )
@@ -27,7 +29,7 @@ MOMENT = GaussianAverage(phi(h) ** 2, h, a)
 
 
 def made(printed, derived, check=symbolically, **more):
-    return Claim("F00", "(1)", "a quantity", printed, derived, "everywhere", check, **more)
+    return Claim("F25", "(1)", "a quantity", printed, derived, "everywhere", check, **more)
 
 
 class TestSymbolically:
@@ -45,7 +47,11 @@ class TestSymbolically:
     )
     def test_the_same_in_another_form(self, printed, derived):
         found = made(printed, lambda: derived).verdict()
-        assert (found.text, found.holds, found.evidence) == ("holds", True, "printed − derived = 0")
+        assert (found.text, found.holds, found.evidence) == (
+            "proved",
+            True,
+            "printed − derived = 0",
+        )
 
     @pytest.mark.parametrize(
         ("printed", "derived", "evidence"),
@@ -75,7 +81,7 @@ class TestSymbolically:
         x = sp.Symbol("x", real=True)
         equation = made(sp.sqrt((x - 1) ** 2), lambda: x - 1)
         assert not equation.verdict().holds
-        with pytest.raises(claim.UndecidedError, match=r"neither the same nor different: .*x"):
+        with pytest.raises(UndecidedError, match=r"neither the same nor different: .*x"):
             replace(equation, points=({x: 2},)).verdict()
 
     def test_printed_may_be_a_function(self):
@@ -103,7 +109,7 @@ class TestAtLeast:
     )
     def test_bounds_that_hold(self, bound, found):
         claimed = made(bound, lambda: found, at_least).verdict()
-        assert (claimed.text, claimed.row["check"]) == ("holds", "in symbols")
+        assert (claimed.text, claimed.row["check"]) == ("proved", "in symbols")
 
     @pytest.mark.parametrize(
         ("bound", "found", "evidence"),
@@ -121,8 +127,77 @@ class TestAtLeast:
         assert claimed.evidence == "derived − printed >= 0 in all 3 entries"
 
     def test_an_unknown_sign_is_an_error(self):
-        with pytest.raises(claim.UndecidedError, match="the sign is not known: a - b"):
+        with pytest.raises(UndecidedError, match="the sign is not known: a - b"):
             made(b, lambda: a, at_least).verdict()
+
+
+class TestWord:
+    @pytest.mark.parametrize(
+        ("more", "text"),
+        [
+            ({}, "does not hold"),
+            ({"meant": ("a", a)}, "misprint: a"),
+            ({"meant": ("3a", 3 * a)}, "does not hold"),
+            ({"meant": ("2b", 2 * b, lambda: 2 * b)}, "misprint: 2b"),
+            ({"convention": ("a twice", lambda: 2 * a)}, "holds with a convention: a twice"),
+            ({"convention": ("a twice", lambda: a)}, "does not hold"),
+        ],
+    )
+    def test_of_what_does_not_hold_as_printed(self, more, text):
+        found = made(2 * a, lambda: a, **more).verdict()
+        assert (found.text, found.holds) == (text, False)
+
+    @pytest.mark.parametrize(
+        ("region", "text"),
+        [
+            ("every L", "proved"),
+            ("σ = 2", "proved"),
+            ("L = 2, every row", "holds on 1 instance"),
+            ("l = 2, 3", "holds on 2 instances"),
+            ("N = 1 to 40", "holds on 40 instances"),
+            ("d_in = N", "proved"),
+        ],
+    )
+    def test_of_sizes_that_the_region_fixes(self, region, text):
+        found = replace(made(a, lambda: a), region=region)
+        assert found.verdict().text == text
+        assert replace(found, instances=0).verdict().text == "proved"
+
+    def test_of_points_and_instances(self):
+        points = ({a: 1}, {a: 2})
+        found = made(2 * a, lambda point, digits: 2 * point[a], numerically, points=points)
+        assert found.verdict().text == "holds at 2 points"
+        assert found.verdict().found.quantifier == "at a = 1; a = 2"
+        found = made((0, 1), lambda: {"L = 1": 0.5}, inside).verdict()
+        assert (found.text, found.found.quantifier) == ("holds on 1 instance", "for L = 1")
+
+    def test_what_cannot_be_checked_says_why(self):
+        found = made("a number", lambda: "it takes data", not_here).verdict()
+        assert (found.text, found.holds) == ("not checkable here: it takes data", False)
+
+
+class TestControl:
+    @pytest.mark.parametrize(
+        ("printed", "derived", "check"),
+        [
+            (a, lambda: a, symbolically),
+            (sp.zeros(2), lambda: sp.zeros(2), symbolically),
+            (a, lambda: a, at_least),
+            (sp.Rational(1, 3), lambda point, digits: mpmath.mpf(1) / 3, numerically),
+            (sp.Rational(1, 3), lambda point: 1 / 3, in_float64),
+            ((0.0, 1.0), lambda: {"L = 1": 0.25, "L = 2": 0.5}, inside),
+        ],
+    )
+    def test_a_slightly_wrong_version_is_rejected(self, printed, derived, check):
+        found = made(printed, derived, check)
+        assert found.verdict(20).holds and found.control().agrees is False
+
+    def test_a_wrong_version_of_its_own(self):
+        assert made(a, lambda: a, wrong=2 * a).control().text == "printed/derived = 2"
+        assert made(a, lambda: a, wrong=a).control().agrees
+
+    def test_of_what_does_not_hold_it_is_the_printed_one(self):
+        assert made(3 * a, lambda: a, wrong=a).control().text == "printed/derived = 3"
 
 
 class TestNumerically:
@@ -179,16 +254,18 @@ def test_table(tmp_path):
         rows = list(csv.DictReader(file))
     assert rows == [verdict.row for verdict in found]
     assert rows[0] == {
-        "paper": "F00",
+        "paper": "F25",
         "equation": "(1)",
         "subject": "a quantity",
         "printed": "2*a",
         "derived": "a",
         "region": "everywhere",
+        "quantifier": "for all a > 0",
         "check": "in symbols",
         "verdict": "does not hold",
         "evidence": "printed/derived = 2",
         "note": "half of it",
+        "edition": claim.EDITIONS["F25"],
     }
 
 

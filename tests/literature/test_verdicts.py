@@ -1,6 +1,7 @@
 """All claims at once: which papers, in how many processes, and what is reported."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -21,8 +22,24 @@ def test_processes_find_the_same():
     two = verdicts.verdicts(20, ["F23"], jobs=2)
     assert [v.row for v in one] == [v.row for v in two]
     assert described == [f"{v.claim.paper} {v.claim.equation}" for v in one]
-    assert {v.text for v in one} >= {"holds", "does not hold"}
+    assert {v.word for v in one} >= {"proved", "does not hold"}
+    assert verdicts.changed(one) == []
     assert [v.claim for v in one] == list(f23.CLAIMS)
+
+
+def test_claims_on_one_equation():
+    found = verdicts.claims(["F25"], "68")
+    assert {claim.equation for claim in found} == {"(68)", "text after (68)"}
+    assert verdicts.claims(["PDLT-B"], "(B.26)")[0].equation == "(B.26)"
+    with pytest.raises(ValueError, match="^equation must be a number .* F23 names, got '999'$"):
+        verdicts.verdicts(20, ["F23"], equation="999")
+
+
+def test_a_changed_verdict_is_noticed():
+    verdict = f23.CLAIMS[0].verdict(20)
+    assert verdicts.changed([verdict]) == []
+    (line,) = verdicts.changed([replace(verdict, word="misprint")])
+    assert line.startswith("F23 (") and ": misprint, expected: " in line
 
 
 def test_processes_are_not_forks(monkeypatch):

@@ -106,7 +106,7 @@ def test_both_parametrisations_are_one_network():
     for parameter, variance in standard.priors():
         assert parameter.numel() < 500 or abs(parameter.var().item() / variance - 1) < 0.2
     torch.testing.assert_close(torch_module(NET, seed=5)(X), torch_module(NET, seed=5)(X))
-    assert torch_module(NET, seed=5, dtype=torch.float32)(X).dtype == torch.float32
+    assert torch_module(NET, seed=5, dtype="float32")(X).dtype == torch.float32
 
 
 def test_copies_are_networks_of_their_own():
@@ -163,6 +163,7 @@ REFUSED = {
     "copies must be an integer >= 1": (ValueError, {"copies": 0}),
     "outputs must be an integer >= 1": (ValueError, {"outputs": 0}),
     "seed must be an integer >= 0": (ValueError, {"seed": -1}),
+    "dtype must be one of float64, float32": (ValueError, {"dtype": "float16"}),
     "parametrization must be": (ValueError, {"parametrization": "mup"}),
     "unknown argument 'n'": (TypeError, {"n": 2}),
     "activation must be made of functions that torch has, got loggamma": (

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ _MISSED, _MOST, _PANELS = 1e-6, 600, 1e-9
 # Powers of correlations, relative to the error, that are left out.
 _SHARE = 1e-2
 # Numbers of orders that are tried.
-_COUNTS = (40, 50, 60, 75, 90, 110, 130, 155, 180, 240, 320)
+_COUNTS = (24, 32, 40, 50, 60, 75, 90, 110, 130, 155, 180, 240, 320)
 # Layers from which on two of them tell how many orders all others take.
 _MANY = 6
 # Seconds of one function that changes its signals, per power 2.5 of the orders, and of all of them.
@@ -329,10 +330,9 @@ def _of_two_inputs(signals: Signals, four: np.ndarray) -> np.ndarray:
         if not some.any():
             continue
         if power == 4:
-            found[some] = Coefficients(psi.square, 4)(a[some])[0][:, -1]
+            found[some] = _coefficients(psi.square, 4)(a[some])[0][:, -1]
             continue
-        functions = (_power(psi, power), _power(psi, 4 - power) if power != 2 else None)
-        averages = PairAverages(*functions, slopes=False)
+        averages = _of_powers(psi, power, 4 - power)
         found[some] = averages(a[some], b[some], t[some], PAIR_TOLERANCE / 10)[0].value
     return found
 
@@ -344,15 +344,25 @@ def means(signals: Signals) -> np.ndarray:
     a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
     found = np.zeros(a.shape)
     for psi in signals.functions:
-        coefficients = Coefficients(psi, 4)
-        values = np.stack([coefficients(row)[0] for row in own])
+        values = _coefficients(psi, 4)(own.ravel())[0].reshape(*own.shape, -1)
         apart = (a > 0) & (b > 0)
         # A signal that vanishes has the mean φ(0), one of a pair or both.
         some = np.where(a * b == 0, values[:, alpha, 0] * values[:, beta, 0], 0.0)
-        averages = PairAverages(psi, slopes=False)
+        averages = _of_powers(psi, 1, 1)
         some[apart] = averages(a[apart], b[apart], t[apart], PAIR_TOLERANCE / 10)[0].value
         found += some
     return found
+
+
+# Tables that are kept.
+_coefficients = lru_cache(maxsize=64)(Coefficients)
+
+
+@lru_cache(maxsize=64)
+def _of_powers(psi: Function, one: int, other: int) -> PairAverages:
+    """⟨ψⁿ(x)ψᵐ(y)⟩."""
+    powers = (_power(psi, one), _power(psi, other) if one != other else None)
+    return PairAverages(*powers, slopes=False)
 
 
 def _power(function: Function, power: int) -> Function:

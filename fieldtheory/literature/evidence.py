@@ -1,0 +1,316 @@
+"""How a printed side is held against a derived one: in symbols, in numbers, in an interval.
+
+Every check is called with the printed side, a function that returns the derived one, the points at
+which numbers are put in, and the digits of the comparison; it returns `Evidence`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
+from fieldtheory.theory.latex import latex
+
+Points = Sequence[Mapping[sp.Symbol, Any]]
+
+FLOAT64_TOLERANCE = 1e-12
+_PRINTED, _DERIVED = r"\mathrm{printed}", r"\mathrm{derived}"
+
+# How far a wrong version is off that shows that a check notices.
+ERROR = sp.Rational(1, 10**10)
+_GUARD = 10
+_LONGEST = 160
+_SIGNS = {
+    r"\sigma^{2}": "σ²",
+    r"\sigma": "σ",
+    r"\rho": "ρ",
+    r"\nu": "ν",
+    r"\phi": "φ",
+    "phi(": "φ(",
+    r"\mathcal{V}": "V",
+    r"\tilde{C}": "C̃",
+    r"\mathrm": "",
+}
+_AVERAGES = (GaussianAverage, ConnectedCorrelator)
+
+
+class UndecidedError(ArithmeticError):
+    """Two sides could be shown neither to agree nor to differ."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a comparison found.
+
+    Parameters
+    ----------
+    agrees : bool or None
+        Whether both sides are the same; None if nothing here can tell.
+    text : str
+        The number or the expression that shows it.
+    printed, derived : str
+        Both sides where they differ most, shortened to a line.
+    formulas : tuple of str
+        Of expressions the LaTeX of printed, derived and of how they differ; empty for numbers.
+    quantifier : str
+        For what the sides were compared: all values of some symbols, points, or instances.
+    count : int
+        How many points or instances; 0 for all values.
+    """
+
+    agrees: bool | None
+    text: str
+    printed: str
+    derived: str
+    formulas: tuple[str, ...] = ()
+    quantifier: str = ""
+    count: int = 0
+
+
+Check = Callable[[Any, Any, Points, int], Evidence]
+
+
+def symbolically(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
+    """Whether two expressions, or matrices of them, are the same for all values of their symbols.
+
+    ``derived`` is called without arguments. Averages over a φ left open are independent symbols.
+    Both sides differ if they do at one point, in numbers; they agree if their difference simplifies
+    to zero.
+
+    Raises
+    ------
+    UndecidedError
+        If it does neither.
+    """
+    given = printed() if _is_function(printed) else printed
+    ones, others = _entries(given), _entries(derived())
+    every = _all_values([*ones.values(), *others.values()])
+    for place, one in ones.items():
+        other = others[place]
+        if not _same(one, other, points, digits):
+            text, how = _difference(one, other)
+            formulas = latex(one), latex(other), how
+            short = _shortened(one), _shortened(other)
+            return Evidence(False, text + place, *short, formulas, every)
+    shown, formula = _shortened(given), latex(given)
+    nothing = rf"{_PRINTED} - {_DERIVED} = 0"
+    formulas = formula, formula, nothing
+    return Evidence(True, "printed − derived = 0", shown, shown, formulas, every)
+
+
+def at_least(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
+    """Whether ``printed``, a lower bound, is nowhere above ``derived``, by the sign of the rest.
+
+    ``derived`` is called without arguments. Both may be matrices.
+
+    Raises
+    ------
+    UndecidedError
+        If that sign is not known.
+    """
+    bounds, found = _entries(printed), _entries(derived())
+    every = _all_values([*bounds.values(), *found.values()])
+    for place, bound in bounds.items():
+        margin = sp.factor(sp.simplify(found[place] - bound))
+        agrees = bool(margin.is_nonnegative)
+        if not agrees and not margin.is_nonpositive:
+            raise UndecidedError(f"the sign is not known: {_shortened(margin)}")
+        text = f"derived − printed = {_shortened(margin)}{place}"
+        if not agrees:
+            break
+    if agrees and len(bounds) > 1:
+        text = f"derived − printed >= 0 in all {len(bounds)} entries"
+    formulas = latex(bound), latex(found[place]), rf"{_DERIVED} - {_PRINTED} = {latex(margin)}"
+    return Evidence(agrees, text, _shortened(bound), _shortened(found[place]), formulas, every)
+
+
+def numerically(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
+    """Whether two numbers agree to ``digits`` at every point, relative to the larger of 1 and both.
+
+    ``derived`` is called with a point and the digits that its result must have; ``printed`` is an
+    expression, or a function of the same arguments.
+    """
+    return _numbers(printed, derived, points, digits, (digits,), mpmath.mpf(10) ** -digits)
+
+
+def in_float64(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
+    """The same for what the package computes in float64; ``derived`` is called with the point."""
+    return _numbers(printed, derived, points, digits, (), mpmath.mpf(FLOAT64_TOLERANCE))
+
+
+def inside(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
+    """Whether numbers lie in the open interval ``printed``; ``derived`` returns them by name."""
+    low, high = printed() if _is_function(printed) else printed
+    found = derived()
+    outside = {name: value for name, value in found.items() if not low < value < high}
+    text, shown = (
+        ", ".join(f"{value:.4g} at {name}" for name, value in values.items())
+        for values in (outside or found, found)
+    )
+    between, names = f"from {low:g} to {high:g}", ", ".join(found)
+    return Evidence(not outside, text, between, shown, (), f"for {names}", len(found))
+
+
+def not_here(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
+    """Neither holds nor fails here; ``derived`` is called for what is missing."""
+    missing = str(derived())
+    return Evidence(None, missing, str(printed), missing)
+
+
+WORDS: dict[Check, str] = {
+    symbolically: "in symbols",
+    at_least: "in symbols",
+    numerically: "in mpmath",
+    in_float64: "in float64",
+    inside: "in float64",
+    not_here: "not checked",
+}
+
+
+def slightly_wrong(check: Check, printed: Any, derived: Any) -> tuple[Any, Any]:
+    """Both sides with a wrong printed one that a check with any force rejects.
+
+    A formula is off by ``ERROR``, relative or, where it is zero, absolute. An interval begins at
+    the largest of the numbers that it should hold.
+    """
+    if check is inside:
+        found = derived()
+        return (max(found.values()), float("inf")), lambda: found
+    if _is_function(printed):
+        return (lambda *point: _off(printed(*point))), derived
+    return _off(printed), derived
+
+
+def _off(side: Any) -> Any:
+    if isinstance(side, sp.MatrixBase):
+        return side.applyfunc(_off)
+    return side * (1 + ERROR) if side != 0 else ERROR
+
+
+def _all_values(sides: Iterable[sp.Expr]) -> str:
+    """ "for all L, σ_w > 0" by the symbols of expressions and what they stand for."""
+    sides = list(sides)
+    symbols = set().union(*(side.free_symbols for side in sides))
+    kinds: dict[str, list[str]] = {}
+    for symbol in sorted(symbols, key=sp.default_sort_key):
+        sign = " > 0" if symbol.is_positive else " >= 0" if symbol.is_nonnegative else ""
+        kind = "integer " if symbol.is_integer else "real " if symbol.is_real and not sign else ""
+        kinds.setdefault(f"{kind}|{sign}", []).append(_plain(str(symbol)))
+    words = [", ".join(names).join(kind.split("|")) for kind, names in kinds.items()]
+    words += ["every φ"] if any(side.atoms(AppliedUndef) for side in sides) else []
+    return f"for all {'; '.join(words)}" if words else "without parameters"
+
+
+def _is_function(side: Any) -> bool:
+    # SymPy's symbols can be called, too.
+    return callable(side) and not isinstance(side, sp.Basic)
+
+
+def _entries(side: Any) -> dict[str, sp.Expr]:
+    """The entries of an expression or a matrix by where they stand, as words."""
+    if not isinstance(side, sp.MatrixBase):
+        return {"": sp.sympify(side)}
+    rows, columns = side.shape
+    places = itertools.product(range(rows), range(columns))
+    return {f" at [{k},{l}]": side[k, l] for k, l in places}
+
+
+def _independent(*sides: sp.Expr) -> tuple[list[sp.Expr], dict[sp.Dummy, sp.Expr]]:
+    """Expressions with a symbol for every average, and the averages by symbol."""
+    found = set().union(*(side.atoms(*_AVERAGES) for side in sides))
+    averages = sorted(found, key=sp.default_sort_key)
+    symbols = {average: sp.Dummy("average", positive=True) for average in averages}
+    reduced = [side.xreplace(symbols) for side in sides]
+    return reduced, {symbol: average for average, symbol in symbols.items()}
+
+
+def _same(
+    printed: sp.Expr, derived: sp.Expr, points: Sequence[Mapping[sp.Symbol, Any]], digits: int
+) -> bool:
+    (one, other), _ = _independent(printed, derived)
+    for point in _trials(one.free_symbols | other.free_symbols, points):
+        first, second = (side.subs(point).evalf(digits + _GUARD) for side in (one, other))
+        if abs(first - second) > (abs(first) + abs(second)) * sp.Float(10) ** -digits:
+            return False
+    if sp.simplify(sp.expand_log(one - other, force=True)) != 0:
+        raise UndecidedError(f"neither the same nor different: {_shortened(printed - derived)}")
+    return True
+
+
+def _trials(
+    symbols: Iterable[sp.Symbol], points: Sequence[Mapping[sp.Symbol, Any]]
+) -> list[dict[sp.Symbol, Any]]:
+    """Numbers for all symbols: those of the points, else generic ones, integers where need be."""
+    generic = {
+        symbol: sp.prime(i + 5)
+        if symbol.is_integer
+        else sp.Rational(sp.prime(i + 5), sp.prime(i + 7))
+        for i, symbol in enumerate(sorted(symbols, key=sp.default_sort_key))
+    }
+    return [{symbol: point.get(symbol, generic[symbol]) for symbol in generic} for point in points]
+
+
+def _difference(printed: sp.Expr, derived: sp.Expr) -> tuple[str, str]:
+    """How two sides differ, as text and as LaTeX: by their ratio, or by their difference."""
+    (one, other), averages = _independent(printed, derived)
+    rest = sp.factor(one - other).xreplace(averages)
+    formula = rf"{_PRINTED} - {_DERIVED} = {latex(rest)}"
+    found = [(f"printed − derived = {_shortened(rest)}", formula)]
+    if other != 0:
+        ratio = sp.simplify(one / other)
+        if not set(averages) & ratio.free_symbols:
+            both = rf"{_PRINTED} / {_DERIVED} = {latex(ratio)}"
+            found.append((f"printed/derived = {_shortened(ratio)}", both))
+    return min(found, key=lambda words: len(words[0]))
+
+
+def _shortened(expr: sp.Expr) -> str:
+    text = _plain(str(expr))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _plain(text: str) -> str:
+    """The names of symbols, which are LaTeX, as a terminal shows them."""
+    for name, sign in _SIGNS.items():
+        text = text.replace(name, sign)
+    return re.sub(r"\{([^{}]*)\}", r"\1", re.sub(r"\{([^{}]*)\}", r"\1", text))
+
+
+def _numbers(
+    printed: Any, derived: Any, points: Points, digits: int, extra: tuple[int, ...], tolerance: Any
+) -> Evidence:
+    found = []
+    with mpmath.workdps(digits + _GUARD):
+        for point in points:
+            other = mpmath.mpmathify(derived(point, *extra))
+            if _is_function(printed):
+                one = mpmath.mpmathify(printed(point, *extra))
+            else:
+                one = precise.mpf(sp.sympify(printed).subs(point), digits + _GUARD)
+            deviation = abs(one - other) / max(1, abs(one), abs(other))
+            found.append((deviation, one, other, point))
+        worst, one, other, point = max(found, key=lambda entry: entry[0])
+        where = f" at {_place(point)}" if point else ""
+        text = f"largest deviation {mpmath.nstr(worst, 3)}{where}"
+        agrees = bool(worst <= tolerance)
+        shown = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (one, other)]
+        if not agrees:
+            short = [mpmath.nstr(side, 4) for side in (one, other)]
+            text = f"{short[0]} printed, {short[1]} derived: {text}"
+            if mpmath.isnan(one):
+                text = f"undefined as printed, {short[1]} derived{where}"
+    at = "; ".join(_place(point) for point in points if point)
+    every = f"at {at}" if at else "where the region says"
+    return Evidence(agrees, text, shown[0], shown[1], (), every, len(points))
+
+
+def _place(point: Mapping[Any, Any]) -> str:
+    return _plain(", ".join(f"{symbol} = {value}" for symbol, value in point.items()))
