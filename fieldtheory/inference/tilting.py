@@ -16,7 +16,7 @@ of the mean is not the mean of U. What one neuron does to ln p(Y|C) is exact by 
 Sherman and Morrison. With Σ = C^(L+1) − c_{L+1}, the mean u of A⁻¹Y, and the mean G of A⁻¹ less
 the covariance of A⁻¹Y, it gives
 
-    C̃^(L+1) = r (u uᵀ − d G)/(2N),   r = 1/(1 + tr ΣG/N),
+    C̃^(L+1) = (u uᵀ − d G)/(2N), with r in front in Z,   r = 1/(1 + tr ΣG/N),
     u = (κ + c + r Σ)⁻¹ Y,   G = (κ + c + r_b Σ)⁻¹,   r_b = r [1 + r tr uᵀΣu/(dN)],
 
 which is what is solved here. Hidden layers keep C̃^(l) = ∂ ln Z/∂C^(l). The mean prediction is kᵀu
@@ -81,7 +81,7 @@ class TiltedPosterior(Result):
     ====================  ============  ==========================================================
     residual_kernels      (L+2, Q, Q)   C^(l)
     kernels               (L+2, Q, Q)   K^(l) = γ_l² K^(l-1) + C^(l)
-    conjugate_kernels     (L+2, Q, Q)   C̃^(l); N C̃^(0) = ∂ ln p(Y)/∂K0; zero for test inputs
+    conjugate_kernels     (L+2, Q, Q)   C̃^(l), ∂ ln p(Y)/∂C^(l) over N; zero for test inputs
     mean, variance        (Q, d)        of the outputs without noise
     labels                (P, d)        Y
     ====================  ============  ==========================================================
