@@ -129,6 +129,7 @@ def test_finite_width_prints_what_is_shown():
 
 def test_what_finite_networks_learn_prints_what_is_shown():
     printed("posterior.md", 1)
+    printed("tilted_posterior.md", 1)
 
 
 def test_stable_resnet_prints_what_is_shown():

@@ -30,7 +30,7 @@ _INPUT_SCALE = 0.05
 _CLASSES = (0, 3)
 # Data sets and how many images of both classes they hold, as many of each.
 _DATA = {"MNIST": (load_mnist, 1000), "digits": (load_digits, 356)}
-_MULTIPLES = tuple(2.0 ** np.array([-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3]))
+_MULTIPLES = tuple(2.0 ** np.array([-2, -1, 0, 0.5, 1, 1.5, 2, 3]))
 # Readout variances that are tried, relative to those of the hidden layers.
 _READOUTS = 1e-3, 1e3
 # Where the order 1/N is no longer small, as for the warning of `posterior`.
@@ -109,8 +109,8 @@ class Scaling:
 def scaling(
     depths: Sequence[int] = (10, 50, 100),
     multiples: Sequence[float] = _MULTIPLES,
-    training: int = 60,
-    tested: int = 40,
+    training: int = 100,
+    tested: int = 20,
     width: int = 1000,
     noise_variance: float = 0.01,
     jobs: int | None = None,

@@ -136,11 +136,11 @@ def sampled(
     kept = STEPS - DISCARDED
     for step in range(STEPS):
         rates, inverse, u = neuron.output(C[-1], rates)
-        goal = rates[0] * (u @ u.T - u.shape[1] * inverse) / (2 * neuron.width)
-        tilts[-1] += _TILTS * (goal - tilts[-1])
+        tilts[-1] += _TILTS * ((u @ u.T - u.shape[1] * inverse) / (2 * neuron.width) - tilts[-1])
+        used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
         roots, inverses = zip(*(_roots(kernel, P) for kernel in C[:-1]), strict=True)
-        x = neuron.moved(x, roots, tilts, rng)
-        kernels, answers = neuron.averages(x, roots, inverses, tilts)
+        x = neuron.moved(x, roots, used, rng)
+        kernels, answers = neuron.averages(x, roots, inverses, used)
         C[1:] += _KERNELS * (kernels - C[1:])
         tilts[:-1] += _TILTS * (answers - tilts[:-1])
         if not np.isfinite(C).all():

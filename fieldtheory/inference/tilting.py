@@ -16,7 +16,7 @@ of the mean is not the mean of U. What one neuron does to ln p(Y|C) is exact by 
 Sherman and Morrison. With Σ = C^(L+1) − c_{L+1}, the mean u of A⁻¹Y, and the mean G of A⁻¹ less
 the covariance of A⁻¹Y, it gives
 
-    C̃^(L+1) = r (u uᵀ − d G)/(2N),   r = 1/(1 + tr ΣG/N),
+    C̃^(L+1) = (u uᵀ − d G)/(2N), with r in front in Z,   r = 1/(1 + tr ΣG/N),
     u = (κ + c + r Σ)⁻¹ Y,   G = (κ + c + r_b Σ)⁻¹,   r_b = r [1 + r tr uᵀΣu/(dN)],
 
 which is what is solved here. Hidden layers keep C̃^(l) = ∂ ln Z/∂C^(l). The mean prediction is kᵀu
@@ -35,17 +35,17 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
 from fieldtheory.inference.linear_posterior import Linear, Tilted
 from fieldtheory.inference.tilted_paths import DISCARDED, STEPS, Neuron, sampled
 from fieldtheory.montecarlo.forward import feature_functions
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.fields import Field, fields_of
+from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.recursion import accumulate
-from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.validity import ValidityWarning
 
@@ -71,7 +71,7 @@ FIELDS = fields_of(
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedPosterior(Result):
+class TiltedPosterior(LabelledResult):
     """What networks learn from labels where P ~ N, the result of `tilted_posterior`.
 
     With Q inputs, the P training inputs first, and d outputs (no axis d for labels (P,)):
@@ -81,7 +81,7 @@ class TiltedPosterior(Result):
     ====================  ============  ==========================================================
     residual_kernels      (L+2, Q, Q)   C^(l)
     kernels               (L+2, Q, Q)   K^(l) = γ_l² K^(l-1) + C^(l)
-    conjugate_kernels     (L+2, Q, Q)   C̃^(l); N C̃^(0) = ∂ ln p(Y)/∂K0; zero for test inputs
+    conjugate_kernels     (L+2, Q, Q)   C̃^(l), ∂ ln p(Y)/∂C^(l) over N; zero for test inputs
     mean, variance        (Q, d)        of the outputs without noise
     labels                (P, d)        Y
     ====================  ============  ==========================================================
@@ -121,20 +121,6 @@ class TiltedPosterior(Result):
         return (
             f"TiltedPosterior(training={count}, test={self.inputs - count}, samples={self.samples})"
         )
-
-    def _coordinates(self) -> dict[str, Any]:
-        own = {"training": np.arange(len(self.labels))}
-        if self.labels.ndim > 1:
-            own["output"] = np.arange(self.labels.shape[1])
-        return super()._coordinates() | own
-
-    def _dims(self, field: Field) -> tuple[str, ...]:
-        dims = super()._dims(field)
-        return dims if self.labels.ndim > 1 else tuple(dim for dim in dims if dim != "output")
-
-    def _shape(self, field: Field) -> tuple[int, ...]:
-        coords = self._coordinates()
-        return tuple(len(coords[dim]) for dim in self._dims(field))
 
 
 @named_arguments
@@ -205,18 +191,7 @@ def tilted_posterior(
     >>> bool(np.abs(found.mean - X[:, 0]).max() < 0.02)
     True
     """
-    checked_network(network)
-    if network.batch_shape:
-        raise ValueError(f"network must have no batch axes, got {network.batch_shape}")
-    kernel = validation.input_kernel_array("K0", K0)
-    if kernel.ndim != 2:
-        raise ValueError(f"K0 must be a matrix (Q, Q), got shape {kernel.shape}")
-    labels = validation.finite_array("Y", Y)
-    if labels.ndim not in (1, 2) or not 1 <= len(labels) <= len(kernel):
-        raise ValueError(
-            f"Y must have shape (P,) or (P, d) with 1 <= P <= {len(kernel)}, the number of inputs, "
-            f"got {labels.shape}"
-        )
+    kernel, labels = labelled_inputs(network, K0, Y)
     noise = validation.positive("noise_variance", noise_variance)
     kept = RUNS * (STEPS - DISCARDED)
     samples = validation.integer("samples", samples, _FEWEST * kept)

@@ -93,6 +93,17 @@ def test_small_tilts_are_covariances_with_the_derivative_of_the_likelihood():
     np.testing.assert_allclose(change, expected, atol=2e-3 * abs(expected).max())
 
 
+def output_of(features, Y, noise, c, N):
+    """r, r_b, u and G by plain iteration."""
+    r = bulk = 1.0
+    for _ in range(200):
+        u = np.linalg.solve(noise * np.eye(len(Y)) + c + r * features, Y)
+        G = np.linalg.inv(noise * np.eye(len(Y)) + c + bulk * features)
+        r = 1 / (1 + np.trace(features @ G) / N)
+        bulk = r * (1 + r * np.trace(u.T @ features @ u) / Y.shape[1] / N)
+    return r, bulk, u, G
+
+
 @pytest.mark.parametrize(
     "name, depth, gamma, outputs", [("erf", 2, 1.0, 1), ("relu", 1, 0.5, 2), ("tanh", 1, 0.0, 1)]
 )
@@ -112,6 +123,9 @@ def test_sampled_saddle_points_solve_their_equations(name, depth, gamma, outputs
         h = gamma * h + f[level] if level else h
         features.append(phi(h))
         a = 1.5 if level == depth else 1.3
+        if level == depth:
+            r, _, u, G = output_of(C[-1][:4, :4] - 0.1, Y, noise, 0.1, N)
+            a *= r
         exponent += a * np.einsum("in,ij,jn->n", features[-1], tilts[level + 1], features[-1])
     weights = np.exp(exponent)
     weights /= weights.sum()
@@ -125,16 +139,9 @@ def test_sampled_saddle_points_solve_their_equations(name, depth, gamma, outputs
         inverse = np.linalg.inv(C[level][:4, :4])
         spread = (f[level][:4] * weights) @ f[level][:4].T - C[level][:4, :4]
         answer = inverse @ spread @ inverse / 2
-        errors = found.conjugate_kernels_error[level, :4, :4] + 0.004 * abs(inverse)
+        errors = found.conjugate_kernels_error[level, :4, :4] + 0.004 * abs(inverse).max()
         assert (abs(answer - tilts[level, :4, :4]) / errors).max() < 5
-    features = C[-1][:4, :4] - 0.1
-    r = bulk = 1.0
-    for _ in range(200):
-        u = np.linalg.solve(noise * np.eye(4) + 0.1 + r * features, Y)
-        G = np.linalg.inv(noise * np.eye(4) + 0.1 + bulk * features)
-        r = 1 / (1 + np.trace(features @ G) / N)
-        bulk = r * (1 + r * np.trace(u.T @ features @ u) / outputs / N)
-    goal = r * (u @ u.T - outputs * G) / (2 * N)
+    goal = (u @ u.T - outputs * G) / (2 * N)
     errors = found.conjugate_kernels_error[-1, :4, :4] + 0.01 * abs(goal).max()
     assert (abs(goal - tilts[-1, :4, :4]) / errors).max() < 5
     np.testing.assert_allclose(
@@ -150,7 +157,7 @@ def test_sampled_saddle_points_describe_posteriors_of_finite_networks(name, gamm
     a = 2.0 if name == "relu" else 1.0
     net = chains.Net(PHI[name], 1, gamma, a, 0.0, a, 0.0, 30)
     K0, Y = task(30)
-    exact = chains.elliptical(net, K0, Y, 0.1, 16000, 1)
+    exact = chains.elliptical(net, K0, Y, 0.1, 8000, 1)
     found = ft.tilted_posterior(network(net, name), K0, Y, 0.1, samples=200_000)
     prior = ft.solve(network(net, name), K0).residual_kernels
     along = [
@@ -160,8 +167,9 @@ def test_sampled_saddle_points_describe_posteriors_of_finite_networks(name, gamm
     assert abs(along[0] - along[2]) < 0.4 * abs(along[1] - along[2])
     C = prior[-1]
     wide = C[:, :30] @ np.linalg.solve(C[:30, :30] + 0.1 * np.eye(30), Y)
-    assert distance(found.mean, exact.mean) < 0.6 * distance(wide, exact.mean)
-    assert distance(found.variance, exact.variance) < 0.2
+    scatter = np.linalg.norm(exact.mean_error) / np.linalg.norm(exact.mean)
+    assert distance(found.mean, exact.mean) < 0.5 * distance(wide, exact.mean) + 1.5 * scatter
+    assert distance(found.variance, exact.variance) < 0.3
 
 
 @pytest.mark.slow

@@ -37,8 +37,8 @@ class Estimate(NamedTuple):
 
 
 def root(matrix):
-    values, vectors = np.linalg.eigh(matrix)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    """R with R R^T the matrix, which may be singular, to 1e-12 of its size."""
+    return np.linalg.cholesky(matrix + 1e-12 * max(np.trace(matrix), 1e-300) * np.eye(len(matrix)))
 
 
 def kernels_of(net, start, xi):

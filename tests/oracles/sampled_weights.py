@@ -5,9 +5,6 @@
 the entries of W^(l), b^(l), of the readout too, of the variances w/N and b, those of W_in of 1/d.
 """
 
-import blackjax
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 
@@ -18,6 +15,11 @@ def sampled(phi, X, Y, noise, net, draws, seed, chains=4, warmup=1000, batches=5
     w, b. Errors are standard errors by means over ``batches`` batches of every chain; divergences
     are a share of the draws.
     """
+    # Libraries of the extra `nuts`.
+    import blackjax
+    import jax
+    import jax.numpy as jnp
+
     P, N = len(Y), net["N"]
     shapes = [(N, X.shape[1]), *[(N, N + 1)] * net["L"], (1, N + 1)]
     sizes = np.cumsum([a * b for a, b in shapes])
