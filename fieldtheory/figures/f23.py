@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures import f25_propagators, f25_signal
-from fieldtheory.figures.f25_propagators import Fig3, fig3
+from fieldtheory.figures import f25_response, f25_signal
+from fieldtheory.figures.f25_response import Fig3, fig3
 from fieldtheory.figures.f25_simulation import Fig2, draw_fig2, fig2
 from fieldtheory.figures.f25_simulation import Fig8 as Fig6
 from fieldtheory.figures.f25_simulation import draw_fig8 as draw_fig6
@@ -123,7 +123,7 @@ def draw_fig1(numbers: Fig1) -> Any:
 @styled
 def draw_fig3(numbers: Fig3) -> Any:
     """F23 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l)."""
-    return f25_propagators.draw_fig3(numbers, r"\alpha")
+    return f25_response.draw_fig3(numbers, r"\alpha")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Figures of F25: Fischer, Dahmen, Helias, Field theory for optimal signal propagation, 2025."""
 
-from fieldtheory.figures.f25_propagators import Fig3, Fig4, draw_fig3, draw_fig4, fig3, fig4
+from fieldtheory.figures.f25_response import Fig3, Fig4, draw_fig3, draw_fig4, fig3, fig4
 from fieldtheory.figures.f25_signal import Fig1, draw_fig1, fig1
 from fieldtheory.figures.f25_simulation import Fig2, Fig8, draw_fig2, draw_fig8, fig2, fig8
 from fieldtheory.figures.f25_tasks import (
