@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, roots, transform
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
+from fieldtheory.scaling.chebyshev_roots import roots
 from fieldtheory.scaling.covariance_flow import Flow, compiled
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory.elementary_averages import network_averages

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, roots, transform
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
+from fieldtheory.scaling.chebyshev_roots import roots
 from fieldtheory.scaling.responses import Stack, height, slope, stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.

@@ -215,27 +215,6 @@ def interpolation(points: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-class Moments:
-    """M(K) = ⟨φ²⟩, M'(K) and M''(K).
-
-    Examples
-    --------
-    >>> values, errors = Moments(Function(np.square, lambda h: 2 * h))(np.array([2.0]))
-    >>> values[:, 0].round(9).tolist()
-    [12.0, 12.0, 6.0]
-    """
-
-    def __init__(self, function: Function) -> None:
-        self.coefficients = Coefficients(function.square, 4)
-
-    def __call__(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """M, M' and M'' of variances (m,), shape (3, m), and their errors."""
-        K = np.asarray(K, dtype=float)
-        f, error = self.coefficients(K)
-        scale = np.stack([np.ones(len(K)), 1 / (sqrt(2) * K), sqrt(24) / (4 * K**2)])
-        return f[:, :5:2].T * scale, error[:, :5:2].T * scale
-
-
 class Means:
     """⟨F(h)⟩ of variances, and of variances and means; errors relative to √⟨F²⟩ are checked.
 

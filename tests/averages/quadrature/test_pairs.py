@@ -7,7 +7,7 @@ from scipy.special import erf
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.mehler import Series
 from fieldtheory.averages.quadrature.nested import NestedPanels
-from fieldtheory.averages.quadrature.one_variable import Coefficients, Moments, integrated
+from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import (
     ORDERS,
@@ -56,7 +56,7 @@ def test_closed_forms(function, exact, variances):
     """Values and derivatives over all correlations, within 1e-12 of the natural size."""
     a, b = (np.full(len(CORRELATIONS), K) for K in variances)
     t = CORRELATIONS * np.sqrt(a * b)
-    size = np.sqrt(np.prod([Moments(function)(a[:1])[0][0, 0], Moments(function)(b[:1])[0][0, 0]]))
+    size = np.sqrt(Coefficients(function, 0)(np.array([a[0], b[0]]))[0][:, -1].prod())
     values, errors = PairAverages(function)(a, b, t)
     scales = np.ones(len(a)), 1 / np.sqrt(a * b), 1 / a, 1 / b
     for value, error, reference, scale in zip(values, errors, exact(a, b, t), scales, strict=True):

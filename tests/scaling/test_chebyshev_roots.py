@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.polynomial import chebyshev
 
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, roots, transform
+from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
+from fieldtheory.scaling.chebyshev_roots import roots
 
 
 @pytest.mark.parametrize("root", [-0.999, -0.3, 0.0, 1e-9, 0.7])
