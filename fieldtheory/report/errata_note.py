@@ -124,5 +124,7 @@ def _ascii(formula: str) -> str:
 
 
 def _plain(text: str) -> str:
-    signs = "".join(f"{_SIGNS[sign]} " if sign in _SIGNS else sign for sign in text.strip("{}"))
-    return "".join(_POWERS.get(sign, sign) for sign in signs).strip()
+    """What stands in an index or a power: digits alone, or a formula."""
+    if all(sign in _POWERS for sign in text):
+        return "".join(_POWERS[sign] for sign in text)
+    return _ascii(text.strip("{}")).strip()
