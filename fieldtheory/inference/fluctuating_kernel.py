@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from fieldtheory.inference.gaussian_process import cholesky
+from fieldtheory.inference.gaussian_process import cholesky, log_density
 
 
 class Regression(NamedTuple):
@@ -75,10 +75,7 @@ class Regression(NamedTuple):
     @property
     def log_evidence(self) -> float:
         """ln p(Y|C)."""
-        count, outputs = self.labels.shape
-        determinant = 2 * np.log(np.diagonal(self.factor)).sum()
-        size = outputs * (count * np.log(2 * np.pi) + determinant)
-        return float(-(size + (self.labels * self.alpha[:count]).sum()) / 2)
+        return log_density(self.labels, self.alpha[: len(self.labels)], self.factor)
 
 
 class Corrections(NamedTuple):

@@ -111,8 +111,7 @@ class Posterior:
     @property
     def log_evidence(self) -> float:
         """ln p(y) = −½ yᵀα − ½ ln det(Q + σ²) − (P/2) ln 2π, summed over the outputs."""
-        size = len(self.y) * np.log(2 * np.pi) + self._log_determinant
-        return float(-0.5 * ((self.y * self.weights).sum() + self._outputs * size))
+        return log_density(self.y, self.weights, self._factor)
 
     @property
     def divergence(self) -> float:
@@ -139,7 +138,7 @@ class Posterior:
 
     @cached_property
     def _log_determinant(self) -> float:
-        return float(2 * np.log(np.diagonal(self._factor)).sum())
+        return _log_determinant(self._factor)
 
     def _whitened(self, columns: np.ndarray) -> np.ndarray:
         return linalg.solve_triangular(self._factor, columns, lower=True)
@@ -199,6 +198,16 @@ def training_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
             f"got shape {y.shape}"
         )
     return X, y
+
+
+def log_density(y: np.ndarray, weights: np.ndarray, factor: np.ndarray) -> float:
+    """ln p(y) of values (P,) or (P, n), α and the lower factor of their covariance."""
+    size = len(y) * np.log(2 * np.pi) + _log_determinant(factor)
+    return float(-0.5 * ((y * weights).sum() + y.size / len(y) * size))
+
+
+def _log_determinant(factor: np.ndarray) -> float:
+    return float(2 * np.log(np.diagonal(factor)).sum())
 
 
 def cholesky(Q: np.ndarray, noise: float, jitter: float) -> np.ndarray:

@@ -36,10 +36,10 @@ from fieldtheory.numerics.symmetric_matrices import unpacked
 # Neurons of one linearised network: its kernels cost as much as ten neurons, and more of them
 # make the estimates of second moments of a given number of neurons worse.
 NEURONS = 8
-# Streams of random numbers beside those of `covariance_with`.
+# Random numbers other than those of `covariance_with`.
 _STREAM = 101
-# Pairs whose second derivatives are found at once, and arrays (L + 2, P, P) that are held.
-_TOGETHER, _COPIES = 500, 150
+# Pairs whose second derivatives are found at once, and the memory in arrays (L + 2, P, P).
+_TOGETHER, COPIES = 500, 150
 
 
 class Linearised(NamedTuple):
@@ -85,7 +85,7 @@ def linear_networks(
         )
     require_memory(
         f"the order 1/N of {inputs} inputs",
-        8.0 * inputs**2 * (_COPIES * len(own) + 8 * int(np.max(sizes))),
+        8.0 * inputs**2 * (COPIES * len(own) + 8 * int(np.max(sizes))),
         "use fewer inputs or layers",
     )
     distinct, collinear = theory.distinct, theory.collinear
