@@ -11,7 +11,8 @@ BATCHES = 40
 
 
 @pytest.mark.parametrize(
-    "activation, gamma, networks", [("tanh", 0.7, 2500), ("gelu", 1.0, 20_000)]
+    "activation, gamma, networks",
+    [("tanh", 0.7, 2500), pytest.param("gelu", 1.0, 40_000, marks=pytest.mark.slow)],
 )
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
 def test_second_moments_and_shifts(activation, gamma, networks):
