@@ -77,6 +77,8 @@ class PairTables:
         Cells are made of which so ``many`` pairs have been asked for.
         """
         found, parity = np.full((2, len(a)), np.nan), self.function.parity
+        if many == np.inf and not any(key[2] for key in self._cells) and (a != b).all():
+            return found
         P, E, kappa = _independent(a, b, np.abs(t) if parity else t)
         with np.errstate(all="ignore"):
             root = np.sqrt(a) * np.sqrt(b)
@@ -92,14 +94,15 @@ class PairTables:
         keys = np.stack([*corner[:, some], ranges[some]]).astype(int)
         order = np.lexsort(keys)
         some, keys = some[order], keys[:, order]
-        x, kappa = 2 * (logs - corner)[:, some] - 1, kappa[some]
+        places, kappa = 2 * (logs - corner)[:, some] - 1, kappa[some]
+        x = [polynomials(each, len(self.nodes)) for each in places]
         first = np.flatnonzero(np.append(True, np.diff(keys).any(axis=0)))
         for start, end in zip(first, np.append(first[1:], len(some)), strict=True):
             key, part = tuple(keys[:, start].tolist()), slice(start, end)
             cell = self._cell(key, int(end - start), many)
             if cell is not None:
                 share = kappa[part] / (_farthest(key) or 1.0)
-                found[:, some[part]] = _series(cell, x[:, part], share)
+                found[:, some[part]] = _series(cell, x[0][:, part], x[1][:, part], share)
         found[1] *= 2 / (P + E)
         return found * np.where(t < 0, [[parity], [-parity]], 1) if parity else found
 
@@ -230,10 +233,9 @@ def _farthest(key: tuple[int, int, int]) -> float:
     return float(_RANGES[key[2]] / _shrinking(*np.array(key[:2])))
 
 
-def _series(cell: np.ndarray, x: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    """Both averages (2, m) at places in a cell (κ², ln P, ln E)."""
-    P, E = (polynomials(each, size) for each, size in zip(x, cell.shape[2:], strict=True))
-    found = ((cell @ E) * P).sum(axis=2)
+def _series(cell: np.ndarray, P: np.ndarray, E: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+    """Both averages (2, m) from polynomials (n, m) in ln P and ln E and from κ over its range."""
     if cell.shape[1] == 1:
-        return found[:, 0]
-    return (found * polynomials(2 * kappa**2 - 1, cell.shape[1])).sum(axis=1)
+        return ((cell[:, 0] @ E) * P).sum(axis=1)
+    of_kappa = ((cell @ E) * P).sum(axis=2)
+    return (of_kappa * polynomials(2 * kappa**2 - 1, cell.shape[1])).sum(axis=1)

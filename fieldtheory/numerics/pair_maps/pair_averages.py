@@ -169,6 +169,8 @@ class PairFunctions:
         many: float,
     ) -> np.ndarray:
         """Fill in what tables have of the pairs ``left``; returns those that they do not."""
+        if not len(left):
+            return left
         a, b = (own[one[left]] for one in at)
         found[:, left] = self.entries.in_tables(a, b, r[left], self.rest != REST, many)
         return left[np.isnan(found[0, left])]
