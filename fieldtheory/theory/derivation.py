@@ -17,9 +17,9 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, family_action
+from fieldtheory.theory.appendix import document
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams import Correction, Diagram, diagrams
-from fieldtheory.theory.appendix import document
 from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.f25_notation import F25, F25Notation
 from fieldtheory.theory.formulas import (
