@@ -87,6 +87,7 @@ wheel: ## build the wheel, install it into a fresh environment and use it there
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	cd $(WHEEL) && bin/python -c 'import fieldtheory as ft; print(ft.__file__, ft.__version__)'
 	cd $(WHEEL) && bin/fieldtheory --version && bin/fieldtheory solve --depth 2 -k 0.05
+	cd $(WHEEL) && bin/fieldtheory derive --document > appendix.tex
 
 bench: $(INSTALLED) ## run every benchmark
 	@set -e; for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(BIN)/python $$f; done
