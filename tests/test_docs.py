@@ -1,6 +1,7 @@
 """The pages of docs/ hold the numbers that the package gives, and their examples run."""
 
 import contextlib
+import doctest
 import io
 import re
 import runpy
@@ -8,12 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _pytest.doctest import _get_checker, _get_number_flag
 
 import fieldtheory as ft
 
 FOLDER = Path(__file__).parents[1] / "docs"
-PAGE = (FOLDER / "optimal_scaling.md").read_text(encoding="utf-8")
-SCRIPT = runpy.run_path(str(FOLDER / "optimal_scaling.py"))
+
+
+def page(name):
+    """The text of a page, in whichever folder it is."""
+    (path,) = FOLDER.rglob(name)
+    return path.read_text(encoding="utf-8")
+
+
+PAGE = page("optimal_scaling.md")
+SCRIPT = runpy.run_path(str(next(FOLDER.rglob("optimal_scaling.py"))))
 
 
 def recomputed(name, depths):
@@ -86,8 +96,7 @@ def test_example_runs():
 
 
 def test_a_family_of_ones_own():
-    page = (FOLDER / "families.md").read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    code = re.search(r"```python\n(.*?)```", page("families.md"), re.DOTALL).group(1)
     output, found = io.StringIO(), {"__name__": "families"}
     with contextlib.redirect_stdout(output):
         exec(compile(code, "families.md", "exec"), found)
@@ -102,51 +111,44 @@ def test_a_family_of_ones_own():
         np.testing.assert_allclose(kernel, K, rtol=1e-13)
 
 
-def printed(name, count):
-    """Run the examples of a page, which print what the page shows; what they leave behind."""
-    page, found = (FOLDER / name).read_text(encoding="utf-8"), {}
-    cells = re.findall(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", page, re.DOTALL)
-    assert len(cells) == page.count("```python") == count
-    for code, shown in cells:
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(code, name, "exec"), found)
-        assert output.getvalue().strip() == shown.strip()
-    return found
+# Tests above run these.
+ELSEWHERE = {"families.md", "optimal_scaling.md"}
+RUNNER = doctest.DocTestRunner(
+    _get_checker(),
+    optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | _get_number_flag(),
+)
+BLOCK = re.compile(
+    r"^```python\n(.*?)^```(?:\n\nprints\n\n```\n(.*?)^```)?", re.DOTALL | re.MULTILINE
+)
 
 
-def test_measured_blocks_print_what_is_shown():
-    found = printed("measured_blocks.md", 2)
-    # What the page says about blocks without overlap and γ = 1.
-    with pytest.raises(ValueError, match="skip_scale must be below 1"):
-        found["m"].scales(skip_scale=1.0)
+def pages_with_examples():
+    """Names and texts of the pages that `make docs` does not execute."""
+    for path in sorted(FOLDER.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if "```python" in text and "{code-cell}" not in text and path.name not in ELSEWHERE:
+            yield pytest.param(path.name, text, id=str(path.relative_to(FOLDER)))
 
 
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
-def test_finite_width_prints_what_is_shown():
-    printed("finite_width.md", 3)
-
-
-def test_what_finite_networks_learn_prints_what_is_shown():
-    printed("posterior.md", 1)
-    printed("tilted_posterior.md", 1)
-
-
-def test_stable_resnet_prints_what_is_shown():
-    printed("stable_resnet.md", 4)
-
-
-def test_diffusions_print_what_is_shown():
-    printed("diffusions.md", 4)
-
-
-def test_training_prints_what_is_shown():
-    pytest.importorskip("torch", reason="torch is not installed")
-    printed("training.md", 3)
-
-
-def test_links_exist():
-    targets = re.findall(r"\]\(([^)#:]+)\)", PAGE)
-    assert len(targets) == 2
-    for target in targets:
-        assert (FOLDER / target).exists(), target
+@pytest.mark.parametrize(("name", "text"), [*pages_with_examples()])
+def test_examples_of_the_pages_run(name, text, tmp_path, monkeypatch):
+    """Blocks run in turn, those with >>> as doctests; the others print what is shown below them."""
+    if "fieldtheory.training" in text or "import torch" in text:
+        pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.chdir(tmp_path)
+    found = {"__name__": "__main__"}
+    for code, shown in BLOCK.findall(text):
+        output = io.StringIO()
+        if code.startswith(">>>"):
+            test = doctest.DocTestParser().get_doctest(code, found, name, None, 0)
+            failed, _ = RUNNER.run(test, out=output.write, clear_globs=False)
+            assert not failed, output.getvalue()
+            found = test.globs
+        else:
+            with contextlib.redirect_stdout(output):
+                exec(compile(code, name, "exec"), found)
+            assert output.getvalue().strip() == shown.strip()
+    if name == "measured_blocks.md":  # what it says about blocks without overlap and γ = 1
+        with pytest.raises(ValueError, match="skip_scale must be below 1"):
+            found["m"].scales(skip_scale=1.0)
