@@ -13,8 +13,7 @@ from itertools import product
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import symbolically
+from fieldtheory.literature.claim import Statements, claims_of, formula
 from fieldtheory.literature.f25_theory import PAPER
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.derivation import Derivation, derive
@@ -216,115 +215,87 @@ def _shifted() -> sp.Matrix:
 _TWO = "L = 1, N = 2"
 _FLIP = sym.conjugate(1), -sym.conjugate(1)
 _STATEMENTS: Statements = {
-    ("(7), (8), (72), (90), (135)", "δ(h) = ∫ dω/2π e^{iωh}, with e^{−Cω²/2}", symbolically): (
-        "C → 0, where the Gaussian is δ(h)",
-        _GAUSSIAN,
-        _fourier,
+    "(7), (8), (72), (90), (135): δ(h) = ∫ dω/2π e^{iωh}, with e^{−Cω²/2}": formula(
+        "C → 0, where the Gaussian is δ(h)", _GAUSSIAN, _fourier
     ),
-    ("(20), (97)", "density of an output given C^(L+1)", symbolically): (
-        "every C",
-        _GAUSSIAN,
-        _fourier,
+    "(20), (97): density of an output given C^(L+1)": formula("every C", _GAUSSIAN, _fourier),
+    "(10), (74)–(76): ⟨e^{wz}⟩ over w ~ N(0, σ²)": formula(
+        "every σ and z", sp.exp(_SIGMA**2 * _z**2 / 2), _generating
     ),
-    ("(10), (74)–(76)", "⟨e^{wz}⟩ over w ~ N(0, σ²)", symbolically): (
-        "every σ and z",
-        sp.exp(_SIGMA**2 * _z**2 / 2),
-        _generating,
+    "(11)–(15): S_in, S_net and S_out from the average of (9) over the weights": formula(
+        f"{_TWO}, one input", lambda: _actions(1)[0], lambda: _actions(1)[1]
     ),
-    ("(11)–(15)", "S_in, S_net and S_out from the average of (9) over the weights", symbolically): (
-        f"{_TWO}, one input",
-        lambda: _actions(1)[0],
-        lambda: _actions(1)[1],
+    "(77)–(87): S_in, S_net and S_out from the average of (73) over the weights": formula(
+        f"{_TWO}, P = 2", lambda: _actions(2)[0], lambda: _actions(2)[1]
     ),
-    (
-        "(77)–(87)",
-        "S_in, S_net and S_out from the average of (73) over the weights",
-        symbolically,
-    ): (
-        f"{_TWO}, P = 2",
-        lambda: _actions(2)[0],
-        lambda: _actions(2)[1],
+    "(16)–(18): what C^(l) is the mean of, over neurons": formula(
+        "L = 1, one input", lambda: _printed_observables(1, False), lambda: _observables(1)
     ),
-    ("(16)–(18)", "what C^(l) is the mean of, over neurons", symbolically): (
-        "L = 1, one input",
-        lambda: _printed_observables(1, False),
-        lambda: _observables(1),
+    "(88): what C^(l)_αβ is the mean of, over neurons": formula(
+        "L = 1, P = 2", lambda: _printed_observables(2, False), lambda: _observables(2)
     ),
-    ("(88)", "what C^(l)_αβ is the mean of, over neurons", symbolically): (
-        "L = 1, P = 2",
-        lambda: _printed_observables(2, False),
-        lambda: _observables(2),
+    "(19), lines 1 and 2: exponent of the constraint on C^(l)": formula(
+        "every l and N", _constraint(True, 1), lambda: _constraint(False, 1)
     ),
-    ("(19), lines 1 and 2", "exponent of the constraint on C^(l)", symbolically): (
-        "every l and N",
-        _constraint(True, 1),
-        lambda: _constraint(False, 1),
-    ),
-    ("(19), line 3", "Σ_j φ_j² as N φ_i² of one neuron", symbolically): (
+    "(19), line 3: Σ_j φ_j² as N φ_i² of one neuron": formula(
         "N = 2",
         _last_line(True),
         lambda: _last_line(False),
-        {"convention": (_EQUAL, lambda: _last_line(False).subs(*map(sum, _fields("φ", 1)[::-1])))},
+        convention=(_EQUAL, lambda: _last_line(False).subs(*map(sum, _fields("φ", 1)[::-1]))),
     ),
-    ("(91)–(93)", "exponents of the constraints", symbolically): [
-        (
+    "(91)–(93): exponents of the constraints": [
+        formula(
             f"{name}, every N",
             _constraint(True, -1, width),
             lambda width=width: _constraint(False, -1, width),
         )
         for name, width in (("input", sym.WIDTH * sym.INPUT_WIDTH), ("layers", sym.WIDTH))
     ],
-    ("(94)", "exponent of the constraint on C^(l), with (92) put in", symbolically): (
+    "(94): exponent of the constraint on C^(l), with (92) put in": formula(
         "every l and N",
         _constraint(True, 1),
         lambda: _constraint(False, -1),
-        {"convention": (_FLIPPED, lambda: _constraint(False, -1).subs(*_FLIP))},
+        convention=(_FLIPPED, lambda: _constraint(False, -1).subs(*_FLIP)),
     ),
-    ("(95)", "Σ_j φ_j² as N φ² of one neuron", symbolically): (
+    "(95): Σ_j φ_j² as N φ² of one neuron": formula(
         "N = 2",
         _last_line(True),
         lambda: _last_line(False),
-        {"convention": (_EQUAL, lambda: _last_line(False).subs(*map(sum, _fields("φ", 1)[::-1])))},
+        convention=(_EQUAL, lambda: _last_line(False).subs(*map(sum, _fields("φ", 1)[::-1]))),
     ),
-    ("(21)", "the action", symbolically): (
+    "(21): the action": formula(
         "L = 1, every φ",
         lambda: -_sum_of_fields(1) + sym.WIDTH * _cumulants(),
         lambda: _theory().action,
-        {"meant": ("the sum from l = 0", lambda: -_sum_of_fields(0) + sym.WIDTH * _cumulants())},
+        meant=("the sum from l = 0", lambda: -_sum_of_fields(0) + sym.WIDTH * _cumulants()),
     ),
-    ("(98)", "the action", symbolically): (
+    "(98): the action": formula(
         "L = 1, every φ",
         lambda: -_sum_of_fields(0) + sym.WIDTH * _cumulants(),
         lambda: _theory().action,
     ),
-    ("(99)", "Var h^(0), from the terms in h̃^(0)", symbolically): (
+    "(99): Var h^(0), from the terms in h̃^(0)": formula(
         "every N",
         lambda: _signal_variance(sym.WIDTH),
         lambda: _theory().network_action.covariance[0, 0],
-        {"meant": ("no N in these terms, as in (96)", lambda: _signal_variance(sp.S.One))},
+        meant=("no N in these terms, as in (96)", lambda: _signal_variance(sp.S.One)),
     ),
-    ("(22)", "W(C̃|C), conjugate signals integrated out", symbolically): (
-        "L = 1, every φ",
-        _cumulants,
-        lambda: (_theory().action + _sum_of_fields(0)) / sym.WIDTH,
+    "(22): W(C̃|C), conjugate signals integrated out": formula(
+        "L = 1, every φ", _cumulants, lambda: (_theory().action + _sum_of_fields(0)) / sym.WIDTH
     ),
-    ("text after (23)", "⟨C⟩ − C* for N → ∞", symbolically): (
-        _LEADING,
-        sp.zeros(3, 1),
-        _shifted,
-    ),
-    ("(25), (29)", "C*^(l)", symbolically): (
+    "text after (23): ⟨C⟩ − C* for N → ∞": formula(_LEADING, sp.zeros(3, 1), _shifted),
+    "(25), (29): C*^(l)": formula(
         "L = 1, every φ",
         lambda: _printed_observables(1, True),
         lambda: _rows(_theory().saddle_point.kernels.values()),
     ),
-    ("(101), (108)", "C*^(l)_αβ", symbolically): (
+    "(101), (108): C*^(l)_αβ": formula(
         "L = 1, P = 2, every φ",
         lambda: _printed_observables(2, True),
         lambda: _rows(_theory(2).saddle_point.kernels.values()),
     ),
-    ("(26), (102)", "C̃* = 0, where ∂S/∂C vanishes", symbolically): [
-        (
+    "(26), (102): C̃* = 0, where ∂S/∂C vanishes": [
+        formula(
             f"L = 1, P = {inputs}, every φ",
             sp.zeros(3 * len(sym.pairs(inputs)), 1),
             lambda inputs=inputs: sp.Matrix(
@@ -336,16 +307,12 @@ _STATEMENTS: Statements = {
         )
         for inputs in (1, 2)
     ],
-    (
-        "(27), (28), (103), (107)",
-        "minus twice the exponent of the signals' density",
-        symbolically,
-    ): (
+    "(27), (28), (103), (107): minus twice the exponent of the signals' density": formula(
         "L = 2, residuals f^(l) = h^(l) − h^(l−1) independent",
         _quadratic_form(False),
         _quadratic_form(True),
     ),
-    ("(30)", "K^(l) = Σ_{k<=l} C*^(k), and of the output", symbolically): (
+    "(30): K^(l) = Σ_{k<=l} C*^(k), and of the output": formula(
         "L = 1, every φ",
         lambda: sp.Matrix(
             [sym.kernel(0), sym.kernel(0) + sym.kernel(1), _printed_observables(1, True)[2]]
@@ -357,21 +324,21 @@ _STATEMENTS: Statements = {
             ]
         ),
     ),
-    ("text before (108)", "Var h^(2) of h^(2) = Σ_{k=1}^2 f^(2)", symbolically): (
+    "text before (108): Var h^(2) of h^(2) = Σ_{k=1}^2 f^(2)": formula(
         "l = 2",
         lambda: _summed(1, own=False),
         lambda: derive(2).network_action.covariance[2, 2],
-        {"meant": ("Σ_{k=0}^l f^(k)", lambda: _summed(0, own=True))},
+        meant=("Σ_{k=0}^l f^(k)", lambda: _summed(0, own=True)),
     ),
-    ("(106)", "Z[0, j̃], the normalisation", symbolically): ("every j̃ and C", sp.S.One, _normalised),
-    ("(137), first line", "x̃ as −∂/∂x of the exponential, over it", symbolically): (
+    "(106): Z[0, j̃], the normalisation": formula("every j̃ and C", sp.S.One, _normalised),
+    "(137), first line: x̃ as −∂/∂x of the exponential, over it": formula(
         "one variable, every x and C",
         _w,
         lambda: _by_derivative(1),
         "the sign of xx̃ is not that of (135) and (136); the integral is the same",
-        {"convention": ("x̃ → −x̃", lambda: _by_derivative(-1))},
+        convention=("x̃ → −x̃", lambda: _by_derivative(-1)),
     ),
-    ("(137), first line", "∂⟨f⟩/∂C as the integral over x and x̃", symbolically): (
+    "(137), first line: ∂⟨f⟩/∂C as the integral over x and x̃": formula(
         "one variable, f = e^{jx}, every j and C",
         lambda: _slope_of_exponential(True),
         lambda: _slope_of_exponential(False),

@@ -15,8 +15,7 @@ import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.literature import f25_theory as one_input
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import in_float64, numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, double, formula, number
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import linearised
@@ -243,90 +242,79 @@ _TWO_INPUTS = "L = 1, P = 2, every φ"
 _ERF = "φ = erf, ρ = σ_w = 1, σ_b = 0, l = 3"
 
 _STATEMENTS: Statements = {
-    ("line after (31)", "bracket of the constraint with a source ε", symbolically): (
+    "line after (31): bracket of the constraint with a source ε": formula(
         "all neurons equal",
         _constraint_with_source(sym.WIDTH),
         lambda: _constraint_with_source(sp.S.One),
-        {"meant": ("no N inside of the bracket", _constraint_with_source(sp.S.One))},
+        meant=("no N inside of the bracket", _constraint_with_source(sp.S.One)),
     ),
-    ("(32)", "Δ_12 = N⟨C C̃⟩ as the response of (31)", symbolically): (
+    "(32): Δ_12 = N⟨C C̃⟩ as the response of (31)": formula(
         _TWO_LAYERS,
         lambda: _response(),
         _chain,
-        {
-            "convention": (
-                _EQUAL_WIDTH,
-                lambda: _chain() * sp.diag(1 / sym.INPUT_WIDTH, 1, 1, 1),
-            )
-        },
+        convention=(
+            _EQUAL_WIDTH,
+            lambda: _chain() * sp.diag(1 / sym.INPUT_WIDTH, 1, 1, 1),
+        ),
     ),
-    ("(38)", "∂²S/∂C∂C", symbolically): (
+    "(38): ∂²S/∂C∂C": formula(
         _TWO_LAYERS,
         sp.zeros(4),
         lambda: sp.Matrix(_theory().hessian.S11),
         "the middle expression lacks a factor N",
     ),
-    ("(112)", "∂²S/∂C∂C", symbolically): (
+    "(112): ∂²S/∂C∂C": formula(
         _TWO_INPUTS,
         sp.zeros(9),
         lambda: sp.Matrix(_theory(2).hessian.S11),
         "the middle expression lacks a factor N, and γβ is γδ",
     ),
-    ("(40), (114)", "connected correlator of four Gaussian variables", symbolically): (
-        "every covariance",
-        lambda: _connected(True),
-        lambda: _connected(False),
+    "(40), (114): connected correlator of four Gaussian variables": formula(
+        "every covariance", lambda: _connected(True), lambda: _connected(False)
     ),
-    ("(46)–(48), (122)–(124)", "G S^(2) = −1 for these blocks of G", symbolically): (
-        _TWO_LAYERS,
-        lambda: _whole(True),
-        lambda: _whole(False),
+    "(46)–(48), (122)–(124): G S^(2) = −1 for these blocks of G": formula(
+        _TWO_LAYERS, lambda: _whole(True), lambda: _whole(False)
     ),
-    ("(51)", "η^(l), with φ^(k−1) for k = 1", symbolically): (
+    "(51): η^(l), with φ^(k−1) for k = 1": formula(
         "l = 2, every φ",
         lambda: _printed_eta(0),
         lambda: _eta(2),
-        {"meant": ("φ^(l−1)", lambda: _printed_eta(1))},
+        meant=("φ^(l−1)", lambda: _printed_eta(1)),
     ),
-    ("(52)", "χ^(2) = ⟨K^(2) C̃^(0)⟩", symbolically): (
+    "(52): χ^(2) = ⟨K^(2) C̃^(0)⟩": formula(
         _TWO_LAYERS,
         lambda: _correlators(2),
         lambda: sp.Add(*[_eta(k) for k in range(3)]),
-        {"meant": ("a factor N", lambda: sym.WIDTH * _correlators(2))},
+        meant=("a factor N", lambda: sym.WIDTH * _correlators(2)),
     ),
-    ("(53)", "χ^(2) = Σ_k η^(k)", symbolically): (
+    "(53): χ^(2) = Σ_k η^(k)": formula(
         _TWO_LAYERS,
         lambda: sp.Add(*[_response()[k, 0] for k in range(3)]),
         lambda: sp.Add(*[_eta(k) for k in range(3)]),
     ),
-    ("(54)", "χ^out = ⟨K^(L+1) C̃^(0)⟩", symbolically): (
+    "(54): χ^out = ⟨K^(L+1) C̃^(0)⟩": formula(
         _TWO_LAYERS,
         lambda: _correlators(3),
         lambda: _eta(3),
-        {"meant": ("a factor N", lambda: sym.WIDTH * _correlators(3))},
+        meant=("a factor N", lambda: sym.WIDTH * _correlators(3)),
     ),
-    ("(55)", "χ^out", symbolically): (_TWO_LAYERS, _printed_output, lambda: _eta(3)),
-    ("(56)–(60)", "∂C^(l)/∂K^(0)", numerically): (
-        _ERF,
-        _recursion(3, "η"),
-        _linear_response(3, True),
-        "",
-        _POINTS,
+    "(55): χ^out": formula(_TWO_LAYERS, _printed_output, lambda: _eta(3)),
+    "(56)–(60): ∂C^(l)/∂K^(0)": number(
+        _ERF, _recursion(3, "η"), _linear_response(3, True), points=_POINTS
     ),
-    ("(61)", "∂K^(l)/∂K^(0) as Σ_k η^(l)", numerically): (
+    "(61): ∂K^(l)/∂K^(0) as Σ_k η^(l)": number(
         _ERF,
         _recursion(3, "last"),
         _linear_response(3, False),
-        "",
-        _POINTS,
-        {"meant": ("η^(k) for the last η^(l)", _recursion(3, "χ"))},
+        points=_POINTS,
+        meant=("η^(k) for the last η^(l)", _recursion(3, "χ")),
     ),
-    ("(62)", "C^(2) of the linearised network", symbolically): (
+    "(62): C^(2) of the linearised network": formula(
         "l = 2",
         (SCALE * sym.WEIGHT * SLOPE) ** 2 * (INPUT + sym.kernel(1)) + (SCALE * sym.BIAS) ** 2,
         lambda: linearised.linearised_rows(2)[2],
     ),
-    ("(65)", "K^(3) = Σ_k C^(k) of the linearised network", symbolically): (
+    "(65): K^(3) = Σ_k C^(k) of the linearised network": formula(
         "L = 3",
         lambda: (
             INPUT
@@ -339,56 +327,43 @@ _STATEMENTS: Statements = {
         ),
         lambda: linearised.linearised_kernel().subs(sym.DEPTH, 3),
     ),
-    ("(113)", "S22, with the first term for l = 0", symbolically): (
+    "(113): S22, with the first term for l = 0": formula(
         "L = 2, one input, every φ",
         _first_term,
         lambda: sp.Matrix(_theory().hessian.S22),
         "the correlator with a constant vanishes; (39) has no such term",
-        {"meant": ("no first term, and σ_w,out", lambda: one_input._printed_source(_OUT))},
+        meant=("no first term, and σ_w,out", lambda: one_input._printed_source(_OUT)),
     ),
-    ("(115)", "S21 of two inputs", symbolically): (
+    "(115): S21 of two inputs": formula(
         _TWO_INPUTS,
         lambda: _pair_matrix(False),
         lambda: sp.Matrix(_theory(2).hessian.S21),
         "a covariance responds to both variances, too",
-        {"convention": (_PAIR_ALONE, lambda: _pairs_alone(sp.Matrix(_theory(2).hessian.S21)))},
+        convention=(_PAIR_ALONE, lambda: _pairs_alone(sp.Matrix(_theory(2).hessian.S21))),
     ),
-    ("(126)", "G12 of two inputs", symbolically): (
+    "(126): G12 of two inputs": formula(
         _TWO_INPUTS,
         lambda: _pair_matrix(True),
         lambda: sp.Matrix(_theory(2).propagator.G12),
         "a covariance responds to both variances, too; (k−1) is (l−1)",
-        {"convention": (_PAIR_ALONE, lambda: _pairs_alone(sp.Matrix(_theory(2).propagator.G12)))},
+        convention=(_PAIR_ALONE, lambda: _pairs_alone(sp.Matrix(_theory(2).propagator.G12))),
     ),
-    ("(128)–(130)", "η^(0), η^(1), χ^(1), χ^out of K_12 to K_12", symbolically): (
+    "(128)–(130): η^(0), η^(1), χ^(1), χ^out of K_12 to K_12": formula(
         f"{_TWO_INPUTS}, fixed variances",
         lambda: _pair_responses(True),
         lambda: _pair_responses(False),
     ),
-    ("(131)", "G11", symbolically): (
-        _TWO_LAYERS,
-        _variance_of_sum,
-        lambda: sp.Matrix(_theory().propagator.G11),
+    "(131): G11": formula(
+        _TWO_LAYERS, _variance_of_sum, lambda: sp.Matrix(_theory().propagator.G11)
     ),
-    ("(136)", "∂/∂C_12 of the characteristic function", symbolically): (
-        "C_12 and C_21 two variables",
-        lambda: _characteristic(False),
-        lambda: _characteristic(True),
+    "(136): ∂/∂C_12 of the characteristic function": formula(
+        "C_12 and C_21 two variables", lambda: _characteristic(False), lambda: _characteristic(True)
     ),
-    (
-        "text after (134)",
-        "whether ⟨f⟩ is finite for f = e^{x²/2}, slower than e^{x²}",
-        symbolically,
-    ): (
-        "C_11 = 2",
-        sp.S.One,
-        lambda: _finite(2),
-        "the condition is slower than e^{x²/(2C)}",
+    "text after (134): whether ⟨f⟩ is finite for f = e^{x²/2}, slower than e^{x²}": formula(
+        "C_11 = 2", sp.S.One, lambda: _finite(2), "the condition is slower than e^{x²/(2C)}"
     ),
-    ("(132), (133)", "Var K^(2) over Σ_kl G11^kl of the residual kernels", in_float64): (
-        "φ = erf, L = 3",
-        sp.S.One,
-        lambda point: _ratio_of_variances(),
+    "(132), (133): Var K^(2) over Σ_kl G11^kl of the residual kernels": double(
+        "φ = erf, L = 3", sp.S.One, lambda point: _ratio_of_variances()
     ),
 }
 

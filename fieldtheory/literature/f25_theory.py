@@ -21,8 +21,7 @@ from fieldtheory.literature.checks import (
     x,
     y,
 )
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, formula, number
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.derivation import Derivation, derive
 from fieldtheory.theory.linearised import SCALE
@@ -167,84 +166,67 @@ _MIXED_CURVATURE, _SLOPE_OF_COVARIANCE = _price(2)
 _HALF = "the factor 1/2 of (137)", lambda point, digits: _CURVATURE(point, digits) / 2
 
 _STATEMENTS: Statements = {
-    ("(39)", "S22, the fluctuations of the conjugate fields", symbolically): (
+    "(39): S22, the fluctuations of the conjugate fields": formula(
         _EVERY_ROW,
         _printed_source,
         lambda: _theory().hessian.S22,
-        {"meant": (_READOUT, lambda: _printed_source(_OUT))},
+        meant=(_READOUT, lambda: _printed_source(_OUT)),
     ),
-    ("(41)", "S21, the derivative by C and C̃", symbolically): (
+    "(41): S21, the derivative by C and C̃": formula(
         _EVERY_ROW,
         _printed_mixed,
         lambda: _theory().hessian.S21,
-        {"meant": (_READOUT, lambda: _printed_mixed(_OUT))},
+        meant=(_READOUT, lambda: _printed_mixed(_OUT)),
     ),
-    ("(42)", "∂⟨φ²⟩/∂K, Price's theorem for one variable", numerically): (
-        "φ = erf, K = 7/10",
-        _CURVATURE,
-        _SLOPE_OF_VARIANCE,
-        {"meant": _HALF},
+    "(42): ∂⟨φ²⟩/∂K, Price's theorem for one variable": number(
+        "φ = erf, K = 7/10", _CURVATURE, _SLOPE_OF_VARIANCE, meant=_HALF
     ),
-    ("(49)", "G12, the response", symbolically): (
-        _EVERY_ROW,
-        _printed_response,
-        _response,
-        {"meant": (_READOUT, lambda: _printed_response(_OUT))},
+    "(49): G12, the response": formula(
+        _EVERY_ROW, _printed_response, _response, meant=(_READOUT, lambda: _printed_response(_OUT))
     ),
-    ("text after (51)", "η^(0) = N/d_in, of the definition (50)", symbolically): (
-        "d_in = ν_0 N",
-        1 / sym.INPUT_WIDTH,
-        _input_response,
+    "text after (51): η^(0) = N/d_in, of the definition (50)": formula(
+        "d_in = ν_0 N", 1 / sym.INPUT_WIDTH, _input_response
     ),
-    ("(57)", "η^(0) as the derivative ∂C^(0)/∂K^(0) = 1", symbolically): (
+    "(57): η^(0) as the derivative ∂C^(0)/∂K^(0) = 1": formula(
         "d_in = ν_0 N",
         sp.S.One,
         _input_response,
         "the definition (50) gives N/d_in; the package reports derivatives, as (57) does",
-        {"convention": ("d_in = N", lambda: _input_response().subs(sym.INPUT_WIDTH, 1))},
+        convention=("d_in = N", lambda: _input_response().subs(sym.INPUT_WIDTH, 1)),
     ),
-    ("(96), (99)", "terms of the action in C̃^(0)", symbolically): (
+    "(96), (99): terms of the action in C̃^(0)": formula(
         "L = 2",
         _printed_data_action,
         _data_action,
-        {"meant": ("the term of the data over N", lambda: _printed_data_action(sp.S.One))},
+        meant=("the term of the data over N", lambda: _printed_data_action(sp.S.One)),
     ),
-    ("(109)", "K^(2) = K^(1) + C^(1)", symbolically): (
+    "(109): K^(2) = K^(1) + C^(1)": formula(
         "l = 2",
         lambda: _kernel(1, 1) + sym.kernel(1),
         lambda: _kernel(2, 2),
-        {"meant": ("K^(l) = K^(l-1) + C^(l)", lambda: _kernel(1, 1) + sym.kernel(2))},
+        meant=("K^(l) = K^(l-1) + C^(l)", lambda: _kernel(1, 1) + sym.kernel(2)),
     ),
-    ("(116)", "∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair", numerically): (
-        "α ≠ β, K_αβ = K_βα one variable, φ = erf",
-        _MIXED_CURVATURE,
-        _SLOPE_OF_COVARIANCE,
+    "(116): ∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair": number(
+        "α ≠ β, K_αβ = K_βα one variable, φ = erf", _MIXED_CURVATURE, _SLOPE_OF_COVARIANCE
     ),
-    ("(116)", "∂⟨φφ⟩/∂K_αα, Price's theorem for a variance", numerically): (
-        "α = β, φ = erf",
-        _CURVATURE,
-        _SLOPE_OF_VARIANCE,
-        {"meant": _HALF},
+    "(116): ∂⟨φφ⟩/∂K_αα, Price's theorem for a variance": number(
+        "α = β, φ = erf", _CURVATURE, _SLOPE_OF_VARIANCE, meant=_HALF
     ),
-    ("text after (133)", "Var K^(l) as the sum of Var C^(k) alone", symbolically): [
-        (
+    "text after (133): Var K^(l) as the sum of Var C^(k) alone": [
+        formula(
             "l = 1",
             lambda: _kernel_variance(1, diagonal=True),
             lambda: _kernel_variance(1, diagonal=False),
         ),
-        (
+        formula(
             "l = 2",
             lambda: _kernel_variance(2, diagonal=True),
             lambda: _kernel_variance(2, diagonal=False),
-            {"meant": ("the sum over all pairs of layers", lambda: _kernel_variance(2, False))},
+            meant=("the sum over all pairs of layers", lambda: _kernel_variance(2, False)),
         ),
     ],
-    ("(137)", "∂⟨f⟩/∂C_kk, Price's theorem", numerically): (
-        "k = l, f = erf²",
-        _HALF[1],
-        _SLOPE_OF_VARIANCE,
-    ),
-    ("(137)", "∂⟨f⟩/∂C_kl, Price's theorem", numerically): (
+    "(137): ∂⟨f⟩/∂C_kk, Price's theorem": number("k = l, f = erf²", _HALF[1], _SLOPE_OF_VARIANCE),
+    "(137): ∂⟨f⟩/∂C_kl, Price's theorem": number(
         "k ≠ l, C_kl and C_lk two variables, f = erf erf",
         lambda point, digits: _MIXED_CURVATURE(point, digits) / 2,
         # Half of the derivative by the pair belongs to either.
