@@ -40,8 +40,6 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import INPUT, RANGE, SCALE, SLOPE
 from fieldtheory.theory.notation import DEPTH
 
-PAPER = "F23"
-
 # The parameters of Figs. 4 and 5.
 _DEPTHS = (2, 5, 10, 20, 30)
 _K0 = 0.05
@@ -187,8 +185,8 @@ _SHARED = {
     "(S12)–(S14)": "(46)–(48), (122)–(124)",
 }
 _PARTS = f25_prior.CLAIMS, f25_theory.CLAIMS, f25_propagators.CLAIMS, f25_scaling.CLAIMS
-CLAIMS = claims_of(PAPER, _STATEMENTS) + tuple(
-    replace(claim, paper=PAPER, equation=own)
+CLAIMS = claims_of("F23", _STATEMENTS) + tuple(
+    replace(claim, paper="F23", equation=own)
     for own, theirs in _SHARED.items()
     for part in _PARTS
     for claim in part

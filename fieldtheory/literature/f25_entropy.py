@@ -14,7 +14,6 @@ from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.scaling.maximum_entropy import VARIANCE
 from fieldtheory.scaling.uniform_density import average
 
-PAPER = "F25"
 # Eq. (141).
 DIVERGENCE = sp.log(sp.sqrt(2)) + sp.log(VARIANCE) / 2 + (1 / (2 * VARIANCE) - 1) / 2
 # Eq. (142).
@@ -94,4 +93,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("F25", _STATEMENTS)

@@ -15,8 +15,6 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import INPUT, LAYER, RANGE, SCALE, SLOPE
 from fieldtheory.theory.notation import DEPTH
 
-PAPER = "F25"
-
 _samples, _width = sp.symbols("P N", integer=True, positive=True)
 
 
@@ -144,4 +142,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("F25", _STATEMENTS)

@@ -21,8 +21,6 @@ from fieldtheory.theory.action import chain_action
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
 from fieldtheory.theory.saddle_point import saddle_point
 
-PAPER = "PDLT-B"
-
 WEIGHT, BIAS = sp.symbols("C_W C_b", positive=True)
 SKIP = sp.Symbol("γ", real=True)
 SLOPE, SECOND, THIRD = sp.symbols("σ_1 σ_2 σ_3", real=True, nonzero=True)
@@ -307,4 +305,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PDLT-B", _STATEMENTS)

@@ -18,7 +18,7 @@ from fieldtheory.criticality import (
     vertex_slope,
 )
 from fieldtheory.literature.claim import Statements, claims_of, double, formula, interval
-from fieldtheory.literature.pdlt_kernels import KERNEL, PAPER, SKIP, SLOPE, WEIGHT, expansion
+from fieldtheory.literature.pdlt_kernels import KERNEL, SKIP, SLOPE, WEIGHT, expansion
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -272,4 +272,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PDLT-B", _STATEMENTS)

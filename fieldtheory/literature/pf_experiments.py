@@ -15,7 +15,6 @@ import sympy as sp
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
 from fieldtheory.literature.claim import Statements, claims_of, formula, interval, unchecked
-from fieldtheory.literature.pf_limits import PAPER
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
@@ -261,4 +260,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PF", _STATEMENTS)

@@ -23,8 +23,6 @@ from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.small_increments import SLOPES, by_degree
 
-PAPER = "PF"
-
 NEURONS = 2
 FIRST, SECOND = SLOPES[:2]
 _CORRECTED_DRIFT = "I_D makes a matrix of the drift; it is a vector of ones"
@@ -313,4 +311,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PF", _STATEMENTS)

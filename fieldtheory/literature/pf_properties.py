@@ -15,7 +15,6 @@ from fieldtheory.literature.pf_limits import (
     NEURONS,
     ONE,
     OTHER,
-    PAPER,
     covariation,
     drift,
     independent,
@@ -318,4 +317,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PF", _STATEMENTS)

@@ -11,7 +11,7 @@ import sympy as sp
 from fieldtheory.inference.gaussian_process import condition
 from fieldtheory.inference.kernel_function import kernel
 from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
-from fieldtheory.literature.sr_kernels import INPUT, LAYERS, PAPER, stable_network, variance
+from fieldtheory.literature.sr_kernels import INPUT, LAYERS, stable_network, variance
 from fieldtheory.literature.sr_limits import limit_of
 from fieldtheory.theory import notation as sym
 
@@ -149,4 +149,4 @@ _STATEMENTS: Statements = {
     ],
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

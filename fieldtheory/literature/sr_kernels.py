@@ -29,8 +29,6 @@ from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.evaluation import with_activation
 
-PAPER = "SR"
-
 SCALE = sp.Symbol("λ_l", positive=True)
 INPUT = sp.Symbol("s_0", nonnegative=True)
 RELU = as_activation("relu")
@@ -315,4 +313,4 @@ _STATEMENTS: Statements = {
     ],
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

@@ -9,7 +9,7 @@ import sympy as sp
 
 from fieldtheory.limits.infinite_depth import DepthLimit, depth_limit
 from fieldtheory.literature.claim import Statements, claims_of, interval
-from fieldtheory.literature.sr_kernels import BIASED, PAPER, SCALE, relu_step, stable_network
+from fieldtheory.literature.sr_kernels import BIASED, SCALE, relu_step, stable_network
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
@@ -127,4 +127,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

@@ -14,7 +14,6 @@ from fieldtheory.literature.sr_kernels import (
     BIASED,
     INPUT,
     LAYERS,
-    PAPER,
     RELU,
     SCALE,
     collapse,
@@ -197,4 +196,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

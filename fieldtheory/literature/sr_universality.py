@@ -29,7 +29,7 @@ from fieldtheory.literature.claim import (
     number,
     unchecked,
 )
-from fieldtheory.literature.sr_kernels import BIASED, PAPER, UNBIASED, stable_network
+from fieldtheory.literature.sr_kernels import BIASED, UNBIASED, stable_network
 from fieldtheory.literature.sr_limits import INPUTS, limit_of
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics.solution import solve
@@ -307,4 +307,4 @@ _STATEMENTS: Statements = {
     },
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)
