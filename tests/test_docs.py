@@ -85,23 +85,6 @@ def test_example_runs():
     exec(compile(code, "optimal_scaling.md", "exec"), {"X": X})
 
 
-def test_a_family_of_ones_own():
-    page = (FOLDER / "families.md").read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
-    output, found = io.StringIO(), {"__name__": "families"}
-    with contextlib.redirect_stdout(output):
-        exec(compile(code, "families.md", "exec"), found)
-    assert r"\mathrm{share}" in output.getvalue()
-    assert "Is the theory right? Yes" in output.getvalue()
-    net, s = found["net"], found["s"]
-    # K^(l) = K^(l-1) + ρ² σ²_w (M + r K^(l-1)), with M of erf typed (Williams 1997).
-    K = 0.1
-    for kernel in s.kernels[1:-1]:
-        moment = 2 / np.pi * np.arctan2(2 * K, np.sqrt(1 + 4 * K))
-        K += net.branch_scale**2 * (moment + net.share * K)
-        np.testing.assert_allclose(kernel, K, rtol=1e-13)
-
-
 def printed(name, count):
     """Run the examples of a page, which print what the page shows; what they leave behind."""
     page, found = (FOLDER / name).read_text(encoding="utf-8"), {}
@@ -113,13 +96,6 @@ def printed(name, count):
             exec(compile(code, name, "exec"), found)
         assert output.getvalue().strip() == shown.strip()
     return found
-
-
-def test_measured_blocks_print_what_is_shown():
-    found = printed("measured_blocks.md", 2)
-    # What the page says about blocks without overlap and γ = 1.
-    with pytest.raises(ValueError, match="skip_scale must be below 1"):
-        found["m"].scales(skip_scale=1.0)
 
 
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
@@ -138,11 +114,6 @@ def test_stable_resnet_prints_what_is_shown():
 
 def test_diffusions_print_what_is_shown():
     printed("diffusions.md", 4)
-
-
-def test_training_prints_what_is_shown():
-    pytest.importorskip("torch", reason="torch is not installed")
-    printed("training.md", 3)
 
 
 def test_links_exist():
