@@ -1,11 +1,12 @@
 """Run a page of docs/ as its reader does, block by block, in one namespace and an empty folder.
 
     pycon     what is typed after >>> and what Python answers
-    python    code; where its first line is a comment such as "# blocks.py" also a file of that name
+    python    the same; or code, where the next block follows the word "prints" with what it prints;
+              if its first line is a comment such as "# blocks.py" it is also a file of that name
     console   commands after $, run by the package without a shell, and what they print
 
-Blocks of other languages are not run. Answers are compared as doctest does, with ... for any text.
-A command without an answer on the page prints what it likes.
+Blocks of other languages are not run. Answers are compared as pytest does, with ... for any text
+and numbers by the digits shown. Of code and commands without an answer any will do.
 
     python -m tests.pages docs/howto/*.md      writes the answers into pages, and their pictures
 """
@@ -22,12 +23,17 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
+from _pytest.doctest import _get_checker, _get_number_flag
 from typer.testing import CliRunner
 
-BLOCK = re.compile(r"^```(pycon|python|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^```(pycon|python|console)\n(.*?)^```\n(?:\nprints\n\n```\n(.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
 FILE = re.compile(r"# (\w+\.py)\n")
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | _get_number_flag()
+CHECKER = _get_checker()
 
 
 class DifferentError(AssertionError):
@@ -39,9 +45,15 @@ def run(path, folder, write=False):
     text, found = Path(path).read_text(encoding="utf-8"), {"__name__": "__main__"}
 
     def block(match):
-        language, content = match.groups()
-        answered = {"pycon": _typed, "python": _executed, "console": _called}[language]
-        return f"```{language}\n{answered(content, found, write)}```"
+        language, content, shown = match.groups()
+        if language == "console":
+            content = _called(content, write)
+        elif content.startswith(">>>"):
+            content = _typed(content, found, write)
+        else:
+            shown = _executed(content, shown, found, write)
+        below = f"\nprints\n\n```\n{shown}```\n" if shown else ""
+        return f"```{language}\n{content}```\n{below}"
 
     with contextlib.chdir(folder), mock.patch.object(sys, "argv", ["page"]):
         return found, BLOCK.sub(block, text)
@@ -65,14 +77,16 @@ def _typed(content, found, write):
     return "".join(lines)
 
 
-def _executed(content, found, write):
+def _executed(content, shown, found, write):
     if named := FILE.match(content):
         Path(named[1]).write_text(content, encoding="utf-8")
-    exec(compile(content, "page", "exec"), found)
-    return content
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(content, "page", "exec"), found)
+    return shown and _same(content, shown, printed.getvalue(), write)
 
 
-def _called(content, found, write):
+def _called(content, write):
     from fieldtheory.cli.app import app
 
     lines = []
@@ -87,7 +101,7 @@ def _called(content, found, write):
 
 def _same(source, shown, printed, write):
     """What a page is to show: as it is where it agrees, else what is printed or an error."""
-    if doctest.OutputChecker().check_output(shown, printed, FLAGS):
+    if CHECKER.check_output(shown, printed, FLAGS):
         return shown
     if write:
         return printed
