@@ -24,24 +24,24 @@ NUMBERED = {
 DEFINITIONS = {
     "F25": {
         "1, 2": "fieldtheory.networks.residual",
-        "3–6, 9, 69–71, 73, 89": "derivations/resnet/weights.py",
+        "3–6, 9, 69–71, 73, 89": "fieldtheory.theory.appendix",
         "23, 24, 100": "fieldtheory.theory.saddle_point",
         "31, 50, 125, 127": "fieldtheory.theory.propagator",
         "37, 45, 111, 121": "fieldtheory.theory.hessian",
-        "104, 105": "derivations/resnet/expansion.py",
+        "104, 105": "fieldtheory.theory.appendix",
         "110": "fieldtheory.theory.diagrams",
         "134, 138": "fieldtheory.averages",
     },
     "F23": {
         "1, S15": "fieldtheory.networks.residual",
-        "S1–S3, S5": "derivations/resnet/weights.py",
+        "S1–S3, S5": "fieldtheory.theory.appendix",
     },
     "PDLT-B": {
         "B.1–B.3, B.5, B.9": "fieldtheory.networks.residual",
         "B.4": "fieldtheory.networks.family",
         "B.7, B.23": "fieldtheory.numerics.solution",
         "B.22, B.36": "fieldtheory.criticality",
-        "B.38–B.43": "docs/measured_blocks.md",
+        "B.38–B.43": "docs/howto/measure_a_block.md",
     },
     "SR": {"1": "fieldtheory.networks.residual"},
     "PF": {"1, 2, 4, 5": "docs/diffusions.md"},
