@@ -1,8 +1,17 @@
 """The settings of the site: `make docs` builds it into build/docs."""
 
 import os
+import re
 import warnings
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import copy2
+
+from docutils.parsers.rst.states import Inliner
+from sphinx.ext import autosummary
+
+from fieldtheory.numerics.result import _MACHINERY
 
 # The pages draw pictures and start notebooks: neither needs a window or more than one thread.
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -11,13 +20,27 @@ warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 project = "fieldtheory"
 author = copyright = "fieldtheory developers"
+if not find_spec("torch"):
+    raise ImportError("the site shows trained networks: install torch, the build for CPUs will do")
 version = release = installed_version("fieldtheory-networks")
+
+# The notebooks are shown as they are, with their outputs: tests/test_notebooks.py runs them.
+HERE = Path(__file__).parent
+(HERE / "notebooks").mkdir(exist_ok=True)
+for notebook in HERE.parent.glob("notebooks/*.ipynb"):
+    copy2(notebook, HERE / "notebooks")
+
+
+def links_within(app, name, source):
+    """Links that are right in the repository, made right in the site, which has all in docs/."""
+    text = re.sub(r"\]\((?:\.\./)+notebooks/", "](/notebooks/", source[0])
+    source[0] = text.replace("](../docs/", "](/") if name.startswith("notebooks/") else text
+
 
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
-    "sphinx-mathjax-offline",  # MathJax with its fonts: no page asks the network for anything
     "numpydoc",
     "myst_nb",
     "sphinx_design",
@@ -25,13 +48,12 @@ extensions = [
 ]
 exclude_patterns = ["gallery_src", "**.ipynb_checkpoints", "api/_templates"]
 templates_path = ["_templates"]
-suppress_warnings = ["toc.empty_glob"]
 
 # Pages
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
-nb_execution_cache_path = os.path.join(os.path.dirname(__file__), "..", "build", "pages")
+nb_execution_cache_path = str(HERE.parent / "build" / "pages")
 nb_execution_timeout = 120
 nb_execution_excludepatterns = [
     "notebooks/*"
@@ -42,13 +64,44 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 # API
 autosummary_generate = True
+# The first sentence does not end at "(F25 eq. (57))".
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.", "Fig.", "Figs.", "Prop.")
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
+default_role = "py:obj"
+
+
+# In docstrings |h| is a modulus, not a substitution of reStructuredText.
+def as_text(inliner, match, line):
+    return match.string[: match.end()], [], match.string[match.end() :], []
+
+
+Inliner.dispatch = Inliner.dispatch | {"|": as_text}
+
+
+def left_out(app, what, name, member, skip, options):
+    """Leave out methods of other packages, which document them, and those for the package's use."""
+    function = getattr(member, "fget", None) or getattr(member, "func", member)
+    home = getattr(function, "__module__", None) or "fieldtheory"
+    foreign = callable(function) and not home.startswith("fieldtheory")
+    return True if foreign or name in _MACHINERY else None
+
+
+def setup(app):
+    app.connect("source-read", links_within)
+    app.connect("autodoc-skip-member", left_out)
+
 
 # Look
 html_theme = "pydata_sphinx_theme"
 html_title = "fieldtheory"
-html_static_path = ["_static"]
+# With MathJax and its fonts: no page asks the network for anything.
+html_static_path = [
+    "_static",
+    str(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static"),
+]
+mathjax_path = "mathjax/tex-chtml.js"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
