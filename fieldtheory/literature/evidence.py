@@ -303,7 +303,7 @@ def _numbers(
         agrees = bool(worst <= tolerance)
         shown = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (one, other)]
         if not agrees:
-            short = [mpmath.nstr(side, 4) for side in (one, other)]
+            short = [mpmath.nstr(side or 0, 4) for side in (one, other)]
             text = f"{short[0]} printed, {short[1]} derived: {text}"
             if mpmath.isnan(one):
                 text = f"undefined as printed, {short[1]} derived{where}"
