@@ -159,6 +159,17 @@ def inside(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
     return Evidence(not outside, text, between, shown, (), f"for {names}", len(found))
 
 
+def at(name: str, places: Iterable[Any], value: Callable[[Any], Any]) -> dict[str, float]:
+    """Numbers by name for `inside`, the values of a function at some places.
+
+    Examples
+    --------
+    >>> at("L", (10, 20), lambda L: 1 / L)
+    {'L = 10': 0.1, 'L = 20': 0.05}
+    """
+    return {f"{name} = {place:g}": float(value(place)) for place in places}
+
+
 def not_here(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
     """Neither holds nor fails here; ``derived`` is called for what is missing."""
     missing = str(derived())

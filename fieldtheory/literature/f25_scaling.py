@@ -6,6 +6,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import mean_scaling, optimal_scaling
@@ -58,7 +59,7 @@ def _optima(entry: tuple[int, int]) -> dict[str, float]:
 def _feed_forward() -> dict[str, float]:
     """C*^(L) of the FFNet of Fig. 2, at large depth."""
     network = FeedForwardNetwork(
-        depth=400, activation="erf", weight_variance=1.2, bias_variance=0.2
+        depth=400, activation=as_activation("erf"), weight_variance=1.2, bias_variance=0.2
     )
     return {"L = 400": float(solve(network, 1.4).kernels[400])}
 
