@@ -298,14 +298,14 @@ def _plain(text: str) -> str:
 def _numbers(
     printed: Any, derived: Any, points: Points, digits: int, extra: tuple[int, ...], tolerance: Any
 ) -> Evidence:
+    def value(side: Any, point: Mapping[sp.Symbol, Any]) -> Any:
+        found = side(point, *extra) if _is_function(side) else side
+        return precise.number(found.subs(point) if isinstance(found, sp.Basic) else found)
+
     found = []
     with mpmath.workdps(digits + _GUARD):
         for point in points:
-            other = mpmath.mpmathify(derived(point, *extra))
-            if _is_function(printed):
-                one = mpmath.mpmathify(printed(point, *extra))
-            else:
-                one = precise.mpf(sp.sympify(printed).subs(point), digits + _GUARD)
+            one, other = value(printed, point), value(derived, point)
             deviation = abs(one - other) / max(1, abs(one), abs(other))
             found.append((deviation, one, other, point))
         worst, one, other, point = max(found, key=lambda entry: entry[0])
@@ -318,8 +318,8 @@ def _numbers(
             text = f"{short[0]} printed, {short[1]} derived: {text}"
             if mpmath.isnan(one):
                 text = f"undefined as printed, {short[1]} derived{where}"
-    at = "; ".join(_place(point) for point in points if point)
-    every = f"at {at}" if at else "where the region says"
+    places = "; ".join(_place(point) for point in points if point)
+    every = f"at {places}" if places else "where the region says"
     return Evidence(agrees, text, shown[0], shown[1], (), every, len(points))
 
 

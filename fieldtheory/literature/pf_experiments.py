@@ -150,8 +150,8 @@ def _fluctuation(width: int) -> float:
 
 
 def _explosions() -> dict[str, float]:
-    times: Any = dict(zip(_GRID, deep("swish", _GRID).explosion_time, strict=True))
-    return at("z", _GRID, times.__getitem__)
+    times: Any = deep("swish", _GRID).explosion_time
+    return {f"z = {z:g}": float(time) for z, time in zip(_GRID, times, strict=True)}
 
 
 _SAME_AS = "σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2"
