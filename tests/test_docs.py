@@ -1,17 +1,14 @@
 """The pages of docs/ hold the numbers that the package gives, and their examples run."""
 
-import contextlib
-import doctest
-import io
 import re
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
-from _pytest.doctest import _get_checker, _get_number_flag
 
 import fieldtheory as ft
+from tests import pages
 
 FOLDER = Path(__file__).parents[1] / "docs"
 
@@ -95,60 +92,45 @@ def test_example_runs():
     exec(compile(code, "optimal_scaling.md", "exec"), {"X": X})
 
 
-def test_a_family_of_ones_own():
-    code = re.search(r"```python\n(.*?)```", page("families.md"), re.DOTALL).group(1)
-    output, found = io.StringIO(), {"__name__": "families"}
-    with contextlib.redirect_stdout(output):
-        exec(compile(code, "families.md", "exec"), found)
-    assert r"\mathrm{share}" in output.getvalue()
-    assert "Is the theory right? Yes" in output.getvalue()
-    net, s = found["net"], found["s"]
-    # K^(l) = K^(l-1) + ρ² σ²_w (M + r K^(l-1)), with M of erf typed (Williams 1997).
-    K = 0.1
-    for kernel in s.kernels[1:-1]:
-        moment = 2 / np.pi * np.arctan2(2 * K, np.sqrt(1 + 4 * K))
-        K += net.branch_scale**2 * (moment + net.share * K)
-        np.testing.assert_allclose(kernel, K, rtol=1e-13)
-
-
-# Tests above run these.
-ELSEWHERE = {"families.md", "optimal_scaling.md"}
-RUNNER = doctest.DocTestRunner(
-    _get_checker(),
-    optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | _get_number_flag(),
-)
-BLOCK = re.compile(
-    r"^```python\n(.*?)^```(?:\n\nprints\n\n```\n(.*?)^```)?", re.DOTALL | re.MULTILINE
-)
-
-
-def pages_with_examples():
-    """Names and texts of the pages that `make docs` does not execute."""
-    for path in sorted(FOLDER.rglob("*.md")):
-        text = path.read_text(encoding="utf-8")
-        if "```python" in text and "{code-cell}" not in text and path.name not in ELSEWHERE:
-            yield pytest.param(path.name, text, id=str(path.relative_to(FOLDER)))
+# Tests above run this one. Pages with cells are executed when the site is built.
+PAGES = [
+    pytest.param(path, id=str(path.relative_to(FOLDER)))
+    for path in sorted(FOLDER.rglob("*.md"))
+    if path.name != "optimal_scaling.md"
+    if pages.BLOCK.search(text := path.read_text(encoding="utf-8")) and "{code-cell}" not in text
+]
 
 
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
-@pytest.mark.parametrize(("name", "text"), [*pages_with_examples()])
-def test_examples_of_the_pages_run(name, text, tmp_path, monkeypatch):
-    """Blocks run in turn, those with >>> as doctests; the others print what is shown below them."""
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_run_and_print_what_they_show(path, tmp_path):
+    text = path.read_text(encoding="utf-8")
     if "fieldtheory.training" in text or "import torch" in text:
         pytest.importorskip("torch", reason="torch is not installed")
-    monkeypatch.chdir(tmp_path)
-    found = {"__name__": "__main__"}
-    for code, shown in BLOCK.findall(text):
-        output = io.StringIO()
-        if code.startswith(">>>"):
-            test = doctest.DocTestParser().get_doctest(code, found, name, None, 0)
-            failed, _ = RUNNER.run(test, out=output.write, clear_globs=False)
-            assert not failed, output.getvalue()
-            found = test.globs
-        else:
-            with contextlib.redirect_stdout(output):
-                exec(compile(code, name, "exec"), found)
-            assert output.getvalue().strip() == shown.strip()
-    if name == "measured_blocks.md":  # what it says about blocks without overlap and γ = 1
-        with pytest.raises(ValueError, match="skip_scale must be below 1"):
-            found["m"].scales(skip_scale=1.0)
+    found, _ = pages.run(path, tmp_path)
+    if path.name == "add_a_family.md":
+        # K^(l) = K^(l-1) + ρ² σ²_w (M + r K^(l-1)), with M of erf typed (Williams 1997).
+        K, net = 0.1, found["net"]
+        for kernel in found["s"].kernels[1:-1]:
+            moment = 2 / np.pi * np.arctan2(2 * K, np.sqrt(1 + 4 * K))
+            K += net.branch_scale**2 * (moment + net.share * K)
+            np.testing.assert_allclose(kernel, K, rtol=1e-13)
+
+
+def test_a_page_that_shows_something_else_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    for shown in (
+        "```pycon\n>>> 1 + 1\n{}\n```\n",
+        "```python\nprint(2)\n```\n\nprints\n\n```\n{}\n```\n",
+    ):
+        page.write_text(shown.format(3), encoding="utf-8")
+        with pytest.raises(pages.DifferentError, match=r"(?s)shows\n3\n.*printed is\n2\n"):
+            pages.run(page, tmp_path)
+        assert pages.run(page, tmp_path, write=True)[1] == shown.format(2)
+
+
+@pytest.mark.parametrize("room", ["start", "howto", "developers"])
+def test_links_exist(room):
+    for path in (FOLDER / room).glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"

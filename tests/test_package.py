@@ -24,6 +24,7 @@ ROOMS = (
     "compiling",
     "networks",
     "theory",
+    "precision",
     "numerics",
     "limits",
     "scaling",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from math import isqrt
 from typing import Any
 
@@ -131,10 +131,13 @@ def cumulant(
 def mpf(value: Any, digits: int) -> Any:
     """A number of SymPy, or any other, as an mpmath number of that many digits."""
     with mpmath.workdps(digits):
-        return _number(value)
+        return number(value)
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
+    """A number of SymPy, or any other, as an mpmath number of the current precision."""
+    if isinstance(value, sp.Rational):
+        return mpmath.mpf(value.p) / value.q
     if isinstance(value, sp.Basic):
         return sp.lambdify([], value, modules="mpmath")()
     return mpmath.mpf(value)
@@ -142,7 +145,7 @@ def _number(value: Any) -> Any:
 
 def _entries(K: Any) -> list[list[Any]]:
     rows = K.tolist() if isinstance(K, sp.MatrixBase) else K
-    return [[_number(value) for value in row] for row in rows]
+    return [[number(value) for value in row] for row in rows]
 
 
 def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool = False) -> Any:
@@ -162,23 +165,26 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
         products = separated(F, *variables)
         if products:
             return _series(products, variables, K, digits, 0)
-    kinks = [_kinks(F, v) for v in variables]
+    kinks = [kinks_of(F, v) for v in variables]
     function = sp.lambdify(list(variables), F, modules="mpmath", cse=True)
     integrate = _one if len(variables) == 1 else _two
-    return lambda level: integrate(function, K, kinks, _order(digits, level), _reach(digits, level))
+    return lambda level: integrate(
+        function, K, kinks, rule_order(digits, level), reach_of(digits, level)
+    )
 
 
-def _kinks(F: sp.Expr, variable: sp.Expr) -> list[Any]:
+def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[Any]:
+    """Where F has kinks or jumps."""
     cuts = break_points(F, variable) if has_steps(F) and F.has(variable) else []
-    return [_number(cut) for cut in cuts]
+    return [number(cut) for cut in cuts]
 
 
-def _order(digits: int, level: int) -> int:
+def rule_order(digits: int, level: int) -> int:
     """Of the rule on one panel."""
     return int((0.6 * digits + 10) * 1.3**level)
 
 
-def _reach(digits: int, level: int) -> Any:
+def reach_of(digits: int, level: int) -> Any:
     """Where panels end, farther on each level, so that two differ if the tail matters after all."""
     return (mpmath.sqrt(2 * mpmath.log(10) * (digits + _GUARD)) + 1) * mpmath.mpf(1.1) ** level
 
@@ -201,7 +207,7 @@ def _series(
     most = 1 if c == 0 else 2 + int(2 * mpmath.log(least) / mpmath.log(abs(c)))
     sides = [
         [
-            (sp.lambdify([v], part, modules="mpmath", cse=True), root, _kinks(part, v))
+            (sp.lambdify([v], part, modules="mpmath", cse=True), root, kinks_of(part, v))
             for part, v, root in zip(pair, variables, roots, strict=True)
         ]
         for pair in products
@@ -241,29 +247,43 @@ def _coefficients(
 
     They have the wave number √n and decay as exp(−z²/4).
     """
-    reach = _reach(2 * digits + _GUARD, level)
-    cuts = _breakpoints([k / root for k in kinks], min(1, 1 / root), reach)
-    nodes = _composite(cuts, _order(digits, level) + isqrt(most))
+    reach = reach_of(2 * digits + _GUARD, level)
+    cuts = panel_ends([k / root for k in kinks], min(1, 1 / root), reach)
+    nodes = composite(cuts, rule_order(digits, level) + isqrt(most))
     decay = [mpmath.exp(-z * z / 4) for z, _ in nodes]
     values = [f(root * z) for z, _ in nodes]
     terms = [w * v * e for (_, w), v, e in zip(nodes, values, decay, strict=True)]
     norm = mpmath.sqrt(2 * mpmath.pi)
     yield mpmath.fsum(t * v * e for t, v, e in zip(terms, values, decay, strict=True)) / norm
-    # Where h_n is the exponentially growing solution, errors grow as it does.
-    bits = int(3.33 * (digits + 2 * _GUARD) + 0.37 * reach**2)
+    bits = hermite_bits(digits, reach)
     scale = max(map(abs, terms)) or mpmath.mpf(1)
-    weighted = _integers([term / scale for term in terms], bits)
-    z, current = _integers([z for z, _ in nodes], bits), _integers(decay, bits)
-    previous, root_n = 0 * current, 0
-    for n in range(1, most + 2):
+    weighted = integers([term / scale for term in terms], bits)
+    for current in islice(hermite_functions([z for z, _ in nodes], bits), most + 1):
         yield scale / norm * mpmath.ldexp(int(weighted @ current), -2 * bits)
+
+
+def hermite_bits(digits: int, reach: Any) -> int:
+    """Bits of `hermite_functions` on [−reach, reach] for that many digits.
+
+    Where h_n is the exponentially growing solution, errors grow as it does.
+    """
+    return int(3.33 * (digits + 2 * _GUARD) + 0.37 * reach**2)
+
+
+def hermite_functions(z: Sequence[Any], bits: int) -> Iterator[np.ndarray]:
+    """h_n(z) e^(−z²/4) for n = 0, 1, ..., as integers over 2^bits."""
+    current = integers([mpmath.exp(-point * point / 4) for point in z], bits)
+    points, previous, root_n = integers(z, bits), 0 * current, 0
+    for n in count(1):
+        yield current
         root_next = isqrt(n << 2 * bits)
         inverse = (1 << 2 * bits) // root_next
-        step = (z * current - root_n * previous) >> bits
+        step = (points * current - root_n * previous) >> bits
         current, previous, root_n = (step * inverse) >> bits, current, root_next
 
 
-def _integers(values: Sequence[Any], bits: int) -> np.ndarray:
+def integers(values: Sequence[Any], bits: int) -> np.ndarray:
+    """Numbers over 2^bits."""
     return np.array([int(mpmath.ldexp(value, bits)) for value in values], dtype=object)
 
 
@@ -304,13 +324,13 @@ def _two(f: Callable, K: list, kinks: list, order: int, reach: Any) -> Value:
 
 def _sum(f: Callable, kinks: list, scale: Any, order: int, reach: Any) -> Value:
     """∫ f(z) N(z; 0, 1) dz and the same of |f|."""
-    rule = _composite(_breakpoints(kinks, scale, reach), order)
+    rule = composite(panel_ends(kinks, scale, reach), order)
     terms = [w * mpmath.exp(-z * z / 2) * f(z) for z, w in rule]
     norm = 1 / mpmath.sqrt(2 * mpmath.pi)
     return norm * mpmath.fsum(terms), norm * mpmath.fsum(map(abs, terms))
 
 
-def _breakpoints(kinks: list, scale: Any, reach: Any) -> list[Any]:
+def panel_ends(kinks: list, scale: Any, reach: Any) -> list[Any]:
     """Ends of panels in [−reach, reach]: they double from the scale of f at zero and at kinks."""
     cuts = {-reach, reach}
     for centre in {mpmath.mpf(0), *kinks}:
@@ -323,7 +343,7 @@ def _breakpoints(kinks: list, scale: Any, reach: Any) -> list[Any]:
     return sorted(cuts)
 
 
-def _composite(cuts: list, order: int) -> list[tuple[Any, Any]]:
+def composite(cuts: list, order: int) -> list[tuple[Any, Any]]:
     """Nodes and weights of the Gauss-Legendre rule on every panel."""
     rule = []
     for left, right in pairwise(cuts):

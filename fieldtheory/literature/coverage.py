@@ -41,7 +41,7 @@ DEFINITIONS = {
         "B.4": "fieldtheory.networks.family",
         "B.7, B.23": "fieldtheory.numerics.solution",
         "B.22, B.36": "fieldtheory.criticality",
-        "B.38–B.43": "docs/measured_blocks.md",
+        "B.38–B.43": "docs/howto/measure_a_block.md",
     },
     "SR": {"1": "fieldtheory.networks.residual"},
     "PF": {"1, 2, 4, 5": "docs/diffusions.md"},

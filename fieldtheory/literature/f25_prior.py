@@ -148,6 +148,27 @@ def _cumulants() -> sp.Expr:
     return sp.log(GaussianAverage(sp.exp(exponent), action.variables, action.covariance))
 
 
+def _signal_variance(factor: sp.Expr) -> sp.Expr:
+    """Var h^(0) of the density of h^(0) and h̃^(0) with the exponent factor · (h̃h + C h̃²/2)."""
+    t, h = sp.symbols("h̃ h", real=True)
+    exponent = factor * (t * h + sym.kernel(0) * t**2 / 2)
+    return exponent.diff(t, 2) / exponent.diff(t, h) ** 2
+
+
+def _by_derivative(sign: int) -> sp.Expr:
+    """−∂/∂x of exp(xx̃ + Cx̃²/2), the exponential in (137), over it; with sign · x̃ for x̃."""
+    exponential = sp.exp(_h * _w + _C * _w**2 / 2).subs(_w, sign * _w)
+    return sp.simplify(-exponential.diff(_h) / exponential)
+
+
+def _slope_of_exponential(printed: bool) -> sp.Expr:
+    """∂⟨e^{jx}⟩/∂C, and the first line of (137) for it, the integral over x̃ = iω done first."""
+    f = sp.exp(_j * _h)
+    integrand = _fourier() * f.diff(_h, 2) / 2 if printed else _GAUSSIAN * f
+    found = sp.simplify(sp.integrate(integrand, (_h, -sp.oo, sp.oo)))
+    return found if printed else found.diff(_C)
+
+
 def _quadratic_form(signals: bool) -> Callable[[], sp.Expr]:
     """Σ f²/C of independent residuals, printed; hᵀ K^(−1) h of signals, derived."""
     action = derive(2).network_action
@@ -276,6 +297,12 @@ _STATEMENTS: Statements = {
         lambda: -_sum_of_fields(0) + sym.WIDTH * _cumulants(),
         lambda: _theory().action,
     ),
+    ("(99)", "Var h^(0), from the terms in h̃^(0)", symbolically): (
+        "every N",
+        lambda: _signal_variance(sym.WIDTH),
+        lambda: _theory().network_action.covariance[0, 0],
+        {"meant": ("no N in these terms, as in (96)", lambda: _signal_variance(sp.S.One))},
+    ),
     ("(22)", "W(C̃|C), conjugate signals integrated out", symbolically): (
         "L = 1, every φ",
         _cumulants,
@@ -337,5 +364,17 @@ _STATEMENTS: Statements = {
         {"meant": ("Σ_{k=0}^l f^(k)", lambda: _summed(0, own=True))},
     ),
     ("(106)", "Z[0, j̃], the normalisation", symbolically): ("every j̃ and C", sp.S.One, _normalised),
+    ("(137), first line", "x̃ as −∂/∂x of the exponential, over it", symbolically): (
+        "one variable, every x and C",
+        _w,
+        lambda: _by_derivative(1),
+        "the sign of xx̃ is not that of (135) and (136); the integral is the same",
+        {"convention": ("x̃ → −x̃", lambda: _by_derivative(-1))},
+    ),
+    ("(137), first line", "∂⟨f⟩/∂C as the integral over x and x̃", symbolically): (
+        "one variable, f = e^{jx}, every j and C",
+        lambda: _slope_of_exponential(True),
+        lambda: _slope_of_exponential(False),
+    ),
 }
 CLAIMS = claims_of(PAPER, _STATEMENTS)

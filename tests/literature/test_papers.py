@@ -34,6 +34,8 @@ EVIDENCE = {
         ("section III.1", "the network and depths of Fig. 4"): "0.3265 at L = 10",
         ("Fig. 5, caption", "every P and N"): "printed/derived = P/N",
         ("(96), (99)", "L = 2"): "(N - 1)",
+        ("(99)", "every N"): "printed/derived = 1/N",
+        ("(137), first line", "one variable, every x and C"): "printed/derived = -1",
         ("(109)", "l = 2"): "printed − derived = C^(1) - C^(2)",
         ("(116)", "α = β, φ = erf"): "0.5443 printed, 0.2721 derived: largest deviation 0.272",
         ("text after (133)", "l = 2"): "printed − derived = -2*ρ**4*σ_w**4*",
