@@ -58,7 +58,8 @@ sphinx_gallery_conf = {
 
 def links_within(app, name, source):
     """Links that are right in the repository, made right in the site, which has all in docs/."""
-    text = re.sub(r"\]\((?:\.\./)+notebooks/", "](/notebooks/", source[0])
+    text = re.sub(r"\]\((?:\.\./)+notebooks/(?!\))", "](/notebooks/", source[0])
+    text = re.sub(r"\]\((?:\.\./)+notebooks/\)", "](/tutorials.md)", text)
     source[0] = text.replace("](../docs/", "](/") if name.startswith("notebooks/") else text
 
 
