@@ -12,7 +12,6 @@ from shutil import copy2
 
 from docutils.parsers.rst.states import Inliner
 from sphinx.ext import autosummary
-from sphinx_gallery.sorting import ExplicitOrder
 
 from fieldtheory.numerics.result import _MACHINERY
 
@@ -20,6 +19,8 @@ from fieldtheory.numerics.result import _MACHINERY
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 warnings.filterwarnings("ignore", category=DeprecationWarning)
+# Small trained networks of the gallery, whose page says so.
+warnings.filterwarnings("ignore", message="terms of order 1/N are")
 
 project = "fieldtheory"
 author = copyright = "fieldtheory developers"
@@ -42,10 +43,9 @@ sphinx_gallery_conf = {
     "examples_dirs": str(GALLERY),
     "gallery_dirs": "gallery",
     "filename_pattern": "",
+    "image_scrapers": "gallery_pages.picture",
     "only_warn_on_example_error": False,
-    "subsection_order": ExplicitOrder(
-        [f"../build/gallery/{paper}" for paper in gallery_pages.PAPERS]
-    ),
+    "subsection_order": [f"../build/gallery/{paper}" for paper in gallery_pages.PAPERS],
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,

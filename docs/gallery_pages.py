@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from numpydoc.docscrape import FunctionDoc
+from sphinx_gallery.scrapers import figure_rst
 
 PAPERS = tomllib.loads((Path(__file__).parent / "gallery.toml").read_text(encoding="utf-8"))
 LABEL = r"\s*[:(]\s*(F25|F23|PF|SR) (Fig\.|Table) \d+\)?"
@@ -82,17 +83,30 @@ def script(paper, figure, entries):
     kind = {"fig": " Fig. ", "table": " Table "}
     label = entries["name"] + (kind[printed[1]] + printed[2] if printed else "")
     # Some docstrings name the figure at the end of their first line.
-    title = f"{label}: {re.sub(LABEL, '', first)}"
+    title = f"{label}: {re.sub(LABEL, '', first).removesuffix('; needs torch')}"
+    drawn = inspect.getdoc(getattr(module, f"draw_{figure}")).splitlines()[0]
     remarks = about["Notes"] or [line for returned in about["Returns"] for line in returned.desc]
+    if "remark" in entry:
+        remarks = [*remarks, "", entry["remark"]]
     return SCRIPT.format(
         title=title,
         marks="=" * (2 * len(title)),
         paper=paper,
         figure=figure,
         question=f"**{entry['question']}**",
-        panels=inspect.getdoc(getattr(module, f"draw_{figure}")).splitlines()[0],
+        panels=re.sub(r".* as a matplotlib Figure: |^(?=\()", "Panels: ", drawn),
         arguments=entry.get("arguments", ""),
         says=entry["says"],
         numbers=entry["numbers"].strip(),
-        remarks="\n".join(f"# {line}".rstrip() for line in remarks or ["As in the caption."]),
+        remarks="\n".join(f"# {line}".rstrip() for line in remarks),
     )
+
+
+def picture(block, variables, settings):
+    """Save the Figure `drawn`, which is not one of pyplot."""
+    drawn = variables["example_globals"].pop("drawn", None)
+    if drawn is None:
+        return ""
+    path = next(variables["image_path_iterator"])
+    drawn.savefig(path, dpi=150)
+    return figure_rst([path], settings["src_dir"])
