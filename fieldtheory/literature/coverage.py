@@ -44,7 +44,7 @@ DEFINITIONS = {
         "B.38–B.43": "docs/howto/measure_a_block.md",
     },
     "SR": {"1": "fieldtheory.networks.residual"},
-    "PF": {"1, 2, 4, 5": "docs/diffusions.md"},
+    "PF": {"1, 2, 4, 5": "docs/theory/diffusions.md"},
 }
 
 
@@ -107,7 +107,7 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
     --------
     >>> found = coverage(["PF"])[0]
     >>> len(found.equations), found.definitions["4"]
-    (17, 'docs/diffusions.md')
+    (17, 'docs/theory/diffusions.md')
     """
     claims(papers)
     found = []

@@ -20,8 +20,15 @@ from fieldtheory.literature import (
     f25_scaling,
     f25_theory,
 )
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import at_least, in_float64, inside, numerically, symbolically
+from fieldtheory.literature.claim import (
+    Statements,
+    bound,
+    claims_of,
+    double,
+    formula,
+    interval,
+    number,
+)
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -32,8 +39,6 @@ from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import INPUT, RANGE, SCALE, SLOPE
 from fieldtheory.theory.notation import DEPTH
-
-PAPER = "F23"
 
 # The parameters of Figs. 4 and 5.
 _DEPTHS = (2, 5, 10, 20, 30)
@@ -87,52 +92,50 @@ def _fixed_ratio(point: Any) -> float:
 
 
 _STATEMENTS: Statements = {
-    ("(7)", "K^(L) of the linearised network", symbolically): (
+    "(7): K^(L) of the linearised network": formula(
         "φ = erf",
         _KERNEL,
         lambda: linearised.linearised_kernel().subs(SLOPE, _ERF_SLOPE),
         "F25 (66) keeps φ'(0)",
-        {"convention": (_UNIT_SLOPE, lambda: linearised.linearised_kernel().subs(SLOPE, 1))},
+        convention=(_UNIT_SLOPE, lambda: linearised.linearised_kernel().subs(SLOPE, 1)),
     ),
-    ("(8)", "ρ* at which K^(L) of the linearised network is (V/2)²", symbolically): (
+    "(8): ρ* at which K^(L) of the linearised network is (V/2)²": formula(
         "φ = erf, K^(0) < (V/2)²",
         _SCALING,
         lambda: linearised.saturation_formula().rhs.subs(SLOPE, _ERF_SLOPE),
         "F25 (67) keeps φ'(0)",
-        _SMALL_INPUT,
-        {"convention": (_UNIT_SLOPE, lambda: linearised.saturation_formula().rhs.subs(SLOPE, 1))},
+        points=_SMALL_INPUT,
+        convention=(_UNIT_SLOPE, lambda: linearised.saturation_formula().rhs.subs(SLOPE, 1)),
     ),
-    ("(9)", "ρ* at which K^(L) of the linearised network is (V/2)², deep networks", symbolically): (
+    "(9): ρ* at which K^(L) of the linearised network is (V/2)², deep networks": formula(
         "φ = erf, leading order in 1/L",
         _DEEP_SCALING,
         lambda: linearised.saturation_formula(large_depth=True).rhs.subs(SLOPE, _ERF_SLOPE),
         "F25 (68) keeps φ'(0)",
-        _SMALL_INPUT,
-        {
-            "convention": (
-                _UNIT_SLOPE,
-                lambda: linearised.saturation_formula(large_depth=True).rhs.subs(SLOPE, 1),
-            )
-        },
+        points=_SMALL_INPUT,
+        convention=(
+            _UNIT_SLOPE,
+            lambda: linearised.saturation_formula(large_depth=True).rhs.subs(SLOPE, 1),
+        ),
     ),
-    ("(9)", "the power of 1/L in the largest term that (9) neglects", at_least): (
+    "(9): the power of 1/L in the largest term that (9) neglects": bound(
         "L → ∞",
         sp.S.One,
         lambda: -f25_scaling.neglected_power(),
         "O(1/L) is a bound; the term is of the order L^(-3/2)",
-        {"wrong": sp.Integer(2)},
+        wrong=sp.Integer(2),
     ),
-    ("section 3", "ρ* of a variance lies between 0.1 and 0.3", inside): (
+    "section 3: ρ* of a variance lies between 0.1 and 0.3": interval(
         "the network and depths of Fig. 4",
         (0.1, 0.3),
         lambda: _optima({f"L = {L}": _FIG5.replace(depth=L) for L in _DEPTHS}),
     ),
-    ("section 3.1", "response of the output of the linearised network", symbolically): (
+    "section 3.1: response of the output of the linearised network": formula(
         "φ'(0) = 1",
         sym.READOUT_WEIGHT**2 * _GROWTH,
         lambda: linearised.linearised_response().subs(SLOPE, 1),
     ),
-    ("Fig. 5(b), caption", "ρ* > 0 at the fixed σ_b² = 1.75", inside): (
+    "Fig. 5(b), caption: ρ* > 0 at the fixed σ_b² = 1.75": interval(
         "σ_w² of Fig. 5(a)",
         (0.0, np.inf),
         lambda: _optima(
@@ -142,24 +145,24 @@ _STATEMENTS: Statements = {
             }
         ),
         "the figure shows maxima at ρ > 0",
-        {"meant": ("σ_w² = 1.75 for σ_b² = 1.75", (0.0, np.inf), _optima_of_biases)},
+        meant=("σ_w² = 1.75 for σ_b² = 1.75", (0.0, np.inf), _optima_of_biases),
     ),
-    ("Fig. 5(c)", "spread of the heights of curves that collapse", in_float64): [
-        (
+    "Fig. 5(c): spread of the heights of curves that collapse": [
+        double(
             "σ_w² from 1 to 2, σ_b² = 0.05",
             sp.S.Zero,
             _fixed_biases,
             "they collapse exactly at fixed σ_b²/σ_w² alone",
         ),
-        ("σ_w² from 1 to 2, σ_b²/σ_w² = 0.04", sp.S.Zero, _fixed_ratio),
+        double("σ_w² from 1 to 2, σ_b²/σ_w² = 0.04", sp.S.Zero, _fixed_ratio),
     ],
-    ("appendix B", "∂D_KL/∂σ² for φ = erf", symbolically): (
+    "appendix B: ∂D_KL/∂σ² for φ = erf": formula(
         "every σ²",
         f25_entropy.SLOPE,
         lambda: sp.diff(entropy.divergence_formula(), entropy.VARIANCE),
         "the derivative is 1/(2σ²) − 1/(4σ⁴), as for F25 (142)",
     ),
-    ("appendix B", "σ² at which erf(h) is closest to uniform", numerically): (
+    "appendix B: σ² at which erf(h) is closest to uniform": number(
         "φ = erf",
         sp.Rational(1, 4),
         lambda point, digits: entropy.precise_variance("erf", digits),
@@ -182,8 +185,8 @@ _SHARED = {
     "(S12)–(S14)": "(46)–(48), (122)–(124)",
 }
 _PARTS = f25_prior.CLAIMS, f25_theory.CLAIMS, f25_propagators.CLAIMS, f25_scaling.CLAIMS
-CLAIMS = claims_of(PAPER, _STATEMENTS) + tuple(
-    replace(claim, paper=PAPER, equation=own)
+CLAIMS = claims_of("F23", _STATEMENTS) + tuple(
+    replace(claim, paper="F23", equation=own)
     for own, theirs in _SHARED.items()
     for part in _PARTS
     for claim in part

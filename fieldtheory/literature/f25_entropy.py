@@ -8,14 +8,12 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, formula, number
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.scaling.maximum_entropy import VARIANCE
 from fieldtheory.scaling.uniform_density import average
 
-PAPER = "F25"
 # Eq. (141).
 DIVERGENCE = sp.log(sp.sqrt(2)) + sp.log(VARIANCE) / 2 + (1 / (2 * VARIANCE) - 1) / 2
 # Eq. (142).
@@ -56,33 +54,24 @@ def _divergence(point: Mapping[Any, Any], digits: int) -> Any:
 
 
 _STATEMENTS: Statements = {
-    ("(139)", "density of y = erf(h), h ~ N(0, σ²)", symbolically): (
+    "(139): density of y = erf(h), h ~ N(0, σ²)": formula(
         "every h",
         lambda: _density(h),
         _post_activation_density,
-        {"meant": (_SQUARED, lambda: _density(h**2))},
+        meant=(_SQUARED, lambda: _density(h**2)),
     ),
-    ("(140), second line", "D_KL of a uniform variable from erf(h)", numerically): (
+    "(140), second line: D_KL of a uniform variable from erf(h)": number(
         "φ = erf",
         _printed_divergence_step,
         _divergence,
-        "",
-        _VARIANCES,
-        {"meant": (_SQUARED, partial(_printed_divergence_step, power=2))},
+        points=_VARIANCES,
+        meant=(_SQUARED, partial(_printed_divergence_step, power=2)),
     ),
-    ("(141)", "D_KL of a uniform variable from erf(h)", numerically): (
-        "φ = erf",
-        DIVERGENCE,
-        _divergence,
-        "",
-        _VARIANCES,
-    ),
-    ("(141)", "D_KL of a uniform variable from erf(h)", symbolically): (
-        "every σ²",
-        DIVERGENCE,
-        entropy.divergence_formula,
-    ),
-    ("text before (142)", "sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest", symbolically): (
+    "(141): D_KL of a uniform variable from erf(h)": [
+        number("φ = erf", DIVERGENCE, _divergence, points=_VARIANCES),
+        formula("every σ²", DIVERGENCE, entropy.divergence_formula),
+    ],
+    "text before (142): sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest": formula(
         "σ² = 1/2, where ∂D_KL/∂σ² = 0",
         sp.Integer(-1),
         lambda: sp.sign(sp.diff(entropy.divergence_formula(), VARIANCE, 2)).subs(
@@ -90,13 +79,13 @@ _STATEMENTS: Statements = {
         ),
         "the divergence is smallest there",
     ),
-    ("(142)", "∂D_KL/∂σ² for φ = erf", symbolically): (
+    "(142): ∂D_KL/∂σ² for φ = erf": formula(
         "every σ²",
         SLOPE,
         lambda: sp.diff(entropy.divergence_formula(), VARIANCE),
         "the derivative of (141) is 1/(2σ²) − 1/(4σ⁴)",
     ),
-    ("text after (142)", "σ² at which erf(h) is closest to uniform", numerically): (
+    "text after (142): σ² at which erf(h) is closest to uniform": number(
         "φ = erf",
         sp.Rational(1, 4),
         lambda point, digits: entropy.precise_variance("erf", digits),
@@ -104,4 +93,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("F25", _STATEMENTS)

@@ -12,8 +12,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import numerically, symbolically
+from fieldtheory.literature.claim import Statements, claims_of, formula, number
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.networks.residual import ResidualNetwork
@@ -21,8 +20,6 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import chain_action
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
 from fieldtheory.theory.saddle_point import saddle_point
-
-PAPER = "PDLT-B"
 
 WEIGHT, BIAS = sp.symbols("C_W C_b", positive=True)
 SKIP = sp.Symbol("γ", real=True)
@@ -224,75 +221,63 @@ _ONES = sp.ones(2, 1)
 _CRITICAL = (1 - SKIP**2) / SLOPE**2
 
 _STATEMENTS: Statements = {
-    ("(B.6)", "a_l, c_l and γ_l, with ξ in the variances", symbolically): (
-        "every ξ and γ",
-        lambda: _scaled(True),
-        lambda: _scaled(False),
+    "(B.6): a_l, c_l and γ_l, with ξ in the variances": formula(
+        "every ξ and γ", lambda: _scaled(True), lambda: _scaled(False)
     ),
-    ("(B.8)", "E[z' z'] of two inputs over the weights of a layer", symbolically): (
+    "(B.8): E[z' z'] of two inputs over the weights of a layer": formula(
         "n = 2, every φ and γ",
         lambda: _two_point(SKIP, True),
         lambda: _two_point(SKIP, False),
-        {"instances": 1},
+        instances=1,
     ),
-    ("(B.10)", "E[z' z'] of two inputs over the weights of a layer, γ = 0", symbolically): (
+    "(B.10): E[z' z'] of two inputs over the weights of a layer, γ = 0": formula(
         "n = 2, every φ",
         lambda: _two_point(sp.S.Zero, True),
         lambda: _two_point(sp.S.Zero, False),
-        {"instances": 1},
+        instances=1,
     ),
-    ("(B.44)", "G_zz^(l+1) of any block", symbolically): (
-        "every ξ and γ",
-        lambda: _correlator(True),
-        lambda: _correlator(False),
+    "(B.44): G_zz^(l+1) of any block": formula(
+        "every ξ and γ", lambda: _correlator(True), lambda: _correlator(False)
     ),
-    ("(B.45)", "G_zz^(l) − G_zz^(l+1), zero at criticality", symbolically): (
-        "every ξ and γ",
-        lambda: _kept(True),
-        lambda: _kept(False),
+    "(B.45): G_zz^(l) − G_zz^(l+1), zero at criticality": formula(
+        "every ξ and γ", lambda: _kept(True), lambda: _kept(False)
     ),
-    ("(B.11)", "K^(l+1) of two inputs", symbolically): (
-        "every φ and γ",
-        lambda: _printed_kernel(2),
-        lambda: next_kernel(2),
+    "(B.11): K^(l+1) of two inputs": formula(
+        "every φ and γ", lambda: _printed_kernel(2), lambda: next_kernel(2)
     ),
-    ("(B.12), (B.17)", "K^(l+1) of one input", symbolically): (
-        "every φ and γ",
-        lambda: _printed_kernel(1),
-        lambda: next_kernel(1),
+    "(B.12), (B.17): K^(l+1) of one input": formula(
+        "every φ and γ", lambda: _printed_kernel(1), lambda: next_kernel(1)
     ),
-    ("(B.14), (B.16)", "δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]", symbolically): (
+    "(B.14), (B.16): δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]": formula(
         "every φ and γ, second order in δ, without γ² and C_W",
         lambda: one_average(_slope_squared()),
         lambda: one_average(_second_order()[0]),
     ),
-    ("(B.14), (B.18)", "δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²", symbolically): (
+    "(B.14), (B.18): δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²": formula(
         "every φ and γ, second order in δ, without C_W",
         lambda: one_average(_slope_squared().diff(KERNEL) / 2),
         lambda: one_average(_second_order()[1]),
     ),
-    ("(B.13), (B.15)", "χ_∥, the derivative of (B.12)", numerically): [
-        (f"φ = {name}, K = 7/10", _parallel(phi), _derivative(phi))
+    "(B.13), (B.15): χ_∥, the derivative of (B.12)": [
+        number(f"φ = {name}, K = 7/10", _parallel(phi), _derivative(phi))
         for name, phi in (("tanh", _TANH), ("gelu", as_activation("gelu")(X)))
     ],
-    ("(B.19), (B.20)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2", symbolically): (
+    "(B.19), (B.20): χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2": formula(
         "φ = x above and x/5 below zero, every K and γ",
         _ONES,
         lambda: susceptibilities_of(LINEAR, (1 - SKIP**2) / A2),
-        {"instances": 1},
+        instances=1,
     ),
-    ("(B.19), (B.21)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²", symbolically): (
-        "smooth φ with φ(0) = 0, K* = 0, every γ",
-        _ONES,
-        _at_small_kernel,
+    "(B.19), (B.21): χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²": formula(
+        "smooth φ with φ(0) = 0, K* = 0, every γ", _ONES, _at_small_kernel
     ),
-    ("(B.27)", "⟨φ⁴⟩ − ⟨φ²⟩²", symbolically): (
+    "(B.27): ⟨φ⁴⟩ − ⟨φ²⟩²": formula(
         "φ = x above and x/5 below zero",
         (3 * A4 - A2**2) * KERNEL**2,
         lambda: ConnectedCorrelator(LINEAR**2, LINEAR**2, X, KERNEL).doit(),
-        {"instances": 1},
+        instances=1,
     ),
-    ("(B.30), (B.31)", "K^(l+1) to second order in K", symbolically): (
+    "(B.30), (B.31): K^(l+1) to second order in K": formula(
         "smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²",
         lambda: KERNEL + BEND * (1 - SKIP**2) * KERNEL**2,
         lambda: leading(
@@ -300,19 +285,18 @@ _STATEMENTS: Statements = {
             2,
         ),
     ),
-    ("(B.32)", "l K^(l) in deep layers", symbolically): (
+    "(B.32): l K^(l) in deep layers": formula(
         "smooth φ with φ(0) = 0, a_1 < 0",
         lambda: 1 / (-BEND * (1 - SKIP**2)),
         _decay,
-        "",
-        ({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
+        points=({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
     ),
-    ("(B.33)", "χ_∥ to first order in K", symbolically): (
+    "(B.33): χ_∥ to first order in K": formula(
         "smooth φ with φ(0) = 0",
         lambda: 1 + 2 * (1 - SKIP**2) * BEND * KERNEL,
         lambda: leading(susceptibilities_of(expansion(3), _CRITICAL)[0], 1),
     ),
-    ("(B.34)", "⟨φ⁴⟩ − ⟨φ²⟩² to second order in K", symbolically): (
+    "(B.34): ⟨φ⁴⟩ − ⟨φ²⟩² to second order in K": formula(
         "smooth φ with φ(0) = 0",
         2 * SLOPE**4 * KERNEL**2,
         lambda: leading(
@@ -321,4 +305,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PDLT-B", _STATEMENTS)

@@ -14,9 +14,7 @@ import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import inside, not_here, symbolically
-from fieldtheory.literature.pf_limits import PAPER
+from fieldtheory.literature.claim import Statements, claims_of, formula, interval, unchecked
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
@@ -170,126 +168,91 @@ def _explosions() -> dict[str, float]:
 _SAME_AS = "σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2"
 
 _STATEMENTS: Statements = {
-    ("section 4.3, Fig. 5", "losses and accuracies of trained networks on MNIST", not_here): (
-        "φ = tanh",
-        "percent",
-        lambda: "it takes MNIST and training; see fieldtheory figures",
+    "section 4.3, Fig. 5: losses and accuracies of trained networks on MNIST": unchecked(
+        "φ = tanh", "percent", lambda: "it takes MNIST and training; see fieldtheory figures"
     ),
-    (
-        "section 4.1, Fig. 2",
-        "difference of variances of ResNet and SDE over its error for 10,000 draws, |z| < 2",
-        inside,
-    ): (
+    "section 4.1, Fig. 2: difference of variances of ResNet and SDE over its error for "
+    "10,000 draws, |z| < 2": interval(
         "φ = tanh, L = 500, D → ∞, z = 0 and 1",
         (-2.0, 2.0),
         _deviations,
         "L = 500 lowers variances by about 1 or 2 %, which ten times as many draws would show",
     ),
-    (
-        "section 4.1, Fig. 2",
-        "differences of moments of x_T,1 of ResNet and SDE in standard errors, |z| < 4",
-        inside,
-    ): (
+    "section 4.1, Fig. 2: differences of moments of x_T,1 of ResNet and SDE in standard "
+    "errors, |z| < 4": interval(
         "φ = tanh, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
         (-4.0, 4.0),
         lambda: _scores("tanh"),
     ),
-    (
-        "section 4.1",
-        "differences of moments of x_T,1 of ResNet and SDE in standard errors, |z| < 4",
-        inside,
-    ): (
+    "section 4.1: differences of moments of x_T,1 of ResNet and SDE in standard errors, "
+    "|z| < 4": interval(
         "φ = swish, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
         (-4.0, 4.0),
         lambda: _scores("swish"),
     ),
-    ("section 4.1", "φ'(0) and φ''(0)", symbolically): (
-        "φ = swish",
-        sp.Matrix([1, 1]) / 2,
-        _slopes,
-    ),
-    ("section 4.1", "(|μ_x| + |σ_x|)/(1 + |x|) at large |x|, not bounded", inside): (
+    "section 4.1: φ'(0) and φ''(0)": formula("φ = swish", sp.Matrix([1, 1]) / 2, _slopes),
+    "section 4.1: (|μ_x| + |σ_x|)/(1 + |x|) at large |x|, not bounded": interval(
         "φ = swish, ψ = x, D = 3",
         lambda: (1e4, np.inf),
         lambda: dict([list(growth("swish", "linear").items())[-1]]),
         "it grows as |x|: Assumption 2.3 is not satisfied",
     ),
-    ("section 4.2, Figs. 3, 4", f"output correlations, below {_CLOSE}", inside): [
-        (
+    f"section 4.2, Figs. 3, 4: output correlations, below {_CLOSE}": [
+        interval(
             f"φ = tanh, every D, {_SAME_AS}",
             (-1.0, _CLOSE),
             _between_outputs("tanh"),
             "(1 + z z')/√((1 + z²)(1 + z'²)) for σ_w = σ_b",
         ),
-        (f"φ = swish, D → ∞, {_SAME_AS}", (-1.0, _CLOSE), _between_outputs("swish")),
+        interval(f"φ = swish, D → ∞, {_SAME_AS}", (-1.0, _CLOSE), _between_outputs("swish")),
     ],
-    (
-        "section 4.2, Figs. 3, 4",
-        f"output correlations for different inputs, below {_CLOSE}",
-        inside,
-    ): (
+    f"section 4.2, Figs. 3, 4: output correlations for different inputs, below {_CLOSE}": interval(
         "φ = tanh, z = 1.9 and 2",
         (-1.0, _CLOSE),
         _neighbours,
         "functions are continuous: 1 − ρ falls as (z − z')², and is small for equal signs",
     ),
-    (
-        "section 4.2, doubly infinite setting",
-        "D Var q/⟨q⟩², bounded: q is not random for D → ∞",
-        inside,
-    ): (
+    "section 4.2, doubly infinite setting: D Var q/⟨q⟩², bounded: q is not random for D "
+    "→ ∞": interval(
         "φ = tanh, ψ = x, L → ∞, z = 1",
         (0.0, 10.0),
         _fluctuations,
         "the limit is Gaussian, neurons independent; its covariance is that of every D",
     ),
-    (
-        "section 4.2, doubly infinite setting",
-        "time T* at which the limit D → ∞ explodes, above T = 1",
-        inside,
-    ): (
+    "section 4.2, doubly infinite setting: time T* at which the limit D → ∞ explodes, "
+    "above T = 1": interval(
         "φ = swish, ψ = x, L → ∞, z from −2 to 2",
         (1.0, np.inf),
         _explosions,
         "so there is a limit for T < T*, and none beyond",
     ),
-    (
-        "section 4.2, Fig. 4",
-        f"smallest correlation of feed-forward networks, above {_CLOSE}",
-        inside,
-    ): (
+    f"section 4.2, Fig. 4: smallest correlation of feed-forward networks, above {_CLOSE}": interval(
         "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
         (_CLOSE, 1.0),
         _on_the_edge,
         "the smaller σ_b, the more layers it takes: 0.943 for σ_b² = 0.005",
     ),
-    ("section 4.2, Fig. 4", f"correlations of feed-forward networks, above {_CLOSE}", inside): [
-        (
+    f"section 4.2, Fig. 4: correlations of feed-forward networks, above {_CLOSE}": [
+        interval(
             "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500, z from −2 to 2",
             (_CLOSE, 1 + 1e-9),
             _without_bias("relu", 2.0),
         ),
-        (
+        interval(
             "φ = tanh, edge of chaos, σ_w = 1, σ_b = 0, L = 500, z from −2 to 2",
             (_CLOSE, 1 + 1e-9),
             _without_bias("tanh", 1.0),
             "without a bias outputs are odd: it takes σ_b > 0",
         ),
     ],
-    (
-        "section 1, Fig. 1",
-        "ln of the ratio of variances of x_last over inputs, below 0.01: no discernible impact",
-        inside,
-    ): (
+    "section 1, Fig. 1: ln of the ratio of variances of x_last over inputs, below 0.01: "
+    "no discernible impact": interval(
         "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
         (-0.01, 0.01),
         _variances_on_the_edge,
     ),
-    (
-        "section 1, Fig. 1",
-        "ln of the ratio of variances of x_last for |z| = 2 and 1, above 0: the input affects it",
-        inside,
-    ): (
+    "section 1, Fig. 1: ln of the ratio of variances of x_last for |z| = 2 and 1, above "
+    "0: the input affects it": interval(
         "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500",
         (1e-2, np.inf),
         _variances_of_relu,
@@ -297,4 +260,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PF", _STATEMENTS)

@@ -10,9 +10,8 @@ import sympy as sp
 
 from fieldtheory.inference.gaussian_process import condition
 from fieldtheory.inference.kernel_function import kernel
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import at_least, inside, symbolically
-from fieldtheory.literature.sr_kernels import INPUT, LAYERS, PAPER, stable_network, variance
+from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
+from fieldtheory.literature.sr_kernels import INPUT, LAYERS, stable_network, variance
 from fieldtheory.literature.sr_limits import limit_of
 from fieldtheory.theory import notation as sym
 
@@ -117,41 +116,37 @@ def _one_input() -> sp.Expr:
 
 
 _STATEMENTS: Statements = {
-    ("(10)", "mean and variance of f(x) given y_N", symbolically): (
-        "N = 2",
-        _printed_posterior,
-        _posterior,
-    ),
-    ("Theorem 2", "2√N − E exp(N kl(r_S ‖ r)), not negative", at_least): (
+    "(10): mean and variance of f(x) given y_N": formula("N = 2", _printed_posterior, _posterior),
+    "Theorem 2: 2√N − E exp(N kl(r_S ‖ r)), not negative": bound(
         f"N = 1 to {_SAMPLES}, prior that does not depend on S",
         sp.zeros(_SAMPLES, 1),
         _room,
         "what is left of the proof holds for every N, loss and posterior",
     ),
-    ("Proposition 10", "limit of KL(A_L ‖ P_L)/L, at least 1", at_least): (
+    "Proposition 10: limit of KL(A_L ‖ P_L)/L, at least 1": bound(
         "standard ResNet, N = 1, σ_w² = 2, σ_b = 0",
         sp.S.One,
         _one_input,
         "it is (N/2) ln(1 + σ_w²/2): KL grows in proportion to L, below L for few inputs",
     ),
-    ("Proposition 10", "KL(A_L ‖ P_L)/L, at least 1", inside): [
-        (
+    "Proposition 10: KL(A_L ‖ P_L)/L, at least 1": [
+        interval(
             "standard ResNet, N = 2, σ_w² = 2, σ² = 0.1",
             (1.0, np.inf),
             _over_depth(2),
             "it is (N/2) ln(1 + σ_w²/2) in deep networks: below 1 for N <= 2 and σ_w² = 2",
         ),
-        ("standard ResNet, N = 5, σ_w² = 2, σ² = 0.1", (1.0, np.inf), _over_depth(5)),
+        interval("standard ResNet, N = 5, σ_w² = 2, σ² = 0.1", (1.0, np.inf), _over_depth(5)),
     ],
-    ("Proposition 10", "dKL/dL over (N/2) ln(1 + σ_w²/2), one in deep networks", inside): (
-        "standard ResNet, L = 100 to 400: KL of the order L",
-        (0.95, 1.05),
-        _growth,
+    "Proposition 10: dKL/dL over (N/2) ln(1 + σ_w²/2), one in deep networks": interval(
+        "standard ResNet, L = 100 to 400: KL of the order L", (0.95, 1.05), _growth
     ),
-    ("Proposition 10", "KL(A_L ‖ P_L), below a bound that does not depend on L", inside): [
-        (f"{schedule} scaling, N = 5, σ_w² = 2, σ² = 0.1", _bound(schedule), _stable(schedule))
+    "Proposition 10: KL(A_L ‖ P_L), below a bound that does not depend on L": [
+        interval(
+            f"{schedule} scaling, N = 5, σ_w² = 2, σ² = 0.1", _bound(schedule), _stable(schedule)
+        )
         for schedule in ("uniform", "decreasing")
     ],
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

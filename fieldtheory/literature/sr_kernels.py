@@ -14,15 +14,20 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage, precise
 from fieldtheory.literature import pdlt_kernels
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import at_least, in_float64, inside, numerically, symbolically
+from fieldtheory.literature.claim import (
+    Statements,
+    bound,
+    claims_of,
+    double,
+    formula,
+    interval,
+    number,
+)
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.evaluation import with_activation
-
-PAPER = "SR"
 
 SCALE = sp.Symbol("λ_l", positive=True)
 INPUT = sp.Symbol("s_0", nonnegative=True)
@@ -233,81 +238,79 @@ _UNIFORM_STEP = (
 _RATES = _number(_rate), _number(_flow)
 
 _STATEMENTS: Statements = {
-    ("(2), text before (3)", "Q_l of two inputs from Q_{l−1}", symbolically): (
-        "every φ and λ_l",
-        _any_activation,
-        next_kernel,
+    "(2), text before (3): Q_l of two inputs from Q_{l−1}": formula(
+        "every φ and λ_l", _any_activation, next_kernel
     ),
-    ("(3), (4), (5)", "Q_l of two inputs from Q_{l−1}", numerically): [
-        ("φ = relu, C ≠ 0", *_STEP_OF_RELU, "", _POINTS),
-        (
+    "(3), (4), (5): Q_l of two inputs from Q_{l−1}": [
+        number("φ = relu, C ≠ 0", *_STEP_OF_RELU, points=_POINTS),
+        number(
             "φ = relu, C = 0",
             _number(_printed_step),
             _number(relu_step),
             "0/0",
-            _UNCORRELATED,
-            {"meant": (_DEFINED, _number(lambda: PAIR + SCALE**2 * _rate(True)))},
+            points=_UNCORRELATED,
+            meant=(_DEFINED, _number(lambda: PAIR + SCALE**2 * _rate(True))),
         ),
     ],
-    ("(5)", "Q_0 of two inputs", in_float64): (
+    "(5): Q_0 of two inputs": double(
         "d = 2, σ_w² = 2, σ_b² = 1/2",
         lambda point: 0.5 + 2.0 * float(_TWO[0] @ _TWO[1]) / 2,
         lambda point: float(input_kernel(_TWO, stable_network("none", 1, **BIASED))[0, 1]),
     ),
-    ("Lemma 1", "lower bound of Q_L(x, x) of a standard ResNet", at_least): [
-        ("σ_b = 0, every L", _bound(sp.S.Zero), lambda: variance(unbiased=True), "with equality"),
-        (
+    "Lemma 1: lower bound of Q_L(x, x) of a standard ResNet": [
+        bound(
+            "σ_b = 0, every L", _bound(sp.S.Zero), lambda: variance(unbiased=True), "with equality"
+        ),
+        bound(
             "σ_b > 0, every L",
             _bound(sym.BIAS),
             variance,
             "it lacks −2σ_b²/σ_w², with which it is Q_L(x, x) itself",
         ),
     ],
-    ("Definition 1", "whether Σ_l λ_{l,L}² stays bounded, 1 or 0", symbolically): [
-        (f"λ_{{l,L}} = {formula}", sp.Integer(bounded), partial(_stays_bounded, scale))
-        for scale, formula, bounded in (
+    "Definition 1: whether Σ_l λ_{l,L}² stays bounded, 1 or 0": [
+        formula(f"λ_{{l,L}} = {text}", sp.Integer(bounded), partial(_stays_bounded, scale))
+        for scale, text, bounded in (
             (1 / sp.sqrt(_DEPTH), "1/√L", 1),
             (1 / (sp.sqrt(_LAYER) * sp.log(_LAYER + 1)), "1/(√l ln(l+1))", 1),
             (sp.S.One, "1, standard ResNet", 0),
         )
     ],
-    ("Lemma 4", "(1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1", inside): (
-        "standard ResNet, σ_b > 0, inputs of different lengths",
-        (0.0, 0.5),
-        _ratios,
+    "Lemma 4: (1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1": interval(
+        "standard ResNet, σ_b > 0, inputs of different lengths", (0.0, 0.5), _ratios
     ),
-    ("Lemma 4", "the power of L in 1 − C_L", symbolically): (
+    "Lemma 4: the power of L in 1 − C_L": formula(
         "standard ResNet, σ_b = 0, L → ∞",
         sp.Integer(-2),
         lambda: collapse()[0],
         "L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² for every pair of inputs at an angle",
     ),
-    ("Lemma 4", "the limit of L² (1 − C_L) over (9π²/2)(1 + 2/σ_w²)², 1 to 1e-4", inside): (
+    "Lemma 4: the limit of L² (1 − C_L) over (9π²/2)(1 + 2/σ_w²)², 1 to 1e-4": interval(
         "standard ResNet, σ_b = 0, σ_w² = 1/2, 1, 2",
         (1 - 1e-4, 1 + 1e-4),
         _collapsed,
         f"extrapolated from L = {_STEP // 2} to {4 * _STEP}, where it is 5 to 11 % below",
     ),
-    ("(7)", "Q_l of two inputs from Q_{l−1}", numerically): [
-        ("uniform scaling, L = 7, C ≠ 0", *_UNIFORM_STEP, "", _POINTS),
-        (
+    "(7): Q_l of two inputs from Q_{l−1}": [
+        number("uniform scaling, L = 7, C ≠ 0", *_UNIFORM_STEP, points=_POINTS),
+        number(
             "uniform scaling, C = 0",
             *_UNIFORM_STEP,
             "0/0",
-            _UNCORRELATED,
-            {"meant": (_DEFINED, _number(lambda: PAIR + _rate(True) / 7))},
+            points=_UNCORRELATED,
+            meant=(_DEFINED, _number(lambda: PAIR + _rate(True) / 7)),
         ),
     ],
-    ("(8)", "dq_t/dt of two inputs", numerically): [
-        ("uniform scaling, C ≠ 0", *_RATES, "", _POINTS),
-        (
+    "(8): dq_t/dt of two inputs": [
+        number("uniform scaling, C ≠ 0", *_RATES, points=_POINTS),
+        number(
             "uniform scaling, C = 0",
             *_RATES,
             "0/0",
-            _UNCORRELATED,
-            {"meant": (_DEFINED, _number(lambda: _rate(True)))},
+            points=_UNCORRELATED,
+            meant=(_DEFINED, _number(lambda: _rate(True))),
         ),
     ],
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)
