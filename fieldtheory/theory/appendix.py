@@ -66,7 +66,8 @@ def document(n: Notation, explicit: Notation | None = None) -> str:
     }
     if explicit is not None:
         written = results_latex(LAYER_BY_LAYER, explicit, EXPLICIT, numbered=True, known=known)
-        parts["explicit"] = _section("Layer by layer", "explicit", written)
+        lead = f"For $L = {latex(explicit.last)}$:\n"
+        parts["explicit"] = _section("Layer by layer", "explicit", lead + written)
     text = TEMPLATE.read_text(encoding="utf-8")
     # SymPy writes the natural logarithm as \log.
     return re.sub("<<(.*?)>>", lambda found: parts.get(found[1], ""), text).replace(r"\log", r"\ln")
