@@ -52,6 +52,7 @@ HEAVY = {
     "xarray",
     "jinja2",
     "latex2mathml",
+    "fieldtheory.precision.balls",
     "jax",
     "torch",
     "IPython",

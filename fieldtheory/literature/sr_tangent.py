@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import at_least, inside, symbolically
+from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
+from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import (
     BIASED,
     INPUT,
     LAYERS,
-    PAPER,
     RELU,
     SCALE,
     collapse,
@@ -120,16 +118,11 @@ def _training(printed: bool) -> sp.Expr:
     return (both * moved).diff(time) if printed else -rate * both * (start + own * moved - y)
 
 
-def _relative(gradient: Callable[[], sp.Expr], layer: int) -> Callable[[], dict[str, float]]:
+def _relative(gradient: sp.Expr, layer: int) -> float:
     """What is left of a gradient over (1 + σ_w²/2)^L for N → ∞ and then L → ∞."""
-
-    def found() -> dict[str, float]:
-        wide = sp.limit(gradient().subs(_LAYER, layer), sym.WIDTH, sp.oo)
-        at = {sym.WEIGHT: sp.sqrt(2), INPUT: 1}
-        left = sp.limit(sp.simplify((wide / _GROWTH**LAYERS).subs(at)), LAYERS, sp.oo)
-        return {f"l = {layer}": float(left)}
-
-    return found
+    wide = sp.limit(gradient.subs(_LAYER, layer), sym.WIDTH, sp.oo)
+    one = {sym.WEIGHT: sp.sqrt(2), INPUT: 1}
+    return float(sp.limit(sp.simplify((wide / _GROWTH**LAYERS).subs(one)), LAYERS, sp.oo))
 
 
 def _largest() -> dict[str, float]:
@@ -148,52 +141,49 @@ def _largest() -> dict[str, float]:
 
 
 _STATEMENTS: Statements = {
-    ("Proposition 1", "max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C", inside): (
+    "Proposition 1: max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C": interval(
         "sum over the weights of a layer, l = 0 to L = 20, N → ∞",
         (0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),
         _largest,
         "C = Q_0 + 2σ_b²/σ_w² serves every L and λ_{l,L}, from Π (1 + λ² σ_w²/2)",
     ),
-    ("Proposition 1", "lower bound κ (1 + σ_w²/2)^L of Σ E|∂y_L/∂W_l|²", at_least): (
+    "Proposition 1: lower bound κ (1 + σ_w²/2)^L of Σ E|∂y_L/∂W_l|²": bound(
         "λ = 1, σ_b = 0, sum over the weights of a layer, every l from 1 to L",
         sym.WEIGHT**2 / 2 * INPUT * _GROWTH ** (LAYERS - 1),
         layer_gradient,
         "with equality for this κ: the same in every layer",
     ),
-    ("Proposition 1", "limit of E|∂y_L/∂W_l|²/(1 + σ_w²/2)^L for L → ∞, positive", inside): [
-        (
+    "Proposition 1: limit of E|∂y_L/∂W_l|²/(1 + σ_w²/2)^L for L → ∞, positive": [
+        interval(
             "λ = 1, σ_b = 0, sum over the weights of layer 1, N → ∞",
             (0.0, np.inf),
-            _relative(layer_gradient, 1),
+            lambda: at("l", (1,), partial(_relative, layer_gradient())),
         ),
-        (
+        interval(
             "λ = 1, σ_b = 0, W_1^11 alone and y_L^1, N → ∞",
             (0.0, np.inf),
-            _relative(entry_gradient, 1),
+            lambda: at("l", (1,), partial(_relative, entry_gradient())),
             "y_L^1 depends on W_1^11 by the skip connections but for 1/N: E|∂y/∂W|² → Q_0/2 "
             "at every L; the bound holds for the sum over the weights of the layer",
         ),
     ],
-    ("(9)", "Θ_{l+1} from Θ_l", symbolically): [
-        (
+    "(9): Θ_{l+1} from Θ_l": [
+        formula(
             "every φ and λ_l",
             lambda: _printed_step(SCALE),
             lambda: _step(_NEXT),
             "there is no λ_0",
-            {"meant": ("λ_{l+1}, that of the layer l + 1", lambda: _printed_step(_NEXT))},
+            meant=("λ_{l+1}, that of the layer l + 1", lambda: _printed_step(_NEXT)),
         ),
-        ("every φ, one λ for all layers", lambda: _printed_step(SCALE), lambda: _step(SCALE)),
+        formula(
+            "every φ, one λ for all layers", lambda: _printed_step(SCALE), lambda: _step(SCALE)
+        ),
     ],
-    ("section 5, F_τ", "dF_τ(x)/dτ = −η Θ(x, X)(F_τ(X) − y)", symbolically): (
-        "N = 1 training input",
-        lambda: _training(True),
-        lambda: _training(False),
+    "section 5, F_τ: dF_τ(x)/dτ = −η Θ(x, X)(F_τ(X) − y)": formula(
+        "N = 1 training input", lambda: _training(True), lambda: _training(False)
     ),
-    (
-        "section 5",
-        "limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')), 1 if it is trivial as in Lemma 4",
-        symbolically,
-    ): (
+    "section 5: limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')), 1 if it is trivial as in "
+    "Lemma 4": formula(
         "standard ResNet, σ_b = 0, x not parallel to x'",
         sp.S.One,
         remaining_correlation,
@@ -201,4 +191,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

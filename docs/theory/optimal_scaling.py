@@ -1,6 +1,6 @@
 """Write the tables of ``optimal_scaling.md`` between their markers.
 
-python docs/optimal_scaling.py
+python docs/theory/optimal_scaling.py
 """
 
 from __future__ import annotations
