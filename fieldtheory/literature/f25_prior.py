@@ -11,7 +11,7 @@ from itertools import product
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Statements, claims_of, formula
+from fieldtheory.literature.claim import claims_of, formula
 from fieldtheory.literature.f25_theory import theory
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import SCALE
@@ -175,7 +175,7 @@ _LAST_LINE = formula(
 )
 _TWO = "L = 1, N = 2"
 _FLIP = sym.conjugate(1), -sym.conjugate(1)
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(7), (8), (72), (90), (135): δ(h) = ∫ dω/2π e^{iωh}, with e^{−Cω²/2}": formula(
         "C → 0, where the Gaussian is δ(h)", _GAUSSIAN, _fourier
     ),
