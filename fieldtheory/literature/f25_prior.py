@@ -18,7 +18,7 @@ from fieldtheory.theory.linearised import SCALE
 
 _D_IN = sp.Symbol("d_in", positive=True)
 _C, _SIGMA = sp.symbols("C σ", positive=True)
-_h, _j, _w, _z = sp.symbols("h j w z", real=True)
+_h, _j, _w, _x, _z, _dual = sp.symbols("h j w x z x̃", real=True)
 _FLIPPED = "C̃ → −C̃, as a Dirac function is even"
 _EQUAL = "all neurons equal, as they are after they factorise"
 
@@ -115,8 +115,8 @@ def _signal_variance(factor: sp.Expr) -> sp.Expr:
 
 def _by_derivative(sign: int) -> sp.Expr:
     """−∂/∂x of exp(xx̃ + Cx̃²/2), the exponential in (137), over it; with sign · x̃ for x̃."""
-    exponential = sp.exp(_h * _w + _C * _w**2 / 2).subs(_w, sign * _w)
-    return sp.simplify(-exponential.diff(_h) / exponential)
+    exponential = sp.exp(_x * _dual + _C * _dual**2 / 2).subs(_dual, sign * _dual)
+    return sp.simplify(-exponential.diff(_x) / exponential)
 
 
 def _slope_of_exponential(printed: bool) -> sp.Expr:
@@ -272,7 +272,7 @@ _STATEMENTS = {
     "(106): Z[0, j̃], the normalisation": formula("every j̃ and C", sp.S.One, _normalised),
     "(137), first line: x̃ as −∂/∂x of the exponential, over it": formula(
         "one variable, every x and C",
-        _w,
+        _dual,
         lambda: _by_derivative(1),
         "the sign of xx̃ is not that of (135) and (136); the integral is the same",
         convention=("x̃ → −x̃", lambda: _by_derivative(-1)),
