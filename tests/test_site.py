@@ -1,5 +1,6 @@
 """The site has every public name and every figure, and its links lead somewhere."""
 
+import csv
 import importlib
 import re
 import tomllib
@@ -29,6 +30,20 @@ def test_every_figure_is_in_the_gallery():
         for figure in entries.keys() - {"name", "source"}
     }
     assert pages == set(FIGURES)
+
+
+def matrix_of_verification():
+    with open(ROOT / "docs/verification.tsv", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines, delimiter="\t"))
+
+
+@pytest.mark.parametrize("row", matrix_of_verification(), ids=lambda row: row["test"])
+def test_tests_of_the_verification_page_exist_and_have_its_tolerances(row):
+    name, _, function = row["test"].partition("::")
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert f"def {function or 'test_'}" in text
+    for tolerance in re.findall(r"\d+e-\d+", row["agreement"]):
+        assert tolerance in text
 
 
 def names_in_the_api():
