@@ -80,7 +80,7 @@ for command in (
 
 def main() -> None:
     """Entry point of the ``fieldtheory`` command."""
-    if not hasattr(fieldtheory, "_ELSEWHERE"):
+    if not hasattr(fieldtheory, "_ROOMS"):
         sys.exit(
             f"{fieldtheory.__file__} is not that of fieldtheory-networks: the distribution "
             "fieldtheory, another package, wrote over it. Uninstall both and install "
