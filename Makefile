@@ -18,7 +18,7 @@ COVERAGE := build/coverage.json
 LEAST_COVERAGE := 97
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all coverage test-lowest check docs wheel bench notebooks clean
+.PHONY: help install run test test-all coverage test-lowest check docs wheel accuracy bench notebooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ wheel: ## build the wheel, install it into a fresh environment and use it there
 	cd $(WHEEL) && bin/python -c 'import fieldtheory as ft; print(ft.__file__, ft.__version__)'
 	cd $(WHEEL) && bin/fieldtheory --version && bin/fieldtheory solve --depth 2 -k 0.05
 	cd $(WHEEL) && bin/fieldtheory derive --document > appendix.tex
+
+accuracy: $(INSTALLED) ## float64 against proven intervals at 1000 points; writes docs/accuracy.md
+	$(ONE_THREAD) $(BIN)/python benchmarks/accuracy.py docs/accuracy.md
 
 bench: $(INSTALLED) ## run every benchmark
 	@set -e; for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(BIN)/python $$f; done
