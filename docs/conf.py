@@ -1,7 +1,9 @@
 """The settings of the site: `make docs` builds it into build/docs."""
 
+import importlib
 import os
 import re
+import sys
 import warnings
 from importlib.metadata import version as installed_version
 from importlib.util import find_spec
@@ -17,6 +19,8 @@ from fieldtheory.numerics.result import _MACHINERY
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 warnings.filterwarnings("ignore", category=DeprecationWarning)
+# Small trained networks of the gallery, whose page says so.
+warnings.filterwarnings("ignore", message="terms of order 1/N are")
 
 project = "fieldtheory"
 author = copyright = "fieldtheory developers"
@@ -31,9 +35,31 @@ for notebook in HERE.parent.glob("notebooks/*.ipynb"):
     copy2(notebook, HERE / "notebooks")
 
 
+GALLERY = HERE.parent / "build" / "gallery"
+sys.path.insert(0, str(HERE))
+gallery_pages = importlib.import_module("gallery_pages")
+gallery_pages.write(GALLERY)
+sphinx_gallery_conf = {
+    "examples_dirs": str(GALLERY),
+    "gallery_dirs": "gallery",
+    "filename_pattern": "",
+    "image_scrapers": "gallery_pages.picture",
+    "only_warn_on_example_error": False,
+    "subsection_order": [f"../build/gallery/{paper}" for paper in gallery_pages.PAPERS],
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 3600,
+    "show_memory": False,
+    "write_computation_times": False,
+    "copyfile_regex": "",
+}
+
+
 def links_within(app, name, source):
     """Links that are right in the repository, made right in the site, which has all in docs/."""
-    text = re.sub(r"\]\((?:\.\./)+notebooks/", "](/notebooks/", source[0])
+    text = re.sub(r"\]\((?:\.\./)+notebooks/(?!\))", "](/notebooks/", source[0])
+    text = re.sub(r"\]\((?:\.\./)+notebooks/\)", "](/tutorials.md)", text)
     source[0] = text.replace("](../docs/", "](/") if name.startswith("notebooks/") else text
 
 
@@ -42,11 +68,18 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "numpydoc",
+    "sphinx_gallery.gen_gallery",
     "myst_nb",
     "sphinx_design",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["gallery_src", "**.ipynb_checkpoints", "api/_templates"]
+exclude_patterns = [
+    "**.ipynb_checkpoints",
+    "gallery/**.ipynb",
+    "gallery/**.py",
+    "gallery/**.zip",
+    "gallery/**.json",
+]
 templates_path = ["_templates"]
 
 # Pages

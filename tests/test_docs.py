@@ -9,6 +9,7 @@ import pytest
 
 import fieldtheory as ft
 from tests import pages
+from tests.test_notebooks import QUICK
 
 FOLDER = Path(__file__).parents[1] / "docs"
 
@@ -134,3 +135,14 @@ def test_links_exist(room):
     for path in (FOLDER / room).glob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_every_research_task_is_a_page_that_runs():
+    """The seven tasks of docs/howto/index.md lead to pages and notebooks that the tests execute."""
+    tasks = (FOLDER / "howto" / "index.md").read_text(encoding="utf-8").split("## Seven")[1]
+    rows = re.findall(r"^\| (?!task|--)(.*?) \| (.*) \|$", tasks, re.MULTILINE)
+    run = {path for page in PAGES for path in page.values} | set(QUICK)
+    assert len(rows) == 7
+    for task, links in rows:
+        targets = [(FOLDER / "howto" / link).resolve() for link in re.findall(r"\((.*?)\)", links)]
+        assert run.intersection(targets), task

@@ -2,21 +2,33 @@
 
 import importlib
 import re
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.cli.figures_command import FIGURES
 from tests.test_package import FRONT_DOORS
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [
     *ROOT.glob("*.md"),
-    *(path for path in ROOT.glob("docs/**/*.md") if "generated" not in path.parts),
+    *ROOT.glob("docs/**/*.md"),
     *ROOT.glob("notebooks/*.ipynb"),
 ]
 LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)\s#]+)(?:#[^)\s]*)?\)")
+
+
+def test_every_figure_is_in_the_gallery():
+    papers = tomllib.loads((ROOT / "docs/gallery.toml").read_text(encoding="utf-8"))
+    pages = {
+        f"{paper}.{figure}"
+        for paper, entries in papers.items()
+        for figure in entries.keys() - {"name", "source"}
+    }
+    assert pages == set(FIGURES)
 
 
 def names_in_the_api():

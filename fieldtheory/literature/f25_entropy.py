@@ -19,34 +19,32 @@ DIVERGENCE = sp.log(sp.sqrt(2)) + sp.log(VARIANCE) / 2 + (1 / (2 * VARIANCE) - 1
 # Eq. (142).
 SLOPE = 1 / VARIANCE - 1 / (4 * VARIANCE**2)
 
+_SLOPE_OF_ERF = sp.diff(sp.erf(h), h)
 _SQUARED = "the square of φ^(-1), as in the third line of (140)"
 _VARIANCES = tuple({VARIANCE: sp.Rational(v)} for v in ("1/100", "1/4", "1/2", "1", "100"))
 
 
 def _density(square: sp.Expr) -> sp.Expr:
-    """(139) at y = φ(h), with h where φ^(-1)(y)² should stand."""
-    scale = sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)
-    return sp.exp(-square / (2 * VARIANCE)) / scale
+    """(139) at y = φ(h), with h, or its square, where φ^(-1)(y)² should stand."""
+    return sp.exp(-square / (2 * VARIANCE)) / (sp.sqrt(2 * sp.pi * VARIANCE) * _SLOPE_OF_ERF)
 
 
 def _post_activation_density() -> sp.Expr:
     """The density of y = φ(h) at φ(h), φ = erf and h ~ N(0, σ²)."""
     gaussian = sp.exp(-(h**2) / (2 * VARIANCE)) / sp.sqrt(2 * sp.pi * VARIANCE)
-    return gaussian / sp.diff(sp.erf(h), h)
+    return gaussian / _SLOPE_OF_ERF
 
 
 def _printed_divergence_step(point: Mapping[Any, Any], digits: int, power: int = 1) -> Any:
     """The second line of eq. (140) with y = erf(h), integrated over h."""
-    phi, variance = as_activation("erf"), point[VARIANCE]
-    deviation = sp.sqrt(variance)
-    density = sp.diff(sp.erf(h), h) / 2
+    variance = point[VARIANCE]
     integrand = (
         sp.log(sp.Rational(1, 2)) / 2
         + h**power / (4 * variance)
-        + sp.log(sp.sqrt(2 * sp.pi) * deviation * 2 * density) / 2
+        + sp.log(sp.sqrt(2 * sp.pi * variance) * _SLOPE_OF_ERF) / 2
     )
     # ⟨·⟩ over the density φ'/2 of the uniform variable; dy = φ' dh.
-    return 2 * average(phi, integrand, digits)
+    return 2 * average(as_activation("erf"), integrand, digits)
 
 
 def _divergence(point: Mapping[Any, Any], digits: int) -> Any:

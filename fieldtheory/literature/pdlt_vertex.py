@@ -18,6 +18,7 @@ from fieldtheory.criticality import (
     vertex_slope,
 )
 from fieldtheory.literature.claim import Statements, claims_of, double, formula, interval
+from fieldtheory.literature.evidence import at
 from fieldtheory.literature.pdlt_kernels import KERNEL, SKIP, SLOPE, WEIGHT, expansion
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
@@ -44,11 +45,6 @@ def _closure(network: ResidualNetwork, layer: int) -> Callable[[Mapping[Any, Any
 def _exact(network: ResidualNetwork, layer: int) -> Callable[[Mapping[Any, Any]], float]:
     """V^(l) from the propagators, to order 1/N."""
     return lambda point: float(solve(network, 1.0).four_point[layer])
-
-
-def _of_pair(V: np.ndarray) -> float:
-    """V_(12)(12) of two inputs."""
-    return float(V[1, 1])
 
 
 @lru_cache
@@ -100,59 +96,36 @@ def _printed_slope(up: float, down: float, gamma: float) -> float:
     return (1 - gamma**2) * ((1 - gamma**2) * (3 * A4 / A2**2 - 1) + 4 * gamma**2)
 
 
-def _slopes(activation: str, closure: bool) -> Callable[[], dict[str, float]]:
+def _slopes(activation: str, closure: bool) -> dict[str, float]:
     """dν/dγ by γ."""
 
-    def found() -> dict[str, float]:
-        low, high = (
-            vertex_slope(activation, np.array(_SKIPS) + sign * _STEP, closure) for sign in (-1, 1)
-        )
-        return {
-            f"γ = {g:.1f}": float(slope)
-            for g, slope in zip(_SKIPS, (high - low) / (2 * _STEP), strict=True)
-        }
+    def slope(gamma: float) -> float:
+        low, high = vertex_slope(activation, np.array([gamma - _STEP, gamma + _STEP]), closure)
+        return (high - low) / (2 * _STEP)
 
-    return found
+    return at("γ", _SKIPS, slope)
 
 
-def _steps(activation: str) -> Callable[[], dict[str, float]]:
+def _steps(activation: str) -> dict[str, float]:
     """How r* grows from one γ to the next."""
-
-    def found() -> dict[str, float]:
-        ratios = optimal_aspect_ratio(activation, _SKIPS)
-        return {
-            f"γ = {g:.1f}": float(step) for g, step in zip(_SKIPS, np.diff(ratios), strict=False)
-        }
-
-    return found
+    ratios = dict(zip(_SKIPS, np.diff(optimal_aspect_ratio(activation, _SKIPS)), strict=False))
+    return at("γ", ratios, ratios.__getitem__)
 
 
-def _below_threshold(activation: str) -> Callable[[Mapping[Any, Any]], float]:
+def _below_threshold(activation: str) -> float:
     """γ* of a network with half of the optimal depth of one without skip connections."""
-
-    def found(point: Mapping[Any, Any]) -> float:
-        return optimal_skip_scale(activation, optimal_aspect_ratio(activation, 0.0) / 2)
-
-    return found
+    return optimal_skip_scale(activation, optimal_aspect_ratio(activation, 0.0) / 2)
 
 
-def _power(activation: str) -> Callable[[], dict[str, float]]:
+def _power(activation: str) -> dict[str, float]:
     """d ln(1 − γ*²)/d ln r."""
-
-    def found() -> dict[str, float]:
-        first, second = (1 - optimal_skip_scale(activation, r) ** 2 for r in (1e3, 1e4))
-        return {"r = 10³ to 10⁴": float(np.log10(second / first))}
-
-    return found
+    first, second = (1 - optimal_skip_scale(activation, r) ** 2 for r in (1e3, 1e4))
+    return {"r = 10³ to 10⁴": float(np.log10(second / first))}
 
 
-def _expansion_parameter() -> dict[str, float]:
+def _expansion_parameter(r: float) -> float:
     """V/(n G²) at the optimal γ of a network, over its value at the threshold."""
-    found = {}
-    for r in (1.0, 10.0, 1e3):
-        slope = float(vertex_slope("tanh", float(optimal_skip_scale("tanh", r))))
-        found[f"r = {r:g}"] = slope * r * 23 / 4
-    return found
+    return float(vertex_slope("tanh", float(optimal_skip_scale("tanh", r)))) * r * 23 / 4
 
 
 def _vanishing_slope() -> sp.Expr:
@@ -178,8 +151,8 @@ _STATEMENTS: Statements = {
     "(B.24), (B.25): V_(12)(12) of two inputs": [
         double(
             f"φ = relu, γ² = 1/2, {place} residual layer",
-            lambda point, l=l: _of_pair(closure_four_point(_RELU, _PAIR)[l]),
-            lambda point, l=l: _of_pair(solve(_RELU, _PAIR).four_point[l]),
+            lambda point, l=l: float(closure_four_point(_RELU, _PAIR)[l][1, 1]),
+            lambda point, l=l: float(solve(_RELU, _PAIR).four_point[l][1, 1]),
             "" if l == 1 else _NOT_ALL,
         )
         for l, place in ((1, "first"), (2, "second"))
@@ -232,16 +205,16 @@ _STATEMENTS: Statements = {
         ),
     ],
     "text after (B.29): dν/dγ < 0, of ν as (B.29) prints it": interval(
-        "φ = relu", (-np.inf, 0.0), _slopes("relu", closure=True)
+        "φ = relu", (-np.inf, 0.0), lambda: _slopes("relu", closure=True)
     ),
     "text after (B.29): dν/dγ < 0": [
         interval(
             "φ = relu, ν to order 1/n",
             (-np.inf, 0.0),
-            _slopes("relu", closure=False),
+            lambda: _slopes("relu", closure=False),
             "φ² has a first Hermite component where |a_+| ≠ |a_−|: ν rises before it falls",
         ),
-        interval("|a_+| = |a_−|, φ = |h|", (-np.inf, 0.0), _slopes("abs", closure=False)),
+        interval("|a_+| = |a_−|, φ = |h|", (-np.inf, 0.0), lambda: _slopes("abs", closure=False)),
     ],
     "(B.35): ν of the K* = 0 class": formula(
         "smooth φ with φ(0) = 0, all correlations between layers",
@@ -249,26 +222,30 @@ _STATEMENTS: Statements = {
         _vanishing_slope,
     ),
     "text after (B.35): dν/dγ < 0": interval(
-        "φ = tanh", (-np.inf, 0.0), _slopes("tanh", closure=False)
+        "φ = tanh", (-np.inf, 0.0), lambda: _slopes("tanh", closure=False)
     ),
     "text after (B.36): r* grows with γ": [
-        interval("φ = relu, n_L = 1", (0.0, np.inf), _steps("relu"), "it falls up to γ² = 0.20"),
-        interval("φ = tanh, n_L = 1", (0.0, np.inf), _steps("tanh")),
+        interval(
+            "φ = relu, n_L = 1", (0.0, np.inf), lambda: _steps("relu"), "it falls up to γ² = 0.20"
+        ),
+        interval("φ = tanh, n_L = 1", (0.0, np.inf), lambda: _steps("tanh")),
     ],
     "text before (B.37): γ* = 0 for r < r*(γ = 0)": [
         double(
             "φ = relu, r = r*(0)/2",
             sp.S.Zero,
-            _below_threshold("relu"),
+            lambda point: _below_threshold("relu"),
             "skip connections raise ν and with it the mutual information of shallow networks",
         ),
-        double("φ = tanh, r = r*(0)/2", sp.S.Zero, _below_threshold("tanh")),
+        double("φ = tanh, r = r*(0)/2", sp.S.Zero, lambda point: _below_threshold("tanh")),
     ],
     "(B.37): ν(γ*(r)) r over 4/(20 + 3 n_L), 1 to 1e-6": interval(
-        "φ = tanh, n_L = 1", (1 - 1e-6, 1 + 1e-6), _expansion_parameter
+        "φ = tanh, n_L = 1",
+        (1 - 1e-6, 1 + 1e-6),
+        lambda: at("r", (1.0, 10.0, 1e3), _expansion_parameter),
     ),
     "footnote 8: the power of r in 1 − γ*², −1": interval(
-        "φ = relu, r ≫ r*(0)", (-1.01, -0.99), _power("relu")
+        "φ = relu, r ≫ r*(0)", (-1.01, -0.99), lambda: _power("relu")
     ),
 }
 

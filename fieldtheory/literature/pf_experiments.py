@@ -15,6 +15,7 @@ import sympy as sp
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
 from fieldtheory.literature.claim import Statements, claims_of, formula, interval, unchecked
+from fieldtheory.literature.evidence import at
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
@@ -66,43 +67,43 @@ def feed_forward(
 def _on_the_edge() -> dict[str, float]:
     """The smallest correlation of all pairs of inputs."""
     found = {}
-    for resting in _RESTING:
-        weight, bias = edge_of_chaos(resting)
+    for weight, bias in map(edge_of_chaos, _RESTING):
         K = feed_forward("tanh", weight, bias, _GRID)
         found[f"σ_w² = {weight:.3g}, σ_b² = {bias:.3g}"] = float(correlated(K).min())
     return found
 
 
-def _without_bias(activation: str, weight_variance: float) -> Callable[[], dict[str, float]]:
-    return lambda: of_pairs(
-        _WITHOUT_ZERO, correlated(feed_forward(activation, weight_variance, 0.0, _WITHOUT_ZERO))
-    )
+def _without_bias(activation: str, weight_variance: float) -> dict[str, float]:
+    K = feed_forward(activation, weight_variance, 0.0, _WITHOUT_ZERO)
+    return of_pairs(_WITHOUT_ZERO, correlated(K))
 
 
-def _variances_on_the_edge() -> dict[str, float]:
+def _on_one_edge(resting: float) -> float:
     """ln of the ratio of the largest to the smallest variance of x_last over the inputs."""
-    found = {}
-    for resting in _RESTING:
-        K = feed_forward("tanh", *edge_of_chaos(resting), _GRID)
-        found[f"K* = {resting:g}"] = float(np.ptp(np.log(np.diagonal(K))))
-    return found
+    K = feed_forward("tanh", *edge_of_chaos(resting), _GRID)
+    return float(np.ptp(np.log(np.diagonal(K))))
 
 
 def _variances_of_relu() -> dict[str, float]:
     """ln of the ratio of variances of x_last for z = 2 and 1, and for z = −2 and 1."""
-    K = np.diagonal(feed_forward("relu", 2.0, 0.0, _WITHOUT_ZERO))
-    return {f"z = {z:g}": float(np.log(K[i] / K[2])) for i, z in ((0, -2), (3, 2))}
+    K = dict(
+        zip(_WITHOUT_ZERO, np.diagonal(feed_forward("relu", 2.0, 0.0, _WITHOUT_ZERO)), strict=True)
+    )
+    return at("z", (-2, 2), lambda z: np.log(K[z] / K[1]))
 
 
 def _deviations() -> dict[str, float]:
     """Differences of variances of network and diffusion, over the errors of 10,000 draws each."""
-    network, diffusion = (
-        solve_diffusion(DiffusionNetwork(depth=_DEPTH, activation=phi), [0.0, 1.0]).covariance[-1]
-        for phi in map(as_activation, ("tanh", "linear"))
+    one, other = (
+        np.diagonal(
+            solve_diffusion(
+                DiffusionNetwork(depth=_DEPTH, activation=as_activation(phi)), [0.0, 1.0]
+            ).covariance[-1]
+        )
+        for phi in ("tanh", "linear")
     )
-    one, other = np.diagonal(network), np.diagonal(diffusion)
     scores = (one - other) / np.sqrt(2 / _DRAWS * (one**2 + other**2))
-    return {f"z = {z}": float(score) for z, score in zip((0, 1), scores, strict=True)}
+    return at("z", (0, 1), lambda z: scores[z])
 
 
 @lru_cache
@@ -118,19 +119,16 @@ def _drawn(activation: Any, method: str) -> np.ndarray:
 def _scores(activation: str) -> dict[str, float]:
     """Differences of means and second moments of network and diffusion in standard errors."""
     one, other = (_drawn(activation, method) for method in ("weights", "sde"))
-    products = [
-        {
-            "x(0)": x[:, 0],
-            "x(1)": x[:, 1],
-            "x(0)²": x[:, 0] ** 2,
-            "x(1)²": x[:, 1] ** 2,
-            "x(0) x(1)": x[:, 0] * x[:, 1],
-        }
-        for x in (one, other)
-    ]
+    products: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "x(0)": lambda x: x[:, 0],
+        "x(1)": lambda x: x[:, 1],
+        "x(0)²": lambda x: x[:, 0] ** 2,
+        "x(1)²": lambda x: x[:, 1] ** 2,
+        "x(0) x(1)": lambda x: x[:, 0] * x[:, 1],
+    }
     found = {}
-    for name, first in products[0].items():
-        second = products[1][name]
+    for name, product in products.items():
+        first, second = product(one), product(other)
         error = np.sqrt((first.var() + second.var()) / _FEW)
         found[f"⟨{name}⟩"] = float((first.mean() - second.mean()) / error)
     return found
@@ -141,23 +139,14 @@ def _slopes() -> sp.Matrix:
     return sp.Matrix([swish.diff(h, n).subs(h, 0) for n in (1, 2)])
 
 
-def _between_outputs(activation: str) -> Callable[[], dict[str, float]]:
-    return lambda: of_pairs(_GRID, correlations(deep(activation, _GRID)))
+def _between_outputs(activation: str, inputs: tuple[float, ...] = _GRID) -> dict[str, float]:
+    return of_pairs(inputs, correlations(deep(activation, inputs)))
 
 
-def _neighbours() -> dict[str, float]:
-    inputs = (1.9, 2.0)
-    return of_pairs(inputs, correlations(deep("tanh", inputs)))
-
-
-def _fluctuations() -> dict[str, float]:
+def _fluctuation(width: int) -> float:
     """D Var q/⟨q⟩² for z = 1."""
-    found = {}
-    for width in (10, 500, 100_000):
-        limit = deep("tanh", (0.0, 1.0), width=width)
-        variance, mean = at_end(limit.gram_variance)[1, 1], limit.gram[-1, 1, 1]
-        found[f"D = {width}"] = float(width * variance / mean**2)
-    return found
+    limit = deep("tanh", (0.0, 1.0), width=width)
+    return float(width * at_end(limit.gram_variance)[1, 1] / limit.gram[-1, 1, 1] ** 2)
 
 
 def _explosions() -> dict[str, float]:
@@ -201,22 +190,24 @@ _STATEMENTS: Statements = {
         interval(
             f"φ = tanh, every D, {_SAME_AS}",
             (-1.0, _CLOSE),
-            _between_outputs("tanh"),
+            lambda: _between_outputs("tanh"),
             "(1 + z z')/√((1 + z²)(1 + z'²)) for σ_w = σ_b",
         ),
-        interval(f"φ = swish, D → ∞, {_SAME_AS}", (-1.0, _CLOSE), _between_outputs("swish")),
+        interval(
+            f"φ = swish, D → ∞, {_SAME_AS}", (-1.0, _CLOSE), lambda: _between_outputs("swish")
+        ),
     ],
     f"section 4.2, Figs. 3, 4: output correlations for different inputs, below {_CLOSE}": interval(
         "φ = tanh, z = 1.9 and 2",
         (-1.0, _CLOSE),
-        _neighbours,
+        lambda: _between_outputs("tanh", (1.9, 2.0)),
         "functions are continuous: 1 − ρ falls as (z − z')², and is small for equal signs",
     ),
     "section 4.2, doubly infinite setting: D Var q/⟨q⟩², bounded: q is not random for D "
     "→ ∞": interval(
         "φ = tanh, ψ = x, L → ∞, z = 1",
         (0.0, 10.0),
-        _fluctuations,
+        lambda: at("D", (10, 500, 100_000), _fluctuation),
         "the limit is Gaussian, neurons independent; its covariance is that of every D",
     ),
     "section 4.2, doubly infinite setting: time T* at which the limit D → ∞ explodes, "
@@ -236,12 +227,12 @@ _STATEMENTS: Statements = {
         interval(
             "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500, z from −2 to 2",
             (_CLOSE, 1 + 1e-9),
-            _without_bias("relu", 2.0),
+            lambda: _without_bias("relu", 2.0),
         ),
         interval(
             "φ = tanh, edge of chaos, σ_w = 1, σ_b = 0, L = 500, z from −2 to 2",
             (_CLOSE, 1 + 1e-9),
-            _without_bias("tanh", 1.0),
+            lambda: _without_bias("tanh", 1.0),
             "without a bias outputs are odd: it takes σ_b > 0",
         ),
     ],
@@ -249,7 +240,7 @@ _STATEMENTS: Statements = {
     "no discernible impact": interval(
         "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
         (-0.01, 0.01),
-        _variances_on_the_edge,
+        lambda: at("K*", _RESTING, _on_one_edge),
     ),
     "section 1, Fig. 1: ln of the ratio of variances of x_last for |z| = 2 and 1, above "
     "0: the input affects it": interval(

@@ -7,7 +7,6 @@ covariances go into the expansion of φ. The printed side has the formulas of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -137,10 +136,6 @@ def _factorised() -> sp.Matrix:
     return sp.kronecker_product(_COLUMNS.T * _COLUMNS, _ROWS * _ROWS.T).applyfunc(sp.expand)
 
 
-def _columns(matrix: sp.Matrix) -> Callable[[], sp.Expr]:
-    return lambda: sp.Integer(matrix.cols)
-
-
 def _shared_norms() -> sp.Matrix:
     """d[x^(i), x^(j)] of (17) with one vector of noise for both, ‖ψ(x^(i))‖ and ‖ψ(x^(j))‖."""
     lengths = sp.sqrt(ONE.dot(ONE)) * sp.sqrt(OTHER.dot(OTHER))
@@ -156,24 +151,21 @@ def _fourth_moment() -> sp.Expr:
 
 @lru_cache
 def _solved(activation: Any, input_activation: Any, depth: int | None) -> DiffusionSolution:
-    network = DiffusionNetwork(
-        depth=depth, activation=activation, input_activation=input_activation
-    )
-    return solve_diffusion(network, [0.0, 1.0])
+    phis = {"activation": activation, "input_activation": input_activation}
+    return solve_diffusion(DiffusionNetwork(depth=depth, **phis), [0.0, 1.0])
 
 
-def _error(activation: str, input_activation: str, depth: int) -> float:
+def _error(phi: str, psi: str, depth: int) -> float:
     """The largest difference of mean and covariance at T = 1 from those of infinite depth."""
-    deep, finite = (_solved(activation, input_activation, layers) for layers in (None, depth))
+    deep, finite = (_solved(phi, psi, layers) for layers in (None, depth))
     mean, spread = deep.mean[-1] - finite.mean[-1], deep.covariance[-1] - finite.covariance[-1]
     return float(max(np.abs(mean).max(), np.abs(spread).max()))
 
 
-def _decreases(cases: tuple[tuple[str, str], ...]) -> Callable[[], dict[str, float]]:
+def _decreases(*cases: tuple[str, str]) -> dict[str, float]:
     """The error of 256 layers over that of 16."""
-    return lambda: {
-        f"φ = {phi}, ψ = {psi}": _error(phi, psi, 256) / _error(phi, psi, 16) for phi, psi in cases
-    }
+    names = {pair: "φ = {}, ψ = {}".format(*pair) for pair in cases}
+    return {names[pair]: _error(*pair, 256) / _error(*pair, 16) for pair in cases}
 
 
 def irregularities(names: tuple[str, ...]) -> dict[str, float]:
@@ -207,7 +199,7 @@ _STATEMENTS: Statements = {
     "(6): error of 256 steps of Euler over that of 16, below 1/8": interval(
         "D → ∞, φ(u) = u, whose network is the discretized diffusion",
         (0.0, 0.125),
-        _decreases((("linear", "linear"), ("linear", "tanh"))),
+        lambda: _decreases(("linear", "linear"), ("linear", "tanh")),
         "the error falls as 1/L",
     ),
     "section 3, text before 3.1: the larger |φ(A x + a) − x| of a scalar layer at two "
@@ -246,7 +238,7 @@ _STATEMENTS: Statements = {
     "16, below 1/8": interval(
         "D → ∞, T = 1, inputs 0 and 1",
         (0.0, 0.125),
-        _decreases((("tanh", "linear"), ("swish", "linear"), ("swish", "tanh"))),
+        lambda: _decreases(("tanh", "linear"), ("swish", "linear"), ("swish", "tanh")),
         "the error falls as 1/L",
     ),
     "(12), Corollary 3.1: drift, with d[Wψ(x)] + d[b] for diag(V)": formula(
@@ -279,7 +271,7 @@ _STATEMENTS: Statements = {
     ),
     "(17), Corollary 3.3: columns of the drift": formula(
         "D = 2, I_D as printed",
-        _columns(_second(ONE, ONE) * sp.eye(NEURONS)),
+        sp.Integer((_second(ONE, ONE) * sp.eye(NEURONS)).cols),
         lambda: sp.Integer(drift(independent()).cols),
         _CORRECTED_DRIFT,
         points=({},),
@@ -292,7 +284,7 @@ _STATEMENTS: Statements = {
     ),
     "(17), Corollary 3.3: columns of the noise of the weights": formula(
         "D = 2, dB^W a D × D matrix as in Assumption 3.4",
-        _columns(sp.sqrt(ONE.dot(ONE)) * _NOISE_W),
+        sp.Integer((sp.sqrt(ONE.dot(ONE)) * _NOISE_W).cols),
         lambda: sp.Integer(noise(independent(), ONE).cols),
         _ONE_NOISE,
     ),

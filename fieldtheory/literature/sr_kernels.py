@@ -5,16 +5,17 @@ SR writes Q_l for K^(l), f for what ReLU adds to the correlation, and λ_l for �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import GaussianAverage, precise
+from fieldtheory.averages import GaussianAverage
 from fieldtheory.literature import pdlt_kernels
 from fieldtheory.literature.claim import (
+    Case,
     Statements,
     bound,
     claims_of,
@@ -23,6 +24,7 @@ from fieldtheory.literature.claim import (
     interval,
     number,
 )
+from fieldtheory.literature.evidence import at
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
@@ -162,18 +164,6 @@ def _rate(everywhere: bool = False) -> sp.Expr:
     return sym.BIAS**2 + sym.WEIGHT**2 / 2 * of_pair
 
 
-def _printed_step() -> sp.Expr:
-    """(5)."""
-    return PAIR + SCALE**2 * _rate()
-
-
-def _number(expression: Callable[[], sp.Expr]) -> Callable[[Mapping[Any, Any], int], Any]:
-    def derived(point: Mapping[Any, Any], digits: int) -> Any:
-        return precise.mpf(expression().subs(point), digits + 10)
-
-    return derived
-
-
 def _any_activation() -> sp.Expr:
     """The line before (3), as the paper prints it."""
     signals = tuple(sym.signal(0, sample, 2) for sample in range(2))
@@ -208,50 +198,50 @@ def _collapsed() -> dict[str, float]:
     1/√(1 − C_L) = κL/2 + A ln L + B + O(ln L/L): second differences over depths l, 2l, 4l are
     κl/2 without A and B, and two of them are extrapolated in 1/l².
     """
-    found = {}
-    for weight in (0.5, 1.0, 2.0):
+
+    def ratio(weight: float) -> float:
         network = stable_network("none", 4 * _STEP, weight_variance=weight)
         angles = solve(network, input_kernel(_TWO, network)).decorrelation[:, 0, 1] ** -0.5
         near, far = (
             ((angles[4 * l] - 2 * angles[2 * l] + angles[l]) / l) ** -2 for l in (_STEP // 2, _STEP)
         )
-        limit = float(collapse()[1].subs(sym.WEIGHT, sp.sqrt(weight)))
-        found[f"σ_w² = {weight:g}"] = float((4 * far - near) / 3 / limit)
-    return found
+        return (4 * far - near) / 3 / float(collapse()[1].subs(sym.WEIGHT, sp.sqrt(weight)))
+
+    return at("σ_w²", (0.5, 1.0, 2.0), ratio)
 
 
 def _ratios() -> dict[str, float]:
     """(1 − C_2L)/(1 − C_L) of inputs of different lengths."""
     X = _TWO * np.array([[1.0], [3.0]])
-    distances = {
-        L: 1 - correlations(stable_network("none", L, **BIASED), X)[0, 1] for L in (50, 100, 200)
-    }
-    return {f"L = {L}": float(distances[2 * L] / distances[L]) for L in (50, 100)}
+
+    def distance(depth: int) -> float:
+        return float(1 - correlations(stable_network("none", depth, **BIASED), X)[0, 1])
+
+    return at("L", (50, 100), lambda L: distance(2 * L) / distance(L))
 
 
-_STEP_OF_RELU = _number(_printed_step), _number(relu_step)
-# (7) for L = 7.
-_UNIFORM_STEP = (
-    _number(lambda: PAIR + _rate() / 7),
-    _number(lambda: relu_step(2, 1 / sp.sqrt(sp.Integer(7)))),
-)
-_RATES = _number(_rate), _number(_flow)
+def _at_all_correlations(
+    region: str,
+    printed: Callable[[bool], sp.Expr],
+    derived: Callable[[], sp.Expr],
+    size: str = "",
+) -> list[Case]:
+    """The cases C ≠ 0, and C = 0, where what is printed is 0/0."""
+    sides = (lambda *_: printed(False)), lambda *_: derived()
+    meant = _DEFINED, lambda *_: printed(True)
+    return [
+        number(f"{region}{size}, C ≠ 0", *sides, points=_POINTS),
+        number(f"{region}, C = 0", *sides, "0/0", points=_UNCORRELATED, meant=meant),
+    ]
+
 
 _STATEMENTS: Statements = {
     "(2), text before (3): Q_l of two inputs from Q_{l−1}": formula(
         "every φ and λ_l", _any_activation, next_kernel
     ),
-    "(3), (4), (5): Q_l of two inputs from Q_{l−1}": [
-        number("φ = relu, C ≠ 0", *_STEP_OF_RELU, points=_POINTS),
-        number(
-            "φ = relu, C = 0",
-            _number(_printed_step),
-            _number(relu_step),
-            "0/0",
-            points=_UNCORRELATED,
-            meant=(_DEFINED, _number(lambda: PAIR + SCALE**2 * _rate(True))),
-        ),
-    ],
+    "(3), (4), (5): Q_l of two inputs from Q_{l−1}": _at_all_correlations(
+        "φ = relu", lambda everywhere: PAIR + SCALE**2 * _rate(everywhere), relu_step
+    ),
     "(5): Q_0 of two inputs": double(
         "d = 2, σ_w² = 2, σ_b² = 1/2",
         lambda point: 0.5 + 2.0 * float(_TWO[0] @ _TWO[1]) / 2,
@@ -291,26 +281,13 @@ _STATEMENTS: Statements = {
         _collapsed,
         f"extrapolated from L = {_STEP // 2} to {4 * _STEP}, where it is 5 to 11 % below",
     ),
-    "(7): Q_l of two inputs from Q_{l−1}": [
-        number("uniform scaling, L = 7, C ≠ 0", *_UNIFORM_STEP, points=_POINTS),
-        number(
-            "uniform scaling, C = 0",
-            *_UNIFORM_STEP,
-            "0/0",
-            points=_UNCORRELATED,
-            meant=(_DEFINED, _number(lambda: PAIR + _rate(True) / 7)),
-        ),
-    ],
-    "(8): dq_t/dt of two inputs": [
-        number("uniform scaling, C ≠ 0", *_RATES, points=_POINTS),
-        number(
-            "uniform scaling, C = 0",
-            *_RATES,
-            "0/0",
-            points=_UNCORRELATED,
-            meant=(_DEFINED, _number(lambda: _rate(True))),
-        ),
-    ],
+    "(7): Q_l of two inputs from Q_{l−1}": _at_all_correlations(
+        "uniform scaling",
+        lambda everywhere: PAIR + _rate(everywhere) / 7,
+        lambda: relu_step(2, 1 / sp.sqrt(sp.Integer(7))),
+        ", L = 7",
+    ),
+    "(8): dq_t/dt of two inputs": _at_all_correlations("uniform scaling", _rate, _flow),
 }
 
 CLAIMS = claims_of("SR", _STATEMENTS)

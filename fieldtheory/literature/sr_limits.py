@@ -9,6 +9,7 @@ import sympy as sp
 
 from fieldtheory.limits.infinite_depth import DepthLimit, depth_limit
 from fieldtheory.literature.claim import Statements, claims_of, interval
+from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import BIASED, SCALE, relu_step, stable_network
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics.solution import solve
@@ -58,13 +59,14 @@ def tail_ratios(first: int) -> dict[str, float]:
     The supremum is on the diagonal, as Q_∞ − Q_L is positive semidefinite.
     """
     limit = limit_of("decreasing")
-    found = {}
-    for depth in _DEPTHS:
+
+    def ratio(depth: int) -> float:
         (place,) = np.flatnonzero(limit.places == depth)
         last = stable_network("decreasing", depth).branch_scales[-1] ** 2
         tail = limit.remaining[place] + (0.0 if first else last)
-        found[f"L = {depth}"] = float(np.abs(limit.kernels[-1] - limit.kernels[place]).max() / tail)
-    return found
+        return float(np.abs(limit.kernels[-1] - limit.kernels[place]).max() / tail)
+
+    return at("L", _DEPTHS, ratio)
 
 
 def fast_tail_ratios(first: int) -> dict[str, float]:
@@ -74,7 +76,7 @@ def fast_tail_ratios(first: int) -> dict[str, float]:
     Q = [sp.Rational(float(limit_of("decreasing").input_kernel.max()))]
     for square in scales[1:]:
         Q.append(step.subs({sym.kernel(0): Q[-1], SCALE: sp.sqrt(square)}))
-    return {f"L = {L}": float((Q[-1] - Q[L]) / sum(scales[L + first :])) for L in _FAST_DEPTHS}
+    return at("L", _FAST_DEPTHS, lambda L: (Q[-1] - Q[L]) / sum(scales[L + first :]))
 
 
 def _tangent_changes() -> dict[str, float]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
+from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import (
     BIASED,
     INPUT,
@@ -118,16 +118,11 @@ def _training(printed: bool) -> sp.Expr:
     return (both * moved).diff(time) if printed else -rate * both * (start + own * moved - y)
 
 
-def _relative(gradient: Callable[[], sp.Expr], layer: int) -> Callable[[], dict[str, float]]:
+def _relative(gradient: sp.Expr, layer: int) -> float:
     """What is left of a gradient over (1 + σ_w²/2)^L for N → ∞ and then L → ∞."""
-
-    def found() -> dict[str, float]:
-        wide = sp.limit(gradient().subs(_LAYER, layer), sym.WIDTH, sp.oo)
-        at = {sym.WEIGHT: sp.sqrt(2), INPUT: 1}
-        left = sp.limit(sp.simplify((wide / _GROWTH**LAYERS).subs(at)), LAYERS, sp.oo)
-        return {f"l = {layer}": float(left)}
-
-    return found
+    wide = sp.limit(gradient.subs(_LAYER, layer), sym.WIDTH, sp.oo)
+    one = {sym.WEIGHT: sp.sqrt(2), INPUT: 1}
+    return float(sp.limit(sp.simplify((wide / _GROWTH**LAYERS).subs(one)), LAYERS, sp.oo))
 
 
 def _largest() -> dict[str, float]:
@@ -162,12 +157,12 @@ _STATEMENTS: Statements = {
         interval(
             "λ = 1, σ_b = 0, sum over the weights of layer 1, N → ∞",
             (0.0, np.inf),
-            _relative(layer_gradient, 1),
+            lambda: at("l", (1,), partial(_relative, layer_gradient())),
         ),
         interval(
             "λ = 1, σ_b = 0, W_1^11 alone and y_L^1, N → ∞",
             (0.0, np.inf),
-            _relative(entry_gradient, 1),
+            lambda: at("l", (1,), partial(_relative, entry_gradient())),
             "y_L^1 depends on W_1^11 by the skip connections but for 1/N: E|∂y/∂W|² → Q_0/2 "
             "at every L; the bound holds for the sum over the weights of the layer",
         ),

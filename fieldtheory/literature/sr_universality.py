@@ -10,8 +10,8 @@ some inputs are checked, no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 import mpmath
@@ -29,6 +29,7 @@ from fieldtheory.literature.claim import (
     number,
     unchecked,
 )
+from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import BIASED, UNBIASED, stable_network
 from fieldtheory.literature.sr_limits import INPUTS, limit_of
 from fieldtheory.networks.residual import input_kernel
@@ -80,48 +81,32 @@ def _increments() -> dict[str, float]:
     return found
 
 
-def _coefficients(
-    parameters: Mapping[str, Any], cases: tuple[tuple[Any, int], ...]
-) -> Callable[[], dict[str, float]]:
-    def found() -> dict[str, float]:
-        return {
-            f"L = {depth}, λ_l = {stable_network(schedule, depth).schedule.formula}": (
-                least_coefficient(schedule, depth, parameters)
-            )
-            for schedule, depth in cases
-        }
-
-    return found
+def _coefficients(parameters: Mapping[str, Any], *cases: tuple[Any, int]) -> dict[str, float]:
+    return {
+        f"L = {depth}, λ_l = {stable_network(schedule, depth).schedule.formula}": (
+            least_coefficient(schedule, depth, parameters)
+        )
+        for schedule, depth in cases
+    }
 
 
-def _flow_coefficients(parameters: Mapping[str, Any]) -> Callable[[], dict[str, float]]:
+def _flow_coefficients(parameters: Mapping[str, Any], t: float) -> float:
     """Of dq_t/dt, to the order 1/L² from two depths; those of q_t are their integrals."""
-
-    def found() -> dict[str, float]:
-        least = {}
-        for part in (8, 1):
-            coarse, fine = (
-                power_coefficients(
-                    stable_network(depth**-0.5, depth // part, **parameters), count=_DEGREES
-                )
-                for depth in (_COARSE, 2 * _COARSE)
-            )
-            least[f"t = {1 / part:g}"] = float((2 * fine - coarse).min())
-        return least
-
-    return found
+    coarse, fine = (
+        power_coefficients(
+            stable_network(depth**-0.5, int(depth * t), **parameters), count=_DEGREES
+        )
+        for depth in (_COARSE, 2 * _COARSE)
+    )
+    return float((2 * fine - coarse).min())
 
 
-def _deep_eigenvalues(schedule: str, difference: bool) -> Callable[[], dict[str, float]]:
+def _deep_eigenvalues(schedule: str, difference: bool) -> dict[str, float]:
     """Of q_t, or of θ_t − q_t, at two depths; of Q_∞ or Θ_∞ − Q_∞ at infinite depth."""
-
-    def found() -> dict[str, float]:
-        limit = limit_of(schedule)
-        values = limit.tangent_kernels - limit.kernels if difference else limit.kernels
-        places = {"t = 0.05": 1, "t = 1": -1} if schedule == "uniform" else {"L = ∞": -1}
-        return {name: least_eigenvalue(values[place]) for name, place in places.items()}
-
-    return found
+    limit = limit_of(schedule)
+    values = limit.tangent_kernels - limit.kernels if difference else limit.kernels
+    places = {"t = 0.05": 1, "t = 1": -1} if schedule == "uniform" else {"L = ∞": -1}
+    return {name: least_eigenvalue(values[place]) for name, place in places.items()}
 
 
 def _of_layer_two(X: np.ndarray, parameters: Mapping[str, Any]) -> float:
@@ -232,7 +217,7 @@ _STATEMENTS: Statements = {
     f"Proposition 3: {_SPHERE}": interval(
         "σ_b > 0, on spheres",
         _POSITIVE,
-        _coefficients(BIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+        partial(_coefficients, BIASED, ("none", 2), ("uniform", 2), ("none", 20)),
         f"{_ALL_DEGREES}; with a bias Q_1 has them, too",
     ),
     f"Proposition 3: {_EIGENVALUE}": interval(
@@ -248,7 +233,7 @@ _STATEMENTS: Statements = {
     f"Proposition 4: {_SPHERE}": interval(
         "σ_b = 0, L >= 2, on spheres",
         _POSITIVE,
-        _coefficients(UNBIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+        partial(_coefficients, UNBIASED, ("none", 2), ("uniform", 2), ("none", 20)),
         f"{_ALL_DEGREES}; Q_1 lacks the odd ones from 3 on",
     ),
     "Proposition 5: p(x·x') from spherical harmonics and their eigenvalues": number(
@@ -259,7 +244,12 @@ _STATEMENTS: Statements = {
     ),
     **{
         f"{equation}: {_SERIES} of dq_t/dt": [
-            interval(region, _POSITIVE, _flow_coefficients(parameters), _ALL_DEGREES)
+            interval(
+                region,
+                _POSITIVE,
+                partial(at, "t", (0.125, 1), partial(_flow_coefficients, parameters)),
+                _ALL_DEGREES,
+            )
         ]
         for equation, parameters, region in (
             ("Theorem 1", BIASED, "σ_b > 0, on spheres"),
@@ -269,14 +259,14 @@ _STATEMENTS: Statements = {
     f"Theorem 1: {_EIGENVALUE}": interval(
         "σ_b > 0, two of the inputs parallel",
         _POSITIVE,
-        _deep_eigenvalues("uniform", False),
+        partial(_deep_eigenvalues, "uniform", False),
         _SOME_INPUTS,
     ),
     f"Corollary 1: {_SPHERE}": [
         interval(
             region,
             _POSITIVE,
-            _coefficients(parameters, (("decreasing", 2), ("decreasing", 50))),
+            partial(_coefficients, parameters, ("decreasing", 2), ("decreasing", 50)),
             f"{_ALL_DEGREES}; Q_∞ has them by Proposition 2",
         )
         for parameters, region in (
@@ -287,7 +277,7 @@ _STATEMENTS: Statements = {
     f"Corollary 1: {_EIGENVALUE}": interval(
         "σ_b > 0, two of the inputs parallel",
         _POSITIVE,
-        _deep_eigenvalues("decreasing", False),
+        partial(_deep_eigenvalues, "decreasing", False),
         _SOME_INPUTS,
     ),
     **{
@@ -295,7 +285,7 @@ _STATEMENTS: Statements = {
             interval(
                 "σ_b > 0, two of the inputs parallel",
                 _POSITIVE,
-                _deep_eigenvalues(schedule, True),
+                partial(_deep_eigenvalues, schedule, True),
                 "by (9) it is a sum of products of covariances, with or without bias: the tangent "
                 "kernel is universal where the other is",
             )

@@ -40,7 +40,6 @@ _PARTS = (
     *(pdlt_kernels, pdlt_vertex, sr_kernels, sr_tangent, sr_limits, sr_universality, sr_inference),
     *(pf_limits, pf_properties, pf_experiments),
 )
-_EXPECTED = "expected_verdicts.tsv"
 PAPERS: dict[str, tuple[Claim, ...]] = {
     paper: tuple(claim for part in _PARTS for claim in part.CLAIMS if claim.paper == paper)
     for paper in EDITIONS
@@ -137,9 +136,14 @@ def expected() -> dict[tuple[str, str, str], str]:
     >>> expected()["F25", "(66)", "every L"]
     'proved'
     """
-    lines = resources.files("fieldtheory.literature").joinpath(_EXPECTED).read_text("utf-8")
-    rows = [line.split("\t") for line in lines.splitlines()]
+    rows = table("expected_verdicts.tsv")
     return {(paper, equation, region): word for paper, equation, region, word in rows}
+
+
+def table(name: str) -> list[list[str]]:
+    """The rows of a table of this directory."""
+    text = resources.files("fieldtheory.literature").joinpath(name).read_text("utf-8")
+    return [line.split("\t") for line in text.splitlines()]
 
 
 def changed(judged: Sequence[Verdict]) -> list[str]:

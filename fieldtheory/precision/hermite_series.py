@@ -16,7 +16,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import precise
+from fieldtheory.averages import precise_rules as rules
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.theory.elementary_averages import X
 
@@ -132,10 +132,10 @@ def _sums(integrand: _Integrand, variances: list[Any], chain: list[Any], digits:
 
 
 def _integrand(F: sp.Expr) -> _Integrand:
-    function = sp.lambdify([X], F, modules="mpmath", cse=True)
+    function = rules.compiled(F, X)
     points = [mpmath.sqrt(n) / 3 for n in (2, 3, 5, 7, 11, 130)]
     return _Integrand(
-        function, precise.kinks_of(F, X), all(function(x) == function(-x) for x in points)
+        function, rules.kinks_of(F, X), all(function(x) == function(-x) for x in points)
     )
 
 
@@ -175,12 +175,10 @@ def _on_shared_nodes(
     enough: Callable[[int, np.ndarray], bool],
 ) -> Coefficients:
     digits = mpmath.mp.dps
-    reach = precise.reach_of(2 * digits, level)
-    high, bits = precise.hermite_bits(digits, reach), int(3.33 * (digits + _GUARD))
-    cuts = precise.panel_ends(
-        [k / roots[0] for k in integrand.kinks], min(1, 1 / max(roots)), reach
-    )
-    rule = precise.composite(cuts, precise.rule_order(digits, level) + isqrt(most))
+    reach = rules.reach_of(2 * digits, level)
+    high, bits = rules.hermite_bits(digits, reach), int(3.33 * (digits + _GUARD))
+    cuts = rules.panel_ends([k / roots[0] for k in integrand.kinks], min(1, 1 / max(roots)), reach)
+    rule = rules.composite(cuts, rules.rule_order(digits, level) + isqrt(most))
     stride = 2 if integrand.is_even else 1
     nodes = [(z, stride * w) for z, w in rule if z > 0 or stride == 1]
     weights = [w * mpmath.npdf(z) for z, w in nodes]
@@ -190,10 +188,10 @@ def _on_shared_nodes(
     for root in roots:
         own, values = _centred(integrand.function, [root * z for z, _ in nodes], weights)
         parts.append((own, [v * w for v, w in zip(values, growing, strict=True)]))
-    weighted = np.array([precise.integers(terms, bits) for _, terms in parts])
+    weighted = np.array([rules.integers(terms, bits) for _, terms in parts])
     rows: list[np.ndarray] = []
     rest = np.full(len(roots), 1 << bits, dtype=object)
-    functions = islice(precise.hermite_functions([z for z, _ in nodes], high), most + 1)
+    functions = islice(rules.hermite_functions([z for z, _ in nodes], high), most + 1)
     for n, current in enumerate(functions):
         if n == 0 or n % stride:
             continue

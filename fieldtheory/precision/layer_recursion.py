@@ -15,7 +15,13 @@ import sympy as sp
 
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.precision.arithmetic import Arithmetic, Correlators
-from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, network_averages
+from fieldtheory.theory.elementary_averages import (
+    K_XX,
+    K_XY,
+    K_YY,
+    LayerAverages,
+    network_averages,
+)
 
 Matrix = list[list[Any]]
 
@@ -159,11 +165,20 @@ class OneInput:
     @cached_property
     def fluctuations(self) -> Matrix:
         """N G11 = N Cov(C^(l), C^(m)) = Δ12 (S22/N) Δ12ᵀ, (L + 2, L + 2) (F25 eq. (131))."""
-        half = [self._propagated(column) for column in transposed(self.source)]
-        return [self._propagated(column) for column in transposed(half)]
+        half = [self.propagated(column) for column in transposed(self.source)]
+        return [self.propagated(column) for column in transposed(half)]
+
+    @cached_property
+    def amplification(self) -> Any:
+        """By how much roundings of C^(l), relative to K^(l), are larger in the worst layer."""
+        error = largest = 1
+        for growth, before, K in zip(self.growth[1:], self.kernels, self.kernels[1:], strict=False):
+            error = 1 + abs(growth) * before / (K or 1) * error
+            largest = max(largest, error)
+        return largest
 
     @property
-    def averages(self) -> Any:
+    def averages(self) -> LayerAverages:
         """The averages of a layer, symbolic."""
         return network_averages(self.network)
 
@@ -188,7 +203,7 @@ class OneInput:
     def _later(self, before: list[Any]) -> zip[tuple[Any, Any]]:
         return zip(self.gains[1:], before, strict=True)
 
-    def _propagated(self, sources: list[Any]) -> list[Any]:
+    def propagated(self, sources: list[Any]) -> list[Any]:
         """Δ12 times a vector: y_l = x_l + a_l M' k_{l-1}, k_l = γ_l² k_{l-1} + y_l."""
         found, kernel = [], 0
         for x, gain, c in zip(sources, self.gains, self.coefficients, strict=True):
@@ -217,6 +232,19 @@ class TwoInputs:
     def are_identical(self) -> bool:
         """Whether both inputs are the same, so that roundings do not part them."""
         return self.first.input_kernel == self.second.input_kernel == self.covariance
+
+    @cached_property
+    def amplification(self) -> Any:
+        """By how much roundings of C^(l), relative to variances, are larger in the worst layer."""
+        error = largest = max(self.first.amplification, self.second.amplification)
+        if self.are_identical:
+            return largest
+        sizes = [a * b for a, b in zip(self.first.kernels, self.second.kernels, strict=True)]
+        for l, c in enumerate(self.first.coefficients[1:], start=1):
+            growth = abs(c.skip**2 + self.gains[l]) * (sizes[l - 1] / (sizes[l] or 1)) ** 0.5
+            error = largest + growth * error
+            largest = max(largest, error)
+        return largest
 
     @property
     def residual_kernels(self) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import mpmath
 
-from fieldtheory.averages.precise import number
+from fieldtheory.averages.precise_rules import number
 from fieldtheory.compiling.translation import for_backend
 from fieldtheory.precision.arithmetic import Arithmetic
 from fieldtheory.precision.layer_correlators import LayerCorrelators

@@ -16,7 +16,7 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.definitions import Notation
-from fieldtheory.theory.elementary_averages import K_XX, K_XY, X, layer_averages
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, layer_averages
 from fieldtheory.theory.formulas import GENERIC, results_latex, symbols_latex
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layer_by_layer import EXPLICIT
@@ -66,7 +66,8 @@ def document(n: Notation, explicit: Notation | None = None) -> str:
     }
     if explicit is not None:
         written = results_latex(LAYER_BY_LAYER, explicit, EXPLICIT, numbered=True, known=known)
-        parts["explicit"] = _section("Layer by layer", "explicit", written)
+        lead = f"For $L = {latex(explicit.last)}$:\n"
+        parts["explicit"] = _section("Layer by layer", "explicit", lead + written)
     text = TEMPLATE.read_text(encoding="utf-8")
     # SymPy writes the natural logarithm as \log.
     return re.sub("<<(.*?)>>", lambda found: parts.get(found[1], ""), text).replace(r"\log", r"\ln")
@@ -100,14 +101,11 @@ def _closed_forms(n: Notation) -> str:
         for left, form in forms.items()
         if not form.has(AverageNode)
     ]
-    phi = latex(n.activation(X))
-    text = (
-        rf"For $\phi(x) = {phi}$ these averages are elementary, with $M(K) = \langle \phi(h)^{{2}} "
-        r"\rangle$ for a variance $K$ and $M'$ its derivative (\ref{eq:price}):"
-        f"\n{page([rows], n.column, 'average')}"
-    )
-    if not rows:
+    text = "The averages of this $\\phi$ are not elementary: they are Gaussian integrals."
+    if rows:
         text = (
-            rf"The averages of $\phi(x) = {phi}$ are not elementary: they are Gaussian integrals."
+            r"These averages are elementary, with $M(K) = \langle \phi(h)^{2} \rangle$ for a "
+            r"variance $K$ and $M'$ its derivative (\ref{eq:price}):"
+            f"\n{page([rows], n.column, 'average')}"
         )
-    return _section("The activation", "activation", text)
+    return _section("The averages of the activation", "activation", text)
