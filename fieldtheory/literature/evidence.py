@@ -300,7 +300,9 @@ def _numbers(
 ) -> Evidence:
     def value(side: Any, point: Mapping[sp.Symbol, Any]) -> Any:
         found = side(point, *extra) if _is_function(side) else side
-        return precise.number(found.subs(point) if isinstance(found, sp.Basic) else found)
+        if isinstance(found, sp.Basic):
+            return precise.number(found.subs(point))
+        return mpmath.mpmathify(found)
 
     found = []
     with mpmath.workdps(digits + _GUARD):

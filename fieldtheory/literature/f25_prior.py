@@ -92,19 +92,18 @@ def _saddle(inputs: int) -> sp.Matrix:
     return sp.Matrix([*theory(1, inputs=inputs).saddle_point.kernels.values()]).expand()
 
 
-def _sum_of_fields(first: int) -> sp.Expr:
-    """N Σ ν_l C^(l) C̃^(l) from a layer on."""
-    action = theory(1).network_action
-    fields = zip(action.relative_widths, action.kernels, action.conjugates, strict=True)
-    return sym.WIDTH * sp.Add(*[nu * C * t for nu, C, t in list(fields)[first:]])
-
-
 def _cumulants() -> sp.Expr:
     """W of (22): the conjugate signals are integrated out, which leaves h ~ N(0, K)."""
     action = theory(1).network_action
     g = [sym.INPUT_WIDTH * sym.data_kernel(), *_printed_observables(1, False)[1:]]
     exponent = sp.Add(*[c * o for c, o in zip(action.conjugates, g, strict=True)])
     return sp.log(GaussianAverage(sp.exp(exponent), action.variables, action.covariance))
+
+
+def _fields_of_action(first: int) -> sp.Expr:
+    """−N Σ ν_l C^(l) C̃^(l) from a layer on."""
+    terms = [sym.kernel(l) * sym.conjugate(l) for l in range(3)]
+    return -sym.WIDTH * sp.Add(*[sym.INPUT_WIDTH * terms[0], *terms[1:]][first:])
 
 
 def _signal_variance(factor: sp.Expr) -> sp.Expr:
@@ -217,13 +216,13 @@ _STATEMENTS: Statements = {
     "(95): Σ_j φ_j² as N φ² of one neuron": _LAST_LINE,
     "(21): the action": formula(
         "L = 1, every φ",
-        lambda: -_sum_of_fields(1) + sym.WIDTH * _cumulants(),
+        lambda: _fields_of_action(1) + sym.WIDTH * _cumulants(),
         lambda: theory(1).action,
-        meant=("the sum from l = 0", lambda: -_sum_of_fields(0) + sym.WIDTH * _cumulants()),
+        meant=("the sum from l = 0", lambda: _fields_of_action(0) + sym.WIDTH * _cumulants()),
     ),
     "(98): the action": formula(
         "L = 1, every φ",
-        lambda: -_sum_of_fields(0) + sym.WIDTH * _cumulants(),
+        lambda: _fields_of_action(0) + sym.WIDTH * _cumulants(),
         lambda: theory(1).action,
     ),
     "(99): Var h^(0), from the terms in h̃^(0)": formula(
@@ -233,7 +232,7 @@ _STATEMENTS: Statements = {
         meant=("no N in these terms, as in (96)", lambda: _signal_variance(sp.S.One)),
     ),
     "(22): W(C̃|C), conjugate signals integrated out": formula(
-        "L = 1, every φ", _cumulants, lambda: (theory(1).action + _sum_of_fields(0)) / sym.WIDTH
+        "L = 1, every φ", _cumulants, lambda: (theory(1).action - _fields_of_action(0)) / sym.WIDTH
     ),
     "text after (23): ⟨C⟩ − C* for N → ∞": formula(
         "order 1/N, L = 1, φ(h) = h", sp.zeros(3, 1), _shifted

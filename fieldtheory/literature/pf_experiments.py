@@ -202,6 +202,7 @@ _STATEMENTS: Statements = {
         (-1.0, _CLOSE),
         lambda: _between_outputs("tanh", (1.9, 2.0)),
         "functions are continuous: 1 − ρ falls as (z − z')², and is small for equal signs",
+        convention=("inputs at a distance of 1 or more", lambda: _between_outputs("tanh")),
     ),
     "section 4.2, doubly infinite setting: D Var q/⟨q⟩², bounded: q is not random for D "
     "→ ∞": interval(

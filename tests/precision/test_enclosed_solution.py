@@ -113,7 +113,7 @@ def test_activations_that_are_not_offered(name):
 
 
 def test_mpmath_lies_inside():
-    net = ft.ResidualNetwork(depth=4, activation="tanh", branch_scale=0.5)
+    net = ft.ResidualNetwork(depth=2, activation="tanh", branch_scale=0.5)
     balls, numbers = enclosed(net, "0.1", 20), ft.solve(net, "0.1", digits=20)
     for field in ("kernels", "response", "G11"):
         found, expected = getattr(balls, field), getattr(numbers, field)
