@@ -130,6 +130,7 @@ def setup(app):
 # Look
 html_theme = "pydata_sphinx_theme"
 html_title = "fieldtheory"
+html_context = {"default_mode": "auto"}
 # With MathJax and its fonts: no page asks the network for anything.
 html_static_path = [
     "_static",
