@@ -301,7 +301,7 @@ def _numbers(
     def value(side: Any, point: Mapping[sp.Symbol, Any]) -> Any:
         found = side(point, *extra) if _is_function(side) else side
         if isinstance(found, sp.Basic):
-            return precise.number(found.subs(point))
+            return precise.mpf(found.subs(point), digits + _GUARD)
         return mpmath.mpmathify(found)
 
     found = []

@@ -14,16 +14,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.literature import f25_entropy, f25_prior, f25_propagators, f25_scaling, f25_theory
-from fieldtheory.literature.claim import (
-    Case,
-    Statements,
-    bound,
-    claims_of,
-    double,
-    formula,
-    interval,
-    number,
-)
+from fieldtheory.literature.claim import Case, bound, claims_of, double, formula, interval, number
 from fieldtheory.literature.evidence import at
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
@@ -83,7 +74,7 @@ def _spread_of_heights(bias: Callable[[float], float]) -> Callable[[Any], float]
     return spread
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(7): K^(L) of the linearised network": _linearised(
         "φ = erf", f25_scaling.KERNEL, linearised.linearised_kernel, 66
     ),

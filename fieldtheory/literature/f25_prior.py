@@ -11,14 +11,14 @@ from itertools import product
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Statements, claims_of, formula
+from fieldtheory.literature.claim import claims_of, formula
 from fieldtheory.literature.f25_theory import theory
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import SCALE
 
 _D_IN = sp.Symbol("d_in", positive=True)
 _C, _SIGMA = sp.symbols("C σ", positive=True)
-_h, _j, _w, _z = sp.symbols("h j w z", real=True)
+_h, _j, _w, _x, _z, _dual = sp.symbols("h j w x z x̃", real=True)
 _FLIPPED = "C̃ → −C̃, as a Dirac function is even"
 _EQUAL = "all neurons equal, as they are after they factorise"
 
@@ -115,8 +115,8 @@ def _signal_variance(factor: sp.Expr) -> sp.Expr:
 
 def _by_derivative(sign: int) -> sp.Expr:
     """−∂/∂x of exp(xx̃ + Cx̃²/2), the exponential in (137), over it; with sign · x̃ for x̃."""
-    exponential = sp.exp(_h * _w + _C * _w**2 / 2).subs(_w, sign * _w)
-    return sp.simplify(-exponential.diff(_h) / exponential)
+    exponential = sp.exp(_x * _dual + _C * _dual**2 / 2).subs(_dual, sign * _dual)
+    return sp.simplify(-exponential.diff(_x) / exponential)
 
 
 def _slope_of_exponential(printed: bool) -> sp.Expr:
@@ -137,18 +137,18 @@ def _quadratic_form(printed: bool) -> sp.Expr:
     return sp.Add(*[f**2 / C for f, C in zip(steps, action.kernels[:3], strict=True)])
 
 
-_SQUARE, _BIAS = sp.Symbol("φ·φ", real=True), SCALE**2 * sym.BIAS**2
+SQUARES, _BIAS = sp.Symbol("φ·φ", real=True), SCALE**2 * sym.BIAS**2
 
 
 def _printed_constraint(sign: int, width: sp.Expr = sym.WIDTH) -> sp.Expr:
     """The exponent of a Dirac function that fixes width · C."""
-    t, source = sym.conjugate(1), SCALE**2 * sym.WEIGHT**2 * sym.conjugate(1) * _SQUARE
+    t, source = sym.conjugate(1), SCALE**2 * sym.WEIGHT**2 * sym.conjugate(1) * SQUARES
     return sign * (-width * t * sym.kernel(1) + source + width * _BIAS * t)
 
 
-def _constraint(sign: int, width: sp.Expr = sym.WIDTH) -> sp.Expr:
+def constraint(sign: int, width: sp.Expr = sym.WIDTH) -> sp.Expr:
     """C̃ times the argument of that function."""
-    argument = SCALE**2 * sym.WEIGHT**2 * _SQUARE + width * _BIAS - width * sym.kernel(1)
+    argument = SCALE**2 * sym.WEIGHT**2 * SQUARES + width * _BIAS - width * sym.kernel(1)
     return sign * sym.conjugate(1) * argument
 
 
@@ -175,7 +175,7 @@ _LAST_LINE = formula(
 )
 _TWO = "L = 1, N = 2"
 _FLIP = sym.conjugate(1), -sym.conjugate(1)
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(7), (8), (72), (90), (135): δ(h) = ∫ dω/2π e^{iωh}, with e^{−Cω²/2}": formula(
         "C → 0, where the Gaussian is δ(h)", _GAUSSIAN, _fourier
     ),
@@ -196,22 +196,22 @@ _STATEMENTS: Statements = {
         "L = 1, P = 2", lambda: _printed_observables(2, False), lambda: _observables(2)
     ),
     "(19), lines 1 and 2: exponent of the constraint on C^(l)": formula(
-        "every l and N", _printed_constraint(1), lambda: _constraint(1)
+        "every l and N", _printed_constraint(1), lambda: constraint(1)
     ),
     "(19), line 3: Σ_j φ_j² as N φ_i² of one neuron": _LAST_LINE,
     "(91)–(93): exponents of the constraints": [
         formula(
             f"{name}, every N",
             _printed_constraint(-1, width),
-            lambda width=width: _constraint(-1, width),
+            lambda width=width: constraint(-1, width),
         )
         for name, width in (("input", sym.WIDTH * sym.INPUT_WIDTH), ("layers", sym.WIDTH))
     ],
     "(94): exponent of the constraint on C^(l), with (92) put in": formula(
         "every l and N",
         _printed_constraint(1),
-        lambda: _constraint(-1),
-        convention=(_FLIPPED, lambda: _constraint(-1).subs(*_FLIP)),
+        lambda: constraint(-1),
+        convention=(_FLIPPED, lambda: constraint(-1).subs(*_FLIP)),
     ),
     "(95): Σ_j φ_j² as N φ² of one neuron": _LAST_LINE,
     "(21): the action": formula(
@@ -272,7 +272,7 @@ _STATEMENTS: Statements = {
     "(106): Z[0, j̃], the normalisation": formula("every j̃ and C", sp.S.One, _normalised),
     "(137), first line: x̃ as −∂/∂x of the exponential, over it": formula(
         "one variable, every x and C",
-        _w,
+        _dual,
         lambda: _by_derivative(1),
         "the sign of xx̃ is not that of (135) and (136); the integral is the same",
         convention=("x̃ → −x̃", lambda: _by_derivative(-1)),

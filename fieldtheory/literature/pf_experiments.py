@@ -14,7 +14,7 @@ import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
-from fieldtheory.literature.claim import Statements, claims_of, formula, interval, unchecked
+from fieldtheory.literature.claim import claims_of, formula, interval, unchecked
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
@@ -53,13 +53,8 @@ def feed_forward(
     activation: Any, weight_variance: float, bias_variance: float, inputs: tuple[float, ...]
 ) -> np.ndarray:
     """Covariances of the last of 500 layers of wide networks without skip connections."""
-    network = FeedForwardNetwork(
-        depth=_DEPTH,
-        activation=activation,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        input_dim=1,
-    )
+    variances: Any = {"weight_variance": weight_variance, "bias_variance": bias_variance}
+    network = FeedForwardNetwork(depth=_DEPTH, activation=activation, input_dim=1, **variances)
     K0 = input_kernel(np.array(inputs)[:, None], network)
     return solve(network, K0).kernels[_DEPTH]
 
@@ -156,7 +151,7 @@ def _explosions() -> dict[str, float]:
 
 _SAME_AS = "σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2"
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "section 4.3, Fig. 5: losses and accuracies of trained networks on MNIST": unchecked(
         "φ = tanh", "percent", lambda: "it takes MNIST and training; see fieldtheory figures"
     ),

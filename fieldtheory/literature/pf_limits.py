@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
-from fieldtheory.literature.claim import Statements, claims_of, formula, interval
+from fieldtheory.literature.claim import claims_of, formula, interval
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.theory import notation as sym
@@ -185,7 +185,7 @@ _SMOOTH = ("tanh", "swish", "gelu", "erf", "sin")
 _TWO = "D = 2, every φ, two inputs"
 _ONE_INPUT = "D = 2, every φ, one input"
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(3): lim E[φ(u)⁴]/Δt for Δt → 0": formula(
         "δ = 2, every φ with φ(0) = 0",
         sp.S.Zero,

@@ -14,16 +14,7 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.literature import pdlt_kernels
-from fieldtheory.literature.claim import (
-    Case,
-    Statements,
-    bound,
-    claims_of,
-    double,
-    formula,
-    interval,
-    number,
-)
+from fieldtheory.literature.claim import Case, bound, claims_of, double, formula, interval, number
 from fieldtheory.literature.evidence import at
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
@@ -92,7 +83,7 @@ def scaled(scale: sp.Expr) -> dict[str, sp.Expr]:
 @lru_cache
 def next_kernel(inputs: int = 2, scale: sp.Expr = SCALE) -> sp.Expr:
     """Q_l of the first and the last input from Q_{l−1}, as the action has it, for every φ."""
-    return pdlt_kernels.next_kernel(inputs, lambda layer: ResidualNetwork.layer(scaled(scale)))
+    return pdlt_kernels.next_kernel(inputs, ResidualNetwork.layer(scaled(scale)))
 
 
 @lru_cache
@@ -238,7 +229,7 @@ def _at_all_correlations(
     ]
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(2), text before (3): Q_l of two inputs from Q_{l−1}": formula(
         "every φ and λ_l", _any_activation, next_kernel
     ),

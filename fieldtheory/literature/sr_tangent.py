@@ -8,7 +8,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
+from fieldtheory.literature.claim import bound, claims_of, formula, interval
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import (
     ANGLE,
@@ -137,7 +137,7 @@ def _largest() -> dict[str, float]:
     return found
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "Proposition 1: max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C": interval(
         "sum over the weights of a layer, l = 0 to L = 20, N → ∞",
         (0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),

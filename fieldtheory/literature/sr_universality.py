@@ -20,15 +20,7 @@ import sympy as sp
 
 from fieldtheory.inference.kernel_function import kernel
 from fieldtheory.inference.power_series import power_coefficients
-from fieldtheory.literature.claim import (
-    Statements,
-    bound,
-    claims_of,
-    double,
-    interval,
-    number,
-    unchecked,
-)
+from fieldtheory.literature.claim import bound, claims_of, double, interval, number, unchecked
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import BIASED, UNBIASED, stable_network
 from fieldtheory.literature.sr_limits import INPUTS, limit_of
@@ -194,7 +186,7 @@ _PRODUCTS = (
     "universal where the other is"
 )
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "Proposition 2: smallest eigenvalue over the trace of Q_{l+1} − Q_l, not negative": interval(
         "l = 0 to 5, 5 inputs of different lengths, σ_b > 0",
         _POSITIVE,

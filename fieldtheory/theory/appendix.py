@@ -26,15 +26,6 @@ TEMPLATE = Path(__file__).with_name("appendix.tex")
 # The quantities that are written out layer by layer.
 LAYER_BY_LAYER = ("saddle_point", "S21", "G12", "output_response")
 _RESPONSES = ("residual_response", "response", "output_response")
-_SEVERAL = r"""
-\paragraph{Several inputs.} For inputs $x_{\alpha}$ the signals carry an index $\alpha$, the weights
-do not. The exponent of (\ref{eq:weight}) becomes the square of a sum over $\alpha$, and the kernels
-become matrices, F25~(88). All steps stay the same with the fields $C_{\alpha \beta}^{(l)}$, $\alpha
-\leq \beta$, and with $\phi(h_{\alpha}) \phi(h_{\beta})$ for $\phi(h)^{2}$. A covariance $K_{\alpha
-\beta} = K_{\beta \alpha}$ is one variable and has no factor $\frac{1}{2}$ in Price's theorem. It
-responds to itself and to both variances; F25~(115), (126) and (128) keep the first of these alone.
-A variance responds to itself only. Fluctuations couple up to four inputs.
-"""
 
 
 def document(n: Notation, explicit: Notation | None = None) -> str:
@@ -54,7 +45,6 @@ def document(n: Notation, explicit: Notation | None = None) -> str:
     parts = {
         "network": "feed-forward networks" if n.layers.skip == 0 else "residual networks",
         "scales": r", \qquad ".join(_scale(n, name) for name in n.layers.family.layer_parameters),
-        "several": _SEVERAL if n.inputs > 1 else "",
         "action": results(["action"]),
         "saddle_point": results(["saddle_point"]),
         "price": rf"\frac{{\partial}}{{\partial K}} {latex(moment)} = {latex(moment.diff(K))}",
