@@ -222,7 +222,7 @@ def _clearly_semidefinite(matrices: np.ndarray, tolerance: float) -> bool:
 def level_of_user() -> int:
     """The ``stacklevel`` for a warning at the line outside the package that asked for a result."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_globals["__name__"].split(".")[0] in ("fieldtheory", "functools"):
+    while frame.f_globals.get("__name__", "").split(".")[0] in ("fieldtheory", "functools"):
         if frame.f_back is None:
             break
         level, frame = level + 1, frame.f_back

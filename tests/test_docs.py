@@ -1,7 +1,6 @@
 """The pages of docs/ hold the numbers that the package gives, and their examples run."""
 
-import contextlib
-import io
+import pydoc
 import re
 import runpy
 from pathlib import Path
@@ -10,10 +9,20 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from tests import pages
+from tests.test_notebooks import QUICK
 
 FOLDER = Path(__file__).parents[1] / "docs"
-PAGE = (FOLDER / "optimal_scaling.md").read_text(encoding="utf-8")
-SCRIPT = runpy.run_path(str(FOLDER / "optimal_scaling.py"))
+
+
+def page(name):
+    """The text of a page, in whichever folder it is."""
+    (path,) = FOLDER.rglob(name)
+    return path.read_text(encoding="utf-8")
+
+
+PAGE = page("optimal_scaling.md")
+SCRIPT = runpy.run_path(str(next(FOLDER.rglob("optimal_scaling.py"))))
 
 
 def recomputed(name, depths):
@@ -85,68 +94,68 @@ def test_example_runs():
     exec(compile(code, "optimal_scaling.md", "exec"), {"X": X})
 
 
-def test_a_family_of_ones_own():
-    page = (FOLDER / "families.md").read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
-    output, found = io.StringIO(), {"__name__": "families"}
-    with contextlib.redirect_stdout(output):
-        exec(compile(code, "families.md", "exec"), found)
-    assert r"\mathrm{share}" in output.getvalue()
-    assert "Is the theory right? Yes" in output.getvalue()
-    net, s = found["net"], found["s"]
-    # K^(l) = K^(l-1) + ρ² σ²_w (M + r K^(l-1)), with M of erf typed (Williams 1997).
-    K = 0.1
-    for kernel in s.kernels[1:-1]:
-        moment = 2 / np.pi * np.arctan2(2 * K, np.sqrt(1 + 4 * K))
-        K += net.branch_scale**2 * (moment + net.share * K)
-        np.testing.assert_allclose(kernel, K, rtol=1e-13)
-
-
-def printed(name, count):
-    """Run the examples of a page, which print what the page shows; what they leave behind."""
-    page, found = (FOLDER / name).read_text(encoding="utf-8"), {}
-    cells = re.findall(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", page, re.DOTALL)
-    assert len(cells) == page.count("```python") == count
-    for code, shown in cells:
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(code, name, "exec"), found)
-        assert output.getvalue().strip() == shown.strip()
-    return found
-
-
-def test_measured_blocks_print_what_is_shown():
-    found = printed("measured_blocks.md", 2)
-    # What the page says about blocks without overlap and γ = 1.
-    with pytest.raises(ValueError, match="skip_scale must be below 1"):
-        found["m"].scales(skip_scale=1.0)
+# Tests above run this one. Pages with cells are executed when the site is built.
+PAGES = [
+    pytest.param(path, id=str(path.relative_to(FOLDER)))
+    for path in sorted(FOLDER.rglob("*.md"))
+    if path.name != "optimal_scaling.md"
+    if pages.BLOCK.search(text := path.read_text(encoding="utf-8")) and "{code-cell}" not in text
+]
 
 
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
-def test_finite_width_prints_what_is_shown():
-    printed("finite_width.md", 3)
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_run_and_print_what_they_show(path, tmp_path):
+    text = path.read_text(encoding="utf-8")
+    if "fieldtheory.training" in text or "import torch" in text:
+        pytest.importorskip("torch", reason="torch is not installed")
+    found, _ = pages.run(path, tmp_path)
+    if path.name == "add_a_family.md":
+        # K^(l) = K^(l-1) + ρ² σ²_w (M + r K^(l-1)), with M of erf typed (Williams 1997).
+        K, net = 0.1, found["net"]
+        for kernel in found["s"].kernels[1:-1]:
+            moment = 2 / np.pi * np.arctan2(2 * K, np.sqrt(1 + 4 * K))
+            K += net.branch_scale**2 * (moment + net.share * K)
+            np.testing.assert_allclose(kernel, K, rtol=1e-13)
 
 
-def test_what_finite_networks_learn_prints_what_is_shown():
-    printed("posterior.md", 1)
-    printed("tilted_posterior.md", 1)
+def test_a_page_that_shows_something_else_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    for shown in (
+        "```pycon\n>>> 1 + 1\n{}\n```\n",
+        "```python\nprint(2)\n```\n\nprints\n\n```\n{}\n```\n",
+    ):
+        page.write_text(shown.format(3), encoding="utf-8")
+        with pytest.raises(pages.DifferentError, match=r"(?s)shows\n3\n.*printed is\n2\n"):
+            pages.run(page, tmp_path)
+        assert pages.run(page, tmp_path, write=True)[1] == shown.format(2)
 
 
-def test_stable_resnet_prints_what_is_shown():
-    printed("stable_resnet.md", 4)
+@pytest.mark.parametrize("room", ["start", "howto", "developers", "theory", "coming_from", "."])
+def test_links_exist(room):
+    for path in (FOLDER / room).glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 
-def test_diffusions_print_what_is_shown():
-    printed("diffusions.md", 4)
+def test_names_on_pages_exist():
+    """Names such as ft.solve and fieldtheory.inference.condition, also in {py:func}`...`."""
+    for path in FOLDER.rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        for name in set(re.findall(r"(?<![\w/.-])fieldtheory((?:\.[A-Za-z_]\w*)+)", text)):
+            assert pydoc.locate(f"fieldtheory{name}") is not None, f"{path.name}: {name}"
+        missing = [
+            n for n in re.findall(r"(?<![\w.])ft\.([A-Za-z_]\w*)", text) if not hasattr(ft, n)
+        ]
+        assert not missing, f"{path.name}: {missing}"
 
 
-def test_training_prints_what_is_shown():
-    pytest.importorskip("torch", reason="torch is not installed")
-    printed("training.md", 3)
-
-
-def test_links_exist():
-    targets = re.findall(r"\]\(([^)#:]+)\)", PAGE)
-    assert len(targets) == 2
-    for target in targets:
-        assert (FOLDER / target).exists(), target
+def test_every_research_task_is_a_page_that_runs():
+    """The seven tasks of docs/howto/index.md lead to pages and notebooks that the tests execute."""
+    tasks = (FOLDER / "howto" / "index.md").read_text(encoding="utf-8").split("## Seven")[1]
+    rows = re.findall(r"^\| (?!task|--)(.*?) \| (.*) \|$", tasks, re.MULTILINE)
+    run = {path for page in PAGES for path in page.values} | set(QUICK)
+    assert len(rows) == 7
+    for task, links in rows:
+        targets = [(FOLDER / "howto" / link).resolve() for link in re.findall(r"\((.*?)\)", links)]
+        assert run.intersection(targets), task

@@ -40,9 +40,14 @@ def agree(shown, new):
     return True
 
 
-# The first shows whether execution and comparison work; each of the others takes half a minute.
-@pytest.mark.parametrize("path", some(NOTEBOOKS, NOTEBOOKS[:1]), ids=lambda path: path.stem)
+# These are quick; each of the others takes half a minute.
+QUICK = [path for path in NOTEBOOKS if path.name[:2] in ("01", "08", "09", "10", "11", "12")]
+
+
+@pytest.mark.parametrize("path", some(NOTEBOOKS, QUICK), ids=lambda path: path.stem)
 def test_outputs_are_those_of_an_execution(script, path):
+    if "import torch" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("torch", reason="torch is not installed")
     shown, new = script["nbformat"].read(path, as_version=4), script["executed"](path)
     for old, again in zip(shown.cells, new.cells, strict=True):
         found, expected = texts(old), texts(again)
@@ -60,7 +65,7 @@ def test_nothing_is_kept_that_differs_from_run_to_run(script, path):
 
 def test_all_are_executed_and_small(script):
     assert script["notebooks"]() == NOTEBOOKS
-    assert sum(path.stat().st_size for path in NOTEBOOKS) < 1_500_000
+    assert sum(path.stat().st_size for path in NOTEBOOKS) < 2_000_000
 
 
 @pytest.mark.parametrize(

@@ -13,26 +13,36 @@ by rules of growing order until two of them agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from itertools import islice
 from math import isqrt
 from typing import Any
 
 import mpmath
-import numpy as np
 import sympy as sp
 
 from fieldtheory.averages.errors import PrecisionError
-from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.integrands.partitions import partitions
 from fieldtheory.averages.integrands.simplification import separated
+from fieldtheory.averages.precise_rules import (
+    GUARD,
+    compiled,
+    composite,
+    hermite_bits,
+    hermite_functions,
+    integers,
+    kinks_of,
+    number,
+    panel_ends,
+    reach_of,
+    rule_order,
+)
 
-# Digits beyond those asked for, and rules that are tried.
-_GUARD, _LEVELS = 8, 4
+# Rules that are tried.
+_LEVELS = 4
 # Largest |c| of the series, whose number of terms grows as 1/(1 − |c|).
 _STRONG = 0.99
-# Widest panel in standard deviations.
-_WIDEST = 2
+# The most orders beyond it, for smooth functions whose coefficients fall off by themselves.
+_MOST_ORDERS = 4096
 # Guard digits of cumulants whose moments cancel.
 _MOST_GUARD = 200
 
@@ -75,7 +85,7 @@ def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) 
             f"variables must be one or two, got {len(variables)}: averages over more have digits "
             "where they have a closed form"
         )
-    with mpmath.workdps(digits + _GUARD):
+    with mpmath.workdps(digits + GUARD):
         rule = _rule(F, tuple(variables), _entries(K), digits)
         return +_agreed(rule, digits, f"the average of {F}")
 
@@ -114,7 +124,7 @@ def cumulant(
     2.5
     """
     functions, variables = tuple(functions), tuple(variables)
-    with mpmath.workdps(digits + _GUARD):
+    with mpmath.workdps(digits + GUARD):
         entries = _entries(K)
         if len(functions) == 1:
             return average(functions[0], variables, entries, digits)
@@ -131,18 +141,12 @@ def cumulant(
 def mpf(value: Any, digits: int) -> Any:
     """A number of SymPy, or any other, as an mpmath number of that many digits."""
     with mpmath.workdps(digits):
-        return _number(value)
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, sp.Basic):
-        return sp.lambdify([], value, modules="mpmath")()
-    return mpmath.mpf(value)
+        return number(value)
 
 
 def _entries(K: Any) -> list[list[Any]]:
     rows = K.tolist() if isinstance(K, sp.MatrixBase) else K
-    return [[_number(value) for value in row] for row in rows]
+    return [[number(value) for value in row] for row in rows]
 
 
 def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool = False) -> Any:
@@ -158,29 +162,27 @@ def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool
 
 def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int], Value]:
     """⟨F⟩ and its scale as a function of the level."""
-    if len(variables) == 2 and _is_weak(K):
-        products = separated(F, *variables)
-        if products:
-            return _series(products, variables, K, digits, 0)
-    kinks = [_kinks(F, v) for v in variables]
+    kinks = [kinks_of(F, v) for v in variables]
+    if len(variables) == 1:
+        f = compiled(F, variables[0])
+        return lambda level: _one(f, K, kinks, rule_order(digits, level), reach_of(digits, level))
     function = sp.lambdify(list(variables), F, modules="mpmath", cse=True)
-    integrate = _one if len(variables) == 1 else _two
-    return lambda level: integrate(function, K, kinks, _order(digits, level), _reach(digits, level))
 
+    def panels(level: int) -> Value:
+        return _two(function, K, kinks, rule_order(digits, level), reach_of(digits, level))
 
-def _kinks(F: sp.Expr, variable: sp.Expr) -> list[Any]:
-    cuts = break_points(F, variable) if has_steps(F) and F.has(variable) else []
-    return [_number(cut) for cut in cuts]
+    products = separated(F, *variables)
+    if not products or not (_is_weak(K) or (_is_regular(K) and not any(kinks))):
+        return panels
+    series = _series(products, variables, K, digits, 0)
 
+    def series_or_panels(level: int) -> Value:
+        try:
+            return series(level)
+        except PrecisionError:
+            return panels(level)
 
-def _order(digits: int, level: int) -> int:
-    """Of the rule on one panel."""
-    return int((0.6 * digits + 10) * 1.3**level)
-
-
-def _reach(digits: int, level: int) -> Any:
-    """Where panels end, farther on each level, so that two differ if the tail matters after all."""
-    return (mpmath.sqrt(2 * mpmath.log(10) * (digits + _GUARD)) + 1) * mpmath.mpf(1.1) ** level
+    return series if _is_weak(K) else series_or_panels
 
 
 # Mehler's series -------------------------------------------------------------------------------
@@ -191,17 +193,23 @@ def _is_weak(K: list) -> bool:
     return bool(a > 0 and b > 0 and c * c <= a * b * _STRONG**2)
 
 
+def _is_regular(K: list) -> bool:
+    (a, c), (_, b) = K
+    return bool(c * c < a * b)
+
+
 def _series(
     products: Sequence[tuple[sp.Expr, ...]], variables: tuple, K: list, digits: int, first: int
 ) -> Callable[[int], Value]:
     """Σ ⟨f(x) g(y)⟩, or of the orders from the first one on, and Σ √(⟨f²⟩⟨g²⟩)."""
     roots = [mpmath.sqrt(K[i][i]) for i in range(2)]
     c = K[0][1] / (roots[0] * roots[1])
-    least = mpmath.mpf(10) ** (-digits - _GUARD // 2)
-    most = 1 if c == 0 else 2 + int(2 * mpmath.log(least) / mpmath.log(abs(c)))
+    least = mpmath.mpf(10) ** (-digits - GUARD // 2)
+    needed = 1 if c == 0 else 2 + int((1 + first) * mpmath.log(least) / mpmath.log(abs(c)))
+    most = needed if _is_weak(K) else min(needed, _MOST_ORDERS)
     sides = [
         [
-            (sp.lambdify([v], part, modules="mpmath", cse=True), root, _kinks(part, v))
+            (compiled(part, v), root, kinks_of(part, v))
             for part, v, root in zip(pair, variables, roots, strict=True)
         ]
         for pair in products
@@ -212,6 +220,8 @@ def _series(
         for pair in sides:
             f, g = (_coefficients(*side, most=most, digits=digits, level=level) for side in pair)
             value, scale = _mehler_sum(f, g, c, first, most, least)
+            if mpmath.isnan(value):
+                raise PrecisionError(f"{most} orders of the series at the correlation {c} are few")
             total, size = total + value, size + scale
         return total, size
 
@@ -219,9 +229,11 @@ def _series(
 
 
 def _mehler_sum(f: Iterator, g: Iterator, c: Any, first: int, most: int, least: Any) -> Value:
-    """Σ c^n f_n g_n until the remainder is small, and √(⟨f²⟩⟨g²⟩)."""
+    """Σ c^n f_n g_n until the remainder is small, NaN if it is not; and √(⟨f²⟩⟨g²⟩)."""
     rest_f, rest_g = next(f), next(g)
     size = mpmath.sqrt(rest_f * rest_g)
+    # Without the first term the sum counts by itself.
+    share = least if first else mpmath.mpf(1)
     total, power = mpmath.mpf(0), mpmath.mpf(1)
     for n, f_n, g_n in zip(range(most), f, g, strict=False):
         rest_f, rest_g = max(rest_f - f_n**2, 0), max(rest_g - g_n**2, 0)
@@ -229,9 +241,9 @@ def _mehler_sum(f: Iterator, g: Iterator, c: Any, first: int, most: int, least: 
             total += power * f_n * g_n
         power *= c
         remainder = abs(power) * mpmath.sqrt(rest_f * rest_g)
-        if n >= first and remainder <= least * max(abs(total), least * size):
-            break
-    return total, size
+        if n >= first and remainder <= least * max(abs(total), share * size):
+            return total, size
+    return (total if abs(power) <= least else mpmath.nan), size
 
 
 def _coefficients(
@@ -241,30 +253,19 @@ def _coefficients(
 
     They have the wave number √n and decay as exp(−z²/4).
     """
-    reach = _reach(2 * digits + _GUARD, level)
-    cuts = _breakpoints([k / root for k in kinks], min(1, 1 / root), reach)
-    nodes = _composite(cuts, _order(digits, level) + isqrt(most))
+    reach = reach_of(2 * digits + GUARD, level)
+    cuts = panel_ends([k / root for k in kinks], min(1, 1 / root), reach)
+    nodes = composite(cuts, rule_order(digits, level) + isqrt(most))
     decay = [mpmath.exp(-z * z / 4) for z, _ in nodes]
     values = [f(root * z) for z, _ in nodes]
     terms = [w * v * e for (_, w), v, e in zip(nodes, values, decay, strict=True)]
     norm = mpmath.sqrt(2 * mpmath.pi)
     yield mpmath.fsum(t * v * e for t, v, e in zip(terms, values, decay, strict=True)) / norm
-    # Where h_n is the exponentially growing solution, errors grow as it does.
-    bits = int(3.33 * (digits + 2 * _GUARD) + 0.37 * reach**2)
+    bits = hermite_bits(digits, reach)
     scale = max(map(abs, terms)) or mpmath.mpf(1)
-    weighted = _integers([term / scale for term in terms], bits)
-    z, current = _integers([z for z, _ in nodes], bits), _integers(decay, bits)
-    previous, root_n = 0 * current, 0
-    for n in range(1, most + 2):
+    weighted = integers([term / scale for term in terms], bits)
+    for current in islice(hermite_functions([z for z, _ in nodes], bits), most + 1):
         yield scale / norm * mpmath.ldexp(int(weighted @ current), -2 * bits)
-        root_next = isqrt(n << 2 * bits)
-        inverse = (1 << 2 * bits) // root_next
-        step = (z * current - root_n * previous) >> bits
-        current, previous, root_n = (step * inverse) >> bits, current, root_next
-
-
-def _integers(values: Sequence[Any], bits: int) -> np.ndarray:
-    return np.array([int(mpmath.ldexp(value, bits)) for value in values], dtype=object)
 
 
 # Panels ----------------------------------------------------------------------------------------
@@ -284,7 +285,7 @@ def _two(f: Callable, K: list, kinks: list, order: int, reach: Any) -> Value:
     if a == 0:
         return _one(lambda y: f(mpmath.mpf(0), y), [[b]], kinks[1:], order, reach)
     deviation, residual = mpmath.sqrt(a), b - c * c / a
-    rounding = mpmath.mpf(10) ** (_GUARD - mpmath.mp.dps)
+    rounding = mpmath.mpf(10) ** (GUARD - mpmath.mp.dps)
     if residual < -abs(b) * rounding:
         raise ValueError(f"K must be positive semidefinite, got the determinant {a * residual}")
     spread = mpmath.sqrt(max(residual, mpmath.mpf(0)))
@@ -299,61 +300,17 @@ def _two(f: Callable, K: list, kinks: list, order: int, reach: Any) -> Value:
         return _sum(lambda w: f(x, mean + spread * w), cuts, min(1, 1 / spread), order, reach)[0]
 
     cuts = [k / deviation for k in kinks[0]] + met
-    return _sum(inner, cuts, min(1, 1 / deviation), order, reach)
+    # Over y given x, kinks of y are smooth on the scale of the spread.
+    smoothed = [spread * deviation / abs(c)] if met and not is_line else []
+    return _sum(inner, cuts, min(1, 1 / deviation, *smoothed), order, reach)
 
 
 def _sum(f: Callable, kinks: list, scale: Any, order: int, reach: Any) -> Value:
     """∫ f(z) N(z; 0, 1) dz and the same of |f|."""
-    rule = _composite(_breakpoints(kinks, scale, reach), order)
+    rule = composite(panel_ends(kinks, scale, reach), order)
     terms = [w * mpmath.exp(-z * z / 2) * f(z) for z, w in rule]
     norm = 1 / mpmath.sqrt(2 * mpmath.pi)
     return norm * mpmath.fsum(terms), norm * mpmath.fsum(map(abs, terms))
-
-
-def _breakpoints(kinks: list, scale: Any, reach: Any) -> list[Any]:
-    """Ends of panels in [−reach, reach]: they double from the scale of f at zero and at kinks."""
-    cuts = {-reach, reach}
-    for centre in {mpmath.mpf(0), *kinks}:
-        for sign in (1, -1):
-            point, width = centre, scale
-            while abs(point) < reach:
-                cuts.add(point)
-                point += sign * min(width, _WIDEST)
-                width = max(abs(point - centre), scale)
-    return sorted(cuts)
-
-
-def _composite(cuts: list, order: int) -> list[tuple[Any, Any]]:
-    """Nodes and weights of the Gauss-Legendre rule on every panel."""
-    rule = []
-    for left, right in pairwise(cuts):
-        middle, half = (left + right) / 2, (right - left) / 2
-        rule += [(middle + half * x, half * w) for x, w in legendre(order, mpmath.mp.prec)]
-    return rule
-
-
-@lru_cache(maxsize=32)
-def legendre(order: int, precision: int) -> list[tuple[Any, Any]]:
-    """Nodes and weights of the Gauss-Legendre rule on [−1, 1], by Newton's method."""
-    with mpmath.workprec(precision + 20):
-        rule = []
-        for i in range(1, order + 1):
-            x = mpmath.cos(mpmath.pi * (i - mpmath.mpf(1) / 4) / (order + mpmath.mpf(1) / 2))
-            for _ in range(100):
-                value, slope = _legendre_polynomial(order, x)
-                x -= value / slope
-                if abs(value / slope) < mpmath.mpf(2) ** (-precision - 8):
-                    break
-            slope = _legendre_polynomial(order, x)[1]
-            rule.append((x, 2 / ((1 - x * x) * slope**2)))
-    return rule
-
-
-def _legendre_polynomial(order: int, x: Any) -> tuple[Any, Any]:
-    previous, current = mpmath.mpf(1), x
-    for k in range(2, order + 1):
-        previous, current = current, ((2 * k - 1) * x * current - (k - 1) * previous) / k
-    return current, order * (x * current - previous) / (x * x - 1)
 
 
 # Cumulants -------------------------------------------------------------------------------------
@@ -363,7 +320,7 @@ def _from_moments(functions: tuple, variables: tuple, K: list, digits: int) -> A
     """Σ over partitions of products of averages, with as many guard digits as they cancel."""
     guard = 2
     while guard <= _MOST_GUARD:
-        with mpmath.workdps(digits + guard + _GUARD):
+        with mpmath.workdps(digits + guard + GUARD):
             terms = _terms(functions, variables, K, digits + guard)
             total, largest = mpmath.fsum(terms), max(map(abs, terms))
             if largest == 0:

@@ -67,6 +67,14 @@ def derive(
     notation: Annotated[
         str | None, typer.Option(help="F25 for the letters and factors of the paper.")
     ] = None,
+    document: Annotated[
+        bool,
+        typer.Option(
+            "--document",
+            help="The derivation step by step, a document for pdflatex; with the depth, inputs, "
+            "layers, activation and scales above.",
+        ),
+    ] = False,
 ) -> None:
     """Print the theory of a network as LaTeX.
 
@@ -89,6 +97,8 @@ def derive(
         fieldtheory derive --what saddle_point,hessian --numbered --width 246 > theory.tex
 
         fieldtheory derive --what hessian --notation F25
+
+        fieldtheory derive --activation gelu --document > appendix.tex
     """
     from fieldtheory import derive as derivation
     from fieldtheory.cli import values
@@ -100,6 +110,9 @@ def derive(
         values.layer_scale("branch_scale", branch_scale),
         values.layer_scale("skip_scale", skip_scale),
     )
+    if document:
+        echo(theory.document(layers).rstrip())
+        return
     quantities = what.split(",")
     echo(
         theory.latex(

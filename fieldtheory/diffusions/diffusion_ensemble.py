@@ -28,18 +28,18 @@ class DiffusionEnsemble(DiffusionResult):
     With L layers, P inputs, x_t,d the signal of neuron d at the time t = l Δt and
     q_ij = Σ_d ψ(x_t,d^i) ψ(x_t,d^j) / D:
 
-    =============  ===================  ==========================================================
-    field          shape                meaning
-    =============  ===================  ==========================================================
-    times          (L+1,)               t
-    mean           (L+1, P)             ⟨x_t,d⟩, the mean over the neurons d
-    covariance     (L+1, P, P)          of x_t,d about its own mean
-    gram           (L+1, P, P)          ⟨q_t⟩
-    gram_variance  (L+1, P, P)          Var q_t over networks
-    kurtosis       (L+1, P)             excess kurtosis of x_t,d about its own mean, 0 at t = 0
-    outputs        (samples, P)         x_T,1 of every network
-    grams          (samples, L+1, P, P) q_t of every network, or None
-    =============  ===================  ==========================================================
+    =============  ====================  ==========================================================
+    field          shape                 meaning
+    =============  ====================  ==========================================================
+    times          (L+1,)                t
+    mean           (L+1, P)              ⟨x_t,d⟩, the mean over the neurons d
+    covariance     (L+1, P, P)           of x_t,d about its own mean
+    gram           (L+1, P, P)           ⟨q_t⟩
+    gram_variance  (L+1, P, P)           Var q_t over networks
+    kurtosis       (L+1, P)              excess kurtosis of x_t,d about its own mean, 0 at t = 0
+    outputs        (samples, P)          x_T,1 of every network
+    grams          (samples, L+1, P, P)  q_t of every network, or None
+    =============  ====================  ==========================================================
 
     With independent parameters covariance and kurtosis are the same for every neuron; with a
     ``parameter_law`` they are means over the neurons. Estimates use all neurons of a network, those

@@ -16,7 +16,7 @@ from fieldtheory import validation
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.literature.evidence import FLOAT64_TOLERANCE
-from fieldtheory.networks.activations import ACTIVATIONS, Activation
+from fieldtheory.networks.activations import ACTIVATIONS
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
@@ -127,23 +127,19 @@ def run_checks(
     digits = validation.integer("digits", digits, 20)
     validation.integer("jobs", jobs, 1)
     names = chosen_activations(activations)
-    tasks: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
-        *(
-            (f"Price's theorem and averages, {name}", activation_checks, (name, digits))
-            for name in sorted(names, key=lambda n: not has_steps(ACTIVATIONS[n].expression))
-        ),
-        *(
-            (f"connected correlator, {name}", connected_checks, (name, digits))
-            for name in CONNECTED
-            if name in names
-        ),
-        ("network", network_checks, (digits,)),
-        *(
-            (f"maximum entropy, {name}", maximum_entropy_checks, (name, digits))
-            for name in SATURATING
-            if name in names
-        ),
-    ]
+    # Those with steps take longest.
+    by_length = sorted(names, key=lambda name: not has_steps(ACTIVATIONS[name].expression))
+    tasks: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = []
+    for what, function, chosen in (
+        ("Price's theorem and averages", activation_checks, by_length),
+        ("connected correlator", connected_checks, [n for n in CONNECTED if n in names]),
+        ("network", network_checks, [None]),
+        ("maximum entropy", maximum_entropy_checks, [n for n in SATURATING if n in names]),
+    ):
+        tasks += [
+            (f"{what}, {name}", function, (name, digits)) if name else (what, function, (digits,))
+            for name in chosen
+        ]
     results: list[Check] = []
     calls = ((function, *arguments) for _, function, arguments in tasks)
     found = chunks.in_order(calls, jobs, "checks in several processes")
@@ -189,38 +185,29 @@ def activation_checks(name: str, digits: int) -> list[Check]:
     covariance = integral(product, pair)
     joint = GaussianAverage(product, (x, y), [[_a, _c], [_c, _b]])
     covariance_slope = _integrated(joint.diff(_c), _POINT, digits)
-    density_slope = integral(square * density_score(1), one)
-    density_covariance_slope = integral(product * density_score(2), pair)
-    price, closed = "Price's theorem", "averages"
+    price = [
+        ("∂⟨φ²⟩/∂K = ⟨φ'²+φφ''⟩", integral(square * density_score(1), one), slope),
+        ("∂⟨φφ⟩/∂K_xy = ⟨φ'φ'⟩", integral(product * density_score(2), pair), covariance_slope),
+    ]
+    averages = [
+        ("M(K)", average.second_moment(numbers[0]), moment),
+        ("M'(K)", average.susceptibility(numbers[0]), slope),
+        ("⟨φφ⟩", average.covariance(*numbers), covariance),
+        ("⟨φ'φ'⟩", average.covariance_susceptibility(*numbers), covariance_slope),
+    ]
     return [
-        _identity(price, f"∂⟨φ²⟩/∂K = ⟨φ'²+φφ''⟩, {name}", density_slope, slope, digits),
-        _identity(
-            price,
-            f"∂⟨φφ⟩/∂K_xy = ⟨φ'φ'⟩, {name}",
-            density_covariance_slope,
-            covariance_slope,
-            digits,
-        ),
-        _float64(closed, f"M(K), {name}", average.second_moment(numbers[0]), moment, digits),
-        _float64(closed, f"M'(K), {name}", average.susceptibility(numbers[0]), slope, digits),
-        _float64(closed, f"⟨φφ⟩, {name}", average.covariance(*numbers), covariance, digits),
-        _float64(
-            closed,
-            f"⟨φ'φ'⟩, {name}",
-            average.covariance_susceptibility(*numbers),
-            covariance_slope,
-            digits,
-        ),
+        *(_identity("Price's theorem", f"{q}, {name}", a, b, digits) for q, a, b in price),
+        *(_float64("averages", f"{q}, {name}", a, b, digits) for q, a, b in averages),
     ]
 
 
 def connected_checks(name: str, digits: int) -> list[Check]:
     """The correlator ⟨φ²;φ²⟩ of S22 in float64 against integration, of two layers and of one."""
     phi = ACTIVATIONS[name]
-    connected = layer_functions(phi).connected
+    connected, squares = layer_functions(phi).connected, (phi(x) ** 2, phi(y) ** 2)
     checks = []
     for a, b, c in ((VARIANCE_X, VARIANCE_Y, COVARIANCE), (VARIANCE_X,) * 3):
-        precise_value = _connected_integral(phi, a, b, c, digits)
+        precise_value = precise.cumulant(squares, (x, y), [[a, c], [c, b]], digits + _GUARD)
         value = connected(float(a), float(b), float(c))
         label = f"⟨φ²;φ²⟩ at K = {a}, {b}, {c}, {name}"
         checks.append(_float64("averages", label, value, precise_value, digits))
@@ -261,15 +248,10 @@ def maximum_entropy_checks(name: str, digits: int) -> list[Check]:
         integral = entropy.precise_variance(name, working)
         checks = [_identity(group, f"σ² at the minimum of D_KL, {name}", formula, integral, digits)]
         for variance in (0.25, 30.0):
-            checks.append(
-                _float64(
-                    group,
-                    f"D_KL at σ² = {variance:g}, {name}",
-                    entropy.divergence(name, variance),
-                    entropy.precise_divergence(name, variance, working),
-                    digits,
-                )
-            )
+            value = entropy.divergence(name, variance)
+            reference = entropy.precise_divergence(name, variance, working)
+            quantity = f"D_KL at σ² = {variance:g}, {name}"
+            checks.append(_float64(group, quantity, value, reference, digits))
     return checks
 
 
@@ -304,19 +286,6 @@ def _integrated(expr: sp.Expr, values: dict[Any, Any], digits: int) -> Any:
     expr = expr.subs(values)
     numbers = {a: a.evalf(digits + _GUARD) for a in expr.atoms(GaussianAverage)}
     return precise.mpf(expr.xreplace(numbers), digits + _GUARD)
-
-
-def _connected_integral(phi: Activation, a: Any, b: Any, c: Any, digits: int) -> Any:
-    variables = (x,) if a == b == c else (x, y)
-    K = [[a]] if a == b == c else [[a, c], [c, b]]
-    F = phi(x) ** 2
-    G = phi(variables[-1]) ** 2
-    working = digits + 2 * _GUARD
-    joint = precise.average(F * G, variables, K, working)
-    apart = precise.average(F, (x,), [[a]], working)
-    other = precise.average(F, (x,), [[b]], working)
-    with mpmath.workdps(working):
-        return joint - apart * other
 
 
 def _precise_solution(net: ResidualNetwork, K0: float, digits: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from fieldtheory import validation
@@ -24,9 +25,13 @@ from fieldtheory.literature.evidence import (
     Check,
     Evidence,
     Points,
+    at_least,
     in_float64,
+    inside,
+    not_here,
     numerically,
     slightly_wrong,
+    symbolically,
 )
 
 COLUMNS = (
@@ -188,33 +193,49 @@ class Claim:
         return rest[-1] - first + 1 if " to " in match[1] else 1 + len(rest)
 
 
-# Where a paper says something, the subject, and how it is checked; of each a case, or a list of
-# cases: the region, the printed side, the derived one, and if need be a note, points, and further
-# fields of `Claim` by name as a dictionary.
-Case = tuple[Any, ...]
-Statements = Mapping[tuple[str, str, Check], Case | list[Case]]
+# Fields of a `Claim` that differ between the cases of a statement.
+Case = dict[str, Any]
 
 
-def claims_of(paper: str, statements: Statements) -> tuple[Claim, ...]:
+def case(
+    check: Check,
+    region: str,
+    printed: Any,
+    derived: Callable[..., Any],
+    note: str = "",
+    **fields: Any,
+) -> Case:
+    """One case of a statement; parameters are fields of `Claim`, others by name."""
+    sides = {"printed": printed, "derived": derived}
+    return {"check": check, "region": region, **sides, "note": note, **fields}
+
+
+# Cases by what is compared; arguments are those of `case` from the region on.
+formula, bound = partial(case, symbolically), partial(case, at_least)
+number, double = partial(case, numerically), partial(case, in_float64)
+interval, unchecked = partial(case, inside), partial(case, not_here)
+
+
+def claims_of(paper: str, statements: Mapping[str, Any]) -> tuple[Claim, ...]:
     """A `Claim` for every case of the statements of a paper, in their order.
+
+    A key is the number of the equation, or where it stands, and the subject after a colon; its
+    value is a case, or a list of cases.
 
     Examples
     --------
     >>> import sympy as sp
-    >>> from fieldtheory.literature.evidence import symbolically
     >>> x = sp.Symbol("x", positive=True)
-    >>> statement = "(1)", "derivative of x²", symbolically
-    >>> case = "x > 0", 2 * x, lambda: sp.diff(x**2, x), {"wrong": x}
-    >>> [claim.verdict().text for claim in claims_of("F25", {statement: case})]
-    ['proved']
+    >>> case = formula("x > 0", 2 * x, lambda: sp.diff(x**2, x), wrong=x)
+    >>> claims = claims_of("F25", {"(1): derivative of x²": case})
+    >>> [(claim.equation, claim.subject, claim.verdict().text) for claim in claims]
+    [('(1)', 'derivative of x²', 'proved')]
     """
     claims = []
-    for (equation, subject, check), found in statements.items():
-        for region, printed, derived, *rest in found if isinstance(found, list) else [found]:
-            named = rest.pop() if rest and isinstance(rest[-1], dict) else {}
-            more = dict(zip(("note", "points"), rest, strict=False)) | named
-            sides = printed, derived, region, check
-            claims.append(Claim(paper, equation, subject, *sides, **more))
+    for statement, found in statements.items():
+        equation, subject = statement.split(": ", 1)
+        for fields in found if isinstance(found, list) else [found]:
+            claims.append(Claim(paper, equation, subject, **fields))
     return tuple(claims)
 
 

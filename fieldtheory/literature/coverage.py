@@ -1,7 +1,7 @@
 """Which numbered equations of the papers have a verdict, which are definitions, which are open.
 
 Nothing is checked here: an equation is covered if a claim names its number, or if it is listed
-below as a definition with the module or page that uses it.
+in a table of definitions with the module or page that uses it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fieldtheory.literature.equation_numbers import numbers, numbers_in
-from fieldtheory.literature.verdicts import PAPERS, claims
+from fieldtheory.literature.verdicts import PAPERS, claims, table
 
 # The numbers that the papers print: F25 has none from 33 to 36, 43, 44 and from 117 to 120.
 NUMBERED = {
@@ -20,32 +20,9 @@ NUMBERED = {
     "SR": "1–10",
     "PF": "1–17",
 }
-# Equations that define what others use, or restate a definition, and where the package has them.
-DEFINITIONS = {
-    "F25": {
-        "1, 2": "fieldtheory.networks.residual",
-        "3–6, 9, 69–71, 73, 89": "derivations/resnet/weights.py",
-        "23, 24, 100": "fieldtheory.theory.saddle_point",
-        "31, 50, 125, 127": "fieldtheory.theory.propagator",
-        "37, 45, 111, 121": "fieldtheory.theory.hessian",
-        "104, 105": "derivations/resnet/expansion.py",
-        "110": "fieldtheory.theory.diagrams",
-        "134, 138": "fieldtheory.averages",
-    },
-    "F23": {
-        "1, S15": "fieldtheory.networks.residual",
-        "S1–S3, S5": "derivations/resnet/weights.py",
-    },
-    "PDLT-B": {
-        "B.1–B.3, B.5, B.9": "fieldtheory.networks.residual",
-        "B.4": "fieldtheory.networks.family",
-        "B.7, B.23": "fieldtheory.numerics.solution",
-        "B.22, B.36": "fieldtheory.criticality",
-        "B.38–B.43": "docs/measured_blocks.md",
-    },
-    "SR": {"1": "fieldtheory.networks.residual"},
-    "PF": {"1, 2, 4, 5": "docs/diffusions.md"},
-}
+# Of equations that define what others use, or restate a definition: the paper, their numbers, and
+# the module or page that has them.
+DEFINITIONS = table("definitions.tsv")
 
 
 @dataclass(frozen=True)
@@ -107,7 +84,7 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
     --------
     >>> found = coverage(["PF"])[0]
     >>> len(found.equations), found.definitions["4"]
-    (17, 'docs/diffusions.md')
+    (17, 'docs/theory/diffusions.md')
     """
     claims(papers)
     found = []
@@ -116,7 +93,7 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
         for claim in PAPERS[paper]:
             for number in numbers_in(claim.equation):
                 counts[number] = counts.get(number, 0) + 1
-        uses = DEFINITIONS[paper].items()
-        defined = {number: where for ranges, where in uses for number in numbers(ranges)}
+        uses = [(numbers(ranges), where) for of, ranges, where in DEFINITIONS if of == paper]
+        defined = {number: where for ranges, where in uses for number in ranges}
         found.append(Coverage(paper, tuple(numbers(NUMBERED[paper])), counts, defined))
     return found

@@ -159,6 +159,17 @@ def inside(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
     return Evidence(not outside, text, between, shown, (), f"for {names}", len(found))
 
 
+def at(name: str, places: Iterable[Any], value: Callable[[Any], Any]) -> dict[str, float]:
+    """Numbers by name for `inside`, the values of a function at some places.
+
+    Examples
+    --------
+    >>> at("L", (10, 20), lambda L: 1 / L)
+    {'L = 10': 0.1, 'L = 20': 0.05}
+    """
+    return {f"{name} = {place:g}": float(value(place)) for place in places}
+
+
 def not_here(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
     """Neither holds nor fails here; ``derived`` is called for what is missing."""
     missing = str(derived())
@@ -287,14 +298,16 @@ def _plain(text: str) -> str:
 def _numbers(
     printed: Any, derived: Any, points: Points, digits: int, extra: tuple[int, ...], tolerance: Any
 ) -> Evidence:
+    def value(side: Any, point: Mapping[sp.Symbol, Any]) -> Any:
+        found = side(point, *extra) if _is_function(side) else side
+        if isinstance(found, sp.Basic):
+            return precise.mpf(found.subs(point), digits + _GUARD)
+        return mpmath.mpmathify(found)
+
     found = []
     with mpmath.workdps(digits + _GUARD):
         for point in points:
-            other = mpmath.mpmathify(derived(point, *extra))
-            if _is_function(printed):
-                one = mpmath.mpmathify(printed(point, *extra))
-            else:
-                one = precise.mpf(sp.sympify(printed).subs(point), digits + _GUARD)
+            one, other = value(printed, point), value(derived, point)
             deviation = abs(one - other) / max(1, abs(one), abs(other))
             found.append((deviation, one, other, point))
         worst, one, other, point = max(found, key=lambda entry: entry[0])
@@ -303,12 +316,12 @@ def _numbers(
         agrees = bool(worst <= tolerance)
         shown = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (one, other)]
         if not agrees:
-            short = [mpmath.nstr(side, 4) for side in (one, other)]
+            short = [mpmath.nstr(side or 0, 4) for side in (one, other)]
             text = f"{short[0]} printed, {short[1]} derived: {text}"
             if mpmath.isnan(one):
                 text = f"undefined as printed, {short[1]} derived{where}"
-    at = "; ".join(_place(point) for point in points if point)
-    every = f"at {at}" if at else "where the region says"
+    places = "; ".join(_place(point) for point in points if point)
+    every = f"at {places}" if places else "where the region says"
     return Evidence(agrees, text, shown[0], shown[1], (), every, len(points))
 
 

@@ -8,81 +8,68 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import numerically, symbolically
+from fieldtheory.literature.claim import claims_of, formula, number
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.scaling.maximum_entropy import VARIANCE
 from fieldtheory.scaling.uniform_density import average
 
-PAPER = "F25"
 # Eq. (141).
 DIVERGENCE = sp.log(sp.sqrt(2)) + sp.log(VARIANCE) / 2 + (1 / (2 * VARIANCE) - 1) / 2
 # Eq. (142).
 SLOPE = 1 / VARIANCE - 1 / (4 * VARIANCE**2)
 
+_SLOPE_OF_ERF = sp.diff(sp.erf(h), h)
 _SQUARED = "the square of φ^(-1), as in the third line of (140)"
 _VARIANCES = tuple({VARIANCE: sp.Rational(v)} for v in ("1/100", "1/4", "1/2", "1", "100"))
 
 
 def _density(square: sp.Expr) -> sp.Expr:
-    """(139) at y = φ(h), with h where φ^(-1)(y)² should stand."""
-    scale = sp.sqrt(2 * sp.pi * VARIANCE) * sp.diff(sp.erf(h), h)
-    return sp.exp(-square / (2 * VARIANCE)) / scale
+    """(139) at y = φ(h), with h, or its square, where φ^(-1)(y)² should stand."""
+    return sp.exp(-square / (2 * VARIANCE)) / (sp.sqrt(2 * sp.pi * VARIANCE) * _SLOPE_OF_ERF)
 
 
 def _post_activation_density() -> sp.Expr:
     """The density of y = φ(h) at φ(h), φ = erf and h ~ N(0, σ²)."""
     gaussian = sp.exp(-(h**2) / (2 * VARIANCE)) / sp.sqrt(2 * sp.pi * VARIANCE)
-    return gaussian / sp.diff(sp.erf(h), h)
+    return gaussian / _SLOPE_OF_ERF
 
 
 def _printed_divergence_step(point: Mapping[Any, Any], digits: int, power: int = 1) -> Any:
     """The second line of eq. (140) with y = erf(h), integrated over h."""
-    phi, variance = as_activation("erf"), point[VARIANCE]
-    deviation = sp.sqrt(variance)
-    density = sp.diff(sp.erf(h), h) / 2
+    variance = point[VARIANCE]
     integrand = (
         sp.log(sp.Rational(1, 2)) / 2
         + h**power / (4 * variance)
-        + sp.log(sp.sqrt(2 * sp.pi) * deviation * 2 * density) / 2
+        + sp.log(sp.sqrt(2 * sp.pi * variance) * _SLOPE_OF_ERF) / 2
     )
     # ⟨·⟩ over the density φ'/2 of the uniform variable; dy = φ' dh.
-    return 2 * average(phi, integrand, digits)
+    return 2 * average(as_activation("erf"), integrand, digits)
 
 
 def _divergence(point: Mapping[Any, Any], digits: int) -> Any:
     return entropy.precise_divergence("erf", point[VARIANCE], digits)
 
 
-_STATEMENTS: Statements = {
-    ("(139)", "density of y = erf(h), h ~ N(0, σ²)", symbolically): (
+_STATEMENTS = {
+    "(139): density of y = erf(h), h ~ N(0, σ²)": formula(
         "every h",
         lambda: _density(h),
         _post_activation_density,
-        {"meant": (_SQUARED, lambda: _density(h**2))},
+        meant=(_SQUARED, lambda: _density(h**2)),
     ),
-    ("(140), second line", "D_KL of a uniform variable from erf(h)", numerically): (
+    "(140), second line: D_KL of a uniform variable from erf(h)": number(
         "φ = erf",
         _printed_divergence_step,
         _divergence,
-        "",
-        _VARIANCES,
-        {"meant": (_SQUARED, partial(_printed_divergence_step, power=2))},
+        points=_VARIANCES,
+        meant=(_SQUARED, partial(_printed_divergence_step, power=2)),
     ),
-    ("(141)", "D_KL of a uniform variable from erf(h)", numerically): (
-        "φ = erf",
-        DIVERGENCE,
-        _divergence,
-        "",
-        _VARIANCES,
-    ),
-    ("(141)", "D_KL of a uniform variable from erf(h)", symbolically): (
-        "every σ²",
-        DIVERGENCE,
-        entropy.divergence_formula,
-    ),
-    ("text before (142)", "sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest", symbolically): (
+    "(141): D_KL of a uniform variable from erf(h)": [
+        number("φ = erf", DIVERGENCE, _divergence, points=_VARIANCES),
+        formula("every σ²", DIVERGENCE, entropy.divergence_formula),
+    ],
+    "text before (142): sign of ∂²D_KL/∂(σ²)² where D_KL is said to be largest": formula(
         "σ² = 1/2, where ∂D_KL/∂σ² = 0",
         sp.Integer(-1),
         lambda: sp.sign(sp.diff(entropy.divergence_formula(), VARIANCE, 2)).subs(
@@ -90,13 +77,13 @@ _STATEMENTS: Statements = {
         ),
         "the divergence is smallest there",
     ),
-    ("(142)", "∂D_KL/∂σ² for φ = erf", symbolically): (
+    "(142): ∂D_KL/∂σ² for φ = erf": formula(
         "every σ²",
         SLOPE,
         lambda: sp.diff(entropy.divergence_formula(), VARIANCE),
         "the derivative of (141) is 1/(2σ²) − 1/(4σ⁴)",
     ),
-    ("text after (142)", "σ² at which erf(h) is closest to uniform", numerically): (
+    "text after (142): σ² at which erf(h) is closest to uniform": number(
         "φ = erf",
         sp.Rational(1, 4),
         lambda point, digits: entropy.precise_variance("erf", digits),
@@ -104,4 +91,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("F25", _STATEMENTS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import sympy as sp
 
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import at_least, inside, symbolically
+from fieldtheory.literature.claim import bound, claims_of, formula, interval
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -16,28 +15,25 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import INPUT, LAYER, RANGE, SCALE, SLOPE
 from fieldtheory.theory.notation import DEPTH
 
-PAPER = "F25"
-
 _samples, _width = sp.symbols("P N", integer=True, positive=True)
 
 
-def _linearised(layer: int) -> tuple[sp.Expr, sp.Expr]:
-    """C^(l-1) and C^(l) of the linearised network, written in its input alone."""
+def _linearised(layer: int) -> sp.Expr:
+    """C^(layer) of the linearised network, written in its input alone."""
     rows: list[sp.Expr] = []
     for row in linearised.linearised_rows(3):
         rows.append(sp.expand(row.subs({sym.kernel(k): C for k, C in enumerate(rows)})))
-    return rows[layer - 1], rows[layer]
+    return rows[layer]
 
 
-def _printed_step(layer: int) -> sp.Expr:
-    """Eq. (63)."""
-    before, _ = _linearised(layer)
-    return before + (SCALE * sym.WEIGHT * SLOPE) ** 2 * before
-
-
-def _ratio() -> sp.Expr:
-    gain = (sym.WEIGHT * SLOPE) ** 2
-    return (gain * (RANGE / 2) ** 2 + sym.BIAS**2) / (gain * INPUT + sym.BIAS**2)
+_GAIN = (SCALE * sym.WEIGHT * SLOPE) ** 2
+_GROWTH = (1 + _GAIN) ** DEPTH
+_SLOPES = (sym.WEIGHT * SLOPE) ** 2
+_RATIO = (_SLOPES * (RANGE / 2) ** 2 + sym.BIAS**2) / (_SLOPES * INPUT + sym.BIAS**2)
+# (66), (67) and (68).
+KERNEL = _GROWTH * INPUT + sym.BIAS**2 / _SLOPES * (_GROWTH - 1)
+SCALING = sp.sqrt(_RATIO ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE)
+DEEP_SCALING = sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_RATIO) / _SLOPES)
 
 
 def neglected_power() -> sp.Expr:
@@ -51,20 +47,11 @@ def neglected_power() -> sp.Expr:
     return sp.simplify(DEPTH * sp.diff(sp.log(linearised.neglected_term()), DEPTH))
 
 
-def _optima() -> dict[str, float]:
-    """ρ* of a variance by depth, in the network of Fig. 4."""
-    network = ResidualNetwork(depth=1)
-    return {
-        f"L = {L}": float(optimal_scaling(network.replace(depth=L), 0.05))
-        for L in (10, 50, 100, 200)
-    }
-
-
-def _off_diagonal() -> dict[str, float]:
-    """ρ* of a covariance by depth, in the network of Fig. 4."""
+def _optima(entry: tuple[int, int]) -> dict[str, float]:
+    """ρ* of an entry of the kernel by depth, in the network of Fig. 4."""
     K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
     return {
-        f"L = {L}": float(np.asarray(optimal_scaling(ResidualNetwork(depth=L), K0))[0, 1])
+        f"L = {L}": float(np.asarray(optimal_scaling(ResidualNetwork(depth=L), K0))[entry])
         for L in (10, 50, 100, 200)
     }
 
@@ -77,82 +64,69 @@ def _feed_forward() -> dict[str, float]:
     return {"L = 400": float(solve(network, 1.4).kernels[400])}
 
 
-_GROWTH = 1 + (SCALE * sym.WEIGHT * SLOPE) ** 2
 # The input fills less than the dynamic range.
-_SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
+SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
 
-_STATEMENTS: Statements = {
-    ("(63)", "C^(l) of the linearised network from C^(l-1)", symbolically): [
-        (
+_STATEMENTS = {
+    "(63): C^(l) of the linearised network from C^(l-1)": [
+        formula(
             "l = 1",
-            lambda: _printed_step(1),
-            lambda: _linearised(1)[1],
+            _linearised(0) + _GAIN * _linearised(0),
+            lambda: _linearised(1),
             "the input C^(0) lacks the bias of the other layers",
         ),
-        (
+        formula(
             "l = 2, 3",
-            lambda: sp.Matrix([_printed_step(2), _printed_step(3)]),
-            lambda: sp.Matrix([_linearised(2)[1], _linearised(3)[1]]),
+            lambda: sp.Matrix([_linearised(l) + _GAIN * _linearised(l) for l in (1, 2)]),
+            lambda: sp.Matrix([_linearised(2), _linearised(3)]),
         ),
     ],
-    ("(64)", "C^(l) of the linearised network", symbolically): (
+    "(64): C^(l) of the linearised network": formula(
         "l >= 1",
-        _GROWTH ** (LAYER - 1) * (SCALE * sym.WEIGHT * SLOPE) ** 2 * INPUT
-        + _GROWTH ** (LAYER - 1) * (SCALE * sym.BIAS) ** 2,
+        (1 + _GAIN) ** (LAYER - 1) * _GAIN * INPUT
+        + (1 + _GAIN) ** (LAYER - 1) * (SCALE * sym.BIAS) ** 2,
         linearised.linearised_residual_kernel,
     ),
-    ("(66)", "K^(L) of the linearised network", symbolically): (
-        "every L",
-        _GROWTH**DEPTH * INPUT + sym.BIAS**2 / (SLOPE * sym.WEIGHT) ** 2 * (_GROWTH**DEPTH - 1),
-        linearised.linearised_kernel,
+    "(66): K^(L) of the linearised network": formula(
+        "every L", KERNEL, linearised.linearised_kernel
     ),
-    ("(67)", "ρ* at which K^(L) of the linearised network is (V/2)²", symbolically): (
+    "(67): ρ* at which K^(L) of the linearised network is (V/2)²": formula(
         "K^(0) < (V/2)²",
-        sp.sqrt(_ratio() ** (1 / DEPTH) - 1) / (sym.WEIGHT * SLOPE),
+        SCALING,
         lambda: linearised.saturation_formula().rhs,
-        "",
-        _SMALL_INPUT,
+        points=SMALL_INPUT,
     ),
-    (
-        "(68)",
-        "ρ* at which K^(L) of the linearised network is (V/2)², deep networks",
-        symbolically,
-    ): (
+    "(68): ρ* at which K^(L) of the linearised network is (V/2)², deep networks": formula(
         "leading order in 1/L",
-        sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_ratio()) / (sym.WEIGHT * SLOPE) ** 2),
+        DEEP_SCALING,
         lambda: linearised.saturation_formula(large_depth=True).rhs,
-        "",
-        _SMALL_INPUT,
+        points=SMALL_INPUT,
     ),
-    ("text after (68)", "the power of 1/L in the largest term that (68) neglects", at_least): (
+    "text after (68): the power of 1/L in the largest term that (68) neglects": bound(
         "L → ∞",
         sp.S.One,
         lambda: -neglected_power(),
         "O(1/L) is a bound; the term is of the order L^(-3/2)",
-        {"wrong": sp.Integer(2)},
+        wrong=sp.Integer(2),
     ),
-    ("section III.1", "ρ* of a variance lies between 0.1 and 0.3", inside): (
-        "the network and depths of Fig. 4",
-        (0.1, 0.3),
-        _optima,
+    "section III.1: ρ* of a variance lies between 0.1 and 0.3": interval(
+        "the network and depths of Fig. 4", (0.1, 0.3), lambda: _optima((0, 0))
     ),
-    ("section II.3", "C* of FFNets at large depth, below 0.01: it decays to zero", inside): (
+    "section II.3: C* of FFNets at large depth, below 0.01: it decays to zero": interval(
         "the network of Fig. 2",
         (-0.01, 0.01),
         _feed_forward,
         "σ_b² = 0.2 keeps it at a fixed point",
     ),
-    ("section III.1", "ρ* of a covariance lies between 0.1 and 0.3", inside): (
-        "the network and depths of Fig. 4, off-diagonal",
-        (0.1, 0.3),
-        _off_diagonal,
+    "section III.1: ρ* of a covariance lies between 0.1 and 0.3": interval(
+        "the network and depths of Fig. 4, off-diagonal", (0.1, 0.3), lambda: _optima((0, 1))
     ),
-    ("Fig. 5, caption", "mean of a constant 1 over the P variances, (1/N) Σ_α", symbolically): (
+    "Fig. 5, caption: mean of a constant 1 over the P variances, (1/N) Σ_α": formula(
         "every P and N",
         _samples / _width,
         lambda: sp.Integer(mean_scaling(np.ones((3, 3)))[0]),
-        {"meant": ("P for N, and P(P−1) for N(N−1)", sp.S.One)},
+        meant=("P for N, and P(P−1) for N(N−1)", sp.S.One),
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("F25", _STATEMENTS)

@@ -12,8 +12,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import numerically, symbolically
+from fieldtheory.literature.claim import claims_of, formula, number
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.networks.residual import ResidualNetwork
@@ -21,8 +20,6 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import chain_action
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
 from fieldtheory.theory.saddle_point import saddle_point
-
-PAPER = "PDLT-B"
 
 WEIGHT, BIAS = sp.symbols("C_W C_b", positive=True)
 SKIP = sp.Symbol("γ", real=True)
@@ -36,7 +33,6 @@ KERNEL = K_XX
 LINEAR = UP * sp.Max(0, X) + DOWN * sp.Min(0, X)
 
 _VARIANCE = sp.Rational(7, 10)
-_TANH = sp.tanh(X)
 
 
 def expansion(order: int) -> sp.Expr:
@@ -72,15 +68,12 @@ def one_average(expression: sp.Expr) -> sp.Expr:
     return rest + GaussianAverage(sp.expand(integrand.doit()), X, KERNEL)
 
 
-def _coefficients(layer: int) -> Coefficients:
-    return Coefficients(WEIGHT, BIAS, SKIP)
+_LAYER = Coefficients(WEIGHT, BIAS, SKIP)
 
 
-def next_kernel(
-    inputs: int, coefficients: Callable[[int], Coefficients] = _coefficients
-) -> sp.Expr:
+def next_kernel(inputs: int, coefficients: Coefficients = _LAYER) -> sp.Expr:
     """K^(1) of the first and the last input from K^(0), as the action has it, for every φ."""
-    action = chain_action(1, inputs, lambda h: (sym.phi(h),), coefficients)
+    action = chain_action(1, inputs, lambda h: (sym.phi(h),), lambda layer: coefficients)
     residual = saddle_point(action).kernels
     given = len(sym.pairs(inputs))
     # Signals of layer 0, then of layer 1.
@@ -120,25 +113,14 @@ def _slope_squared() -> sp.Expr:
     return GaussianAverage(sym.phi(X).diff(X) ** 2, X, KERNEL)
 
 
-def _parallel(phi: sp.Expr) -> Callable[..., Any]:
-    """(B.15) at K = 7/10, for C_W = γ = 1/2."""
-    F = sp.expand(phi**2 * (X**2 - _VARIANCE))
+def _susceptibility(F: sp.Expr, factor: sp.Expr) -> Callable[..., Any]:
+    """γ² + factor · ⟨F⟩ at K = 7/10, for γ = 1/2."""
 
-    def printed(point: Mapping[Any, Any], digits: int) -> Any:
-        average = precise.average(F, (X,), [[_VARIANCE]], digits)
-        return sp.Rational(1, 4) + average / (4 * _VARIANCE**2)
+    def found(point: Mapping[Any, Any], digits: int) -> Any:
+        average = precise.average(sp.expand(F), (X,), [[_VARIANCE]], digits)
+        return sp.Rational(1, 4) + factor * average
 
-    return printed
-
-
-def _derivative(phi: sp.Expr) -> Callable[..., Any]:
-    """The derivative of (B.12) there, by Price's theorem."""
-    F = phi.diff(X) ** 2 + phi * phi.diff(X, 2)
-
-    def derived(point: Mapping[Any, Any], digits: int) -> Any:
-        return sp.Rational(1, 4) + precise.average(F, (X,), [[_VARIANCE]], digits) / 2
-
-    return derived
+    return found
 
 
 def susceptibilities_of(phi: sp.Expr, weight: sp.Expr) -> sp.Matrix:
@@ -172,127 +154,118 @@ def _decay() -> sp.Expr:
     return found
 
 
-def _two_point(gamma: sp.Expr, printed: bool) -> sp.Expr:
+_Z = sp.symbols("z_1:3", real=True)
+_FIRST, _SECOND = sp.symbols("s_11 s_21", real=True), sp.symbols("s_12 s_22", real=True)
+
+
+def _printed_two_point(gamma: sp.Expr) -> sp.Expr:
+    """(B.8), (B.10)."""
+    products = _FIRST[0] * _SECOND[0] + _FIRST[1] * _SECOND[1]
+    return sp.expand(BIAS + WEIGHT / 2 * products + gamma**2 * _Z[0] * _Z[1])
+
+
+def _two_point(gamma: sp.Expr) -> sp.Expr:
     """E[z' z'] of one neuron and two inputs over the weights of a layer of two neurons."""
-    one = sp.symbols("z_1:3", real=True)
-    first, second = sp.symbols("s_11 s_21", real=True), sp.symbols("s_12 s_22", real=True)
-    if printed:
-        products = sp.Add(*[u * v for u, v in zip(first, second, strict=True)])
-        return sp.expand(BIAS + WEIGHT / 2 * products + gamma**2 * one[0] * one[1])
-    weights = {w: WEIGHT / 2 for w in sp.symbols("W_1:3")} | {sp.Symbol("b"): BIAS}
-    *rows, bias = weights
-    sums = [
-        bias + sp.Add(*[w * s for w, s in zip(rows, side, strict=True)]) + gamma * value
-        for side, value in ((first, one[0]), (second, one[1]))
-    ]
-    product = sp.expand(sums[0] * sums[1])
+    one, other, bias = weights = sp.symbols("W_1 W_2 b")
+    first, second = (
+        bias + one * s[0] + other * s[1] + gamma * z
+        for s, z in zip((_FIRST, _SECOND), _Z, strict=True)
+    )
+    product = sp.expand(first * second)
+    squares = [product.coeff(w, 2) for w in weights]
     means = product.subs(dict.fromkeys(weights, 0))
-    squares = [v * product.coeff(w, 2) for w, v in weights.items()]
-    return sp.expand(means + sp.Add(*squares))
+    return sp.expand(means + WEIGHT / 2 * (squares[0] + squares[1]) + BIAS * squares[2])
 
 
-def _correlator(printed: bool) -> sp.Expr:
-    """(B.44), and the average of (ξR + γz)²."""
-    xi, R, z = sp.symbols("ξ R z", real=True)
-    blocks, mixed, before = sp.symbols("G_RR G_Rz G_zz", real=True)
-    if printed:
-        return SKIP**2 * before + 2 * SKIP * xi * mixed + xi**2 * blocks
-    averages = {R**2: blocks, z**2: before, R * z: mixed}
-    square = sp.Poly(sp.expand((xi * R + SKIP * z) ** 2), R, z)
-    terms = square.as_dict().items()
-    return sp.Add(*[coefficient * averages[R**m * z**n] for (m, n), coefficient in terms])
+_XI = sp.Symbol("ξ", real=True)
+_BLOCKS, _MIXED, _BEFORE = sp.symbols("G_RR G_Rz G_zz", real=True)
 
 
-def _kept(printed: bool) -> sp.Expr:
-    """G_zz less its next value, as (B.45) has it and from the average."""
-    blocks, mixed, before, xi = sp.symbols("G_RR G_Rz G_zz ξ", real=True)
-    if printed:
-        return (1 - SKIP**2) * before - (xi**2 * blocks + 2 * SKIP * xi * mixed)
-    return before - _correlator(False)
+def _correlator() -> sp.Expr:
+    """The average of (ξR + γz)²."""
+    R, z = sp.symbols("R z", real=True)
+    averages = {R**2: _BLOCKS, z**2: _BEFORE, R * z: _MIXED}
+    return sp.expand((_XI * R + SKIP * z) ** 2).subs(averages)
 
 
-def _scaled(printed: bool) -> sp.Matrix:
-    """Coefficients of a layer for ξ = 1 and variances ξ²C_W, ξ²C_b, or for ξ itself."""
-    xi = sp.Symbol("ξ", positive=True)
+def _scaled() -> sp.Matrix:
+    """Coefficients of a layer with ξ itself."""
     known = {"skip_scale": SKIP, "weight_variance": WEIGHT, "bias_variance": BIAS}
-    if printed:
-        return sp.Matrix([xi**2 * WEIGHT, xi**2 * BIAS, SKIP])
-    return sp.Matrix(list(ResidualNetwork.layer(known | {"branch_scale": xi})))
+    return sp.Matrix(list(ResidualNetwork.layer(known | {"branch_scale": _SCALE})))
 
 
+_SCALE = sp.Symbol("ξ", positive=True)
 _ONES = sp.ones(2, 1)
 _CRITICAL = (1 - SKIP**2) / SLOPE**2
 
-_STATEMENTS: Statements = {
-    ("(B.6)", "a_l, c_l and γ_l, with ξ in the variances", symbolically): (
+_STATEMENTS = {
+    "(B.6): a_l, c_l and γ_l, with ξ in the variances": formula(
         "every ξ and γ",
-        lambda: _scaled(True),
-        lambda: _scaled(False),
+        sp.Matrix([_SCALE**2 * WEIGHT, _SCALE**2 * BIAS, SKIP]),
+        _scaled,
     ),
-    ("(B.8)", "E[z' z'] of two inputs over the weights of a layer", symbolically): (
+    "(B.8): E[z' z'] of two inputs over the weights of a layer": formula(
         "n = 2, every φ and γ",
-        lambda: _two_point(SKIP, True),
-        lambda: _two_point(SKIP, False),
-        {"instances": 1},
+        lambda: _printed_two_point(SKIP),
+        lambda: _two_point(SKIP),
+        instances=1,
     ),
-    ("(B.10)", "E[z' z'] of two inputs over the weights of a layer, γ = 0", symbolically): (
+    "(B.10): E[z' z'] of two inputs over the weights of a layer, γ = 0": formula(
         "n = 2, every φ",
-        lambda: _two_point(sp.S.Zero, True),
-        lambda: _two_point(sp.S.Zero, False),
-        {"instances": 1},
+        lambda: _printed_two_point(sp.S.Zero),
+        lambda: _two_point(sp.S.Zero),
+        instances=1,
     ),
-    ("(B.44)", "G_zz^(l+1) of any block", symbolically): (
+    "(B.44): G_zz^(l+1) of any block": formula(
         "every ξ and γ",
-        lambda: _correlator(True),
-        lambda: _correlator(False),
+        SKIP**2 * _BEFORE + 2 * SKIP * _XI * _MIXED + _XI**2 * _BLOCKS,
+        _correlator,
     ),
-    ("(B.45)", "G_zz^(l) − G_zz^(l+1), zero at criticality", symbolically): (
+    "(B.45): G_zz^(l) − G_zz^(l+1), zero at criticality": formula(
         "every ξ and γ",
-        lambda: _kept(True),
-        lambda: _kept(False),
+        (1 - SKIP**2) * _BEFORE - (_XI**2 * _BLOCKS + 2 * SKIP * _XI * _MIXED),
+        lambda: _BEFORE - _correlator(),
     ),
-    ("(B.11)", "K^(l+1) of two inputs", symbolically): (
-        "every φ and γ",
-        lambda: _printed_kernel(2),
-        lambda: next_kernel(2),
+    "(B.11): K^(l+1) of two inputs": formula(
+        "every φ and γ", lambda: _printed_kernel(2), lambda: next_kernel(2)
     ),
-    ("(B.12), (B.17)", "K^(l+1) of one input", symbolically): (
-        "every φ and γ",
-        lambda: _printed_kernel(1),
-        lambda: next_kernel(1),
+    "(B.12), (B.17): K^(l+1) of one input": formula(
+        "every φ and γ", lambda: _printed_kernel(1), lambda: next_kernel(1)
     ),
-    ("(B.14), (B.16)", "δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]", symbolically): (
+    "(B.14), (B.16): δδK_[2]^(l+1), the factor χ_⊥ of δδK_[2]": formula(
         "every φ and γ, second order in δ, without γ² and C_W",
         lambda: one_average(_slope_squared()),
         lambda: one_average(_second_order()[0]),
     ),
-    ("(B.14), (B.18)", "δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²", symbolically): (
+    "(B.14), (B.18): δδK_[2]^(l+1), the factor h = χ_⊥'/2 of (δK_[1])²": formula(
         "every φ and γ, second order in δ, without C_W",
         lambda: one_average(_slope_squared().diff(KERNEL) / 2),
         lambda: one_average(_second_order()[1]),
     ),
-    ("(B.13), (B.15)", "χ_∥, the derivative of (B.12)", numerically): [
-        (f"φ = {name}, K = 7/10", _parallel(phi), _derivative(phi))
-        for name, phi in (("tanh", _TANH), ("gelu", as_activation("gelu")(X)))
+    "(B.13), (B.15): χ_∥, the derivative of (B.12)": [
+        number(
+            f"φ = {name}, K = 7/10",
+            _susceptibility(phi**2 * (X**2 - _VARIANCE), 1 / (2 * _VARIANCE) ** 2),
+            _susceptibility(phi.diff(X) ** 2 + phi * phi.diff(X, 2), sp.Rational(1, 2)),
+        )
+        for name, phi in (("tanh", sp.tanh(X)), ("gelu", as_activation("gelu")(X)))
     ],
-    ("(B.19), (B.20)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2", symbolically): (
+    "(B.19), (B.20): χ_∥ and χ_⊥ for C_W = (1 − γ²)/A_2": formula(
         "φ = x above and x/5 below zero, every K and γ",
         _ONES,
         lambda: susceptibilities_of(LINEAR, (1 - SKIP**2) / A2),
-        {"instances": 1},
+        instances=1,
     ),
-    ("(B.19), (B.21)", "χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²", symbolically): (
-        "smooth φ with φ(0) = 0, K* = 0, every γ",
-        _ONES,
-        _at_small_kernel,
+    "(B.19), (B.21): χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²": formula(
+        "smooth φ with φ(0) = 0, K* = 0, every γ", _ONES, _at_small_kernel
     ),
-    ("(B.27)", "⟨φ⁴⟩ − ⟨φ²⟩²", symbolically): (
+    "(B.27): ⟨φ⁴⟩ − ⟨φ²⟩²": formula(
         "φ = x above and x/5 below zero",
         (3 * A4 - A2**2) * KERNEL**2,
         lambda: ConnectedCorrelator(LINEAR**2, LINEAR**2, X, KERNEL).doit(),
-        {"instances": 1},
+        instances=1,
     ),
-    ("(B.30), (B.31)", "K^(l+1) to second order in K", symbolically): (
+    "(B.30), (B.31): K^(l+1) to second order in K": formula(
         "smooth φ with φ(0) = 0, a_1 = σ_3/σ_1 + (3/4)(σ_2/σ_1)²",
         lambda: KERNEL + BEND * (1 - SKIP**2) * KERNEL**2,
         lambda: leading(
@@ -300,19 +273,18 @@ _STATEMENTS: Statements = {
             2,
         ),
     ),
-    ("(B.32)", "l K^(l) in deep layers", symbolically): (
+    "(B.32): l K^(l) in deep layers": formula(
         "smooth φ with φ(0) = 0, a_1 < 0",
         lambda: 1 / (-BEND * (1 - SKIP**2)),
         _decay,
-        "",
-        ({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
+        points=({SLOPE: sp.Integer(1), SECOND: sp.Rational(1, 3), THIRD: sp.Integer(-2)},),
     ),
-    ("(B.33)", "χ_∥ to first order in K", symbolically): (
+    "(B.33): χ_∥ to first order in K": formula(
         "smooth φ with φ(0) = 0",
         lambda: 1 + 2 * (1 - SKIP**2) * BEND * KERNEL,
         lambda: leading(susceptibilities_of(expansion(3), _CRITICAL)[0], 1),
     ),
-    ("(B.34)", "⟨φ⁴⟩ − ⟨φ²⟩² to second order in K", symbolically): (
+    "(B.34): ⟨φ⁴⟩ − ⟨φ²⟩² to second order in K": formula(
         "smooth φ with φ(0) = 0",
         2 * SLOPE**4 * KERNEL**2,
         lambda: leading(
@@ -321,4 +293,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PDLT-B", _STATEMENTS)

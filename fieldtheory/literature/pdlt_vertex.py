@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from fieldtheory.criticality import (
     optimal_skip_scale,
     vertex_slope,
 )
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import in_float64, inside, symbolically
-from fieldtheory.literature.pdlt_kernels import KERNEL, PAPER, SKIP, SLOPE, WEIGHT, expansion
+from fieldtheory.literature.claim import claims_of, double, formula, interval
+from fieldtheory.literature.evidence import at
+from fieldtheory.literature.pdlt_kernels import KERNEL, SKIP, SLOPE, WEIGHT, expansion
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -47,33 +46,23 @@ def _exact(network: ResidualNetwork, layer: int) -> Callable[[Mapping[Any, Any]]
     return lambda point: float(solve(network, 1.0).four_point[layer])
 
 
-def _of_pair(V: np.ndarray) -> float:
-    """V_(12)(12) of two inputs."""
-    return float(V[1, 1])
-
-
-@lru_cache
-def _inputs() -> tuple[tuple[sp.Symbol, ...], sp.ImmutableMatrix]:
-    """Signals of one neuron and four inputs, and their covariance."""
-    signals = sp.symbols("z_1:5", real=True)
-
-    def entry(a: int, b: int) -> sp.Symbol:
-        return sp.Symbol(f"K_{min(a, b) + 1}{max(a, b) + 1}", real=True)
-
-    return signals, sp.ImmutableMatrix(4, 4, entry)
+# Signals of one neuron and four inputs, and their covariance.
+_Z = sp.symbols("z_1:5", real=True)
+_K = sp.ImmutableMatrix(
+    4, 4, lambda a, b: sp.Symbol(f"K_{min(a, b) + 1}{max(a, b) + 1}", real=True)
+)
+_FIRST, _SECOND = (sym.phi(_Z[a]) * sym.phi(_Z[a + 1]) for a in (0, 2))
 
 
 def _printed_first_vertex() -> sp.Expr:
     """(B.25) after the first residual layer, where V vanishes before."""
-    z, K = _inputs()
 
     def average(F: sp.Expr) -> sp.Expr:
-        return GaussianAverage(F, z, K)
+        return GaussianAverage(F, _Z, _K)
 
-    first, second = (sym.phi(z[a]) * sym.phi(z[a + 1]) for a in (0, 2))
-    mixed = average(first * z[2] * z[3]) - K[2, 3] * average(first)
-    mixed += average(second * z[0] * z[1]) - K[0, 1] * average(second)
-    own = average(first * second) - average(first) * average(second)
+    mixed = average(_FIRST * _Z[2] * _Z[3]) - _K[2, 3] * average(_FIRST)
+    mixed += average(_SECOND * _Z[0] * _Z[1]) - _K[0, 1] * average(_SECOND)
+    own = average(_FIRST * _SECOND) - average(_FIRST) * average(_SECOND)
     return WEIGHT**2 * own + WEIGHT * SKIP**2 * mixed
 
 
@@ -83,15 +72,13 @@ def _first_vertex() -> sp.Expr:
     P_12 is γ² z_1 z_2 of the neuron plus C_W/N Σ φ_1 φ_2 over all of them: to order 1/N, a
     neuron is shared by the sums, and by a sum and the first term.
     """
-    z, K = _inputs()
 
     def connected(F: sp.Expr, G: sp.Expr) -> sp.Expr:
-        return ConnectedCorrelator(F, G, z, K).rewrite(GaussianAverage)
+        return ConnectedCorrelator(F, G, _Z, _K).rewrite(GaussianAverage)
 
-    first, second = (sym.phi(z[a]) * sym.phi(z[a + 1]) for a in (0, 2))
-    mixed = connected(z[0] * z[1], second) + connected(z[2] * z[3], first)
-    found = WEIGHT**2 * connected(first, second) + WEIGHT * SKIP**2 * mixed
-    moments = {GaussianAverage(z[a] * z[b], z, K): K[a, b] for a in range(4) for b in range(4)}
+    mixed = connected(_Z[0] * _Z[1], _SECOND) + connected(_Z[2] * _Z[3], _FIRST)
+    found = WEIGHT**2 * connected(_FIRST, _SECOND) + WEIGHT * SKIP**2 * mixed
+    moments = {GaussianAverage(_Z[a] * _Z[b], _Z, _K): _K[a, b] for a in range(4) for b in range(4)}
     return found.xreplace(moments)
 
 
@@ -101,59 +88,36 @@ def _printed_slope(up: float, down: float, gamma: float) -> float:
     return (1 - gamma**2) * ((1 - gamma**2) * (3 * A4 / A2**2 - 1) + 4 * gamma**2)
 
 
-def _slopes(activation: str, closure: bool) -> Callable[[], dict[str, float]]:
+def _slopes(activation: str, closure: bool) -> dict[str, float]:
     """dν/dγ by γ."""
 
-    def found() -> dict[str, float]:
-        low, high = (
-            vertex_slope(activation, np.array(_SKIPS) + sign * _STEP, closure) for sign in (-1, 1)
-        )
-        return {
-            f"γ = {g:.1f}": float(slope)
-            for g, slope in zip(_SKIPS, (high - low) / (2 * _STEP), strict=True)
-        }
+    def slope(gamma: float) -> float:
+        low, high = vertex_slope(activation, np.array([gamma - _STEP, gamma + _STEP]), closure)
+        return (high - low) / (2 * _STEP)
 
-    return found
+    return at("γ", _SKIPS, slope)
 
 
-def _steps(activation: str) -> Callable[[], dict[str, float]]:
+def _steps(activation: str) -> dict[str, float]:
     """How r* grows from one γ to the next."""
-
-    def found() -> dict[str, float]:
-        ratios = optimal_aspect_ratio(activation, _SKIPS)
-        return {
-            f"γ = {g:.1f}": float(step) for g, step in zip(_SKIPS, np.diff(ratios), strict=False)
-        }
-
-    return found
+    ratios = dict(zip(_SKIPS, np.diff(optimal_aspect_ratio(activation, _SKIPS)), strict=False))
+    return at("γ", ratios, ratios.__getitem__)
 
 
-def _below_threshold(activation: str) -> Callable[[Mapping[Any, Any]], float]:
+def _below_threshold(activation: str) -> float:
     """γ* of a network with half of the optimal depth of one without skip connections."""
-
-    def found(point: Mapping[Any, Any]) -> float:
-        return optimal_skip_scale(activation, optimal_aspect_ratio(activation, 0.0) / 2)
-
-    return found
+    return optimal_skip_scale(activation, optimal_aspect_ratio(activation, 0.0) / 2)
 
 
-def _power(activation: str) -> Callable[[], dict[str, float]]:
+def _power(activation: str) -> dict[str, float]:
     """d ln(1 − γ*²)/d ln r."""
-
-    def found() -> dict[str, float]:
-        first, second = (1 - optimal_skip_scale(activation, r) ** 2 for r in (1e3, 1e4))
-        return {"r = 10³ to 10⁴": float(np.log10(second / first))}
-
-    return found
+    first, second = (1 - optimal_skip_scale(activation, r) ** 2 for r in (1e3, 1e4))
+    return {"r = 10³ to 10⁴": float(np.log10(second / first))}
 
 
-def _expansion_parameter() -> dict[str, float]:
+def _expansion_parameter(r: float) -> float:
     """V/(n G²) at the optimal γ of a network, over its value at the threshold."""
-    found = {}
-    for r in (1.0, 10.0, 1e3):
-        slope = float(vertex_slope("tanh", float(optimal_skip_scale("tanh", r))))
-        found[f"r = {r:g}"] = slope * r * 23 / 4
-    return found
+    return float(vertex_slope("tanh", float(optimal_skip_scale("tanh", r)))) * r * 23 / 4
 
 
 def _vanishing_slope() -> sp.Expr:
@@ -172,113 +136,109 @@ def _vanishing_slope() -> sp.Expr:
     return sp.simplify(ratio.subs(growth, weight**2 * (Q.subs(c, 1) + both) / KERNEL**2))
 
 
-_STATEMENTS: Statements = {
-    ("(B.24), (B.25)", "four-point vertex of four inputs", symbolically): (
-        "every φ and γ, first residual layer",
-        _printed_first_vertex,
-        _first_vertex,
+_STATEMENTS = {
+    "(B.24), (B.25): four-point vertex of four inputs": formula(
+        "every φ and γ, first residual layer", _printed_first_vertex, _first_vertex
     ),
-    ("(B.24), (B.25)", "V_(12)(12) of two inputs", in_float64): [
-        (
+    "(B.24), (B.25): V_(12)(12) of two inputs": [
+        double(
             f"φ = relu, γ² = 1/2, {place} residual layer",
-            lambda point, l=l: _of_pair(closure_four_point(_RELU, _PAIR)[l]),
-            lambda point, l=l: _of_pair(solve(_RELU, _PAIR).four_point[l]),
+            lambda point, l=l: float(closure_four_point(_RELU, _PAIR)[l][1, 1]),
+            lambda point, l=l: float(solve(_RELU, _PAIR).four_point[l][1, 1]),
             "" if l == 1 else _NOT_ALL,
         )
         for l, place in ((1, "first"), (2, "second"))
     ],
-    ("(B.26)", "four-point vertex V", in_float64): [
-        ("φ = tanh, γ = 0.8, first residual layer", _closure(_NETWORK, 1), _exact(_NETWORK, 1)),
-        (
+    "(B.26): four-point vertex V": [
+        double(
+            "φ = tanh, γ = 0.8, first residual layer", _closure(_NETWORK, 1), _exact(_NETWORK, 1)
+        ),
+        double(
             "φ = tanh, γ = 0.8, fourth residual layer",
             _closure(_NETWORK, 4),
             _exact(_NETWORK, 4),
             _NOT_ALL,
         ),
-        (
+        double(
             "φ = tanh, γ = 0, fourth layer",
             _closure(_NETWORK.replace(skip_scale=0.0), 4),
             _exact(_NETWORK.replace(skip_scale=0.0), 4),
         ),
     ],
-    ("(B.28)", "V/K² at criticality", in_float64): [
-        (
+    "(B.28): V/K² at criticality": [
+        double(
             "φ = relu, γ² = 1/2, second residual layer",
             lambda point: 2 * _printed_slope(1, 0, _HALF),
             _exact(_RELU, 2),
             _NOT_ALL,
         ),
-        (
+        double(
             "φ = |h|, γ = 0.8, fourth residual layer",
             lambda point: 4 * _printed_slope(1, -1, 0.8),
             _exact(critical_network("abs", 0.8, depth=4), 4),
         ),
     ],
-    ("(B.29)", "ν of the scale-invariant class", in_float64): [
-        (
+    "(B.29): ν of the scale-invariant class": [
+        double(
             "φ = relu, γ² = 1/2",
             lambda point: _printed_slope(1, 0, _HALF),
             lambda point: float(vertex_slope("relu", _HALF)),
             _NOT_ALL,
         ),
-        (
+        double(
             "φ = relu, γ = 0",
             lambda point: _printed_slope(1, 0, 0.0),
             lambda point: float(vertex_slope("relu", 0.0)),
         ),
-        (
+        double(
             "|a_+| = |a_−|, φ = |h|, γ = 0.8",
             lambda point: _printed_slope(1, -1, 0.8),
             lambda point: float(vertex_slope("abs", 0.8)),
         ),
     ],
-    ("text after (B.29)", "dν/dγ < 0, of ν as (B.29) prints it", inside): (
-        "φ = relu",
-        (-np.inf, 0.0),
-        _slopes("relu", closure=True),
+    "text after (B.29): dν/dγ < 0, of ν as (B.29) prints it": interval(
+        "φ = relu", (-np.inf, 0.0), lambda: _slopes("relu", closure=True)
     ),
-    ("text after (B.29)", "dν/dγ < 0", inside): [
-        (
+    "text after (B.29): dν/dγ < 0": [
+        interval(
             "φ = relu, ν to order 1/n",
             (-np.inf, 0.0),
-            _slopes("relu", closure=False),
+            lambda: _slopes("relu", closure=False),
             "φ² has a first Hermite component where |a_+| ≠ |a_−|: ν rises before it falls",
         ),
-        ("|a_+| = |a_−|, φ = |h|", (-np.inf, 0.0), _slopes("abs", closure=False)),
+        interval("|a_+| = |a_−|, φ = |h|", (-np.inf, 0.0), lambda: _slopes("abs", closure=False)),
     ],
-    ("(B.35)", "ν of the K* = 0 class", symbolically): (
+    "(B.35): ν of the K* = 0 class": formula(
         "smooth φ with φ(0) = 0, all correlations between layers",
         sp.Rational(2, 3) * (1 - SKIP**4),
         _vanishing_slope,
     ),
-    ("text after (B.35)", "dν/dγ < 0", inside): (
-        "φ = tanh",
-        (-np.inf, 0.0),
-        _slopes("tanh", closure=False),
+    "text after (B.35): dν/dγ < 0": interval(
+        "φ = tanh", (-np.inf, 0.0), lambda: _slopes("tanh", closure=False)
     ),
-    ("text after (B.36)", "r* grows with γ", inside): [
-        ("φ = relu, n_L = 1", (0.0, np.inf), _steps("relu"), "it falls up to γ² = 0.20"),
-        ("φ = tanh, n_L = 1", (0.0, np.inf), _steps("tanh")),
+    "text after (B.36): r* grows with γ": [
+        interval(
+            "φ = relu, n_L = 1", (0.0, np.inf), lambda: _steps("relu"), "it falls up to γ² = 0.20"
+        ),
+        interval("φ = tanh, n_L = 1", (0.0, np.inf), lambda: _steps("tanh")),
     ],
-    ("text before (B.37)", "γ* = 0 for r < r*(γ = 0)", in_float64): [
-        (
+    "text before (B.37): γ* = 0 for r < r*(γ = 0)": [
+        double(
             "φ = relu, r = r*(0)/2",
             sp.S.Zero,
-            _below_threshold("relu"),
+            lambda point: _below_threshold("relu"),
             "skip connections raise ν and with it the mutual information of shallow networks",
         ),
-        ("φ = tanh, r = r*(0)/2", sp.S.Zero, _below_threshold("tanh")),
+        double("φ = tanh, r = r*(0)/2", sp.S.Zero, lambda point: _below_threshold("tanh")),
     ],
-    ("(B.37)", "ν(γ*(r)) r over 4/(20 + 3 n_L), 1 to 1e-6", inside): (
+    "(B.37): ν(γ*(r)) r over 4/(20 + 3 n_L), 1 to 1e-6": interval(
         "φ = tanh, n_L = 1",
         (1 - 1e-6, 1 + 1e-6),
-        _expansion_parameter,
+        lambda: at("r", (1.0, 10.0, 1e3), _expansion_parameter),
     ),
-    ("footnote 8", "the power of r in 1 − γ*², −1", inside): (
-        "φ = relu, r ≫ r*(0)",
-        (-1.01, -0.99),
-        _power("relu"),
+    "footnote 8: the power of r in 1 − γ*², −1": interval(
+        "φ = relu, r ≫ r*(0)", (-1.01, -0.99), lambda: _power("relu")
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PDLT-B", _STATEMENTS)

@@ -14,9 +14,8 @@ import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import inside, not_here, symbolically
-from fieldtheory.literature.pf_limits import PAPER
+from fieldtheory.literature.claim import claims_of, formula, interval, unchecked
+from fieldtheory.literature.evidence import at
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
@@ -54,13 +53,8 @@ def feed_forward(
     activation: Any, weight_variance: float, bias_variance: float, inputs: tuple[float, ...]
 ) -> np.ndarray:
     """Covariances of the last of 500 layers of wide networks without skip connections."""
-    network = FeedForwardNetwork(
-        depth=_DEPTH,
-        activation=activation,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        input_dim=1,
-    )
+    variances: Any = {"weight_variance": weight_variance, "bias_variance": bias_variance}
+    network = FeedForwardNetwork(depth=_DEPTH, activation=activation, input_dim=1, **variances)
     K0 = input_kernel(np.array(inputs)[:, None], network)
     return solve(network, K0).kernels[_DEPTH]
 
@@ -68,43 +62,43 @@ def feed_forward(
 def _on_the_edge() -> dict[str, float]:
     """The smallest correlation of all pairs of inputs."""
     found = {}
-    for resting in _RESTING:
-        weight, bias = edge_of_chaos(resting)
+    for weight, bias in map(edge_of_chaos, _RESTING):
         K = feed_forward("tanh", weight, bias, _GRID)
         found[f"σ_w² = {weight:.3g}, σ_b² = {bias:.3g}"] = float(correlated(K).min())
     return found
 
 
-def _without_bias(activation: str, weight_variance: float) -> Callable[[], dict[str, float]]:
-    return lambda: of_pairs(
-        _WITHOUT_ZERO, correlated(feed_forward(activation, weight_variance, 0.0, _WITHOUT_ZERO))
-    )
+def _without_bias(activation: str, weight_variance: float) -> dict[str, float]:
+    K = feed_forward(activation, weight_variance, 0.0, _WITHOUT_ZERO)
+    return of_pairs(_WITHOUT_ZERO, correlated(K))
 
 
-def _variances_on_the_edge() -> dict[str, float]:
+def _on_one_edge(resting: float) -> float:
     """ln of the ratio of the largest to the smallest variance of x_last over the inputs."""
-    found = {}
-    for resting in _RESTING:
-        K = feed_forward("tanh", *edge_of_chaos(resting), _GRID)
-        found[f"K* = {resting:g}"] = float(np.ptp(np.log(np.diagonal(K))))
-    return found
+    K = feed_forward("tanh", *edge_of_chaos(resting), _GRID)
+    return float(np.ptp(np.log(np.diagonal(K))))
 
 
 def _variances_of_relu() -> dict[str, float]:
     """ln of the ratio of variances of x_last for z = 2 and 1, and for z = −2 and 1."""
-    K = np.diagonal(feed_forward("relu", 2.0, 0.0, _WITHOUT_ZERO))
-    return {f"z = {z:g}": float(np.log(K[i] / K[2])) for i, z in ((0, -2), (3, 2))}
+    K = dict(
+        zip(_WITHOUT_ZERO, np.diagonal(feed_forward("relu", 2.0, 0.0, _WITHOUT_ZERO)), strict=True)
+    )
+    return at("z", (-2, 2), lambda z: np.log(K[z] / K[1]))
 
 
 def _deviations() -> dict[str, float]:
     """Differences of variances of network and diffusion, over the errors of 10,000 draws each."""
-    network, diffusion = (
-        solve_diffusion(DiffusionNetwork(depth=_DEPTH, activation=phi), [0.0, 1.0]).covariance[-1]
-        for phi in map(as_activation, ("tanh", "linear"))
+    one, other = (
+        np.diagonal(
+            solve_diffusion(
+                DiffusionNetwork(depth=_DEPTH, activation=as_activation(phi)), [0.0, 1.0]
+            ).covariance[-1]
+        )
+        for phi in ("tanh", "linear")
     )
-    one, other = np.diagonal(network), np.diagonal(diffusion)
     scores = (one - other) / np.sqrt(2 / _DRAWS * (one**2 + other**2))
-    return {f"z = {z}": float(score) for z, score in zip((0, 1), scores, strict=True)}
+    return at("z", (0, 1), lambda z: scores[z])
 
 
 @lru_cache
@@ -120,19 +114,16 @@ def _drawn(activation: Any, method: str) -> np.ndarray:
 def _scores(activation: str) -> dict[str, float]:
     """Differences of means and second moments of network and diffusion in standard errors."""
     one, other = (_drawn(activation, method) for method in ("weights", "sde"))
-    products = [
-        {
-            "x(0)": x[:, 0],
-            "x(1)": x[:, 1],
-            "x(0)²": x[:, 0] ** 2,
-            "x(1)²": x[:, 1] ** 2,
-            "x(0) x(1)": x[:, 0] * x[:, 1],
-        }
-        for x in (one, other)
-    ]
+    products: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "x(0)": lambda x: x[:, 0],
+        "x(1)": lambda x: x[:, 1],
+        "x(0)²": lambda x: x[:, 0] ** 2,
+        "x(1)²": lambda x: x[:, 1] ** 2,
+        "x(0) x(1)": lambda x: x[:, 0] * x[:, 1],
+    }
     found = {}
-    for name, first in products[0].items():
-        second = products[1][name]
+    for name, product in products.items():
+        first, second = product(one), product(other)
         error = np.sqrt((first.var() + second.var()) / _FEW)
         found[f"⟨{name}⟩"] = float((first.mean() - second.mean()) / error)
     return found
@@ -143,23 +134,14 @@ def _slopes() -> sp.Matrix:
     return sp.Matrix([swish.diff(h, n).subs(h, 0) for n in (1, 2)])
 
 
-def _between_outputs(activation: str) -> Callable[[], dict[str, float]]:
-    return lambda: of_pairs(_GRID, correlations(deep(activation, _GRID)))
+def _between_outputs(activation: str, inputs: tuple[float, ...] = _GRID) -> dict[str, float]:
+    return of_pairs(inputs, correlations(deep(activation, inputs)))
 
 
-def _neighbours() -> dict[str, float]:
-    inputs = (1.9, 2.0)
-    return of_pairs(inputs, correlations(deep("tanh", inputs)))
-
-
-def _fluctuations() -> dict[str, float]:
+def _fluctuation(width: int) -> float:
     """D Var q/⟨q⟩² for z = 1."""
-    found = {}
-    for width in (10, 500, 100_000):
-        limit = deep("tanh", (0.0, 1.0), width=width)
-        variance, mean = at_end(limit.gram_variance)[1, 1], limit.gram[-1, 1, 1]
-        found[f"D = {width}"] = float(width * variance / mean**2)
-    return found
+    limit = deep("tanh", (0.0, 1.0), width=width)
+    return float(width * at_end(limit.gram_variance)[1, 1] / limit.gram[-1, 1, 1] ** 2)
 
 
 def _explosions() -> dict[str, float]:
@@ -169,127 +151,95 @@ def _explosions() -> dict[str, float]:
 
 _SAME_AS = "σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2"
 
-_STATEMENTS: Statements = {
-    ("section 4.3, Fig. 5", "losses and accuracies of trained networks on MNIST", not_here): (
-        "φ = tanh",
-        "percent",
-        lambda: "it takes MNIST and training; see fieldtheory figures",
+_STATEMENTS = {
+    "section 4.3, Fig. 5: losses and accuracies of trained networks on MNIST": unchecked(
+        "φ = tanh", "percent", lambda: "it takes MNIST and training; see fieldtheory figures"
     ),
-    (
-        "section 4.1, Fig. 2",
-        "difference of variances of ResNet and SDE over its error for 10,000 draws, |z| < 2",
-        inside,
-    ): (
+    "section 4.1, Fig. 2: difference of variances of ResNet and SDE over its error for "
+    "10,000 draws, |z| < 2": interval(
         "φ = tanh, L = 500, D → ∞, z = 0 and 1",
         (-2.0, 2.0),
         _deviations,
         "L = 500 lowers variances by about 1 or 2 %, which ten times as many draws would show",
     ),
-    (
-        "section 4.1, Fig. 2",
-        "differences of moments of x_T,1 of ResNet and SDE in standard errors, |z| < 4",
-        inside,
-    ): (
+    "section 4.1, Fig. 2: differences of moments of x_T,1 of ResNet and SDE in standard "
+    "errors, |z| < 4": interval(
         "φ = tanh, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
         (-4.0, 4.0),
         lambda: _scores("tanh"),
     ),
-    (
-        "section 4.1",
-        "differences of moments of x_T,1 of ResNet and SDE in standard errors, |z| < 4",
-        inside,
-    ): (
+    "section 4.1: differences of moments of x_T,1 of ResNet and SDE in standard errors, "
+    "|z| < 4": interval(
         "φ = swish, drawn 1000 times, L = 100, D = 20, z = 0 and 1",
         (-4.0, 4.0),
         lambda: _scores("swish"),
     ),
-    ("section 4.1", "φ'(0) and φ''(0)", symbolically): (
-        "φ = swish",
-        sp.Matrix([1, 1]) / 2,
-        _slopes,
-    ),
-    ("section 4.1", "(|μ_x| + |σ_x|)/(1 + |x|) at large |x|, not bounded", inside): (
+    "section 4.1: φ'(0) and φ''(0)": formula("φ = swish", sp.Matrix([1, 1]) / 2, _slopes),
+    "section 4.1: (|μ_x| + |σ_x|)/(1 + |x|) at large |x|, not bounded": interval(
         "φ = swish, ψ = x, D = 3",
         lambda: (1e4, np.inf),
         lambda: dict([list(growth("swish", "linear").items())[-1]]),
         "it grows as |x|: Assumption 2.3 is not satisfied",
     ),
-    ("section 4.2, Figs. 3, 4", f"output correlations, below {_CLOSE}", inside): [
-        (
+    f"section 4.2, Figs. 3, 4: output correlations, below {_CLOSE}": [
+        interval(
             f"φ = tanh, every D, {_SAME_AS}",
             (-1.0, _CLOSE),
-            _between_outputs("tanh"),
+            lambda: _between_outputs("tanh"),
             "(1 + z z')/√((1 + z²)(1 + z'²)) for σ_w = σ_b",
         ),
-        (f"φ = swish, D → ∞, {_SAME_AS}", (-1.0, _CLOSE), _between_outputs("swish")),
+        interval(
+            f"φ = swish, D → ∞, {_SAME_AS}", (-1.0, _CLOSE), lambda: _between_outputs("swish")
+        ),
     ],
-    (
-        "section 4.2, Figs. 3, 4",
-        f"output correlations for different inputs, below {_CLOSE}",
-        inside,
-    ): (
+    f"section 4.2, Figs. 3, 4: output correlations for different inputs, below {_CLOSE}": interval(
         "φ = tanh, z = 1.9 and 2",
         (-1.0, _CLOSE),
-        _neighbours,
+        lambda: _between_outputs("tanh", (1.9, 2.0)),
         "functions are continuous: 1 − ρ falls as (z − z')², and is small for equal signs",
+        convention=("inputs at a distance of 1 or more", lambda: _between_outputs("tanh")),
     ),
-    (
-        "section 4.2, doubly infinite setting",
-        "D Var q/⟨q⟩², bounded: q is not random for D → ∞",
-        inside,
-    ): (
+    "section 4.2, doubly infinite setting: D Var q/⟨q⟩², bounded: q is not random for D "
+    "→ ∞": interval(
         "φ = tanh, ψ = x, L → ∞, z = 1",
         (0.0, 10.0),
-        _fluctuations,
+        lambda: at("D", (10, 500, 100_000), _fluctuation),
         "the limit is Gaussian, neurons independent; its covariance is that of every D",
     ),
-    (
-        "section 4.2, doubly infinite setting",
-        "time T* at which the limit D → ∞ explodes, above T = 1",
-        inside,
-    ): (
+    "section 4.2, doubly infinite setting: time T* at which the limit D → ∞ explodes, "
+    "above T = 1": interval(
         "φ = swish, ψ = x, L → ∞, z from −2 to 2",
         (1.0, np.inf),
         _explosions,
         "so there is a limit for T < T*, and none beyond",
     ),
-    (
-        "section 4.2, Fig. 4",
-        f"smallest correlation of feed-forward networks, above {_CLOSE}",
-        inside,
-    ): (
+    f"section 4.2, Fig. 4: smallest correlation of feed-forward networks, above {_CLOSE}": interval(
         "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
         (_CLOSE, 1.0),
         _on_the_edge,
         "the smaller σ_b, the more layers it takes: 0.943 for σ_b² = 0.005",
     ),
-    ("section 4.2, Fig. 4", f"correlations of feed-forward networks, above {_CLOSE}", inside): [
-        (
+    f"section 4.2, Fig. 4: correlations of feed-forward networks, above {_CLOSE}": [
+        interval(
             "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500, z from −2 to 2",
             (_CLOSE, 1 + 1e-9),
-            _without_bias("relu", 2.0),
+            lambda: _without_bias("relu", 2.0),
         ),
-        (
+        interval(
             "φ = tanh, edge of chaos, σ_w = 1, σ_b = 0, L = 500, z from −2 to 2",
             (_CLOSE, 1 + 1e-9),
-            _without_bias("tanh", 1.0),
+            lambda: _without_bias("tanh", 1.0),
             "without a bias outputs are odd: it takes σ_b > 0",
         ),
     ],
-    (
-        "section 1, Fig. 1",
-        "ln of the ratio of variances of x_last over inputs, below 0.01: no discernible impact",
-        inside,
-    ): (
+    "section 1, Fig. 1: ln of the ratio of variances of x_last over inputs, below 0.01: "
+    "no discernible impact": interval(
         "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
         (-0.01, 0.01),
-        _variances_on_the_edge,
+        lambda: at("K*", _RESTING, _on_one_edge),
     ),
-    (
-        "section 1, Fig. 1",
-        "ln of the ratio of variances of x_last for |z| = 2 and 1, above 0: the input affects it",
-        inside,
-    ): (
+    "section 1, Fig. 1: ln of the ratio of variances of x_last for |z| = 2 and 1, above "
+    "0: the input affects it": interval(
         "φ = relu, edge of chaos, σ_w² = 2, σ_b = 0, L = 500",
         (1e-2, np.inf),
         _variances_of_relu,
@@ -297,4 +247,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PF", _STATEMENTS)

@@ -7,7 +7,6 @@ covariances go into the expansion of φ. The printed side has the formulas of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,16 +14,13 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import inside, symbolically
+from fieldtheory.literature.claim import claims_of, formula, interval
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory import small_increments as limit
 from fieldtheory.theory.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.small_increments import SLOPES, by_degree
-
-PAPER = "PF"
 
 NEURONS = 2
 FIRST, SECOND = SLOPES[:2]
@@ -34,22 +30,19 @@ _ONE_NOISE = (
 )
 
 
-def _matrix(name: str, rows: int, columns: int) -> sp.Matrix:
-    return sp.Matrix(rows, columns, lambda k, l: sp.Symbol(f"{name}_{k + 1}{l + 1}", real=True))
+def _matrix(name: str, size: int = NEURONS) -> sp.Matrix:
+    return sp.Matrix(size, size, lambda k, l: sp.Symbol(f"{name}_{k + 1}{l + 1}", real=True))
 
 
-def _vector(name: str) -> sp.Matrix:
-    return sp.Matrix([sp.Symbol(f"{name}_{k + 1}", real=True) for k in range(NEURONS)])
-
-
-# ψ(x) of two inputs.
-ONE, OTHER = _vector("ψ^i"), _vector("ψ^j")
-_WEIGHT_MEANS, _BIAS_MEANS = _matrix("μ^W", NEURONS, NEURONS), _vector("μ^b")
-_ROWS, _COLUMNS = _matrix("σ^WO", NEURONS, NEURONS), _matrix("σ^WI", NEURONS, NEURONS)
-_ALL_WEIGHTS = _matrix("σ^W", NEURONS**2, NEURONS**2)
-_BIASES = _matrix("σ^b", NEURONS, NEURONS)
+# ψ(x) of two inputs, and means of the biases.
+ONE, OTHER, _BIAS_MEANS, _NOISE_B = (
+    sp.Matrix(sp.symbols(f"{name}_1:3", real=True)) for name in ("ψ^i", "ψ^j", "μ^b", "B^b")
+)
+_WEIGHT_MEANS, _ROWS, _COLUMNS, _BIASES, _NOISE_W = map(
+    _matrix, ("μ^W", "σ^WO", "σ^WI", "σ^b", "B")
+)
+_ALL_WEIGHTS = _matrix("σ^W", NEURONS**2)
 # dB^W and dB^b over √dt.
-_NOISE_W, _NOISE_B = _matrix("B", NEURONS, NEURONS), _vector("B^b")
 _NOISES = [*_NOISE_W, *_NOISE_B]
 
 
@@ -75,9 +68,8 @@ def matrix_normal() -> Law:
 
 def independent() -> Law:
     """Assumption 3.4."""
-    none = sp.zeros(NEURONS, NEURONS), sp.zeros(NEURONS, 1)
     weights = sym.WEIGHT / sp.sqrt(NEURONS) * _NOISE_W
-    return Law(weights, sym.BIAS * _NOISE_B, *none)
+    return Law(weights, sym.BIAS * _NOISE_B, sp.zeros(NEURONS), sp.zeros(NEURONS, 1))
 
 
 def noise(law: Law, features: sp.Matrix) -> sp.Matrix:
@@ -140,10 +132,6 @@ def _factorised() -> sp.Matrix:
     return sp.kronecker_product(_COLUMNS.T * _COLUMNS, _ROWS * _ROWS.T).applyfunc(sp.expand)
 
 
-def _columns(matrix: sp.Matrix) -> Callable[[], sp.Expr]:
-    return lambda: sp.Integer(matrix.cols)
-
-
 def _shared_norms() -> sp.Matrix:
     """d[x^(i), x^(j)] of (17) with one vector of noise for both, ‖ψ(x^(i))‖ and ‖ψ(x^(j))‖."""
     lengths = sp.sqrt(ONE.dot(ONE)) * sp.sqrt(OTHER.dot(OTHER))
@@ -159,24 +147,21 @@ def _fourth_moment() -> sp.Expr:
 
 @lru_cache
 def _solved(activation: Any, input_activation: Any, depth: int | None) -> DiffusionSolution:
-    network = DiffusionNetwork(
-        depth=depth, activation=activation, input_activation=input_activation
-    )
-    return solve_diffusion(network, [0.0, 1.0])
+    phis = {"activation": activation, "input_activation": input_activation}
+    return solve_diffusion(DiffusionNetwork(depth=depth, **phis), [0.0, 1.0])
 
 
-def _error(activation: str, input_activation: str, depth: int) -> float:
+def _error(phi: str, psi: str, depth: int) -> float:
     """The largest difference of mean and covariance at T = 1 from those of infinite depth."""
-    deep, finite = (_solved(activation, input_activation, layers) for layers in (None, depth))
+    deep, finite = (_solved(phi, psi, layers) for layers in (None, depth))
     mean, spread = deep.mean[-1] - finite.mean[-1], deep.covariance[-1] - finite.covariance[-1]
     return float(max(np.abs(mean).max(), np.abs(spread).max()))
 
 
-def _decreases(cases: tuple[tuple[str, str], ...]) -> Callable[[], dict[str, float]]:
+def _decreases(*cases: tuple[str, str]) -> dict[str, float]:
     """The error of 256 layers over that of 16."""
-    return lambda: {
-        f"φ = {phi}, ψ = {psi}": _error(phi, psi, 256) / _error(phi, psi, 16) for phi, psi in cases
-    }
+    names = {pair: "φ = {}, ψ = {}".format(*pair) for pair in cases}
+    return {names[pair]: _error(*pair, 256) / _error(*pair, 16) for pair in cases}
 
 
 def irregularities(names: tuple[str, ...]) -> dict[str, float]:
@@ -200,141 +185,118 @@ _SMOOTH = ("tanh", "swish", "gelu", "erf", "sin")
 _TWO = "D = 2, every φ, two inputs"
 _ONE_INPUT = "D = 2, every φ, one input"
 
-_STATEMENTS: Statements = {
-    ("(3)", "lim E[φ(u)⁴]/Δt for Δt → 0", symbolically): (
+_STATEMENTS = {
+    "(3): lim E[φ(u)⁴]/Δt for Δt → 0": formula(
         "δ = 2, every φ with φ(0) = 0",
         sp.S.Zero,
         _fourth_moment,
         "for other δ the modulus of Δx is meant",
     ),
-    ("(6)", "error of 256 steps of Euler over that of 16, below 1/8", inside): (
+    "(6): error of 256 steps of Euler over that of 16, below 1/8": interval(
         "D → ∞, φ(u) = u, whose network is the discretized diffusion",
         (0.0, 0.125),
-        _decreases((("linear", "linear"), ("linear", "tanh"))),
+        lambda: _decreases(("linear", "linear"), ("linear", "tanh")),
         "the error falls as 1/L",
     ),
-    (
-        "section 3, text before 3.1",
-        "the larger |φ(A x + a) − x| of a scalar layer at two x, not zero for any A and a",
-        inside,
-    ): (
+    "section 3, text before 3.1: the larger |φ(A x + a) − x| of a scalar layer at two "
+    "x, not zero for any A and a": interval(
         "φ = tanh, x = −0.5 and 0.8",
         lambda: (1e-6, np.inf),
         lambda: {"A (x − x') = φ⁻¹(x) − φ⁻¹(x')": float(_kept((-0.5, 0.8)).max())},
         "one x leaves a line of (A, a), a second one a point of it: two can be kept",
     ),
-    (
-        "section 3, text before 3.1",
-        "|φ(A x + a) − x| of a scalar layer for A and a that keep two other x, not zero",
-        inside,
-    ): (
+    "section 3, text before 3.1: |φ(A x + a) − x| of a scalar layer for A and a that "
+    "keep two other x, not zero": interval(
         "φ = tanh, x = −0.5, 0.8 and 0.4",
         lambda: (1e-2, np.inf),
         lambda: {"x = 0.4": float(_kept((-0.5, 0.8, 0.4))[2])},
         "a third x cannot be kept unless φ⁻¹ is linear: increments do not vanish for all x",
     ),
-    (
-        "(7), (8), (9), (10)",
-        "covariance of ΔW ψ(x) + Δb over Δt, ΔW and Δb as in (8), (9)",
-        symbolically,
-    ): (
+    "(7), (8), (9), (10): covariance of ΔW ψ(x) + Δb over Δt, ΔW and Δb as in (8), (9)": formula(
         "D = 2, full covariance",
         lambda: _general_variance(ONE, OTHER).applyfunc(sp.expand),
         lambda: covariance(noise(full(), ONE), noise(full(), OTHER)),
     ),
-    ("Assumption 3.2", "number of conditions on φ that fail", inside): (
-        f"φ = {', '.join(_SMOOTH)}",
-        (-0.5, 0.5),
-        lambda: irregularities(_SMOOTH),
+    "Assumption 3.2: number of conditions on φ that fail": interval(
+        f"φ = {', '.join(_SMOOTH)}", (-0.5, 0.5), lambda: irregularities(_SMOOTH)
     ),
-    ("(11), Theorem 3.1", "drift of a neuron", symbolically): (
+    "(11), Theorem 3.1: drift of a neuron": formula(
         "every φ and Gaussian law",
         FIRST * limit.MU_O + SECOND * limit.V_OO / 2,
         lambda: limit.law_increments().mean[0],
     ),
-    ("(11), Theorem 3.1", "instantaneous covariance of two neurons", symbolically): (
+    "(11), Theorem 3.1: instantaneous covariance of two neurons": formula(
         "every φ and Gaussian law, two inputs",
         FIRST**2 * limit.V_OP,
         lambda: limit.law_increments().covariance[0],
     ),
-    (
-        "Theorem 2.1, Theorem 3.1",
-        "error of mean and covariance at L = 256 over that at L = 16, below 1/8",
-        inside,
-    ): (
+    "Theorem 2.1, Theorem 3.1: error of mean and covariance at L = 256 over that at L = "
+    "16, below 1/8": interval(
         "D → ∞, T = 1, inputs 0 and 1",
         (0.0, 0.125),
-        _decreases((("tanh", "linear"), ("swish", "linear"), ("swish", "tanh"))),
+        lambda: _decreases(("tanh", "linear"), ("swish", "linear"), ("swish", "tanh")),
         "the error falls as 1/L",
     ),
-    ("(12), Corollary 3.1", "drift, with d[Wψ(x)] + d[b] for diag(V)", symbolically): (
+    "(12), Corollary 3.1: drift, with d[Wψ(x)] + d[b] for diag(V)": formula(
         "D = 2, every φ, full covariance",
         lambda: _printed_drift(_general_variance(ONE, ONE)),
         lambda: drift(full()),
     ),
-    ("(13), Corollary 3.1", "quadratic covariation of two inputs", symbolically): (
+    "(13), Corollary 3.1: quadratic covariation of two inputs": formula(
         "D = 2, every φ, full covariance",
         lambda: _printed_covariation(_general_variance(ONE, OTHER)),
         lambda: covariation(full()),
     ),
-    ("text after Assumption 3.3", "covariance of the entries of A ζ B", symbolically): (
-        "D = 2",
-        _factorised,
-        lambda: covariance(*(2 * [(_ROWS * _NOISE_W * _COLUMNS).vec()])),
+    "text after Assumption 3.3: covariance of the entries of A ζ B": formula(
+        "D = 2", _factorised, lambda: covariance(*(2 * [(_ROWS * _NOISE_W * _COLUMNS).vec()]))
     ),
-    ("(14), Corollary 3.2", "drift", symbolically): (
+    "(14), Corollary 3.2: drift": formula(
         "D = 2, every φ, matrix normal weights",
         lambda: _printed_drift(_normal_variance(ONE, ONE)),
         lambda: drift(matrix_normal()),
     ),
-    ("(14), Corollary 3.2", "quadratic covariation of two inputs", symbolically): (
+    "(14), Corollary 3.2: quadratic covariation of two inputs": formula(
         "D = 2, every φ, matrix normal weights, two inputs",
         lambda: _printed_covariation(_normal_variance(ONE, OTHER)),
         lambda: covariation(matrix_normal()),
     ),
-    ("(15), (16)", "covariance of ΔW ψ(x) + Δb over Δt", symbolically): (
+    "(15), (16): covariance of ΔW ψ(x) + Δb over Δt": formula(
         "D = 2",
         lambda: (_second(ONE, OTHER) * sp.eye(NEURONS)).applyfunc(sp.expand),
         lambda: covariance(noise(independent(), ONE), noise(independent(), OTHER)),
     ),
-    ("(17), Corollary 3.3", "columns of the drift", symbolically): (
+    "(17), Corollary 3.3: columns of the drift": formula(
         "D = 2, I_D as printed",
-        _columns(_second(ONE, ONE) * sp.eye(NEURONS)),
+        sp.Integer((_second(ONE, ONE) * sp.eye(NEURONS)).cols),
         lambda: sp.Integer(drift(independent()).cols),
         _CORRECTED_DRIFT,
-        ({},),
-        {"meant": ("a vector of ones for I_D", sp.S.One)},
+        points=({},),
+        meant=("a vector of ones for I_D", sp.S.One),
     ),
-    ("(17), Corollary 3.3", "drift", symbolically): (
+    "(17), Corollary 3.3: drift": formula(
         "D = 2, every φ, a vector of ones for I_D",
         lambda: (SECOND / 2 * _second(ONE, ONE) * sp.ones(NEURONS, 1)).applyfunc(sp.expand),
         lambda: drift(independent()),
     ),
-    ("(17), Corollary 3.3", "columns of the noise of the weights", symbolically): (
+    "(17), Corollary 3.3: columns of the noise of the weights": formula(
         "D = 2, dB^W a D × D matrix as in Assumption 3.4",
-        _columns(sp.sqrt(ONE.dot(ONE)) * _NOISE_W),
+        sp.Integer((sp.sqrt(ONE.dot(ONE)) * _NOISE_W).cols),
         lambda: sp.Integer(noise(independent(), ONE).cols),
         _ONE_NOISE,
     ),
-    (
-        "(17), Corollary 3.3",
-        "quadratic variation, with a vector B of independent Brownian motions",
-        symbolically,
-    ): (
+    "(17), Corollary 3.3: quadratic variation, with a vector B of independent Brownian "
+    "motions": formula(
         _ONE_INPUT,
         lambda: _printed_covariation(_second(ONE, ONE) * sp.eye(NEURONS)),
         lambda: covariation(independent(), ONE, ONE),
     ),
-    (
-        "(17), Corollary 3.3",
-        "quadratic covariation, from ‖ψ(x^(i))‖ dB and ‖ψ(x^(j))‖ dB of the first line",
-        symbolically,
-    ): (_TWO, _shared_norms, lambda: covariation(independent()), _ONE_NOISE),
-    ("(17), last line, Corollary 3.3", "quadratic covariation of two inputs", symbolically): (
+    "(17), Corollary 3.3: quadratic covariation, from ‖ψ(x^(i))‖ dB and ‖ψ(x^(j))‖ dB of "
+    "the first line": formula(_TWO, _shared_norms, lambda: covariation(independent()), _ONE_NOISE),
+    "(17), last line, Corollary 3.3: quadratic covariation of two inputs": formula(
         _TWO,
         lambda: _printed_covariation(_second(ONE, OTHER) * sp.eye(NEURONS)),
         lambda: covariation(independent()),
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PF", _STATEMENTS)

@@ -10,17 +10,9 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import in_float64, inside, symbolically
-from fieldtheory.literature.pf_limits import (
-    NEURONS,
-    ONE,
-    OTHER,
-    PAPER,
-    covariation,
-    drift,
-    independent,
-)
+from fieldtheory.literature.claim import claims_of, double, formula, interval
+from fieldtheory.literature.evidence import at
+from fieldtheory.literature.pf_limits import NEURONS, ONE, OTHER, covariation, drift, independent
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
@@ -62,9 +54,9 @@ def of_pairs(inputs: tuple[float, ...], values: np.ndarray) -> dict[str, float]:
     }
 
 
-def _correlated(bias: float) -> Callable[[], dict[str, float]]:
+def _correlated(bias: float) -> dict[str, float]:
     inputs = (-2.0, -1.0, 1.0, 2.0)
-    return lambda: of_pairs(inputs, correlations(deep("tanh", inputs, bias_variance=bias)))
+    return of_pairs(inputs, correlations(deep("tanh", inputs, bias_variance=bias)))
 
 
 def at_end(values: Any) -> np.ndarray:
@@ -72,11 +64,8 @@ def at_end(values: Any) -> np.ndarray:
     return np.asarray(values[-1])
 
 
-def _kurtoses() -> dict[str, float]:
-    return {
-        f"D = {width}": float(np.min(at_end(deep("tanh", (0.0, 1.0), width=width).kurtosis)))
-        for width in (1, 10, 500)
-    }
+def _kurtosis(width: int) -> float:
+    return float(np.min(at_end(deep("tanh", (0.0, 1.0), width=width).kurtosis)))
 
 
 def _dependency() -> dict[str, float]:
@@ -91,29 +80,23 @@ def _dependency() -> dict[str, float]:
     return found
 
 
+def _rates() -> sp.Matrix:
+    """Drift and covariation."""
+    known = limit.law_increments()
+    return sp.Matrix([known.mean[0], known.covariance[0]])
+
+
 def _rescaled_rates() -> sp.Matrix:
-    """Drift and covariation with μ^b, μ^W, Σ^b, Σ^W times T."""
-    known = limit.law_increments()
-    scaled = {s: _HORIZON * s for s in (limit.MU_O, limit.V_OO, limit.V_OP)}
-    return sp.Matrix([rate.subs(scaled) for rate in (known.mean[0], known.covariance[0])])
-
-
-def _rates_in_time() -> sp.Matrix:
-    """Drift and covariation over T dt."""
-    known = limit.law_increments()
-    return _HORIZON * sp.Matrix([known.mean[0], known.covariance[0]])
+    """The same with μ^b, μ^W, Σ^b, Σ^W times T."""
+    return _rates().subs({s: _HORIZON * s for s in (limit.MU_O, limit.V_OO, limit.V_OP)})
 
 
 def _at_horizon(horizon: float, **variances: Any) -> Callable[[Mapping[Any, Any]], float]:
     """Covariance of x_T of two inputs in a swish network of the depth of a point."""
 
     def found(point: Mapping[Any, Any]) -> float:
-        network = DiffusionNetwork(
-            depth=int(point[_DEPTH]),
-            activation=as_activation("swish"),
-            horizon=horizon,
-            **variances,
-        )
+        depth, phi = int(point[_DEPTH]), as_activation("swish")
+        network = DiffusionNetwork(depth=depth, activation=phi, horizon=horizon, **variances)
         return float(solve_diffusion(network, [0.5, 1.0]).covariance[-1, 0, 1])
 
     return found
@@ -132,15 +115,13 @@ def _exchanged() -> sp.Matrix:
     return (order * rates).row_join(order * covariation(independent()) * order)
 
 
-def _of_norm(activation: str) -> Callable[[], sp.Expr]:
+def _of_norm(activation: str) -> sp.Expr:
     """Drift of a neuron at x = (3, 4) minus that at (5, 0), of the same norm."""
-    psi = as_activation(activation)
-
-    def at(*x: int) -> sp.Expr:
-        rate = drift(independent())[0]
-        return rate.xreplace(dict(zip(ONE, map(psi, x), strict=True)))
-
-    return lambda: sp.expand(at(3, 4) - at(5, 0))
+    psi, rate = as_activation(activation), drift(independent())[0]
+    first, second = (
+        rate.xreplace(dict(zip(ONE, map(psi, x), strict=True))) for x in ((3, 4), (5, 0))
+    )
+    return sp.expand(first - second)
 
 
 def growth(activation: Any, input_activation: Any) -> dict[str, float]:
@@ -151,23 +132,21 @@ def growth(activation: Any, input_activation: Any) -> dict[str, float]:
     derivation = derive_diffusion(network)
     mean, spread = map(derivation.lambdify, ("instantaneous_mean", "quadratic_covariation"))
     direction = np.array([2.0, -1.0, 2.0]) / 3.0
-    found = {}
-    for length in _LENGTHS:
+
+    def at_length(length: float) -> float:
         x = length * direction
         size = np.linalg.norm(mean(x)) + np.sqrt(np.trace(spread(x, x)))
-        found[f"|x| = {length:g}"] = float(size / (1 + length))
-    return found
+        return float(size / (1 + length))
+
+    return at("|x|", _LENGTHS, at_length)
 
 
-def _bounded(cases: tuple[tuple[str, Any], ...]) -> Callable[[], dict[str, float]]:
-    def found() -> dict[str, float]:
-        return {
-            f"{place}, φ = {phi}, ψ = {as_activation(psi).name}": value
-            for phi, psi in cases
-            for place, value in growth(phi, psi).items()
-        }
-
-    return found
+def _bounded(*cases: tuple[str, Any]) -> dict[str, float]:
+    return {
+        f"{place}, φ = {phi}, ψ = {as_activation(psi).name}": value
+        for phi, psi in cases
+        for place, value in growth(phi, psi).items()
+    }
 
 
 def growth_bound(activation: Any) -> float:
@@ -228,115 +207,90 @@ def _mean_of_layer(point: Mapping[Any, Any]) -> float:
 _POSITIVE = (1e-3, np.inf)
 _SCALE_FREE = "positively homogeneous φ, Gaussian h"
 
-_STATEMENTS: Statements = {
-    (
-        "text after Assumption 2.3",
-        "Feller's v(∞), finite where a diffusion that violates 2.3 reaches infinity",
-        inside,
-    ): (
+_STATEMENTS = {
+    "text after Assumption 2.3: Feller's v(∞), finite where a diffusion that violates "
+    "2.3 reaches infinity": interval(
         "D = 1, σ_w = σ_b = 1, x_0 = 0",
         (0.0, np.inf),
         lambda: {"φ = swish, ψ = x": float(time_to_infinity("swish"))},
         "at D = 1 it does so with probability 1, as −∞ cannot be reached",
     ),
-    (
-        "section 3.4, input dependency",
-        "differences of mean (in deviations) and ln of the variance of x_T, z = 0 and 1, not zero",
-        inside,
-    ): (
+    "section 3.4, input dependency: differences of mean (in deviations) and ln of the "
+    "variance of x_T, z = 0 and 1, not zero": interval(
         "φ = tanh, ψ = x, L → ∞, T = 1 and 4",
         _POSITIVE,
         _dependency,
         "exact at every D; the mean is what fades as T grows",
     ),
-    ("section 3.4, flexible output distributions", "output correlations, below 1", inside): (
-        "φ = tanh, ψ = x, σ_b = 1, copied inputs",
-        (-1.0, _NOT_ONE),
-        _correlated(1.0),
+    "section 3.4, flexible output distributions: output correlations, below 1": interval(
+        "φ = tanh, ψ = x, σ_b = 1, copied inputs", (-1.0, _NOT_ONE), lambda: _correlated(1.0)
     ),
-    (
-        "section 3.4, flexible output distributions",
-        "output correlations, below 1 unless there are no weights",
-        inside,
-    ): (
+    "section 3.4, flexible output distributions: output correlations, below 1 unless "
+    "there are no weights": interval(
         "φ = tanh, ψ = x, σ_b = 0, copied inputs",
         (-1.0, _NOT_ONE),
-        _correlated(0.0),
+        lambda: _correlated(0.0),
         "without biases it takes ψ(x^(i)), ψ(x^(j)) that are not parallel; here x^(j) ∝ x^(i)",
     ),
-    ("section 3.4, flexible output distributions", "excess kurtosis of x_T, not zero", inside): (
+    "section 3.4, flexible output distributions: excess kurtosis of x_T, not zero": interval(
         "φ = tanh, ψ = x, L → ∞, z = 0 and 1",
         _POSITIVE,
-        _kurtoses,
+        lambda: at("D", (1, 10, 500), _kurtosis),
         "it falls as 1/D: the joint law is Gaussian for D → ∞",
     ),
-    (
-        "section 3.4, role of integration time",
-        "drift and covariation over T dt, from parameters that are scaled by T",
-        symbolically,
-    ): ("every φ, ψ and Gaussian law", _rates_in_time, _rescaled_rates),
-    (
-        "section 3.4, role of integration time",
-        "covariance of x_T for T = 1 and σ_w² = σ_b² = 2, from T = 2 and σ_w² = σ_b² = 1",
-        in_float64,
-    ): (
+    "section 3.4, role of integration time: drift and covariation over T dt, from "
+    "parameters that are scaled by T": formula(
+        "every φ, ψ and Gaussian law", lambda: _HORIZON * _rates(), _rescaled_rates
+    ),
+    "section 3.4, role of integration time: covariance of x_T for T = 1 and σ_w² = σ_b² = "
+    "2, from T = 2 and σ_w² = σ_b² = 1": double(
         "φ = swish, D → ∞, L = 1, 10, 100",
         _at_horizon(1.0, weight_variance=2.0, bias_variance=2.0),
         _at_horizon(2.0),
         "it holds at every depth, not in the limit alone",
-        tuple({_DEPTH: depth} for depth in (1, 10, 100)),
+        points=tuple({_DEPTH: depth} for depth in (1, 10, 100)),
     ),
-    (
-        "section 3.4, fully i.i.d. parameters",
-        "drift at x = (3, 4) minus that at (5, 0), zero if it depends on |x| alone",
-        symbolically,
-    ): [
-        ("D = 2, ψ = x", sp.S.Zero, _of_norm("linear")),
-        (
+    "section 3.4, fully i.i.d. parameters: drift at x = (3, 4) minus that at (5, 0), zero if it "
+    "depends on |x| alone": [
+        formula("D = 2, ψ = x", sp.S.Zero, lambda: _of_norm("linear")),
+        formula(
             "D = 2, ψ = tanh",
             sp.S.Zero,
-            _of_norm("tanh"),
+            lambda: _of_norm("tanh"),
             "it depends on the norm of ψ(x), not of x",
         ),
     ],
-    (
-        "section 3.4, fully i.i.d. parameters",
-        "drift and covariation for exchanged neurons",
-        symbolically,
-    ): (
+    "section 3.4, fully i.i.d. parameters: drift and covariation for exchanged neurons": formula(
         "D = 2, every φ and ψ, two inputs",
         _exchanged,
         _swapped,
         "so that the law of the neurons is exchangeable if that of x_0 is",
     ),
-    ("section 3.4, explosive solutions, i)", "(|μ_x| + |σ_x|)/(1 + |x|), bounded", inside): (
+    "section 3.4, explosive solutions, i): (|μ_x| + |σ_x|)/(1 + |x|), bounded": interval(
         "D = 3, ψ of at most square-root growth",
         lambda: (0.0, max(growth_bound(phi) for phi in ("tanh", "swish"))),
-        _bounded((("swish", "tanh"), ("swish", _ROOT), ("tanh", _ROOT))),
+        lambda: _bounded(("swish", "tanh"), ("swish", _ROOT), ("tanh", _ROOT)),
         "the bound is √D (√2 |φ'(0)| + |φ''(0)|) for ψ² <= 1 + |x|",
     ),
-    ("section 3.4, explosive solutions, ii)", "(|μ_x| + |σ_x|)/(1 + |x|), bounded", inside): (
+    "section 3.4, explosive solutions, ii): (|μ_x| + |σ_x|)/(1 + |x|), bounded": interval(
         "D = 3, ψ of at most linear growth, φ''(0) = 0",
         lambda: (0.0, growth_bound("tanh")),
-        _bounded((("tanh", "linear"), ("sin", "relu"))),
+        lambda: _bounded(("tanh", "linear"), ("sin", "relu")),
     ),
-    ("section 3.4, non-smooth activations", "E[φ(h Δt^γ)]/Δt and E[φ(h Δt^γ)²]/Δt", symbolically): (
+    "section 3.4, non-smooth activations: E[φ(h Δt^γ)]/Δt and E[φ(h Δt^γ)²]/Δt": formula(
         _SCALE_FREE,
         sp.Matrix([_MEAN * STEP ** (_POWER - 1), _SQUARE * STEP ** (2 * _POWER - 1)]),
         _homogeneous,
     ),
-    (
-        "section 3.4, non-smooth activations",
-        "√Δt times the drift of a layer, constant: the drift blows up",
-        in_float64,
-    ): (
+    "section 3.4, non-smooth activations: √Δt times the drift of a layer, constant: the "
+    "drift blows up": double(
         "φ = relu, γ = 1/2, z = 0, σ_b = 1, L = 4, 100, 1000",
         sp.sqrt(1 / (2 * sp.pi)),
         _mean_of_layer,
         "E[φ(h)] Δt^(−1/2)",
-        tuple({_DEPTH: depth} for depth in (4, 100, 1000)),
+        points=tuple({_DEPTH: depth} for depth in (4, 100, 1000)),
     ),
-    ("section 3.4, non-smooth activations", "drift, and E[φ²]/Δt for Δt → 0", symbolically): (
+    "section 3.4, non-smooth activations: drift, and E[φ²]/Δt for Δt → 0": formula(
         "positively homogeneous φ, Gaussian h, γ = 1",
         sp.Matrix([_MEAN, 0]),
         lambda: _homogeneous().subs(_POWER, 1).applyfunc(lambda m: sp.limit(m, STEP, 0)),
@@ -344,4 +298,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("PF", _STATEMENTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from math import comb
 
 import numpy as np
@@ -10,9 +10,9 @@ import sympy as sp
 
 from fieldtheory.inference.gaussian_process import condition
 from fieldtheory.inference.kernel_function import kernel
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import at_least, inside, symbolically
-from fieldtheory.literature.sr_kernels import INPUT, LAYERS, PAPER, stable_network, variance
+from fieldtheory.literature.claim import bound, claims_of, formula, interval
+from fieldtheory.literature.evidence import at
+from fieldtheory.literature.sr_kernels import INPUT, LAYERS, stable_network, variance
 from fieldtheory.literature.sr_limits import limit_of
 from fieldtheory.theory import notation as sym
 
@@ -75,36 +75,25 @@ def _divergence(schedule: str, depth: int, inputs: int) -> float:
     return condition(prior, _X[:inputs], _LABELS[:inputs], _NOISE_VARIANCE).divergence
 
 
-def _over_depth(inputs: int) -> Callable[[], dict[str, float]]:
-    return lambda: {f"L = {L}": _divergence("none", L, inputs) / L for L in _DEPTHS}
+def _over_depth(inputs: int) -> dict[str, float]:
+    return at("L", _DEPTHS, lambda L: _divergence("none", L, inputs) / L)
 
 
-def _growth() -> dict[str, float]:
+def _growth(inputs: int) -> float:
     """KL per layer between two depths over (N/2) ln(1 + σ_w²/2)."""
     first, last = _DEPTHS[-2:]
-    return {
-        f"N = {N}": (_divergence("none", last, N) - _divergence("none", first, N))
-        / ((last - first) * N / 2 * np.log(2))
-        for N in (1, 2, 5)
-    }
+    change = _divergence("none", last, inputs) - _divergence("none", first, inputs)
+    return float(change / ((last - first) * inputs / 2 * np.log(2)))
 
 
-def _stable(schedule: str) -> Callable[[], dict[str, float]]:
-    return lambda: {f"L = {L}": _divergence(schedule, L, 5) for L in _DEPTHS}
-
-
-def _bound(schedule: str) -> Callable[[], tuple[float, float]]:
+def _bound(schedule: str) -> tuple[float, float]:
     """What KL cannot exceed, as Q_L(x, x) <= Q_0 exp(σ_w²/2 Σ λ²) with Q_0 = 1.
 
     ln det(1 + Q/σ²) <= N ln(1 + Q(x, x)/σ²) and αᵀQα <= |y|²/(4σ²).
     """
-
-    def found() -> tuple[float, float]:
-        largest = np.exp(limit_of(schedule).remaining[0]) / _NOISE_VARIANCE
-        of_labels = (_LABELS**2).sum() / (4 * _NOISE_VARIANCE)
-        return 0.0, float(0.5 * (len(_LABELS) * np.log1p(largest) + of_labels))
-
-    return found
+    largest = np.exp(limit_of(schedule).remaining[0]) / _NOISE_VARIANCE
+    of_labels = (_LABELS**2).sum() / (4 * _NOISE_VARIANCE)
+    return 0.0, float(0.5 * (len(_LABELS) * np.log1p(largest) + of_labels))
 
 
 def _one_input() -> sp.Expr:
@@ -116,42 +105,44 @@ def _one_input() -> sp.Expr:
     return sp.simplify(sp.limit((divergence / LAYERS).subs(LAYERS, depth), depth, sp.oo))
 
 
-_STATEMENTS: Statements = {
-    ("(10)", "mean and variance of f(x) given y_N", symbolically): (
-        "N = 2",
-        _printed_posterior,
-        _posterior,
-    ),
-    ("Theorem 2", "2√N − E exp(N kl(r_S ‖ r)), not negative", at_least): (
+_STATEMENTS = {
+    "(10): mean and variance of f(x) given y_N": formula("N = 2", _printed_posterior, _posterior),
+    "Theorem 2: 2√N − E exp(N kl(r_S ‖ r)), not negative": bound(
         f"N = 1 to {_SAMPLES}, prior that does not depend on S",
         sp.zeros(_SAMPLES, 1),
         _room,
         "what is left of the proof holds for every N, loss and posterior",
     ),
-    ("Proposition 10", "limit of KL(A_L ‖ P_L)/L, at least 1", at_least): (
+    "Proposition 10: limit of KL(A_L ‖ P_L)/L, at least 1": bound(
         "standard ResNet, N = 1, σ_w² = 2, σ_b = 0",
         sp.S.One,
         _one_input,
         "it is (N/2) ln(1 + σ_w²/2): KL grows in proportion to L, below L for few inputs",
     ),
-    ("Proposition 10", "KL(A_L ‖ P_L)/L, at least 1", inside): [
-        (
+    "Proposition 10: KL(A_L ‖ P_L)/L, at least 1": [
+        interval(
             "standard ResNet, N = 2, σ_w² = 2, σ² = 0.1",
             (1.0, np.inf),
-            _over_depth(2),
+            lambda: _over_depth(2),
             "it is (N/2) ln(1 + σ_w²/2) in deep networks: below 1 for N <= 2 and σ_w² = 2",
         ),
-        ("standard ResNet, N = 5, σ_w² = 2, σ² = 0.1", (1.0, np.inf), _over_depth(5)),
+        interval(
+            "standard ResNet, N = 5, σ_w² = 2, σ² = 0.1", (1.0, np.inf), lambda: _over_depth(5)
+        ),
     ],
-    ("Proposition 10", "dKL/dL over (N/2) ln(1 + σ_w²/2), one in deep networks", inside): (
+    "Proposition 10: dKL/dL over (N/2) ln(1 + σ_w²/2), one in deep networks": interval(
         "standard ResNet, L = 100 to 400: KL of the order L",
         (0.95, 1.05),
-        _growth,
+        lambda: at("N", (1, 2, 5), _growth),
     ),
-    ("Proposition 10", "KL(A_L ‖ P_L), below a bound that does not depend on L", inside): [
-        (f"{schedule} scaling, N = 5, σ_w² = 2, σ² = 0.1", _bound(schedule), _stable(schedule))
+    "Proposition 10: KL(A_L ‖ P_L), below a bound that does not depend on L": [
+        interval(
+            f"{schedule} scaling, N = 5, σ_w² = 2, σ² = 0.1",
+            partial(_bound, schedule),
+            partial(at, "L", _DEPTHS, partial(_divergence, schedule, inputs=5)),
+        )
         for schedule in ("uniform", "decreasing")
     ],
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

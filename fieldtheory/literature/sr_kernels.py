@@ -5,24 +5,22 @@ SR writes Q_l for K^(l), f for what ReLU adds to the correlation, and λ_l for �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import GaussianAverage, precise
+from fieldtheory.averages import GaussianAverage
 from fieldtheory.literature import pdlt_kernels
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import at_least, in_float64, inside, numerically, symbolically
+from fieldtheory.literature.claim import Case, bound, claims_of, double, formula, interval, number
+from fieldtheory.literature.evidence import at
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.evaluation import with_activation
-
-PAPER = "SR"
 
 SCALE = sp.Symbol("λ_l", positive=True)
 INPUT = sp.Symbol("s_0", nonnegative=True)
@@ -34,7 +32,7 @@ OWN, PAIR, OTHER = (sym.kernel(0, pair, 2) for pair in sym.pairs(2))
 BIASED = {"weight_variance": 2.0, "bias_variance": 0.5}
 UNBIASED = {"weight_variance": 2.0, "bias_variance": 0.0}
 _LAYER, _DEPTH = sp.symbols("l L", integer=True, positive=True)
-_ANGLE = sp.Symbol("u", positive=True)
+ANGLE = sp.Symbol("u", positive=True)
 # Inputs at different angles, and of different lengths.
 _TWO = np.array([[1.0, 0.0], [0.6, 0.8]])
 _POINTS = tuple(
@@ -77,12 +75,15 @@ def correlated(K: np.ndarray) -> np.ndarray:
     return np.asarray(K / deviations / deviations[:, None])
 
 
+def scaled(scale: sp.Expr) -> dict[str, sp.Expr]:
+    """Parameters of a layer with γ = 1 and a scale."""
+    return sym.parameters(ResidualNetwork, "l") | {"branch_scale": scale, "skip_scale": sp.S.One}
+
+
 @lru_cache
 def next_kernel(inputs: int = 2, scale: sp.Expr = SCALE) -> sp.Expr:
     """Q_l of the first and the last input from Q_{l−1}, as the action has it, for every φ."""
-    parameters = sym.parameters(ResidualNetwork, "l")
-    known = parameters | {"branch_scale": scale, "skip_scale": sp.S.One}
-    return pdlt_kernels.next_kernel(inputs, lambda layer: ResidualNetwork.layer(known))
+    return pdlt_kernels.next_kernel(inputs, ResidualNetwork.layer(scaled(scale)))
 
 
 @lru_cache
@@ -116,16 +117,16 @@ def distance_step() -> sp.Expr:
 
     Examples
     --------
-    >>> distance_step().coeff(_ANGLE, 2)
+    >>> distance_step().coeff(ANGLE, 2)
     1
     """
     one = relu_step(1, sp.S.One).subs({sym.BIAS: 0, sym.kernel(0): 1})
-    correlation = 1 - _ANGLE**2
+    correlation = 1 - ANGLE**2
     step = relu_step(2, sp.S.One).subs({sym.BIAS: 0, OWN: 1, OTHER: 1, PAIR: correlation})
     # The angle of a small y > 0 over x is better kept as that of x over y.
     step = step.replace(sp.atan2, lambda y, x: sp.pi / 2 - sp.atan(x / y))
-    found = sp.series(sp.simplify(step), _ANGLE, 0, 4).removeO()
-    return sp.collect(sp.expand(1 - found / one), _ANGLE, sp.factor)
+    found = sp.series(sp.simplify(step), ANGLE, 0, 4).removeO()
+    return sp.collect(sp.expand(1 - found / one), ANGLE, sp.factor)
 
 
 @lru_cache
@@ -137,9 +138,9 @@ def collapse() -> tuple[sp.Expr, sp.Expr]:
     >>> collapse()[0], sp.simplify(collapse()[1].subs(sym.WEIGHT, sp.sqrt(2)) / sp.pi**2)
     (-2, 18)
     """
-    rest = sp.expand(_ANGLE**2 - distance_step())
-    half_power = sp.degree(rest, _ANGLE)
-    kappa, q = rest.coeff(_ANGLE, half_power), sp.Rational(half_power, 2)
+    rest = sp.expand(ANGLE**2 - distance_step())
+    half_power = sp.degree(rest, ANGLE)
+    kappa, q = rest.coeff(ANGLE, half_power), sp.Rational(half_power, 2)
     power = 1 / (1 - q)
     return power, sp.factor(sp.simplify((kappa * (q - 1)) ** power))
 
@@ -155,18 +156,6 @@ def _rate(everywhere: bool = False) -> sp.Expr:
     C = PAIR / deviations
     of_pair = PAIR + extra(C) * deviations if everywhere else (1 + extra(C) / C) * PAIR
     return sym.BIAS**2 + sym.WEIGHT**2 / 2 * of_pair
-
-
-def _printed_step() -> sp.Expr:
-    """(5)."""
-    return PAIR + SCALE**2 * _rate()
-
-
-def _number(expression: Callable[[], sp.Expr]) -> Callable[[Mapping[Any, Any], int], Any]:
-    def derived(point: Mapping[Any, Any], digits: int) -> Any:
-        return precise.mpf(expression().subs(point), digits + 10)
-
-    return derived
 
 
 def _any_activation() -> sp.Expr:
@@ -203,111 +192,96 @@ def _collapsed() -> dict[str, float]:
     1/√(1 − C_L) = κL/2 + A ln L + B + O(ln L/L): second differences over depths l, 2l, 4l are
     κl/2 without A and B, and two of them are extrapolated in 1/l².
     """
-    found = {}
-    for weight in (0.5, 1.0, 2.0):
+
+    def ratio(weight: float) -> float:
         network = stable_network("none", 4 * _STEP, weight_variance=weight)
         angles = solve(network, input_kernel(_TWO, network)).decorrelation[:, 0, 1] ** -0.5
         near, far = (
             ((angles[4 * l] - 2 * angles[2 * l] + angles[l]) / l) ** -2 for l in (_STEP // 2, _STEP)
         )
-        limit = float(collapse()[1].subs(sym.WEIGHT, sp.sqrt(weight)))
-        found[f"σ_w² = {weight:g}"] = float((4 * far - near) / 3 / limit)
-    return found
+        return (4 * far - near) / 3 / float(collapse()[1].subs(sym.WEIGHT, sp.sqrt(weight)))
+
+    return at("σ_w²", (0.5, 1.0, 2.0), ratio)
 
 
 def _ratios() -> dict[str, float]:
     """(1 − C_2L)/(1 − C_L) of inputs of different lengths."""
     X = _TWO * np.array([[1.0], [3.0]])
-    distances = {
-        L: 1 - correlations(stable_network("none", L, **BIASED), X)[0, 1] for L in (50, 100, 200)
-    }
-    return {f"L = {L}": float(distances[2 * L] / distances[L]) for L in (50, 100)}
+
+    def distance(depth: int) -> float:
+        return float(1 - correlations(stable_network("none", depth, **BIASED), X)[0, 1])
+
+    return at("L", (50, 100), lambda L: distance(2 * L) / distance(L))
 
 
-_STEP_OF_RELU = _number(_printed_step), _number(relu_step)
-# (7) for L = 7.
-_UNIFORM_STEP = (
-    _number(lambda: PAIR + _rate() / 7),
-    _number(lambda: relu_step(2, 1 / sp.sqrt(sp.Integer(7)))),
-)
-_RATES = _number(_rate), _number(_flow)
+def _at_all_correlations(
+    region: str,
+    printed: Callable[[bool], sp.Expr],
+    derived: Callable[[], sp.Expr],
+    size: str = "",
+) -> list[Case]:
+    """The cases C ≠ 0, and C = 0, where what is printed is 0/0."""
+    sides = (lambda *_: printed(False)), lambda *_: derived()
+    meant = _DEFINED, lambda *_: printed(True)
+    return [
+        number(f"{region}{size}, C ≠ 0", *sides, points=_POINTS),
+        number(f"{region}, C = 0", *sides, "0/0", points=_UNCORRELATED, meant=meant),
+    ]
 
-_STATEMENTS: Statements = {
-    ("(2), text before (3)", "Q_l of two inputs from Q_{l−1}", symbolically): (
-        "every φ and λ_l",
-        _any_activation,
-        next_kernel,
+
+_STATEMENTS = {
+    "(2), text before (3): Q_l of two inputs from Q_{l−1}": formula(
+        "every φ and λ_l", _any_activation, next_kernel
     ),
-    ("(3), (4), (5)", "Q_l of two inputs from Q_{l−1}", numerically): [
-        ("φ = relu, C ≠ 0", *_STEP_OF_RELU, "", _POINTS),
-        (
-            "φ = relu, C = 0",
-            _number(_printed_step),
-            _number(relu_step),
-            "0/0",
-            _UNCORRELATED,
-            {"meant": (_DEFINED, _number(lambda: PAIR + SCALE**2 * _rate(True)))},
-        ),
-    ],
-    ("(5)", "Q_0 of two inputs", in_float64): (
+    "(3), (4), (5): Q_l of two inputs from Q_{l−1}": _at_all_correlations(
+        "φ = relu", lambda everywhere: PAIR + SCALE**2 * _rate(everywhere), relu_step
+    ),
+    "(5): Q_0 of two inputs": double(
         "d = 2, σ_w² = 2, σ_b² = 1/2",
         lambda point: 0.5 + 2.0 * float(_TWO[0] @ _TWO[1]) / 2,
         lambda point: float(input_kernel(_TWO, stable_network("none", 1, **BIASED))[0, 1]),
     ),
-    ("Lemma 1", "lower bound of Q_L(x, x) of a standard ResNet", at_least): [
-        ("σ_b = 0, every L", _bound(sp.S.Zero), lambda: variance(unbiased=True), "with equality"),
-        (
+    "Lemma 1: lower bound of Q_L(x, x) of a standard ResNet": [
+        bound(
+            "σ_b = 0, every L", _bound(sp.S.Zero), lambda: variance(unbiased=True), "with equality"
+        ),
+        bound(
             "σ_b > 0, every L",
             _bound(sym.BIAS),
             variance,
             "it lacks −2σ_b²/σ_w², with which it is Q_L(x, x) itself",
         ),
     ],
-    ("Definition 1", "whether Σ_l λ_{l,L}² stays bounded, 1 or 0", symbolically): [
-        (f"λ_{{l,L}} = {formula}", sp.Integer(bounded), partial(_stays_bounded, scale))
-        for scale, formula, bounded in (
+    "Definition 1: whether Σ_l λ_{l,L}² stays bounded, 1 or 0": [
+        formula(f"λ_{{l,L}} = {text}", sp.Integer(bounded), partial(_stays_bounded, scale))
+        for scale, text, bounded in (
             (1 / sp.sqrt(_DEPTH), "1/√L", 1),
             (1 / (sp.sqrt(_LAYER) * sp.log(_LAYER + 1)), "1/(√l ln(l+1))", 1),
             (sp.S.One, "1, standard ResNet", 0),
         )
     ],
-    ("Lemma 4", "(1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1", inside): (
-        "standard ResNet, σ_b > 0, inputs of different lengths",
-        (0.0, 0.5),
-        _ratios,
+    "Lemma 4: (1 − C_2L)/(1 − C_L) < 1/2, so that C_L → 1": interval(
+        "standard ResNet, σ_b > 0, inputs of different lengths", (0.0, 0.5), _ratios
     ),
-    ("Lemma 4", "the power of L in 1 − C_L", symbolically): (
+    "Lemma 4: the power of L in 1 − C_L": formula(
         "standard ResNet, σ_b = 0, L → ∞",
         sp.Integer(-2),
         lambda: collapse()[0],
         "L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² for every pair of inputs at an angle",
     ),
-    ("Lemma 4", "the limit of L² (1 − C_L) over (9π²/2)(1 + 2/σ_w²)², 1 to 1e-4", inside): (
+    "Lemma 4: the limit of L² (1 − C_L) over (9π²/2)(1 + 2/σ_w²)², 1 to 1e-4": interval(
         "standard ResNet, σ_b = 0, σ_w² = 1/2, 1, 2",
         (1 - 1e-4, 1 + 1e-4),
         _collapsed,
         f"extrapolated from L = {_STEP // 2} to {4 * _STEP}, where it is 5 to 11 % below",
     ),
-    ("(7)", "Q_l of two inputs from Q_{l−1}", numerically): [
-        ("uniform scaling, L = 7, C ≠ 0", *_UNIFORM_STEP, "", _POINTS),
-        (
-            "uniform scaling, C = 0",
-            *_UNIFORM_STEP,
-            "0/0",
-            _UNCORRELATED,
-            {"meant": (_DEFINED, _number(lambda: PAIR + _rate(True) / 7))},
-        ),
-    ],
-    ("(8)", "dq_t/dt of two inputs", numerically): [
-        ("uniform scaling, C ≠ 0", *_RATES, "", _POINTS),
-        (
-            "uniform scaling, C = 0",
-            *_RATES,
-            "0/0",
-            _UNCORRELATED,
-            {"meant": (_DEFINED, _number(lambda: _rate(True)))},
-        ),
-    ],
+    "(7): Q_l of two inputs from Q_{l−1}": _at_all_correlations(
+        "uniform scaling",
+        lambda everywhere: PAIR + _rate(everywhere) / 7,
+        lambda: relu_step(2, 1 / sp.sqrt(sp.Integer(7))),
+        ", L = 7",
+    ),
+    "(8): dq_t/dt of two inputs": _at_all_correlations("uniform scaling", _rate, _flow),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

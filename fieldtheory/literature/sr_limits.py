@@ -8,9 +8,9 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.limits.infinite_depth import DepthLimit, depth_limit
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import inside
-from fieldtheory.literature.sr_kernels import BIASED, PAPER, SCALE, relu_step, stable_network
+from fieldtheory.literature.claim import claims_of, interval
+from fieldtheory.literature.evidence import at
+from fieldtheory.literature.sr_kernels import BIASED, SCALE, relu_step, stable_network
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
@@ -59,13 +59,14 @@ def tail_ratios(first: int) -> dict[str, float]:
     The supremum is on the diagonal, as Q_∞ − Q_L is positive semidefinite.
     """
     limit = limit_of("decreasing")
-    found = {}
-    for depth in _DEPTHS:
+
+    def ratio(depth: int) -> float:
         (place,) = np.flatnonzero(limit.places == depth)
         last = stable_network("decreasing", depth).branch_scales[-1] ** 2
         tail = limit.remaining[place] + (0.0 if first else last)
-        found[f"L = {depth}"] = float(np.abs(limit.kernels[-1] - limit.kernels[place]).max() / tail)
-    return found
+        return float(np.abs(limit.kernels[-1] - limit.kernels[place]).max() / tail)
+
+    return at("L", _DEPTHS, ratio)
 
 
 def fast_tail_ratios(first: int) -> dict[str, float]:
@@ -75,7 +76,7 @@ def fast_tail_ratios(first: int) -> dict[str, float]:
     Q = [sp.Rational(float(limit_of("decreasing").input_kernel.max()))]
     for square in scales[1:]:
         Q.append(step.subs({sym.kernel(0): Q[-1], SCALE: sp.sqrt(square)}))
-    return {f"L = {L}": float((Q[-1] - Q[L]) / sum(scales[L + first :])) for L in _FAST_DEPTHS}
+    return at("L", _FAST_DEPTHS, lambda L: (Q[-1] - Q[L]) / sum(scales[L + first :]))
 
 
 def _tangent_changes() -> dict[str, float]:
@@ -101,24 +102,26 @@ def _fastest_tangent() -> float:
     return _rate(float(limit.kernels[-1].max())) + float(limit.tangent_kernels[-1].max())
 
 
-_STATEMENTS: Statements = {
-    ("Lemma 5", "L sup |Q_{l|L} − q_{l/L}|, not above its limit by more than 1 %", inside): (
+_STATEMENTS = {
+    "Lemma 5: L sup |Q_{l|L} − q_{l/L}|, not above its limit by more than 1 %": interval(
         "uniform scaling, σ_w² = 2, σ_b² = 1/2, 5 inputs and 21 places t",
         lambda: (0.0, 1.01 * _next_order()),
         _distances,
         "the limit is the next order of the flow, of the order 1/L",
     ),
-    ("Proposition 7", "sup |Q_L − Q_∞| / Σ_{k>=L} λ_k², between constants A and B", inside): [
-        ("λ_l = 1/(√l ln(l+1)), A and B from Ψ_0 and Ψ_∞", _between, lambda: tail_ratios(0)),
-        (
+    "Proposition 7: sup |Q_L − Q_∞| / Σ_{k>=L} λ_k², between constants A and B": [
+        interval(
+            "λ_l = 1/(√l ln(l+1)), A and B from Ψ_0 and Ψ_∞", _between, lambda: tail_ratios(0)
+        ),
+        interval(
             "λ_l² = 2^(−l²)",
             _between,
             lambda: fast_tail_ratios(0),
             "Q_∞ − Q_L starts with λ_{L+1}²",
-            {"meant": ("the sum over k > L", _between, lambda: fast_tail_ratios(1))},
+            meant=("the sum over k > L", _between, lambda: fast_tail_ratios(1)),
         ),
     ],
-    ("Proposition 8", "sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded", inside): (
+    "Proposition 8: sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded": interval(
         "λ_l = 1/(√l ln(l+1)), σ_b > 0, 5 inputs",
         lambda: (0.0, _fastest_tangent()),
         _tangent_changes,
@@ -126,4 +129,4 @@ _STATEMENTS: Statements = {
     ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

@@ -10,8 +10,8 @@ some inputs are checked, no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 import mpmath
@@ -20,9 +20,9 @@ import sympy as sp
 
 from fieldtheory.inference.kernel_function import kernel
 from fieldtheory.inference.power_series import power_coefficients
-from fieldtheory.literature.claim import Statements, claims_of
-from fieldtheory.literature.evidence import at_least, in_float64, inside, not_here, numerically
-from fieldtheory.literature.sr_kernels import BIASED, PAPER, UNBIASED, stable_network
+from fieldtheory.literature.claim import bound, claims_of, double, interval, number, unchecked
+from fieldtheory.literature.evidence import at
+from fieldtheory.literature.sr_kernels import BIASED, UNBIASED, stable_network
 from fieldtheory.literature.sr_limits import INPUTS, limit_of
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics.solution import solve
@@ -73,48 +73,36 @@ def _increments() -> dict[str, float]:
     return found
 
 
-def _coefficients(
-    parameters: Mapping[str, Any], cases: tuple[tuple[Any, int], ...]
-) -> Callable[[], dict[str, float]]:
-    def found() -> dict[str, float]:
-        return {
-            f"L = {depth}, λ_l = {stable_network(schedule, depth).schedule.formula}": (
-                least_coefficient(schedule, depth, parameters)
-            )
-            for schedule, depth in cases
-        }
-
-    return found
+def _coefficients(parameters: Mapping[str, Any], *cases: tuple[Any, int]) -> dict[str, float]:
+    return {
+        f"L = {depth}, λ_l = {stable_network(schedule, depth).schedule.formula}": (
+            least_coefficient(schedule, depth, parameters)
+        )
+        for schedule, depth in cases
+    }
 
 
-def _flow_coefficients(parameters: Mapping[str, Any]) -> Callable[[], dict[str, float]]:
+def _flow_coefficients(parameters: Mapping[str, Any]) -> dict[str, float]:
     """Of dq_t/dt, to the order 1/L² from two depths; those of q_t are their integrals."""
 
-    def found() -> dict[str, float]:
-        least = {}
-        for part in (8, 1):
-            coarse, fine = (
-                power_coefficients(
-                    stable_network(depth**-0.5, depth // part, **parameters), count=_DEGREES
-                )
-                for depth in (_COARSE, 2 * _COARSE)
+    def least(t: float) -> float:
+        coarse, fine = (
+            power_coefficients(
+                stable_network(depth**-0.5, int(depth * t), **parameters), count=_DEGREES
             )
-            least[f"t = {1 / part:g}"] = float((2 * fine - coarse).min())
-        return least
+            for depth in (_COARSE, 2 * _COARSE)
+        )
+        return float((2 * fine - coarse).min())
 
-    return found
+    return at("t", (0.125, 1), least)
 
 
-def _deep_eigenvalues(schedule: str, difference: bool) -> Callable[[], dict[str, float]]:
+def _deep_eigenvalues(schedule: str, difference: bool) -> dict[str, float]:
     """Of q_t, or of θ_t − q_t, at two depths; of Q_∞ or Θ_∞ − Q_∞ at infinite depth."""
-
-    def found() -> dict[str, float]:
-        limit = limit_of(schedule)
-        values = limit.tangent_kernels - limit.kernels if difference else limit.kernels
-        places = {"t = 0.05": 1, "t = 1": -1} if schedule == "uniform" else {"L = ∞": -1}
-        return {name: least_eigenvalue(values[place]) for name, place in places.items()}
-
-    return found
+    limit = limit_of(schedule)
+    values = limit.tangent_kernels - limit.kernels if difference else limit.kernels
+    places = {"t = 0.05": 1, "t = 1": -1} if schedule == "uniform" else {"L = ∞": -1}
+    return {name: least_eigenvalue(values[place]) for name, place in places.items()}
 
 
 def _of_layer_two(X: np.ndarray, parameters: Mapping[str, Any]) -> float:
@@ -186,129 +174,100 @@ def _expanded() -> dict[str, float]:
     return {f"angle {a:g}": float(d) for a, d in zip(angles, found, strict=True)}
 
 
-_STATEMENTS: Statements = {
-    (
-        "Proposition 2",
-        "smallest eigenvalue over the trace of Q_{l+1} − Q_l, not negative",
-        inside,
-    ): (
+_TRAINED = unchecked(
+    "the trained networks and kernels of section 7",
+    "percent",
+    lambda: "it takes images and hours of computing; see fieldtheory figures for Table 3",
+)
+_BIASED_SPHERE, _UNBIASED_SPHERE = "σ_b > 0, on spheres", "σ_b = 0, on spheres"
+_PARALLEL = "σ_b > 0, two of the inputs parallel"
+_PRODUCTS = (
+    "by (9) it is a sum of products of covariances, with or without bias: the tangent kernel is "
+    "universal where the other is"
+)
+
+_STATEMENTS = {
+    "Proposition 2: smallest eigenvalue over the trace of Q_{l+1} − Q_l, not negative": interval(
         "l = 0 to 5, 5 inputs of different lengths, σ_b > 0",
         _POSITIVE,
         _increments,
         "λ² Ψ_l is a covariance, so that it is so for all inputs (N. Aronszajn 1950)",
     ),
-    ("Lemma 2", "smallest eigenvalue of T(Q_3) over the trace, not below rounding", inside): (
+    "Lemma 2: smallest eigenvalue of T(Q_3) over the trace, not below rounding": interval(
         "ReLU kernels, 40 inputs on the circle",
         (-1e-12, np.inf),
         _operator,
         "the lemma is standard; these are instances",
     ),
-    ("Lemma 3", "expressive Gaussian processes", not_here): (
+    "Lemma 3: expressive Gaussian processes": unchecked(
         "universal kernels",
         "of every universal kernel",
         lambda: "a statement on all functions of L²(K)",
     ),
-    **{
-        (f"Table {table}", f"test accuracies {what}", not_here): (
-            "the trained networks and kernels of section 7",
-            "percent",
-            lambda: "it takes images and hours of computing; see fieldtheory figures for Table 3",
-        )
-        for table, what in (
-            (1, "of Wide-ResNet kernels"),
-            (2, "of fully connected kernels"),
-            (3, "of trained convolutional ResNets"),
-        )
-    },
-    ("(6)", "|Σ_k μ_k ψ_k(x) ψ_k(x') − Q_L(x, x')|, zero up to rounding", inside): (
+    "Table 1: test accuracies of Wide-ResNet kernels": _TRAINED,
+    "Table 2: test accuracies of fully connected kernels": _TRAINED,
+    "Table 3: test accuracies of trained convolutional ResNets": _TRAINED,
+    "(6): |Σ_k μ_k ψ_k(x) ψ_k(x') − Q_L(x, x')|, zero up to rounding": interval(
         "uniform scaling, L = 3, on the circle",
         (-1e-10, 1e-10),
         _expanded,
         "the covariance of the two sides; Gaussian processes have no other cumulant",
     ),
-    ("Proposition 3", _SPHERE, inside): (
-        "σ_b > 0, on spheres",
+    f"Proposition 3: {_SPHERE}": interval(
+        _BIASED_SPHERE,
         _POSITIVE,
-        _coefficients(BIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+        partial(_coefficients, BIASED, ("none", 2), ("uniform", 2), ("none", 20)),
         f"{_ALL_DEGREES}; with a bias Q_1 has them, too",
     ),
-    ("Proposition 3", _EIGENVALUE, inside): (
-        "σ_b > 0, two of the inputs parallel",
-        _POSITIVE,
-        lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)},
-        _SOME_INPUTS,
+    f"Proposition 3: {_EIGENVALUE}": interval(
+        _PARALLEL, _POSITIVE, lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)}, _SOME_INPUTS
     ),
-    (
-        "text after Proposition 3",
-        "smallest eigenvalue over the trace of Q_2 for x and 2x, zero without bias",
-        in_float64,
-    ): ("σ_b = 0", sp.S.Zero, lambda point: _of_layer_two(INPUTS[:2], UNBIASED)),
-    ("Proposition 4", _SPHERE, inside): (
+    "text after Proposition 3: smallest eigenvalue over the trace of Q_2 for x and 2x, "
+    "zero without bias": double(
+        "σ_b = 0", sp.S.Zero, lambda point: _of_layer_two(INPUTS[:2], UNBIASED)
+    ),
+    f"Proposition 4: {_SPHERE}": interval(
         "σ_b = 0, L >= 2, on spheres",
         _POSITIVE,
-        _coefficients(UNBIASED, (("none", 2), ("uniform", 2), ("none", 20))),
+        partial(_coefficients, UNBIASED, ("none", 2), ("uniform", 2), ("none", 20)),
         f"{_ALL_DEGREES}; Q_1 lacks the odd ones from 3 on",
     ),
-    ("Proposition 5", "p(x·x') from spherical harmonics and their eigenvalues", numerically): (
-        "d = 3, p of degree 4",
-        _decomposed,
-        _zonal,
-        "",
-        _PLACES,
+    "Proposition 5: p(x·x') from spherical harmonics and their eigenvalues": number(
+        "d = 3, p of degree 4", _decomposed, _zonal, points=_PLACES
     ),
-    ("Proposition 5", "eigenvalues μ_k of tⁿ, not negative", at_least): (
-        "d = 3, n and k up to 5",
-        sp.zeros(6, 6),
-        _powers,
+    "Proposition 5: eigenvalues μ_k of tⁿ, not negative": bound(
+        "d = 3, n and k up to 5", sp.zeros(6, 6), _powers
     ),
-    **{
-        (equation, f"{_SERIES} of dq_t/dt", inside): [
-            (region, _POSITIVE, _flow_coefficients(parameters), _ALL_DEGREES)
-        ]
-        for equation, parameters, region in (
-            ("Theorem 1", BIASED, "σ_b > 0, on spheres"),
-            ("Proposition 6", UNBIASED, "σ_b = 0, on spheres"),
-        )
-    },
-    ("Theorem 1", _EIGENVALUE, inside): (
-        "σ_b > 0, two of the inputs parallel",
-        _POSITIVE,
-        _deep_eigenvalues("uniform", False),
-        _SOME_INPUTS,
+    f"Theorem 1: {_SERIES} of dq_t/dt": interval(
+        _BIASED_SPHERE, _POSITIVE, partial(_flow_coefficients, BIASED), _ALL_DEGREES
     ),
-    ("Corollary 1", _SPHERE, inside): [
-        (
+    f"Proposition 6: {_SERIES} of dq_t/dt": interval(
+        _UNBIASED_SPHERE, _POSITIVE, partial(_flow_coefficients, UNBIASED), _ALL_DEGREES
+    ),
+    f"Theorem 1: {_EIGENVALUE}": interval(
+        _PARALLEL, _POSITIVE, partial(_deep_eigenvalues, "uniform", False), _SOME_INPUTS
+    ),
+    f"Corollary 1: {_SPHERE}": [
+        interval(
             region,
             _POSITIVE,
-            _coefficients(parameters, (("decreasing", 2), ("decreasing", 50))),
+            partial(_coefficients, parameters, ("decreasing", 2), ("decreasing", 50)),
             f"{_ALL_DEGREES}; Q_∞ has them by Proposition 2",
         )
         for parameters, region in (
-            (BIASED, "σ_b > 0, on spheres"),
-            (UNBIASED, "σ_b = 0, on spheres"),
+            (BIASED, _BIASED_SPHERE),
+            (UNBIASED, _UNBIASED_SPHERE),
         )
     ],
-    ("Corollary 1", _EIGENVALUE, inside): (
-        "σ_b > 0, two of the inputs parallel",
-        _POSITIVE,
-        _deep_eigenvalues("decreasing", False),
-        _SOME_INPUTS,
+    f"Corollary 1: {_EIGENVALUE}": interval(
+        _PARALLEL, _POSITIVE, partial(_deep_eigenvalues, "decreasing", False), _SOME_INPUTS
     ),
-    **{
-        (equation, f"{_EIGENVALUE}, of {what}", inside): [
-            (
-                "σ_b > 0, two of the inputs parallel",
-                _POSITIVE,
-                _deep_eigenvalues(schedule, True),
-                "by (9) it is a sum of products of covariances, with or without bias: the tangent "
-                "kernel is universal where the other is",
-            )
-        ]
-        for equation, what, schedule in (
-            ("Proposition 8", "Θ_∞ − Q_∞", "decreasing"),
-            ("Proposition 9", "θ_t − q_t", "uniform"),
-        )
-    },
+    f"Proposition 8: {_EIGENVALUE}, of Θ_∞ − Q_∞": interval(
+        _PARALLEL, _POSITIVE, partial(_deep_eigenvalues, "decreasing", True), _PRODUCTS
+    ),
+    f"Proposition 9: {_EIGENVALUE}, of θ_t − q_t": interval(
+        _PARALLEL, _POSITIVE, partial(_deep_eigenvalues, "uniform", True), _PRODUCTS
+    ),
 }
 
-CLAIMS = claims_of(PAPER, _STATEMENTS)
+CLAIMS = claims_of("SR", _STATEMENTS)

@@ -24,7 +24,7 @@ from fieldtheory.literature import (
     sr_tangent,
     sr_universality,
 )
-from fieldtheory.literature.claim import Claim, Verdict
+from fieldtheory.literature.claim import EDITIONS, Claim, Verdict
 from fieldtheory.literature.equation_numbers import names
 from fieldtheory.literature.evidence import Evidence
 from fieldtheory.numerics import chunks
@@ -36,23 +36,13 @@ from fieldtheory.numerics import chunks
 # Stable ResNet (AISTATS 2021, arXiv:2010.12859); of PF, S. Peluchetti, S. Favaro, Infinitely deep
 # neural networks as diffusion processes (AISTATS 2020, arXiv:1905.11065).
 _PARTS = (
-    *(
-        f25_prior,
-        f25_theory,
-        f25_propagators,
-        f25_scaling,
-        f25_entropy,
-        f23,
-        pdlt_kernels,
-        pdlt_vertex,
-    ),
-    *(sr_kernels, sr_tangent, sr_limits, sr_universality, sr_inference),
+    *(f25_prior, f25_theory, f25_propagators, f25_scaling, f25_entropy, f23),
+    *(pdlt_kernels, pdlt_vertex, sr_kernels, sr_tangent, sr_limits, sr_universality, sr_inference),
     *(pf_limits, pf_properties, pf_experiments),
 )
-_EXPECTED = "expected_verdicts.tsv"
 PAPERS: dict[str, tuple[Claim, ...]] = {
-    paper: tuple(claim for part in _PARTS if part.PAPER == paper for claim in part.CLAIMS)
-    for paper in dict.fromkeys(part.PAPER for part in _PARTS)
+    paper: tuple(claim for part in _PARTS for claim in part.CLAIMS if claim.paper == paper)
+    for paper in EDITIONS
 }
 
 
@@ -146,9 +136,14 @@ def expected() -> dict[tuple[str, str, str], str]:
     >>> expected()["F25", "(66)", "every L"]
     'proved'
     """
-    lines = resources.files("fieldtheory.literature").joinpath(_EXPECTED).read_text("utf-8")
-    rows = [line.split("\t") for line in lines.splitlines()]
+    rows = table("expected_verdicts.tsv")
     return {(paper, equation, region): word for paper, equation, region, word in rows}
+
+
+def table(name: str) -> list[list[str]]:
+    """The rows of a table of this directory."""
+    text = resources.files("fieldtheory.literature").joinpath(name).read_text("utf-8")
+    return [line.split("\t") for line in text.splitlines()]
 
 
 def changed(judged: Sequence[Verdict]) -> list[str]:

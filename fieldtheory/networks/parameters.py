@@ -94,6 +94,7 @@ _ARGUMENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "samples": ("an argument of simulate", ("n", "n_samples", "num_samples", "networks")),
     "seed": ("an argument of simulate", ("rng", "random_state", "key")),
     "method": ("an argument of simulate and optimal_scaling", ("sampler",)),
+    "digits": ("an argument of solve for layered networks", ("dps", "precision", "mp_dps")),
     "jobs": ("an argument of simulate and sweep", ("n_jobs", "workers", "processes")),
     "progress": ("an argument of solve, simulate and sweep", ("verbose", "show_progress", "tqdm")),
     "directory": ("an argument of simulate and sweep", ("folder", "path", "cache")),

@@ -48,6 +48,7 @@ from fieldtheory.numerics.validity import (
     warn_if_orders_are_close,
     warn_of_left_out,
 )
+from fieldtheory.precision.precise_solution import precise_solution
 
 # Fluctuations of kernels, relative to their mean, for which the next order shows whether it holds.
 _DOUBTFUL = 0.2, 0.5
@@ -607,6 +608,8 @@ def solve(
     rtol: float = DEFAULT_TOLERANCE,
     order: int = 1,
     progress: bool = False,
+    digits: int | None = None,
+    proven: bool = False,
 ) -> Solution:
     """Kernels, responses and fluctuations of a network for given inputs.
 
@@ -637,10 +640,18 @@ def solve(
         Up to which power of 1/N fields are defined; 2 for those of order 1/N².
     progress : bool
         Show progress bars on stderr while G11 and mean_shift of several inputs are computed.
+    digits : int, optional
+        From 16 to 1000: compute to so many digits with mpmath, for one input or two; see
+        `PreciseSolution` for the fields and `exact_kernel` for what K0 may be, such as "0.05". The
+        parameters of the network are the floats that they are. Not with ``rtol`` or ``order=2``.
+    proven : bool
+        With ``digits``, any number of them: intervals that are proven to contain the values, in
+        ball arithmetic; see `EnclosedSolution`. It needs python-flint, the extra ``proven``.
 
     Returns
     -------
     Solution
+        A `PreciseSolution` with ``digits``, an `EnclosedSolution` if ``proven``.
 
     Raises
     ------
@@ -673,8 +684,20 @@ def solve(
     True
     """
     checked = checked_network(network)
-    kernel = validation.input_kernel_array("K0", K0)
     validation.choice("convention", convention, CONVENTIONS)
+    if digits is not None:
+        for name, value, default in (("order", order, 1), ("rtol", rtol, DEFAULT_TOLERANCE)):
+            if value != default:
+                raise ValueError(f"{name} must be left out with digits, got {value!r}")
+        if proven:
+            # It needs python-flint.
+            from fieldtheory.precision.enclosed_solution import enclosed_solution
+
+            return enclosed_solution(checked, K0, digits, convention)  # type: ignore[return-value]
+        return precise_solution(checked, K0, digits, convention)  # type: ignore[return-value]
+    if proven:
+        raise ValueError("digits must be given with proven=True")
+    kernel = validation.input_kernel_array("K0", K0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     if not validation.is_order(order):
         raise ValueError(f"order must be 1 or 2, the highest power of 1/N, got {order!r}")

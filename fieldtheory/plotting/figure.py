@@ -1,5 +1,6 @@
 """The figures that results draw: matplotlib's, whose pdf files hold text as journals accept it."""
 
+import io
 import logging
 from typing import Any
 
@@ -15,3 +16,9 @@ class Figure(figure.Figure):
         logging.getLogger("fontTools").setLevel(logging.ERROR)
         with rc_context({"pdf.fonttype": 42}):
             super().savefig(*args, **kwargs)
+
+    def _repr_png_(self) -> bytes:
+        """The picture in a notebook, also before pyplot has drawn one and told IPython how."""
+        content = io.BytesIO()
+        self.savefig(content, format="png", bbox_inches="tight")
+        return content.getvalue()

@@ -24,12 +24,18 @@ _SIGNS = dict(
         strict=True,
     )
 ) | {"≫": r"\gg", "∥": r"\parallel", "∦": r"\nparallel", "α": r"\alpha", "β": r"\beta"}
-_SIGNS |= {"C̃": r"\tilde{C}", "h̃": r"\tilde{h}", "ψ": r"\psi", "ϑ": r"\vartheta", "⊥": r"\perp"}
+_SIGNS |= {
+    "C̃": r"\tilde{C}",
+    "h̃": r"\tilde{h}",
+    "x̃": r"\tilde{x}",
+    "ϑ": r"\vartheta",
+    "⊥": r"\perp",
+}
 _TEXT = {"%": r"\%", "&": r"\&", "#": r"\#", "–": "--", "{": r"\{", "}": r"\}", "^": r"\^{}"}
 _TEXT |= {"<": "$<$", ">": "$>$", "|": "$|$", "_": r"\_", "\\": r"$\backslash$", "~": r"\~{}"}
 _POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True))
 _TOKEN = re.compile(
-    r"(?P<base>[Ch]\u0303|[^\s])"
+    r"(?P<base>[Chx]\u0303|[^\s])"
     r"(?P<index>_\{[^{}]*\}|_[A-Za-z0-9α-ωΑ-Ω⊥∥]+(?:,out|,in)?)?"
     r"(?P<power>\^\{[^{}]*\}|\^\([^()]*\)|\^[A-Za-z0-9]+|\*\*\d+|[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)?"
 )

@@ -43,7 +43,9 @@ def optimal_scaling(
     order: int | None = None,
     rtol: float = DEFAULT_TOLERANCE,
     progress: bool = False,
-) -> float | np.ndarray:
+    digits: int | None = None,
+    proven: bool = False,
+) -> Any:
     """The residual scaling ρ*, one for all layers, with the largest response of the output.
 
     "response" is exact: ρ* = argmax χ^out(ρ), the root of the derivative of the recursion of F25
@@ -74,10 +76,18 @@ def optimal_scaling(
     order : {1, 2}, optional
         For "deep_limit" only: 1, as if left out, for c*/√L, 2 with the correction of relative
         order 1/L.
+    digits : int, optional
+        With ``proven=True``: digits of the interval.
+    proven : bool
+        For one network and one variance, by "response" or "deep_limit" of order 1: an interval, a
+        ball ``flint.arb``. Of "response" the derivative of χ^out is proven to be positive at its
+        lower and negative at its upper end, so that a local maximum lies in it; of "deep_limit"
+        c*/√L of the maximum K*_out that `optimal_output_variance` proves. That they are the
+        global maxima is not proven. It needs python-flint, the extra ``proven``.
 
     Returns
     -------
-    float or ndarray, shape of K0
+    float or ndarray, shape of K0, or flint.arb if proven
         ρ* of the variance, or of every entry of the kernel, with a first axis for several networks.
         It is 0 where the response falls from ρ = 0 on, at every depth, as for inputs with
         K^(0) >= K*_out. Of several maxima the highest counts. The covariance of two identical
@@ -110,7 +120,10 @@ def optimal_scaling(
     >>> optimal_scaling([net.replace(depth=10), net], [0.05, 0.1]).round(4)
     array([[0.3265, 0.2599],
            [0.1384, 0.1111]])
+    >>> print(optimal_scaling(net, 0.05, digits=20, proven=True).str(21))
+    [0.138384538142605391511 +/- 3.82e-23]
     """
+    wanted = output_variance.proven_digits(digits, proven)
     networks = _checked(network)
     kernel = validation.input_kernel_array("K0", K0)
     validation.choice("method", method, METHODS)
@@ -122,6 +135,8 @@ def optimal_scaling(
     if order is not None and not validation.is_order(order):
         raise ValueError(f"order must be 1 or 2, got {order!r}")
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
+    if proven:
+        _require_provable(network, kernel, method, order)
     limits: tuple[str, list[float]] | None = None
     options = kernel, progress, len(networks)
     with relative_tolerance(rtol):
@@ -137,7 +152,34 @@ def optimal_scaling(
             _say_why_none(networks, values, limits)
     if not isinstance(network, Sequence):
         values = values[0]
+    if proven:
+        return _enclosed(networks[0], kernel, method, float(values), wanted)
     return values if values.ndim else float(values)
+
+
+def _require_provable(network: Any, kernel: np.ndarray, method: str, order: int | None) -> None:
+    if isinstance(network, Sequence) or kernel.ndim or kernel <= 0:
+        raise ValueError("proven must be False but for one network and one variance K0 > 0")
+    if method not in ("response", "deep_limit") or order == 2:
+        raise ValueError(
+            "proven must be False but for the methods response and deep_limit of order 1, got "
+            f"method={method!r}, order={order!r}"
+        )
+
+
+def _enclosed(
+    network: LayeredNetwork, kernel: np.ndarray, method: str, value: float, digits: int
+) -> Any:
+    """ρ* as a ball, from its value in float64."""
+    # It needs python-flint.
+    from fieldtheory.scaling import enclosed_optima
+
+    if value == 0:
+        raise ValueError("proven must be False where ρ* = 0")
+    if method == "response":
+        return enclosed_optima.scaling(network, float(kernel), value, digits)
+    end = output_variance.optimal_output_variance(network, digits + 5, proven=True)
+    return enclosed_optima.deep_scaling(network, float(kernel), end, digits)
 
 
 def _saturating(

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 
+from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
@@ -36,7 +37,9 @@ _FLAT = 1e-12
 
 
 @named_arguments
-def optimal_output_variance(network: LayeredNetwork) -> float:
+def optimal_output_variance(
+    network: LayeredNetwork, digits: int | None = None, proven: bool = False
+) -> Any:
     """The variance K*_out before the readout with the largest response in the deep limit.
 
         K*_out = argmax_K M'(K) [σ²_w M(K) + σ²_b],   M(K) = ⟨φ²⟩
@@ -49,10 +52,16 @@ def optimal_output_variance(network: LayeredNetwork) -> float:
     ----------
     network : LayeredNetwork
         Of its parameters ``activation``, ``weight_variance`` and ``bias_variance`` are used.
+    digits : int, optional
+        With ``proven=True``: digits of the interval.
+    proven : bool
+        An interval in which M' F has one stationary point, a maximum: its derivative is proven to
+        be positive at the lower end, negative at the upper end, and to fall in between. That it
+        is the global maximum is not proven. It needs python-flint, the extra ``proven``.
 
     Returns
     -------
-    float
+    float, or flint.arb if proven
         Dimensionless like K. 0 where the response is largest at K = 0, so that no residual branch
         is best for every input: for erf from σ²_b/σ²_w = 1/π on.
 
@@ -62,7 +71,9 @@ def optimal_output_variance(network: LayeredNetwork) -> float:
         If ``network`` is not a network.
     ValueError
         If there is no maximum, as for linear, ReLU, GELU and swish, whose response grows with K
-        without bound, or for vanishing weights.
+        without bound, or for vanishing weights; if K*_out = 0 shall be proven.
+    PrecisionError
+        If the signs are not proven to so many digits.
 
     Notes
     -----
@@ -74,9 +85,30 @@ def optimal_output_variance(network: LayeredNetwork) -> float:
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> round(optimal_output_variance(ResidualNetwork(depth=1, bias_variance=0.0)), 4)
     0.3054
+    >>> print(optimal_output_variance(ResidualNetwork(depth=1), digits=20, proven=True).str(21))
+    [0.25113205320327274754 +/- 3.07e-21]
     """
+    digits = proven_digits(digits, proven)
     candidates, values = _maxima(*_parameters(network), network.activation.name)
-    return float(candidates[np.argmax(values)])
+    found = float(candidates[np.argmax(values)])
+    if not proven:
+        return found
+    if found == 0:
+        raise ValueError("proven must be False where K*_out = 0")
+    # It needs python-flint.
+    from fieldtheory.scaling import enclosed_optima
+
+    return enclosed_optima.output_variance(network, found, digits)
+
+
+def proven_digits(digits: int | None, proven: bool) -> int:
+    """The digits of an enclosure, 0 where none is asked for."""
+    if proven != (digits is not None):
+        raise ValueError(
+            f"digits and proven=True must be given together, got digits={digits!r} and "
+            f"proven={proven!r}"
+        )
+    return validation.integer("digits", digits, 1) if proven else 0
 
 
 def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.ndarray:

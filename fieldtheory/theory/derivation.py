@@ -17,6 +17,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, family_action
+from fieldtheory.theory.appendix import document
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams import Correction, Diagram, diagrams
 from fieldtheory.theory.evaluation import block_function
@@ -257,6 +258,36 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         for name in quantities:
             validation.choice("quantity", name, tuple(table))
         return results_latex(quantities, letters, table, numbered)
+
+    def document(self, layers: str = "generic") -> str:
+        """The derivation step by step, as a LaTeX document that pdflatex compiles.
+
+        It has the definition of the network, the average over weights, the action, its saddle
+        point, Hessian and propagators, the responses and a list of symbols (F25 sections II.1 to
+        II.4).
+
+        Parameters
+        ----------
+        layers : {"generic", "explicit"}
+            For symbolic layers, or with a section that writes them out at the depth of the
+            derivation.
+
+        Raises
+        ------
+        ValueError
+            For a network that is neither a `ResidualNetwork` nor a `FeedForwardNetwork`.
+
+        Examples
+        --------
+        >>> print(derive(depth=2, activation="erf").document().splitlines()[0])
+        \\documentclass{article}
+        """
+        validation.choice("layers", layers, _LAYERS)
+        if not issubclass(self.family, ResidualNetwork):
+            raise ValueError(f"document is that of a ResidualNetwork, got {self!r}")
+        notation = Notation(self._layers, sym.DEPTH, self.inputs, self.activation, abbreviate=True)
+        at_depth = replace(notation, last=sp.Integer(self.depth))
+        return document(notation, at_depth if layers == "explicit" else None)
 
     def __repr__(self) -> str:
         inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"

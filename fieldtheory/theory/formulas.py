@@ -77,9 +77,13 @@ def results_latex(
     notation: Notation,
     table: Mapping[str, Callable[[Notation], Any]],
     numbered: bool = False,
+    known: set[Any] | None = None,
 ) -> str:
-    """LaTeX of results one below the other, and of what stands in them, each equation once."""
-    defined: set[Any] = set()
+    """LaTeX of results one below the other, and of what stands in them, each equation once.
+
+    Equations in ``known`` are left out, and those that are written are added to it.
+    """
+    defined: set[Any] = set() if known is None else known
     blocks: list[Any] = []
     for quantity in quantities:
         found = [e for e in table[quantity](notation) if (e.left, e.right) not in defined]
@@ -92,6 +96,8 @@ def results_latex(
     below = notation.definitions(listed, stationary=not of_fields)
     if of_fields and len(quantities) > len(of_fields):
         below.append(Equation("C", "C_{*}", r"\text{but in the action and the kernels}"))
+    below = [e for e in below if (e.left, e.right) not in defined]
+    defined |= {(e.left, e.right) for e in below}
     lists = [below] if notation.together else [[e] for e in below]
     return page([*blocks, *lists], notation.column, quantities[0] if numbered else "")
 

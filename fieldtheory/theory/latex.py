@@ -129,7 +129,8 @@ class TheoryPrinter(LatexPrinter):
         if not (q or below):
             return sign + (self.product(above, first=p) or "1")
         if self._settings["fold_short_frac"] and len(below) + bool(q) == 1:
-            return f"{sign}{self.product(above, first=p) or '1'} / {self.product(below, first=q)}"
+            over, under = (self.product(x, y, bracket=True) for x, y in ((above, p), (below, q)))
+            return f"{sign}{over or '1'} / {under}"
         if above and _is_wide(self.product(above)):
             rest = self.product(above, bracket=True)
             return rf"{sign}\frac{{{p or 1}}}{{{self._folded(below, q)}}} {rest}"

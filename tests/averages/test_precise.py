@@ -6,6 +6,7 @@ import sympy as sp
 from mpmath import mpf
 
 from fieldtheory.averages import precise
+from fieldtheory.averages.precise_rules import legendre
 from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import precise as oracle
@@ -187,7 +188,7 @@ def test_precision_of_the_caller_is_kept():
 def test_legendre_rule():
     """The rule of order n integrates even powers up to 2n − 2 exactly."""
     with mpmath.workdps(40):
-        rule = precise.legendre(12, mpmath.mp.prec)
+        rule = legendre(12, mpmath.mp.prec)
         for power in range(0, 24, 2):
             integral = mpmath.fsum(w * u**power for u, w in rule)
             assert mpmath.almosteq(integral, mpf(2) / (power + 1), mpf("1e-38"))

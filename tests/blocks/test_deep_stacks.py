@@ -1,10 +1,9 @@
-"""Deep networks of the blocks in docs/measured_blocks.md keep their kernel with the solved scales.
+"""Deep networks of the blocks of docs/howto/measure_a_block.md keep their kernel by its scales.
 
 They are simulated here block by block, with what the page defines and nothing of the package but
 `measure_block`.
 """
 
-import ast
 import re
 from pathlib import Path
 
@@ -14,19 +13,12 @@ import pytest
 import fieldtheory as ft
 from tests.tables import slow
 
-PAGE = (Path(__file__).parents[2] / "docs" / "measured_blocks.md").read_text(encoding="utf-8")
-
-
-def definitions(page):
-    """The imports and functions of the Python code of a page."""
-    code = ast.parse("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)))
-    kept = [node for node in code.body if isinstance(node, ast.Import | ast.FunctionDef)]
-    found = {}
-    exec(compile(ast.Module(kept, []), "measured_blocks.md", "exec"), found)
-    return found
-
-
-BLOCKS = definitions(PAGE)
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "measure_a_block.md"
+BLOCKS = {"ft": ft}
+exec(
+    "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)),
+    BLOCKS,
+)
 
 
 def carried_through(block, kernel, scales, width, samples=200, seed=0):

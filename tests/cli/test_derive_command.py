@@ -77,3 +77,9 @@ def _cube():
     import sympy as sp
 
     return sp.Symbol("h", real=True) ** 3
+
+
+def test_document():
+    options = ("-L", 1, "-a", "erf", "--skip-scale", "per-layer", "--layers", "explicit")
+    th = ft.derive(1, activation="erf", skip_scale="per layer")
+    assert output("derive", *options, "--document") == th.document("explicit")

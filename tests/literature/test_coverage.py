@@ -26,9 +26,9 @@ def test_claims_are_on_numbers_that_are_printed():
 
 
 def test_definitions_are_where_they_are_said_to_be():
-    for uses in coverage.DEFINITIONS.values():
-        for where in uses.values():
-            assert (ROOT / where).is_file() if "/" in where else util.find_spec(where)
+    for paper, equations, where in coverage.DEFINITIONS:
+        assert paper in SIZES and numbers(equations)
+        assert (ROOT / where).is_file() if "/" in where else util.find_spec(where)
 
 
 @pytest.mark.parametrize(

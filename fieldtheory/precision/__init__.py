@@ -1,0 +1,1 @@
+"""Solutions to many digits: one recursion over layers, in mpmath or another arithmetic."""

@@ -1,0 +1,65 @@
+"""What the recursion over layers needs of an arithmetic: numbers, functions, averages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import sympy as sp
+from sympy.printing.pycode import MpmathPrinter
+
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.compiling.translation import translate
+from fieldtheory.theory.elementary_averages import LayerAverages
+
+
+class Correlators(Protocol):
+    """The connected correlators of one neuron's signals h^(0), ..., h^(L) at one input."""
+
+    @property
+    def connected(self) -> list[list[Any]]:
+        """⟨g(h^(k)) ; g(h^(l))⟩, (L + 1, L + 1); 0 where a layer does not enter."""
+
+    @property
+    def slopes(self) -> list[list[Any]]:
+        """∂⟨g(x) ; g(y)⟩/∂K_xx for x = h^(l), y = h^(k), k < l, else 0; for the mean shift."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Numbers, elementary functions and Gaussian averages of one kind.
+
+    Parameters
+    ----------
+    number : callable
+        An exact number of SymPy in this arithmetic.
+    functions : mapping
+        The names that `sympy.printing.pycode.MpmathPrinter` prints, such as ``mpf``, ``sqrt``,
+        ``pi``, ``erf``, ``atan2``.
+    resolved : callable
+        ``resolved(node, functions)`` gives an average as an expression in closed form, or in calls
+        of numeric functions that it enters in ``functions``, see `compiling.translation.translate`.
+    correlators : callable
+        ``correlators(averages, covariances, used)`` gives the `Correlators` of signals with the
+        covariances (L + 1, L + 1), for the layers that are ``used``; the others do not enter.
+    """
+
+    number: Callable[[sp.Expr], Any]
+    functions: Mapping[str, Any]
+    resolved: Callable[[AverageNode, dict[str, Callable[..., Any]]], sp.Expr]
+    correlators: Callable[[LayerAverages, list[list[Any]], list[bool]], Correlators]
+
+    def compiled(self, arguments: Sequence[sp.Symbol], expression: Any) -> Callable[..., Any]:
+        """A symbolic result, or a list of them, as a function of numbers of this arithmetic."""
+        translated, calls = translate(expression, self.resolved)
+        printer = MpmathPrinter(
+            {
+                "fully_qualified_modules": False,
+                "inline": True,
+                "allow_unknown_functions": True,
+                "user_functions": {name: name for name in calls},
+            }
+        )
+        modules = [calls, dict(self.functions)]
+        return sp.lambdify(list(arguments), translated, modules=modules, printer=printer, cse=True)

@@ -1,0 +1,100 @@
+"""⟨g(h^(k)) ; g(h^(l))⟩ of all pairs of layers with mpmath, to ``mpmath.mp.dps`` digits.
+
+By a closed form if there is one. Else by Mehler's series of the correlation c_kl,
+
+    ⟨F(x) ; F(y)⟩ = Σ_{n>0} F_n(K_k) F_n(K_l) c_klⁿ,
+    ∂⟨F(x) ; F(y)⟩/∂K_xx = (1/2K_xx) Σ_{n>0} √((n+1)(n+2)) F_{n+2}(K_xx) F_n(K_yy) cⁿ    (Price)
+
+with F = g(h, h) and its orthonormal Hermite coefficients, which each layer has once. Pairs whose
+series does not end, strongly correlated ones of an F with kinks, are integrated one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any
+
+import mpmath
+import sympy as sp
+
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.rules import CLOSED_FORM
+from fieldtheory.compiling.functions import lambdify
+from fieldtheory.compiling.translation import resolve
+from fieldtheory.precision.hermite_series import Sums, sums_of_layers
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, LayerAverages
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCorrelators:
+    """The connected correlators of all pairs of layers, see `arithmetic.Correlators`.
+
+    Parameters
+    ----------
+    averages : LayerAverages
+    covariances : list of lists
+        Cov(h^(k), h^(l)), (L + 1, L + 1).
+    used : list of bool
+        Which layers enter. Their variances are positive, no two of them correlated entirely.
+
+    Examples
+    --------
+    >>> from fieldtheory.theory.elementary_averages import network_averages
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> linear = network_averages(ResidualNetwork(depth=1, activation="linear"))
+    >>> LayerCorrelators(linear, [[1, 0.5], [0.5, 2]], [True, True]).connected[0][1]
+    0.5
+    """
+
+    averages: LayerAverages
+    covariances: list[list[Any]]
+    used: list[bool]
+
+    @cached_property
+    def connected(self) -> list[list[Any]]:
+        """⟨g(h^(k)) ; g(h^(l))⟩, (L + 1, L + 1)."""
+        found = self._filled(0, self.averages.connected)
+        for k, own in zip(self._layers, self._series.own, strict=True):
+            found[k][k] = own
+        return found
+
+    @cached_property
+    def slopes(self) -> list[list[Any]]:
+        """∂⟨g(x) ; g(y)⟩/∂K_xx for x = h^(l), y = h^(k), k < l, else 0."""
+        return self._filled(1, self.averages.connected.diff(K_XX))
+
+    def _filled(self, which: int, expression: sp.Expr) -> list[list[Any]]:
+        """The sums of the series for k < l, and where there is none the expression itself."""
+        size = len(self.used)
+        found = [[mpmath.mpf(0)] * size for _ in range(size)]
+        function = lambdify([K_XX, K_YY, K_XY], expression, "mpmath")
+        sums, K = self._series.sums[which], self.covariances
+        for (i, k), (j, l) in combinations(enumerate(self._layers), 2):
+            value = sums[i, j]
+            found[k][l] = function(K[l][l], K[k][k], K[k][l]) if value is None else value
+            if which == 0:
+                found[l][k] = found[k][l]
+        return found
+
+    @property
+    def _layers(self) -> list[int]:
+        return [l for l, used in enumerate(self.used) if used]
+
+    @cached_property
+    def _series(self) -> Sums:
+        """What the series give; nothing for pairs with closed forms."""
+        K = self.covariances
+        variances = [K[l][l] for l in self._layers]
+        if self._is_closed:
+            function = lambdify([K_XX, K_YY, K_XY], self.averages.connected, "mpmath")
+            return Sums.none([function(v, v, v) for v in variances])
+        chain = [K[k][l] / mpmath.sqrt(K[k][k] * K[l][l]) for k, l in pairwise(self._layers)]
+        return sums_of_layers(self.averages.square, variances, chain)
+
+    @cached_property
+    def _is_closed(self) -> bool:
+        """Whether nothing is left to integrate."""
+        nodes = self.averages.connected.atoms(AverageNode)
+        return all(resolve(node, "mpmath", {}).name == CLOSED_FORM for node in nodes)

@@ -1,0 +1,356 @@
+"""What `solve` returns with ``digits``: the fields of a solution as numbers of mpmath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property, wraps
+from math import isfinite
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from fieldtheory import validation
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.precision import one_loop
+from fieldtheory.precision.layer_recursion import OneInput, TwoInputs
+from fieldtheory.precision.mpmath_arithmetic import MPMATH
+
+# Digits that may be asked for: fewer are those of float64.
+FEWEST, MOST = 16, 1000
+# Digits of the recursion beyond those asked for, and of the results.
+_GUARD, _SHOWN = 10, 2
+# Fields of one input alone, and of two alone.
+_OF_ONE = (
+    *("G12", "G11", "kernel_variance", "mean_shift", "kernel_shift", "four_point"),
+    "output_kurtosis",
+)
+_OF_TWO = ("full_response",)
+_WORDS = {1: "one input", 2: "two inputs"}
+
+
+def _field(compute: Callable[[Any], Any]) -> cached_property[np.ndarray]:
+    """A field: an array of mpf, computed with guard digits when it is first asked for."""
+
+    @wraps(compute)
+    def rounded(solution: PreciseSolution) -> np.ndarray:
+        solution.require(compute.__name__)
+        with mpmath.workdps(solution.working):
+            values = np.array(compute(solution), dtype=object)
+        with mpmath.workdps(solution.digits + _SHOWN):
+            return np.array([mpmath.mpf(v) for v in values.flat], dtype=object).reshape(
+                values.shape
+            )[()]
+
+    return cached_property(rounded)
+
+
+@dataclass(frozen=True, eq=False)
+class PreciseSolution:
+    """The theory of one network to many digits; every field is computed when first asked for.
+
+    The names, shapes and meanings of the fields are those of `Solution`; they are arrays of
+    `mpmath.mpf` of ``digits`` + 2 digits. Of their largest entry ``digits`` are right.
+
+    * one and two inputs: residual_kernels, kernels, residual_response, response, output_kernel,
+      output_response
+    * one input: G12, G11, kernel_variance, mean_shift, kernel_shift, four_point, output_kurtosis
+    * two inputs: full_response
+
+    Arithmetic with them rounds to ``mpmath.mp.dps`` digits, 15 unless it is set, and so does
+    printing; see `rows` and `mpmath.workdps`.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> s = ft.solve(ft.ResidualNetwork(depth=3, activation="relu"), 0.05, digits=40)
+    >>> s
+    PreciseSolution(depth=3, activation=relu, inputs=1, width=500, digits=40)
+    >>> s.G11.shape, mpmath.nstr(s.output_kernel, 40)
+    ((5, 5), '0.3486450195312500193536864052240575873043')
+    """
+
+    network: LayeredNetwork
+    input_kernel: Any
+    digits: int
+    convention: str = "derivative"
+
+    @_field
+    def residual_kernels(self) -> Any:
+        """C*^(l), (L + 2,) or (L + 2, 2, 2)."""
+        return self._of_layers("residual_kernels")
+
+    @_field
+    def kernels(self) -> Any:
+        """K^(l), in the same shape."""
+        return self._of_layers("kernels")
+
+    @_field
+    def output_kernel(self) -> Any:
+        """K^(L+1)."""
+        return self._of_layers("kernels")[-1]
+
+    @_field
+    def residual_response(self) -> Any:
+        """η^(l), (L + 1,) or (L + 1, 2, 2)."""
+        return self._of_layers("residual_response")[:-1] / self._input_width
+
+    @_field
+    def response(self) -> Any:
+        """χ^(l), (L + 1,) or (L + 1, 2, 2)."""
+        return self._of_layers("response")[:-1] / self._input_width
+
+    @_field
+    def output_response(self) -> Any:
+        """χ^out = ∂K^(L+1)/∂K^(0)."""
+        return self._of_layers("response")[-1] / self._input_width
+
+    @_field
+    def full_response(self) -> Any:
+        """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0), (L + 1, 2, 2, 3); a variance responds in the last."""
+        first, second = self._pair.by_variances
+        zero = [mpmath.mpf(0)] * len(first)
+        by_one, by_other = (
+            _matrices(zero, zero, first, second),
+            _matrices(zero, zero, second, first),
+        )
+        own = self._of_layers("response")
+        return np.stack([by_one, by_other, own], axis=-1)[:-1] / self._input_width
+
+    @_field
+    def G12(self) -> Any:
+        """⟨C^(l) C̃^(m)⟩, (L + 2, L + 2), with its 1/N."""
+        found = np.array(self._one.propagator, dtype=object) / self.network.width
+        found[:, 0] /= self._input_width
+        return found
+
+    @_field
+    def G11(self) -> Any:
+        """Cov(C^(l), C^(m)), (L + 2, L + 2), to order 1/N."""
+        return self._over_width(self._one.fluctuations)
+
+    @_field
+    def kernel_variance(self) -> Any:
+        """Var K^(l), (L + 1,), to order 1/N."""
+        return self._over_width(one_loop.kernel_variance(self._one))
+
+    @_field
+    def mean_shift(self) -> Any:
+        """⟨C^(l)⟩ − C*^(l), (L + 2,), to order 1/N."""
+        return self._over_width(one_loop.mean_shift(self._one))
+
+    @_field
+    def kernel_shift(self) -> Any:
+        """⟨K^(l)⟩ − K*^(l), (L + 2,), to order 1/N."""
+        return self._over_width(one_loop.kernel_shift(self._one))
+
+    @_field
+    def four_point(self) -> Any:
+        """The vertex V^(l), (L + 1,)."""
+        return one_loop.four_point(self._one)
+
+    @_field
+    def output_kurtosis(self) -> Any:
+        """3 Var C/C*² of the output."""
+        variance = self._one.fluctuations[-1][-1] / self.network.width
+        return 3 * variance / self._one.residual_kernels[-1] ** 2
+
+    @property
+    def inputs(self) -> int:
+        """1, or 2 for a matrix K0."""
+        return 2 if isinstance(self.input_kernel, sp.MatrixBase) else 1
+
+    def rows(self, fluctuations: bool = False) -> list[dict[str, Any]]:
+        """A dict for every layer and pair of inputs, as `Solution.rows`, numbers as text.
+
+        Parameters
+        ----------
+        fluctuations : bool
+            Also ``var_C``, ``var_K``, ``mean_shift`` and ``V``, of one input.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> ft.solve(ft.ResidualNetwork(depth=1, activation="relu"), 0.5, digits=20).rows()[1]
+        {'layer': 1, 'C': '0.36249999999999999722', 'K': '0.86249999999999999722', \
+'eta': '0.625', 'chi': '1.625'}
+        """
+        columns: dict[str, Any] = {"C": self.residual_kernels, "K": self.kernels}
+        columns["eta"] = [*self.residual_response, self.output_response]
+        columns["chi"] = [*self.response, self.output_response]
+        if fluctuations:
+            columns["var_C"] = np.diagonal(self.G11)
+            columns["var_K"] = [*self.kernel_variance, self.G11[-1, -1]]
+            columns |= {"mean_shift": self.mean_shift, "V": [*self.four_point, None]}
+        pairs = [(0, 0), (0, 1), (1, 1)] if self.inputs == 2 else [()]
+        return [
+            {"layer": layer}
+            | dict(zip(("alpha", "beta"), pair, strict=False))
+            | {name: self._text(values[layer], pair) for name, values in columns.items()}
+            for layer in range(self.network.depth + 2)
+            for pair in pairs
+        ]
+
+    def require(self, name: str) -> None:
+        """Raise ValueError unless the field exists for this number of inputs."""
+        for names, inputs in ((_OF_ONE, 1), (_OF_TWO, 2)):
+            if name in names and self.inputs != inputs:
+                raise ValueError(
+                    f"{name} with digits is of {_WORDS[inputs]}, got K0 of {self.inputs}; "
+                    "leave digits out for it"
+                )
+
+    @property
+    def working(self) -> int:
+        """Digits of the recursion: those asked for, and those that the layers lose."""
+        return self._theory[1]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"{name} is not computed to many digits; there are {', '.join(_FIELDS)}"
+        )
+
+    def __repr__(self) -> str:
+        net = self.network
+        return (
+            f"PreciseSolution(depth={net.depth}, activation={net.activation.name}, "
+            f"inputs={self.inputs}, width={net.width}, digits={self.digits})"
+        )
+
+    def _text(self, value: Any, pair: tuple[int, ...]) -> str | None:
+        return None if value is None else mpmath.nstr(value[pair] if pair else value, self.digits)
+
+    @cached_property
+    def _theory(self) -> tuple[OneInput | TwoInputs, int]:
+        guard = _GUARD
+        while True:
+            found = _theory_of(self.network, self.input_kernel)
+            with mpmath.workdps(self.digits + guard):
+                lost = int(mpmath.log10(found.amplification)) + _SHOWN
+            if lost <= guard - _SHOWN:
+                return found, self.digits + guard
+            guard = lost + _GUARD
+
+    @property
+    def _one(self) -> Any:
+        return self._theory[0]
+
+    @property
+    def _pair(self) -> Any:
+        return self._theory[0]
+
+    @cached_property
+    def _input_width(self) -> Any:
+        """ν_0, see `networks.family.input_width`."""
+        net = self.network
+        return mpmath.mpf(net.input_dim) / net.width if self.convention == "F25" else 1
+
+    def _of_layers(self, name: str) -> np.ndarray:
+        """A quantity of all layers up to the output, of one input or as matrices of two."""
+        if self.inputs == 1:
+            return np.array(getattr(self._one, name), dtype=object)
+        pair = self._pair
+        own, joint = (
+            [getattr(each, name) for each in (pair.first, pair.second)],
+            getattr(pair, name),
+        )
+        return _matrices(own[0], own[1], joint, joint)
+
+    def _over_width(self, values: Any) -> np.ndarray:
+        return np.array(values, dtype=object) / self.network.width
+
+
+def precise_solution(
+    network: LayeredNetwork, K0: Any, digits: int, convention: str
+) -> PreciseSolution:
+    """The solution of a network to a number of digits, its arguments checked.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K0 : number or nested sequence of numbers, shape () or (2, 2)
+        Floats count as the binary fractions that they are; text such as "0.05", fractions, SymPy's
+        rational numbers and those of mpmath are exact.
+    digits : int
+        From 16 to 1000.
+    convention : {"derivative", "F25"}
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of this kind, a variance is zero, or the network has batch axes.
+    """
+    digits = validation.integer("digits", digits, FEWEST)
+    if digits > MOST:
+        raise ValueError(f"digits must be at most {MOST}, got {digits}")
+    if network.batch_shape:
+        raise ValueError(f"digits needs one network, got scales of shape {network.batch_shape}")
+    return PreciseSolution(network, exact_kernel(K0), digits, convention)
+
+
+def exact_kernel(K0: Any) -> sp.Expr | sp.ImmutableMatrix:
+    """K0 as an exact number, or as a matrix of those of two inputs.
+
+    Examples
+    --------
+    >>> exact_kernel("0.1"), exact_kernel(0.1), exact_kernel([["1/2", 0], [0, 0.25]])
+    (1/10, 3602879701896397/36028797018963968, Matrix([
+    [1/2,   0],
+    [  0, 1/4]]))
+    """
+    shape = np.shape(np.array(K0, dtype=object))
+    if shape == ():
+        variances, found = [_exact(K0)], _exact(K0)
+    elif shape == (2, 2):
+        found = sp.ImmutableMatrix(
+            [[_exact(value) for value in row] for row in np.array(K0, object)]
+        )
+        variances = [found[0, 0], found[1, 1]]
+        if found[0, 1] != found[1, 0]:
+            raise ValueError(f"K0 must be symmetric, got {validation.shown(K0)}")
+        if found.det() < 0:
+            raise ValueError(
+                "K0 must be positive semidefinite, got the determinant "
+                f"{float(found.det()):.3g} of its numbers taken as exact"
+            )
+    else:
+        raise ValueError(f"K0 must be of one input or (2, 2) with digits, got shape {shape}")
+    if min(variances) <= 0:
+        raise ValueError(f"K0 must have variances > 0 with digits, got {min(variances)}")
+    return found
+
+
+def _exact(value: Any) -> sp.Rational:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, mpmath.mpf) and mpmath.isfinite(value):
+        value = Fraction(*mpmath.libmp.to_rational(value._mpf_))
+    if isinstance(value, str | int | float | Fraction | Decimal | sp.Rational | sp.Float):
+        try:
+            found = sp.Rational(str(value) if isinstance(value, Decimal) else value)
+        except (TypeError, ValueError):
+            found = sp.nan
+        if found.is_finite and isfinite(value if isinstance(value, float) else 0):
+            return found
+    raise ValueError(f"K0 must have finite rational numbers with digits, got {value!r}")
+
+
+def _theory_of(network: LayeredNetwork, K0: Any) -> OneInput | TwoInputs:
+    if not isinstance(K0, sp.MatrixBase):
+        return OneInput(network, K0, MPMATH)
+    first, second = (OneInput(network, K0[i, i], MPMATH) for i in range(2))
+    return TwoInputs(first, second, K0[0, 1])
+
+
+def _matrices(first: Any, second: Any, upper: Any, lower: Any) -> np.ndarray:
+    """Matrices (..., 2, 2) of two inputs from lists over the layers."""
+    rows = zip(first, upper, lower, second, strict=True)
+    return np.array([[[a, b], [c, d]] for a, b, c, d in rows], dtype=object)
+
+
+# What a solution has, for those who ask for more.
+_FIELDS = [name for name, value in vars(PreciseSolution).items() if hasattr(value, "attrname")]
