@@ -143,11 +143,6 @@ class Coefficients:
             self._by_slope(K, steady, values, errors)
         return values, errors
 
-    def is_near(self, K: np.ndarray) -> np.ndarray:
-        """Whether φ is so nearly constant at variances (m,) that coefficients are its slope's."""
-        K = np.asarray(K, dtype=float)
-        return (K > 0) & _is_steady(self._direct(K)[0])
-
     def _direct(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, errors = np.zeros((2, len(K), self.order + 2))
         if (K == 0).any():

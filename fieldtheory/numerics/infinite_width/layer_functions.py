@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator
-from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
-from fieldtheory.averages.quadrature.compiled import function_of, kinks_of
+from fieldtheory.averages.integrands.breakpoints import pieces_of
+from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.pair_tables import MANY, PairTables
 from fieldtheory.averages.quadrature.panelled_functions import Function
@@ -130,18 +129,6 @@ class LayerFunctions:
         return self._of_pair(entries, lambda *K: list(self._of_many(self._gradient, *K)), product)
 
     @cached_property
-    def covariance_gradient(self) -> Callable[..., Any]:
-        """⟨φφ⟩ and its gradient by (K_xx, K_yy, K_xy), a list of four."""
-        product = self.averages.covariance
-        entries = [product, *map(product.diff, (K_XX, K_YY, K_XY))]
-
-        def engine(*K: np.ndarray) -> list[np.ndarray]:
-            value, by_t, by_a, by_b = self._gradient(*K)
-            return [value, by_a, by_b, by_t]
-
-        return self._of_pair(entries, engine, product)
-
-    @cached_property
     def cross_susceptibility(self) -> Callable[..., Any]:
         """∂⟨φ(x)φ(y)⟩/∂K_xx = (1/2)⟨φ''(x)φ(y)⟩."""
         product = self.averages.covariance
@@ -171,14 +158,6 @@ class LayerFunctions:
         """⟨φ²(x) ; φ²(y)⟩."""
         connected = self.averages.connected
         return self._of_pair(connected, lambda *K: self._connected(*K)[0], connected)
-
-    @cached_property
-    def has_closed_kinks(self) -> bool:
-        """Whether φ² has a kink at zero alone and ⟨φ²(x) ; φ²(y)⟩ a closed form (ReLU family)."""
-        square = self.averages.square
-        if not has_steps(square) or any(kinks_of(square, X)):
-            return False
-        return not self.averages.connected.doit().has(ConnectedCorrelator)
 
     @cached_property
     def connected_slope(self) -> Callable[..., Any]:
