@@ -300,7 +300,8 @@ def _numbers(
 ) -> Evidence:
     def value(side: Any, point: Mapping[sp.Symbol, Any]) -> Any:
         found = side(point, *extra) if _is_function(side) else side
-        return precise.number(found.subs(point) if isinstance(found, sp.Basic) else found)
+        found = found.subs(point) if isinstance(found, sp.Basic) else found
+        return precise.mpf(found, mpmath.mp.dps)
 
     found = []
     with mpmath.workdps(digits + _GUARD):

@@ -21,7 +21,7 @@ from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.theory.elementary_averages import X
 
 # Orders of the series that are tried, and after how many the remainder is looked at.
-_ORDERS, _EVERY = (256, 2048, 16384), 16
+_ORDERS, _RATIO, _EVERY = (256, 2048, 16384), 8, 16
 # Digits beyond those asked for, and those of the rules that have to agree.
 _GUARD, _SLACK = 8, 4
 # Variances of F relative to ⟨F⟩² that take more digits.
@@ -113,21 +113,26 @@ def _sums(integrand: _Integrand, variances: list[Any], chain: list[Any], digits:
         [[sum(steps[i:j]) for j in range(len(variances))] for i in range(len(variances))]
     )
     logs[np.tril_indices(len(variances))] = -np.inf
+    least = -digits * np.log(10)
 
-    def resolved(order: int, rest: np.ndarray) -> np.ndarray:
+    def left(order: int, rest: np.ndarray) -> np.ndarray:
+        """The logarithms of the remainders."""
         with np.errstate(divide="ignore"):
             size = np.log(rest) / 2 + np.log(order)
-        return (order + 1) * logs + size[:, None] + size <= -digits * np.log(10)
+        return (order + 1) * logs + size[:, None] + size
 
     for most in _attempts(logs, digits, bool(integrand.kinks)):
-        found = coefficients(integrand, variances, most, 1, lambda *of: bool(resolved(*of).all()))
-        ends = resolved(found.orders[-1], found.rest)
-        if ends.all():
+        found = coefficients(
+            integrand, variances, most, 1, lambda *of: bool(left(*of).max() <= least)
+        )
+        rest = left(found.orders[-1], found.rest)
+        # Remainders fall off no faster than as a power of the orders.
+        if rest.max() <= least or rest.max() * _RATIO > least:
             break
     _require_agreement(integrand, variances, found, digits)
     both = _products(found, variances, chain)
     for each in both:
-        each[~ends] = None
+        each[rest > least] = None
     return Sums(found.own, both)
 
 
