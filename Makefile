@@ -18,7 +18,12 @@ COVERAGE := build/coverage.json
 LEAST_COVERAGE := 97
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all coverage test-lowest check docs wheel bench notebooks clean
+<<<<<<< HEAD
+.PHONY: help install run test test-all coverage test-lowest check docs wheel accuracy bench notebooks clean
+=======
+.PHONY: help install run test test-all coverage test-lowest check docs linkcheck wheel release \
+  bench notebooks clean
+>>>>>>> main
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +83,9 @@ docs: $(INSTALLED) ## build the site into build/docs/index.html; warnings are er
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/docs
 	@echo "build/docs/index.html"
 
+linkcheck: $(INSTALLED) ## whether external links of the site answer; needs a network, so CI leaves it out
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b linkcheck -q -j 2 -d build/doctrees docs build/links
+
 # Run from another folder, so that nothing comes from the source tree.
 wheel: ## build the wheel, install it into a fresh environment and use it there
 	$(call fresh_venv,$(WHEEL))
@@ -89,6 +97,18 @@ wheel: ## build the wheel, install it into a fresh environment and use it there
 	cd $(WHEEL) && bin/fieldtheory --version && bin/fieldtheory solve --depth 2 -k 0.05
 	cd $(WHEEL) && bin/fieldtheory derive --document > appendix.tex
 
+<<<<<<< HEAD
+accuracy: $(INSTALLED) ## float64 against proven intervals at 1000 points; writes docs/accuracy.md
+	$(ONE_THREAD) $(BIN)/python benchmarks/accuracy.py docs/accuracy.md
+=======
+release: $(INSTALLED) ## build what is uploaded, source and wheel, into dist/ and check it
+	rm -rf dist build/lib build/bdist.*
+	$(BIN)/python -m build --outdir dist . >/dev/null
+	$(BIN)/python -m twine check --strict dist/*
+	@if $(BIN)/python -m zipfile --list dist/*.whl | grep -E '^(tests|docs|benchmarks)/'; \
+	  then echo "the wheel holds more than the package"; exit 1; fi
+>>>>>>> main
+
 bench: $(INSTALLED) ## run every benchmark
 	@set -e; for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(BIN)/python $$f; done
 
@@ -97,5 +117,5 @@ notebooks: $(INSTALLED) ## execute the notebooks in place, keeping outputs that 
 
 clean: ## remove .venv, node_modules, caches and build outputs; results/ stays
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
-	  tests/rendering/node_modules docs/api/generated
+	  tests/rendering/node_modules docs/api/generated docs/gallery docs/notebooks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -93,6 +93,7 @@ nb_execution_excludepatterns = [
 ]  # shown as they are: tests/test_notebooks.py runs them
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # tables and formulas that cells print
 copybutton_exclude = ".linenos, .gp, .go"
 
 # API
@@ -137,6 +138,8 @@ html_static_path = [
 mathjax_path = "mathjax/tex-chtml.js"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+# Pages without pages below them have no navigation at the left.
+html_sidebars = {page.stem: [] for page in HERE.glob("*.md") if page.stem != "tutorials"}
 html_theme_options = {
     "header_links_before_dropdown": 6,
     "navbar_align": "left",

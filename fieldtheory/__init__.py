@@ -19,6 +19,7 @@ _ELSEWHERE = {
     "Correction": "theory.diagrams",
     "Dataset": "data",
     "Diagram": "theory.diagrams",
+    "EnclosedSolution": "precision.enclosed_solution",
     "Explanation": "compiling.explanation",
     "FunctionSamples": "diffusions.functions_drawn",
     "GridDataset": "sweeps.grid_dataset",

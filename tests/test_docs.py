@@ -1,5 +1,6 @@
 """The pages of docs/ hold the numbers that the package gives, and their examples run."""
 
+import pydoc
 import re
 import runpy
 from pathlib import Path
@@ -130,11 +131,23 @@ def test_a_page_that_shows_something_else_is_noticed(tmp_path):
         assert pages.run(page, tmp_path, write=True)[1] == shown.format(2)
 
 
-@pytest.mark.parametrize("room", ["start", "howto", "developers"])
+@pytest.mark.parametrize("room", ["start", "howto", "developers", "theory", "coming_from", "."])
 def test_links_exist(room):
     for path in (FOLDER / room).glob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_names_on_pages_exist():
+    """Names such as ft.solve and fieldtheory.inference.condition, also in {py:func}`...`."""
+    for path in FOLDER.rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        for name in set(re.findall(r"(?<![\w/.-])fieldtheory((?:\.[A-Za-z_]\w*)+)", text)):
+            assert pydoc.locate(f"fieldtheory{name}") is not None, f"{path.name}: {name}"
+        missing = [
+            n for n in re.findall(r"(?<![\w.])ft\.([A-Za-z_]\w*)", text) if not hasattr(ft, n)
+        ]
+        assert not missing, f"{path.name}: {missing}"
 
 
 def test_every_research_task_is_a_page_that_runs():

@@ -24,6 +24,10 @@ def test_example_prints_what_is_shown():
     assert float(NUMBER.findall(printed)[-1]) < 1e-15
 
 
+def test_it_is_short():
+    assert len(README.split()) < 700
+
+
 def test_commands_and_links_exist():
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (Path(__file__).parents[1] / target).exists(), target

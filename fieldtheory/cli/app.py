@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
+import fieldtheory
 from fieldtheory.cli.critical_command import critical
 from fieldtheory.cli.derive_command import derive
 from fieldtheory.cli.diffusion_command import diffusion
@@ -78,5 +80,11 @@ for command in (
 
 def main() -> None:
     """Entry point of the ``fieldtheory`` command."""
+    if not hasattr(fieldtheory, "_ROOMS"):
+        sys.exit(
+            f"{fieldtheory.__file__} is not that of fieldtheory-networks: the distribution "
+            "fieldtheory, another package, wrote over it. Uninstall both and install "
+            "fieldtheory-networks again."
+        )
     write_anywhere()
     app()

@@ -17,7 +17,7 @@ from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage, precise
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.literature.evidence import FLOAT64_TOLERANCE
-from fieldtheory.networks.activations import ACTIVATIONS, Activation
+from fieldtheory.networks.activations import ACTIVATIONS
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
@@ -202,10 +202,10 @@ def activation_checks(name: str, digits: int) -> list[Check]:
 def connected_checks(name: str, digits: int) -> list[Check]:
     """The correlator ⟨φ²;φ²⟩ of S22 in float64 against integration, of two layers and of one."""
     phi = ACTIVATIONS[name]
-    connected = layer_functions(phi).connected
+    connected, squares = layer_functions(phi).connected, (phi(x) ** 2, phi(y) ** 2)
     checks = []
     for a, b, c in ((VARIANCE_X, VARIANCE_Y, COVARIANCE), (VARIANCE_X,) * 3):
-        precise_value = _connected_integral(phi, a, b, c, digits)
+        precise_value = precise.cumulant(squares, (x, y), [[a, c], [c, b]], digits + _GUARD)
         value = connected(float(a), float(b), float(c))
         label = f"⟨φ²;φ²⟩ at K = {a}, {b}, {c}, {name}"
         checks.append(_float64("averages", label, value, precise_value, digits))
@@ -282,19 +282,6 @@ def _integrated(expr: sp.Expr, values: dict[Any, Any], digits: int) -> Any:
     expr = expr.subs(values)
     numbers = {a: a.evalf(digits + _GUARD) for a in expr.atoms(GaussianAverage)}
     return precise.mpf(expr.xreplace(numbers), digits + _GUARD)
-
-
-def _connected_integral(phi: Activation, a: Any, b: Any, c: Any, digits: int) -> Any:
-    variables = (x,) if a == b == c else (x, y)
-    K = [[a]] if a == b == c else [[a, c], [c, b]]
-    F = phi(x) ** 2
-    G = phi(variables[-1]) ** 2
-    working = digits + 2 * _GUARD
-    joint = precise.average(F * G, variables, K, working)
-    apart = precise.average(F, (x,), [[a]], working)
-    other = precise.average(F, (x,), [[b]], working)
-    with mpmath.workdps(working):
-        return joint - apart * other
 
 
 def _identity(group: str, quantity: str, left: Any, right: Any, digits: int) -> Check:

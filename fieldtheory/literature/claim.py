@@ -195,8 +195,6 @@ class Claim:
 
 # Fields of a `Claim` that differ between the cases of a statement.
 Case = dict[str, Any]
-# By where a paper says something and the subject, one case or several.
-Statements = Mapping[str, Case | list[Case]]
 
 
 def case(
@@ -218,10 +216,11 @@ number, double = partial(case, numerically), partial(case, in_float64)
 interval, unchecked = partial(case, inside), partial(case, not_here)
 
 
-def claims_of(paper: str, statements: Statements) -> tuple[Claim, ...]:
+def claims_of(paper: str, statements: Mapping[str, Any]) -> tuple[Claim, ...]:
     """A `Claim` for every case of the statements of a paper, in their order.
 
-    A key is the number of the equation, or where it stands, and the subject after a colon.
+    A key is the number of the equation, or where it stands, and the subject after a colon; its
+    value is a case, or a list of cases.
 
     Examples
     --------

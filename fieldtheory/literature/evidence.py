@@ -300,8 +300,9 @@ def _numbers(
 ) -> Evidence:
     def value(side: Any, point: Mapping[sp.Symbol, Any]) -> Any:
         found = side(point, *extra) if _is_function(side) else side
-        found = found.subs(point) if isinstance(found, sp.Basic) else found
-        return precise.mpf(found, mpmath.mp.dps)
+        if isinstance(found, sp.Basic):
+            return precise.mpf(found.subs(point), digits + _GUARD)
+        return mpmath.mpmathify(found)
 
     found = []
     with mpmath.workdps(digits + _GUARD):

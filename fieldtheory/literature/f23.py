@@ -6,30 +6,16 @@ K. Fischer, D. Dahmen, M. Helias, Optimal signal propagation in ResNets through 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from fieldtheory.literature import (
-    f25_entropy,
-    f25_prior,
-    f25_propagators,
-    f25_scaling,
-    f25_theory,
-)
-from fieldtheory.literature.claim import (
-    Case,
-    Statements,
-    bound,
-    claims_of,
-    double,
-    formula,
-    interval,
-    number,
-)
+from fieldtheory.literature import f25_entropy, f25_prior, f25_propagators, f25_scaling, f25_theory
+from fieldtheory.literature.claim import Case, bound, claims_of, double, formula, interval, number
+from fieldtheory.literature.evidence import at
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -63,18 +49,14 @@ def _linearised(region: str, printed: sp.Expr, derived: Callable[[], sp.Expr], n
     )
 
 
-def _optima(networks: Mapping[str, ResidualNetwork]) -> dict[str, float]:
+def _optima(parameter: str, values: Sequence[float], **others: float) -> dict[str, float]:
+    """ρ* at the values of one parameter in the network of Fig. 5."""
+    name = {"depth": "L", "bias_variance": "σ_b²", "weight_variance": "σ_w²"}[parameter]
     with warnings.catch_warnings():
         # That ρ* = 0 is what Fig. 5(b) is about.
         warnings.simplefilter("ignore")
-        return {name: float(optimal_scaling(net, _K0)) for name, net in networks.items()}
-
-
-def _optima_of(parameter: str, values: Sequence[float], **others: float) -> dict[str, float]:
-    """ρ* at the values of one variance of Fig. 5(b)."""
-    name = {"bias_variance": "σ_b²", "weight_variance": "σ_w²"}[parameter]
-    networks = {v: _FIG5.replace(**others, **{parameter: v}) for v in values}
-    return _optima({f"{name} = {v:g}": network for v, network in networks.items()})
+        network = _FIG5.replace(**others)
+        return at(name, values, lambda v: optimal_scaling(network.replace(**{parameter: v}), _K0))
 
 
 def _spread_of_heights(bias: Callable[[float], float]) -> Callable[[Any], float]:
@@ -92,7 +74,7 @@ def _spread_of_heights(bias: Callable[[float], float]) -> Callable[[Any], float]
     return spread
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(7): K^(L) of the linearised network": _linearised(
         "φ = erf", f25_scaling.KERNEL, linearised.linearised_kernel, 66
     ),
@@ -118,7 +100,7 @@ _STATEMENTS: Statements = {
     "section 3: ρ* of a variance lies between 0.1 and 0.3": interval(
         "the network and depths of Fig. 4",
         (0.1, 0.3),
-        lambda: _optima({f"L = {L}": _FIG5.replace(depth=L) for L in _DEPTHS}),
+        lambda: _optima("depth", _DEPTHS),
     ),
     "section 3.1: response of the output of the linearised network": formula(
         "φ'(0) = 1",
@@ -128,12 +110,12 @@ _STATEMENTS: Statements = {
     "Fig. 5(b), caption: ρ* > 0 at the fixed σ_b² = 1.75": interval(
         "σ_w² of Fig. 5(a)",
         (0.0, np.inf),
-        lambda: _optima_of("weight_variance", _WEIGHTS, bias_variance=1.75),
+        lambda: _optima("weight_variance", _WEIGHTS, bias_variance=1.75),
         "the figure shows maxima at ρ > 0",
         meant=(
             "σ_w² = 1.75 for σ_b² = 1.75",
             (0.0, np.inf),
-            lambda: _optima_of("bias_variance", _BIASES, weight_variance=1.75),
+            lambda: _optima("bias_variance", _BIASES, weight_variance=1.75),
         ),
     ),
     "Fig. 5(c): spread of the heights of curves that collapse": [

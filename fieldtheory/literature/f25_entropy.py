@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.literature.claim import Statements, claims_of, formula, number
+from fieldtheory.literature.claim import claims_of, formula, number
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.scaling.maximum_entropy import VARIANCE
@@ -51,7 +51,7 @@ def _divergence(point: Mapping[Any, Any], digits: int) -> Any:
     return entropy.precise_divergence("erf", point[VARIANCE], digits)
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(139): density of y = erf(h), h ~ N(0, σ²)": formula(
         "every h",
         lambda: _density(h),

@@ -11,14 +11,14 @@ from itertools import product
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Statements, claims_of, formula
+from fieldtheory.literature.claim import claims_of, formula
 from fieldtheory.literature.f25_theory import theory
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import SCALE
 
 _D_IN = sp.Symbol("d_in", positive=True)
 _C, _SIGMA = sp.symbols("C σ", positive=True)
-_h, _j, _w, _z = sp.symbols("h j w z", real=True)
+_h, _j, _w, _x, _z, _dual = sp.symbols("h j w x z x̃", real=True)
 _FLIPPED = "C̃ → −C̃, as a Dirac function is even"
 _EQUAL = "all neurons equal, as they are after they factorise"
 
@@ -92,19 +92,18 @@ def _saddle(inputs: int) -> sp.Matrix:
     return sp.Matrix([*theory(1, inputs=inputs).saddle_point.kernels.values()]).expand()
 
 
-def _sum_of_fields(first: int) -> sp.Expr:
-    """N Σ ν_l C^(l) C̃^(l) from a layer on."""
-    action = theory(1).network_action
-    fields = zip(action.relative_widths, action.kernels, action.conjugates, strict=True)
-    return sym.WIDTH * sp.Add(*[nu * C * t for nu, C, t in list(fields)[first:]])
-
-
 def _cumulants() -> sp.Expr:
     """W of (22): the conjugate signals are integrated out, which leaves h ~ N(0, K)."""
     action = theory(1).network_action
     g = [sym.INPUT_WIDTH * sym.data_kernel(), *_printed_observables(1, False)[1:]]
     exponent = sp.Add(*[c * o for c, o in zip(action.conjugates, g, strict=True)])
     return sp.log(GaussianAverage(sp.exp(exponent), action.variables, action.covariance))
+
+
+def _fields_of_action(first: int) -> sp.Expr:
+    """−N Σ ν_l C^(l) C̃^(l) from a layer on."""
+    terms = [sym.kernel(l) * sym.conjugate(l) for l in range(3)]
+    return -sym.WIDTH * sp.Add(*[sym.INPUT_WIDTH * terms[0], *terms[1:]][first:])
 
 
 def _signal_variance(factor: sp.Expr) -> sp.Expr:
@@ -116,8 +115,8 @@ def _signal_variance(factor: sp.Expr) -> sp.Expr:
 
 def _by_derivative(sign: int) -> sp.Expr:
     """−∂/∂x of exp(xx̃ + Cx̃²/2), the exponential in (137), over it; with sign · x̃ for x̃."""
-    exponential = sp.exp(_h * _w + _C * _w**2 / 2).subs(_w, sign * _w)
-    return sp.simplify(-exponential.diff(_h) / exponential)
+    exponential = sp.exp(_x * _dual + _C * _dual**2 / 2).subs(_dual, sign * _dual)
+    return sp.simplify(-exponential.diff(_x) / exponential)
 
 
 def _slope_of_exponential(printed: bool) -> sp.Expr:
@@ -176,7 +175,7 @@ _LAST_LINE = formula(
 )
 _TWO = "L = 1, N = 2"
 _FLIP = sym.conjugate(1), -sym.conjugate(1)
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(7), (8), (72), (90), (135): δ(h) = ∫ dω/2π e^{iωh}, with e^{−Cω²/2}": formula(
         "C → 0, where the Gaussian is δ(h)", _GAUSSIAN, _fourier
     ),
@@ -217,13 +216,13 @@ _STATEMENTS: Statements = {
     "(95): Σ_j φ_j² as N φ² of one neuron": _LAST_LINE,
     "(21): the action": formula(
         "L = 1, every φ",
-        lambda: -_sum_of_fields(1) + sym.WIDTH * _cumulants(),
+        lambda: _fields_of_action(1) + sym.WIDTH * _cumulants(),
         lambda: theory(1).action,
-        meant=("the sum from l = 0", lambda: -_sum_of_fields(0) + sym.WIDTH * _cumulants()),
+        meant=("the sum from l = 0", lambda: _fields_of_action(0) + sym.WIDTH * _cumulants()),
     ),
     "(98): the action": formula(
         "L = 1, every φ",
-        lambda: -_sum_of_fields(0) + sym.WIDTH * _cumulants(),
+        lambda: _fields_of_action(0) + sym.WIDTH * _cumulants(),
         lambda: theory(1).action,
     ),
     "(99): Var h^(0), from the terms in h̃^(0)": formula(
@@ -233,7 +232,7 @@ _STATEMENTS: Statements = {
         meant=("no N in these terms, as in (96)", lambda: _signal_variance(sp.S.One)),
     ),
     "(22): W(C̃|C), conjugate signals integrated out": formula(
-        "L = 1, every φ", _cumulants, lambda: (theory(1).action + _sum_of_fields(0)) / sym.WIDTH
+        "L = 1, every φ", _cumulants, lambda: (theory(1).action - _fields_of_action(0)) / sym.WIDTH
     ),
     "text after (23): ⟨C⟩ − C* for N → ∞": formula(
         "order 1/N, L = 1, φ(h) = h", sp.zeros(3, 1), _shifted
@@ -273,7 +272,7 @@ _STATEMENTS: Statements = {
     "(106): Z[0, j̃], the normalisation": formula("every j̃ and C", sp.S.One, _normalised),
     "(137), first line: x̃ as −∂/∂x of the exponential, over it": formula(
         "one variable, every x and C",
-        _w,
+        _dual,
         lambda: _by_derivative(1),
         "the sign of xx̃ is not that of (135) and (136); the integral is the same",
         convention=("x̃ → −x̃", lambda: _by_derivative(-1)),

@@ -13,7 +13,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.literature.claim import Statements, claims_of, double, formula, number
+from fieldtheory.literature.claim import claims_of, double, formula, number
 from fieldtheory.literature.f25_theory import OUT, gain, printed_matrix, printed_source, theory
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -169,7 +169,7 @@ _TWO_LAYERS = "L = 2, every φ"
 _TWO_INPUTS = "L = 1, P = 2, every φ"
 _ERF = "φ = erf, ρ = σ_w = 1, σ_b = 0, l = 3"
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "line after (31): bracket of the constraint with a source ε": formula(
         "all neurons equal",
         _constraint_with_source(sym.WIDTH),

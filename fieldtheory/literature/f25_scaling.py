@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import sympy as sp
 
-from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
+from fieldtheory.literature.claim import bound, claims_of, formula, interval
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -67,7 +67,7 @@ def _feed_forward() -> dict[str, float]:
 # The input fills less than the dynamic range.
 SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(63): C^(l) of the linearised network from C^(l-1)": [
         formula(
             "l = 1",

@@ -14,15 +14,8 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.literature.checks import (
-    COVARIANCE,
-    VARIANCE_X,
-    VARIANCE_Y,
-    density_score,
-    x,
-    y,
-)
-from fieldtheory.literature.claim import Statements, claims_of, formula, number
+from fieldtheory.literature.checks import COVARIANCE, VARIANCE_X, VARIANCE_Y, density_score, x, y
+from fieldtheory.literature.claim import claims_of, formula, number
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.derivation import derive
 from fieldtheory.theory.linearised import SCALE
@@ -113,7 +106,7 @@ _HALF = sp.Rational(1, 2)
 _CURVATURE, _SLOPE = _price(1, False), _price(1, True)
 _MEANT = "the factor 1/2 of (137)", _price(1, False, _HALF)
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(39): S22, the fluctuations of the conjugate fields": formula(
         _EVERY_ROW,
         printed_source,

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.literature.claim import Statements, claims_of, formula, number
+from fieldtheory.literature.claim import claims_of, formula, number
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.networks.residual import ResidualNetwork
@@ -68,15 +68,12 @@ def one_average(expression: sp.Expr) -> sp.Expr:
     return rest + GaussianAverage(sp.expand(integrand.doit()), X, KERNEL)
 
 
-def _coefficients(layer: int) -> Coefficients:
-    return Coefficients(WEIGHT, BIAS, SKIP)
+_LAYER = Coefficients(WEIGHT, BIAS, SKIP)
 
 
-def next_kernel(
-    inputs: int, coefficients: Callable[[int], Coefficients] = _coefficients
-) -> sp.Expr:
+def next_kernel(inputs: int, coefficients: Coefficients = _LAYER) -> sp.Expr:
     """K^(1) of the first and the last input from K^(0), as the action has it, for every φ."""
-    action = chain_action(1, inputs, lambda h: (sym.phi(h),), coefficients)
+    action = chain_action(1, inputs, lambda h: (sym.phi(h),), lambda layer: coefficients)
     residual = saddle_point(action).kernels
     given = len(sym.pairs(inputs))
     # Signals of layer 0, then of layer 1.
@@ -201,7 +198,7 @@ _SCALE = sp.Symbol("ξ", positive=True)
 _ONES = sp.ones(2, 1)
 _CRITICAL = (1 - SKIP**2) / SLOPE**2
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(B.6): a_l, c_l and γ_l, with ξ in the variances": formula(
         "every ξ and γ",
         sp.Matrix([_SCALE**2 * WEIGHT, _SCALE**2 * BIAS, SKIP]),

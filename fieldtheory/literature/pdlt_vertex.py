@@ -17,7 +17,7 @@ from fieldtheory.criticality import (
     optimal_skip_scale,
     vertex_slope,
 )
-from fieldtheory.literature.claim import Statements, claims_of, double, formula, interval
+from fieldtheory.literature.claim import claims_of, double, formula, interval
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.pdlt_kernels import KERNEL, SKIP, SLOPE, WEIGHT, expansion
 from fieldtheory.networks.activations import as_activation
@@ -144,7 +144,7 @@ def _vanishing_slope() -> sp.Expr:
     return sp.simplify(ratio.subs(growth, weight**2 * (Q.subs(c, 1) + both) / KERNEL**2))
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(B.24), (B.25): four-point vertex of four inputs": formula(
         "every φ and γ, first residual layer", _printed_first_vertex, _first_vertex
     ),

@@ -14,7 +14,7 @@ import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
-from fieldtheory.literature.claim import Statements, claims_of, formula, interval, unchecked
+from fieldtheory.literature.claim import claims_of, formula, interval, unchecked
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
@@ -156,7 +156,7 @@ def _explosions() -> dict[str, float]:
 
 _SAME_AS = "σ_w = σ_b = T = 1, L → ∞, z = −2, −1, 0, 1, 2"
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "section 4.3, Fig. 5: losses and accuracies of trained networks on MNIST": unchecked(
         "φ = tanh", "percent", lambda: "it takes MNIST and training; see fieldtheory figures"
     ),
@@ -202,6 +202,7 @@ _STATEMENTS: Statements = {
         (-1.0, _CLOSE),
         lambda: _between_outputs("tanh", (1.9, 2.0)),
         "functions are continuous: 1 − ρ falls as (z − z')², and is small for equal signs",
+        convention=("inputs at a distance of 1 or more", lambda: _between_outputs("tanh")),
     ),
     "section 4.2, doubly infinite setting: D Var q/⟨q⟩², bounded: q is not random for D "
     "→ ∞": interval(

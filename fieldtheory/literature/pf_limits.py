@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
-from fieldtheory.literature.claim import Statements, claims_of, formula, interval
+from fieldtheory.literature.claim import claims_of, formula, interval
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.theory import notation as sym
@@ -30,22 +30,19 @@ _ONE_NOISE = (
 )
 
 
-def _matrix(name: str, rows: int, columns: int) -> sp.Matrix:
-    return sp.Matrix(rows, columns, lambda k, l: sp.Symbol(f"{name}_{k + 1}{l + 1}", real=True))
+def _matrix(name: str, size: int = NEURONS) -> sp.Matrix:
+    return sp.Matrix(size, size, lambda k, l: sp.Symbol(f"{name}_{k + 1}{l + 1}", real=True))
 
 
-def _vector(name: str) -> sp.Matrix:
-    return sp.Matrix([sp.Symbol(f"{name}_{k + 1}", real=True) for k in range(NEURONS)])
-
-
-# ψ(x) of two inputs.
-ONE, OTHER = _vector("ψ^i"), _vector("ψ^j")
-_WEIGHT_MEANS, _BIAS_MEANS = _matrix("μ^W", NEURONS, NEURONS), _vector("μ^b")
-_ROWS, _COLUMNS = _matrix("σ^WO", NEURONS, NEURONS), _matrix("σ^WI", NEURONS, NEURONS)
-_ALL_WEIGHTS = _matrix("σ^W", NEURONS**2, NEURONS**2)
-_BIASES = _matrix("σ^b", NEURONS, NEURONS)
+# ψ(x) of two inputs, and means of the biases.
+ONE, OTHER, _BIAS_MEANS, _NOISE_B = (
+    sp.Matrix(sp.symbols(f"{name}_1:3", real=True)) for name in ("ψ^i", "ψ^j", "μ^b", "B^b")
+)
+_WEIGHT_MEANS, _ROWS, _COLUMNS, _BIASES, _NOISE_W = map(
+    _matrix, ("μ^W", "σ^WO", "σ^WI", "σ^b", "B")
+)
+_ALL_WEIGHTS = _matrix("σ^W", NEURONS**2)
 # dB^W and dB^b over √dt.
-_NOISE_W, _NOISE_B = _matrix("B", NEURONS, NEURONS), _vector("B^b")
 _NOISES = [*_NOISE_W, *_NOISE_B]
 
 
@@ -71,9 +68,8 @@ def matrix_normal() -> Law:
 
 def independent() -> Law:
     """Assumption 3.4."""
-    none = sp.zeros(NEURONS, NEURONS), sp.zeros(NEURONS, 1)
     weights = sym.WEIGHT / sp.sqrt(NEURONS) * _NOISE_W
-    return Law(weights, sym.BIAS * _NOISE_B, *none)
+    return Law(weights, sym.BIAS * _NOISE_B, sp.zeros(NEURONS), sp.zeros(NEURONS, 1))
 
 
 def noise(law: Law, features: sp.Matrix) -> sp.Matrix:
@@ -189,7 +185,7 @@ _SMOOTH = ("tanh", "swish", "gelu", "erf", "sin")
 _TWO = "D = 2, every φ, two inputs"
 _ONE_INPUT = "D = 2, every φ, one input"
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(3): lim E[φ(u)⁴]/Δt for Δt → 0": formula(
         "δ = 2, every φ with φ(0) = 0",
         sp.S.Zero,

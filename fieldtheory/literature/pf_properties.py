@@ -10,16 +10,9 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
-from fieldtheory.literature.claim import Statements, claims_of, double, formula, interval
+from fieldtheory.literature.claim import claims_of, double, formula, interval
 from fieldtheory.literature.evidence import at
-from fieldtheory.literature.pf_limits import (
-    NEURONS,
-    ONE,
-    OTHER,
-    covariation,
-    drift,
-    independent,
-)
+from fieldtheory.literature.pf_limits import NEURONS, ONE, OTHER, covariation, drift, independent
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
@@ -218,7 +211,7 @@ def _mean_of_layer(point: Mapping[Any, Any]) -> float:
 _POSITIVE = (1e-3, np.inf)
 _SCALE_FREE = "positively homogeneous φ, Gaussian h"
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "text after Assumption 2.3: Feller's v(∞), finite where a diffusion that violates "
     "2.3 reaches infinity": interval(
         "D = 1, σ_w = σ_b = 1, x_0 = 0",

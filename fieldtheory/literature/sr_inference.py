@@ -10,7 +10,7 @@ import sympy as sp
 
 from fieldtheory.inference.gaussian_process import condition
 from fieldtheory.inference.kernel_function import kernel
-from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
+from fieldtheory.literature.claim import bound, claims_of, formula, interval
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import INPUT, LAYERS, stable_network, variance
 from fieldtheory.literature.sr_limits import limit_of
@@ -105,7 +105,7 @@ def _one_input() -> sp.Expr:
     return sp.simplify(sp.limit((divergence / LAYERS).subs(LAYERS, depth), depth, sp.oo))
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(10): mean and variance of f(x) given y_N": formula("N = 2", _printed_posterior, _posterior),
     "Theorem 2: 2√N − E exp(N kl(r_S ‖ r)), not negative": bound(
         f"N = 1 to {_SAMPLES}, prior that does not depend on S",

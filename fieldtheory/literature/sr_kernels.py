@@ -14,16 +14,7 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.literature import pdlt_kernels
-from fieldtheory.literature.claim import (
-    Case,
-    Statements,
-    bound,
-    claims_of,
-    double,
-    formula,
-    interval,
-    number,
-)
+from fieldtheory.literature.claim import Case, bound, claims_of, double, formula, interval, number
 from fieldtheory.literature.evidence import at
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
@@ -41,7 +32,7 @@ OWN, PAIR, OTHER = (sym.kernel(0, pair, 2) for pair in sym.pairs(2))
 BIASED = {"weight_variance": 2.0, "bias_variance": 0.5}
 UNBIASED = {"weight_variance": 2.0, "bias_variance": 0.0}
 _LAYER, _DEPTH = sp.symbols("l L", integer=True, positive=True)
-_ANGLE = sp.Symbol("u", positive=True)
+ANGLE = sp.Symbol("u", positive=True)
 # Inputs at different angles, and of different lengths.
 _TWO = np.array([[1.0, 0.0], [0.6, 0.8]])
 _POINTS = tuple(
@@ -84,12 +75,15 @@ def correlated(K: np.ndarray) -> np.ndarray:
     return np.asarray(K / deviations / deviations[:, None])
 
 
+def scaled(scale: sp.Expr) -> dict[str, sp.Expr]:
+    """Parameters of a layer with γ = 1 and a scale."""
+    return sym.parameters(ResidualNetwork, "l") | {"branch_scale": scale, "skip_scale": sp.S.One}
+
+
 @lru_cache
 def next_kernel(inputs: int = 2, scale: sp.Expr = SCALE) -> sp.Expr:
     """Q_l of the first and the last input from Q_{l−1}, as the action has it, for every φ."""
-    parameters = sym.parameters(ResidualNetwork, "l")
-    known = parameters | {"branch_scale": scale, "skip_scale": sp.S.One}
-    return pdlt_kernels.next_kernel(inputs, lambda layer: ResidualNetwork.layer(known))
+    return pdlt_kernels.next_kernel(inputs, ResidualNetwork.layer(scaled(scale)))
 
 
 @lru_cache
@@ -123,16 +117,16 @@ def distance_step() -> sp.Expr:
 
     Examples
     --------
-    >>> distance_step().coeff(_ANGLE, 2)
+    >>> distance_step().coeff(ANGLE, 2)
     1
     """
     one = relu_step(1, sp.S.One).subs({sym.BIAS: 0, sym.kernel(0): 1})
-    correlation = 1 - _ANGLE**2
+    correlation = 1 - ANGLE**2
     step = relu_step(2, sp.S.One).subs({sym.BIAS: 0, OWN: 1, OTHER: 1, PAIR: correlation})
     # The angle of a small y > 0 over x is better kept as that of x over y.
     step = step.replace(sp.atan2, lambda y, x: sp.pi / 2 - sp.atan(x / y))
-    found = sp.series(sp.simplify(step), _ANGLE, 0, 4).removeO()
-    return sp.collect(sp.expand(1 - found / one), _ANGLE, sp.factor)
+    found = sp.series(sp.simplify(step), ANGLE, 0, 4).removeO()
+    return sp.collect(sp.expand(1 - found / one), ANGLE, sp.factor)
 
 
 @lru_cache
@@ -144,9 +138,9 @@ def collapse() -> tuple[sp.Expr, sp.Expr]:
     >>> collapse()[0], sp.simplify(collapse()[1].subs(sym.WEIGHT, sp.sqrt(2)) / sp.pi**2)
     (-2, 18)
     """
-    rest = sp.expand(_ANGLE**2 - distance_step())
-    half_power = sp.degree(rest, _ANGLE)
-    kappa, q = rest.coeff(_ANGLE, half_power), sp.Rational(half_power, 2)
+    rest = sp.expand(ANGLE**2 - distance_step())
+    half_power = sp.degree(rest, ANGLE)
+    kappa, q = rest.coeff(ANGLE, half_power), sp.Rational(half_power, 2)
     power = 1 / (1 - q)
     return power, sp.factor(sp.simplify((kappa * (q - 1)) ** power))
 
@@ -235,7 +229,7 @@ def _at_all_correlations(
     ]
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "(2), text before (3): Q_l of two inputs from Q_{l−1}": formula(
         "every φ and λ_l", _any_activation, next_kernel
     ),

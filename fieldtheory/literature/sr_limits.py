@@ -8,7 +8,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.limits.infinite_depth import DepthLimit, depth_limit
-from fieldtheory.literature.claim import Statements, claims_of, interval
+from fieldtheory.literature.claim import claims_of, interval
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import BIASED, SCALE, relu_step, stable_network
 from fieldtheory.networks.residual import input_kernel
@@ -102,7 +102,7 @@ def _fastest_tangent() -> float:
     return _rate(float(limit.kernels[-1].max())) + float(limit.tangent_kernels[-1].max())
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "Lemma 5: L sup |Q_{l|L} − q_{l/L}|, not above its limit by more than 1 %": interval(
         "uniform scaling, σ_w² = 2, σ_b² = 1/2, 5 inputs and 21 places t",
         lambda: (0.0, 1.01 * _next_order()),

@@ -8,15 +8,17 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature.claim import Statements, bound, claims_of, formula, interval
+from fieldtheory.literature.claim import bound, claims_of, formula, interval
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import (
+    ANGLE,
     BIASED,
     INPUT,
     LAYERS,
     RELU,
     SCALE,
     collapse,
+    scaled,
     stable_network,
     variance,
 )
@@ -29,22 +31,18 @@ from fieldtheory.theory.tangent_kernel import family_tangent
 
 _NEXT = sp.Symbol("λ_{l+1}", positive=True)
 _TANGENT = sp.Symbol("Θ_l", real=True)
-_ANGLE = sp.Symbol("u", positive=True)
 _LAYER = sp.Symbol("l", integer=True, positive=True)
 _GROWTH = 1 + sym.WEIGHT**2 / 2
 _DEPTH, _VARIANCE = 20, 1.5
 
 
-def _parameters(scale: sp.Expr) -> dict[str, sp.Expr]:
-    known = sym.parameters(ResidualNetwork, "l")
-    return known | {"branch_scale": scale, "skip_scale": sp.S.One}
+_K = [[K_XX, K_XY], [K_XY, K_YY]]
 
 
 def _printed_step(scale: sp.Expr) -> sp.Expr:
     """(9)."""
-    K = [[K_XX, K_XY], [K_XY, K_YY]]
     activity, slope = (
-        sym.WEIGHT**2 * GaussianAverage(F(X) * F(Y), (X, Y), K)
+        sym.WEIGHT**2 * GaussianAverage(F(X) * F(Y), (X, Y), _K)
         for F in (sym.phi, lambda h: sym.phi(h).diff(h))
     )
     return _TANGENT + scale**2 * (sym.BIAS**2 + activity + slope * _TANGENT)
@@ -52,16 +50,15 @@ def _printed_step(scale: sp.Expr) -> sp.Expr:
 
 def _step(scale: sp.Expr) -> sp.Expr:
     """Θ_{l+1} from Θ_l as gradients by explicit weights have it, the layer l + 1 having a scale."""
-    found = family_tangent(ResidualNetwork, _parameters(scale))
-    K = [[K_XX, K_XY], [K_XY, K_YY]]
-    average = GaussianAverage(sym.phi(X) * sym.phi(Y), (X, Y), K)
+    found = family_tangent(ResidualNetwork, scaled(scale))
+    average = GaussianAverage(sym.phi(X) * sym.phi(Y), (X, Y), _K)
     return found.growth * _TANGENT + found.weights * average + found.biases
 
 
 @lru_cache
 def _carried(correlation: sp.Expr) -> sp.Expr:
     """The factor of Θ_l in a standard ResNet, for ReLU and inputs of one norm."""
-    found = family_tangent(ResidualNetwork, _parameters(sp.S.One)).growth
+    found = family_tangent(ResidualNetwork, scaled(sp.S.One)).growth
     values = {K_XX: 1, K_YY: 1, K_XY: correlation}
     closed = with_activation(found, RELU).doit().subs(values)
     return closed.replace(sp.atan2, lambda y, x: sp.pi / 2 - sp.atan(x / y))
@@ -79,8 +76,8 @@ def remaining_correlation() -> sp.Expr:
     >>> remaining_correlation()
     1/4
     """
-    kept = sp.series(_carried(1 - _ANGLE**2), _ANGLE, 0, 2).removeO()
-    loss = -sp.expand(kept).coeff(_ANGLE, 1) / sp.limit(kept, _ANGLE, 0)
+    kept = sp.series(_carried(1 - ANGLE**2), ANGLE, 0, 2).removeO()
+    loss = -sp.expand(kept).coeff(ANGLE, 1) / sp.limit(kept, ANGLE, 0)
     power, limit = collapse()
     # u = √(1 − C) falls as its limit over l.
     alpha = sp.simplify(loss * sp.sqrt(limit) / (-power / 2))
@@ -92,10 +89,10 @@ def layer_gradient() -> sp.Expr:
 
     With weights of variance one, W = σ_w w/√N.
     """
-    found = family_tangent(ResidualNetwork, _parameters(sp.S.One))
+    found = family_tangent(ResidualNetwork, scaled(sp.S.One))
     one = with_activation(GaussianAverage(sym.phi(X) ** 2, X, K_XX), RELU).doit() / K_XX
     before = variance(unbiased=True).subs(LAYERS, _LAYER - 1)
-    behind = sp.limit(_carried(1 - _ANGLE**2), _ANGLE, 0) ** (LAYERS - _LAYER)
+    behind = sp.limit(_carried(1 - ANGLE**2), ANGLE, 0) ** (LAYERS - _LAYER)
     return found.weights * one * before * behind
 
 
@@ -104,7 +101,7 @@ def entry_gradient() -> sp.Expr:
 
     E(∂h_i^(l)/∂h_j^(l−1))² = δ_ij + σ_w² ⟨φ'²⟩/N, whose power L − l has this entry 11.
     """
-    gain = sp.limit(_carried(1 - _ANGLE**2), _ANGLE, 0)
+    gain = sp.limit(_carried(1 - ANGLE**2), ANGLE, 0)
     chain = 1 + (gain ** (LAYERS - _LAYER) - 1) / sym.WIDTH
     before = variance(unbiased=True).subs(LAYERS, _LAYER - 1)
     return chain * with_activation(GaussianAverage(sym.phi(X) ** 2, X, before), RELU).doit()
@@ -140,7 +137,7 @@ def _largest() -> dict[str, float]:
     return found
 
 
-_STATEMENTS: Statements = {
+_STATEMENTS = {
     "Proposition 1: max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C": interval(
         "sum over the weights of a layer, l = 0 to L = 20, N → ∞",
         (0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),

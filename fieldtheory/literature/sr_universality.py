@@ -20,15 +20,7 @@ import sympy as sp
 
 from fieldtheory.inference.kernel_function import kernel
 from fieldtheory.inference.power_series import power_coefficients
-from fieldtheory.literature.claim import (
-    Statements,
-    bound,
-    claims_of,
-    double,
-    interval,
-    number,
-    unchecked,
-)
+from fieldtheory.literature.claim import bound, claims_of, double, interval, number, unchecked
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import BIASED, UNBIASED, stable_network
 from fieldtheory.literature.sr_limits import INPUTS, limit_of
@@ -90,15 +82,19 @@ def _coefficients(parameters: Mapping[str, Any], *cases: tuple[Any, int]) -> dic
     }
 
 
-def _flow_coefficients(parameters: Mapping[str, Any], t: float) -> float:
+def _flow_coefficients(parameters: Mapping[str, Any]) -> dict[str, float]:
     """Of dq_t/dt, to the order 1/L² from two depths; those of q_t are their integrals."""
-    coarse, fine = (
-        power_coefficients(
-            stable_network(depth**-0.5, int(depth * t), **parameters), count=_DEGREES
+
+    def least(t: float) -> float:
+        coarse, fine = (
+            power_coefficients(
+                stable_network(depth**-0.5, int(depth * t), **parameters), count=_DEGREES
+            )
+            for depth in (_COARSE, 2 * _COARSE)
         )
-        for depth in (_COARSE, 2 * _COARSE)
-    )
-    return float((2 * fine - coarse).min())
+        return float((2 * fine - coarse).min())
+
+    return at("t", (0.125, 1), least)
 
 
 def _deep_eigenvalues(schedule: str, difference: bool) -> dict[str, float]:
@@ -178,7 +174,19 @@ def _expanded() -> dict[str, float]:
     return {f"angle {a:g}": float(d) for a, d in zip(angles, found, strict=True)}
 
 
-_STATEMENTS: Statements = {
+_TRAINED = unchecked(
+    "the trained networks and kernels of section 7",
+    "percent",
+    lambda: "it takes images and hours of computing; see fieldtheory figures for Table 3",
+)
+_BIASED_SPHERE, _UNBIASED_SPHERE = "σ_b > 0, on spheres", "σ_b = 0, on spheres"
+_PARALLEL = "σ_b > 0, two of the inputs parallel"
+_PRODUCTS = (
+    "by (9) it is a sum of products of covariances, with or without bias: the tangent kernel is "
+    "universal where the other is"
+)
+
+_STATEMENTS = {
     "Proposition 2: smallest eigenvalue over the trace of Q_{l+1} − Q_l, not negative": interval(
         "l = 0 to 5, 5 inputs of different lengths, σ_b > 0",
         _POSITIVE,
@@ -196,18 +204,9 @@ _STATEMENTS: Statements = {
         "of every universal kernel",
         lambda: "a statement on all functions of L²(K)",
     ),
-    **{
-        f"Table {table}: test accuracies {what}": unchecked(
-            "the trained networks and kernels of section 7",
-            "percent",
-            lambda: "it takes images and hours of computing; see fieldtheory figures for Table 3",
-        )
-        for table, what in (
-            (1, "of Wide-ResNet kernels"),
-            (2, "of fully connected kernels"),
-            (3, "of trained convolutional ResNets"),
-        )
-    },
+    "Table 1: test accuracies of Wide-ResNet kernels": _TRAINED,
+    "Table 2: test accuracies of fully connected kernels": _TRAINED,
+    "Table 3: test accuracies of trained convolutional ResNets": _TRAINED,
     "(6): |Σ_k μ_k ψ_k(x) ψ_k(x') − Q_L(x, x')|, zero up to rounding": interval(
         "uniform scaling, L = 3, on the circle",
         (-1e-10, 1e-10),
@@ -215,16 +214,13 @@ _STATEMENTS: Statements = {
         "the covariance of the two sides; Gaussian processes have no other cumulant",
     ),
     f"Proposition 3: {_SPHERE}": interval(
-        "σ_b > 0, on spheres",
+        _BIASED_SPHERE,
         _POSITIVE,
         partial(_coefficients, BIASED, ("none", 2), ("uniform", 2), ("none", 20)),
         f"{_ALL_DEGREES}; with a bias Q_1 has them, too",
     ),
     f"Proposition 3: {_EIGENVALUE}": interval(
-        "σ_b > 0, two of the inputs parallel",
-        _POSITIVE,
-        lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)},
-        _SOME_INPUTS,
+        _PARALLEL, _POSITIVE, lambda: {"L = 2": _of_layer_two(INPUTS, BIASED)}, _SOME_INPUTS
     ),
     "text after Proposition 3: smallest eigenvalue over the trace of Q_2 for x and 2x, "
     "zero without bias": double(
@@ -242,25 +238,14 @@ _STATEMENTS: Statements = {
     "Proposition 5: eigenvalues μ_k of tⁿ, not negative": bound(
         "d = 3, n and k up to 5", sp.zeros(6, 6), _powers
     ),
-    **{
-        f"{equation}: {_SERIES} of dq_t/dt": [
-            interval(
-                region,
-                _POSITIVE,
-                partial(at, "t", (0.125, 1), partial(_flow_coefficients, parameters)),
-                _ALL_DEGREES,
-            )
-        ]
-        for equation, parameters, region in (
-            ("Theorem 1", BIASED, "σ_b > 0, on spheres"),
-            ("Proposition 6", UNBIASED, "σ_b = 0, on spheres"),
-        )
-    },
+    f"Theorem 1: {_SERIES} of dq_t/dt": interval(
+        _BIASED_SPHERE, _POSITIVE, partial(_flow_coefficients, BIASED), _ALL_DEGREES
+    ),
+    f"Proposition 6: {_SERIES} of dq_t/dt": interval(
+        _UNBIASED_SPHERE, _POSITIVE, partial(_flow_coefficients, UNBIASED), _ALL_DEGREES
+    ),
     f"Theorem 1: {_EIGENVALUE}": interval(
-        "σ_b > 0, two of the inputs parallel",
-        _POSITIVE,
-        partial(_deep_eigenvalues, "uniform", False),
-        _SOME_INPUTS,
+        _PARALLEL, _POSITIVE, partial(_deep_eigenvalues, "uniform", False), _SOME_INPUTS
     ),
     f"Corollary 1: {_SPHERE}": [
         interval(
@@ -270,31 +255,19 @@ _STATEMENTS: Statements = {
             f"{_ALL_DEGREES}; Q_∞ has them by Proposition 2",
         )
         for parameters, region in (
-            (BIASED, "σ_b > 0, on spheres"),
-            (UNBIASED, "σ_b = 0, on spheres"),
+            (BIASED, _BIASED_SPHERE),
+            (UNBIASED, _UNBIASED_SPHERE),
         )
     ],
     f"Corollary 1: {_EIGENVALUE}": interval(
-        "σ_b > 0, two of the inputs parallel",
-        _POSITIVE,
-        partial(_deep_eigenvalues, "decreasing", False),
-        _SOME_INPUTS,
+        _PARALLEL, _POSITIVE, partial(_deep_eigenvalues, "decreasing", False), _SOME_INPUTS
     ),
-    **{
-        f"{equation}: {_EIGENVALUE}, of {what}": [
-            interval(
-                "σ_b > 0, two of the inputs parallel",
-                _POSITIVE,
-                partial(_deep_eigenvalues, schedule, True),
-                "by (9) it is a sum of products of covariances, with or without bias: the tangent "
-                "kernel is universal where the other is",
-            )
-        ]
-        for equation, what, schedule in (
-            ("Proposition 8", "Θ_∞ − Q_∞", "decreasing"),
-            ("Proposition 9", "θ_t − q_t", "uniform"),
-        )
-    },
+    f"Proposition 8: {_EIGENVALUE}, of Θ_∞ − Q_∞": interval(
+        _PARALLEL, _POSITIVE, partial(_deep_eigenvalues, "decreasing", True), _PRODUCTS
+    ),
+    f"Proposition 9: {_EIGENVALUE}, of θ_t − q_t": interval(
+        _PARALLEL, _POSITIVE, partial(_deep_eigenvalues, "uniform", True), _PRODUCTS
+    ),
 }
 
 CLAIMS = claims_of("SR", _STATEMENTS)

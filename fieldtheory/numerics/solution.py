@@ -609,6 +609,7 @@ def solve(
     order: int = 1,
     progress: bool = False,
     digits: int | None = None,
+    proven: bool = False,
 ) -> Solution:
     """Kernels, responses and fluctuations of a network for given inputs.
 
@@ -643,11 +644,14 @@ def solve(
         From 16 to 1000: compute to so many digits with mpmath, for one input or two; see
         `PreciseSolution` for the fields and `exact_kernel` for what K0 may be, such as "0.05". The
         parameters of the network are the floats that they are. Not with ``rtol`` or ``order=2``.
+    proven : bool
+        With ``digits``, any number of them: intervals that are proven to contain the values, in
+        ball arithmetic; see `EnclosedSolution`. It needs python-flint, the extra ``proven``.
 
     Returns
     -------
     Solution
-        A `PreciseSolution` with ``digits``.
+        A `PreciseSolution` with ``digits``, an `EnclosedSolution` if ``proven``.
 
     Raises
     ------
@@ -685,7 +689,14 @@ def solve(
         for name, value, default in (("order", order, 1), ("rtol", rtol, DEFAULT_TOLERANCE)):
             if value != default:
                 raise ValueError(f"{name} must be left out with digits, got {value!r}")
+        if proven:
+            # It needs python-flint.
+            from fieldtheory.precision.enclosed_solution import enclosed_solution
+
+            return enclosed_solution(checked, K0, digits, convention)  # type: ignore[return-value]
         return precise_solution(checked, K0, digits, convention)  # type: ignore[return-value]
+    if proven:
+        raise ValueError("digits must be given with proven=True")
     kernel = validation.input_kernel_array("K0", K0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     if not validation.is_order(order):

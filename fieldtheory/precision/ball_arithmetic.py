@@ -12,7 +12,7 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.compiling.translation import call
 from fieldtheory.precision import enclosures
 from fieldtheory.precision.arithmetic import Arithmetic
-from fieldtheory.precision.balls import arb, constant, on_line
+from fieldtheory.precision.balls import arb, constant, real_functions
 from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 
 
@@ -24,7 +24,7 @@ def ball_arithmetic() -> Arithmetic:
     >>> print(ball_arithmetic().number(sp.Rational(1, 3)).str(8))
     [0.33333333 +/- 3.34e-9]
     """
-    return Arithmetic(constant, on_line(), _resolved, _correlators)
+    return Arithmetic(constant, real_functions(), _resolved, _correlators)
 
 
 def _resolved(node: AverageNode, functions: dict[str, Callable[..., Any]]) -> sp.Expr:

@@ -26,7 +26,8 @@ __all__ = [
     "constant",
     "ctx",
     "exact",
-    "on_line",
+    "has_known_cuts",
+    "real_functions",
     "power",
     "power_tail",
 ]
@@ -70,7 +71,7 @@ def _compiled(
     form: sp.Expr, symbols: tuple[sp.Symbol, ...], in_plane: bool, precision: int
 ) -> Callable[..., Any]:
     flag = [sp.Symbol("analytic")] if in_plane else []
-    library = {**on_line(), **(_PLANE if in_plane else {})}
+    library = {**real_functions(), **(_PLANE if in_plane else {})}
     if in_plane:
         for function in (sp.atan2, sp.atan):
             form = form.replace(
@@ -85,6 +86,13 @@ def _compiled(
         lambda e: _power(e.base, e.exp) if e.exp > 0 else 1 / _power(e.base, -e.exp),
     )
     return sp.lambdify([*symbols, *flag], form, modules=[library, "mpmath"], cse=True)
+
+
+def has_known_cuts(form: sp.Expr) -> bool:
+    """Whether an expression can be compiled for the complex plane: all its cuts are checked."""
+    return all((2 * power.exp).is_Integer for power in form.atoms(sp.Pow)) and all(
+        isinstance(f, sp.atan2 | sp.atan | sp.exp | sp.erf) for f in form.atoms(sp.Function)
+    )
 
 
 _arc, _root, _power = map(sp.Function, ("arc", "root", "power"))
@@ -122,7 +130,7 @@ _COMMON = {
 }
 
 
-def on_line() -> dict[str, Any]:
+def real_functions() -> dict[str, Any]:
     """What the printer of mpmath calls numbers and functions, in balls at the present precision."""
     return {**_COMMON, **_LINE, "pi": arb.pi()}
 

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from fieldtheory import validation
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.precision.ball_arithmetic import ball_arithmetic
 from fieldtheory.precision.balls import arb, attempts, ctx
 from fieldtheory.precision.layer_recursion import OneInput, TwoInputs
+from fieldtheory.precision.precise_solution import exact_kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,54 +25,53 @@ class EnclosedSolution:
 
     The fields have the names and shapes of `Solution` and are arrays of Python objects:
     ``residual_kernels``, ``kernels``, ``residual_response``, ``response``, ``output_kernel``,
-    ``output_response``; of one input also ``G12``, ``S22`` and ``G11``. ``print`` shows a midpoint
-    and a radius, ``float(x)`` and ``mpmath.mpf(x.mid())`` give the midpoint, ``float(x.rad())`` the
-    radius.
+    ``output_response``; of one input also ``G12``, ``S22`` and ``G11``. ``x.str(31)`` shows a
+    midpoint of 31 digits and a radius; ``print`` and arithmetic are those of ``flint.ctx.dps``
+    digits, 15 unless it is set. ``float(x)`` and ``mpmath.mpf(x.mid())`` give the midpoint.
 
-    What is proven: for the network and K^(0) whose parameters are exactly the given floats, the
-    saddle point, the response and G11 to order 1/N lie in the intervals. It rests on the closed
-    forms and the recursions that the symbolic derivation gives, on Arb, and on the bounds in
-    `enclosures` and `hermite`. Radii are at most 10^(−digits) of the largest entry, of the same
-    layer for kernels and responses.
+    What is proven: for the network whose parameters are exactly the given floats, and K^(0) as in
+    `exact_kernel`, the saddle point, the response and G11 to order 1/N lie in the intervals. It
+    rests on the closed forms and the recursions of the symbolic derivation, on Arb, and on the
+    bounds in `enclosures` and `hermite`. Radii are at most 10^(−digits) of the largest entry, of
+    the same layer for kernels and responses.
 
     Parameters
     ----------
     network : LayeredNetwork
         Without batch axes.
-    input_kernel : ndarray, shape () or (P, P)
-        Positive variances.
+    input_kernel : sympy.Rational, or a matrix of two inputs
     digits : int
 
     Examples
     --------
     >>> import fieldtheory as ft
-    >>> net = ft.ResidualNetwork(depth=3, activation="tanh")
-    >>> print(EnclosedSolution(net, np.array(0.5), 30).output_response.str(31))
+    >>> s = ft.solve(ft.ResidualNetwork(depth=3, activation="tanh"), 0.5, digits=30, proven=True)
+    >>> print(s.output_response.str(31))
     [0.2224283563098147005961535323412 +/- 5.18e-33]
     """
 
     network: LayeredNetwork
-    input_kernel: np.ndarray
+    input_kernel: Any
     digits: int
 
     @cached_property
     def residual_kernels(self) -> np.ndarray:
-        """C*^(l), (L + 2,) or (L + 2, P, P)."""
-        return self._field(lambda theory: theory.residual_kernels)
+        """C*^(l), (L + 2,) or (L + 2, 2, 2)."""
+        return self._field("residual_kernels")
 
     @cached_property
     def kernels(self) -> np.ndarray:
-        """K^(l), (L + 2,) or (L + 2, P, P)."""
-        return self._field(lambda theory: theory.kernels)
+        """K^(l), (L + 2,) or (L + 2, 2, 2)."""
+        return self._field("kernels")
 
     @cached_property
     def residual_response(self) -> np.ndarray:
-        """η^(l), (L + 1,) or (L + 1, P, P)."""
-        return self._field(lambda theory: theory.residual_response)[:-1]
+        """η^(l), (L + 1,) or (L + 1, 2, 2)."""
+        return self._field("residual_response")[:-1]
 
     @cached_property
     def response(self) -> np.ndarray:
-        """χ^(l), (L + 1,) or (L + 1, P, P)."""
+        """χ^(l), (L + 1,) or (L + 1, 2, 2)."""
         return self._responses[:-1]
 
     @property
@@ -104,51 +105,42 @@ class EnclosedSolution:
 
     @cached_property
     def _responses(self) -> np.ndarray:
-        return self._field(lambda theory: theory.response)
+        return self._field("response")
 
     def _matrix(self, name: str, of_theory: Callable[[OneInput], Any]) -> np.ndarray:
-        if self.input_kernel.ndim:
-            shape = self.input_kernel.shape
-            raise ValueError(f"{name} is proven for one input, got K0 of shape {shape}")
-        return self._field(of_theory, True)
+        if isinstance(self.input_kernel, sp.MatrixBase):
+            raise ValueError(f"{name} is proven for one input, got K0 of two")
+        return self._enclosed(of_theory, True)
 
-    def _field(self, of_theory: Callable[[Any], Any], of_largest: bool = False) -> np.ndarray:
+    def _field(self, name: str) -> np.ndarray:
+        return self._enclosed(lambda theory: _of_layers(theory, name))
+
+    def _enclosed(self, of_theory: Callable[[Any], Any], of_largest: bool = False) -> np.ndarray:
         """A field at the first precision at which its radii are small enough."""
-        for bits, theories in zip(attempts(self.digits), self._theories, strict=True):
+        for bits, theory in zip(attempts(self.digits), self._theories, strict=True):
             with ctx.workprec(bits):
-                values = self._arranged([of_theory(theory) for theory in theories])
-            if _narrow(values, self.digits, of_largest):
-                return values
+                values = np.array(of_theory(theory), dtype=object)
+                values = np.vectorize(arb, otypes=[object])(values)
+                if _is_narrow(values, self.digits, of_largest):
+                    return values
         widest = max(float(value.rad()) for value in values.ravel())
         raise PrecisionError(
             f"enclosures did not reach {self.digits} digits, the widest radius is {widest:.2g}"
         )
 
     @cached_property
-    def _theories(self) -> list[list[Any]]:
-        """The recursions of one input, or of all pairs of inputs, at rising precisions."""
-        found = []
+    def _theories(self) -> list[OneInput | TwoInputs]:
+        """The recursion at rising precisions."""
+        found: list[OneInput | TwoInputs] = []
         for bits in attempts(self.digits):
             with ctx.workprec(bits):
                 arithmetic = ball_arithmetic()
-            K = [[sp.Rational(float(k)) for k in row] for row in np.atleast_2d(self.input_kernel)]
-            alone = [OneInput(self.network, row[i], arithmetic) for i, row in enumerate(K)]
-            pairs = [
-                alone[i] if i == j else TwoInputs(alone[i], alone[j], K[i][j])
-                for i, j in zip(*np.triu_indices(len(K)), strict=True)
-            ]
-            found.append(pairs)
-        return found
-
-    def _arranged(self, of_pairs: list[Any]) -> np.ndarray:
-        values = np.array(of_pairs, dtype=object)
-        values = np.vectorize(arb, otypes=[object])(values)
-        if not self.input_kernel.ndim:
-            return values[0]
-        inputs = len(self.input_kernel)
-        found = np.empty((values.shape[1], inputs, inputs), dtype=object)
-        i, j = np.triu_indices(inputs)
-        found[:, i, j] = found[:, j, i] = values.T
+            if isinstance(self.input_kernel, sp.MatrixBase):
+                K = self.input_kernel
+                first, second = (OneInput(self.network, K[i, i], arithmetic) for i in range(2))
+                found.append(TwoInputs(first, second, K[0, 1]))
+            else:
+                found.append(OneInput(self.network, self.input_kernel, arithmetic))
         return found
 
     def __repr__(self) -> str:
@@ -163,7 +155,15 @@ def _scaled(rows: list[list[Any]], factor: Any) -> list[list[Any]]:
     return [[factor * value for value in row] for row in rows]
 
 
-def _narrow(values: np.ndarray, digits: int, of_largest: bool) -> bool:
+def _of_layers(theory: OneInput | TwoInputs, name: str) -> np.ndarray:
+    """A quantity of all layers, of one input or as matrices of two."""
+    if isinstance(theory, OneInput):
+        return np.array(getattr(theory, name), dtype=object)
+    a, b, c = (getattr(each, name) for each in (theory.first, theory.second, theory))
+    return np.array([[[p, r], [r, q]] for p, q, r in zip(a, b, c, strict=True)], dtype=object)
+
+
+def _is_narrow(values: np.ndarray, digits: int, of_largest: bool) -> bool:
     """Whether all radii are small against the largest entry, of the same layer or of all."""
     if not all(value.is_finite() for value in values.ravel()):
         return False
@@ -173,3 +173,15 @@ def _narrow(values: np.ndarray, digits: int, of_largest: bool) -> bool:
         max(value.rad() for value in group) <= tolerance * max(value.abs_lower() for value in group)
         for group in groups
     )
+
+
+def enclosed_solution(
+    network: LayeredNetwork, K0: Any, digits: int, convention: str
+) -> EnclosedSolution:
+    """What `solve` returns with ``proven=True``; K0 as in `exact_kernel`."""
+    digits = validation.integer("digits", digits, 1)
+    if network.batch_shape:
+        raise ValueError(f"proven needs one network, got scales of shape {network.batch_shape}")
+    if convention != "derivative":
+        raise ValueError(f"convention must be 'derivative' with proven=True, got {convention!r}")
+    return EnclosedSolution(network, exact_kernel(K0), digits)

@@ -23,16 +23,17 @@ from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
 from fieldtheory.averages.integrands.simplification import separated
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
-from fieldtheory.precision.balls import acb, arb, compiled, ctx, exact, power_tail
+from fieldtheory.precision.balls import acb, arb, compiled, ctx, exact, has_known_cuts, power_tail
 from fieldtheory.precision.balls import power as power_of
 from fieldtheory.precision.hermite import coefficients
 from fieldtheory.precision.majorants import majorant
 
 # Bits of bounds that only have to be above what they bound, and guard bits of tails.
 _ROUGH, _GUARD = 64, 24
+# ln 2, rounded up.
 _LN_2 = 0.694
 # Orders of Mehler's series that are tried.
-_ORDERS = (32, 128, 512, 2048)
+_ORDERS = (32, 128, 512, 1024, 2048)
 
 _A, _B = sp.symbols("a b", positive=True)
 _C = sp.Symbol("c", real=True)
@@ -115,12 +116,10 @@ def _closed_form(F: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | None
 
 def _of_one(F: sp.Expr, variable: sp.Symbol, K: Any) -> Any:
     value = integral(F, variable, K.mid())
-    return value if K.is_exact() else value + _ball(_slope(F, variable, K) * K.rad())
-
-
-def _slope(F: sp.Expr, variable: sp.Symbol, K: Any) -> Any:
-    """A bound of |d⟨F⟩/dK| for all variances in the ball."""
-    return norm(F, variable, K) / (arb(2).sqrt() * K.lower())
+    if K.is_exact():
+        return value
+    slope = norm(F, variable, K) / (arb(2).sqrt() * K.lower())
+    return value + _ball(slope * K.rad())
 
 
 def norm(F: sp.Expr, variable: sp.Symbol, K: Any) -> Any:
@@ -192,6 +191,9 @@ def _product(
     a, b, c = entries
     at = [k.mid() for k in entries]
     r, r_at = c / (a * b).sqrt(), at[2] / (at[0] * at[1]).sqrt()
+    if not abs(r_at) <= 1:
+        # Parallel as far as the precision tells.
+        return arb.nan()
     value = _price(f, g, variables, at) if connected else None
     if value is None:
         # The remainder is a difference of numbers near one.
@@ -210,7 +212,7 @@ def _price(f: sp.Expr, g: sp.Expr, variables: tuple[Any, ...], at: Sequence[Any]
     """∫_0^c ⟨f'g'⟩_t dt over the covariance t, where ⟨f'g'⟩ is closed."""
     x, y = variables
     form = _closed_form(f.diff(x) * g.diff(y), (x, y))
-    if form is None:
+    if form is None or not has_known_cuts(form):
         return None
     a, b, c = at
     function = compiled(form, (_A, _B, _C), True)

@@ -17,7 +17,9 @@ _CRAMER = "1.0865"
 # Widths of strips in z that are tried, bits of their bounds, and the most products of nodes and
 # orders.
 _STRIPS = [2.0 ** (3 - k / 3) for k in range(40)]
-_ROUGH, _GUARD, _LN_2 = 64, 24, 0.694
+_ROUGH, _GUARD = 64, 24
+# ln 2, rounded up.
+_LN_2 = 0.694
 _MOST = 4_000_000
 
 

@@ -57,7 +57,10 @@ def majorant(F: sp.Expr, variable: sp.Symbol, height: Any = 0) -> Any:
         bound = _of_function(F.func, sp.Poly(argument, variable).all_coeffs(), height)
         if bound is not None:
             return arb_poly([bound])
-    raise ValueError(f"{F} has no bound in a strip here: enclosures are for erf, tanh, GELU, ReLU")
+    raise ValueError(
+        f"{F} has no bound in a strip here: enclosures are for φ made of erf, tanh, sin, cos, "
+        "exp(−h²) and polynomials, with kinks or without"
+    )
 
 
 def _of_function(function: Any, terms: list[sp.Expr], height: Any) -> Any | None:

@@ -16,7 +16,7 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.definitions import Notation
-from fieldtheory.theory.elementary_averages import K_XX, K_XY, X, layer_averages
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, layer_averages
 from fieldtheory.theory.formulas import GENERIC, results_latex, symbols_latex
 from fieldtheory.theory.latex import latex
 from fieldtheory.theory.layer_by_layer import EXPLICIT
@@ -26,15 +26,6 @@ TEMPLATE = Path(__file__).with_name("appendix.tex")
 # The quantities that are written out layer by layer.
 LAYER_BY_LAYER = ("saddle_point", "S21", "G12", "output_response")
 _RESPONSES = ("residual_response", "response", "output_response")
-_SEVERAL = r"""
-\paragraph{Several inputs.} For inputs $x_{\alpha}$ the signals carry an index $\alpha$, the weights
-do not. The exponent of (\ref{eq:weight}) becomes the square of a sum over $\alpha$, and the kernels
-become matrices, F25~(88). All steps stay the same with the fields $C_{\alpha \beta}^{(l)}$, $\alpha
-\leq \beta$, and with $\phi(h_{\alpha}) \phi(h_{\beta})$ for $\phi(h)^{2}$. A covariance $K_{\alpha
-\beta} = K_{\beta \alpha}$ is one variable and has no factor $\frac{1}{2}$ in Price's theorem. It
-responds to itself and to both variances; F25~(115), (126) and (128) keep the first of these alone.
-A variance responds to itself only. Fluctuations couple up to four inputs.
-"""
 
 
 def document(n: Notation, explicit: Notation | None = None) -> str:
@@ -54,7 +45,6 @@ def document(n: Notation, explicit: Notation | None = None) -> str:
     parts = {
         "network": "feed-forward networks" if n.layers.skip == 0 else "residual networks",
         "scales": r", \qquad ".join(_scale(n, name) for name in n.layers.family.layer_parameters),
-        "several": _SEVERAL if n.inputs > 1 else "",
         "action": results(["action"]),
         "saddle_point": results(["saddle_point"]),
         "price": rf"\frac{{\partial}}{{\partial K}} {latex(moment)} = {latex(moment.diff(K))}",
@@ -66,7 +56,8 @@ def document(n: Notation, explicit: Notation | None = None) -> str:
     }
     if explicit is not None:
         written = results_latex(LAYER_BY_LAYER, explicit, EXPLICIT, numbered=True, known=known)
-        parts["explicit"] = _section("Layer by layer", "explicit", written)
+        lead = f"For $L = {latex(explicit.last)}$:\n"
+        parts["explicit"] = _section("Layer by layer", "explicit", lead + written)
     text = TEMPLATE.read_text(encoding="utf-8")
     # SymPy writes the natural logarithm as \log.
     return re.sub("<<(.*?)>>", lambda found: parts.get(found[1], ""), text).replace(r"\log", r"\ln")
@@ -100,14 +91,11 @@ def _closed_forms(n: Notation) -> str:
         for left, form in forms.items()
         if not form.has(AverageNode)
     ]
-    phi = latex(n.activation(X))
-    text = (
-        rf"For $\phi(x) = {phi}$ these averages are elementary, with $M(K) = \langle \phi(h)^{{2}} "
-        r"\rangle$ for a variance $K$ and $M'$ its derivative (\ref{eq:price}):"
-        f"\n{page([rows], n.column, 'average')}"
-    )
-    if not rows:
+    text = "The averages of this $\\phi$ are not elementary: they are Gaussian integrals."
+    if rows:
         text = (
-            rf"The averages of $\phi(x) = {phi}$ are not elementary: they are Gaussian integrals."
+            r"These averages are elementary, with $M(K) = \langle \phi(h)^{2} \rangle$ for a "
+            r"variance $K$ and $M'$ its derivative (\ref{eq:price}):"
+            f"\n{page([rows], n.column, 'average')}"
         )
-    return _section("The activation", "activation", text)
+    return _section("The averages of the activation", "activation", text)

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fieldtheory.cli import terminal
-from fieldtheory.cli.app import app
+from fieldtheory.cli.app import app, main
 from tests.tables import crossed
 
 COMMANDS = (
@@ -272,3 +272,9 @@ def test_values_that_are_not_allowed_are_named(arguments, words):
     result = call(*arguments)
     assert result.exit_code == 2
     assert result.stderr == f"error: {words}\n"
+
+
+def test_a_package_that_wrote_over_this_one_is_named(monkeypatch):
+    monkeypatch.delattr("fieldtheory._ROOMS")
+    with pytest.raises(SystemExit, match="is not that of fieldtheory-networks"):
+        main()

@@ -1,5 +1,9 @@
 """Enclosed solutions against exact cases, mpmath and float64."""
 
+import subprocess
+import sys
+
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -7,14 +11,13 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.precision.balls import arb, ctx
-from fieldtheory.precision.enclosed_solution import EnclosedSolution
 
 ONE = ("kernels", "residual_kernels", "response", "residual_response", "G12", "S22", "G11")
 TWO = ONE[:4]
 
 
 def enclosed(network, K0, digits=20):
-    return EnclosedSolution(network, np.asarray(K0, dtype=float), digits)
+    return ft.solve(network, K0, digits=digits, proven=True)
 
 
 def test_linear_networks_are_exact():
@@ -83,3 +86,49 @@ def test_digits_that_are_not_reached(monkeypatch):
     monkeypatch.setattr("fieldtheory.precision.enclosed_solution.attempts", lambda digits: [60])
     with pytest.raises(PrecisionError, match="did not reach 30 digits"):
         _ = enclosed(net, 0.5, 30).kernels
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"digits": None}, "digits must be given with proven=True"),
+        ({"digits": 0}, "digits must be an integer >= 1"),
+        ({"order": 2}, "order must be left out with digits"),
+        ({"convention": "F25"}, "convention must be 'derivative'"),
+        ({"K0": 0.0}, "K0 must have variances > 0"),
+        ({"K0": np.eye(3)}, "K0 must be of one input or"),
+        ({"network": ft.ResidualNetwork(depth=1, branch_scale=[[0.1], [0.2]])}, "one network"),
+    ],
+)
+def test_bad_arguments(arguments, words):
+    given = {"network": ft.ResidualNetwork(depth=1), "K0": 0.5, "digits": 20, "proven": True}
+    with pytest.raises(ValueError, match=words):
+        ft.solve(**given | arguments)
+
+
+@pytest.mark.parametrize("name", ["softsign", "mish", "softplus"])
+def test_activations_that_are_not_offered(name):
+    with pytest.raises(ValueError, match="no bound in a strip"):
+        _ = enclosed(ft.ResidualNetwork(depth=1, activation=name), 0.5).kernels
+
+
+def test_mpmath_lies_inside():
+    net = ft.ResidualNetwork(depth=2, activation="tanh", branch_scale=0.5)
+    balls, numbers = enclosed(net, "0.1", 20), ft.solve(net, "0.1", digits=20)
+    for field in ("kernels", "response", "G11"):
+        found, expected = getattr(balls, field), getattr(numbers, field)
+        scale = max(abs(value) for value in expected.ravel())
+        for ball, value in zip(found.ravel(), expected.ravel(), strict=True):
+            with mpmath.workdps(30):
+                distance = abs(mpmath.mpf(ball.mid()) - value)
+                assert distance <= mpmath.mpf(ball.rad()) + scale * mpmath.mpf(10) ** -20
+
+
+def test_python_flint_is_named_where_it_is_missing():
+    program = (
+        "import sys; sys.modules['flint'] = None; import fieldtheory as ft\n"
+        "try: ft.solve(ft.ResidualNetwork(depth=1), 0.5, digits=20, proven=True)\n"
+        "except ImportError as error: print(error)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "pip install 'fieldtheory-networks[proven]'" in found.stdout

@@ -96,7 +96,7 @@ def test_what_it_says_of_the_activation():
     found = ft.GaussianAverage(sp.erf(h) ** 2, h, sp.Rational(3, 10)).evalf(20)
     np.testing.assert_allclose(float(found), 2 / np.pi * np.arctan(0.6 / np.sqrt(2.2)), rtol=1e-14)
     assert "not elementary" in ft.derive(1, activation="tanh").document()
-    assert r"\section{The activation}" not in ft.derive(1).document()
+    assert "sec:activation" not in ft.derive(1).document()
 
 
 def test_fractions_on_one_line_keep_their_brackets(tmp_path):
