@@ -137,18 +137,18 @@ def _quadratic_form(printed: bool) -> sp.Expr:
     return sp.Add(*[f**2 / C for f, C in zip(steps, action.kernels[:3], strict=True)])
 
 
-_SQUARE, _BIAS = sp.Symbol("φ·φ", real=True), SCALE**2 * sym.BIAS**2
+SQUARES, _BIAS = sp.Symbol("φ·φ", real=True), SCALE**2 * sym.BIAS**2
 
 
 def _printed_constraint(sign: int, width: sp.Expr = sym.WIDTH) -> sp.Expr:
     """The exponent of a Dirac function that fixes width · C."""
-    t, source = sym.conjugate(1), SCALE**2 * sym.WEIGHT**2 * sym.conjugate(1) * _SQUARE
+    t, source = sym.conjugate(1), SCALE**2 * sym.WEIGHT**2 * sym.conjugate(1) * SQUARES
     return sign * (-width * t * sym.kernel(1) + source + width * _BIAS * t)
 
 
-def _constraint(sign: int, width: sp.Expr = sym.WIDTH) -> sp.Expr:
+def constraint(sign: int, width: sp.Expr = sym.WIDTH) -> sp.Expr:
     """C̃ times the argument of that function."""
-    argument = SCALE**2 * sym.WEIGHT**2 * _SQUARE + width * _BIAS - width * sym.kernel(1)
+    argument = SCALE**2 * sym.WEIGHT**2 * SQUARES + width * _BIAS - width * sym.kernel(1)
     return sign * sym.conjugate(1) * argument
 
 
@@ -196,22 +196,22 @@ _STATEMENTS = {
         "L = 1, P = 2", lambda: _printed_observables(2, False), lambda: _observables(2)
     ),
     "(19), lines 1 and 2: exponent of the constraint on C^(l)": formula(
-        "every l and N", _printed_constraint(1), lambda: _constraint(1)
+        "every l and N", _printed_constraint(1), lambda: constraint(1)
     ),
     "(19), line 3: Σ_j φ_j² as N φ_i² of one neuron": _LAST_LINE,
     "(91)–(93): exponents of the constraints": [
         formula(
             f"{name}, every N",
             _printed_constraint(-1, width),
-            lambda width=width: _constraint(-1, width),
+            lambda width=width: constraint(-1, width),
         )
         for name, width in (("input", sym.WIDTH * sym.INPUT_WIDTH), ("layers", sym.WIDTH))
     ],
     "(94): exponent of the constraint on C^(l), with (92) put in": formula(
         "every l and N",
         _printed_constraint(1),
-        lambda: _constraint(-1),
-        convention=(_FLIPPED, lambda: _constraint(-1).subs(*_FLIP)),
+        lambda: constraint(-1),
+        convention=(_FLIPPED, lambda: constraint(-1).subs(*_FLIP)),
     ),
     "(95): Σ_j φ_j² as N φ² of one neuron": _LAST_LINE,
     "(21): the action": formula(

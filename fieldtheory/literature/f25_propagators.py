@@ -14,6 +14,7 @@ import sympy as sp
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.literature.claim import claims_of, double, formula, number
+from fieldtheory.literature.f25_prior import SQUARES, constraint
 from fieldtheory.literature.f25_theory import OUT, gain, printed_matrix, printed_source, theory
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -146,11 +147,19 @@ def _connected(printed: bool) -> sp.Expr:
     return both - one * other
 
 
-def _constraint_with_source(spurious: sp.Expr) -> sp.Expr:
-    """The bracket after (31), with φ² of all neurons equal to their mean."""
-    square = sp.Symbol("φ²", positive=True)
-    weights = SCALE**2 * (sym.WEIGHT**2 * square + sym.BIAS**2)
-    return -sym.kernel(1) + sp.Symbol("ε") + spurious * weights
+_SQUARE, _SOURCE = sp.Symbol("φ²", positive=True), sp.Symbol("ε")
+
+
+def _printed_bracket(spurious: sp.Expr) -> sp.Expr:
+    """The bracket after (31)."""
+    weights = SCALE**2 * (sym.WEIGHT**2 * _SQUARE + sym.BIAS**2)
+    return -sym.kernel(1) + _SOURCE + spurious * weights
+
+
+def _bracket() -> sp.Expr:
+    """The exponent of the constraint (19) on C = C̄ − ε over N C̃, with all neurons equal."""
+    moved = {sym.kernel(1): sym.kernel(1) - _SOURCE, SQUARES: sym.WIDTH * _SQUARE}
+    return sp.expand(constraint(1).subs(moved) / (sym.WIDTH * sym.conjugate(1)))
 
 
 def _ratio_of_variances(point: Any) -> float:
@@ -172,9 +181,9 @@ _ERF = "φ = erf, ρ = σ_w = 1, σ_b = 0, l = 3"
 _STATEMENTS = {
     "line after (31): bracket of the constraint with a source ε": formula(
         "all neurons equal",
-        _constraint_with_source(sym.WIDTH),
-        lambda: _constraint_with_source(sp.S.One),
-        meant=("no N inside of the bracket", _constraint_with_source(sp.S.One)),
+        _printed_bracket(sym.WIDTH),
+        _bracket,
+        meant=("no N inside of the bracket", _printed_bracket(sp.S.One)),
     ),
     "(32): Δ_12 = N⟨C C̃⟩ as the response of (31)": formula(
         _TWO_LAYERS,

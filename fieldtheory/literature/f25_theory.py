@@ -74,9 +74,11 @@ def _input_response() -> sp.Expr:
     return sym.WIDTH * theory(2).propagator.G12[0, 0]
 
 
-def _of_sum(layer: int) -> sp.Matrix:
-    """G11 of the layers whose C^(k) K^(layer) is the sum of."""
-    return theory(2).propagator.G11[: layer + 1, : layer + 1]
+def _kernel_variance(layer: int) -> sp.Expr:
+    """Var K^(layer) to order 1/N, from the derivatives of K^(layer) by the C^(k)."""
+    action = theory(2).network_action
+    slopes = sp.Matrix([action.covariance[layer, layer].diff(C) for C in action.kernels])
+    return (slopes.T * theory(2).propagator.G11 * slopes)[0]
 
 
 def _printed_data_action(factor: sp.Expr = sym.WIDTH) -> sp.Expr:
@@ -160,12 +162,19 @@ _STATEMENTS = {
         "α = β, φ = erf", _CURVATURE, _SLOPE, meant=_MEANT
     ),
     "text after (133): Var K^(l) as the sum of Var C^(k) alone": [
-        formula("l = 1", lambda: _of_sum(1).trace(), lambda: sp.Add(*_of_sum(1))),
+        formula(
+            "l = 1",
+            lambda: theory(2).propagator.G11[:2, :2].trace(),
+            lambda: _kernel_variance(1),
+        ),
         formula(
             "l = 2",
-            lambda: _of_sum(2).trace(),
-            lambda: sp.Add(*_of_sum(2)),
-            meant=("the sum over all pairs of layers", lambda: sp.Add(*_of_sum(2))),
+            lambda: theory(2).propagator.G11[:3, :3].trace(),
+            lambda: _kernel_variance(2),
+            meant=(
+                "the sum over all pairs of layers",
+                lambda: sp.Add(*theory(2).propagator.G11[:3, :3]),
+            ),
         ),
     ],
     "(137): ∂⟨f⟩/∂C_kk, Price's theorem": number("k = l, f = erf²", _MEANT[1], _SLOPE),

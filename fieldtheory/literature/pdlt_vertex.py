@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,28 +46,23 @@ def _exact(network: ResidualNetwork, layer: int) -> Callable[[Mapping[Any, Any]]
     return lambda point: float(solve(network, 1.0).four_point[layer])
 
 
-@lru_cache
-def _inputs() -> tuple[tuple[sp.Symbol, ...], sp.ImmutableMatrix]:
-    """Signals of one neuron and four inputs, and their covariance."""
-    signals = sp.symbols("z_1:5", real=True)
-
-    def entry(a: int, b: int) -> sp.Symbol:
-        return sp.Symbol(f"K_{min(a, b) + 1}{max(a, b) + 1}", real=True)
-
-    return signals, sp.ImmutableMatrix(4, 4, entry)
+# Signals of one neuron and four inputs, and their covariance.
+_Z = sp.symbols("z_1:5", real=True)
+_K = sp.ImmutableMatrix(
+    4, 4, lambda a, b: sp.Symbol(f"K_{min(a, b) + 1}{max(a, b) + 1}", real=True)
+)
+_FIRST, _SECOND = (sym.phi(_Z[a]) * sym.phi(_Z[a + 1]) for a in (0, 2))
 
 
 def _printed_first_vertex() -> sp.Expr:
     """(B.25) after the first residual layer, where V vanishes before."""
-    z, K = _inputs()
 
     def average(F: sp.Expr) -> sp.Expr:
-        return GaussianAverage(F, z, K)
+        return GaussianAverage(F, _Z, _K)
 
-    first, second = (sym.phi(z[a]) * sym.phi(z[a + 1]) for a in (0, 2))
-    mixed = average(first * z[2] * z[3]) - K[2, 3] * average(first)
-    mixed += average(second * z[0] * z[1]) - K[0, 1] * average(second)
-    own = average(first * second) - average(first) * average(second)
+    mixed = average(_FIRST * _Z[2] * _Z[3]) - _K[2, 3] * average(_FIRST)
+    mixed += average(_SECOND * _Z[0] * _Z[1]) - _K[0, 1] * average(_SECOND)
+    own = average(_FIRST * _SECOND) - average(_FIRST) * average(_SECOND)
     return WEIGHT**2 * own + WEIGHT * SKIP**2 * mixed
 
 
@@ -78,15 +72,13 @@ def _first_vertex() -> sp.Expr:
     P_12 is γ² z_1 z_2 of the neuron plus C_W/N Σ φ_1 φ_2 over all of them: to order 1/N, a
     neuron is shared by the sums, and by a sum and the first term.
     """
-    z, K = _inputs()
 
     def connected(F: sp.Expr, G: sp.Expr) -> sp.Expr:
-        return ConnectedCorrelator(F, G, z, K).rewrite(GaussianAverage)
+        return ConnectedCorrelator(F, G, _Z, _K).rewrite(GaussianAverage)
 
-    first, second = (sym.phi(z[a]) * sym.phi(z[a + 1]) for a in (0, 2))
-    mixed = connected(z[0] * z[1], second) + connected(z[2] * z[3], first)
-    found = WEIGHT**2 * connected(first, second) + WEIGHT * SKIP**2 * mixed
-    moments = {GaussianAverage(z[a] * z[b], z, K): K[a, b] for a in range(4) for b in range(4)}
+    mixed = connected(_Z[0] * _Z[1], _SECOND) + connected(_Z[2] * _Z[3], _FIRST)
+    found = WEIGHT**2 * connected(_FIRST, _SECOND) + WEIGHT * SKIP**2 * mixed
+    moments = {GaussianAverage(_Z[a] * _Z[b], _Z, _K): _K[a, b] for a in range(4) for b in range(4)}
     return found.xreplace(moments)
 
 

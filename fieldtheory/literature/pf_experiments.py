@@ -53,13 +53,8 @@ def feed_forward(
     activation: Any, weight_variance: float, bias_variance: float, inputs: tuple[float, ...]
 ) -> np.ndarray:
     """Covariances of the last of 500 layers of wide networks without skip connections."""
-    network = FeedForwardNetwork(
-        depth=_DEPTH,
-        activation=activation,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        input_dim=1,
-    )
+    variances: Any = {"weight_variance": weight_variance, "bias_variance": bias_variance}
+    network = FeedForwardNetwork(depth=_DEPTH, activation=activation, input_dim=1, **variances)
     K0 = input_kernel(np.array(inputs)[:, None], network)
     return solve(network, K0).kernels[_DEPTH]
 

@@ -95,12 +95,8 @@ def _at_horizon(horizon: float, **variances: Any) -> Callable[[Mapping[Any, Any]
     """Covariance of x_T of two inputs in a swish network of the depth of a point."""
 
     def found(point: Mapping[Any, Any]) -> float:
-        network = DiffusionNetwork(
-            depth=int(point[_DEPTH]),
-            activation=as_activation("swish"),
-            horizon=horizon,
-            **variances,
-        )
+        depth, phi = int(point[_DEPTH]), as_activation("swish")
+        network = DiffusionNetwork(depth=depth, activation=phi, horizon=horizon, **variances)
         return float(solve_diffusion(network, [0.5, 1.0]).covariance[-1, 0, 1])
 
     return found
