@@ -96,8 +96,7 @@ def solve(
     if digits is not None:
         if decorrelation or save is not None:
             raise ValueError("--decorrelation and --save are not there with --digits")
-        options = {"convention": convention, "order": order, "digits": digits}
-        precise = ft.solve(problem.network, problem.kernel, **options)
+        precise = ft.solve(problem.network, problem.kernel, convention, order=order, digits=digits)
         print_rows(precise.rows(fluctuations), format, title)
         return
     solution = ft.solve(
