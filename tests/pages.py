@@ -104,7 +104,7 @@ def _same(source, shown, printed, write):
     if CHECKER.check_output(shown, printed, FLAGS):
         return shown
     if write:
-        return printed
+        return re.sub(r" +$", "", printed, flags=re.MULTILINE)
     raise DifferentError(f"{source}\nthe page shows\n{shown}\nprinted is\n{printed}")
 
 

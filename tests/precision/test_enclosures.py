@@ -8,7 +8,8 @@ import sympy as sp
 from fieldtheory.averages import precise
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.networks.activations import ACTIVATIONS
-from fieldtheory.precision.balls import arb, ctx
+from fieldtheory.precision import enclosures, hermite
+from fieldtheory.precision.balls import arb, arb_poly, ctx, power_tail
 from fieldtheory.precision.enclosures import average, correlator, integral
 from fieldtheory.precision.hermite import coefficients
 from fieldtheory.precision.majorants import majorant
@@ -120,7 +121,14 @@ def test_hermite_coefficients(name, K):
 
 
 @pytest.mark.parametrize(
-    "F", [sp.erf(2 * x), sp.tanh(x / 2) ** 3 - x, x * sp.exp(-2 * x**2 + x), sp.cos(x + 1) * x**2]
+    "F",
+    [
+        sp.erf(2 * x),
+        sp.tanh(x),
+        sp.tanh(x / 2) ** 3 - x,
+        x * sp.exp(-2 * x**2 + x),
+        sp.cos(x + 1) * x**2,
+    ],
 )
 def test_majorants_bound_in_the_strip(F):
     """At random points, and on the upper edge, where maxima are."""
@@ -129,6 +137,35 @@ def test_majorants_bound_in_the_strip(F):
     for u, v in np.random.default_rng(1).uniform(-1, 1, (200, 2)):
         for point in (mpmath.mpc(5 * u, height * v), mpmath.mpc(5 * u, height)):
             assert abs(function(point)) <= float(bound(arb(abs(5 * u))).upper()) * (1 + 1e-12)
+
+
+def test_tails_are_bounded(monkeypatch):
+    K, r = mpmath.mpf(2), mpmath.mpf(3)
+    outside = mpmath.erfc(r / mpmath.sqrt(2 * K))
+    edge = 2 * r * K * mpmath.npdf(r, 0, mpmath.sqrt(K))
+    found = power_tail(arb_poly([1, 0, 1]), arb(2), arb(3))
+    assert holds(found, (1 + K) * outside + edge)
+    whole = integral(sp.tanh(x) ** 2, x, arb(1))
+    monkeypatch.setattr(enclosures, "_GUARD", 6 - ctx.prec)
+    monkeypatch.setattr(enclosures, "_integral", enclosures._integral.__wrapped__)
+    short = integral(sp.tanh(x) ** 2, x, arb(1))
+    assert short.contains(whole) and abs(short.mid() - whole) > 1e-4
+
+
+@pytest.mark.parametrize("step, strip", [(1.0, 1.5), (0.5, 1.2)])
+def test_coarse_trapezoidal_rules_are_widened(monkeypatch, step, strip):
+    F, K, order = sp.tanh(x) ** 2, arb(0.5), 6
+    exact_values = coefficients(F, x, K, order)
+
+    def coarse(f, variable, variance, order, precision):
+        bound = hermite._bound(f, variable, variance, order, arb(strip))
+        return step, 2 * bound / ((2 * arb.pi() * strip / step).exp() - 1)
+
+    monkeypatch.setattr(hermite, "_step", coarse)
+    monkeypatch.setattr(hermite, "_coefficients", hermite._coefficients.__wrapped__)
+    for wide, narrow in zip(coefficients(F, x, K, order), exact_values, strict=True):
+        assert wide.contains(narrow)
+    assert abs(wide.mid() - narrow) > 1e-20
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import mpmath
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.precision.balls import arb, ctx
+from fieldtheory.scaling import enclosed_optima
 
 WEIGHT, BIAS, K0 = (mpmath.mpf(value) for value in (1.25, 0.05, 0.05))
 
@@ -62,6 +64,29 @@ def test_erf_against_mpmath(digits):
     assert not holds(deep, mpmath.sqrt(time / 6) * (1 + mpmath.mpf(10) ** (2 - digits)), digits - 1)
     found = ft.optimal_scaling(net, 0.05, digits=digits, proven=True)
     assert holds(found, best_scaling(6, mpmath.mpf(float(found))), digits)
+
+
+def test_coarse_rules_and_wide_ends_are_widened():
+    """Two nodes a panel, and an end between 0.24 and 0.26."""
+    net = ft.ResidualNetwork(depth=6)
+    with ctx.workprec(150):
+        coarse = enclosed_optima._time(net, arb(0.05), arb(0.25), 0)
+        wide = enclosed_optima._time(net, arb(0.05), arb(0.25, 0.01), 20)
+        times = [enclosed_optima._time(net, arb(0.05), arb(end), 25) for end in (0.24, 0.25, 0.26)]
+        assert coarse.contains(times[1]) and abs(coarse.mid() - times[1]) > 1e-12
+        assert all(wide.contains(time) for time in times)
+
+
+def test_signs_are_proven_inside_the_interval():
+    places = []
+
+    def slope(x):
+        places.append(x)
+        return 2 - x**2
+
+    found = enclosed_optima._sign_change(lambda: (slope, None), 1.4, 10)
+    low, high = places[-2:]
+    assert found.contains(low) and found.contains(high) and low < high
 
 
 @pytest.mark.parametrize("name, skip", [("tanh", 1.0), ("sin", 0.9), ("hard_tanh", 1.0)])
