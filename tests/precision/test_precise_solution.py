@@ -49,7 +49,7 @@ ONE_INPUT = [
     slow(network("hard_tanh", 2, rho=1.0), 0.5, 20),
     slow(network("heaviside", 2, gamma=0.5), 0.5, 20),
     slow(network("elu", 2), 100.0, 20),
-    slow(network("tanh", 2, gamma=1.0), 1e4, 20),
+    slow(ft.FeedForwardNetwork(depth=2, activation="tanh"), 1e6, 20),
     slow(network("cos", 3), 1e-12, 20),
 ]
 
