@@ -100,6 +100,9 @@ release: $(INSTALLED) ## build what is uploaded, source and wheel, into dist/ an
 	@if $(BIN)/python -m zipfile --list dist/*.whl | grep -E '^(tests|docs|benchmarks)/'; \
 	  then echo "the wheel holds more than the package"; exit 1; fi
 
+accuracy: $(INSTALLED) ## float64 against proven intervals at 1000 points; writes docs/accuracy.md
+	$(ONE_THREAD) $(BIN)/python benchmarks/accuracy.py docs/accuracy.md
+
 bench: $(INSTALLED) ## run every benchmark
 	@set -e; for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(BIN)/python $$f; done
 
