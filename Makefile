@@ -77,6 +77,8 @@ check: $(INSTALLED) ## ruff (rules and format) and mypy
 # Pages are executed, and kept in build/pages until they change.
 docs: $(INSTALLED) ## build the site into build/docs/index.html; warnings are errors
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/docs
+	@if grep -rlE '<(script|img|iframe)[^>]* src="https?:|<link[^>]* href="https?:' \
+	  --include='*.html' build/docs; then echo "these pages load from the network"; exit 1; fi
 	@echo "build/docs/index.html"
 
 linkcheck: $(INSTALLED) ## whether external links of the site answer; needs a network, so CI leaves it out
