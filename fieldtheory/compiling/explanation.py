@@ -13,7 +13,7 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.compiling.translation import resolve
 from fieldtheory.plotting.tables import table_html, table_text
-from fieldtheory.validation import choice
+from fieldtheory.validation import choice, shown
 
 _TITLE, _NOTHING = "rules of evaluation", "no averages"
 _BACKENDS = ("numpy", "mpmath")
@@ -104,6 +104,8 @@ def explain(expression: Any, backend: str = "numpy") -> Explanation:
 
     Raises
     ------
+    TypeError
+        If ``expression`` holds anything else.
     ValueError
         If the backend is unknown, or an average cannot be evaluated; as `lambdify`.
 
@@ -129,7 +131,12 @@ def _averages(value: Any) -> Iterator[AverageNode]:
         for entry in value:
             yield from _averages(entry)
         return
-    for part in sp.postorder_traversal(sp.sympify(value)):
+    try:
+        expression = sp.sympify(value)
+    except sp.SympifyError:
+        wanted = "a SymPy expression, a matrix or a list of them"
+        raise TypeError(f"expression must be {wanted}, got {shown(value)}") from None
+    for part in sp.postorder_traversal(expression):
         if isinstance(part, AverageNode):
             yield part
 

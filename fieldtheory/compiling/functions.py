@@ -15,7 +15,7 @@ import sympy as sp
 
 from fieldtheory.compiling import jax_functions
 from fieldtheory.compiling.translation import for_backend, numpy_code, translate
-from fieldtheory.validation import choice
+from fieldtheory.validation import choice, shown
 
 BACKENDS = ("numpy", "mpmath", "jax")
 
@@ -47,6 +47,8 @@ def lambdify(
 
     Raises
     ------
+    TypeError
+        If ``arguments`` is a single symbol.
     ValueError
         If the backend is unknown, a symbol is not among the arguments, JAX computes in float32,
         or an average over three and more variables has no closed form with mpmath.
@@ -67,6 +69,8 @@ def lambdify(
     0.2736763079
     """
     choice("backend", backend, BACKENDS)
+    if isinstance(arguments, sp.Basic | str):
+        raise TypeError(f"arguments must be a sequence of symbols, got {shown(arguments)}")
     matrix = isinstance(expression, sp.MatrixBase)
     entries = expression.tolist() if matrix else expression
     resolved = jax_functions.resolved if backend == "jax" else for_backend(backend)

@@ -16,7 +16,7 @@ from fieldtheory.scaling.chebyshev_roots import roots
 from fieldtheory.scaling.responses import Stack, height, slope, stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
-_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 25)])
+_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
 # It is searched with rough averages of pairs: what their series leave out, the least difference of
 # heights that is trusted, and how far around the vertex the maximum is sought, of a step, which is
 # divided into so many parts.
@@ -24,9 +24,10 @@ _ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.2, 8
 # From values at equal steps around a top to the polynomial through them.
 _STEPS = 7
 _POLYNOMIAL = np.linalg.inv(np.vander(np.arange(_STEPS) - _STEPS // 2.0, increasing=True))
-# Chebyshev nodes between bounds, and the last coefficients allowed of the largest.
+# Chebyshev nodes between bounds, and the last coefficients allowed: of the largest, and where they
+# no longer fall by this factor, as heights of nearly parallel inputs are right to 1e-16/(1 − c).
 _NODES = 12
-_RESOLVED = 3e-10
+_RESOLVED, _ROUNDING, _FALLS = 3e-10, 5e-11, 4.0
 # How often the bounds are moved, or drawn closer around the highest node by so many nodes.
 _TRIES, _CLOSER = 5, 3
 
@@ -96,7 +97,7 @@ def _maxima(
     """ρ² at the highest maximum, from the values on a grid; NaN where there is none.
 
     Maxima that are about the highest are all found and compared. From rough values the result is
-    also NaN where one of them is not found at once.
+    also NaN where one of them is not found at once. It is not s = 0 where the grid ends higher.
     """
     tops = np.full(values.shape, -np.inf)
     inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
@@ -114,8 +115,6 @@ def _maxima(
         chosen[tops[1:, others].argmax(axis=0) + 1, others] = True
     top, column = np.nonzero(chosen[1:])
     top += 1
-    if not len(top):
-        return squares[0]
     low, middle, high = (grid[top + d, column] for d in (-1, 0, 1))
     bounds = low, high
     if rough:
@@ -128,7 +127,9 @@ def _maxima(
         highest[missing] = height(own[0], found[None, missing], *own[1])[0]
     squares[top, column] = found
     heights[top, column] = np.where(np.isnan(found), np.inf, highest)
-    return squares[heights.argmax(axis=0), np.arange(len(each.depths))]
+    ends_higher = np.fmax.reduce(values) > heights.max(axis=0) + _MARGIN
+    highest_square = squares[heights.argmax(axis=0), np.arange(len(each.depths))]
+    return np.where(ends_higher & (highest_square == 0), np.nan, highest_square)
 
 
 def _at_zero(each: Stack, *fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -202,8 +203,8 @@ def _interpolated_maxima(
         part = chosen[left]
         values = height(each.of(part), np.exp(places), *(f[part] for f in fields))
         coefficients = transform(_NODES) @ values
-        size = np.abs(coefficients[1:]).max(axis=0)
-        known = np.abs(coefficients[-2:]).max(axis=0) <= _RESOLVED * size
+        size, before, last = (np.abs(coefficients[i:]).max(axis=0) for i in (1, -4, -2))
+        known = (last <= _RESOLVED * size) | ((last <= _ROUNDING) & (_FALLS * last >= before))
         slopes = chebyshev.chebder(coefficients)
         vertex = roots(slopes)
         found = low + (high - low) * (vertex + 1) / 2

@@ -113,5 +113,7 @@ def test_public_name_and_errors():
         explain(K, backend="jax")
     with pytest.raises(ValueError, match="expression must have a known, continuous activation"):
         explain(GaussianAverage(sp.Function("phi")(x) ** 2, x, K))
+    with pytest.raises(TypeError, match="^expression must be a SymPy .*, got Derivation"):
+        explain(ft.derive(depth=1))
     with pytest.raises(ValueError, match="must have a number for K inside"):
         explain(GaussianAverage(sp.tanh(K * x) ** 2, x, 1))

@@ -300,6 +300,11 @@ def test_unknown_backend():
         lambdify([K], second_moment("erf"), backend="torch")
 
 
+def test_a_single_symbol_is_no_sequence():
+    with pytest.raises(TypeError, match="^arguments must be a sequence of symbols, got K$"):
+        lambdify(K, second_moment("erf"))
+
+
 def test_nothing_is_silently_wrong():
     function = lambdify([K], GaussianAverage(sp.cos(sp.sinh(x)), x, K))
     with pytest.raises(QuadratureError, match="did not reach"):

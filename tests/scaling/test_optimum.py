@@ -149,6 +149,17 @@ def test_maximum_before_the_response_grows_without_bound(method):
     assert response(network, 0.05, 30 * found) > heights[1]
 
 
+@pytest.mark.slow
+def test_maximum_at_the_end_of_the_search():
+    K0 = np.array([[0.0312, 0.0340], [0.0340, 0.0374]])
+    network = ft.ResidualNetwork(depth=50, activation="sigmoid")
+    with pytest.warns(UserWarning, match="2 of 4 entries with ρ\\* = 0"):
+        found = ft.optimal_scaling(network, K0)[0, 1]
+    scales = found * np.array([1e-4, 0.98, 1, 1.02])
+    heights = [ft.solve(network.replace(branch_scale=s), K0).output_response[0, 1] for s in scales]
+    assert heights[2] > max(heights[0], heights[1], heights[3])
+
+
 @pytest.mark.parametrize("activation", ["relu", "linear", "leaky_relu"])
 def test_unbounded_response_has_no_optimum(activation):
     network = ft.ResidualNetwork(depth=10, activation=activation)

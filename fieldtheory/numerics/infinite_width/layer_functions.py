@@ -20,8 +20,8 @@ import sympy as sp
 from fieldtheory.averages import ConnectedCorrelator
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
 from fieldtheory.averages.quadrature.compiled import function_of, kinks_of
-from fieldtheory.averages.quadrature.equal_variances import MANY, EqualVariances
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
+from fieldtheory.averages.quadrature.pair_tables import MANY, PairTables
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.vanishing import narrow_precise
@@ -326,16 +326,16 @@ class LayerFunctions:
     def _gradient(self) -> Callable[..., list[np.ndarray]]:
         return _pairs_of([PairAverages(psi) for psi in self.functions])
 
-    def of_equal_variances(
-        self, K: np.ndarray, t: np.ndarray, rough: bool = False, many: int = MANY
+    def in_tables(
+        self, a: np.ndarray, b: np.ndarray, t: np.ndarray, rough: bool = False, many: float = MANY
     ) -> np.ndarray:
-        """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs (m,) of one variance from tables; NaN of those in none."""
-        return np.sum([table(K, t, many) for table in self._tables[rough]], axis=0)
+        """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs (m,) from tables; NaN of those in none."""
+        return np.sum([table(a, b, t, many) for table in self._tables[rough]], axis=0)
 
     @cached_property
-    def _tables(self) -> list[list[EqualVariances]]:
+    def _tables(self) -> list[list[PairTables]]:
         """Of all digits, and of few."""
-        return [[EqualVariances(psi, rough) for psi in self.functions] for rough in (False, True)]
+        return [[PairTables(psi, rough) for psi in self.functions] for rough in (False, True)]
 
     def _of_many(
         self, others: Callable[..., list[np.ndarray]], a: np.ndarray, b: np.ndarray, t: np.ndarray
@@ -343,7 +343,7 @@ class LayerFunctions:
         """⟨φφ⟩ and ⟨φ'φ'⟩, of pairs of one variance from tables."""
         found, equal = np.full((2, len(a)), np.nan), a == b
         if np.count_nonzero(equal) > 1:
-            found[:, equal] = self.of_equal_variances(a[equal], t[equal])
+            found[:, equal] = self.in_tables(a[equal], b[equal], t[equal])
         (left,) = np.nonzero(np.isnan(found[0]))
         if len(left):
             found[:, left] = others(a[left], b[left], t[left])[:2]

@@ -1,12 +1,13 @@
 """The averages of a layer for very many pairs of inputs, for searches over networks.
 
-Closed forms if there are any; of pairs of one variance Chebyshev tables (`equal_variances`); else
+Closed forms if there are any; of pairs of one variance Chebyshev tables (`pair_tables`); else
 Mehler's series with the Hermite coefficients f_n of φ in tables over ln K, shared by all pairs of
 an input,
 
     ⟨φφ⟩ = Σ_n f_n(K_xx) f_n(K_yy) cⁿ,   √(K_xx K_yy) ⟨φ'φ'⟩ = Σ_n n f_n(K_xx) f_n(K_yy) c^(n−1);
 
-pairs whose series do not converge go to the averages of the layer themselves.
+pairs whose series do not converge are in tables too, and else go to the averages of the layer
+themselves.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.theory.elementary_averages import LayerAverages
 
-# Orders of series that are tried one after the other: of few digits, and of all, the last when
-# it is asked for so many pairs.
+# Orders of series that are tried one after the other, of few digits and of all: before tables, and
+# of pairs in no table, the last when it is asked for so many.
 _MANY, _LONG = 100, 2048
-_ROUGH_ORDERS, _ORDERS = (16, 40, 128, 512, 2048), (64, 128, 512, 1024, 2048, 3072)
+_ROUGH_ORDERS, _ORDERS, _LONG_ORDERS = (16, 40), (64, 128), (512, _LONG)
 # Relative errors of ⟨φφ⟩ and ⟨φ'φ'⟩.
 REST, _FEW_DIGITS = 1e-12, 1e-6
 # Coefficients that tell how much those beyond them are.
@@ -135,9 +136,18 @@ class PairFunctions:
         K, flat = own.ravel(), np.broadcast_to(r, (*own.shape[:-1], len(pairs[0]))).ravel()
         found = np.full((2, flat.size), np.nan)
         (left,) = np.nonzero(_are_near(K[at[0]], K[at[1]], flat))
-        left = left[~self._by_tables(found, left, K, at, flat)]
-        if len(left):
-            left = self._by_series(found, left, K, at, flat)
+        equal = K[at[0][left]] == K[at[1][left]]
+        orders = _ORDERS if self.rest == REST else _ROUGH_ORDERS
+        # Cells that there are cost less than a series, and new ones of one variance little.
+        left = np.concatenate(
+            [
+                self._by_tables(found, left[equal], K, at, flat, 1),
+                self._by_tables(found, left[~equal], K, at, flat, np.inf),
+            ]
+        )
+        left = self._by_series(found, left, K, at, flat, orders)
+        left = self._by_tables(found, left, K, at, flat, 1)
+        left = self._by_series(found, left, K, at, flat, _LONG_ORDERS)
         if len(left):
             exact = K[at[0][left]], K[at[1][left]], flat[left]
             found[:, left] = self._exact(self.entries.covariance_gain, 2, *exact)
@@ -156,24 +166,14 @@ class PairFunctions:
         own: np.ndarray,
         at: Sequence[np.ndarray],
         r: np.ndarray,
+        many: float,
     ) -> np.ndarray:
-        """Fill in pairs of one variance from tables; returns which of ``left`` they are."""
-        K = own[at[0][left]]
-        known = K == own[at[1][left]]
-        if known.any():
-            equal = left[known]
-            rough = self.rest != REST
-            # A search asks often: tables pay from the first pair on.
-            tables = self.entries.of_equal_variances(K[known], r[equal], rough, many=1)
-            found[:, equal] = tables
-            known[known] = ~np.isnan(found[0, equal])
-        return known
-
-    @cached_property
-    def _series(self) -> list[tuple[int, list[tuple[Function, Coefficients]]]]:
-        orders = _ORDERS if self.rest == REST else _ROUGH_ORDERS
-        phi = self.entries.functions
-        return [(order, [(one, _coefficients(one, order)) for one in phi]) for order in orders]
+        """Fill in what tables have of the pairs ``left``; returns those that they do not."""
+        if not len(left):
+            return left
+        a, b = (own[one[left]] for one in at)
+        found[:, left] = self.entries.in_tables(a, b, r[left], self.rest != REST, many)
+        return left[np.isnan(found[0, left])]
 
     def _by_series(
         self,
@@ -182,9 +182,12 @@ class PairFunctions:
         own: np.ndarray,
         at: Sequence[np.ndarray],
         r: np.ndarray,
+        orders: Sequence[int],
     ) -> np.ndarray:
         """Fill in what series resolve of the pairs ``left``; returns those that they do not."""
-        for order, coefficients in self._series:
+        for order in orders:
+            if not len(left):
+                break
             if order >= _LONG:
                 self._left.append(len(left))
                 if sum(self._left) < _MANY:
@@ -196,15 +199,13 @@ class PairFunctions:
             p, q = places[p], places[q]
             c = r[left] / np.sqrt(used[p] * used[q])
             total, good = np.zeros((2, len(left))), np.ones(len(left), dtype=bool)
-            for phi, of in coefficients:
-                f, _ = of(used)
+            for phi in self.entries.functions:
+                f, _ = _coefficients(phi, order)(used)
                 values, known = self._summed(order, phi, f, used, (p, q, c))
                 total += values
                 good &= known
             found[:, left[good]] = total[:, good]
             left = left[~good]
-            if not len(left):
-                break
         return left
 
     def _summed(
