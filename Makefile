@@ -18,12 +18,8 @@ COVERAGE := build/coverage.json
 LEAST_COVERAGE := 97
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help install run test test-all coverage test-lowest check docs wheel accuracy bench notebooks clean
-=======
 .PHONY: help install run test test-all coverage test-lowest check docs linkcheck wheel release \
-  bench notebooks clean
->>>>>>> main
+  accuracy bench notebooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +77,8 @@ check: $(INSTALLED) ## ruff (rules and format) and mypy
 # Pages are executed, and kept in build/pages until they change.
 docs: $(INSTALLED) ## build the site into build/docs/index.html; warnings are errors
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/docs
+	@if grep -rlE '<(script|img|iframe)[^>]* src="https?:|<link[^>]* href="https?:' \
+	  --include='*.html' build/docs; then echo "these pages load from the network"; exit 1; fi
 	@echo "build/docs/index.html"
 
 linkcheck: $(INSTALLED) ## whether external links of the site answer; needs a network, so CI leaves it out
@@ -97,17 +95,15 @@ wheel: ## build the wheel, install it into a fresh environment and use it there
 	cd $(WHEEL) && bin/fieldtheory --version && bin/fieldtheory solve --depth 2 -k 0.05
 	cd $(WHEEL) && bin/fieldtheory derive --document > appendix.tex
 
-<<<<<<< HEAD
-accuracy: $(INSTALLED) ## float64 against proven intervals at 1000 points; writes docs/accuracy.md
-	$(ONE_THREAD) $(BIN)/python benchmarks/accuracy.py docs/accuracy.md
-=======
 release: $(INSTALLED) ## build what is uploaded, source and wheel, into dist/ and check it
 	rm -rf dist build/lib build/bdist.*
 	$(BIN)/python -m build --outdir dist . >/dev/null
 	$(BIN)/python -m twine check --strict dist/*
 	@if $(BIN)/python -m zipfile --list dist/*.whl | grep -E '^(tests|docs|benchmarks)/'; \
 	  then echo "the wheel holds more than the package"; exit 1; fi
->>>>>>> main
+
+accuracy: $(INSTALLED) ## float64 against proven intervals at 1000 points; writes docs/accuracy.md
+	$(ONE_THREAD) $(BIN)/python benchmarks/accuracy.py docs/accuracy.md
 
 bench: $(INSTALLED) ## run every benchmark
 	@set -e; for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(BIN)/python $$f; done

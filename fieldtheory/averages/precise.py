@@ -42,7 +42,8 @@ _LEVELS = 4
 # Largest |c| of the series, whose number of terms grows as 1/(1 − |c|).
 _STRONG = 0.99
 # The most orders beyond it, for smooth functions whose coefficients fall off by themselves.
-_MOST_ORDERS = 4096
+# The first of so many shares has to give that share of the digits.
+_MOST_ORDERS, _SHARE = 4096, 8
 # Guard digits of cumulants whose moments cancel.
 _MOST_GUARD = 200
 
@@ -243,6 +244,9 @@ def _mehler_sum(f: Iterator, g: Iterator, c: Any, first: int, most: int, least: 
         remainder = abs(power) * mpmath.sqrt(rest_f * rest_g)
         if n >= first and remainder <= least * max(abs(total), share * size):
             return total, size
+        if n == _MOST_ORDERS // _SHARE and most == _MOST_ORDERS:
+            if remainder > least ** (mpmath.mpf(1) / _SHARE) * size:
+                break
     return (total if abs(power) <= least else mpmath.nan), size
 
 

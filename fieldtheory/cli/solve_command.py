@@ -45,6 +45,12 @@ def solve(
             help="1: fluctuations to order 1/N. 2: their terms of order 1/N² too, for one input.",
         ),
     ] = 1,
+    digits: Annotated[
+        int | None,
+        typer.Option(
+            help="Compute to so many digits, from 16 on, for one input or two: numbers are text."
+        ),
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option(help="A file for the solution, .npz or .nc; ft.Solution.load reads it."),
@@ -76,6 +82,8 @@ def solve(
         fieldtheory solve -L 20 --width 500 --input-dim 784 --convention F25
 
         fieldtheory solve -L 20 --data samples.csv --scale none --save solution.npz
+
+        fieldtheory solve -L 20 -a relu --digits 50 --format json
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
@@ -85,6 +93,12 @@ def solve(
     if convention == "F25":
         problem.require_dimension("in the convention of F25")
         title = f"{title}; eta and chi in the convention of F25"
+    if digits is not None:
+        if decorrelation or save is not None:
+            raise ValueError("--decorrelation and --save are not there with --digits")
+        precise = ft.solve(problem.network, problem.kernel, convention, order=order, digits=digits)
+        print_rows(precise.rows(fluctuations), format, title)
+        return
     solution = ft.solve(
         problem.network,
         problem.kernel,

@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import mpmath
+import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
+from fieldtheory.averages import GaussianAverage, precise
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.literature.evidence import FLOAT64_TOLERANCE
 from fieldtheory.networks.activations import ACTIVATIONS
@@ -22,9 +23,6 @@ from fieldtheory.numerics import chunks
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import maximum_entropy as entropy
-from fieldtheory.theory import notation as sym
-from fieldtheory.theory.derivation import derive
-from fieldtheory.theory.evaluation import symbol_values, with_activation
 
 # Off-diagonal entries are neither weakly nor fully correlated.
 VARIANCE_X, VARIANCE_Y, COVARIANCE = sp.Rational(7, 10), sp.Rational(1, 2), sp.Rational(1, 3)
@@ -215,28 +213,26 @@ def connected_checks(name: str, digits: int) -> list[Check]:
 
 
 def network_checks(digits: int) -> list[Check]:
-    """All results of `solve` for a network of two layers against the derivation, integrated."""
+    """All results of `solve` for a network of two layers in float64 against many digits."""
     net = ResidualNetwork(depth=2, branch_scale=(0.5, 0.75), skip_scale=0.875, width=500)
-    s = solve(net, 0.25)
-    with mpmath.workdps(digits + 2 * _GUARD):
-        reference = _precise_solution(net, 0.25, digits)
-        found: dict[str, Any] = {
-            "K": s.kernels,
-            "η": [*s.residual_response, s.output_response],
-            "χ": [*s.response, s.output_response],
-        }
-        checks = [
-            _float64("network", f"{name}^({l}), erf", value, reference[name][l], digits)
-            for name, values in found.items()
-            for l, value in enumerate(values)
+    s, reference = solve(net, 0.25), solve(net, 0.25, digits=digits + _GUARD)
+    found: dict[str, Callable[[Any], Any]] = {
+        "K": lambda of: of.kernels,
+        "η": lambda of: [*of.residual_response, of.output_response],
+        "χ": lambda of: [*of.response, of.output_response],
+    }
+    checks = [
+        _float64("network", f"{name}^({l}), erf", value, values(reference)[l], digits)
+        for name, values in found.items()
+        for l, value in enumerate(values(s))
+    ]
+    for block in ("G12", "G11"):
+        numbers, precisely = getattr(s, block), getattr(reference, block)
+        checks += [
+            _float64("network", f"{block}[{l},{m}], erf", numbers[l, m], precisely[l, m], digits)
+            for l, m in zip(*np.tril_indices(len(numbers)), strict=True)
+            if precisely[l, m] != 0
         ]
-        for block, numbers in (("G12", s.G12), ("G11", s.G11)):
-            checks += [
-                _float64("network", f"{block}[{l},{m}], erf", numbers[l, m], value, digits)
-                for l, row in enumerate(reference[block])
-                for m, value in enumerate(row[: l + 1])
-                if value != 0
-            ]
     return checks
 
 
@@ -286,51 +282,6 @@ def _integrated(expr: sp.Expr, values: dict[Any, Any], digits: int) -> Any:
     expr = expr.subs(values)
     numbers = {a: a.evalf(digits + _GUARD) for a in expr.atoms(GaussianAverage)}
     return precise.mpf(expr.xreplace(numbers), digits + _GUARD)
-
-
-def _precise_solution(net: ResidualNetwork, K0: float, digits: int) -> dict[str, Any]:
-    """What the derivation says of a network, every average in it integrated."""
-    theory = derive(net.depth, branch_scale="per layer", skip_scale="per layer")
-    working = digits + 2 * _GUARD
-    readout = [sp.sqrt(sp.Rational(variance)) for variance in net.readout_variances]
-    # The square of a rounded root would not be the variance.
-    values: dict[sp.Symbol, sp.Expr] = {
-        **{symbol: sp.Rational(value) for symbol, value in symbol_values(net, K0).items()},
-        sym.WEIGHT: sp.sqrt(sp.Rational(net.weight_variance)),
-        sym.BIAS: sp.sqrt(sp.Rational(net.bias_variance)),
-        **dict(zip((sym.READOUT_WEIGHT, sym.READOUT_BIAS), readout, strict=True)),
-    }
-
-    integrals: dict[sp.Expr, sp.Expr] = {}
-
-    def number(expr: sp.Expr) -> Any:
-        expr = with_activation(expr, net.activation).subs(values)
-        correlators = expr.atoms(ConnectedCorrelator)
-        expr = expr.xreplace({c: c.rewrite(GaussianAverage) for c in correlators})
-        averages = expr.atoms(GaussianAverage)
-        integrals.update({a: a.evalf(working) for a in averages if a not in integrals})
-        return precise.mpf(expr.xreplace(integrals), working)
-
-    kernels = []
-    for symbol, expr in theory.saddle_point.kernels.items():
-        kernels.append(number(expr))
-        values[symbol] = sp.Float(kernels[-1], working)
-    symbols = list(theory.saddle_point.kernels)
-    sums = theory.network_action.covariance.diagonal()
-    S21, S22 = (
-        mpmath.matrix([[number(entry) for entry in row] for row in block.tolist()])
-        for block in (theory.hessian.S21, theory.hessian.S22)
-    )
-    G12 = -(S21**-1)
-    eta = [net.width * G12[l, 0] for l in range(len(kernels))]
-    chi = [mpmath.fdot(zip([number(K.diff(C)) for C in symbols], eta, strict=True)) for K in sums]
-    return {
-        "K": [*map(number, sums), kernels[-1]],
-        "η": eta,
-        "χ": [*chi, eta[-1]],
-        "G12": G12.tolist(),
-        "G11": (G12 * S22 * G12.T).tolist(),
-    }
 
 
 def _identity(group: str, quantity: str, left: Any, right: Any, digits: int) -> Check:

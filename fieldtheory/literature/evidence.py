@@ -238,7 +238,8 @@ def _independent(*sides: sp.Expr) -> tuple[list[sp.Expr], dict[sp.Dummy, sp.Expr
     """Expressions with a symbol for every average, and the averages by symbol."""
     found = set().union(*(side.atoms(*_AVERAGES) for side in sides))
     averages = sorted(found, key=sp.default_sort_key)
-    symbols = {average: sp.Dummy("average", positive=True) for average in averages}
+    # Their names have an order, so that a difference is factored in one way.
+    symbols = {a: sp.Dummy(f"average_{i:03}", positive=True) for i, a in enumerate(averages)}
     reduced = [side.xreplace(symbols) for side in sides]
     return reduced, {symbol: average for average, symbol in symbols.items()}
 

@@ -177,7 +177,7 @@ def _two_point(gamma: sp.Expr) -> sp.Expr:
     return sp.expand(means + WEIGHT / 2 * (squares[0] + squares[1]) + BIAS * squares[2])
 
 
-_XI = sp.Symbol("ξ", real=True)
+_XI, _SCALE = sp.Symbol("ξ", real=True), sp.Symbol("ξ", positive=True)
 _BLOCKS, _MIXED, _BEFORE = sp.symbols("G_RR G_Rz G_zz", real=True)
 
 
@@ -194,7 +194,6 @@ def _scaled() -> sp.Matrix:
     return sp.Matrix(list(ResidualNetwork.layer(known | {"branch_scale": _SCALE})))
 
 
-_SCALE = sp.Symbol("ξ", positive=True)
 _ONES = sp.ones(2, 1)
 _CRITICAL = (1 - SKIP**2) / SLOPE**2
 

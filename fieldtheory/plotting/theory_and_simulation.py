@@ -80,7 +80,8 @@ def draw_comparison(
     axes[1, 0].set_ylabel("deviation (%)")
     listed = ", ".join(map(str, widths))
     limit = rf"$N = {listed} \to \infty$" if len(widths) > 1 else f"$N = {width}$"
-    axes[2, 0].set_ylabel(f"$z$, {limit}")
+    # The panel is lower than a long label.
+    axes[2, 0].set_ylabel(f"$z$\n{limit}", fontsize=7.5)
     figure.suptitle(title, fontsize=9.5)
     named: dict[str, dict[str, Any]] = {"theory": {"color": BLUE}}
     if any(style == "--" for *_, field in fields for *_, style in _lines(field.index)):

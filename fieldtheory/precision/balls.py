@@ -34,7 +34,7 @@ __all__ = [
 
 
 # Bits that a few dozen layers may lose.
-_GUARD = 48
+_GUARD = 28
 
 
 def attempts(digits: int) -> list[int]:

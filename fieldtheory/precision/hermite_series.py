@@ -21,7 +21,7 @@ from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.theory.elementary_averages import X
 
 # Orders of the series that are tried, and after how many the remainder is looked at.
-_ORDERS, _EVERY = (256, 2048, 16384), 16
+_ORDERS, _RATIO, _EVERY = (256, 2048, 16384), 8, 16
 # Digits beyond those asked for, and those of the rules that have to agree.
 _GUARD, _SLACK = 8, 4
 # Variances of F relative to ⟨F⟩² that take more digits.
@@ -108,27 +108,46 @@ def sums_of_layers(F: sp.Expr, variances: list[Any], chain: list[Any]) -> Sums:
 
 
 def _sums(integrand: _Integrand, variances: list[Any], chain: list[Any], digits: int) -> Sums:
+    size, least = len(variances), -digits * np.log(10)
     steps = [float(mpmath.log(abs(c))) if c else -np.inf for c in chain]
     logs = np.array(
-        [[sum(steps[i:j]) for j in range(len(variances))] for i in range(len(variances))]
+        [[sum(steps[i:j]) if i < j else -np.inf for j in range(size)] for i in range(size)]
     )
-    logs[np.tril_indices(len(variances))] = -np.inf
-
-    def resolved(order: int, rest: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            size = np.log(rest) / 2 + np.log(order)
-        return (order + 1) * logs + size[:, None] + size <= -digits * np.log(10)
-
-    for most in _attempts(logs, digits, bool(integrand.kinks)):
-        found = coefficients(integrand, variances, most, 1, lambda *of: bool(resolved(*of).all()))
-        ends = resolved(found.orders[-1], found.rest)
-        if ends.all():
-            break
+    attempts = _attempts(logs, digits, bool(integrand.kinks))
+    if len(attempts) > 1 and size > 2:
+        # The widest signals take most orders; nodes for no more than these are cheaper.
+        last = max(1, variances.index(max(variances)))
+        pair = slice(last - 1, last + 1)
+        found, _ = _resolved(integrand, variances[pair], logs[pair, pair], attempts, least)
+        orders = int(found.orders[-1]) + 2 * _EVERY
+        attempts = [orders, *(most for most in attempts if most > orders)]
+    found, rest = _resolved(integrand, variances, logs, attempts, least)
     _require_agreement(integrand, variances, found, digits)
     both = _products(found, variances, chain)
     for each in both:
-        each[~ends] = None
+        each[rest > least] = None
     return Sums(found.own, both)
+
+
+def _resolved(
+    integrand: _Integrand, variances: list[Any], logs: np.ndarray, attempts: list[int], least: float
+) -> tuple[Coefficients, np.ndarray]:
+    """As many orders as leave a small remainder of every pair, and the logarithms of those."""
+
+    def left(order: int, rest: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            size = np.log(rest) / 2 + np.log(order)
+        return (order + 1) * logs + size[:, None] + size
+
+    for most in attempts:
+        found = coefficients(
+            integrand, variances, most, 1, lambda *of: bool(left(*of).max() <= least)
+        )
+        rest = left(found.orders[-1], found.rest)
+        # Remainders fall off no faster than as a power of the orders.
+        if rest.max() <= least or rest.max() * _RATIO > least:
+            break
+    return found, rest
 
 
 def _integrand(F: sp.Expr) -> _Integrand:

@@ -21,6 +21,14 @@ class TestSolve:
         np.testing.assert_array_equal(column(table, "chi")[:-1], s.response)
         assert table[-1]["chi"] == table[-1]["eta"] == s.output_response
 
+    def test_digits(self):
+        table = rows("solve", "-L", 2, "-a", "relu", "--digits", 30, "--fluctuations")
+        s = ft.solve(ft.ResidualNetwork(depth=2, activation="relu"), 0.05, digits=30)
+        assert table == s.rows(fluctuations=True)
+        assert "not there with --digits" in refusal(
+            "solve", "-L", 2, "--digits", 30, "--decorrelation"
+        )
+
     def test_two_inputs(self):
         table = rows("solve", "-L", 2, "--K0", MATRIX)
         s = ft.solve(ft.ResidualNetwork(depth=2), PAIR)

@@ -49,7 +49,7 @@ ONE_INPUT = [
     slow(network("hard_tanh", 2, rho=1.0), 0.5, 20),
     slow(network("heaviside", 2, gamma=0.5), 0.5, 20),
     slow(network("elu", 2), 100.0, 20),
-    slow(network("tanh", 2, gamma=1.0), 1e4, 20),
+    slow(ft.FeedForwardNetwork(depth=2, activation="tanh"), 1e6, 20),
     slow(network("cos", 3), 1e-12, 20),
 ]
 
@@ -71,9 +71,9 @@ PAIRS = [
     (network("erf", 8, rho=2.0, gamma=0.0), [[0.5, 0.5 - 1e-13], [0.5 - 1e-13, 0.5]], 30),
     (network("relu", 3), [[0.5, -0.5], [-0.5, 0.5]], 20),
     slow(network("tanh", 2), [[0.5, 0.2], [0.2, 0.5]], 20),
-    slow(network("tanh", 1), [[0.5, 0.5 - 1e-12], [0.5 - 1e-12, 0.5]], 20),
-    slow(network("softsign", 1), [[0.5, -0.2], [-0.2, 0.9]], 18),
-    slow(network("hard_tanh", 1), [[0.5, 0.1], [0.1, 0.5]], 18),
+    slow(network("tanh", 1), [[0.5, 0.5 - 1e-12], [0.5 - 1e-12, 0.5]], 16),
+    slow(network("softsign", 1), [[0.5, -0.2], [-0.2, 0.9]], 16),
+    slow(network("hard_tanh", 1), [[0.5, 0.1], [0.1, 0.5]], 16),
 ]
 
 
