@@ -16,7 +16,7 @@ from tests.examples import K0_PAIR, network
 
 PACKAGE = Path(ft.__file__).parent
 # What prints or checks formulas names blocks of the symbolic propagator.
-SYMBOLIC = ("theory", "literature", "report", "cli/options.py")
+SYMBOLIC = ("theory", "precision", "literature", "report", "cli/options.py")
 RESULTS = {
     ft.Solution: FIELDS,
     ft.Ensemble: ensemble.FIELDS,

@@ -94,7 +94,7 @@ class PairTables:
         keys = np.stack([*corner[:, some], ranges[some]]).astype(int)
         order = np.lexsort(keys)
         some, keys = some[order], keys[:, order]
-        places, kappa = 2 * (logs - corner)[:, some] - 1, kappa[some]
+        places, kappa = 2 * (logs[:, some] - corner[:, some]) - 1, kappa[some]
         x = [polynomials(each, len(self.nodes)) for each in places]
         first = np.flatnonzero(np.append(True, np.diff(keys).any(axis=0)))
         for start, end in zip(first, np.append(first[1:], len(some)), strict=True):
