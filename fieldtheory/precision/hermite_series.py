@@ -79,7 +79,9 @@ class _Integrand(NamedTuple):
     is_even: bool
 
 
-def sums_of_layers(F: sp.Expr, variances: list[Any], chain: list[Any]) -> Sums:
+def sums_of_layers(
+    F: sp.Expr, variances: list[Any], chain: list[Any], most: int | None = None
+) -> Sums:
     """⟨F(h_i) ; F(h_j)⟩ of a Markov chain of signals, and its derivatives by the later variance.
 
     Parameters
@@ -89,6 +91,8 @@ def sums_of_layers(F: sp.Expr, variances: list[Any], chain: list[Any]) -> Sums:
     variances : list of mpf, length m
     chain : list of mpf, length m − 1
         The correlations of successive signals, below 1.
+    most : int, optional
+        Orders after which a series counts as one that does not end.
 
     Raises
     ------
@@ -104,16 +108,19 @@ def sums_of_layers(F: sp.Expr, variances: list[Any], chain: list[Any]) -> Sums:
     """
     digits = mpmath.mp.dps
     with mpmath.workdps(digits + _GUARD):
-        return _sums(_integrand(F), variances, chain, digits)
+        return _sums(_integrand(F), variances, chain, digits, most or _ORDERS[-1])
 
 
-def _sums(integrand: _Integrand, variances: list[Any], chain: list[Any], digits: int) -> Sums:
+def _sums(
+    integrand: _Integrand, variances: list[Any], chain: list[Any], digits: int, most: int
+) -> Sums:
     size, least = len(variances), -digits * np.log(10)
     steps = [float(mpmath.log(abs(c))) if c else -np.inf for c in chain]
     logs = np.array(
         [[sum(steps[i:j]) if i < j else -np.inf for j in range(size)] for i in range(size)]
     )
     attempts = _attempts(logs, digits, bool(integrand.kinks))
+    attempts = sorted({min(order, most) for order in attempts})
     if len(attempts) > 1 and size > 2:
         # The widest signals take most orders; nodes for no more than these are cheaper.
         last = max(1, variances.index(max(variances)))

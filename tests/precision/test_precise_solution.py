@@ -9,6 +9,9 @@ import sympy as sp
 from mpmath import mpf
 
 import fieldtheory as ft
+from fieldtheory.precision import layer_correlators
+from fieldtheory.precision.layer_correlators import LayerCorrelators
+from fieldtheory.theory.elementary_averages import network_averages
 from tests.oracles import deep_kernels, exact, linear_width
 from tests.oracles import precise as oracle
 from tests.tables import slow
@@ -142,6 +145,30 @@ def test_fluctuations_of_two_layers_by_typed_correlators(name, connected):
         assert abs(8 * s.G11[1, 2] / across - 1) < 1e-30
         vertex = first + 4 * a * slopes[1] * (K[0] / 2) ** 2
         assert abs(s.four_point[1] / vertex - 1) < 1e-30
+
+
+def test_integrals_by_prices_theorem_agree_with_the_series(monkeypatch):
+    with mpmath.workdps(30):
+        averages = network_averages(network("erf", 1))
+        a, b, c, d, e = map(mpf, ("3", "0.7", "1", "-0.3", "2"))
+        K = [[a, b, b * d / c], [b, c, d], [b * d / c, d, e]]  # a Markov chain
+        by_series = LayerCorrelators(averages, K, [True] * 3)
+        known = by_series.connected, by_series.slopes
+        monkeypatch.setattr(layer_correlators, "_ORDERS", 16)
+        by_integrals = LayerCorrelators(averages, K, [True] * 3)
+        found = by_integrals.connected, by_integrals.slopes
+    assert distance(found, known) < 1e-29
+    changed = [
+        sum(value is None for value in np.ravel(each._series.sums))
+        for each in (by_series, by_integrals)
+    ]
+    assert changed[0] < changed[1]
+
+
+def test_wide_signals_of_many_layers():
+    net = ft.ResidualNetwork(depth=12, activation="erf")
+    s, expected = ft.solve(net, 200.0, digits=20), ft.solve(net, 200.0)
+    assert distance(s.G11, expected.G11) < 1e-12
 
 
 @pytest.mark.slow
