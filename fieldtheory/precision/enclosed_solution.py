@@ -15,7 +15,7 @@ from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.precision.ball_arithmetic import ball_arithmetic
 from fieldtheory.precision.balls import arb, attempts, ctx
-from fieldtheory.precision.layer_recursion import OneInput, TwoInputs
+from fieldtheory.precision.layer_recursion import OneInput, TwoInputs, of_layers, theory_of
 from fieldtheory.precision.precise_solution import exact_kernel
 
 
@@ -113,7 +113,7 @@ class EnclosedSolution:
         return self._enclosed(of_theory, True)
 
     def _field(self, name: str) -> np.ndarray:
-        return self._enclosed(lambda theory: _of_layers(theory, name))
+        return self._enclosed(lambda theory: of_layers(theory, name))
 
     def _enclosed(self, of_theory: Callable[[Any], Any], of_largest: bool = False) -> np.ndarray:
         """A field at the first precision at which its radii are small enough."""
@@ -135,12 +135,7 @@ class EnclosedSolution:
         for bits in attempts(self.digits):
             with ctx.workprec(bits):
                 arithmetic = ball_arithmetic()
-            if isinstance(self.input_kernel, sp.MatrixBase):
-                K = self.input_kernel
-                first, second = (OneInput(self.network, K[i, i], arithmetic) for i in range(2))
-                found.append(TwoInputs(first, second, K[0, 1]))
-            else:
-                found.append(OneInput(self.network, self.input_kernel, arithmetic))
+            found.append(theory_of(self.network, self.input_kernel, arithmetic))
         return found
 
     def __repr__(self) -> str:
@@ -153,14 +148,6 @@ class EnclosedSolution:
 
 def _scaled(rows: list[list[Any]], factor: Any) -> list[list[Any]]:
     return [[factor * value for value in row] for row in rows]
-
-
-def _of_layers(theory: OneInput | TwoInputs, name: str) -> np.ndarray:
-    """A quantity of all layers, of one input or as matrices of two."""
-    if isinstance(theory, OneInput):
-        return np.array(getattr(theory, name), dtype=object)
-    a, b, c = (getattr(each, name) for each in (theory.first, theory.second, theory))
-    return np.array([[[p, r], [r, q]] for p, q, r in zip(a, b, c, strict=True)], dtype=object)
 
 
 def _is_narrow(values: np.ndarray, digits: int, of_largest: bool) -> bool:

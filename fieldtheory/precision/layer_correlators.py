@@ -25,14 +25,14 @@ import mpmath
 import sympy as sp
 
 from fieldtheory.averages.errors import PrecisionError
+from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.averages.precise_rules import legendre
 from fieldtheory.averages.rules import CLOSED_FORM
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import resolve
 from fieldtheory.precision.hermite_series import Sums, sums_of_layers
-from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, LayerAverages, X, Y
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, LayerAverages
 
 # Orders after which an integral by Price's theorem is quicker than the series.
 _ORDERS = 2048
@@ -115,11 +115,9 @@ class LayerCorrelators:
     @cached_property
     def _mixed(self) -> sp.Expr | None:
         """⟨F'(x) F'(y)⟩ of different layers if it has a closed form and the series may be long."""
-        slope = self.averages.square.diff(X)
-        if self._is_closed or slope.has(sp.Heaviside, sp.sign, sp.DiracDelta, sp.Piecewise):
+        if self._is_closed or has_steps(self.averages.square):
             return None
-        K = [[K_XX, K_XY], [K_XY, K_YY]]
-        form = GaussianAverage(slope * slope.subs(X, Y), (X, Y), K).doit()
+        form = self.averages.connected.diff(K_XY).doit()
         return None if form.has(AverageNode) else form
 
     @cached_property

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
@@ -94,7 +95,8 @@ class OneInput:
     def gains(self) -> list[Any]:
         """a_l M'(K^(l-1)) for l = 0, ..., L + 1, 0 for the input."""
         slope = self.compiled(self.averages.moment.diff(K_XX))
-        return [0, *(c.weight * slope(K) for c, K in self._layers(self.kernels))]
+        layers = zip(self.coefficients[1:], self.kernels, strict=False)
+        return [0, *(c.weight * slope(K) for c, K in layers)]
 
     @cached_property
     def growth(self) -> list[Any]:
@@ -128,7 +130,8 @@ class OneInput:
     def propagator(self) -> Matrix:
         """N G12 = ∂C^(l)/∂C^(m), (L + 2, L + 2) (F25 eq. (49))."""
         one = self.arithmetic.number(sp.S.One)
-        found = [[gain * x for x in row] + [0] for gain, row in self._later(self.moved)]
+        gains = zip(self.gains[1:], self.moved, strict=True)
+        found = [[gain * x for x in row] + [0] for gain, row in gains]
         found.insert(0, [0] * (self.network.depth + 2))
         for l, row in enumerate(found):
             row[l] = one
@@ -195,13 +198,6 @@ class OneInput:
             C.append(c.weight * moment(K[-1]) + c.bias)
             K.append(c.skip**2 * K[-1] + C[-1])
         return C, K
-
-    def _layers(self, before: list[Any]) -> zip[tuple[Any, Any]]:
-        """The coefficients of the layers 1, ..., L + 1, each with the value of the layer before."""
-        return zip(self.coefficients[1:], before, strict=False)
-
-    def _later(self, before: list[Any]) -> zip[tuple[Any, Any]]:
-        return zip(self.gains[1:], before, strict=True)
 
     def propagated(self, sources: list[Any]) -> list[Any]:
         """Δ12 times a vector: y_l = x_l + a_l M' k_{l-1}, k_l = γ_l² k_{l-1} + y_l."""
@@ -309,6 +305,28 @@ class TwoInputs:
 
     def _compiled(self, expression: sp.Expr) -> Any:
         return self.first.arithmetic.compiled([K_XX, K_YY, K_XY], expression)
+
+
+def theory_of(network: LayeredNetwork, K0: Any, arithmetic: Arithmetic) -> OneInput | TwoInputs:
+    """The theory of one input, or of two for a matrix K0 of exact numbers."""
+    if not isinstance(K0, sp.MatrixBase):
+        return OneInput(network, K0, arithmetic)
+    first, second = (OneInput(network, K0[i, i], arithmetic) for i in range(2))
+    return TwoInputs(first, second, K0[0, 1])
+
+
+def of_layers(theory: OneInput | TwoInputs, name: str) -> np.ndarray:
+    """A quantity of all layers up to the output, (L + 2,), or matrices (L + 2, 2, 2) of two."""
+    if isinstance(theory, OneInput):
+        return np.array(getattr(theory, name), dtype=object)
+    first, second, both = (getattr(each, name) for each in (theory.first, theory.second, theory))
+    return matrices(first, second, both, both)
+
+
+def matrices(first: Any, second: Any, upper: Any, lower: Any) -> np.ndarray:
+    """Matrices (..., 2, 2) of two inputs from lists over the layers."""
+    rows = zip(first, upper, lower, second, strict=True)
+    return np.array([[[a, b], [c, d]] for a, b, c, d in rows], dtype=object)
 
 
 def transposed(rows: Matrix) -> Matrix:

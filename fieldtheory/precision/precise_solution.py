@@ -17,7 +17,13 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.precision import one_loop
-from fieldtheory.precision.layer_recursion import OneInput, TwoInputs
+from fieldtheory.precision.layer_recursion import (
+    OneInput,
+    TwoInputs,
+    matrices,
+    of_layers,
+    theory_of,
+)
 from fieldtheory.precision.mpmath_arithmetic import MPMATH
 
 # Digits that may be asked for: fewer are those of float64.
@@ -112,11 +118,11 @@ class PreciseSolution:
     @_field
     def full_response(self) -> Any:
         """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0), (L + 1, 2, 2, 3); a variance responds in the last."""
-        first, second = self._pair.by_variances
+        first, second = self._recursion.by_variances
         zero = [mpmath.mpf(0)] * len(first)
         by_one, by_other = (
-            _matrices(zero, zero, first, second),
-            _matrices(zero, zero, second, first),
+            matrices(zero, zero, first, second),
+            matrices(zero, zero, second, first),
         )
         own = self._of_layers("response")
         return np.stack([by_one, by_other, own], axis=-1)[:-1] / self._input_width
@@ -124,40 +130,40 @@ class PreciseSolution:
     @_field
     def G12(self) -> Any:
         """⟨C^(l) C̃^(m)⟩, (L + 2, L + 2), with its 1/N."""
-        found = np.array(self._one.propagator, dtype=object) / self.network.width
+        found = np.array(self._recursion.propagator, dtype=object) / self.network.width
         found[:, 0] /= self._input_width
         return found
 
     @_field
     def G11(self) -> Any:
         """Cov(C^(l), C^(m)), (L + 2, L + 2), to order 1/N."""
-        return self._over_width(self._one.fluctuations)
+        return self._over_width(self._recursion.fluctuations)
 
     @_field
     def kernel_variance(self) -> Any:
         """Var K^(l), (L + 1,), to order 1/N."""
-        return self._over_width(one_loop.kernel_variance(self._one))
+        return self._over_width(one_loop.kernel_variance(self._recursion))
 
     @_field
     def mean_shift(self) -> Any:
         """⟨C^(l)⟩ − C*^(l), (L + 2,), to order 1/N."""
-        return self._over_width(one_loop.mean_shift(self._one))
+        return self._over_width(one_loop.mean_shift(self._recursion))
 
     @_field
     def kernel_shift(self) -> Any:
         """⟨K^(l)⟩ − K*^(l), (L + 2,), to order 1/N."""
-        return self._over_width(one_loop.kernel_shift(self._one))
+        return self._over_width(one_loop.kernel_shift(self._recursion))
 
     @_field
     def four_point(self) -> Any:
         """The vertex V^(l), (L + 1,)."""
-        return one_loop.four_point(self._one)
+        return one_loop.four_point(self._recursion)
 
     @_field
     def output_kurtosis(self) -> Any:
         """3 Var C/C*² of the output."""
-        variance = self._one.fluctuations[-1][-1] / self.network.width
-        return 3 * variance / self._one.residual_kernels[-1] ** 2
+        variance = self._recursion.fluctuations[-1][-1] / self.network.width
+        return 3 * variance / self._recursion.residual_kernels[-1] ** 2
 
     @property
     def inputs(self) -> int:
@@ -228,7 +234,7 @@ class PreciseSolution:
     def _theory(self) -> tuple[OneInput | TwoInputs, int]:
         guard = _GUARD
         while True:
-            found = _theory_of(self.network, self.input_kernel)
+            found = theory_of(self.network, self.input_kernel, MPMATH)
             with mpmath.workdps(self.digits + guard):
                 lost = int(mpmath.log10(found.amplification)) + _SHOWN
             if lost <= guard - _SHOWN:
@@ -236,11 +242,8 @@ class PreciseSolution:
             guard = lost + _GUARD
 
     @property
-    def _one(self) -> Any:
-        return self._theory[0]
-
-    @property
-    def _pair(self) -> Any:
+    def _recursion(self) -> Any:
+        """The recursion of one input or of two; `require` has checked which."""
         return self._theory[0]
 
     @cached_property
@@ -250,15 +253,7 @@ class PreciseSolution:
         return mpmath.mpf(net.input_dim) / net.width if self.convention == "F25" else 1
 
     def _of_layers(self, name: str) -> np.ndarray:
-        """A quantity of all layers up to the output, of one input or as matrices of two."""
-        if self.inputs == 1:
-            return np.array(getattr(self._one, name), dtype=object)
-        pair = self._pair
-        own, joint = (
-            [getattr(each, name) for each in (pair.first, pair.second)],
-            getattr(pair, name),
-        )
-        return _matrices(own[0], own[1], joint, joint)
+        return of_layers(self._recursion, name)
 
     def _over_width(self, values: Any) -> np.ndarray:
         return np.array(values, dtype=object) / self.network.width
@@ -337,19 +332,6 @@ def _exact(value: Any) -> sp.Rational:
         if found.is_finite and isfinite(value if isinstance(value, float) else 0):
             return found
     raise ValueError(f"K0 must have finite rational numbers with digits, got {value!r}")
-
-
-def _theory_of(network: LayeredNetwork, K0: Any) -> OneInput | TwoInputs:
-    if not isinstance(K0, sp.MatrixBase):
-        return OneInput(network, K0, MPMATH)
-    first, second = (OneInput(network, K0[i, i], MPMATH) for i in range(2))
-    return TwoInputs(first, second, K0[0, 1])
-
-
-def _matrices(first: Any, second: Any, upper: Any, lower: Any) -> np.ndarray:
-    """Matrices (..., 2, 2) of two inputs from lists over the layers."""
-    rows = zip(first, upper, lower, second, strict=True)
-    return np.array([[[a, b], [c, d]] for a, b, c, d in rows], dtype=object)
 
 
 # What a solution has, for those who ask for more.
