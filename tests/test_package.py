@@ -60,7 +60,7 @@ HEAVY = {
     "scipy.stats",
 }
 # Modules with public names of their own.
-FRONT_DOORS = [
+PUBLIC_MODULES = [
     "fieldtheory",
     *(
         f"fieldtheory.{room}"
@@ -130,7 +130,7 @@ def climbing(modules):
     """Imports that go up the rooms, as "where <- what"."""
 
     def height(name):
-        # The front door stands above all rooms but the shell, which comes in by it.
+        # The front module stands above all rooms but the shell, which imports it.
         return ROOMS.index(name.split(".")[1]) if "." in name else ROOMS.index("cli") - 0.5
 
     return [
@@ -161,11 +161,11 @@ def test_the_front_door_has_rooms_and_version():
 
 
 def public_names():
-    for door in FRONT_DOORS:
-        module = importlib.import_module(door)
+    for path in PUBLIC_MODULES:
+        module = importlib.import_module(path)
         for name in getattr(module, "__all__", ()):
             if callable(getattr(module, name)):
-                yield pytest.param(getattr(module, name), id=f"{door}.{name}")
+                yield pytest.param(getattr(module, name), id=f"{path}.{name}")
 
 
 @pytest.mark.parametrize("thing", list(public_names()))
